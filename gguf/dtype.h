@@ -1,7 +1,7 @@
 // The types a tensor's weights can have in a GGUF file, and how many bytes they take.
 //
-// A quantized type packs `block_size` weights of one row into `block_bytes` bytes; blocks.h shows the
-// bytes of each. A row of n weights is n / block_size blocks, one after the other.
+// A quantized type packs `block_size` weights of one row into `block_bytes` bytes; blocks.h shows
+// the bytes of each. A row of n weights is n / block_size blocks, one after the other.
 #ifndef PRONK_GGUF_DTYPE_H_
 #define PRONK_GGUF_DTYPE_H_
 

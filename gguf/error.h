@@ -1,5 +1,5 @@
-// What every reader of files in this project throws: one line that says which file, where in it (offset
-// or key), what was expected and what was found.
+// What every reader of files in this project throws: one line that says which file, where in it
+// (offset or key), what was expected and what was found.
 #ifndef PRONK_GGUF_ERROR_H_
 #define PRONK_GGUF_ERROR_H_
 

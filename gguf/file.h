@@ -1,5 +1,5 @@
-// gguf::File: an open GGUF file (or all parts of a split one). Owns the mapping, the metadata and the
-// tensor index. Opening reads the head only; weights are paged in when somebody touches them.
+// gguf::File: an open GGUF file (or all parts of a split one). Owns the mapping, the metadata and
+// the tensor index. Opening reads the head only; weights are paged in when somebody touches them.
 #ifndef PRONK_GGUF_FILE_H_
 #define PRONK_GGUF_FILE_H_
 

@@ -1,8 +1,8 @@
 // The key-value pairs at the head of a GGUF file.
 //
-// Values are views into the mapped file and are decoded when asked for: opening a file with a vocabulary
-// of 128,000 strings copies none of them. A getter that fails throws gguf::Error naming file, key, what
-// was expected and what was found.
+// Values are views into the mapped file and are decoded when asked for: opening a file with a
+// vocabulary of 128,000 strings copies none of them. A getter that fails throws gguf::Error naming
+// file, key, what was expected and what was found.
 #ifndef PRONK_GGUF_METADATA_H_
 #define PRONK_GGUF_METADATA_H_
 
@@ -19,8 +19,19 @@ namespace gguf {
 
 // The numbers are the file format's own.
 enum class ValueType : uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7,
-  kString = 8, kArray = 9, kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 
 std::string_view ValueTypeName(ValueType type);  // "u8", ..., "string", "array"
@@ -30,9 +41,9 @@ struct Value {
   ValueType type = ValueType::kU8;
   ValueType element_type = ValueType::kU8;  // of an array
   uint64_t count = 1;                       // elements of an array; 1 otherwise
-  const std::byte* data = nullptr;          // first byte of the value (of an array: of its first element)
-  uint64_t bytes = 0;                       // from data to the end of the value
-  bool wide = true;                         // lengths inside are u64 (versions 2, 3) or u32 (version 1)
+  const std::byte* data = nullptr;  // first byte of the value (of an array: of its first element)
+  uint64_t bytes = 0;               // from data to the end of the value
+  bool wide = true;                 // lengths inside are u64 (versions 2, 3) or u32 (version 1)
 };
 
 // Strings of an array of strings, one after the other, without copies.
@@ -77,9 +88,10 @@ class Metadata {
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   const Value* Find(std::string_view key) const;
 
-  // Each getter without a default throws where the key is absent; all throw where the value has another
-  // kind. GetUint takes any integer type that holds a value >= 0 (and at most `max`), GetInt any integer
-  // type, GetFloat f32, f64 and integers. Floats may be NaN or infinite: the caller's range check decides.
+  // Each getter without a default throws where the key is absent; all throw where the value has
+  // another kind. GetUint takes any integer type that holds a value >= 0 (and at most `max`),
+  // GetInt any integer type, GetFloat f32, f64 and integers. Floats may be NaN or infinite: the
+  // caller's range check decides.
   uint64_t GetUint(std::string_view key, uint64_t max = UINT64_MAX) const;
   uint64_t GetUintOr(std::string_view key, uint64_t fallback, uint64_t max = UINT64_MAX) const;
   int64_t GetInt(std::string_view key) const;

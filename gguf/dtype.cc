@@ -1,0 +1,96 @@
+// The table of types. To add one: its id in dtype.h, its struct in blocks.h, a row here.
+#include "gguf/dtype.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "gguf/blocks.h"
+
+namespace gguf {
+namespace {
+
+// A type whose weights stand alone.
+template <uint32_t kBytes>
+constexpr DTypeInfo Plain(DType type, std::string_view name) {
+  return {type, name, 1, kBytes};
+}
+
+template <typename Block>
+constexpr DTypeInfo Packed(DType type, std::string_view name) {
+  // The reader promises blocks at multiples of 8 at least, so that they can be read in place.
+  static_assert(8 % alignof(Block) == 0);
+  return {type, name, Block::kWeights, sizeof(Block)};
+}
+
+constexpr std::array kTypes = {
+    Plain<4>(DType::kF32, "F32"),
+    Plain<2>(DType::kF16, "F16"),
+    Packed<BlockQ4_0>(DType::kQ4_0, "Q4_0"),
+    Packed<BlockQ4_1>(DType::kQ4_1, "Q4_1"),
+    Packed<BlockQ5_0>(DType::kQ5_0, "Q5_0"),
+    Packed<BlockQ5_1>(DType::kQ5_1, "Q5_1"),
+    Packed<BlockQ8_0>(DType::kQ8_0, "Q8_0"),
+    Packed<BlockQ8_1>(DType::kQ8_1, "Q8_1"),
+    Packed<BlockQ2_K>(DType::kQ2_K, "Q2_K"),
+    Packed<BlockQ3_K>(DType::kQ3_K, "Q3_K"),
+    Packed<BlockQ4_K>(DType::kQ4_K, "Q4_K"),
+    Packed<BlockQ5_K>(DType::kQ5_K, "Q5_K"),
+    Packed<BlockQ6_K>(DType::kQ6_K, "Q6_K"),
+    Packed<BlockQ8_K>(DType::kQ8_K, "Q8_K"),
+    Packed<BlockIQ2_XXS>(DType::kIQ2_XXS, "IQ2_XXS"),
+    Packed<BlockIQ2_XS>(DType::kIQ2_XS, "IQ2_XS"),
+    Packed<BlockIQ3_XXS>(DType::kIQ3_XXS, "IQ3_XXS"),
+    Packed<BlockIQ1_S>(DType::kIQ1_S, "IQ1_S"),
+    Packed<BlockIQ4_NL>(DType::kIQ4_NL, "IQ4_NL"),
+    Packed<BlockIQ3_S>(DType::kIQ3_S, "IQ3_S"),
+    Packed<BlockIQ2_S>(DType::kIQ2_S, "IQ2_S"),
+    Packed<BlockIQ4_XS>(DType::kIQ4_XS, "IQ4_XS"),
+    Plain<1>(DType::kI8, "I8"),
+    Plain<2>(DType::kI16, "I16"),
+    Plain<4>(DType::kI32, "I32"),
+    Plain<8>(DType::kI64, "I64"),
+    Plain<8>(DType::kF64, "F64"),
+    Packed<BlockIQ1_M>(DType::kIQ1_M, "IQ1_M"),
+    Plain<2>(DType::kBF16, "BF16"),
+    Packed<BlockTQ1_0>(DType::kTQ1_0, "TQ1_0"),
+    Packed<BlockTQ2_0>(DType::kTQ2_0, "TQ2_0"),
+    Packed<BlockMXFP4>(DType::kMXFP4, "MXFP4"),
+};
+
+// kRowOf[id] is 1 + the row of the type in kTypes, 0 where no type has this id: RowBytes is asked
+// for every row of a matrix, so it should not search.
+constexpr auto kRowOf = [] {
+  std::array<uint8_t, static_cast<uint32_t>(kTypes.back().type) + 1> rows{};
+  for (size_t i = 0; i < kTypes.size(); ++i) {
+    rows[static_cast<uint32_t>(kTypes[i].type)] = static_cast<uint8_t>(i + 1);
+  }
+  return rows;
+}();
+
+constexpr char Upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+}  // namespace
+
+std::span<const DTypeInfo> AllDTypes() { return kTypes; }
+
+const DTypeInfo* FindDType(uint32_t id) {
+  if (id >= kRowOf.size() || kRowOf[id] == 0) return nullptr;
+  return &kTypes[kRowOf[id] - 1u];
+}
+
+const DTypeInfo* FindDType(std::string_view name) {
+  const auto same = [name](const DTypeInfo& info) {
+    return std::ranges::equal(info.name, name, {}, Upper, Upper);
+  };
+  const auto it = std::ranges::find_if(kTypes, same);
+  return it == kTypes.end() ? nullptr : &*it;
+}
+
+const DTypeInfo& Info(DType type) {
+  const DTypeInfo* info = FindDType(static_cast<uint32_t>(type));
+  assert(info != nullptr);
+  return *info;
+}
+
+}  // namespace gguf
