@@ -1,0 +1,25 @@
+// Which instruction set the kernels use: the best that the CPU has, or less where the user asks
+// (--cpu).
+#ifndef PRONK_KERNELS_CPU_H_
+#define PRONK_KERNELS_CPU_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernels {
+
+// Names, from least to most, that this build has and this CPU can run, e.g. {"sse4", "avx2",
+// "avx512", "avx512vnni"} or {"neon"}.
+std::vector<std::string> CpuTargets();
+
+// Limits the kernels to this target and what is below it; false where CpuTargets() does not have
+// the name. Takes effect for kernels called from now on; not while a Team runs. "" lifts the limit.
+bool LimitCpu(std::string_view name);
+
+// The target the kernels use now.
+std::string CpuTarget();
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_CPU_H_

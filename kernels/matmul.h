@@ -1,0 +1,85 @@
+// Products of weight matrices with activations: nearly all of an engine's time.
+//
+// Weights stay as they lie in the file and are unpacked in registers (gemv-inl.h). For quantized
+// types the activations are rounded to int8, 32 at a time with one scale, once per input and shared
+// by all products that read it; float types multiply with the floats themselves.
+#ifndef PRONK_KERNELS_MATMUL_H_
+#define PRONK_KERNELS_MATMUL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "kernels/team.h"
+
+namespace kernels {
+
+// A weight matrix as it lies in the file: `rows` rows of `cols` weights each. Owns nothing.
+struct Matrix {
+  gguf::DType dtype = gguf::DType::kF32;
+  const std::byte* data = nullptr;
+  size_t rows = 0;
+  size_t cols = 0;
+
+  size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
+  const std::byte* row(size_t r) const { return data + r * row_bytes(); }
+};
+
+// True where a product with weights of this type reads int8 activations.
+bool UsesInt8(gguf::DType dtype);
+
+// One input vector as the kernels read it. q, scales and sums are null where only floats are
+// needed.
+struct ActivationRow {
+  const float* x;   // [cols]
+  const int8_t* q;  // [cols, padded with zeros to a multiple of 256], in -127..127; x ~ scale * q
+  const float* scales;  // [cols / 32, padded with zeros]
+  const int16_t*
+      sums;  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets
+};
+
+// The input of one or more products: n_tokens vectors of `cols` floats, and their int8 form, made
+// at most once and only if a product asks for it. Buffers are sized at construction.
+class Activations {
+ public:
+  Activations(size_t max_tokens, size_t max_cols);
+
+  // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
+  void Set(const float* x, size_t n_tokens, size_t cols);
+  void QuantizeOnce(Team& team);
+
+  size_t n_tokens() const { return n_tokens_; }
+  size_t cols() const { return cols_; }
+  ActivationRow row(size_t token) const;
+
+ private:
+  size_t n_tokens_ = 0, cols_ = 0;
+  const float* x_ = nullptr;
+  bool quantized_ = false;
+  std::vector<int8_t> q_;
+  std::vector<float> scales_;
+  std::vector<int16_t> sums_;
+};
+
+// out[token * out_stride + row] = weights.row(row) . x[token] (+ bias[row] where there is one)
+struct Product {
+  Matrix weights;
+  float* out;
+  size_t out_stride;
+  const float* bias = nullptr;  // [weights.rows]
+};
+
+// All products of one input as a single range of rows, so that q, k and v cost one meeting of
+// threads. Every weights.cols must equal x.cols(). The result does not depend on the number of
+// threads.
+void MatMul(Team& team, std::span<const Product> products, Activations& x);
+
+// out[token][row] = silu(gate.row(row) . x[token]) * (up.row(row) . x[token]), silu(a) = a / (1 +
+// exp(-a)). gate and up have the same shape; out is [n_tokens][gate.rows].
+void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MATMUL_H_

@@ -1,0 +1,76 @@
+// The thread team: OpenMP's threads, woken once per token and not once per product.
+//
+// Starting and joining an OpenMP region costs microseconds, and a token passes through hundreds of
+// operations. So Run() opens one region for a whole forward pass: the calling thread walks through
+// the model like single-threaded code, and the others wait inside the region for For() to hand them
+// their share of an operation. They wait by spinning briefly and then yielding, so that more
+// threads than free cores make things slower but never stall them.
+#ifndef PRONK_KERNELS_TEAM_H_
+#define PRONK_KERNELS_TEAM_H_
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace kernels {
+
+// A callable by reference: nothing is copied or allocated. Valid only as long as the callable
+// lives.
+template <class Signature>
+class FunctionRef;
+template <class... Args>
+class FunctionRef<void(Args...)> {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
+  FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): stands in for the callable itself
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, Args... args) {
+          (*static_cast<std::remove_reference_t<F>*>(object))(args...);
+        }) {}
+  void operator()(Args... args) const { call_(object_, args...); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, Args...);
+};
+
+// The number of threads to use when nobody says: the performance cores that the affinity mask and
+// the cgroup quota leave us.
+int DefaultThreads();
+
+class Team {
+ public:
+  // What a worker does: items [begin, end), as thread number `thread` of the team.
+  using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
+
+  explicit Team(int n_threads);  // at least 1
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  size_t size() const { return size_; }
+
+  // Runs `body` on the calling thread with the team at hand. An exception leaves the region and is
+  // thrown on. Not reentrant.
+  void Run(FunctionRef<void()> body);
+
+  // Splits [0, n) into one contiguous range per thread, each a multiple of `grain` (but the last),
+  // and waits for all. The split depends on n, grain and the team's size alone. Outside Run() it is
+  // serial.
+  void For(size_t n, size_t grain, Work work);
+
+  // The same by chunks of `grain` items taken as threads become free: for unequal items or cores.
+  void ForDynamic(size_t n, size_t grain, Work work);
+
+ private:
+  struct Shared;  // what the threads meet at
+  void WorkerLoop(size_t thread);
+  void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
+
+  size_t size_;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_TEAM_H_
