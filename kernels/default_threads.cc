@@ -1,0 +1,103 @@
+// How many threads to use when nobody says. Decoding waits for memory and prefill for arithmetic
+// units; neither gains from two threads on one core, and a slow (efficiency) core holds up the fast
+// ones.
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "kernels/team.h"
+#if defined(__linux__)
+#include <sched.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+namespace kernels {
+namespace {
+
+#if defined(__linux__)
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+// CPUs of a kernel list such as "0-7,16"; empty where the file does not exist.
+std::set<int> CpuList(const std::string& path) {
+  std::set<int> cpus;
+  const std::string line = FirstLine(path);
+  for (size_t at = 0; at < line.size();) {
+    char* end = nullptr;
+    const long first = std::strtol(line.c_str() + at, &end, 10);
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    for (long cpu = first; cpu <= std::min(last, first + CPU_SETSIZE); ++cpu) {
+      cpus.insert(static_cast<int>(cpu));
+    }
+    at = static_cast<size_t>(end - line.c_str()) + 1;
+  }
+  return cpus;
+}
+
+// Cores' worth of time that the control group grants (version 2, then 1), or a large number.
+int CgroupCores() {
+  constexpr int kUnlimited = 1 << 20;
+  double quota = -1, period = 100000;
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  if (!(v2 >> quota >> period)) {  // "max 100000" leaves quota unread
+    quota = -1;
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  }
+  if (quota <= 0 || period <= 0) return kUnlimited;
+  return std::max(1, static_cast<int>(quota / period + 0.5));
+}
+
+int UsableCores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+    return static_cast<int>(std::thread::hardware_concurrency());
+  }
+  // Intel's hybrid chips list their performance cores here; other machines have no such file.
+  const std::set<int> performance = CpuList("/sys/devices/cpu_core/cpus");
+  std::set<int> cores;  // each named by the lowest of its hardware threads that we may use
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    if (!performance.empty() && !performance.contains(cpu)) continue;
+    const std::set<int> siblings = CpuList("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                           "/topology/thread_siblings_list");
+    const auto core = std::find_if(siblings.begin(), siblings.end(),
+                                   [&](int sibling) { return CPU_ISSET(sibling, &allowed); });
+    cores.insert(core == siblings.end() ? cpu : *core);
+  }
+  // Nothing but efficiency cores allowed: use those.
+  const int n = cores.empty() ? CPU_COUNT(&allowed) : static_cast<int>(cores.size());
+  return std::min(n, CgroupCores());
+}
+
+#elif defined(__APPLE__)
+
+int UsableCores() {
+  int n = 0;
+  size_t size = sizeof(n);
+  if (sysctlbyname("hw.perflevel0.physicalcpu", &n, &size, nullptr, 0) != 0 || n < 1) {
+    n = static_cast<int>(std::thread::hardware_concurrency());
+  }
+  return n;
+}
+
+#else
+
+int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency()); }
+
+#endif
+
+}  // namespace
+
+int DefaultThreads() { return std::max(UsableCores(), 1); }
+
+}  // namespace kernels

@@ -1,0 +1,71 @@
+// The thread team: every item done once, in ranges that depend on nothing but the sizes.
+#include "kernels/team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace kernels {
+namespace {
+
+class TeamTest : public testing::TestWithParam<int> {};
+
+TEST_P(TeamTest, EveryItemOnce) {
+  Team team(GetParam());
+  for (const size_t n : {0u, 1u, 7u, 64u, 1000u}) {
+    for (const size_t grain : {1u, 4u, 16u}) {
+      for (const bool dynamic : {false, true}) {
+        std::vector<std::atomic<int>> done(n);
+        auto work = [&](size_t begin, size_t end, size_t thread) {
+          EXPECT_LT(thread, team.size());
+          EXPECT_EQ(begin % grain, 0u);
+          for (size_t i = begin; i < end; ++i) ++done[i];
+        };
+        team.Run([&] { dynamic ? team.ForDynamic(n, grain, work) : team.For(n, grain, work); });
+        for (size_t i = 0; i < n; ++i) EXPECT_EQ(done[i], 1) << i << " of " << n;
+      }
+    }
+  }
+}
+
+TEST_P(TeamTest, WorksOutsideRun) {
+  Team team(GetParam());
+  size_t sum = 0;
+  team.For(10, 1, [&](size_t begin, size_t end, size_t) { sum += end - begin; });
+  EXPECT_EQ(sum, 10u);
+}
+
+// Thousands of operations inside one region, as a forward pass has: what one writes the next one
+// reads.
+TEST_P(TeamTest, OperationsFollowEachOther) {
+  Team team(GetParam());
+  std::vector<int> values(97, 0);
+  for (int run = 0; run < 3; ++run) {
+    team.Run([&] {
+      for (int step = 0; step < 2000; ++step) {
+        team.For(values.size(), 1, [&](size_t begin, size_t end, size_t) {
+          for (size_t i = begin; i < end; ++i) ++values[i];
+        });
+      }
+    });
+  }
+  for (const int value : values) EXPECT_EQ(value, 6000);
+}
+
+TEST_P(TeamTest, ExceptionLeavesTheRegion) {
+  Team team(GetParam());
+  EXPECT_THROW(team.Run([] { throw std::runtime_error("stop"); }), std::runtime_error);
+  int done = 0;
+  team.Run([&] { ++done; });
+  EXPECT_EQ(done, 1);
+}
+
+// Five threads are more than some test machines have cores: waiting must yield.
+INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, testing::Values(1, 2, 5));
+
+TEST(DefaultThreads, AtLeastOne) { EXPECT_GE(DefaultThreads(), 1); }
+
+}  // namespace
+}  // namespace kernels
