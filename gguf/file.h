@@ -3,14 +3,16 @@
 #ifndef PRONK_GGUF_FILE_H_
 #define PRONK_GGUF_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "gguf/mapped_file.h"
 #include "gguf/metadata.h"
+#include "gguf/reader.h"
 #include "gguf/tensor.h"
 
 namespace gguf {
@@ -19,6 +21,9 @@ class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.
   static File Open(const std::string& path);
+  // The same for bytes that are in memory already: they must be a whole model, start at a multiple
+  // of 8 and outlive the File. `name` stands for the path in messages. For fuzzers and tests.
+  static File Parse(const std::string& name, std::span<const std::byte> bytes);
 
   File(File&&) = default;
   File& operator=(File&&) = default;
@@ -27,25 +32,34 @@ class File {
 
   const std::string& path() const { return path_; }
   uint32_t version() const { return version_; }
-  uint64_t alignment() const { return alignment_; }
-  uint32_t n_parts() const { return static_cast<uint32_t>(mappings_.size()); }
-  uint64_t file_bytes() const;    // of all parts
-  uint64_t tensor_bytes() const;  // of all tensors
+  uint64_t alignment() const { return alignment_; }  // of a split file: of the first part
+  uint32_t n_parts() const { return n_parts_; }
+  uint64_t file_bytes() const { return file_bytes_; }      // of all parts
+  uint64_t tensor_bytes() const { return tensor_bytes_; }  // of all tensors
   const Metadata& metadata() const { return metadata_; }
   // In the file's own order (of a split file: part after part).
   const std::vector<TensorView>& tensors() const { return tensors_; }
+  // The tensor, or nullptr.
   const TensorView* FindTensor(std::string_view name) const;
 
  private:
-  friend class Reader;
-  File() = default;
+  File(const std::string& path, Part first, uint64_t bytes);
+  void OpenOtherParts();
+  void AddTensors(const std::vector<TensorView>& tensors);
+  void IndexTensors();
+
   std::string path_;
-  uint32_t version_ = 0;
-  uint64_t alignment_ = 32;
-  std::vector<MappedFile> mappings_;
+  uint32_t version_;
+  uint64_t alignment_;
+  uint32_t n_parts_ = 1;
+  uint64_t file_bytes_;
+  uint64_t tensor_bytes_ = 0;
+  std::vector<MappedFile> mappings_;  // one per part; none of bytes in memory
   Metadata metadata_;
   std::vector<TensorView> tensors_;
-  std::unordered_map<std::string_view, size_t> tensor_index_;
+  // Positions in tensors_, sorted by name. Not a hash table: a file could choose names that
+  // collide.
+  std::vector<size_t> by_name_;
 };
 
 }  // namespace gguf

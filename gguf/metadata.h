@@ -9,10 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace gguf {
@@ -35,6 +33,12 @@ enum class ValueType : uint32_t {
 };
 
 std::string_view ValueTypeName(ValueType type);  // "u8", ..., "string", "array"
+
+// Bytes of a value of this type; 0 for strings and arrays, whose sizes vary.
+uint64_t ValueTypeBytes(ValueType type);
+
+// The number in the file is one of ValueType's.
+inline bool IsValueType(uint32_t id) { return id <= static_cast<uint32_t>(ValueType::kF64); }
 
 // One value as it lies in the file; checked when the file was opened, so reading it cannot fail.
 struct Value {
@@ -83,9 +87,14 @@ class Metadata {
     Value value;
   };
 
+  Metadata() = default;
+  // `file` is for messages. Keys and values must outlive the Metadata.
+  Metadata(std::string file, std::vector<Entry> entries);
+
   // In the file's own order.
   const std::vector<Entry>& entries() const { return entries_; }
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
+  // The value, or nullptr. (Of keys that are the same, which the reader refuses: the first.)
   const Value* Find(std::string_view key) const;
 
   // Each getter without a default throws where the key is absent; all throw where the value has
@@ -105,14 +114,19 @@ class Metadata {
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 
-  // Throws gguf::Error: "<file>: <key>: <what>". For range checks by those who use a value.
+  // Throws gguf::Error: "<file>: key "<key>": <what>". For range checks by those who use a value.
   [[noreturn]] void Fail(std::string_view key, std::string_view what) const;
 
  private:
-  friend class Reader;
-  std::string file_;  // for messages
+  const Value& Need(std::string_view key, std::string_view expected) const;
+  const Value& NeedArray(std::string_view key, std::string_view expected) const;
+  [[noreturn]] void FailType(std::string_view key, std::string_view expected,
+                             const Value& found) const;
+
+  std::string file_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string_view, size_t> index_;
+  // Positions in entries_, sorted by key. Not a hash table: a file could choose keys that collide.
+  std::vector<size_t> by_key_;
 };
 
 }  // namespace gguf

@@ -1,0 +1,66 @@
+// Cursor: walks through the head of a file that nobody trusts.
+//
+// Every read is checked against the end of the file, and every failure becomes one line: file,
+// byte, the key or tensor at hand, expected, found. reader.cc says what the bytes mean.
+#ifndef PRONK_GGUF_CURSOR_H_
+#define PRONK_GGUF_CURSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "gguf/load.h"
+
+namespace gguf {
+
+class Cursor {
+ public:
+  // What is being read, for messages: the index-th key or tensor, and its name once that is known.
+  struct Item {
+    std::string_view kind;
+    uint64_t index = 0;
+    std::string_view name;
+  };
+
+  Cursor(const std::string& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
+
+  std::span<const std::byte> bytes() const { return bytes_; }  // of the whole file
+  uint64_t offset() const { return offset_; }
+  uint64_t remaining() const { return bytes_.size() - offset_; }
+  const std::byte* here() const { return bytes_.data() + offset_; }
+
+  // Counts, lengths and dimensions are u64 (versions 2 and 3: wide) or u32 (version 1).
+  void set_wide(bool wide) { wide_ = wide; }
+  bool wide() const { return wide_; }
+  uint64_t length_bytes() const { return wide_ ? 8 : 4; }
+
+  void set_item(const Item& item) { item_ = item; }
+
+  // Each takes the next bytes; `what` names them where the file ends too early.
+  template <typename T>
+  T Read(std::string_view what) {
+    return Load<T>(Take(sizeof(T), what));
+  }
+  uint64_t ReadLength(std::string_view what) {
+    return wide_ ? Read<uint64_t>(what) : Read<uint32_t>(what);
+  }
+  std::string_view ReadString(std::string_view what);
+  // Passes over n bytes and returns where they start.
+  const std::byte* Take(uint64_t n, std::string_view what);
+
+  // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".
+  [[noreturn]] void Fail(uint64_t offset, const std::string& what) const;
+
+ private:
+  std::string file_;
+  std::span<const std::byte> bytes_;
+  uint64_t offset_ = 0;
+  bool wide_ = true;
+  Item item_;
+};
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_CURSOR_H_

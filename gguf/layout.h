@@ -1,0 +1,35 @@
+// The second half of reading: where each tensor's data lies, once the head has been read.
+#ifndef PRONK_GGUF_LAYOUT_H_
+#define PRONK_GGUF_LAYOUT_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gguf/cursor.h"
+#include "gguf/tensor.h"
+
+namespace gguf {
+
+// A tensor as the file describes it. The reader has checked n_dims (1..4), that no dim is 0 and
+// that there are fewer than 2^63 elements; type and offset are as they lie in the file.
+struct TensorInfo {
+  std::string_view name;
+  uint32_t n_dims = 0;
+  std::array<uint64_t, 4> dims = {1, 1, 1, 1};
+  uint32_t type_id = 0;
+  uint64_t offset = 0;   // of the data, from the start of the data section
+  uint64_t info_at = 0;  // of this description in the file, for messages
+};
+
+// Finds the data of each tensor, in the order given. `cursor` stands at the end of the head; the
+// data section starts at the next multiple of `alignment`. Throws gguf::Error where a type is
+// unknown, a row is not whole blocks, data is unaligned or not inside the file, or two tensors
+// overlap.
+std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint64_t alignment,
+                                     Cursor& cursor);
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_LAYOUT_H_

@@ -1,0 +1,25 @@
+// Reading a number from bytes that may lie at any address. GGUF numbers are little-endian, and so
+// are the machines this project runs on.
+#ifndef PRONK_GGUF_LOAD_H_
+#define PRONK_GGUF_LOAD_H_
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace gguf {
+
+static_assert(std::endian::native == std::endian::little, "pronk needs a little-endian machine");
+
+template <typename T>
+T Load(const std::byte* at) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_LOAD_H_

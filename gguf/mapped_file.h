@@ -1,0 +1,37 @@
+// A file mapped into memory for reading: the owner of every byte that metadata and tensors view.
+//
+// Mapping reads nothing. The system pages bytes in when they are touched, shares them between
+// processes and drops them under memory pressure, so a model may be larger than memory and starts
+// in no time. Whoever truncates the file while it is mapped makes later reads fail (SIGBUS).
+#ifndef PRONK_GGUF_MAPPED_FILE_H_
+#define PRONK_GGUF_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace gguf {
+
+// Move-only. Moving keeps the mapping at its address, so views into it stay valid.
+class MappedFile {
+ public:
+  // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing,
+  // a directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty.
+  static MappedFile Open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> bytes_;  // the mapping; empty once moved from
+};
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_MAPPED_FILE_H_

@@ -1,0 +1,223 @@
+// Decoding of metadata values, and the messages for those that are not what the caller needs.
+#include "gguf/metadata.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "gguf/error.h"
+#include "gguf/load.h"
+
+namespace gguf {
+namespace {
+
+bool IsSigned(ValueType type) {
+  return type == ValueType::kI8 || type == ValueType::kI16 || type == ValueType::kI32 ||
+         type == ValueType::kI64;
+}
+
+bool IsUnsigned(ValueType type) {
+  return type == ValueType::kU8 || type == ValueType::kU16 || type == ValueType::kU32 ||
+         type == ValueType::kU64;
+}
+
+bool IsInteger(ValueType type) { return IsSigned(type) || IsUnsigned(type); }
+
+bool IsFloat(ValueType type) { return type == ValueType::kF32 || type == ValueType::kF64; }
+
+int64_t LoadSigned(ValueType type, const std::byte* at) {
+  if (type == ValueType::kI8) return Load<int8_t>(at);
+  if (type == ValueType::kI16) return Load<int16_t>(at);
+  if (type == ValueType::kI32) return Load<int32_t>(at);
+  return Load<int64_t>(at);
+}
+
+// Of any unsigned type, or bool.
+uint64_t LoadUnsigned(ValueType type, const std::byte* at) {
+  if (type == ValueType::kU16) return Load<uint16_t>(at);
+  if (type == ValueType::kU32) return Load<uint32_t>(at);
+  if (type == ValueType::kU64) return Load<uint64_t>(at);
+  return Load<uint8_t>(at);
+}
+
+double LoadFloat(ValueType type, const std::byte* at) {
+  return type == ValueType::kF32 ? Load<float>(at) : Load<double>(at);
+}
+
+uint64_t LoadLength(const std::byte* at, bool wide) {
+  return wide ? Load<uint64_t>(at) : Load<uint32_t>(at);
+}
+
+std::string_view LoadString(const std::byte* at, bool wide) {
+  const std::byte* const text = at + (wide ? 8 : 4);
+  return {reinterpret_cast<const char*>(text), LoadLength(at, wide)};
+}
+
+struct TypeRow {
+  std::string_view name;
+  uint64_t bytes;
+};
+
+constexpr TypeRow kValueTypes[] = {
+    {"u8", 1},   {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
+    {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8},
+};
+
+}  // namespace
+
+std::string_view ValueTypeName(ValueType type) {
+  return kValueTypes[static_cast<uint32_t>(type)].name;
+}
+
+uint64_t ValueTypeBytes(ValueType type) { return kValueTypes[static_cast<uint32_t>(type)].bytes; }
+
+std::string_view StringArray::Iterator::operator*() const { return LoadString(at_, wide_); }
+
+StringArray::Iterator& StringArray::Iterator::operator++() {
+  at_ += (wide_ ? 8 : 4) + LoadLength(at_, wide_);
+  return *this;
+}
+
+StringArray::Iterator StringArray::Iterator::operator++(int) {
+  const Iterator before = *this;
+  ++*this;
+  return before;
+}
+
+Metadata::Metadata(std::string file, std::vector<Entry> entries)
+    : file_(std::move(file)), entries_(std::move(entries)), by_key_(entries_.size()) {
+  std::iota(by_key_.begin(), by_key_.end(), size_t{0});
+  std::ranges::stable_sort(by_key_, {}, [this](size_t i) { return entries_[i].key; });
+}
+
+const Value* Metadata::Find(std::string_view key) const {
+  const auto it =
+      std::ranges::lower_bound(by_key_, key, {}, [this](size_t i) { return entries_[i].key; });
+  if (it == by_key_.end() || entries_[*it].key != key) return nullptr;
+  return &entries_[*it].value;
+}
+
+uint64_t Metadata::GetUint(std::string_view key, uint64_t max) const {
+  const std::string expected =
+      max == UINT64_MAX ? "an integer >= 0" : "an integer from 0 to " + std::to_string(max);
+  const Value& value = Need(key, expected);
+  if (!IsInteger(value.type)) FailType(key, expected, value);
+  if (IsSigned(value.type)) {
+    const int64_t number = LoadSigned(value.type, value.data);
+    if (number < 0) Fail(key, "expected " + expected + ", found " + std::to_string(number));
+  }
+  // Not negative: a signed number has the bits of the unsigned one once widened.
+  const uint64_t number = IsSigned(value.type)
+                              ? static_cast<uint64_t>(LoadSigned(value.type, value.data))
+                              : LoadUnsigned(value.type, value.data);
+  if (number > max) Fail(key, "expected " + expected + ", found " + std::to_string(number));
+  return number;
+}
+
+uint64_t Metadata::GetUintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
+  return Has(key) ? GetUint(key, max) : fallback;
+}
+
+int64_t Metadata::GetInt(std::string_view key) const {
+  const Value& value = Need(key, "an integer");
+  if (!IsInteger(value.type)) FailType(key, "an integer", value);
+  if (IsSigned(value.type)) return LoadSigned(value.type, value.data);
+  const uint64_t number = LoadUnsigned(value.type, value.data);
+  if (std::in_range<int64_t>(number)) return static_cast<int64_t>(number);
+  Fail(key, "expected an integer below 2^63, found " + std::to_string(number));
+}
+
+double Metadata::GetFloat(std::string_view key) const {
+  const Value& value = Need(key, "a number");
+  if (IsFloat(value.type)) return LoadFloat(value.type, value.data);
+  if (!IsInteger(value.type)) FailType(key, "a number", value);
+  return IsSigned(value.type) ? static_cast<double>(LoadSigned(value.type, value.data))
+                              : static_cast<double>(LoadUnsigned(value.type, value.data));
+}
+
+double Metadata::GetFloatOr(std::string_view key, double fallback) const {
+  return Has(key) ? GetFloat(key) : fallback;
+}
+
+bool Metadata::GetBoolOr(std::string_view key, bool fallback) const {
+  const Value* const value = Find(key);
+  if (value == nullptr) return fallback;
+  if (value->type != ValueType::kBool) FailType(key, "a bool", *value);
+  return Load<uint8_t>(value->data) != 0;
+}
+
+std::string_view Metadata::GetString(std::string_view key) const {
+  const Value& value = Need(key, "a string");
+  if (value.type != ValueType::kString) FailType(key, "a string", value);
+  return LoadString(value.data, value.wide);
+}
+
+std::string_view Metadata::GetStringOr(std::string_view key, std::string_view fallback) const {
+  return Has(key) ? GetString(key) : fallback;
+}
+
+StringArray Metadata::GetStrings(std::string_view key) const {
+  const Value& value = NeedArray(key, "an array of strings");
+  if (value.element_type != ValueType::kString) FailType(key, "an array of strings", value);
+  return StringArray(value);
+}
+
+std::vector<float> Metadata::GetFloats(std::string_view key) const {
+  const Value& value = NeedArray(key, "an array of floats");
+  if (!IsFloat(value.element_type)) FailType(key, "an array of floats", value);
+  const uint64_t stride = ValueTypeBytes(value.element_type);
+  std::vector<float> numbers(value.count);
+  for (uint64_t i = 0; i < value.count; ++i) {
+    numbers[i] = static_cast<float>(LoadFloat(value.element_type, value.data + i * stride));
+  }
+  return numbers;
+}
+
+std::vector<int64_t> Metadata::GetInts(std::string_view key) const {
+  const Value& value = NeedArray(key, "an array of integers");
+  const ValueType type = value.element_type;
+  if (!IsInteger(type) && type != ValueType::kBool) FailType(key, "an array of integers", value);
+  const uint64_t stride = ValueTypeBytes(type);
+  std::vector<int64_t> numbers(value.count);
+  for (uint64_t i = 0; i < value.count; ++i) {
+    const std::byte* const at = value.data + i * stride;
+    if (IsSigned(type)) {
+      numbers[i] = LoadSigned(type, at);
+      continue;
+    }
+    const uint64_t number = LoadUnsigned(type, at);
+    if (!std::in_range<int64_t>(number)) {
+      Fail(key, "element " + std::to_string(i) + ": expected an integer below 2^63, found " +
+                    std::to_string(number));
+    }
+    numbers[i] = static_cast<int64_t>(number);
+  }
+  return numbers;
+}
+
+void Metadata::Fail(std::string_view key, std::string_view what) const {
+  throw Error(PrintablePath(file_) + ": key " + Quoted(key) + ": " + std::string(what));
+}
+
+const Value& Metadata::Need(std::string_view key, std::string_view expected) const {
+  const Value* const value = Find(key);
+  if (value == nullptr) Fail(key, "expected " + std::string(expected) + ", found no such key");
+  return *value;
+}
+
+const Value& Metadata::NeedArray(std::string_view key, std::string_view expected) const {
+  const Value& value = Need(key, expected);
+  if (value.type != ValueType::kArray) FailType(key, expected, value);
+  return value;
+}
+
+void Metadata::FailType(std::string_view key, std::string_view expected, const Value& found) const {
+  std::string kind(ValueTypeName(found.type));
+  if (found.type == ValueType::kArray) {
+    kind +=
+        " of " + std::to_string(found.count) + " " + std::string(ValueTypeName(found.element_type));
+  }
+  Fail(key, "expected " + std::string(expected) + ", found " + kind);
+}
+
+}  // namespace gguf

@@ -1,0 +1,39 @@
+// The reader: from the bytes of one GGUF file to its metadata and tensor index. File (file.h) opens
+// files and joins the parts of a split model; this is where the bytes are understood and checked.
+#ifndef PRONK_GGUF_READER_H_
+#define PRONK_GGUF_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/metadata.h"
+#include "gguf/tensor.h"
+
+namespace gguf {
+
+// Where general.alignment is absent.
+inline constexpr uint64_t kDefaultAlignment = 32;
+// The format asks for a multiple of 8, which also lets every block be read in place (blocks.h). The
+// upper limit is ours: nobody aligns tensors to more than a huge page or so.
+inline constexpr uint64_t kMinAlignment = 8;
+inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
+
+// What one file holds; everything views its bytes.
+struct Part {
+  uint32_t version = 0;
+  uint64_t alignment = kDefaultAlignment;
+  Metadata metadata;
+  std::vector<TensorView> tensors;  // in the file's own order
+};
+
+// Reads and checks the head of a file; of the tensors' data it checks only that it is there. `path`
+// is for messages. Time and memory are O(n log n) in the size of the head whatever the bytes say.
+// Tensor names may still repeat (File checks that over all parts). Throws gguf::Error.
+Part ReadPart(const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_READER_H_
