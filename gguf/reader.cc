@@ -47,6 +47,7 @@ class PartReader {
   void ReadEntries();
   ValueType ReadValueType(std::string_view what);
   Value ReadValue();
+  uint64_t LeastBytes(ValueType type) const;
   void PassElements(ValueType type, uint64_t count, int depth);
   void ReadAlignment();
   TensorInfo ReadTensorInfo();
@@ -60,8 +61,7 @@ class PartReader {
   Part part_;
 };
 
-// ---- Header: "GGUF", u32 version, tensor count, key-value count
-// -----------------------------------
+// Header: "GGUF", u32 version, tensor count, key-value count.
 
 void PartReader::CheckMagic() const {
   const std::span<const std::byte> bytes = cursor_.bytes();
@@ -108,8 +108,7 @@ void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes,
                        ": truncated or damaged");
 }
 
-// ---- Key-value pairs: string key, u32 type, value
-// ---------------------------------------------------
+// Key-value pairs: string key, u32 type, value.
 
 std::string_view PartReader::ReadName() {
   const uint64_t at = cursor_.offset();
@@ -168,19 +167,21 @@ Value PartReader::ReadValue() {
   return value;
 }
 
+// Of a value of this type: of a string its length, of an array in an array its element type and
+// length.
+uint64_t PartReader::LeastBytes(ValueType type) const {
+  if (type == ValueType::kString) return cursor_.length_bytes();
+  if (type == ValueType::kArray) return sizeof(uint32_t) + cursor_.length_bytes();
+  return ValueTypeBytes(type);
+}
+
 // Passes over the elements of an array (or over one value), checking all that a getter relies on.
 void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
   if (depth > kMaxArrayDepth) {
     cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +
                                        " deep, found deeper ones");
   }
-  // At least so many bytes per element, so that the count can be checked before anything is
-  // counted.
-  const uint64_t fixed = ValueTypeBytes(type);
-  const uint64_t least = fixed != 0                   ? fixed
-                         : type == ValueType::kString ? cursor_.length_bytes()
-                                                      : 4 + cursor_.length_bytes();
-  if (count > cursor_.remaining() / least) {
+  if (count > cursor_.remaining() / LeastBytes(type)) {
     cursor_.Fail(cursor_.offset(), "expected " + std::to_string(count) + " elements of type " +
                                        std::string(ValueTypeName(type)) + ", found " +
                                        std::to_string(cursor_.remaining()) +
@@ -195,7 +196,7 @@ void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
     }
   } else {
     const uint64_t at = cursor_.offset();
-    const std::byte* const data = cursor_.Take(count * fixed, "value");
+    const std::byte* const data = cursor_.Take(count * ValueTypeBytes(type), "value");
     if (type != ValueType::kBool) return;
     const auto bad = std::find_if(data, data + count, [](std::byte b) { return b > std::byte{1}; });
     if (bad == data + count) return;
@@ -213,8 +214,7 @@ void PartReader::ReadAlignment() {
                   "expected type u32, found " + std::string(ValueTypeName(value->type)));
   }
   const uint64_t alignment = metadata.GetUint(kAlignmentKey);
-  const bool power_of_two = (alignment & (alignment - 1)) == 0;
-  if (!power_of_two || alignment < kMinAlignment || alignment > kMaxAlignment) {
+  if (!IsValidAlignment(alignment)) {
     metadata.Fail(kAlignmentKey, "expected a power of two from " + std::to_string(kMinAlignment) +
                                      " to " + std::to_string(kMaxAlignment) + ", found " +
                                      std::to_string(alignment));
@@ -222,8 +222,7 @@ void PartReader::ReadAlignment() {
   part_.alignment = alignment;
 }
 
-// ---- Tensor infos: string name, u32 n_dims, dims, u32 type, u64 offset
-// ------------------------------
+// Tensor infos: string name, u32 n_dims, dims, u32 type, u64 offset.
 
 TensorInfo PartReader::ReadTensorInfo() {
   TensorInfo info;

@@ -3,6 +3,7 @@
 #ifndef PRONK_GGUF_READER_H_
 #define PRONK_GGUF_READER_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,6 +21,9 @@ inline constexpr uint64_t kDefaultAlignment = 32;
 // upper limit is ours: nobody aligns tensors to more than a huge page or so.
 inline constexpr uint64_t kMinAlignment = 8;
 inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
+constexpr bool IsValidAlignment(uint64_t n) {
+  return std::has_single_bit(n) && n >= kMinAlignment && n <= kMaxAlignment;
+}
 
 // What one file holds; everything views its bytes.
 struct Part {

@@ -1,0 +1,219 @@
+// The file is laid out as reader.cc reads it: header, key-value pairs, tensor infos, then each
+// tensor's data at a multiple of the alignment.
+#include "gguf/writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "gguf/error.h"
+
+namespace gguf {
+namespace {
+
+constexpr uint32_t kVersion = 3;
+
+void AppendBytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+template <typename T>
+void Append(std::vector<std::byte>& out, T number) {
+  AppendBytes(out, std::as_bytes(std::span(&number, 1)));
+}
+
+void AppendString(std::vector<std::byte>& out, std::string_view text) {
+  Append(out, uint64_t{text.size()});
+  AppendBytes(out, std::as_bytes(std::span(text)));
+}
+
+uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// Bytes of a tensor of this shape; throws where there can be none.
+uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const uint64_t> dims) {
+  const std::string where = "writing tensor " + Quoted(name) + ": ";
+  if (dims.empty() || dims.size() > 4) {
+    throw Error(where + "expected 1 to 4 dimensions, found " + std::to_string(dims.size()));
+  }
+  uint64_t elements = 1;
+  for (const uint64_t dim : dims) {
+    if (dim == 0 || dim > INT64_MAX / elements) {
+      throw Error(where + "expected 1 to 2^63 - 1 elements, found a dimension of " +
+                  std::to_string(dim));
+    }
+    elements *= dim;
+  }
+  const DTypeInfo& info = Info(dtype);
+  if (dims[0] % info.block_size != 0) {
+    throw Error(where + "expected rows of a multiple of " + std::to_string(info.block_size) +
+                " weights for type " + std::string(info.name) + ", found " +
+                std::to_string(dims[0]));
+  }
+  // No address space holds more; and rounding up to the alignment cannot wrap.
+  if (elements / info.block_size > INT64_MAX / info.block_bytes) {
+    throw Error(where + "expected fewer than 2^63 bytes, found " + std::to_string(elements) +
+                " elements of type " + std::string(info.name));
+  }
+  return RowBytes(dtype, elements);
+}
+
+// Inserts a name that must be new.
+void Claim(std::set<std::string, std::less<>>& names, std::string_view name,
+           std::string_view kind) {
+  const std::string where = "writing " + std::string(kind) + " " + Quoted(name) + ": ";
+  if (name.empty()) throw Error(where + "expected a name, found an empty one");
+  if (!names.emplace(name).second) throw Error(where + "expected each name once, found it again");
+}
+
+// A file under a temporary name, which is gone again at the end of the scope unless it was
+// committed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path)
+      : path_(path), temporary_(path + ".tmp" + std::to_string(getpid())) {
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0) Fail("created");
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (fd_ >= 0) close(fd_);
+    if (!committed_) unlink(temporary_.c_str());
+  }
+
+  void Write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) Fail("written");
+      bytes = bytes.subspan(static_cast<size_t>(n));
+    }
+  }
+
+  void Commit() {
+    if (fsync(fd_) != 0) Fail("written");
+    if (close(std::exchange(fd_, -1)) != 0) Fail("written");
+    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail("put in its place");
+    committed_ = true;
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error(PrintablePath(path_) + ": cannot be " + what + ": " +
+                std::generic_category().message(errno));
+  }
+
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  bool committed_ = false;
+};
+
+}  // namespace
+
+Writer::Writer(uint32_t alignment) : alignment_(alignment) {
+  if (!IsValidAlignment(alignment)) {
+    throw Error("writing a GGUF file: expected an alignment that is a power of two from " +
+                std::to_string(kMinAlignment) + " to " + std::to_string(kMaxAlignment) +
+                ", found " + std::to_string(alignment));
+  }
+  if (alignment != kDefaultAlignment) Add("general.alignment", alignment);
+}
+
+void Writer::Add(std::string_view key, std::string_view value) {
+  std::vector<std::byte> bytes;
+  AppendString(bytes, value);
+  AddBytes(key, ValueType::kString, bytes);
+}
+
+void Writer::AddStrings(std::string_view key, std::span<const std::string_view> values) {
+  std::vector<std::byte> elements;
+  for (const std::string_view value : values) AppendString(elements, value);
+  AddArrayBytes(key, ValueType::kString, values.size(), elements);
+}
+
+void Writer::AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
+                           std::span<const std::byte> elements) {
+  std::vector<std::byte> value;
+  Append(value, static_cast<uint32_t>(type));
+  Append(value, count);
+  AppendBytes(value, elements);
+  AddBytes(key, ValueType::kArray, value);
+}
+
+void Writer::AddBytes(std::string_view key, ValueType type, std::span<const std::byte> value) {
+  Claim(keys_, key, "key");
+  AppendString(entries_, key);
+  Append(entries_, static_cast<uint32_t>(type));
+  AppendBytes(entries_, value);
+}
+
+void Writer::AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
+                       std::span<const std::byte> bytes) {
+  AddTensor(name, dtype, std::move(dims), [bytes] { return bytes; });
+}
+
+void Writer::AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
+                       TensorSource source) {
+  const uint64_t bytes = CheckedTensorBytes(name, dtype, dims);
+  Claim(tensor_names_, name, "tensor");
+  tensors_.push_back({std::string(name), dtype, std::move(dims), bytes, std::move(source)});
+}
+
+std::vector<std::byte> Writer::Head() const {
+  std::vector<std::byte> head;
+  AppendBytes(head, std::as_bytes(std::span("GGUF", 4)));
+  Append(head, kVersion);
+  Append(head, uint64_t{tensors_.size()});
+  Append(head, uint64_t{keys_.size()});
+  AppendBytes(head, entries_);
+  uint64_t offset = 0;
+  for (const Tensor& tensor : tensors_) {
+    AppendString(head, tensor.name);
+    Append(head, static_cast<uint32_t>(tensor.dims.size()));
+    for (const uint64_t dim : tensor.dims) Append(head, dim);
+    Append(head, static_cast<uint32_t>(tensor.dtype));
+    Append(head, offset);
+    offset += RoundUp(tensor.bytes, alignment_);
+  }
+  return head;
+}
+
+// Hands the file to `sink`, piece after piece.
+void Writer::Emit(const Sink& sink) const {
+  const std::vector<std::byte> zeros(alignment_);
+  const auto pad = [&](uint64_t size) {
+    sink(std::span(zeros).first(RoundUp(size, alignment_) - size));
+  };
+  const std::vector<std::byte> head = Head();
+  sink(head);
+  pad(head.size());
+  for (const Tensor& tensor : tensors_) {
+    const std::span<const std::byte> bytes = tensor.source();
+    if (bytes.size() != tensor.bytes) {
+      throw Error("writing tensor " + Quoted(tensor.name) + ": expected " +
+                  std::to_string(tensor.bytes) + " bytes, found " + std::to_string(bytes.size()));
+    }
+    sink(bytes);
+    pad(bytes.size());
+  }
+}
+
+void Writer::WriteFile(const std::string& path) const {
+  TemporaryFile file(path);
+  Emit([&](std::span<const std::byte> bytes) { file.Write(bytes); });
+  file.Commit();
+}
+
+std::vector<std::byte> Writer::ToBytes() const {
+  std::vector<std::byte> out;
+  Emit([&](std::span<const std::byte> bytes) { AppendBytes(out, bytes); });
+  return out;
+}
+
+}  // namespace gguf

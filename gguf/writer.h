@@ -1,0 +1,111 @@
+// Writes GGUF version 3 files: for tests, and for tools that make or convert models.
+//
+//   Writer writer;
+//   writer.Add("general.architecture", "llama");
+//   writer.AddArray<float>("tokenizer.ggml.scores", scores);
+//   writer.AddTensor("token_embd.weight", DType::kF16, {2048, 32000}, bytes);
+//   writer.WriteFile("model.gguf");
+#ifndef PRONK_GGUF_WRITER_H_
+#define PRONK_GGUF_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "gguf/metadata.h"
+#include "gguf/reader.h"
+
+namespace gguf {
+
+class Writer {
+ public:
+  // Called when the tensor's turn to be written comes; the bytes need to last until the next
+  // tensor's turn. So a model larger than memory is written tensor by tensor.
+  using TensorSource = std::function<std::span<const std::byte>()>;
+
+  // An alignment other than the default is recorded in general.alignment. All methods throw
+  // gguf::Error for what the reader would refuse: an empty or repeated name, an impossible shape,
+  // and so on.
+  explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
+
+  // Key-value pairs. T is a fixed-size integer, float, double or bool, and decides the type in the
+  // file.
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void Add(std::string_view key, T value) {
+    AddBytes(key, ValueTypeOf<T>(), std::as_bytes(std::span(&value, 1)));
+  }
+  void Add(std::string_view key, std::string_view value);
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void AddArray(std::string_view key, std::span<const T> values) {
+    AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
+  }
+  void AddStrings(std::string_view key, std::span<const std::string_view> values);
+
+  // dims[0] is the length of a row. `bytes` is not copied: it must last until the file is written.
+  void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
+                 std::span<const std::byte> bytes);
+  void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
+                 TensorSource source);
+
+  // Writes under a temporary name beside `path` and renames that once all is on the disk: nobody
+  // sees half a file, and after an error nothing is left. Replaces an existing file.
+  void WriteFile(const std::string& path) const;
+  std::vector<std::byte> ToBytes() const;
+
+ private:
+  struct Tensor {
+    std::string name;
+    DType dtype;
+    std::vector<uint64_t> dims;
+    uint64_t bytes;
+    TensorSource source;
+  };
+  using Sink = std::function<void(std::span<const std::byte>)>;
+
+  template <typename T>
+  static constexpr ValueType ValueTypeOf();
+  void AddBytes(std::string_view key, ValueType type, std::span<const std::byte> value);
+  void AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
+                     std::span<const std::byte> elements);
+  std::vector<std::byte> Head() const;
+  void Emit(const Sink& sink) const;
+
+  uint64_t alignment_;
+  std::vector<std::byte> entries_;  // the key-value pairs as they will lie in the file
+  std::set<std::string, std::less<>> keys_;
+  std::vector<Tensor> tensors_;
+  std::set<std::string, std::less<>> tensor_names_;
+};
+
+template <typename T>
+constexpr ValueType Writer::ValueTypeOf() {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return ValueType::kBool;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    return sizeof(T) == 4 ? ValueType::kF32 : ValueType::kF64;
+  } else if constexpr (sizeof(T) == 1) {
+    return kSigned ? ValueType::kI8 : ValueType::kU8;
+  } else if constexpr (sizeof(T) == 2) {
+    return kSigned ? ValueType::kI16 : ValueType::kU16;
+  } else if constexpr (sizeof(T) == 4) {
+    return kSigned ? ValueType::kI32 : ValueType::kU32;
+  } else {
+    static_assert(sizeof(T) == 8);
+    return kSigned ? ValueType::kI64 : ValueType::kU64;
+  }
+}
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_WRITER_H_
