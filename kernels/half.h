@@ -1,0 +1,72 @@
+// The small floating-point formats that weights and scales are stored in, as bit patterns, and
+// their way to float and back: f16 (IEEE 754 binary16), bf16 (the upper half of a float) and e8m0
+// (a power of two alone). One number at a time, exact: the definition that vectorized conversions
+// are tested against.
+#ifndef PRONK_KERNELS_HALF_H_
+#define PRONK_KERNELS_HALF_H_
+
+#include <bit>
+#include <cstdint>
+
+namespace kernels {
+
+// f16: sign, 5 bits of exponent (bias 15), 10 of mantissa. Every f16 is a float, so this is exact.
+// A NaN keeps its bits.
+constexpr float F16ToF32(uint16_t h) {
+  const uint32_t sign = (h & 0x8000u) << 16;
+  const uint32_t exponent = (h >> 10) & 31u;
+  const uint32_t mantissa = h & 0x3FFu;
+  if (exponent == 0) {  // zero or denormal: mantissa * 2^-24
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+  }
+  // An exponent of all ones (infinity, NaN) stays one of all ones.
+  const uint32_t wide = exponent == 31 ? 255 : exponent + (127 - 15);
+  return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+}
+
+// The nearest f16, of two equally near the even one. 65520 and above become infinity; a NaN stays a
+// NaN (a quiet one).
+constexpr uint16_t F32ToF16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  uint32_t half = 0;
+  if (magnitude > 0x7F800000u) {  // NaN
+    half = 0x7E00u | ((magnitude >> 13) & 0x1FFu);
+  } else if (magnitude >= std::bit_cast<uint32_t>(65536.0f)) {
+    half = 0x7C00u;
+  } else if (magnitude < std::bit_cast<uint32_t>(0x1p-14f)) {
+    // A denormal counts in steps of 2^-24, which is the last bit of a float near 0.5: let the
+    // addition round.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    half = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
+  } else {
+    // Rounding may carry into the exponent, up to infinity: just what is wanted.
+    const uint32_t odd = (magnitude >> 13) & 1u;
+    half = (magnitude - (uint32_t{127 - 15} << 23) + 0xFFFu + odd) >> 13;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
+// bf16: the upper 16 bits of a float. Exact.
+constexpr float Bf16ToF32(uint16_t b) { return std::bit_cast<float>(uint32_t{b} << 16); }
+
+// The nearest bf16, of two equally near the even one; a NaN stays a NaN (a quiet one).
+constexpr uint16_t F32ToBf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// e8m0 at half its value: 2^(e - 128), the scale of an MXFP4 block whose 4-bit floats are doubled
+// to be integers (tables.h: kFp4Values). e = 0 and 1 are denormal floats. The standard (OCP
+// Microscaling Formats 1.0) reads e = 255 as NaN; GGUF files do not use it so, and here it is 2^127
+// like any other.
+constexpr float E8m0HalfToF32(uint8_t e) {
+  return std::bit_cast<float>(e < 2 ? uint32_t{0x00200000} << e : (e - 1u) << 23);
+}
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_HALF_H_
