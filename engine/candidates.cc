@@ -1,0 +1,129 @@
+#include "engine/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace engine {
+namespace {
+
+bool MoreLikely(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+}  // namespace
+
+void Candidates::Assign(std::span<const float> logits) {
+  items_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    items_[i] = {static_cast<tokenizer::TokenId>(i), logits[i]};
+  }
+  n_sorted_ = 0;
+}
+
+Candidate Candidates::Best() const {
+  return *std::min_element(items_.begin(), items_.end(), MoreLikely);
+}
+
+void Candidates::SortTop(size_t n) {
+  n = std::min(n, items_.size());
+  if (n <= n_sorted_) return;
+  const auto at = [&](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::partial_sort(at(n_sorted_), at(n), items_.end(), MoreLikely);
+  n_sorted_ = n;
+}
+
+void Candidates::Truncate(size_t n) {
+  items_.resize(std::min(n, items_.size()));
+  n_sorted_ = std::min(n_sorted_, items_.size());
+}
+
+std::span<const double> Candidates::Probabilities() {
+  const double max = Best().logit;
+  probabilities_.resize(items_.size());
+  double sum = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    sum += probabilities_[i] = std::exp(static_cast<double>(items_[i].logit) - max);
+  }
+  for (double& p : probabilities_) p /= sum;
+  return probabilities_;
+}
+
+void ApplyPenalties(Candidates& candidates, std::vector<tokenizer::TokenId> recent,
+                    const Penalties& penalties) {
+  std::sort(recent.begin(), recent.end());
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& c = candidates[i];
+    const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
+    if (first == last) continue;
+    c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
+    c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
+  }
+}
+
+void TopK(Candidates& candidates, int k) {
+  if (k <= 0) return;
+  candidates.SortTop(static_cast<size_t>(k));
+  candidates.Truncate(static_cast<size_t>(k));
+}
+
+void TopP(Candidates& candidates, float p) {
+  if (p >= 1.0f) return;
+  // A nucleus is usually small: sort more of a large vocabulary only while it is not found.
+  // Probabilities come from the unsorted list, so the normalizing sum is taken once.
+  const double max = candidates.Best().logit;
+  double total = 0;
+  for (const Candidate& c : candidates.items()) total += std::exp(c.logit - max);
+  double sum = 0;
+  size_t kept = 0;
+  for (size_t sorted = 64; kept < candidates.size(); sorted *= 4) {
+    candidates.SortTop(sorted);
+    while (kept < std::min(sorted, candidates.size())) {
+      sum += std::exp(candidates.items()[kept++].logit - max) / total;
+      if (sum >= p) return candidates.Truncate(kept);
+    }
+  }
+}
+
+void MinP(Candidates& candidates, float min_p) {
+  if (min_p <= 0.0f) return;
+  // p >= min_p * p_max, said in logits; min_p above 1 must still leave the best.
+  const float max = candidates.Best().logit;
+  const float least = std::min(max, max + std::log(min_p));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+}
+
+void Typical(Candidates& candidates, float p) {
+  if (p >= 1.0f) return;
+  const std::span<const double> probabilities = candidates.Probabilities();
+  double entropy = 0;
+  for (const double q : probabilities) entropy -= q > 0 ? q * std::log(q) : 0;
+
+  struct Ranked {
+    double distance;  // of this token's surprise from the expected one
+    double probability;
+    tokenizer::TokenId id;
+  };
+  std::vector<Ranked> ranked;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    ranked.push_back({std::abs(-std::log(probabilities[i]) - entropy), probabilities[i],
+                      candidates.items()[i].id});
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.distance < b.distance; });
+  double sum = 0;
+  std::vector<tokenizer::TokenId> kept;
+  for (const Ranked& r : ranked) {
+    kept.push_back(r.id);
+    sum += r.probability;
+    if (sum >= p) break;
+  }
+  std::sort(kept.begin(), kept.end());
+  candidates.RemoveIf(
+      [&](const Candidate& c) { return !std::binary_search(kept.begin(), kept.end(), c.id); });
+}
+
+void Temperature(Candidates& candidates, float temperature) {
+  for (size_t i = 0; i < candidates.size(); ++i) candidates[i].logit /= temperature;
+}
+
+}  // namespace engine

@@ -1,0 +1,83 @@
+// The steps of sampling: each narrows or reshapes the list of tokens that may come next.
+//
+// A step works on candidates with logits; probabilities are always the softmax of the logits of
+// those that are left. Steps are free functions so that each can be read, and tested against
+// numbers worked out by hand, on its own; sampler.h chains them.
+#ifndef PRONK_ENGINE_CANDIDATES_H_
+#define PRONK_ENGINE_CANDIDATES_H_
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+struct Candidate {
+  tokenizer::TokenId id;
+  float logit;
+};
+
+class Candidates {
+ public:
+  // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
+  void Assign(std::span<const float> logits);
+
+  size_t size() const { return items_.size(); }
+  std::span<const Candidate> items() const { return items_; }
+  Candidate& operator[](size_t i) { return items_[i]; }
+
+  // The most likely candidate; of equals the one with the lowest id.
+  Candidate Best() const;
+  // Puts the n most likely first, in falling order (ties by id). A no-op where they are already.
+  void SortTop(size_t n);
+  // Drops all but the first n. Only after SortTop(n).
+  void Truncate(size_t n);
+  template <class Predicate>
+  void RemoveIf(Predicate predicate) {
+    std::erase_if(items_, predicate);
+  }
+  // softmax(logits), in the candidates' order. The buffer is reused by the next call.
+  std::span<const double> Probabilities();
+
+ private:
+  std::vector<Candidate> items_;
+  size_t n_sorted_ = 0;  // so many are in their final place at the front
+  std::vector<double> probabilities_;
+};
+
+// Tokens seen lately become less likely. A logit is divided (where positive; multiplied where
+// negative) by `repeat` if its token occurs at all (Keskar et al. 2019, CTRL), and lowered by
+// `frequency` for each time and by `presence` once (OpenAI's API). `recent` holds the last tokens,
+// any order.
+struct Penalties {
+  float repeat = 1.0f;
+  float frequency = 0.0f;
+  float presence = 0.0f;
+  bool Active() const { return repeat != 1.0f || frequency != 0.0f || presence != 0.0f; }
+};
+void ApplyPenalties(Candidates& candidates, std::vector<tokenizer::TokenId> recent,
+                    const Penalties& penalties);
+
+// Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.
+void TopK(Candidates& candidates, int k);
+
+// Keeps the most likely until their probabilities add up to p: the nucleus (Holtzman et al. 2019).
+// p >= 1 keeps all; at least one stays.
+void TopP(Candidates& candidates, float p);
+
+// Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
+void MinP(Candidates& candidates, float min_p);
+
+// Keeps those whose surprise is closest to the expected surprise (the entropy) until their
+// probabilities add up to p: locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
+void Typical(Candidates& candidates, float p);
+
+// Divides logits by the temperature: below 1 sharpens the distribution, above 1 flattens it.
+void Temperature(Candidates& candidates, float temperature);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_CANDIDATES_H_

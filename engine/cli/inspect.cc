@@ -1,0 +1,234 @@
+// pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/cli/command.h"
+#include "engine/cli/terminal.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "gguf/load.h"
+
+namespace cli {
+namespace {
+
+using gguf::Load;
+using gguf::Value;
+using gguf::ValueType;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kColumns = 80;
+constexpr size_t kArrayHead = 8;  // elements of an array that are shown
+
+struct InspectOptions {
+  std::string model;
+  bool tensors = false;
+  bool json = false;
+};
+
+Json ScalarJson(ValueType type, const std::byte* at) {
+  switch (type) {
+    case ValueType::kU8:
+      return Load<uint8_t>(at);
+    case ValueType::kI8:
+      return Load<int8_t>(at);
+    case ValueType::kU16:
+      return Load<uint16_t>(at);
+    case ValueType::kI16:
+      return Load<int16_t>(at);
+    case ValueType::kU32:
+      return Load<uint32_t>(at);
+    case ValueType::kI32:
+      return Load<int32_t>(at);
+    case ValueType::kU64:
+      return Load<uint64_t>(at);
+    case ValueType::kI64:
+      return Load<int64_t>(at);
+    case ValueType::kF32:
+      return Load<float>(at);
+    case ValueType::kF64:
+      return Load<double>(at);
+    case ValueType::kBool:
+      return Load<uint8_t>(at) != 0;
+    case ValueType::kString:
+    case ValueType::kArray:
+      break;  // have no fixed size
+  }
+  return nullptr;
+}
+
+// Arrays: their first elements only. Of arrays in arrays, none.
+Json ValueJson(const Value& value) {
+  if (value.type == ValueType::kString) return *gguf::StringArray(value).begin();
+  if (value.type != ValueType::kArray) return ScalarJson(value.type, value.data);
+  Json head = Json::array();
+  const uint64_t n = std::min<uint64_t>(value.count, kArrayHead);
+  if (value.element_type == ValueType::kString) {
+    auto it = gguf::StringArray(value).begin();
+    for (uint64_t i = 0; i < n; ++i, ++it) head.push_back(*it);
+  } else if (value.element_type != ValueType::kArray) {
+    const uint64_t size = gguf::ValueTypeBytes(value.element_type);
+    for (uint64_t i = 0; i < n; ++i) {
+      head.push_back(ScalarJson(value.element_type, value.data + i * size));
+    }
+  }
+  return head;
+}
+
+// Any bytes as one line of printable ASCII and UTF-8.
+std::string OneLine(const Json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
+std::string Cut(const std::string& text, size_t columns) {
+  size_t width = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (starts_character && ++width > columns) return text.substr(0, i - 1) + "\u2026";
+  }
+  return text;
+}
+
+std::string Padded(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string TypeText(const Value& value) {
+  if (value.type != ValueType::kArray) return std::string(gguf::ValueTypeName(value.type));
+  return std::string(gguf::ValueTypeName(value.element_type)) + "[" + std::to_string(value.count) +
+         "]";
+}
+
+std::string DimsText(const gguf::TensorView& tensor) {
+  std::string text;
+  for (uint32_t i = 0; i < tensor.n_dims; ++i) {
+    text += (i == 0 ? "" : " x ") + std::to_string(tensor.dims[i]);
+  }
+  return text;
+}
+
+uint64_t Parameters(const gguf::File& file) {
+  uint64_t n = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) n += tensor.elements();
+  return n;
+}
+
+std::string HumanCount(uint64_t n) {
+  char text[32];
+  const auto x = static_cast<double>(n);
+  if (n < 1'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f thousand", x / 1e3);
+  } else if (n < 1'000'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f million", x / 1e6);
+  } else {
+    std::snprintf(text, sizeof(text), "%.2f billion", x / 1e9);
+  }
+  return text;
+}
+
+struct TypeTotals {
+  size_t tensors = 0;
+  uint64_t bytes = 0;
+};
+
+std::string TypesText(const gguf::File& file) {
+  std::map<gguf::DType, TypeTotals> totals;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    ++totals[tensor.dtype].tensors;
+    totals[tensor.dtype].bytes += tensor.bytes;
+  }
+  std::string text;
+  for (const auto& [dtype, total] : totals) {
+    text += "  " + Padded(std::string(gguf::Info(dtype).name), 9) +
+            Padded(std::to_string(total.tensors) + " tensors", 15) +
+            HumanBytes(static_cast<double>(total.bytes)) + "\n";
+  }
+  return text;
+}
+
+void PrintText(const gguf::File& file, bool list_tensors) {
+  std::string text = file.path() + "\n";
+  text += "  GGUF version " + std::to_string(file.version()) + ", " +
+          HumanBytes(static_cast<double>(file.file_bytes()));
+  if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
+  text += ", " + HumanCount(Parameters(file)) + " weights\n";
+
+  const auto& entries = file.metadata().entries();
+  text += "\nMetadata: " + std::to_string(entries.size()) + " keys\n";
+  for (const auto& [key, value] : entries) {
+    std::string shown = OneLine(ValueJson(value));
+    if (value.type == ValueType::kArray && value.count > kArrayHead) shown.back() = ',';
+    const std::string head =
+        "  " + Padded(gguf::PrintablePath(key), 40) + " " + Padded(TypeText(value), 15) + " ";
+    text += head.size() + 8 < kColumns
+                ? head + Cut(shown, kColumns - head.size()) + "\n"
+                : Cut(head, kColumns) + "\n    " + Cut(shown, kColumns - 4) + "\n";
+  }
+
+  text += "\nTensors: " + std::to_string(file.tensors().size()) + "\n" + TypesText(file);
+  if (list_tensors) {
+    text += "\n";
+    for (const gguf::TensorView& tensor : file.tensors()) {
+      text += "  " + Padded(gguf::PrintablePath(tensor.name), 32) + " " +
+              Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
+              Padded(DimsText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
+              "\n";
+    }
+  }
+  WriteOut(text);
+}
+
+void PrintJson(const gguf::File& file) {
+  Json json = {{"path", file.path()},
+               {"version", file.version()},
+               {"parts", file.n_parts()},
+               {"file_bytes", file.file_bytes()},
+               {"tensor_bytes", file.tensor_bytes()},
+               {"parameters", Parameters(file)},
+               {"alignment", file.alignment()}};
+  Json& metadata = json["metadata"] = Json::object();
+  for (const auto& [key, value] : file.metadata().entries()) {
+    if (value.type != ValueType::kArray) {
+      metadata[std::string(key)] = ValueJson(value);
+    } else {
+      metadata[std::string(key)] = {{"type", gguf::ValueTypeName(value.element_type)},
+                                    {"count", value.count},
+                                    {"first", ValueJson(value)}};
+    }
+  }
+  Json& tensors = json["tensors"] = Json::array();
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    Json dims = Json::array();
+    for (uint32_t i = 0; i < tensor.n_dims; ++i) dims.push_back(tensor.dims[i]);
+    tensors.push_back({{"name", tensor.name},
+                       {"type", gguf::Info(tensor.dtype).name},
+                       {"dims", dims},
+                       {"bytes", tensor.bytes}});
+  }
+  WriteOut(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+int Inspect(const InspectOptions& options) {
+  const gguf::File file = gguf::File::Open(options.model);
+  options.json ? PrintJson(file) : PrintText(file, options.tensors);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddInspect(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("inspect", "Show what a GGUF file holds");
+  const auto options = std::make_shared<InspectOptions>();
+  command->add_option("MODEL", options->model, "GGUF file")->required();
+  command->add_flag("--tensors", options->tensors, "List every tensor");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->callback([options, &action] { action = [options] { return Inspect(*options); }; });
+}
+
+}  // namespace cli

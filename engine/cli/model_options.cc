@@ -1,0 +1,105 @@
+#include "engine/cli/model_options.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "engine/cli/command.h"
+#include "engine/error.h"
+#include "kernels/cpu.h"
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where this binary lies, links resolved.
+fs::path ProgramPath() {
+  std::error_code error;
+#if defined(__APPLE__)
+  char buffer[4096];
+  uint32_t size = sizeof(buffer);
+  if (_NSGetExecutablePath(buffer, &size) != 0) return {};
+  return fs::canonical(buffer, error);
+#else
+  return fs::canonical("/proc/self/exe", error);
+#endif
+}
+
+}  // namespace
+
+std::string DefaultModelPath() {
+  const fs::path bin = ProgramPath().parent_path();
+  std::error_code error;
+  for (const fs::path& path : {bin / "../share/pronk/default.gguf",   // installed: PREFIX/bin
+                               bin / "../../models/default.gguf"}) {  // built: CHECKOUT/build/bin
+    if (fs::is_regular_file(path, error)) return path.lexically_normal().string();
+  }
+  return "";
+}
+
+void ModelOptions::AddModelFlag(CLI::App& command) {
+  command
+      .add_option("-m,--model", model, "GGUF file (default: $PRONK_MODEL, else the one that ships)")
+      ->type_name("FILE");
+}
+
+void ModelOptions::AddSessionFlags(CLI::App& command) {
+  AddModelFlag(command);
+  command
+      .add_option("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command
+      .add_option("--threads-batch", n_threads_batch,
+                  "Threads for reading the prompt; also -tb (default: -t)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  command
+      .add_option("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 31))
+      ->type_name("N");
+  command.add_option("-b,--batch-size", batch, "Tokens of the prompt read at a time")
+      ->check(CLI::Range(size_t{1}, size_t{4096}))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--kv", kv, "Type of the key-value cache: f16 or f32")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str()
+      ->type_name("TYPE");
+  command.add_option("--cpu", cpu, "Limit the instruction set (see --verbose for what there is)")
+      ->type_name("NAME");
+  command.add_flag("--verbose", verbose, "Say what was chosen and why, on stderr");
+}
+
+std::string ModelOptions::ModelPath() const {
+  if (!model.empty()) return model;
+  const char* from_environment = std::getenv("PRONK_MODEL");
+  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
+  std::string path = DefaultModelPath();
+  if (path.empty()) {
+    throw engine::Error(
+        "no model: give one with -m FILE.gguf or PRONK_MODEL (the default is not here)");
+  }
+  return path;
+}
+
+engine::SessionOptions ModelOptions::Session() const {
+  if (!kernels::LimitCpu(cpu)) {
+    std::string names;
+    for (const std::string& name : kernels::CpuTargets()) names += " " + name;
+    throw UsageError("--cpu " + cpu + ": this machine and build have" + names);
+  }
+  engine::SessionOptions options;
+  options.context = context;
+  options.batch = batch;
+  options.n_threads = n_threads;
+  options.n_threads_batch = n_threads_batch;
+  options.kv_type = kv == "f32" ? kernels::KvType::kF32 : kernels::KvType::kF16;
+  return options;
+}
+
+}  // namespace cli

@@ -1,0 +1,37 @@
+// The flags that choose a model and how it is run, shared by the subcommands.
+#ifndef PRONK_ENGINE_CLI_MODEL_OPTIONS_H_
+#define PRONK_ENGINE_CLI_MODEL_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "engine/session.h"
+
+namespace cli {
+
+struct ModelOptions {
+  std::string model;  // as given; empty: the default
+  std::string cpu;
+  std::string kv = "f16";
+  size_t context = 0;
+  size_t batch = 512;
+  int n_threads = 0;
+  int n_threads_batch = 0;
+  bool verbose = false;
+
+  void AddModelFlag(CLI::App& command);
+  void AddSessionFlags(CLI::App& command);
+
+  // The file to open: -m, else $PRONK_MODEL, else the default model. Throws engine::Error.
+  std::string ModelPath() const;
+  // Applies --cpu and gives the rest to a session. Throws UsageError.
+  engine::SessionOptions Session() const;
+};
+
+// The model that ships with pronk: models/default.gguf of the checkout this binary was built in, or
+// share/pronk/default.gguf of the place it is installed in. Empty where neither exists.
+std::string DefaultModelPath();
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_MODEL_OPTIONS_H_

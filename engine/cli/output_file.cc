@@ -1,0 +1,41 @@
+#include "engine/cli/output_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace cli {
+
+OutputFile::OutputFile(std::string path)
+    : path_(std::move(path)),
+      partial_(path_ + ".partial"),
+      file_(std::fopen(partial_.c_str(), "wb")) {
+  if (file_ == nullptr) Fail();
+}
+
+OutputFile::~OutputFile() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  std::remove(partial_.c_str());
+}
+
+void OutputFile::Fail() const {
+  throw engine::Error(path_ + ": cannot be written: " + std::strerror(errno));
+}
+
+void OutputFile::Write(std::span<const std::byte> bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) Fail();
+}
+
+void OutputFile::Commit() {
+  const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+  if (closed && std::rename(partial_.c_str(), path_.c_str()) == 0) return;
+  const int error = errno;
+  std::remove(partial_.c_str());
+  errno = error;
+  Fail();
+}
+
+}  // namespace cli

@@ -1,0 +1,33 @@
+// OutputFile: a file that appears under its name only when it is whole.
+#ifndef PRONK_ENGINE_CLI_OUTPUT_FILE_H_
+#define PRONK_ENGINE_CLI_OUTPUT_FILE_H_
+
+#include <cstddef>
+#include <cstdio>
+#include <span>
+#include <string>
+
+namespace cli {
+
+// All methods throw engine::Error. Destroyed before Commit(), it leaves nothing behind.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void Write(std::span<const std::byte> bytes);
+  void Commit();
+
+ private:
+  [[noreturn]] void Fail() const;
+
+  std::string path_;
+  std::string partial_;  // the name while it is being written
+  std::FILE* file_;
+};
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_OUTPUT_FILE_H_

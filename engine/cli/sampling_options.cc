@@ -1,0 +1,88 @@
+#include "engine/cli/sampling_options.h"
+
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include "engine/cli/command.h"
+
+namespace cli {
+namespace {
+
+// "ID+BIAS" or "ID-BIAS", as llama.cpp writes it: "15043+1.5", "2-inf".
+std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
+                                                    const tokenizer::Vocabulary& vocab) {
+  tokenizer::TokenId id = -1;
+  float bias = 0;
+  const char* end = text.data() + text.size();
+  const auto [sign, id_error] = std::from_chars(text.data(), end, id);
+  const bool has_sign = id_error == std::errc() && sign != end && (*sign == '+' || *sign == '-');
+  const auto [rest, bias_error] = has_sign
+                                      ? std::from_chars(sign + 1, end, bias)
+                                      : std::from_chars_result{end, std::errc::invalid_argument};
+  if (!has_sign || bias_error != std::errc() || rest != end || std::isnan(bias)) {
+    throw UsageError("--logit-bias " + text + ": expected ID+BIAS or ID-BIAS, for example 2-inf");
+  }
+  if (id < 0 || static_cast<size_t>(id) >= vocab.size()) {
+    throw UsageError("--logit-bias " + text + ": the vocabulary has ids 0 to " +
+                     std::to_string(vocab.size() - 1));
+  }
+  return {id, *sign == '-' ? -bias : bias};
+}
+
+std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
+  std::vector<engine::SamplerStep> steps;
+  std::istringstream in(text);
+  for (std::string name; std::getline(in, name, ';');) {
+    const auto step = engine::FindSamplerStep(name);
+    if (!step) {
+      throw UsageError("--samplers: '" + name +
+                       "' is none of penalties, top_k, typ_p, top_p, min_p, temperature");
+    }
+    steps.push_back(*step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+void SamplingOptions::AddFlags(CLI::App& command) {
+  const auto number = [&](const char* flag, auto& value, const char* what) {
+    return command.add_option(flag, value, what)->capture_default_str()->group("Sampling");
+  };
+  number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time");
+  number("--temp", sampler.temperature, "Temperature; 0 takes the most likely token")
+      ->check(CLI::Range(0.0, 1e6));
+  number("--top-k", sampler.top_k, "Keep the K most likely; 0 keeps all");
+  number("--top-p", sampler.top_p, "Keep the most likely up to this probability together");
+  number("--min-p", sampler.min_p, "Keep those at least this share as likely as the best");
+  number("--typical", sampler.typical, "Locally typical sampling; 1 is off");
+  number("--repeat-penalty", sampler.penalties.repeat, "Divide logits of recent tokens; 1 is off")
+      ->check(CLI::Range(1e-3, 1e3));
+  number("--repeat-last-n", sampler.repeat_last_n, "Tokens that the penalties look back on");
+  number("--presence-penalty", sampler.penalties.presence, "Subtract from logits of recent tokens");
+  number("--frequency-penalty", sampler.penalties.frequency,
+         "The same for each time they occurred");
+  command
+      .add_option("--logit-bias", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
+      ->type_name("ID+BIAS")
+      ->group("Sampling");
+  command.add_option("--samplers", samplers, "Their order, for example 'top_k;top_p;temperature'")
+      ->group("Sampling");
+  command.add_flag("--ignore-eos", ignore_eos, "Never end the text by itself")->group("Sampling");
+}
+
+engine::SamplerOptions SamplingOptions::For(const tokenizer::Vocabulary& vocab) const {
+  engine::SamplerOptions options = sampler;
+  options.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device()();
+  for (const std::string& text : logit_bias)
+    options.logit_bias.push_back(ParseLogitBias(text, vocab));
+  if (ignore_eos) {
+    for (const tokenizer::TokenId id : vocab.eog) options.logit_bias.emplace_back(id, -INFINITY);
+  }
+  if (!samplers.empty()) options.steps = ParseSteps(samplers);
+  return options;
+}
+
+}  // namespace cli

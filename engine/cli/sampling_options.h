@@ -1,0 +1,29 @@
+// The flags that decide how the next token is picked. Names and defaults are llama.cpp's.
+#ifndef PRONK_ENGINE_CLI_SAMPLING_OPTIONS_H_
+#define PRONK_ENGINE_CLI_SAMPLING_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/sampler.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cli {
+
+struct SamplingOptions {
+  engine::SamplerOptions sampler;
+  int64_t seed = -1;  // -1: another one each time
+  std::vector<std::string> logit_bias;
+  std::string samplers;
+  bool ignore_eos = false;
+
+  void AddFlags(CLI::App& command);
+  // What the flags mean for this vocabulary. Throws UsageError.
+  engine::SamplerOptions For(const tokenizer::Vocabulary& vocab) const;
+};
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_SAMPLING_OPTIONS_H_

@@ -1,0 +1,65 @@
+// pronk tokenize: text to ids and pieces.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "engine/cli/command.h"
+#include "engine/cli/model_options.h"
+#include "engine/cli/terminal.h"
+#include "gguf/file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cli {
+namespace {
+
+struct TokenizeOptions {
+  ModelOptions model;
+  std::optional<std::string> prompt;
+  bool ids = false;
+  bool no_bos = false;
+  bool special = false;
+};
+
+int Tokenize(const TokenizeOptions& options) {
+  // Only the vocabulary is needed, so a file without weights will do.
+  const gguf::File file = gguf::File::Open(options.model.ModelPath());
+  const auto tokenizer = tokenizer::Tokenizer::Create(file);
+  const std::vector<tokenizer::TokenId> ids =
+      tokenizer->Encode(options.prompt ? *options.prompt : ReadStdin(),
+                        {.add_bos = !options.no_bos, .parse_special = options.special});
+  if (options.ids) {
+    std::string line = "[";
+    for (const tokenizer::TokenId id : ids) {
+      line += (line.size() > 1 ? ", " : "") + std::to_string(id);
+    }
+    WriteOut(line + "]\n");
+    return kExitDone;
+  }
+  std::string lines;
+  for (const tokenizer::TokenId id : ids) {
+    // JSON's quotes show spaces, line feeds and bytes that are no text.
+    const nlohmann::json piece = tokenizer->Piece(id, /*special=*/true);
+    const std::string number = std::to_string(id);
+    lines += std::string(number.size() < 7 ? 7 - number.size() : 0, ' ') + number + "  " +
+             piece.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  WriteOut(lines);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTokenize(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("tokenize", "Show how a text is cut into tokens");
+  const auto options = std::make_shared<TokenizeOptions>();
+  options->model.AddModelFlag(*command);
+  command->add_option("-p,--prompt", options->prompt, "The text (default: stdin, byte for byte)");
+  command->add_flag("--ids", options->ids, "Print the ids only: [1, 2, 3]");
+  command->add_flag("--no-bos", options->no_bos, "Without the token that begins a text");
+  command->add_flag("--special", options->special, "Read special tokens such as <s> in the text");
+  command->callback([options, &action] { action = [options] { return Tokenize(*options); }; });
+}
+
+}  // namespace cli

@@ -1,0 +1,17 @@
+// What the engine throws when the input or the machine is at fault: one line that says what, and
+// how to mend it. Faults of a file are gguf::Error.
+#ifndef PRONK_ENGINE_ERROR_H_
+#define PRONK_ENGINE_ERROR_H_
+
+#include <stdexcept>
+
+namespace engine {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_ERROR_H_

@@ -1,0 +1,32 @@
+// The forward pass: from token ids to logits.
+#ifndef PRONK_ENGINE_FORWARD_H_
+#define PRONK_ENGINE_FORWARD_H_
+
+#include <cstddef>
+#include <span>
+
+#include "engine/kv_cache.h"
+#include "engine/model.h"
+#include "engine/rope.h"
+#include "engine/scratch.h"
+#include "kernels/team.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+// Sends a batch of tokens through all layers. tokens[i] stands at position first_position + i; the
+// keys and values of all earlier positions are in the cache, and those of this batch are added to
+// it. Leaves the batch's residual stream in scratch.x ([tokens.size()][embedding_length]) for
+// Logits(). Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens,
+// first_position + tokens.size() <= cache.capacity(). To be called inside team.Run().
+void Forward(const Model& model, const RopeAngles& rope, std::span<const tokenizer::TokenId> tokens,
+             size_t first_position, KvCache& cache, Scratch& scratch, kernels::Team& team);
+
+// Logits of n tokens of the last batch, from its index `first` on: logits is [n][vocab_size].
+// To be called inside team.Run().
+void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
+            float* logits);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_FORWARD_H_

@@ -1,0 +1,34 @@
+// KvCache: the keys and values of every token seen so far, so that a new token computes only its
+// own.
+#ifndef PRONK_ENGINE_KV_CACHE_H_
+#define PRONK_ENGINE_KV_CACHE_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "engine/config.h"
+#include "kernels/attention.h"
+
+namespace engine {
+
+class KvCache {
+ public:
+  // Room for `capacity` positions. Memory is reserved here and becomes resident as positions are
+  // written. Throws engine::Error where the machine does not give that much.
+  KvCache(const Config& config, size_t capacity, kernels::KvType type);
+
+  size_t capacity() const { return capacity_; }
+  size_t bytes() const { return bytes_; }
+  kernels::KvLayer layer(size_t i) const;
+
+ private:
+  kernels::KvLayer shape_;  // of every layer; k and v unset
+  size_t capacity_;
+  size_t k_bytes_, v_bytes_;           // of one layer
+  size_t bytes_;                       // of all layers
+  std::unique_ptr<std::byte[]> data_;  // per layer: keys, then values
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_KV_CACHE_H_

@@ -1,0 +1,29 @@
+#include "engine/model.h"
+
+#include <utility>
+
+#include "gguf/error.h"
+
+namespace engine {
+
+Model Model::Load(const std::string& path) {
+  gguf::File file = gguf::File::Open(path);
+  Config config = Config::Read(file);
+  Weights weights = Weights::Bind(file, config);
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
+  // A token needs a row of the embedding; rows without a token (padding) only cost memory.
+  if (tokenizer->vocab().size() > config.vocab_size) {
+    throw gguf::Error(
+        path + ": tokenizer.ggml.tokens: " + std::to_string(tokenizer->vocab().size()) +
+        " tokens, but token_embd.weight has " + std::to_string(config.vocab_size) + " rows");
+  }
+  return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer)};
+}
+
+uint64_t Model::BytesPerToken() const {
+  const kernels::Matrix& embd = weights.token_embd;
+  const bool tied = weights.output.data == embd.data;
+  return file.tensor_bytes() - (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+}
+
+}  // namespace engine

@@ -1,0 +1,32 @@
+// Model: a file opened, checked and understood. Immutable after loading; sessions share it.
+#ifndef PRONK_ENGINE_MODEL_H_
+#define PRONK_ENGINE_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "engine/config.h"
+#include "engine/weights.h"
+#include "gguf/file.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+struct Model {
+  gguf::File file;
+  Config config;
+  Weights weights;                                  // views into file
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // views into file
+
+  // Throws gguf::Error. Reads only the head of the file: weights come from the disk when first
+  // used.
+  static Model Load(const std::string& path);
+
+  // Weights that generating one token reads: all tensors, but of an embedding that is no output
+  // only a row.
+  uint64_t BytesPerToken() const;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_H_

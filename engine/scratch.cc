@@ -1,0 +1,21 @@
+#include "engine/scratch.h"
+
+#include <algorithm>
+
+namespace engine {
+
+Scratch::Scratch(const Config& c, size_t n)
+    : max_tokens(n),
+      x(n * c.embedding_length),
+      normed(n * c.embedding_length),
+      q(n * c.n_heads * c.key_length),
+      k(n * c.n_kv_heads * c.key_length),
+      v(n * c.n_kv_heads * c.value_length),
+      attended(n * c.n_heads * c.value_length),
+      hidden(n * c.ffn_length),
+      delta(n * c.embedding_length),
+      rope_cos(n * c.rope.n_dims / 2),
+      rope_sin(n * c.rope.n_dims / 2),
+      input(n, std::max({c.embedding_length, c.ffn_length, c.n_heads * c.value_length})) {}
+
+}  // namespace engine

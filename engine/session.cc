@@ -1,0 +1,94 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// Longer contexts are there for the asking; few need them and their cache is large.
+constexpr size_t kDefaultContext = 4096;
+// Rows of logits computed at once where all are asked for: a row can be half a megabyte.
+constexpr size_t kLogitRows = 16;
+
+size_t ContextFor(const Model& model, const SessionOptions& options) {
+  if (options.context != 0) return options.context;
+  return std::min(model.config.context_length, kDefaultContext);
+}
+
+int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
+
+}  // namespace
+
+Session::Session(const Model& model, const SessionOptions& options)
+    : model_(model),
+      rope_(model.config.rope, model.weights.rope_freqs),
+      cache_(model.config, ContextFor(model, options), options.kv_type),
+      scratch_(model.config, std::clamp<size_t>(options.batch, 1, cache_.capacity())),
+      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
+      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
+      sampler_(options.sampler),
+      all_logits_(model.config.vocab_size),
+      logits_(all_logits_.data(), model.tokenizer->vocab().size()) {}
+
+void Session::Check(std::span<const TokenId> tokens) const {
+  if (tokens.size() > capacity() - position_) {
+    throw Error("the text needs " + std::to_string(position_ + tokens.size()) +
+                " tokens, and the context has room for " + std::to_string(capacity()) +
+                " (set with -c; the model was trained for " +
+                std::to_string(model_.config.context_length) + ")");
+  }
+  for (const TokenId id : tokens) {
+    if (id < 0 || static_cast<size_t>(id) >= model_.config.vocab_size) {
+      throw Error("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                  std::to_string(model_.config.vocab_size));
+    }
+  }
+}
+
+bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
+  Check(tokens);
+  kernels::Team& team = TeamFor(tokens.size());
+  for (size_t done = 0; done < tokens.size();) {
+    if (done != 0 && progress && !progress(done)) return false;
+    const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    const bool last = done + n == tokens.size();
+    team.Run([&] {
+      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team);
+      if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data());
+    });
+    for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
+    position_ += n;
+    done += n;
+  }
+  return true;
+}
+
+void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
+  Check(tokens);
+  kernels::Team& team = TeamFor(tokens.size());
+  std::vector<float> buffer(kLogitRows * model_.config.vocab_size);
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    team.Run([&] {
+      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team);
+      for (size_t first = 0; first < n; first += kLogitRows) {
+        const size_t count = std::min(kLogitRows, n - first);
+        Logits(model_, first, count, scratch_, team, buffer.data());
+        rows(done + first, count, {buffer.data(), count * model_.config.vocab_size});
+      }
+    });
+    position_ += n;
+    done += n;
+  }
+}
+
+TokenId Session::Sample() { return sampler_.Sample(logits_); }
+
+void Session::Rewind(size_t position) { position_ = std::min(position, position_); }
+
+}  // namespace engine

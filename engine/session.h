@@ -1,0 +1,84 @@
+// Session: one text being read and written. Owns what changes (KV cache, scratch, sampler,
+// position) and borrows the model, which other sessions may share.
+#ifndef PRONK_ENGINE_SESSION_H_
+#define PRONK_ENGINE_SESSION_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/forward.h"
+#include "engine/kv_cache.h"
+#include "engine/model.h"
+#include "engine/rope.h"
+#include "engine/sampler.h"
+#include "engine/scratch.h"
+#include "kernels/team.h"
+
+namespace engine {
+
+struct SessionOptions {
+  size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
+  size_t batch = 512;       // tokens that a prompt is read in at a time
+  int n_threads = 0;        // for generating; 0: kernels::DefaultThreads()
+  int n_threads_batch = 0;  // for reading prompts; 0: as n_threads
+  kernels::KvType kv_type = kernels::KvType::kF16;
+  SamplerOptions sampler;
+};
+
+class Session {
+ public:
+  // Throws engine::Error where the memory for the context cannot be had.
+  Session(const Model& model, const SessionOptions& options);
+
+  const Model& model() const { return model_; }
+  size_t capacity() const { return cache_.capacity(); }
+  size_t position() const { return position_; }  // tokens in the cache
+  const KvCache& cache() const { return cache_; }
+  size_t n_threads() const { return team_.size(); }
+
+  // Called between batches of a prompt with the tokens read so far; false stops the reading there.
+  using Progress = std::function<bool(size_t done)>;
+
+  // Reads tokens behind what is already there and leaves the logits of the last one. Throws
+  // engine::Error where they do not fit into the context or an id is outside the vocabulary.
+  // Returns false where `progress` stopped it.
+  bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
+
+  // The same, with the logits of every token: called with `first` and rows [first, first + n) as
+  // [n][vocab_size]. For comparing engines and for perplexity.
+  using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
+  void PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows);
+
+  // Picks the next token from logits(); does not add it to the text: Decode() does.
+  tokenizer::TokenId Sample();
+  // Adds one token and computes the logits behind it. Throws as Prefill().
+  void Decode(tokenizer::TokenId id) { Prefill({&id, 1}); }
+
+  // Of the last token, one per vocabulary entry (rows of the embedding without a token are left
+  // out).
+  std::span<const float> logits() const { return logits_; }
+
+  // Forgets everything from `position` (<= position()) on.
+  void Rewind(size_t position);
+
+ private:
+  void Check(std::span<const tokenizer::TokenId> tokens) const;
+  kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
+
+  const Model& model_;
+  RopeAngles rope_;
+  KvCache cache_;
+  Scratch scratch_;
+  kernels::Team team_;
+  kernels::Team batch_team_;
+  Sampler sampler_;
+  size_t position_ = 0;
+  std::vector<float> all_logits_;  // [vocab_size] of the last token
+  std::span<const float> logits_;  // the part of it that belongs to tokens
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_H_
