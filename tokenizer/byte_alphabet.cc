@@ -1,0 +1,59 @@
+#include "tokenizer/byte_alphabet.h"
+
+#include <array>
+
+namespace tokenizer {
+namespace {
+
+constexpr int kCharacters = 256 + 68;  // the highest code point is U+0143
+
+// Printable Latin-1 characters stand for themselves, the other 68 bytes for U+0100 and following.
+struct Alphabet {
+  std::array<uint16_t, 256> character;    // of a byte
+  std::array<int16_t, kCharacters> byte;  // of a character, -1: none
+
+  constexpr Alphabet() : character(), byte() {
+    byte.fill(-1);
+    int next = 256;
+    for (int b = 0; b < 256; ++b) {
+      const bool printable = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
+      const int c = printable ? b : next++;
+      character[static_cast<size_t>(b)] = static_cast<uint16_t>(c);
+      byte[static_cast<size_t>(c)] = static_cast<int16_t>(b);
+    }
+  }
+};
+constexpr Alphabet kAlphabet;
+
+}  // namespace
+
+void AppendSpelling(std::string_view text, std::string& out) {
+  for (const char byte : text) {
+    const unsigned c = kAlphabet.character[static_cast<uint8_t>(byte)];
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else {  // two bytes of UTF-8
+      out += static_cast<char>(0xC0 | c >> 6);
+      out += static_cast<char>(0x80 | (c & 0x3F));
+    }
+  }
+}
+
+std::optional<std::string> BytesOfSpelling(std::string_view spelling) {
+  std::string bytes;
+  for (size_t i = 0; i < spelling.size(); ++i) {
+    unsigned c = static_cast<uint8_t>(spelling[i]);
+    if (c >= 0x80) {
+      if ((c & 0xE0) != 0xC0 || i + 1 == spelling.size()) return std::nullopt;
+      const unsigned low = static_cast<uint8_t>(spelling[++i]);
+      if ((low & 0xC0) != 0x80) return std::nullopt;
+      c = (c & 0x1F) << 6 | (low & 0x3F);
+    }
+    const int byte = c < kCharacters ? kAlphabet.byte[c] : -1;
+    if (byte < 0) return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+}  // namespace tokenizer

@@ -1,0 +1,213 @@
+#include "tokenizer/split.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <stdexcept>
+
+namespace tokenizer {
+namespace {
+
+using std::string_view;
+
+// The patterns as the models' own tokenizers state them.
+
+constexpr string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+constexpr string_view kGpt2Names[] = {"gpt-2", "phi-2", "olmo"};
+constexpr string_view kGpt2Patterns[] = {kGpt2};
+
+// Digits in groups of three, line ends with the punctuation before them.
+constexpr string_view kLlama3Names[] = {"llama-bpe", "llama3", "llama-v3", "falcon3"};
+constexpr string_view kSmaugNames[] = {"smaug-bpe"};
+constexpr string_view kLlama3Patterns[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+// As Llama 3, with single digits.
+constexpr string_view kQwen2Names[] = {"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2"};
+constexpr string_view kQwen2Patterns[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+// Single digits first, then as GPT-2.
+constexpr string_view kSmolLmNames[] = {"smollm", "starcoder", "refact", "minerva-7b"};
+constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
+
+// Punctuation first, then as GPT-2, then numbers in groups of three digits.
+constexpr string_view kDefaultNames[] = {"default"};
+constexpr string_view kDefaultPatterns[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)",
+                                            R"([0-9][0-9][0-9])"};
+
+// Line ends; words of the scripts that have capital letters (as that tokenizer lists them);
+// punctuation, also wide; spaces at the end; Chinese, Japanese, Korean; digits.
+constexpr string_view kDeepSeekNames[] = {"deepseek-llm"};
+constexpr string_view kDeepSeekPatterns[] = {
+    R"([\r\n])",
+    R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293})"
+    R"(\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A})"
+    R"(\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556})"
+    R"(\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF})"
+    R"(\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D})"
+    R"(\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D})"
+    R"(\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4})"
+    R"(\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4})"
+    R"(\x{1FF6}-\x{1FFC}\x{2102}\x{2107}\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124})"
+    R"(\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F})"
+    R"(\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4})"
+    R"(\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F})"
+    R"(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17})"
+    R"(\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3})"
+    R"(\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF})"
+    R"(\x{1E900}-\x{1E943}]+)",
+    R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
+    R"(\s+$)",
+    R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
+    R"(\p{N})"};
+
+constexpr SplitRule kRules[] = {
+    // names, patterns, ignore_merges, add_bos
+    {kLlama3Names, kLlama3Patterns, true, true},
+    {kSmaugNames, kLlama3Patterns, false, false},
+    {kGpt2Names, kGpt2Patterns, false, false},
+    {kQwen2Names, kQwen2Patterns, false, false},
+    {kSmolLmNames, kSmolLmPatterns, false, false},
+    {kDeepSeekNames, kDeepSeekPatterns, false, false},
+    {kDefaultNames, kDefaultPatterns, false, false},
+};
+
+// The patterns mean Unicode's White_Space by \s; PCRE2's own has U+180E besides. So \s is spelt out
+// (within brackets without a pair of its own).
+std::string SpellOutSpaces(string_view pattern) {
+  constexpr string_view kSpaces =
+      R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const string_view two = pattern.substr(i, 2);
+    if (two == "\\s" || two == "\\S") {
+      if (!in_class) out += two == "\\S" ? "[^" : "[";
+      out += kSpaces;
+      if (!in_class) out += ']';
+      ++i;
+    } else {
+      if (pattern[i] == '[') in_class = true;
+      if (pattern[i] == ']') in_class = false;
+      out += pattern[i];
+    }
+  }
+  return out;
+}
+
+[[noreturn]] void FailPcre(int code) {
+  char message[128];
+  pcre2_get_error_message(code, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof(message));
+  throw std::runtime_error(std::string("PCRE2: ") + message);
+}
+
+PCRE2_SPTR Bytes(string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
+
+template <auto function>
+struct Free {
+  template <typename T>
+  void operator()(T* object) const {
+    function(object);
+  }
+};
+using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>>;
+
+}  // namespace
+
+const SplitRule* FindSplitRule(string_view name) {
+  for (const SplitRule& rule : kRules) {
+    for (const string_view known : rule.names) {
+      if (known == name) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+std::string SplitRuleNames() {
+  std::string names;
+  for (const SplitRule& rule : kRules) {
+    for (const string_view name : rule.names) {
+      if (!names.empty()) names += ", ";
+      names += name;
+    }
+  }
+  return names;
+}
+
+struct Splitter::Pattern {
+  explicit Pattern(string_view source) {
+    const std::string expression = SpellOutSpaces(source);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    code.reset(pcre2_compile(Bytes(expression), expression.size(), PCRE2_UTF | PCRE2_UCP, &error,
+                             &offset, nullptr));
+    if (code == nullptr) FailPcre(error);
+    // Where PCRE2 has no just-in-time compiler, its interpreter does the same, slower.
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  }
+  Code code;
+};
+
+// One pass of a text through all patterns.
+struct Splitter::Run {
+  Run(const Splitter& the_splitter, const std::function<void(string_view)>& the_word)
+      : splitter(the_splitter),
+        word(the_word),
+        context(pcre2_match_context_create(nullptr)),
+        match(pcre2_match_data_create(1, nullptr)) {
+    if (context == nullptr || match == nullptr) throw std::bad_alloc();
+    // The interpreter counts a long run of spaces as many steps: no limit but the text's length.
+    pcre2_set_match_limit(context.get(), UINT32_MAX);
+  }
+
+  void Cut(string_view text, size_t pattern) {
+    if (text.empty()) return;
+    if (pattern == splitter.patterns_.size()) {
+      word(text);
+      return;
+    }
+    const pcre2_code* code = splitter.patterns_[pattern]->code.get();
+    size_t done = 0;
+    while (done < text.size()) {
+      // Without NO_UTF_CHECK every match would check the whole text, which is quadratic.
+      const int count =
+          pcre2_match(code, Bytes(text), text.size(), done, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
+                      match.get(), context.get());
+      if (count == PCRE2_ERROR_NOMATCH) break;
+      if (count < 0) FailPcre(count);
+      const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
+      const size_t begin = bounds[0];
+      const size_t end = bounds[1];
+      Cut(text.substr(done, begin - done), pattern + 1);
+      Cut(text.substr(begin, end - begin), pattern + 1);
+      done = end;
+    }
+    Cut(text.substr(done), pattern + 1);
+  }
+
+  const Splitter& splitter;
+  const std::function<void(string_view)>& word;
+  MatchContext context;
+  MatchData match;
+};
+
+Splitter::Splitter(const SplitRule& rule) {
+  for (const string_view pattern : rule.patterns) {
+    patterns_.push_back(std::make_unique<Pattern>(pattern));
+  }
+}
+
+Splitter::~Splitter() = default;
+
+void Splitter::Split(string_view text, const std::function<void(string_view)>& word) const {
+  Run(*this, word).Cut(text, 0);
+}
+
+}  // namespace tokenizer

@@ -1,0 +1,47 @@
+// How byte-level BPE cuts text into words before it merges bytes: each model's tokenizer has its
+// own regular expressions for it, and a GGUF file names them (tokenizer.ggml.pre).
+#ifndef PRONK_TOKENIZER_SPLIT_H_
+#define PRONK_TOKENIZER_SPLIT_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizer {
+
+struct SplitRule {
+  std::span<const std::string_view> names;  // what tokenizer.ggml.pre may say; the first is ours
+  // Regular expressions, applied one after the other: each cuts every piece of the one before into
+  // what matches and what lies between, as if the piece were a text of its own.
+  std::span<const std::string_view> patterns;
+  bool ignore_merges;  // a word that is a token is that token, whatever the merges say
+  bool add_bos;        // where the file has no tokenizer.ggml.add_bos_token
+};
+
+// The rule with this name, or nullptr.
+const SplitRule* FindSplitRule(std::string_view name);
+// All names, for messages: "llama-bpe, llama3, ...".
+std::string SplitRuleNames();
+
+// The compiled patterns of a rule. Immutable: threads may share it.
+class Splitter {
+ public:
+  explicit Splitter(const SplitRule& rule);
+  ~Splitter();
+
+  // Calls `word` for each word of the text, in order; together they are the text. `text` must be
+  // valid UTF-8.
+  void Split(std::string_view text, const std::function<void(std::string_view)>& word) const;
+
+ private:
+  struct Pattern;
+  struct Run;
+  std::vector<std::unique_ptr<Pattern>> patterns_;
+};
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_SPLIT_H_

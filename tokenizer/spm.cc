@@ -1,0 +1,208 @@
+#include "tokenizer/spm.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "tokenizer/utf8.h"
+
+namespace tokenizer {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space inside a piece
+
+// sentencepiece needs some 150 bytes of memory for each byte of text, so long texts go through it
+// in parts of at least kMinPart bytes that end where no piece can lie across; where there is no
+// such place for kMaxPart bytes, the text is cut all the same.
+constexpr size_t kMinPart = size_t{1} << 16;
+constexpr size_t kMaxPart = size_t{1} << 20;
+
+// The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
+class ProtoWriter {
+ public:
+  void Number(uint32_t field, uint64_t value) {
+    Varint(field << 3 | 0);
+    Varint(value);
+  }
+  void Float(uint32_t field, float value) {
+    Varint(field << 3 | 5);
+    const auto bits = std::bit_cast<uint32_t>(value);
+    for (int shift = 0; shift < 32; shift += 8) out_ += static_cast<char>(bits >> shift & 0xFF);
+  }
+  void Bytes(uint32_t field, std::string_view value) {
+    Varint(field << 3 | 2);
+    Varint(value.size());
+    out_ += value;
+  }
+  const std::string& out() const { return out_; }
+  void clear() { out_.clear(); }
+
+ private:
+  void Varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80);
+    out_ += static_cast<char>(value);
+  }
+  std::string out_;
+};
+
+class SpmTokenizer final : public Tokenizer {
+ public:
+  explicit SpmTokenizer(const gguf::Metadata& metadata);
+
+ private:
+  void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const override;
+  TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
+  std::string TextOf(TokenId id) const override;
+
+  std::string SerializedModel(bool byte_fallback) const;
+  bool IsMatchable(TokenId id) const;
+  size_t PartLength(std::string_view text) const;
+
+  sentencepiece::SentencePieceProcessor processor_;
+  std::array<TokenId, 256> bytes_;  // the byte tokens; -1: none
+  bool words_apart_ = true;         // no piece has a space after anything else
+};
+
+SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
+    : Tokenizer(ReadVocabulary(
+          metadata,
+          {.scores = true, .llama_ids = true, .add_bos = true, .add_space_prefix = true})) {
+  bytes_.fill(-1);
+  for (size_t i = 0; i < vocab().size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (TypeOf(id) == TokenType::kByte) {
+      bytes_[static_cast<size_t>(ByteOfToken(Spelling(id)))] = id;
+    } else if (IsMatchable(id)) {
+      const std::string_view text = Spelling(id);
+      const size_t space = text.rfind(kSpace);
+      words_apart_ &=
+          space == std::string_view::npos || space == 0 || text.substr(0, space).ends_with(kSpace);
+    }
+  }
+  size_t n_bytes = 0;
+  for (const TokenId id : bytes_) n_bytes += id >= 0;
+  if (n_bytes < 256 && vocab().unk < 0) {
+    metadata.Fail(kTokens, "expected an unknown token or byte tokens for all 256 bytes, found " +
+                               std::to_string(n_bytes) + " byte tokens and no unknown one");
+  }
+  const auto status = processor_.LoadFromSerializedProto(SerializedModel(n_bytes == 256));
+  if (!status.ok()) {
+    metadata.Fail(kTokens, std::string("sentencepiece does not take them: ") + status.message());
+  }
+}
+
+// Whether text can become this token. Control and user-defined tokens are found before
+// sentencepiece sees the text.
+bool SpmTokenizer::IsMatchable(TokenId id) const {
+  const TokenType type = TypeOf(id);
+  const std::string_view text = Spelling(id);
+  return (type == TokenType::kNormal || type == TokenType::kUnused) && !text.empty() &&
+         ValidUtf8Prefix(text) == text.size() && Find(text) == id;
+}
+
+// A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is a
+// stranger's, and sentencepiece refuses whole models for one empty or doubled piece: so only what
+// text can become goes in as it is. Everything else keeps its place in the list as a control piece
+// with a name that no text has, and the one unknown piece that there must be comes last.
+std::string SpmTokenizer::SerializedModel(bool byte_fallback) const {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  ProtoWriter model;
+  ProtoWriter part;
+  const auto add_piece = [&](std::string_view text, float score, TokenType type) {
+    part.clear();
+    part.Bytes(1, text);
+    part.Float(2, score);
+    part.Number(3, static_cast<uint64_t>(type));
+    model.Bytes(1, part.out());
+  };
+  for (size_t i = 0; i < vocab().size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const float score = vocab().scores[i];
+    const int byte = TypeOf(id) == TokenType::kByte ? ByteOfToken(Spelling(id)) : -1;
+    if (byte_fallback && byte >= 0 && bytes_[static_cast<size_t>(byte)] == id) {
+      const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+      add_piece({name, sizeof(name)}, score, TokenType::kByte);
+    } else if (IsMatchable(id)) {
+      add_piece(Spelling(id), score, TypeOf(id));
+    } else {
+      std::string name("\xFF");
+      name += std::to_string(i);
+      add_piece(name, score, TokenType::kControl);
+    }
+  }
+  add_piece("\xFFunknown", 0, TokenType::kUnknown);
+  part.clear();
+  part.Number(3, 2);  // trainer_spec.model_type: BPE
+  part.Number(4, vocab().size() + 1);
+  part.Number(35, byte_fallback);
+  part.Number(40, vocab().size());  // unk_id
+  model.Bytes(2, part.out());
+  part.clear();
+  part.Bytes(1, "identity");  // normalizer_spec
+  part.Number(3, 0);          // add_dummy_prefix: EncodeText does it, as it knows where texts begin
+  part.Number(4, 0);          // remove_extra_whitespaces
+  part.Number(5, 1);          // escape_whitespaces: ' ' to U+2581
+  model.Bytes(3, part.out());
+  return model.out();
+}
+
+// How much of the text to give to sentencepiece at once.
+size_t SpmTokenizer::PartLength(std::string_view text) const {
+  if (text.size() <= kMinPart) return text.size();
+  const size_t max = std::min(text.size(), kMaxPart);
+  if (words_apart_) {
+    for (size_t at = kMinPart; at < max; ++at) {
+      const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpace);
+      if (text[at] == ' ' && !after_space) return at;
+    }
+  }
+  if (max == text.size()) return max;
+  size_t at = max;
+  while ((text[at] & 0xC0) == 0x80) --at;  // not within a character
+  return at;
+}
+
+void SpmTokenizer::EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const {
+  std::string prefixed;
+  if (first && vocab().add_space_prefix) {
+    prefixed.reserve(text.size() + 1);
+    prefixed += ' ';
+    text = prefixed += text;
+  }
+  std::vector<int> ids;
+  while (!text.empty()) {
+    const size_t length = PartLength(text);
+    const auto status = processor_.Encode(text.substr(0, length), &ids);
+    if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
+    for (const int id : ids) out.push_back(vocab().Has(id) ? id : vocab().unk);
+    text.remove_prefix(length);
+  }
+}
+
+std::string SpmTokenizer::TextOf(TokenId id) const {
+  if (TypeOf(id) == TokenType::kByte) {
+    return std::string(1, static_cast<char>(ByteOfToken(Spelling(id))));
+  }
+  std::string_view left = Spelling(id);
+  std::string text;
+  for (size_t at; (at = left.find(kSpace)) != std::string_view::npos;) {
+    text += left.substr(0, at);
+    text += ' ';
+    left.remove_prefix(at + kSpace.size());
+  }
+  return text += left;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata) {
+  return std::make_unique<SpmTokenizer>(metadata);
+}
+
+}  // namespace tokenizer

@@ -1,0 +1,178 @@
+#include "tokenizer/vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+
+namespace tokenizer {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+
+// Tokens that end a generation whatever the file's eos is: the markers by which the common chat
+// formats end a turn. They are spelt so that no text has them by chance. Where the file has no key
+// for eot, it is the first of this table, up to kTurnMarkers, that the vocabulary has.
+constexpr std::array<std::string_view, 14> kEndMarkers = {
+    "<|eot_id|>",             // Llama 3: end of turn
+    "<|im_end|>",             // ChatML: Qwen, SmolLM, Yi
+    "<|end|>",                // Phi-3
+    "<end_of_turn>",          // Gemma
+    "<|eot|>",                // Llama 4
+    "<|end_of_turn|>",        // OpenChat
+    "<end_of_utterance>",     // SmolVLM
+    "<EOT>",                  // CodeLlama and others, in three spellings
+    "_<EOT>",                 //
+    "< EOT >",                //
+    "<｜end▁of▁sentence｜>",  // DeepSeek
+    "<|endoftext|>",          // GPT-2, Qwen base, Phi
+    "<|end_of_text|>",        // Llama 3 base
+    "<|eom_id|>",             // Llama 3.1: end of a message to a tool
+};
+constexpr size_t kTurnMarkers = 11;  // those after end a text or message, not a turn
+
+std::string CountMismatch(uint64_t found, size_t n_tokens) {
+  return "expected " + std::to_string(n_tokens) + " elements, one per token, found " +
+         std::to_string(found);
+}
+
+std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
+  const gguf::StringArray strings = metadata.GetStrings(kTokens);
+  if (strings.size() == 0 || strings.size() > INT32_MAX) {
+    metadata.Fail(kTokens,
+                  "expected 1 to 2147483647 tokens, found " + std::to_string(strings.size()));
+  }
+  std::vector<std::string_view> tokens;
+  tokens.reserve(strings.size());
+  for (const std::string_view token : strings) {
+    if (token.size() > kMaxTokenBytes) {
+      metadata.Fail(kTokens, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
+                                 " bytes, found token " + std::to_string(tokens.size()) + " of " +
+                                 std::to_string(token.size()));
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
+std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
+  std::vector<float> scores = metadata.GetFloats(kScores);
+  if (scores.size() != n_tokens) metadata.Fail(kScores, CountMismatch(scores.size(), n_tokens));
+  const auto nan =
+      std::find_if(scores.begin(), scores.end(), [](float s) { return std::isnan(s); });
+  if (nan != scores.end()) {
+    metadata.Fail(kScores,
+                  "expected numbers, found NaN for token " + std::to_string(nan - scores.begin()));
+  }
+  return scores;
+}
+
+std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
+                                 const std::vector<std::string_view>& tokens) {
+  if (!metadata.Has(kTypes)) return std::vector<TokenType>(tokens.size(), TokenType::kNormal);
+  const std::vector<int64_t> numbers = metadata.GetInts(kTypes);
+  if (numbers.size() != tokens.size()) {
+    metadata.Fail(kTypes, CountMismatch(numbers.size(), tokens.size()));
+  }
+  std::vector<TokenType> types(tokens.size(), TokenType::kNormal);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] == 0) continue;  // "undefined": some converters write it for plain tokens
+    if (numbers[i] < 0 || numbers[i] > static_cast<int64_t>(TokenType::kByte)) {
+      metadata.Fail(kTypes, "expected types 1 to 6, found " + std::to_string(numbers[i]) +
+                                " for token " + std::to_string(i));
+    }
+    types[i] = static_cast<TokenType>(numbers[i]);
+    if (types[i] == TokenType::kByte && ByteOfToken(tokens[i]) < 0) {
+      metadata.Fail(kTokens, "expected a byte token (<0x00> to <0xFF>), found \"" +
+                                 std::string(tokens[i].substr(0, 32)) + "\" as token " +
+                                 std::to_string(i));
+    }
+  }
+  return types;
+}
+
+// A special id by its key; -1, also as the u32 that some writers make of it, is none.
+TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens,
+               TokenId fallback) {
+  if (!metadata.Has(key)) return fallback;
+  const int64_t id = metadata.GetInt(key);
+  if (id == -1 || id == UINT32_MAX) return -1;
+  if (id < 0 || id >= static_cast<int64_t>(n_tokens)) {
+    metadata.Fail(key, "expected a token id below " + std::to_string(n_tokens) + ", found " +
+                           std::to_string(id));
+  }
+  return static_cast<TokenId>(id);
+}
+
+TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {
+  const auto found = std::find(vocab.types.begin(), vocab.types.end(), type);
+  return found == vocab.types.end() ? -1 : static_cast<TokenId>(found - vocab.types.begin());
+}
+
+void ReadSpecialIds(const gguf::Metadata& metadata, bool llama_ids, Vocabulary& vocab) {
+  const size_t n = vocab.size();
+  const auto llama_id = [&](TokenId id) { return llama_ids && vocab.IsControl(id) ? id : -1; };
+  vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", n, llama_id(1));
+  vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", n, llama_id(2));
+  vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", n, -1);
+  vocab.unk = ReadId(metadata, "tokenizer.ggml.unknown_token_id", n,
+                     FirstOfType(vocab, TokenType::kUnknown));
+}
+
+// Fills eog and, where the file has no key for it, eot; makes control tokens of the end markers.
+void FindEndMarkers(Vocabulary& vocab) {
+  size_t eot_marker = vocab.eot >= 0 ? 0 : kTurnMarkers;
+  for (size_t i = 0; i < vocab.size(); ++i) {
+    const std::string_view token = vocab.tokens[i];
+    if (token.empty() || (token[0] != '<' && token[0] != '_')) continue;
+    const auto marker = std::find(kEndMarkers.begin(), kEndMarkers.end(), token);
+    if (marker == kEndMarkers.end()) continue;
+    const auto id = static_cast<TokenId>(i);
+    vocab.types[i] = TokenType::kControl;
+    vocab.eog.push_back(id);
+    const auto which = static_cast<size_t>(marker - kEndMarkers.begin());
+    if (which < eot_marker) {
+      eot_marker = which;
+      vocab.eot = id;
+    }
+  }
+  for (const TokenId id : {vocab.eos, vocab.eot}) {
+    if (id >= 0) vocab.eog.push_back(id);
+  }
+  std::sort(vocab.eog.begin(), vocab.eog.end());
+  vocab.eog.erase(std::unique(vocab.eog.begin(), vocab.eog.end()), vocab.eog.end());
+}
+
+}  // namespace
+
+bool Vocabulary::IsEog(TokenId id) const { return std::binary_search(eog.begin(), eog.end(), id); }
+
+bool Vocabulary::IsControl(TokenId id) const {
+  return Has(id) && types[static_cast<size_t>(id)] == TokenType::kControl;
+}
+
+Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults) {
+  Vocabulary vocab;
+  vocab.tokens = ReadTokens(metadata);
+  if (defaults.scores) vocab.scores = ReadScores(metadata, vocab.size());
+  vocab.types = ReadTypes(metadata, vocab.tokens);
+  ReadSpecialIds(metadata, defaults.llama_ids, vocab);
+  FindEndMarkers(vocab);
+  vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
+  vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
+  vocab.add_space_prefix =
+      defaults.add_space_prefix && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);
+  return vocab;
+}
+
+int ByteOfToken(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
+  return error == std::errc() && end == token.data() + 5 ? static_cast<int>(value) : -1;
+}
+
+}  // namespace tokenizer

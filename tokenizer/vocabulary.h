@@ -1,0 +1,61 @@
+// The vocabulary as the file has it, checked: the first stop on the way from a file to token ids.
+// What is done with it is up to the two families, spm.h and bpe.h.
+#ifndef PRONK_TOKENIZER_VOCABULARY_H_
+#define PRONK_TOKENIZER_VOCABULARY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gguf/metadata.h"
+
+namespace tokenizer {
+
+using TokenId = int32_t;
+
+// tokenizer.ggml.token_type
+enum class TokenType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+// Views into the file: the gguf::File must outlive it.
+struct Vocabulary {
+  // The file's own spelling (SPM: U+2581 for a space, <0x0A>; BPE: byte alphabet).
+  std::vector<std::string_view> tokens;
+  std::vector<float> scores;                       // SPM only, else empty
+  std::vector<TokenType> types;                    // one per token
+  TokenId bos = -1, eos = -1, eot = -1, unk = -1;  // -1: none
+  std::vector<TokenId> eog;                        // all ids that end a generation, ascending
+  bool add_bos = false, add_eos = false;           // put around every text
+  bool add_space_prefix = false;                   // SPM: a text starts as if after a space
+
+  size_t size() const { return tokens.size(); }
+  bool Has(TokenId id) const { return id >= 0 && static_cast<size_t>(id) < tokens.size(); }
+  bool IsEog(TokenId id) const;
+  bool IsControl(TokenId id) const;
+};
+
+// What is assumed where a file has no key for it; differs by family.
+struct VocabularyDefaults {
+  bool scores = false;            // there must be scores (else they are not read)
+  bool llama_ids = false;         // control tokens 1 and 2 are bos and eos
+  bool add_bos = false;           // tokenizer.ggml.add_bos_token
+  bool add_space_prefix = false;  // tokenizer.ggml.add_space_prefix; without it always false
+};
+
+// A token longer than this is refused. The longest in use are runs of some hundred spaces.
+inline constexpr size_t kMaxTokenBytes = 1 << 14;
+
+// Throws gguf::Error naming the key where something is missing or cannot be true.
+//
+// The ids that end a generation are eos, eot and every token spelt like one of the known markers
+// (the table is in vocabulary.cc); a token spelt so is a control token, whatever type the file
+// says.
+Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults);
+
+// The byte that a token of type kByte stands for, spelt <0x00> to <0xFF>, or -1 for another
+// spelling.
+int ByteOfToken(std::string_view token);
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_VOCABULARY_H_
