@@ -92,7 +92,8 @@ class BpeTokenizer final : public Tokenizer {
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override;
 
-  void ReadMerges(const gguf::Metadata& metadata);
+  std::vector<Merge> ReadMerges(const gguf::Metadata& metadata) const;
+  bool IsJoined(TokenId id, std::string_view left, std::string_view right) const;
   TokenId WholeWord(std::string_view word, std::string& spelling) const;
 
   const SplitRule& rule_;
@@ -115,7 +116,7 @@ BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule
     : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos})),
       rule_(rule),
       splitter_(rule),
-      merges_(metadata.GetStrings(kMerges).size()) {
+      merges_(ReadMerges(metadata)) {
   size_t n_bytes = 0;
   for (size_t i = 0; i < 256; ++i) {
     std::string spelling;
@@ -127,40 +128,48 @@ BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule
   if (n_bytes == 0) {
     metadata.Fail(kTokens, "expected tokens for single bytes (byte-level BPE), found none");
   }
-  ReadMerges(metadata);
 }
 
 // A merge is the spelling of two tokens with a space between; together they spell a third.
-void BpeTokenizer::ReadMerges(const gguf::Metadata& metadata) {
+std::vector<Merge> BpeTokenizer::ReadMerges(const gguf::Metadata& metadata) const {
   const gguf::StringArray strings = metadata.GetStrings(kMerges);
   if (strings.size() == 0) metadata.Fail(kMerges, "expected merges, found an empty list");
-  size_t number = 0;
-  TokenId guess = -1;
-  std::string joined;
+  std::vector<std::string_view> parts;
+  parts.reserve(2 * strings.size());
   for (const std::string_view merge : strings) {
-    const auto fail = [&](const char* expected) {
-      metadata.Fail(kMerges, std::string("expected ") + expected + ", found \"" +
-                                 std::string(merge.substr(0, 64)) + "\" as merge " +
-                                 std::to_string(number));
-    };
-    const size_t space = merge.find(' ');
-    if (space == std::string_view::npos || space == 0 || space + 1 == merge.size()) {
-      fail("two tokens with a space between");
-    }
-    const std::string_view left = merge.substr(0, space);
-    const std::string_view right = merge.substr(space + 1);
-    const TokenId left_id = Find(left);
-    const TokenId right_id = Find(right);
-    if (left_id < 0 || right_id < 0) fail("two tokens of the vocabulary");
-    joined.assign(left).append(right);
+    const size_t space = std::min(merge.find(' '), merge.size());
+    parts.push_back(merge.substr(0, space));
+    parts.push_back(merge.substr(std::min(space + 1, merge.size())));
+  }
+  const std::vector<TokenId> ids = FindAll(parts);
+  std::vector<Merge> merges;
+  merges.reserve(strings.size());
+  TokenId result = -1;
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    const std::string_view left = parts[i];
+    const std::string_view right = parts[i + 1];
     // Vocabularies list the results of merges in the order of the merges, some of them repeatedly:
     // in practice the result is this token or the next one, which saves the search.
-    const auto is_guess = [&](TokenId id) { return vocab().Has(id) && Spelling(id) == joined; };
-    if (!is_guess(guess)) guess = is_guess(guess + 1) ? guess + 1 : Find(joined);
-    if (guess < 0) fail("two tokens that together are a token");
-    merges_.Add(left_id, right_id, guess);
-    ++number;
+    if (!IsJoined(result, left, right)) {
+      ++result;
+      if (!IsJoined(result, left, right)) result = Find(std::string(left).append(right));
+    }
+    if (left.empty() || right.empty() || ids[i] < 0 || ids[i + 1] < 0 || result < 0) {
+      metadata.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found \"" +
+                                 std::string(left.substr(0, 32)) + " " +
+                                 std::string(right.substr(0, 32)) + "\" as merge " +
+                                 std::to_string(i / 2));
+    }
+    merges.push_back({ids[i], ids[i + 1], result});
   }
+  return merges;
+}
+
+bool BpeTokenizer::IsJoined(TokenId id, std::string_view left, std::string_view right) const {
+  if (!vocab().Has(id)) return false;
+  const std::string_view text = Spelling(id);
+  return text.size() == left.size() + right.size() && text.starts_with(left) &&
+         text.ends_with(right);
 }
 
 // The token that the word is spelt as; only an ordinary one, never a control token.

@@ -18,6 +18,27 @@ inline uint64_t MultiplyFold(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
+// The first eight bytes of a text as a number; a shorter text is padded with zeros.
+inline uint64_t FirstBytes(std::string_view text) {
+  const char* at = text.data();
+  const size_t size = text.size();
+  if (size >= 8) {
+    uint64_t word;
+    std::memcpy(&word, at, 8);
+    return word;
+  }
+  if (size >= 4) {  // two halves that may overlap, where they have the same bits
+    uint32_t low;
+    uint32_t high;
+    std::memcpy(&low, at, 4);
+    std::memcpy(&high, at + size - 4, 4);
+    return low | uint64_t{high} << (size - 4) * 8;
+  }
+  uint64_t word = 0;
+  for (size_t i = 0; i < size; ++i) word |= uint64_t{static_cast<uint8_t>(at[i])} << i * 8;
+  return word;
+}
+
 class SeededHash {
  public:
   SeededHash() {
@@ -31,17 +52,11 @@ class SeededHash {
   }
 
   uint64_t operator()(std::string_view text) const {
-    uint64_t hash = seed_ ^ text.size();
-    const char* at = text.data();
-    size_t left = text.size();
-    for (; left >= 8; at += 8, left -= 8) {
-      uint64_t word;
-      std::memcpy(&word, at, 8);
-      hash = MultiplyFold(hash ^ word, factor_) + seed_;
+    uint64_t hash = text.size();
+    for (; text.size() > 8; text.remove_prefix(8)) {
+      hash = MultiplyFold(hash ^ seed_ ^ FirstBytes(text), factor_) + seed_;
     }
-    uint64_t tail = 0;
-    if (left > 0) std::memcpy(&tail, at, left);
-    return (*this)(hash ^ tail);
+    return (*this)(hash ^ FirstBytes(text));
   }
 
  private:

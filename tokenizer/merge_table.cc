@@ -4,24 +4,32 @@
 
 namespace tokenizer {
 
-MergeTable::MergeTable(size_t max_merges) : slots_(std::bit_ceil(max_merges + max_merges / 2 + 1)) {
-  results_.reserve(max_merges);
+MergeTable::MergeTable(std::span<const Merge> merges)
+    : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 1)) {
+  constexpr size_t kAhead = 16;  // entries are asked for from memory so long before their turn
+  results_.reserve(merges.size());
+  for (size_t i = 0; i < merges.size(); ++i) {
+    if (i + kAhead < merges.size()) {
+      const Merge& later = merges[i + kAhead];
+      __builtin_prefetch(&slots_[Home(later.left, later.right)]);
+    }
+    Slot& slot = slots_[Locate(merges[i].left, merges[i].right)];
+    if (slot.left < 0) slot = {merges[i].left, merges[i].right, static_cast<Rank>(i)};
+    results_.push_back(merges[i].result);
+  }
+}
+
+size_t MergeTable::Home(TokenId left, TokenId right) const {
+  const uint64_t pair = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  return hash_(pair) & (slots_.size() - 1);
 }
 
 size_t MergeTable::Locate(TokenId left, TokenId right) const {
-  const size_t mask = slots_.size() - 1;
-  const uint64_t pair = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  size_t at = hash_(pair) & mask;
+  size_t at = Home(left, right);
   while (slots_[at].left >= 0 && (slots_[at].left != left || slots_[at].right != right)) {
-    at = (at + 1) & mask;
+    at = (at + 1) & (slots_.size() - 1);
   }
   return at;
-}
-
-void MergeTable::Add(TokenId left, TokenId right, TokenId result) {
-  Slot& slot = slots_[Locate(left, right)];
-  if (slot.left < 0) slot = {left, right, static_cast<Rank>(results_.size())};
-  results_.push_back(result);
 }
 
 Rank MergeTable::Find(TokenId left, TokenId right) const {

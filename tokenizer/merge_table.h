@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
-#include "gguf/metadata.h"
 #include "tokenizer/hash.h"
 #include "tokenizer/vocabulary.h"
 
@@ -16,12 +16,15 @@ namespace tokenizer {
 using Rank = uint32_t;
 inline constexpr Rank kNoMerge = std::numeric_limits<Rank>::max();
 
+struct Merge {
+  TokenId left, right, result;
+};
+
 class MergeTable {
  public:
-  explicit MergeTable(size_t max_merges);
+  // In the order of their ranks; of a pair that is there twice the first counts.
+  explicit MergeTable(std::span<const Merge> merges);
 
-  // Adds the next merge; of a pair that is there twice the first counts.
-  void Add(TokenId left, TokenId right, TokenId result);
   // kNoMerge where the two do not merge.
   Rank Find(TokenId left, TokenId right) const;
   TokenId Result(Rank rank) const { return results_[rank]; }
@@ -32,6 +35,7 @@ class MergeTable {
     TokenId right = -1;
     Rank rank = 0;
   };
+  size_t Home(TokenId left, TokenId right) const;  // where the search for a pair begins
   size_t Locate(TokenId left, TokenId right) const;
 
   SeededHash hash_;

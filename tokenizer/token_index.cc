@@ -1,5 +1,7 @@
 #include "tokenizer/token_index.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 namespace tokenizer {
@@ -7,24 +9,41 @@ namespace tokenizer {
 TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens)
     : tokens_(&tokens), slots_(std::bit_ceil(tokens.size() + tokens.size() / 2 + 1)) {
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const uint64_t hash = hash_(tokens[i]);
-    slots_[Locate(tokens[i], hash)] = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(i)};
+    slots_[Locate(tokens[i], hash_(tokens[i]))] = {
+        FirstBytes(tokens[i]), static_cast<uint32_t>(tokens[i].size()), static_cast<int32_t>(i)};
   }
 }
 
 size_t TokenIndex::Locate(std::string_view text, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
-  const auto tag = static_cast<uint32_t>(hash >> 32);
+  const uint64_t first_bytes = FirstBytes(text);
   size_t at = hash & mask;
-  while (slots_[at].id >= 0 &&
-         (slots_[at].tag != tag || (*tokens_)[static_cast<size_t>(slots_[at].id)] != text)) {
-    at = (at + 1) & mask;
+  for (; slots_[at].id >= 0; at = (at + 1) & mask) {
+    const Slot& slot = slots_[at];
+    if (slot.first_bytes != first_bytes || slot.length != text.size()) continue;
+    if (text.size() <= 8 || (*tokens_)[static_cast<size_t>(slot.id)] == text) break;
   }
   return at;
 }
 
 int32_t TokenIndex::Find(std::string_view text) const {
   return slots_[Locate(text, hash_(text))].id;
+}
+
+std::vector<int32_t> TokenIndex::FindAll(std::span<const std::string_view> texts) const {
+  constexpr size_t kBatch = 16;
+  std::array<uint64_t, kBatch> hashes;
+  std::vector<int32_t> ids;
+  ids.reserve(texts.size());
+  for (size_t begin = 0; begin < texts.size(); begin += kBatch) {
+    const size_t n = std::min(kBatch, texts.size() - begin);
+    for (size_t i = 0; i < n; ++i) {
+      hashes[i] = hash_(texts[begin + i]);
+      __builtin_prefetch(&slots_[hashes[i] & (slots_.size() - 1)]);
+    }
+    for (size_t i = 0; i < n; ++i) ids.push_back(slots_[Locate(texts[begin + i], hashes[i])].id);
+  }
+  return ids;
 }
 
 }  // namespace tokenizer

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,9 @@ class Tokenizer {
   // The bytes of a token that is neither control nor unknown.
   virtual std::string TextOf(TokenId id) const = 0;
 
+  std::vector<TokenId> FindAll(std::span<const std::string_view> tokens) const {
+    return index_.FindAll(tokens);
+  }
   TokenType TypeOf(TokenId id) const { return vocab_.types[static_cast<size_t>(id)]; }
   std::string_view Spelling(TokenId id) const { return vocab_.tokens[static_cast<size_t>(id)]; }
 
