@@ -1,0 +1,269 @@
+"""The story grammar: plots, people, things and places in, one story out.
+
+Nothing here is downloaded; every sentence that the default model learns comes from the data files next to
+this one. A plot file is a list of plots in this small language:
+
+  plot NAME                     starts a plot
+  virtue WORD | MORAL           what its hero shows, and what is learned
+  skip CATEGORY ...             things that would not fit
+  let NAME = TEXT               drawn once, so that later scenes and the answers below agree with it
+  let A, B = a, b | a, b        the same for two that belong together
+  ? TEXT                        a line that is told half of the time
+  --                            a new paragraph
+  ask QUESTION = ANSWER         what can be asked about the story afterwards
+  TEXT                          told always
+
+In a text, [a|b] draws one of the wordings, {key} is a slot, {Key} the same with a capital, and {@name} draws
+a line of phrases.txt. Slots are filled for one cast (hero, friend, elder, thing, place), which is why names and
+pronouns agree throughout and why the recipe knows the answer to each question.
+"""
+import pathlib
+import random
+import re
+
+HERE = pathlib.Path(__file__).parent
+PRONOUNS = {"she": ("she", "her", "her", "herself"), "he": ("he", "him", "his", "himself")}
+FEMALE = {"hen", "queen", "princess", "witch"}
+MALE = {"king", "prince", "wizard"}
+PEOPLE = {"girl", "boy", "giant", "king", "queen", "princess", "prince", "knight", "wizard", "witch", "pirate", "sailor", "baker",
+          "farmer"}
+ELDERS = {"she": ["Grandmother Rose", "Aunt Clara", "Mrs. Goose", "Old Martha", "Mother Bear", "Aunt Ida", "Grandmother Elm"],
+          "he": ["Grandfather Oak", "Uncle Bruno", "Mr. Badger", "Old Peter", "Uncle Heron", "Mr. Finch", "Grandfather Moss"]}
+FOODS = ["warm bread", "plum cake", "pancakes", "berry pie", "apple pie", "pudding", "dumplings", "honey cake", "cherry pie", "vegetable soup",
+         "gingerbread", "cheese and bread", "strawberries", "fresh rolls", "noodles", "cookies", "mushroom soup", "waffles"]
+KIND_WORDS = ["little", "little", "little", "small", "young", "young", "clever", "shy", "cheerful", "curious", "kind", "sleepy", "tiny",
+              "quick", "funny", "gentle", "lively", "quiet", "busy"]
+CHILD_HOMES = ["a small house", "a house with a blue door", "a cottage with a garden", "a house by the mill", "a tall, narrow house",
+               "a cottage under an old tree", "a room under the roof"]
+CHILD_SKILLS = ["climbing", "singing", "drawing", "running", "telling jokes", "building things", "whistling", "asking questions"]
+FIRST = "Ba Bel Bo Bri Da Del Do Fa Fi Ga Gri Ha Jo Ka Kel La Lo Ma Mel Mi Na Ni Ol Pa Pim Qui Ra Ri Ro Sa Sel Shi Ta Tem Tu Um Va Vel Wi Ya Za Zi".split()
+MIDDLE = "ba di la lo mi na ra ri ro si ta vi".split()
+LAST = "bel by da den dy kin la lin lo mo my na nek no ra ri ro ta to vin wen xi zo".split()
+
+
+def rows(name):
+    for line in (HERE / name).read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            yield line.strip()
+
+
+def capital(text):
+    return text[:1].upper() + text[1:]
+
+
+def article(noun_phrase):
+    return ("an " if noun_phrase[0].lower() in "aeiou" else "a ") + noun_phrase
+
+
+class Plot:
+    def __init__(self, name):
+        self.name, self.virtue, self.moral = name, "", ""
+        self.skip = []  # categories of things that would not fit
+        self.lets, self.lines, self.asks = [], [], []
+
+
+def read_plots():
+    plots = []
+    for file in sorted((HERE / "plots").glob("*.txt")):
+        for line in rows(f"plots/{file.name}"):
+            word, _, rest = line.partition(" ")
+            if word == "plot":
+                plots.append(Plot(rest))
+            elif word == "virtue":
+                plots[-1].virtue, plots[-1].moral = rest.split(" | ")
+            elif word == "skip":
+                plots[-1].skip = rest.split()
+            elif word == "let":
+                plots[-1].lets.append(rest.split(" = ", 1))
+            elif word == "ask":
+                plots[-1].asks.append(rest.split(" = ", 1))
+            else:
+                plots[-1].lines.append(line)
+    return plots
+
+
+def read_things():
+    """[(noun, adjectives, category properties)], the nouns of all categories."""
+    things, properties = [], {}
+    for line in rows("things.txt"):
+        if line.startswith("category "):
+            properties = {"category": line.split()[1]}
+            continue
+        key, _, value = line.partition(": ")
+        if key in ("joy", "use", "bad", "fix", "help"):
+            properties[key] = value
+        else:
+            things.append((key, value.split(", "), properties))
+    return things
+
+
+def read_phrases():
+    table = {}
+    for line in rows("phrases.txt"):
+        key, _, value = line.partition(": ")
+        table.setdefault(key, []).append(value)
+    return table
+
+
+class Lexicon:
+    """All data files, read once."""
+
+    def __init__(self):
+        self.names, self.kinds = {}, {}
+        for line in rows("people.txt"):
+            head, _, names = line.partition(": ")
+            if head in ("girls", "boys", "animals"):
+                self.names[head] = names.split()
+            else:
+                kind, homes, skills, foods, _ = line.split(" | ")
+                self.kinds[kind] = tuple(part.split(", ") for part in (homes, skills, foods))
+        for kind in ("girl", "boy"):
+            self.kinds[kind] = (CHILD_HOMES, CHILD_SKILLS, FOODS)
+        self.places = [(a, b, c.split(", ")) for a, b, c in (line.split(" | ") for line in rows("places.txt"))]
+        self.plots, self.things, self.phrases = read_plots(), read_things(), read_phrases()
+
+    def draw_kind(self, rng, child_share):
+        return rng.choice(["girl", "boy"]) if rng.random() < child_share else rng.choice(sorted(self.kinds))
+
+    def draw_person(self, rng, taken=(), kind=None, gender=None, child_share=0.4):
+        """A person {name, kind, gender, word that describes it}, its name unlike those taken."""
+        kind = kind or self.draw_kind(rng, child_share)
+        if kind == "girl" or kind in FEMALE:
+            gender = "she"
+        elif kind == "boy" or kind in MALE:
+            gender = "he"
+        gender = gender or rng.choice(["she", "he"])
+        while True:
+            if rng.random() < 0.15:  # an invented name, so that any name can be copied
+                name = rng.choice(FIRST) + (rng.choice(MIDDLE) if rng.random() < 0.3 else "") + rng.choice(LAST)
+            elif kind not in PEOPLE and rng.random() < 0.6:
+                name = rng.choice(self.names["animals"])
+            else:
+                name = rng.choice(self.names["girls" if gender == "she" else "boys"])
+            # Names of one cast start with different letters: easier to follow, for a reader too.
+            if all(name[0] != other[0] for other in taken):
+                return {"name": name, "kind": kind, "gender": gender, "word": rng.choice(KIND_WORDS)}
+
+
+class Story:
+    """One cast in one plot; text and answers agree with each other."""
+
+    def __init__(self, lexicon, rng, plot=None, hero=None, friend=None, thing=None, place=None, shows_virtue=False):
+        self.lexicon, self.rng = lexicon, rng
+        self.plot = plot or rng.choice(lexicon.plots)
+        self.hero = hero or lexicon.draw_person(rng)
+        other = "he" if self.hero["gender"] == "she" else "she"
+        gender = other if rng.random() < 0.75 else self.hero["gender"]
+        self.friend = friend or lexicon.draw_person(rng, [self.hero["name"]], gender=gender, child_share=0.3)
+        self.thing = thing or self._draw_thing()
+        self.place = place or rng.choice(lexicon.places)
+        self.shows_virtue = shows_virtue
+        self.slots = {}
+        self._cast()
+        for name, text in self.plot.lets:
+            if "," in name:
+                values = rng.choice(text.split(" | ")).rsplit(", ", 1)
+                self.slots.update(zip(name.split(", "), values))
+            else:
+                self.slots[name] = self.expand(text)
+        self.text = self._tell()
+        self.asks = [(self.expand(q), self.expand(a)) for q, a in self.plot.asks]
+
+    def _draw_thing(self):
+        while True:
+            thing = self.rng.choice(self.lexicon.things)
+            if thing[2]["category"] not in self.plot.skip and thing[0] not in (self.hero["name"].lower(), self.friend["name"].lower()):
+                return thing
+
+    def _cast(self):
+        rng, slots = self.rng, self.slots
+        for prefix, person in (("", self.hero), ("f", self.friend)):
+            for key, word in zip(("he", "him", "his", "himself"), PRONOUNS[person["gender"]]):
+                slots[prefix + key] = word
+            slots["a_" + prefix + "kind"] = article(person["word"] + " " + person["kind"])
+        slots.update(N=self.hero["name"], F=self.friend["name"], bare_kind=self.hero["kind"])
+        homes, skills, loves = self.lexicon.kinds[self.hero["kind"]]
+        slots.update(home=rng.choice(homes), skill=rng.choice(skills), loves=rng.choice(loves), food=rng.choice(FOODS))
+        gender = rng.choice(sorted(ELDERS))
+        while True:
+            slots["E"] = rng.choice(ELDERS[gender])
+            if not set(slots["E"].split()) & {slots["N"], slots["F"]}: break
+        for key, word in zip(("ehe", "ehim", "ehis"), PRONOUNS[gender]):
+            slots[key] = word
+        noun, adjectives, properties = self.thing
+        slots["adjective"] = rng.choice(adjectives)
+        slots.update(t=noun, a_t=article(noun), adj_t=f"{slots['adjective']} {noun}")
+        slots["an_adj_t"] = article(slots["adj_t"])
+        slots["in_a_place"], slots["the_place"], spots = self.place
+        slots["in_place"] = re.sub(r"\ba\b", "the", slots["in_a_place"])  # it is known after the first sentence
+        slots["spot"] = rng.choice(spots)
+        for key in ("joy", "use", "bad", "fix", "help"):
+            slots[key] = properties[key]
+        # The same praise without its owner, and with the friend as its owner.
+        free = [option for option in properties["joy"].strip("[]").split("|") if "{" not in option]
+        slots["joy_plain"] = rng.choice(free or ["It was a joy to see."])
+        slots["fjoy"] = slots["joy_plain"]
+
+    def value(self, key):
+        if key.startswith("@"):
+            return self.rng.choice(self.lexicon.phrases[key[1:]])
+        if key in self.slots:
+            return self.slots[key]
+        if key.endswith("_small"):
+            text = self.slots[key[:-6]]
+            return text[:1].lower() + text[1:]
+        small = key[:1].lower() + key[1:]
+        if small in self.slots:
+            return capital(self.expand(self.slots[small]))
+        if key[0] == "f" and key[1:2].isupper():  # {fHe}: the friend, with a capital
+            return capital(self.slots["f" + key[1:].lower()])
+        raise KeyError(f"{self.plot.name}: no slot {{{key}}}")
+
+    def expand(self, text):
+        """Draw all wordings and fill all slots, from the inside out."""
+        while True:
+            new = re.sub(r"\[([^\[\]]*)\]", lambda m: self.rng.choice(m[1].split("|")), text, count=1)
+            if new != text:
+                text = new
+                continue
+            new = re.sub(r"\{([^{}]+)\}", lambda m: self.value(m[1]), text, count=1)
+            if new == text:
+                return text
+            text = new
+
+    def _opening(self):
+        phrases, rng = self.lexicon.phrases, self.rng
+        lines = [rng.choice(phrases["once" if rng.random() < 0.5 else "other"])]
+        if self.shows_virtue:
+            lines.append(rng.choice(["Everyone knew that {N} was {virtue}.", "{N} was very {virtue}.", "{He} wanted to be {virtue}."]))
+        elif rng.random() < 0.5 and "{home}" not in lines[0]:
+            lines.append(rng.choice(phrases["home"]))
+        return " ".join(lines)
+
+    def _ending(self):
+        chance = self.rng.random()
+        if self.shows_virtue or chance < 0.35:
+            return "{@learned} {moral}."
+        return "{@end}" if chance < 0.8 else ""
+
+    def _tell(self):
+        self.slots.update(virtue=self.plot.virtue, moral=self.plot.moral)
+        paragraphs = [[self._opening()]]
+        for line in self.plot.lines:
+            if line == "--":
+                paragraphs.append([])
+            elif not line.startswith("? ") or self.rng.random() < 0.5:
+                paragraphs[-1].append(line.removeprefix("? "))
+        paragraphs[-1].append(self._ending())
+        text = "\n\n".join(self.expand(" ".join(lines)).strip() for lines in paragraphs)
+        return re.sub(r" +", " ", text).replace(" ,", ",").replace("?!", "?").replace(" \n", "\n")
+
+
+if __name__ == "__main__":  # read some: python3 grammar.py [seed] [plot]
+    import sys
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    lexicon, rng = Lexicon(), random.Random(seed)
+    chosen = [plot for plot in lexicon.plots if len(sys.argv) < 3 or plot.name == sys.argv[2]]
+    for plot in chosen:
+        story = Story(lexicon, rng, plot)
+        print(f"== {plot.name}\n{story.text}\n", *(f"  {q} -> {a}\n" for q, a in story.asks))

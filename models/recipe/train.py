@@ -1,0 +1,166 @@
+"""Trains the default model on the CPU: python3 train.py WORK [--steps N].
+
+WORK holds the vocabulary (vocab.model) and receives log.csv and checkpoint.pt. The corpus is drawn while training,
+in pools of documents, each from its own seed: a run that was stopped goes on from its checkpoint with the very same
+batches. One row of a batch is one document, and rows of similar length stand together, so that next to nothing is
+padding and no document sees another.
+
+The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps.
+"""
+import argparse
+import os
+import pathlib
+import random
+import time
+
+import sentencepiece
+import torch
+import torch.nn.functional as F
+
+import corpus
+import vocab
+from grammar import Lexicon
+from model import Llama, Shape
+from muon import Muon
+
+POOL = 2048  # documents that are sorted by length together
+
+
+def batches(documents, tokens, n_ctx, rng):
+    """Lists of id lists whose padded size is at most `tokens`, in random order."""
+    documents = sorted((d for d in documents if len(d) <= n_ctx + 1), key=len)
+    groups, current = [], []
+    for ids in documents:
+        if current and padded(len(ids)) * (len(current) + 1) > tokens:
+            groups.append(current)
+            current = []
+        current.append(ids)
+    rng.shuffle(groups)  # what remains in `current` would be a small batch of the longest: left out
+    return groups
+
+
+def padded(length):
+    """Whole multiples of 32: oneDNN compiles a kernel per shape."""
+    return (length - 1 + 31) // 32 * 32
+
+
+def tensors(group):
+    """inputs and targets [rows, time]; the padding's target is -1, which the loss leaves out."""
+    time_steps = padded(max(map(len, group)))
+    inputs = torch.zeros(len(group), time_steps, dtype=torch.long)
+    targets = torch.full((len(group), time_steps), -1)
+    for row, ids in enumerate(group):
+        inputs[row, :len(ids) - 1] = torch.tensor(ids[:-1])
+        targets[row, :len(ids) - 1] = torch.tensor(ids[1:])
+    return inputs, targets
+
+
+def pool(pieces, lexicon, seed, index, tokens, n_ctx):
+    rng = random.Random(seed * 1_000_003 + index)
+    documents = corpus.documents(rng.getrandbits(48), POOL, lexicon)
+    return batches([vocab.encode(pieces, d, rng) for d in documents], tokens, n_ctx, rng)
+
+
+def loss_of(model, inputs, targets):
+    """Mean negative log-likelihood per token."""
+    logits = model(inputs)
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-1)
+
+
+@torch.no_grad()
+def held_out_loss(model, groups):
+    total, count = 0.0, 0
+    for group in groups:
+        inputs, targets = tensors(group)
+        n = int((targets >= 0).sum())
+        total += loss_of(model, inputs, targets).item() * n
+        count += n
+    return total / count
+
+
+def rate(step, steps, warmup, decay):
+    return min(1.0, (step + 1) / warmup, (steps - step) / (decay * steps))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=pathlib.Path)
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--tokens", type=int, default=4096, help="per step, padding included")
+    parser.add_argument("--lr", type=float, default=0.02, help="of Muon; AdamW has its own")
+    parser.add_argument("--adam-lr", type=float, default=0.004)
+    parser.add_argument("--warmup", type=int, default=50)
+    parser.add_argument("--decay", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=5, help="between checkpoints")
+    a = parser.parse_args()
+    torch.set_num_threads(a.threads)
+    torch.manual_seed(a.seed)
+    a.work.mkdir(parents=True, exist_ok=True)
+    (a.work / "train.pid").write_text(f"{os.getpid()}\n")
+
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
+    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers))
+    matrices = [p for p in model.blk.parameters() if p.ndim == 2]
+    others = [p for p in model.parameters() if p.ndim == 1] + [model.token_embd]
+    optimizers = [Muon(matrices, lr=a.lr), torch.optim.AdamW(others, lr=a.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)]
+    base_rates = [a.lr, a.adam_lr]
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
+
+    lexicon = Lexicon()
+    n_ctx = model.shape.n_ctx
+    held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
+    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0}
+    checkpoint = a.work / "checkpoint.pt"
+    if checkpoint.exists():
+        saved = torch.load(checkpoint)
+        state = saved["state"]
+        model.load_state_dict(saved["model"])
+        for optimizer, values in zip(optimizers, saved["optimizers"]):
+            optimizer.load_state_dict(values)
+
+    def save():
+        torch.save({"state": state, "shape": model.shape.as_dict(), "model": model.state_dict(),
+                    "optimizers": [o.state_dict() for o in optimizers]}, str(checkpoint) + ".new")
+        os.replace(str(checkpoint) + ".new", checkpoint)
+
+    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx)
+    log = open(a.work / "log.csv", "a", buffering=1)
+    clock = last_save = time.monotonic()
+    mean_loss = None
+    while state["step"] < a.steps:
+        if state["batch"] == len(groups):
+            state["pool"], state["batch"] = state["pool"] + 1, 0
+            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx)
+        inputs, targets = tensors(groups[state["batch"]])
+        loss = loss_of(model, inputs, targets)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer, base in zip(optimizers, base_rates):
+            optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.steps, a.warmup, a.decay)
+            optimizer.step()
+        now = time.monotonic()
+        state["seconds"] += now - clock
+        clock = now
+        state["step"] += 1
+        state["batch"] += 1
+        state["tokens"] += int((targets >= 0).sum())
+        mean_loss = loss.item() if mean_loss is None else 0.95 * mean_loss + 0.05 * loss.item()
+        if state["step"] % 20 == 0:
+            print(f"step {state['step']} loss {mean_loss:.4f} tokens {state['tokens']:,} {state['tokens'] / state['seconds']:.0f} t/s", flush=True)
+        if state["step"] % 200 == 0 or state["step"] == a.steps:
+            value = held_out_loss(model, held_out)
+            log.write(f"{state['step']},{state['tokens']},{state['seconds']:.0f},{mean_loss:.4f},{value:.4f}\n")
+            print(f"step {state['step']} held-out {value:.4f}", flush=True)
+            clock = time.monotonic()
+        if now - last_save > 60 * a.minutes or state["step"] == a.steps:
+            save()
+            last_save = now
+    (a.work / "train.pid").unlink()
+
+
+if __name__ == "__main__":
+    main()
