@@ -1,0 +1,83 @@
+#include "kernels/tables.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/shared_data.h"
+
+namespace kernels {
+namespace {
+
+// FNV-1a over the bytes of each entry, lowest first.
+template <class Table>
+uint64_t Checksum(const Table& table) {
+  uint64_t hash = 0xCBF29CE484222325;
+  for (const auto entry : table) {
+    for (size_t i = 0; i < sizeof(entry); ++i) {
+      hash = (hash ^ (static_cast<uint64_t>(entry) >> (8 * i) & 255)) * 0x100000001B3;
+    }
+  }
+  return hash;
+}
+
+// Computed from tables that agreed with the golden ones.
+TEST(Tables, HaveTheirChecksums) {
+  EXPECT_EQ(Checksum(kIq2xxsGrid), 0xBB4EE025B5AC6E8E);
+  EXPECT_EQ(Checksum(kIq2xsGrid), 0xC9B1EE61E79909BD);
+  EXPECT_EQ(Checksum(kIq2sGrid), 0x123EDD38A3B62B90);
+  EXPECT_EQ(Checksum(kIq3xxsGrid), 0xDFA5DC83D6A155D5);
+  EXPECT_EQ(Checksum(kIq3sGrid), 0xFA37020C25B44829);
+  EXPECT_EQ(Checksum(kIq1sGrid), 0x6703ED863501AE2E);
+  EXPECT_EQ(Checksum(kIq4nlValues), 0x055D06D2D8FA0F75);
+  EXPECT_EQ(Checksum(kFp4Values), 0x3F0E3C08AF1E5EB5);
+}
+
+// A grid in the golden file: the levels, and for each entry a string of level numbers.
+template <class Table>
+void ExpectGrid(const nlohmann::json& golden, const Table& table) {
+  const auto levels = golden["levels"].get<std::vector<int>>();
+  const auto rows = golden["rows"].get<std::vector<std::string>>();
+  ASSERT_EQ(rows.size(), table.size());
+  for (size_t k = 0; k < rows.size(); ++k) {
+    ASSERT_EQ(rows[k].size(), sizeof(table[k]));
+    for (size_t i = 0; i < rows[k].size(); ++i) {
+      EXPECT_EQ(GridAt(table[k], i), levels[rows[k][i] - '0']) << "entry " << k << " at " << i;
+    }
+  }
+}
+
+TEST(Tables, EqualTheGoldenOnes) {
+  const auto path = test::SharedPath("golden/tables/iq_grids.json");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; see HaveTheirChecksums";
+  std::ifstream in(path);
+  const auto golden = nlohmann::json::parse(in);
+  ExpectGrid(golden["iq2xxs_grid"], kIq2xxsGrid);
+  ExpectGrid(golden["iq2xs_grid"], kIq2xsGrid);
+  ExpectGrid(golden["iq2s_grid"], kIq2sGrid);
+  ExpectGrid(golden["iq3xxs_grid"], kIq3xxsGrid);
+  ExpectGrid(golden["iq3s_grid"], kIq3sGrid);
+  ExpectGrid(golden["iq1s_grid"], kIq1sGrid);
+  for (int i = 0; i < 16; ++i) {
+    EXPECT_EQ(kIq4nlValues[i], golden["kvalues_iq4nl"][i]);
+    EXPECT_EQ(kFp4Values[i], golden["kvalues_fp4"][i]);
+  }
+  for (uint32_t i = 0; i < 128; ++i) EXPECT_EQ(EvenSigns(i), golden["ksigns_iq2xs"][i]);
+}
+
+TEST(Tables, EvenSignsAreEven) {
+  for (uint32_t i = 0; i < 128; ++i) {
+    EXPECT_EQ(EvenSigns(i) & 127, i);
+    EXPECT_EQ(std::popcount(EvenSigns(i)) % 2, 0) << i;
+    EXPECT_EQ(EvenSigns(i | 0xFFFFFF80), EvenSigns(i));  // bits above the index do not matter
+  }
+}
+
+}  // namespace
+}  // namespace kernels
