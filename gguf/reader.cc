@@ -41,7 +41,6 @@ class PartReader {
  private:
   void CheckMagic() const;
   void ReadHeader();
-  uint64_t ReadCount(std::string_view what);
   void CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes, std::string_view what) const;
   std::string_view ReadName();
   void ReadEntries();

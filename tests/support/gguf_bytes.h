@@ -1,0 +1,74 @@
+// Builds GGUF files byte by byte, wrong ones included: of every version, with any count, length, type or
+// offset. (Files that are right are easier made with gguf::Writer.)
+#ifndef PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
+#define PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "gguf/metadata.h"
+
+namespace test {
+
+class GgufBytes {
+ public:
+  // The header. The counts are written as they are given, whatever follows.
+  GgufBytes(uint64_t n_tensors, uint64_t n_keys, uint32_t version = 3) : wide_(version != 1) {
+    Raw("GGUF").Number(version).Length(n_tensors).Length(n_keys);
+  }
+
+  template <typename T>
+  GgufBytes& Number(T number) {
+    return Append(std::as_bytes(std::span(&number, 1)));
+  }
+  GgufBytes& Raw(std::string_view text) { return Append(std::as_bytes(std::span(text))); }
+  // A count, length or dimension: u64, or u32 in version 1.
+  GgufBytes& Length(uint64_t n) {
+    return wide_ ? Number(n) : Number(static_cast<uint32_t>(n));
+  }
+  GgufBytes& String(std::string_view text) { return Length(text.size()).Raw(text); }
+
+  // The start of a key-value pair; the value follows.
+  GgufBytes& Key(std::string_view key, gguf::ValueType type) {
+    return String(key).Number(static_cast<uint32_t>(type));
+  }
+  // The start of an array's value; the elements follow.
+  GgufBytes& Array(gguf::ValueType element_type, uint64_t count) {
+    return Number(static_cast<uint32_t>(element_type)).Length(count);
+  }
+  GgufBytes& Tensor(std::string_view name, const std::vector<uint64_t>& dims, gguf::DType type,
+                    uint64_t offset) {
+    return Tensor(name, dims, static_cast<uint32_t>(type), offset);
+  }
+  GgufBytes& Tensor(std::string_view name, const std::vector<uint64_t>& dims, uint32_t type,
+                    uint64_t offset) {
+    String(name).Number(static_cast<uint32_t>(dims.size()));
+    for (const uint64_t dim : dims) Length(dim);
+    return Number(type).Number(offset);
+  }
+  // Zeros up to the data section, then n bytes of data: 0, 1, 2, ...
+  GgufBytes& Data(uint64_t n, uint64_t alignment = 32) {
+    bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment);
+    for (uint64_t i = 0; i < n; ++i) Number(static_cast<uint8_t>(i));
+    return *this;
+  }
+
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  GgufBytes& Append(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+
+  bool wide_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_GGUF_BYTES_H_

@@ -1,0 +1,49 @@
+// A directory for one test's files, gone with everything in it at the end of the scope.
+#ifndef PRONK_TESTS_SUPPORT_TEMP_DIR_H_
+#define PRONK_TESTS_SUPPORT_TEMP_DIR_H_
+
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace test {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "pronk-test-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name);
+    path_ = name;
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  // The path of a file in the directory.
+  std::string Path(const std::string& name) const { return (path_ / name).string(); }
+
+  // Writes a file in the directory and returns its path.
+  std::string Write(const std::string& name, std::span<const std::byte> bytes) const {
+    const std::string path = Path(name);
+    std::ofstream out(path, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) throw std::runtime_error("cannot write " + path);
+    return path;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_TEMP_DIR_H_
