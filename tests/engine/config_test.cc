@@ -1,0 +1,169 @@
+// What Config and Weights refuse, each with a message that names the key or tensor.
+#include "engine/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/weights.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+namespace engine {
+namespace {
+
+using Setting = std::variant<uint32_t, float, std::string>;
+
+// A llama of one layer, of which a test changes single keys and tensors.
+struct SmallModel {
+  std::map<std::string, Setting> keys = {
+      {"general.architecture", "llama"},     {"llama.context_length", 64u},
+      {"llama.embedding_length", 32u},       {"llama.block_count", 1u},
+      {"llama.feed_forward_length", 64u},    {"llama.attention.head_count", 4u},
+      {"llama.attention.head_count_kv", 2u}, {"llama.attention.layer_norm_rms_epsilon", 1e-5f},
+  };
+  std::map<std::string, std::vector<uint64_t>> tensors = {
+      {"token_embd.weight", {32, 10}},        {"output_norm.weight", {32}},
+      {"blk.0.attn_norm.weight", {32}},       {"blk.0.attn_q.weight", {32, 32}},
+      {"blk.0.attn_k.weight", {32, 16}},      {"blk.0.attn_v.weight", {32, 16}},
+      {"blk.0.attn_output.weight", {32, 32}}, {"blk.0.ffn_norm.weight", {32}},
+      {"blk.0.ffn_gate.weight", {32, 64}},    {"blk.0.ffn_up.weight", {32, 64}},
+      {"blk.0.ffn_down.weight", {64, 32}},
+  };
+  std::map<std::string, gguf::DType> types;  // F32 where a tensor is not named here
+
+  // Writes, opens, reads; returns the message of what it throws.
+  std::string Error() const {
+    return test::ErrorOf([&] { Read([](const Config&, const Weights&) {}); });
+  }
+
+  void Read(const std::function<void(const Config&, const Weights&)>& check) const {
+    const test::TempDir dir;
+    gguf::Writer writer;
+    for (const auto& [key, value] : keys) {
+      std::visit([&](const auto& v) { writer.Add(key, v); }, value);
+    }
+    const std::vector<std::byte> zeros(64 * 64 * sizeof(float));
+    for (const auto& [name, dims] : tensors) {
+      const auto type = types.find(name);
+      const gguf::DType dtype = type == types.end() ? gguf::DType::kF32 : type->second;
+      uint64_t n = 1;
+      for (const uint64_t dim : dims) n *= dim;
+      writer.AddTensor(name, dtype, dims, std::span(zeros).first(gguf::RowBytes(dtype, n)));
+    }
+    const std::string path = dir.Path("model.gguf");
+    writer.WriteFile(path);
+    const gguf::File file = gguf::File::Open(path);
+    const Config config = Config::Read(file);
+    check(config, Weights::Bind(file, config));
+  }
+};
+
+TEST(Config, ReadsWhatIsThere) {
+  SmallModel model;
+  model.keys["llama.rope.scaling.type"] = "linear";
+  model.keys["llama.rope.scaling.factor"] = 2.0f;
+  model.Read([](const Config& c, const Weights& w) {
+    EXPECT_EQ(c.architecture, "llama");
+    EXPECT_EQ(c.vocab_size, 10u);
+    EXPECT_EQ(c.key_length, 8u);  // 32 / 4
+    EXPECT_EQ(c.value_length, 8u);
+    EXPECT_EQ(c.rope.n_dims, 8u);
+    EXPECT_EQ(c.rope.base, 10000.0);
+    EXPECT_EQ(c.rope.scaling, RopeScaling::kLinear);
+    EXPECT_EQ(c.rope.factor, 2.0);
+    EXPECT_EQ(w.output.data, w.token_embd.data);  // tied
+    EXPECT_EQ(w.rope_freqs, nullptr);
+    EXPECT_EQ(w.layers[0].attn_q_bias, nullptr);
+  });
+}
+
+TEST(Config, HeadsAreThoseOfQueriesWhereKvHeadsAreAbsent) {
+  SmallModel model;
+  model.keys.erase("llama.attention.head_count_kv");
+  model.tensors["blk.0.attn_k.weight"] = {32, 32};
+  model.tensors["blk.0.attn_v.weight"] = {32, 32};
+  model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.n_kv_heads, 4u); });
+}
+
+struct BadKey {
+  const char* key;
+  Setting value;
+  const char* message;  // part of what is said
+};
+
+class ConfigRefuses : public testing::TestWithParam<BadKey> {};
+
+TEST_P(ConfigRefuses, WithTheKeyInTheMessage) {
+  SmallModel model;
+  ASSERT_EQ(model.Error(), "");
+  model.keys[GetParam().key] = GetParam().value;
+  const std::string message = model.Error();
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+  EXPECT_NE(message.find(GetParam().key), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, ConfigRefuses,
+    testing::Values(BadKey{"general.architecture", "mamba", "not supported"},
+                    BadKey{"llama.block_count", 0x80000000u, ""},
+                    BadKey{"llama.block_count", 0u, "must not be 0"},
+                    BadKey{"llama.context_length", 0u, "must not be 0"},
+                    BadKey{"llama.embedding_length", 0u, "must not be 0"},
+                    BadKey{"llama.embedding_length", 0xFFFFFFFFu, ""},
+                    BadKey{"llama.feed_forward_length", 0u, "must not be 0"},
+                    BadKey{"llama.attention.head_count", 0u, "must not be 0"},
+                    BadKey{"llama.attention.head_count", 6u, "divisor"},
+                    BadKey{"llama.attention.head_count_kv", 3u, "divisor"},
+                    BadKey{"llama.attention.head_count_kv", 0u, "must not be 0"},
+                    BadKey{"llama.attention.key_length", 7u, "even"},
+                    BadKey{"llama.attention.layer_norm_rms_epsilon", -1e-5f, "positive"},
+                    BadKey{"llama.attention.layer_norm_rms_epsilon",
+                           std::numeric_limits<float>::quiet_NaN(), "positive"},
+                    BadKey{"llama.rope.dimension_count", 10u, "up to the head dimension"},
+                    BadKey{"llama.rope.dimension_count", 3u, "even"},
+                    BadKey{"llama.rope.freq_base", 0.0f, "positive"},
+                    BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
+                    BadKey{"llama.expert_count", 8u, "not supported"}));
+
+TEST(Weights, MissingTensor) {
+  SmallModel model;
+  model.tensors.erase("blk.0.ffn_up.weight");
+  const std::string message = model.Error();
+  EXPECT_NE(message.find("blk.0.ffn_up.weight"), std::string::npos) << message;
+  EXPECT_NE(message.find("missing"), std::string::npos) << message;
+}
+
+TEST(Weights, WrongShape) {
+  SmallModel model;
+  model.tensors["blk.0.attn_k.weight"] = {32, 32};
+  const std::string message = model.Error();
+  EXPECT_NE(message.find("blk.0.attn_k.weight: expected shape [32, 16], found [32, 32]"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Weights, WrongTypes) {
+  SmallModel norm;
+  norm.types["blk.0.attn_norm.weight"] = gguf::DType::kF16;
+  EXPECT_NE(norm.Error().find("expected type F32, found F16"), std::string::npos) << norm.Error();
+  SmallModel matrix;
+  matrix.types["blk.0.attn_q.weight"] = gguf::DType::kI32;
+  EXPECT_NE(matrix.Error().find("I32 cannot hold weights"), std::string::npos) << matrix.Error();
+}
+
+TEST(Weights, VocabularyOnlyFile) {
+  SmallModel model;
+  model.tensors.clear();
+  EXPECT_NE(model.Error().find("no weights"), std::string::npos) << model.Error();
+}
+
+}  // namespace
+}  // namespace engine

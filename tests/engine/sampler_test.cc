@@ -1,0 +1,144 @@
+#include "engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Draws n tokens and returns chi-squared against the expected probabilities.
+double ChiSquared(const SamplerOptions& options, const std::vector<float>& logits,
+                  const std::vector<double>& expected, int n) {
+  Sampler sampler(options);
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < n; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  double chi = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == 0) {
+      EXPECT_EQ(counts[i], 0) << "token " << i << " should have been cut";
+      continue;
+    }
+    const double mean = expected[i] * n;
+    chi += (counts[i] - mean) * (counts[i] - mean) / mean;
+  }
+  return chi;
+}
+
+// 99.99% of chi-squared samples with 3 degrees of freedom lie under 21.1 (with 2: 18.4, with
+// 1: 15.1). The seeds are fixed, so these tests do not fail by chance.
+constexpr double kLimit3 = 21.1;
+constexpr double kLimit1 = 15.1;
+
+TEST(Sampler, DrawsFromTheSoftmax) {
+  SamplerOptions options;
+  options.seed = 1;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  const std::vector<double> p = {0.1, 0.2, 0.3, 0.4};
+  std::vector<float> logits;
+  for (const double q : p) logits.push_back(static_cast<float>(std::log(q)));
+  EXPECT_LT(ChiSquared(options, logits, p, 100000), kLimit3);
+  // The test can fail: another distribution is far outside.
+  EXPECT_GT(ChiSquared(options, logits, {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
+}
+
+TEST(Sampler, TemperatureReshapes) {
+  SamplerOptions options;
+  options.seed = 2;
+  options.temperature = 0.5f;  // squares the odds: 1 : 4 becomes 1 : 16
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  EXPECT_LT(ChiSquared(options, {0.0f, std::log(4.0f)}, {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
+}
+
+// llama.cpp's order: top-k first, so that top-p sees the renormalized rest.
+TEST(Sampler, StepsFollowTheDefaultOrder) {
+  SamplerOptions options;
+  options.seed = 3;
+  options.temperature = 1;
+  options.min_p = 0;
+  options.top_k = 2;     // leaves 0.4 and 0.3: 4/7 = 0.571 and 3/7
+  options.top_p = 0.5f;  // of those, 0.571 is enough; of all four, 0.4 would not have been
+  std::vector<float> logits;
+  for (const double q : {0.1, 0.2, 0.3, 0.4}) logits.push_back(static_cast<float>(std::log(q)));
+  EXPECT_LT(ChiSquared(options, logits, {0, 0, 0, 1}, 1000), kLimit1);
+  options.steps = {SamplerStep::kTopP, SamplerStep::kTopK, SamplerStep::kTemperature};
+  EXPECT_LT(ChiSquared(options, logits, {0, 0, 3.0 / 7, 4.0 / 7}, 10000), kLimit1);
+}
+
+TEST(Sampler, SameSeedSameTokens) {
+  const std::vector<float> logits(100, 0.0f);
+  SamplerOptions options;
+  options.seed = 42;
+  Sampler a(options), b(options);
+  options.seed = 43;
+  Sampler c(options);
+  std::vector<TokenId> from_a, from_b, from_c;
+  for (int i = 0; i < 50; ++i) {
+    from_a.push_back(a.Sample(logits));
+    from_b.push_back(b.Sample(logits));
+    from_c.push_back(c.Sample(logits));
+  }
+  EXPECT_EQ(from_a, from_b);
+  EXPECT_NE(from_a, from_c);
+}
+
+TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  sampler.Accept(1);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+TEST(Sampler, PenaltiesForgetOldTokens) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  options.repeat_last_n = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {1, 0, 0}) sampler.Accept(id);
+  EXPECT_EQ(sampler.Sample(logits), 1);
+}
+
+TEST(Sampler, LogitBiasComesFirst) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.logit_bias = {{1, -kInf}, {0, 10.0f}, {77, 1.0f}};  // 77 is outside: no effect
+  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4}), 0);
+}
+
+TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
+  SamplerOptions options;
+  for (const float temperature : {0.0f, 1.0f}) {
+    options.temperature = temperature;
+    Sampler sampler(options);
+    EXPECT_EQ(sampler.Sample(std::vector<float>{kNan, kInf, -1e30f, -kInf}), 2);
+    EXPECT_THROW(sampler.Sample(std::vector<float>{kNan, kNan}), Error);
+  }
+}
+
+TEST(Sampler, StepNames) {
+  EXPECT_EQ(FindSamplerStep("top_p"), SamplerStep::kTopP);
+  EXPECT_EQ(FindSamplerStep("topp"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace engine
