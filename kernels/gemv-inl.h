@@ -1,0 +1,128 @@
+// The loop around every product of weight rows with an input vector, for any weight type.
+// Included once per instruction set by the gemv_*.cc files.
+//
+// A type is a struct, say Q4_0, that knows how to multiply one STEP: a few blocks that fill whole
+// vectors. The loop takes kRows rows at a time, so that what depends on the input alone (activations
+// in the order that the type's unpacking produces, their scales) is prepared once for all of them:
+//
+//   for each step:   in = Type::Load(input, position)
+//     for each row:    Type::Step(bytes of the row, in, sums of the row)
+//   out = sum over the lanes of the sums
+//
+// How to add a type
+//   1. gguf/dtype.h, gguf/blocks.h: its id and bytes. reference_*.cc: its values, the oracle.
+//   2. A struct in the gemv_*.cc of its family (see Q4_0 in gemv_legacy.cc):
+//        kStepWeights, kStepBytes    a step. Rows need not be a multiple of it: the last, partial
+//                                    step is padded with zero bytes (value 0) by the loop.
+//        struct Input                vectors of activations for one step
+//        static Input Load(const ActivationRow& x, size_t i)
+//                                    i is the index of the step's first weight. q, scales and sums
+//                                    may be read up to the next multiple of 256.
+//        static void Step(const uint8_t* w, const Input& in, Sums& sums)
+//                                    must read nothing outside of [w, w + kStepBytes): w may be the
+//                                    end of the file's mapping.
+//   3. A function that calls MultiplyRows<Type> for each target, HWY_EXPORT, and the public wrapper
+//      at the end of that file; its declaration in gemv.h and its row in the table in gemv.cc.
+//   4. Nothing else: the tests walk through the table of types, all targets and shapes.
+#if defined(PRONK_KERNELS_GEMV_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_GEMV_INL_H_
+#undef PRONK_KERNELS_GEMV_INL_H_
+#else
+#define PRONK_KERNELS_GEMV_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "hwy/cache_control.h"
+#include "kernels/gemv.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// Rows that share the loads of an input. Four streams are also what the prefetcher of the CPU
+// follows best: one stream alone reads up to a fifth slower.
+constexpr size_t kRows = 4;
+
+// How far ahead of the arithmetic each row's bytes are asked for.
+constexpr size_t kPrefetchBytes = 768;
+
+// What a row adds up. Two vectors, because most types have two kinds of terms (products and
+// minimums) or profit from two chains of additions.
+struct Sums {
+  VF a, b;
+};
+
+// Floats are read as the caller has them; the quantized form is padded to a multiple of 256 anyway.
+template <class Type>
+HWY_INLINE ActivationRow PadInput(const ActivationRow& x, size_t begin, size_t end, float* padded) {
+  ActivationRow tail = x;
+  if constexpr (Type::kReadsFloats) {
+    std::fill_n(std::copy(x.x + begin, x.x + end, padded), Type::kStepWeights - (end - begin), 0.0f);
+    tail.x = padded - begin;
+  }
+  return tail;
+}
+
+template <class Type>
+HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t row_bytes,
+                        size_t cols, const ActivationRow& x, float* HWY_RESTRICT out) {
+  constexpr size_t kStepBytes = Type::kStepBytes;
+  Sums sums[kRows];
+  for (Sums& s : sums) s.a = s.b = hn::Zero(DF());
+  const size_t whole = cols / Type::kStepWeights * kStepBytes;
+  // Near the end of the rows, what comes next is the beginning of the next kRows.
+  const size_t turn = row_bytes > kPrefetchBytes ? row_bytes - kPrefetchBytes : 0;
+  size_t i = 0;
+  for (size_t byte = 0; byte < whole; byte += kStepBytes, i += Type::kStepWeights) {
+    const auto in = Type::Load(x, i);
+    const size_t ahead =
+        byte + kPrefetchBytes + (byte < turn ? 0 : (kRows - 1) * row_bytes);
+    HWY_UNROLL(kRows)
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t line = 0; line < kStepBytes; line += 64) {
+        hwy::Prefetch(rows[r] + ahead + line);
+      }
+      Type::Step(rows[r] + byte, in, sums[r]);
+    }
+  }
+  if (i < cols) {
+    alignas(64) uint8_t tail[kStepBytes] = {};
+    alignas(64) float padded[Type::kReadsFloats ? Type::kStepWeights : 1];
+    const ActivationRow padded_x = PadInput<Type>(x, i, cols, padded);
+    const auto in = Type::Load(padded_x, i);
+    HWY_UNROLL(kRows)
+    for (size_t r = 0; r < kRows; ++r) {
+      std::memcpy(tail, rows[r] + whole, row_bytes - whole);
+      Type::Step(tail, in, sums[r]);
+    }
+  }
+  HWY_UNROLL(kRows)
+  for (size_t r = 0; r < kRows; ++r) {
+    out[r] = hn::ReduceSum(DF(), hn::Add(sums[r].a, sums[r].b));
+  }
+}
+
+template <class Type>
+HWY_NOINLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end, const ActivationRow& x,
+                               float* HWY_RESTRICT out) {
+  const size_t row_bytes = w.row_bytes();
+  const uint8_t* const data = reinterpret_cast<const uint8_t*>(w.data);
+  for (size_t first = begin; first < end; first += kRows) {
+    // Where fewer rows are left, the last one is computed several times: a row's result then comes
+    // from the same code everywhere.
+    std::array<const uint8_t*, kRows> rows;
+    for (size_t r = 0; r < kRows; ++r) rows[r] = data + std::min(first + r, end - 1) * row_bytes;
+    float dots[kRows];
+    DotRows<Type>(rows, row_bytes, w.cols, x, dots);
+    for (size_t r = 0; r < std::min(kRows, end - first); ++r) out[first - begin + r] = dots[r];
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_GEMV_INL_H_

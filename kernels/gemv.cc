@@ -1,0 +1,35 @@
+// Which kernel multiplies which weight type.
+#include "kernels/gemv.h"
+
+#include <array>
+
+#include "kernels/reference.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr std::array kKernels = {
+    GemvKernel{DType::kF32, &GemvF32, false},   GemvKernel{DType::kF16, &GemvF16, false},
+    GemvKernel{DType::kBF16, &GemvBF16, false}, GemvKernel{DType::kQ4_0, &GemvQ4_0, true},
+    GemvKernel{DType::kQ8_0, &GemvQ8_0, true},
+};
+
+}  // namespace
+
+const GemvKernel& FindGemv(DType dtype) {
+  for (const GemvKernel& kernel : kKernels) {
+    if (kernel.dtype == dtype) return kernel;
+  }
+  static constexpr GemvKernel kReference{DType::kF32, &GemvReference, false};
+  return kReference;
+}
+
+void GemvReference(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  for (size_t r = begin; r < end; ++r) {
+    out[r - begin] = static_cast<float>(DotReference(w.dtype, w.row(r), x.x, w.cols));
+  }
+}
+
+}  // namespace kernels

@@ -1,0 +1,31 @@
+// The products of a range of weight rows with one input vector, one function per weight type:
+// inside matmul.cc everything is a call of one of these. Internal to kernels/.
+#ifndef PRONK_KERNELS_GEMV_H_
+#define PRONK_KERNELS_GEMV_H_
+
+#include <cstddef>
+
+#include "kernels/matmul.h"
+
+namespace kernels {
+
+// out[i] = w.row(begin + i) . x for rows [begin, end). A row's result does not depend on the range
+// it is computed in. Chooses the instruction set at each call (LimitCpu).
+using Gemv = void(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out);
+
+Gemv GemvF32, GemvF16, GemvBF16;  // gemv_float.cc
+Gemv GemvQ4_0, GemvQ8_0;          // gemv_legacy.cc
+Gemv GemvReference;               // gemv.cc: any type, through the scalar reference
+
+struct GemvKernel {
+  gguf::DType dtype;
+  Gemv* run;
+  bool int8;  // reads q, scales and sums of its input rather than x
+};
+
+// The kernel for weights of this type.
+const GemvKernel& FindGemv(gguf::DType dtype);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_GEMV_H_

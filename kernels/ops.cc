@@ -1,0 +1,168 @@
+// The small operations between the products, see ops.h.
+#include "kernels/ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/ops.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+#include "kernels/exp-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+constexpr size_t kLanes = hn::MaxLanes(D());
+
+// out[i] = f(x[i], y[i])
+template <class F>
+HWY_INLINE void Zip(const float* x, const float* y, size_t n, float* out, F f) {
+  const D d;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(f(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, out + i);
+  }
+  if (i < n) {
+    hn::StoreN(f(hn::LoadN(d, x + i, n - i), hn::LoadN(d, y + i, n - i)), d, out + i, n - i);
+  }
+}
+
+float SumOfSquares(const float* x, size_t n) {
+  const D d;
+  // Four chains hide the latency of the additions and shorten each: smaller rounding errors, too.
+  V sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  size_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (size_t k = 0; k < 4; ++k) {
+      const V v = hn::LoadU(d, x + i + k * kLanes);
+      sums[k] = hn::MulAdd(v, v, sums[k]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const V v = hn::LoadN(d, x + i, std::min(kLanes, n - i));
+    sums[0] = hn::MulAdd(v, v, sums[0]);
+  }
+  return hn::ReduceSum(d, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])));
+}
+
+void RmsNormT(const float* x, const float* weight, float eps, size_t n, float* out) {
+  const float mean = SumOfSquares(x, n) / static_cast<float>(n);
+  const V factor = hn::Set(D(), 1.0f / std::sqrt(mean + eps));
+  Zip(x, weight, n, out, [factor](V v, V w) { return hn::Mul(hn::Mul(v, factor), w); });
+}
+
+void RopeAdjacent(float* head, size_t n_pairs, const float* cos, const float* sin) {
+  const D d;
+  size_t i = 0;
+  for (; i + kLanes <= n_pairs; i += kLanes) {
+    const V c = hn::LoadU(d, cos + i);
+    const V s = hn::LoadU(d, sin + i);
+    V a, b;
+    hn::LoadInterleaved2(d, head + 2 * i, a, b);
+    hn::StoreInterleaved2(hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(b, c, hn::Mul(a, s)), d,
+                          head + 2 * i);
+  }
+  for (; i < n_pairs; ++i) {
+    const float a = head[2 * i];
+    const float b = head[2 * i + 1];
+    head[2 * i] = a * cos[i] - b * sin[i];
+    head[2 * i + 1] = a * sin[i] + b * cos[i];
+  }
+}
+
+void RopeHalves(float* head, size_t n_pairs, const float* cos, const float* sin) {
+  const D d;
+  for (size_t i = 0; i < n_pairs; i += kLanes) {
+    const size_t count = std::min(kLanes, n_pairs - i);
+    const V c = hn::LoadN(d, cos + i, count);
+    const V s = hn::LoadN(d, sin + i, count);
+    const V a = hn::LoadN(d, head + i, count);
+    const V b = hn::LoadN(d, head + n_pairs + i, count);
+    hn::StoreN(hn::NegMulAdd(b, s, hn::Mul(a, c)), d, head + i, count);
+    hn::StoreN(hn::MulAdd(b, c, hn::Mul(a, s)), d, head + n_pairs + i, count);
+  }
+}
+
+void RopeT(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
+           const float* sin, RopePairs pairs) {
+  for (size_t h = 0; h < n_heads; ++h) {
+    float* const head = heads + h * head_dim;
+    if (pairs == RopePairs::kAdjacent) {
+      RopeAdjacent(head, n_rot / 2, cos, sin);
+    } else {
+      RopeHalves(head, n_rot / 2, cos, sin);
+    }
+  }
+}
+
+void SoftmaxT(float* x, size_t n) {
+  const D d;
+  if (n == 0) return;
+  V maxima = hn::Set(d, x[0]);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) maxima = hn::Max(maxima, hn::LoadU(d, x + i));
+  float max = hn::ReduceMax(d, maxima);
+  for (; i < n; ++i) max = std::max(max, x[i]);
+
+  const V shift = hn::Set(d, max);
+  V sums = hn::Zero(d);
+  for (i = 0; i < n; i += kLanes) {
+    const size_t count = std::min(kLanes, n - i);
+    const V e = Exp(d, hn::Sub(hn::LoadN(d, x + i, count), shift));
+    hn::StoreN(e, d, x + i, count);
+    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, count), e));
+  }
+  const V factor = hn::Set(d, 1.0f / hn::ReduceSum(d, sums));
+  Zip(x, x, n, x, [factor](V v, V) { return hn::Mul(v, factor); });
+}
+
+void SiluMulT(float* gate, const float* up, size_t n) {
+  Zip(gate, up, n, gate, [](V g, V u) {
+    const D d;
+    const V one = hn::Set(d, 1.0f);
+    return hn::Mul(hn::Div(g, hn::Add(one, Exp(d, hn::Neg(g)))), u);
+  });
+}
+
+void AddT(float* x, const float* y, size_t n) {
+  Zip(x, y, n, x, [](V a, V b) { return hn::Add(a, b); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(RmsNormT);
+HWY_EXPORT(RopeT);
+HWY_EXPORT(SoftmaxT);
+HWY_EXPORT(SiluMulT);
+HWY_EXPORT(AddT);
+
+void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(RmsNormT)(x, weight, eps, n, out);
+}
+
+void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
+          const float* sin, RopePairs pairs) {
+  HWY_DYNAMIC_DISPATCH(RopeT)(heads, n_heads, head_dim, n_rot, cos, sin, pairs);
+}
+
+void Softmax(float* x, size_t n) { HWY_DYNAMIC_DISPATCH(SoftmaxT)(x, n); }
+
+void SiluMul(float* gate, const float* up, size_t n) {
+  HWY_DYNAMIC_DISPATCH(SiluMulT)(gate, up, n);
+}
+
+void Add(float* x, const float* y, size_t n) { HWY_DYNAMIC_DISPATCH(AddT)(x, y, n); }
+
+}  // namespace kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,57 @@
+// Activations to int8, see quantize.h.
+#include "kernels/quantize.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantize.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
+              float* HWY_RESTRICT scales, int16_t* HWY_RESTRICT sums) {
+  const hn::CappedTag<float, 16> df;
+  const hn::RebindToSigned<decltype(df)> di32;
+  const hn::Rebind<int8_t, decltype(df)> di8;
+  constexpr size_t kLanes = hn::MaxLanes(df);
+  for (size_t block = 0; block < n / kActivationBlock; ++block) {
+    const float* const in = x + block * kActivationBlock;
+    auto max = hn::Zero(df);
+    for (size_t i = 0; i < kActivationBlock; i += kLanes) {
+      max = hn::Max(max, hn::Abs(hn::LoadU(df, in + i)));
+    }
+    const float max_abs = hn::ReduceMax(df, max);
+    scales[block] = max_abs / 127.0f;
+    // Below the smallest normal number the quotient would overflow: such a block is zero.
+    const auto inverse = hn::Set(df, max_abs < 1.2e-36f ? 0.0f : 127.0f / max_abs);
+    for (size_t half = 0; half < 2; ++half) {
+      auto sum = hn::Zero(di32);
+      for (size_t i = half * 16; i < half * 16 + 16; i += kLanes) {
+        const auto rounded = hn::NearestInt(hn::Mul(hn::LoadU(df, in + i), inverse));
+        sum = hn::Add(sum, rounded);
+        hn::StoreU(hn::DemoteTo(di8, rounded), di8, q + block * kActivationBlock + i);
+      }
+      sums[2 * block + half] = static_cast<int16_t>(hn::ReduceSum(di32, sum));
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(Quantize);
+
+void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
+  HWY_DYNAMIC_DISPATCH(Quantize)(x, n, q, scales, sums);
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE
