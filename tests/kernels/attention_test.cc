@@ -1,0 +1,150 @@
+// Attention on every instruction set against softmax in double.
+#include "kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/half.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+struct Shape {
+  size_t n_heads, n_kv_heads, key_length, value_length, first_pos, n_tokens;
+};
+
+// One and many tokens, odd group sizes, lengths that fill no vector, keys that fill no tile.
+const std::vector<Shape> kShapes = {
+    {1, 1, 2, 2, 0, 1},     {4, 4, 64, 64, 0, 1},   {4, 2, 64, 64, 63, 1},  {8, 1, 32, 32, 64, 1},
+    {5, 1, 80, 80, 199, 1}, {6, 2, 48, 20, 129, 1}, {40, 2, 16, 16, 70, 1}, {4, 2, 64, 64, 0, 70},
+    {3, 3, 18, 34, 60, 9},  {8, 4, 128, 128, 5, 3},
+};
+
+class Attended {
+ public:
+  Attended(const Shape& s, KvType type, float spread) : s_(s), type_(type) {
+    const size_t n_keys = s.first_pos + s.n_tokens;
+    q_ = NormalFloats(s.n_tokens * s.n_heads * s.key_length, 1);
+    for (float& v : q_) v *= spread;
+    k_ = NormalFloats(n_keys * s.n_kv_heads * s.key_length, 2);
+    v_ = NormalFloats(n_keys * s.n_kv_heads * s.value_length, 3);
+    const size_t capacity = n_keys + 3;
+    k_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.key_length));
+    v_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.value_length));
+    cache_ = {type,         k_bytes_.data(), v_bytes_.data(), s.n_kv_heads, capacity,
+              s.key_length, s.value_length};
+  }
+
+  std::vector<float> Run(int threads) {
+    // In two parts, as a prompt and what follows are.
+    const size_t split = s_.first_pos;
+    StoreKv(cache_, 0, split, k_.data(), v_.data());
+    StoreKv(cache_, split, s_.n_tokens, k_.data() + split * s_.n_kv_heads * s_.key_length,
+            v_.data() + split * s_.n_kv_heads * s_.value_length);
+    std::vector<float> out(s_.n_tokens * s_.n_heads * s_.value_length, NAN);
+    Team team(threads);
+    team.Run([&] {
+      Attention(team, cache_, q_.data(), s_.n_heads, s_.n_tokens, s_.first_pos, 0.125f, out.data());
+    });
+    return out;
+  }
+
+  // What a head of a token should give, from the numbers as the cache holds them.
+  std::vector<double> Expected(size_t token, size_t head) const {
+    const size_t kv_head = head / (s_.n_heads / s_.n_kv_heads);
+    const size_t n_keys = s_.first_pos + token + 1;
+    std::vector<double> scores(n_keys);
+    for (size_t p = 0; p < n_keys; ++p) {
+      for (size_t i = 0; i < s_.key_length; ++i) {
+        scores[p] += 0.125 * q_[(token * s_.n_heads + head) * s_.key_length + i] *
+                     Cached(k_[(p * s_.n_kv_heads + kv_head) * s_.key_length + i]);
+      }
+    }
+    const double max = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (double& score : scores) sum += score = std::exp(score - max);
+    std::vector<double> out(s_.value_length);
+    for (size_t p = 0; p < n_keys; ++p) {
+      for (size_t i = 0; i < s_.value_length; ++i) {
+        out[i] += scores[p] / sum *
+                  Cached(v_[(p * s_.n_kv_heads + kv_head) * s_.value_length + i]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  double Cached(float x) const {
+    return static_cast<double>(type_ == KvType::kF32 ? x : F16ToF32(F32ToF16(x)));
+  }
+
+  Shape s_;
+  KvType type_;
+  std::vector<float> q_, k_, v_;
+  std::vector<std::byte> k_bytes_, v_bytes_;
+  KvLayer cache_;
+};
+
+TEST(Attention, IsTheWeightedMeanOfValues) {
+  for (const Shape& shape : kShapes) {
+    for (const KvType type : {KvType::kF32, KvType::kF16}) {
+      for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
+        Attended attended(shape, type, spread);
+        ForEachTarget([&] {
+          const std::vector<float> out = attended.Run(1);
+          for (size_t t = 0; t < shape.n_tokens; ++t) {
+            for (size_t h = 0; h < shape.n_heads; ++h) {
+              const std::vector<double> expected = attended.Expected(t, h);
+              for (size_t i = 0; i < shape.value_length; ++i) {
+                // A score is a sum of key_length products of about 0.125 * spread each, whose
+                // rounding errors (eps / 2 of the sum of magnitudes) become relative errors of the
+                // weights; values are below 5.
+                const double score_error = 6e-8 * 0.125 * spread *
+                                           static_cast<double>(shape.key_length) * 4;
+                ASSERT_NEAR(out[(t * shape.n_heads + h) * shape.value_length + i], expected[i],
+                            5 * (score_error + 1e-6))
+                    << "heads " << shape.n_heads << "/" << shape.n_kv_heads << ", length "
+                    << shape.key_length << ", token " << t << ", head " << h;
+              }
+            }
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const Shape& shape : kShapes) {
+    Attended attended(shape, KvType::kF16, 1.0f);
+    ForEachTarget([&] {
+      const std::vector<float> expected = attended.Run(1);
+      EXPECT_EQ(attended.Run(2), expected);
+      EXPECT_EQ(attended.Run(3), expected);
+    });
+  }
+}
+
+TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
+  constexpr size_t kLength = 37;
+  const std::vector<float> x = NormalFloats(kLength, 1);
+  ForEachTarget([&] {
+    std::vector<std::byte> k(KvBytes(KvType::kF16, kLength)), v = k;
+    const KvLayer cache{KvType::kF16, k.data(), v.data(), 1, 1, kLength, kLength};
+    StoreKv(cache, 0, 1, x.data(), x.data());
+    for (size_t i = 0; i < kLength; ++i) {
+      uint16_t stored;
+      std::memcpy(&stored, &k[2 * i], 2);
+      EXPECT_EQ(stored, F32ToF16(x[i]));
+    }
+    EXPECT_EQ(k, v);
+  });
+}
+
+}  // namespace
+}  // namespace kernels

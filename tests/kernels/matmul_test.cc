@@ -1,0 +1,362 @@
+// Products of every weight type on every instruction set against sums in double.
+#include "kernels/matmul.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/reference.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+
+std::vector<DType> WeightTypes() {
+  std::vector<DType> types;
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    if (IsWeightType(info.type)) types.push_back(info.type);
+  }
+  return types;
+}
+
+std::string Name(DType dtype) { return std::string(gguf::Info(dtype).name); }
+
+// The row lengths that show the tails of each type's loop.
+std::vector<size_t> Cols(DType dtype) {
+  switch (gguf::Info(dtype).block_size) {
+    case 1:
+      return {1, 7, 31, 64, 100, 515};
+    case 32:
+      return {32, 64, 96, 160, 288, 1056};
+    default:
+      return {256, 512, 1280};
+  }
+}
+
+// What the kernels read of x: for int8 types the rounded numbers.
+std::vector<float> SeenBy(DType dtype, const Activations& x, size_t token) {
+  const ActivationRow row = x.row(token);
+  std::vector<float> seen(row.x, row.x + x.cols());
+  if (!UsesInt8(dtype)) return seen;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    seen[i] = row.scales[i / 32] * static_cast<float>(row.q[i]);
+  }
+  return seen;
+}
+
+// A row's product in double, and how far off arithmetic in float may be. Integer sums are exact, so
+// only the additions of blocks and the products with scales are rounded: fewer than n / 32 + 16 in a
+// row for quantized types, n / 4 + 8 for floats. Each rounding is at most eps / 2 of the sum of
+// magnitudes. Where weights are d * q - m the two terms are rounded apart and may be larger than
+// what is left of them: with the random scales used here by less than 16 times on average over a row.
+struct Expected {
+  double value;
+  double tolerance;
+};
+Expected Expect(const Matrix& w, size_t row, const std::vector<float>& x) {
+  std::vector<float> weights(w.cols);
+  DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
+  double sum = 0, magnitude = 0;
+  for (size_t i = 0; i < w.cols; ++i) {
+    const double term = static_cast<double>(weights[i]) * static_cast<double>(x[i]);
+    sum += term;
+    magnitude += std::abs(term);
+  }
+  const bool quantized = gguf::Info(w.dtype).block_size > 1;
+  const double n = static_cast<double>(w.cols);
+  const double roundings = quantized ? n / 32 + 16 : n / 4 + 8;
+  return {sum, kEps / 2 * roundings * magnitude * (quantized ? 16 : 1) + 1e-30};
+}
+
+class MatMulOf : public testing::TestWithParam<DType> {};
+
+TEST_P(MatMulOf, EqualsTheReference) {
+  const DType dtype = GetParam();
+  Team team(1);
+  ForEachTarget([&] {
+    for (const size_t cols : Cols(dtype)) {
+      for (const size_t rows : {1, 3, 4, 37}) {
+        const RandomMatrix weights(dtype, rows, cols, static_cast<unsigned>(rows + cols));
+        const size_t n_tokens = rows % 4 + 1;
+        const std::vector<float> input = NormalFloats(n_tokens * cols, 7);
+        Activations x(n_tokens, cols);
+        x.Set(input.data(), n_tokens, cols);
+        std::vector<float> out(n_tokens * rows, NAN);
+        const Product product{weights.view(), out.data(), rows};
+        MatMul(team, {&product, 1}, x);
+        for (size_t t = 0; t < n_tokens; ++t) {
+          const std::vector<float> seen = SeenBy(dtype, x, t);
+          for (size_t r = 0; r < rows; ++r) {
+            const Expected e = Expect(weights.view(), r, seen);
+            ASSERT_NEAR(out[t * rows + r], e.value, e.tolerance)
+                << rows << " x " << cols << ", row " << r << ", token " << t;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_P(MatMulOf, SurvivesExtremeCodes) {
+  const DType dtype = GetParam();
+  const size_t cols = gguf::Info(dtype).block_size == 1 ? 512 : 1024;
+  Team team(1);
+  for (const unsigned byte : {0x00u, 0xFFu, 0x80u, 0x7Fu, 0x88u, 0xF0u, 0x0Fu}) {
+    RandomMatrix weights(dtype, 4, cols, byte + 1);
+    if (gguf::Info(dtype).block_size == 1) return;  // no codes
+    // Keep the scales, set everything else.
+    const RandomMatrix original = weights;
+    const size_t block_bytes = gguf::Info(dtype).block_bytes;
+    std::vector<std::byte>& bytes = weights.bytes();
+    std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(byte));
+    for (size_t block = 0; block < bytes.size(); block += block_bytes) {
+      std::vector<size_t> keep = ScaleOffsets(dtype);
+      if (keep.empty()) return;
+      for (const size_t at : keep) {
+        std::memcpy(&bytes[block + at], original.view().data + block + at, 2);
+      }
+    }
+    for (const float sign : {1.0f, -1.0f}) {
+      const std::vector<float> input(cols, sign * 3.0f);  // q is 127 or -127 everywhere
+      Activations x(1, cols);
+      x.Set(input.data(), 1, cols);
+      ForEachTarget([&] {
+        std::vector<float> out(4, NAN);
+        const Product product{weights.view(), out.data(), 4};
+        MatMul(team, {&product, 1}, x);
+        for (size_t r = 0; r < 4; ++r) {
+          const Expected e = Expect(weights.view(), r, SeenBy(dtype, x, 0));
+          ASSERT_NEAR(out[r], e.value, e.tolerance) << "byte " << byte << ", sign " << sign;
+        }
+      });
+    }
+  }
+}
+
+// Rounding x to steps of max / 127 in blocks of 32 is an error of step^2 / 12 for each number. For
+// normal data the maximum of 32 is about 2.1 deviations, its square 4.6 on average: relative to the
+// data's variance that makes 4.6 / 127^2 / 12 = 2.4e-5, and so it does for the products, since
+// errors are independent of the weights. 5e-5 leaves room for the spread of a finite sample.
+TEST_P(MatMulOf, HasTheErrorOfInt8Activations) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 64, kCols = 2048;
+  const RandomMatrix weights(dtype, kRows, kCols, 3);
+  const std::vector<float> input = NormalFloats(kCols, 4);
+  Team team(1);
+  ForEachTarget([&] {
+    Activations x(1, kCols);
+    x.Set(input.data(), 1, kCols);
+    std::vector<float> out(kRows);
+    const Product product{weights.view(), out.data(), kRows};
+    MatMul(team, {&product, 1}, x);
+    double error = 0, power = 0;
+    for (size_t r = 0; r < kRows; ++r) {
+      const double expected = DotReference(dtype, weights.view().row(r), input.data(), kCols);
+      error += (out[r] - expected) * (out[r] - expected);
+      power += expected * expected;
+    }
+    EXPECT_LE(error / power, UsesInt8(dtype) ? 5e-5 : 1e-11);
+  });
+}
+
+TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 53, kTokens = 3;
+  const size_t cols = Cols(dtype).back();
+  const RandomMatrix weights(dtype, kRows, cols, 5);
+  const std::vector<float> input = NormalFloats(kTokens * cols, 6);
+  ForEachTarget([&] {
+    Activations x(kTokens, cols);
+    x.Set(input.data(), kTokens, cols);
+    std::vector<float> expected(kTokens * kRows);
+    {
+      Team one(1);
+      const Product product{weights.view(), expected.data(), kRows};
+      MatMul(one, {&product, 1}, x);
+    }
+    for (const int threads : {2, 3}) {
+      Team team(threads);
+      std::vector<float> out(kTokens * kRows, NAN);
+      const Product product{weights.view(), out.data(), kRows};
+      team.Run([&] { MatMul(team, {&product, 1}, x); });
+      ASSERT_EQ(out, expected) << threads << " threads";
+    }
+    // Row by row, token by token.
+    Team one(1);
+    for (size_t t = 0; t < kTokens; ++t) {
+      Activations alone(1, cols);
+      alone.Set(input.data() + t * cols, 1, cols);
+      for (size_t r = 0; r < kRows; ++r) {
+        Matrix row = weights.view();
+        row.data = weights.view().row(r);
+        row.rows = 1;
+        float out = NAN;
+        const Product product{row, &out, 1};
+        MatMul(one, {&product, 1}, alone);
+        ASSERT_EQ(out, expected[t * kRows + r]) << "row " << r << ", token " << t;
+      }
+    }
+  });
+}
+
+// The end of a file's mapping is the end of what may be read.
+TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
+  const DType dtype = GetParam();
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  Team team(1);
+  for (const size_t cols : Cols(dtype)) {
+    const RandomMatrix weights(dtype, 5, cols, 8);
+    const size_t n_bytes = 5 * weights.view().row_bytes();
+    const size_t mapped = (n_bytes + page - 1) / page * page;
+    void* const memory =
+        mmap(nullptr, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::byte* const end = static_cast<std::byte*>(memory) + mapped;
+    ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+    Matrix at_the_end = weights.view();
+    at_the_end.data = end - n_bytes;
+    std::copy_n(weights.view().data, n_bytes, end - n_bytes);
+    const std::vector<float> input = NormalFloats(cols, 9);
+    Activations x(1, cols);
+    x.Set(input.data(), 1, cols);
+    ForEachTarget([&] {
+      std::vector<float> out(5), expected(5);
+      const Product product{at_the_end, out.data(), 5};
+      MatMul(team, {&product, 1}, x);
+      const Product elsewhere{weights.view(), expected.data(), 5};
+      MatMul(team, {&elsewhere, 1}, x);
+      EXPECT_EQ(out, expected);
+    });
+    munmap(memory, mapped + page);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, MatMulOf, testing::ValuesIn(WeightTypes()),
+                         [](const auto& test) { return Name(test.param); });
+
+TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
+  constexpr size_t kCols = 512, kTokens = 2;
+  const RandomMatrix q(DType::kQ4_0, 40, kCols, 1);
+  const RandomMatrix k(DType::kF32, 17, kCols, 2);
+  const RandomMatrix v(DType::kQ8_0, 33, kCols, 3);
+  const std::vector<float> bias = NormalFloats(17, 4);
+  const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
+  for (const int threads : {1, 2, 3}) {
+    Team team(threads);
+    Activations x(kTokens, kCols);
+    x.Set(input.data(), kTokens, kCols);
+    // q and v side by side in rows of 80, k apart.
+    std::vector<float> qv(kTokens * 80, NAN), ks(kTokens * 17, NAN);
+    const Product products[] = {{q.view(), qv.data(), 80},
+                                {k.view(), ks.data(), 17, bias.data()},
+                                {v.view(), qv.data() + 40, 80}};
+    team.Run([&] { MatMul(team, products, x); });
+    for (size_t t = 0; t < kTokens; ++t) {
+      for (size_t r = 0; r < 40; ++r) {
+        const Expected e = Expect(q.view(), r, SeenBy(DType::kQ4_0, x, t));
+        ASSERT_NEAR(qv[t * 80 + r], e.value, e.tolerance);
+      }
+      for (size_t r = 0; r < 17; ++r) {
+        const Expected e = Expect(k.view(), r, SeenBy(DType::kF32, x, t));
+        ASSERT_NEAR(ks[t * 17 + r], e.value + bias[r], e.tolerance + kEps * std::abs(bias[r]));
+      }
+      for (size_t r = 0; r < 33; ++r) {
+        const Expected e = Expect(v.view(), r, SeenBy(DType::kQ8_0, x, t));
+        ASSERT_NEAR(qv[t * 80 + 40 + r], e.value, e.tolerance);
+      }
+      for (size_t r = 73; r < 80; ++r) ASSERT_TRUE(std::isnan(qv[t * 80 + r]));
+    }
+  }
+}
+
+TEST(GatedMatMul, IsSiluOfGateTimesUp) {
+  constexpr size_t kRows = 150, kCols = 256, kTokens = 3;
+  const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1);
+  const RandomMatrix up(DType::kQ8_0, kRows, kCols, 2);
+  const std::vector<float> input = NormalFloats(kTokens * kCols, 3);
+  ForEachTarget([&] {
+    Activations x(kTokens, kCols);
+    x.Set(input.data(), kTokens, kCols);
+    std::vector<float> gates(kTokens * kRows), ups(kTokens * kRows), first;
+    for (const int threads : {1, 2, 3}) {
+      Team team(threads);
+      std::vector<float> out(kTokens * kRows, NAN);
+      team.Run([&] {
+        const Product products[] = {{gate.view(), gates.data(), kRows},
+                                    {up.view(), ups.data(), kRows}};
+        MatMul(team, products, x);
+        GatedMatMul(team, gate.view(), up.view(), x, out.data());
+      });
+      for (size_t i = 0; i < out.size(); ++i) {
+        const double g = gates[i];
+        const double expected = g / (1 + std::exp(-g)) * ups[i];
+        ASSERT_NEAR(out[i], expected, 8 * kEps * std::abs(expected) + 1e-30);
+      }
+      if (first.empty()) first = out;
+      ASSERT_EQ(out, first) << threads << " threads";
+    }
+  });
+}
+
+TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
+  constexpr size_t kTokens = 3, kCols = 32 * 11;
+  std::vector<float> input = NormalFloats(kTokens * kCols, 1);
+  std::fill_n(input.begin(), 32, 0.0f);            // a block of zeros
+  std::fill_n(input.begin() + 32, 32, 1e-42f);     // too small for a scale
+  for (size_t i = 64; i < 96; ++i) input[i] *= 1e30f;
+  ForEachTarget([&] {
+    for (const int threads : {1, 2}) {
+      Team team(threads);
+      Activations x(kTokens, 2048);
+      x.Set(input.data(), kTokens, kCols);
+      team.Run([&] { x.QuantizeOnce(team); });
+      for (size_t t = 0; t < kTokens; ++t) {
+        const ActivationRow row = x.row(t);
+        for (size_t block = 0; block < 512 / 32; ++block) {  // up to the padding
+          const float* in = row.x + block * 32;
+          float max = 0;
+          if (block < 11) {
+            for (size_t i = 0; i < 32; ++i) max = std::max(max, std::abs(in[i]));
+          }
+          ASSERT_EQ(row.scales[block], max / 127.0f);
+          int sums[2] = {};
+          for (size_t i = 0; i < 32; ++i) {
+            const float inverse = max < 1.2e-36f ? 0.0f : 127.0f / max;
+            const int q = block < 11 ? static_cast<int>(std::nearbyint(in[i] * inverse)) : 0;
+            ASSERT_EQ(row.q[block * 32 + i], q) << "block " << block;
+            ASSERT_LE(std::abs(q), 127);
+            sums[i / 16] += q;
+          }
+          ASSERT_EQ(row.sums[2 * block], sums[0]);
+          ASSERT_EQ(row.sums[2 * block + 1], sums[1]);
+        }
+      }
+    }
+  });
+}
+
+TEST(Activations, KeepIntegersTimesAScaleExactly) {
+  constexpr size_t kCols = 64;
+  std::vector<float> input(kCols);
+  for (size_t i = 0; i < kCols; ++i) input[i] = 0.25f * (static_cast<float>(i * 37 % 255) - 127);
+  input[5] = 0.25f * 127;
+  input[40] = -0.25f * 127;
+  Team team(1);
+  Activations x(1, kCols);
+  x.Set(input.data(), 1, kCols);
+  x.QuantizeOnce(team);
+  for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(x.row(0).q[i], input[i] * 4);
+}
+
+}  // namespace
+}  // namespace kernels

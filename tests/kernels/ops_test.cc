@@ -1,0 +1,140 @@
+// The small operations on every instruction set, at every length around the vectors' sizes.
+#include "kernels/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+
+// Vectors have 4 to 16 floats, loops take up to four of them.
+const std::vector<size_t> kLengths = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 999};
+
+// Nothing may be written past the end: an extra number behind the data must stay.
+constexpr float kSentinel = 12345.0f;
+
+TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      const std::vector<float> x = NormalFloats(n, 1);
+      const std::vector<float> weight = NormalFloats(n, 2);
+      double squares = 0;
+      for (const float v : x) squares += static_cast<double>(v) * v;
+      const double root = std::sqrt(squares / static_cast<double>(n) + 1e-5);
+      std::vector<float> out(n + 1, kSentinel);
+      RmsNorm(x.data(), weight.data(), 1e-5f, n, out.data());
+      std::vector<float> in_place = x;
+      RmsNorm(in_place.data(), weight.data(), 1e-5f, n, in_place.data());
+      for (size_t i = 0; i < n; ++i) {
+        const double expected = x[i] * static_cast<double>(weight[i]) / root;
+        // Additions of n / 4 squares in the longest chain, halved by the root, and five operations.
+        const double roundings = static_cast<double>(n) / 8 + 5;
+        ASSERT_NEAR(out[i], expected, kEps / 2 * roundings * std::abs(expected)) << n;
+        ASSERT_EQ(in_place[i], out[i]);
+      }
+      ASSERT_EQ(out[n], kSentinel);
+    }
+  });
+}
+
+TEST(Rope, TurnsPairs) {
+  constexpr size_t kHeads = 3;
+  ForEachTarget([] {
+    for (const RopePairs pairs : {RopePairs::kAdjacent, RopePairs::kHalves}) {
+      for (const size_t n_rot : {2, 4, 6, 10, 16, 18, 32, 34, 64, 66, 128}) {
+        const size_t head_dim = n_rot + 5;
+        const std::vector<float> original = NormalFloats(kHeads * head_dim, 1);
+        std::vector<float> cos(n_rot / 2), sin(n_rot / 2);
+        for (size_t i = 0; i < n_rot / 2; ++i) {
+          cos[i] = std::cos(static_cast<float>(i) + 0.3f);
+          sin[i] = std::sin(static_cast<float>(i) + 0.3f);
+        }
+        std::vector<float> heads = original;
+        Rope(heads.data(), kHeads, head_dim, n_rot, cos.data(), sin.data(), pairs);
+        for (size_t h = 0; h < kHeads; ++h) {
+          for (size_t i = 0; i < n_rot / 2; ++i) {
+            const bool adjacent = pairs == RopePairs::kAdjacent;
+            const size_t first = h * head_dim + (adjacent ? 2 * i : i);
+            const size_t second = first + (adjacent ? 1 : n_rot / 2);
+            const double a = original[first], b = original[second];
+            const double tolerance = 2 * kEps * (std::abs(a) + std::abs(b));
+            ASSERT_NEAR(heads[first], a * cos[i] - b * sin[i], tolerance);
+            ASSERT_NEAR(heads[second], a * sin[i] + b * cos[i], tolerance);
+          }
+          for (size_t i = n_rot; i < head_dim; ++i) {
+            ASSERT_EQ(heads[h * head_dim + i], original[h * head_dim + i]);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Softmax, IsExpOverTheirSum) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      for (const float spread : {1.0f, 30.0f}) {
+        std::vector<float> x = NormalFloats(n, 1);
+        for (float& v : x) v = v * spread + 100.0f;
+        double sum = 0;
+        const double max = *std::max_element(x.begin(), x.end());
+        for (const float v : x) sum += std::exp(v - max);
+        std::vector<float> out = x;
+        out.push_back(kSentinel);
+        Softmax(out.data(), n);
+        for (size_t i = 0; i < n; ++i) {
+          const double expected = std::exp(x[i] - max) / sum;
+          // exp has 2e-7; the sum's chain n / 4 roundings.
+          const double relative = 6e-7 + kEps * static_cast<double>(n) / 8;
+          ASSERT_NEAR(out[i], expected, relative * expected + 2e-38) << n;
+        }
+        ASSERT_EQ(out[n], kSentinel);
+      }
+    }
+  });
+}
+
+TEST(SiluMul, IsGateTimesSigmoidTimesUp) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      std::vector<float> gate = NormalFloats(n, 1);
+      for (size_t i = 0; i < n; ++i) gate[i] *= i % 3 == 0 ? 60.0f : 2.0f;
+      const std::vector<float> up = NormalFloats(n, 2);
+      std::vector<float> out = gate;
+      out.push_back(kSentinel);
+      SiluMul(out.data(), up.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        const double g = gate[i];
+        const double expected = g / (1 + std::exp(-g)) * up[i];
+        // Below -88 the result is at most 1e-36 instead of less.
+        ASSERT_NEAR(out[i], expected, 6e-7 * std::abs(expected) + 1e-35) << g;
+      }
+      ASSERT_EQ(out[n], kSentinel);
+    }
+  });
+}
+
+TEST(Add, Adds) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      const std::vector<float> x = NormalFloats(n, 1), y = NormalFloats(n, 2);
+      std::vector<float> out = x;
+      out.push_back(kSentinel);
+      Add(out.data(), y.data(), n);
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], x[i] + y[i]);
+      ASSERT_EQ(out[n], kSentinel);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kernels
