@@ -23,10 +23,10 @@ import re
 
 HERE = pathlib.Path(__file__).parent
 PRONOUNS = {"she": ("she", "her", "her", "herself"), "he": ("he", "him", "his", "himself")}
-FEMALE = {"hen", "queen", "princess", "witch"}
-MALE = {"king", "prince", "wizard"}
+FEMALE = {"hen", "cow", "queen", "princess", "witch", "mermaid"}
+MALE = {"king", "prince", "wizard", "fisherman"}
 PEOPLE = {"girl", "boy", "giant", "king", "queen", "princess", "prince", "knight", "wizard", "witch", "pirate", "sailor", "baker",
-          "farmer"}
+          "farmer", "fairy", "mermaid", "gardener", "fisherman", "astronaut", "clown", "teacher"}
 ELDERS = {"she": ["Grandmother Rose", "Aunt Clara", "Mrs. Goose", "Old Martha", "Mother Bear", "Aunt Ida", "Grandmother Elm"],
           "he": ["Grandfather Oak", "Uncle Bruno", "Mr. Badger", "Old Peter", "Uncle Heron", "Mr. Finch", "Grandfather Moss"]}
 FOODS = ["warm bread", "plum cake", "pancakes", "berry pie", "apple pie", "pudding", "dumplings", "honey cake", "cherry pie", "vegetable soup",
@@ -52,7 +52,8 @@ def capital(text):
 
 
 def article(noun_phrase):
-    return ("an " if noun_phrase[0].lower() in "aeiou" else "a ") + noun_phrase
+    vowel = noun_phrase[0].lower() in "aeiou" and not noun_phrase.startswith("uni")
+    return ("an " if vowel else "a ") + noun_phrase
 
 
 class Plot:

@@ -1,0 +1,111 @@
+"""Writes a checkpoint as GGUF v3: matrices in Q8_0, norms in float32, the vocabulary and all metadata.
+
+The network rotates adjacent pairs (2i, 2i+1), which is what architecture "llama" means in GGUF, so rows of q and k
+stay in place. The output matrix is the embedding; a file without output.weight says so.
+"""
+import argparse
+import pathlib
+import struct
+
+import numpy as np
+import sentencepiece
+import torch
+
+import vocab
+
+U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5  # GGUF's ids of value types
+TYPE_F32, TYPE_Q8_0 = 0, 8
+ALIGNMENT = 32
+DESCRIPTION = "A very small storyteller: children's stories and questions about them, trained from nothing on a story grammar."
+
+
+def string(text):
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def entry(key, value):
+    """One key with its value; the type follows from Python's."""
+    head = string(key)
+    if isinstance(value, bool):
+        return head + struct.pack("<IB", BOOL, value)
+    if isinstance(value, int):
+        return head + struct.pack("<II", U32, value)
+    if isinstance(value, float):
+        return head + struct.pack("<If", F32, value)
+    if isinstance(value, str):
+        return head + struct.pack("<I", STRING) + string(value)
+    if isinstance(value[0], str):
+        return head + struct.pack("<IIQ", ARRAY, STRING, len(value)) + b"".join(map(string, value))
+    kind, dtype = (I32, "<i4") if isinstance(value[0], int) else (F32, "<f4")
+    return head + struct.pack("<IIQ", ARRAY, kind, len(value)) + np.asarray(value, dtype).tobytes()
+
+
+def q8_0(values):
+    """Blocks of 32: a half-precision scale d and 32 signed bytes q, value = d * q."""
+    blocks = values.reshape(-1, 32).astype(np.float32)
+    d = np.abs(blocks).max(1, keepdims=True) / 127
+    inverse = np.divide(1, d, out=np.zeros_like(d), where=d > 0)
+    out = np.empty((len(blocks), 34), np.uint8)
+    out[:, :2] = d.astype("<f2").view(np.uint8)
+    out[:, 2:] = np.rint(blocks * inverse).astype(np.int8).view(np.uint8)
+    return out.tobytes()
+
+
+def metadata(shape, pieces):
+    n = pieces.get_piece_size()
+
+    def kind(i):
+        return 2 if pieces.is_unknown(i) else 3 if pieces.is_control(i) else 6 if pieces.is_byte(i) else 1
+
+    return {
+        "general.architecture": "llama", "general.type": "model", "general.name": "pronk storyteller", "general.author": "pronk",
+        "general.license": "mit", "general.description": DESCRIPTION, "general.size_label": "5M", "general.languages": ["en"],
+        "general.tags": ["text-generation", "stories"], "general.file_type": 7, "general.quantization_version": 2,
+        "llama.vocab_size": n, "llama.context_length": shape["n_ctx"], "llama.embedding_length": shape["n_embd"],
+        "llama.block_count": shape["n_layers"], "llama.feed_forward_length": shape["n_ffn"],
+        "llama.attention.head_count": shape["n_heads"], "llama.attention.head_count_kv": shape["n_kv_heads"],
+        "llama.attention.key_length": shape["head_dim"], "llama.attention.value_length": shape["head_dim"],
+        "llama.attention.layer_norm_rms_epsilon": shape["rms_eps"], "llama.rope.dimension_count": shape["head_dim"],
+        "llama.rope.freq_base": shape["rope_base"],
+        "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default",
+        "tokenizer.ggml.tokens": [pieces.id_to_piece(i) for i in range(n)],
+        "tokenizer.ggml.scores": [float(pieces.get_score(i)) for i in range(n)],
+        "tokenizer.ggml.token_type": [kind(i) for i in range(n)],
+        "tokenizer.ggml.unknown_token_id": 0, "tokenizer.ggml.bos_token_id": vocab.BOS, "tokenizer.ggml.eos_token_id": vocab.EOS,
+        "tokenizer.ggml.eot_token_id": pieces.piece_to_id("<|end|>"),
+        "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False, "tokenizer.ggml.add_space_prefix": True,
+        "tokenizer.chat_template": vocab.TEMPLATE,
+    }
+
+
+def write(path, meta, weights):
+    infos, data = b"", []
+    offset = 0
+    for name, tensor in weights.items():
+        values = tensor.float().numpy()
+        is_matrix = values.ndim == 2
+        data.append(q8_0(values) if is_matrix else values.astype("<f4").tobytes())
+        dims = values.shape[::-1]  # GGUF counts from the fastest dimension
+        infos += string(name + ".weight") + struct.pack(f"<I{len(dims)}Q", len(dims), *dims)
+        infos += struct.pack("<IQ", TYPE_Q8_0 if is_matrix else TYPE_F32, offset)
+        offset += -(-len(data[-1]) // ALIGNMENT) * ALIGNMENT
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(weights), len(meta)) + b"".join(entry(k, v) for k, v in meta.items()) + infos
+    with open(path, "wb") as f:
+        for part in [head] + data:
+            f.write(part + b"\0" * (-len(part) % ALIGNMENT))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", type=pathlib.Path, help="the folder of the training: vocab.model, checkpoint.pt")
+    parser.add_argument("out", type=pathlib.Path)
+    a = parser.parse_args()
+    saved = torch.load(a.work / "checkpoint.pt")
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
+    write(a.out, metadata(saved["shape"], pieces), saved["model"])
+    print(f"{a.out}: {a.out.stat().st_size:,} bytes after {saved['state']['step']} steps")
+
+
+if __name__ == "__main__":
+    main()
