@@ -1,0 +1,79 @@
+// Where each model's patterns cut text: by hand from the patterns.
+#include "tokenizer/split.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tokenizer {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words Split(const std::string& name, const std::string& text) {
+  const SplitRule* rule = FindSplitRule(name);
+  if (rule == nullptr) return {"no rule"};
+  Words words;
+  Splitter(*rule).Split(text, [&](std::string_view word) { words.emplace_back(word); });
+  return words;
+}
+
+TEST(Split, Gpt2) {
+  EXPECT_EQ(Split("gpt-2", "Hello, y'all! it's 12345 'RE"),
+            (Words{"Hello", ",", " y", "'", "all", "!", " it", "'s", " 12345", " '", "RE"}));
+  EXPECT_EQ(Split("gpt-2", "a  b\n\n c \n"), (Words{"a", " ", " b", "\n\n", " c", " \n"}));
+  EXPECT_EQ(Split("gpt-2", ""), Words{});
+}
+
+TEST(Split, Llama3) {
+  EXPECT_EQ(Split("llama-bpe", "Hello, y'all! it'S 12345 'RE"),
+            (Words{"Hello", ",", " y", "'all", "!", " it", "'S", " ", "123", "45", " '", "RE"}));
+  EXPECT_EQ(Split("llama-bpe", "a  b\n\n c!\n\n\td"),
+            (Words{"a", " ", " b", "\n\n", " c", "!\n\n", "\td"}));
+  EXPECT_EQ(Split("llama-bpe", "x \n \n y"), (Words{"x", " \n \n", " y"}));
+  EXPECT_EQ(Split("llama-bpe", "\u043D\u0435\u0449\u043E \u1780\u17B6"),
+            (Words{"\u043D\u0435\u0449\u043E", " \u1780", "\u17B6"}));  // a vowel sign is no letter
+}
+
+TEST(Split, Qwen2) {
+  EXPECT_EQ(Split("qwen2", "it'll be 2024!\n"),
+            (Words{"it", "'ll", " be", " ", "2", "0", "2", "4", "!\n"}));
+}
+
+TEST(Split, SmolLm) {
+  // Digits first: the space before one stands alone, and "'s" is looked for in what is left.
+  EXPECT_EQ(Split("smollm", "in 2024's \u00BD"),
+            (Words{"in", " ", "2", "0", "2", "4", "'s", " ", "\u00BD"}));
+}
+
+TEST(Split, Default) {
+  EXPECT_EQ(Split("default", "it's (a+b) 1234567 x"),
+            (Words{"it", "'", "s", " ", "(", "a", "+", "b", ")", " ", "123", "456", "7", " x"}));
+}
+
+TEST(Split, DeepSeek) {
+  EXPECT_EQ(Split("deepseek-llm", "Hi, you\n\n2024  \u4E2D\u6587\u3002x  "),
+            (Words{"Hi", ",", " you", "\n", "\n", "2", "0", "2", "4", "  ", "\u4E2D\u6587",
+                   "\u3002", "x", "  "}));
+}
+
+TEST(Split, SpaceIsUnicodeWhiteSpace) {
+  // NEL, no-break, ideographic and other spaces are; the Mongolian vowel separator is not (any
+  // more).
+  EXPECT_EQ(Split("gpt-2", "a\u00A0\u3000\u0085b"), (Words{"a", "\u00A0\u3000", "\u0085", "b"}));
+  EXPECT_EQ(Split("gpt-2", "a \u180E\u180E"), (Words{"a", " \u180E\u180E"}));
+}
+
+TEST(Split, KnowsTheNamesThatFilesUse) {
+  for (const std::string name : {"llama-bpe", "llama3", "llama-v3", "gpt-2", "qwen2",
+                                 "deepseek-r1-qwen", "smollm", "default", "deepseek-llm"}) {
+    EXPECT_NE(FindSplitRule(name), nullptr) << name;
+    EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
+  }
+  EXPECT_EQ(FindSplitRule(""), nullptr);
+  EXPECT_EQ(FindSplitRule("llama"), nullptr);
+}
+
+}  // namespace
+}  // namespace tokenizer

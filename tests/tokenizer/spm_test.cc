@@ -1,0 +1,273 @@
+// SPM vocabularies: ids worked out by hand, and against the definition of the algorithm.
+#include "tokenizer/spm.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/tokenizer/vocab_file.h"
+#include "tokenizer/utf8.h"
+
+namespace tokenizer {
+namespace {
+
+using test::Ids;
+using test::kFirstByte;
+using test::SpmSpec;
+using test::VocabFile;
+using test::VocabSpec;
+
+const std::string kSpace = "\u2581";
+
+TokenId ByteId(int byte) { return kFirstByte + byte; }
+
+// The vocabulary of the examples. Scores are the order in which pairs merge.
+struct Example {
+  VocabSpec spec = SpmSpec();
+  TokenId space = spec.Add(kSpace, -10);
+  TokenId h = spec.Add("h", -11);
+  TokenId e = spec.Add("e", -12);
+  TokenId l = spec.Add("l", -13);
+  TokenId o = spec.Add("o", -14);
+  TokenId he = spec.Add("he", -2);
+  TokenId ll = spec.Add("ll", -1);
+  TokenId hell = spec.Add("hell", -4);
+  TokenId lo = spec.Add("lo", -3);
+  TokenId space_he = spec.Add(kSpace + "he", -6);
+};
+
+constexpr EncodeOptions kPlain = {.add_bos = false};
+
+TEST(Spm, MergesByScore) {
+  const Example x;
+  const VocabFile file(x.spec);
+  // "▁hello": ll (-1), he (-2), hell (-4); lo cannot any more, ▁hell is no piece.
+  EXPECT_EQ(file->Encode("hello", kPlain), (Ids{x.space, x.hell, x.o}));
+  // "▁helo": he (-2), lo (-3), ▁he (-6).
+  EXPECT_EQ(file->Encode("helo", kPlain), (Ids{x.space_he, x.lo}));
+  EXPECT_EQ(file->Encode("helo"), (Ids{1, x.space_he, x.lo}));
+  EXPECT_EQ(file->Decode(file->Encode("helo")), "helo");
+}
+
+TEST(Spm, KeepsAllSpaces) {
+  const Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("", kPlain), Ids{});
+  EXPECT_EQ(file->Encode(" ", kPlain), (Ids{x.space, x.space}));
+  EXPECT_EQ(file->Encode("  he ", kPlain), (Ids{x.space, x.space, x.space_he, x.space}));
+  EXPECT_EQ(file->Decode(file->Encode("  he ")), "  he ");
+}
+
+TEST(Spm, FallsBackToBytes) {
+  const Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("h\u00E4\n", kPlain),
+            (Ids{x.space, x.h, ByteId(0xC3), ByteId(0xA4), ByteId('\n')}));
+  const std::string nul("h\0h", 3);
+  EXPECT_EQ(file->Encode(nul, kPlain), (Ids{x.space, x.h, ByteId(0), x.h}));
+  EXPECT_EQ(file->Decode(file->Encode(nul)), nul);
+}
+
+TEST(Spm, BytesThatAreNoUtf8) {
+  const Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("he\xFFlo\xE2\x82", kPlain),
+            (Ids{x.space_he, ByteId(0xFF), x.lo, ByteId(0xE2), ByteId(0x82)}));
+  EXPECT_EQ(file->Encode("\xFFhe", kPlain), (Ids{x.space, ByteId(0xFF), x.he}));
+  EXPECT_EQ(file->Decode(file->Encode("\xFFhe")), "\xFFhe");
+}
+
+TEST(Spm, SpecialTokensOnlyWhereAsked) {
+  Example x;
+  const TokenId user = x.spec.Add("<he>", 0, TokenType::kUserDefined);
+  const TokenId user2 = x.spec.Add(kSpace + kSpace, 0, TokenType::kUserDefined);
+  const VocabFile file(x.spec);
+  const Ids as_text = file->Encode("<s>", kPlain);
+  EXPECT_EQ(as_text, (Ids{x.space, ByteId('<'), ByteId('s'), ByteId('>')}));
+  EXPECT_EQ(file->Encode("<s>he</s>", {.add_bos = true, .parse_special = true}),
+            (Ids{1, 1, x.space_he, 2}));
+  EXPECT_EQ(file->Encode("<unk>", {.add_bos = false, .parse_special = true}), (Ids{0}));
+  // User-defined tokens are found in any text, and their U+2581 is a space.
+  EXPECT_EQ(file->Encode("lo<he>lo", kPlain), (Ids{x.space, x.lo, user, x.space, x.lo}));
+  EXPECT_EQ(file->Encode("lo  lo", kPlain), (Ids{x.space, x.lo, user2, x.space, x.lo}));
+  EXPECT_EQ(file->Decode(file->Encode("lo  lo<he>")), "lo  lo<he>");
+}
+
+TEST(Spm, Pieces) {
+  const Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Piece(x.space_he), " he");
+  EXPECT_EQ(file->Piece(ByteId(0xE2)), "\xE2");
+  EXPECT_EQ(file->Piece(1), "");
+  EXPECT_EQ(file->Piece(1, true), "<s>");
+  EXPECT_EQ(file->Piece(0), "");
+  EXPECT_EQ(file->Piece(-1), "");
+  EXPECT_EQ(file->Piece(1 << 30), "");
+  EXPECT_EQ(file->Find(kSpace + "he"), x.space_he);
+  EXPECT_EQ(file->Find("nothing"), -1);
+  EXPECT_EQ(file->Decode({1, x.space_he, -1, 1 << 30, 2}, true), "<s>he</s>");
+}
+
+TEST(Spm, VocabulariesThatSentencepieceWouldRefuse) {
+  Example x;
+  const TokenId he2 = x.spec.Add("he", -2);                         // doubled
+  x.spec.Add("", -1);                                               // empty
+  x.spec.Add("l\xFF", -1);                                          // no UTF-8
+  x.spec.Add("<unk>", 0, TokenType::kUnknown);                      // a second unknown token
+  const TokenId byte2 = x.spec.Add("<0x0a>", 0, TokenType::kByte);  // a second byte token
+  x.spec.Add("", 0, TokenType::kControl);
+  x.spec.Add("", 0, TokenType::kUserDefined);
+  x.spec.Add(std::string("a\0b", 3), 0, TokenType::kUserDefined);
+  x.spec.scores[static_cast<size_t>(x.lo)] = -INFINITY;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("he\nlohe", kPlain), (Ids{x.space_he, byte2, x.lo, he2}));
+}
+
+TEST(Spm, UnusedPiecesAreTakenApartAgain) {
+  Example x;
+  x.spec.types[static_cast<size_t>(x.he)] = TokenType::kUnused;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("heo", kPlain), (Ids{x.space_he, x.o}));  // by way of he
+  EXPECT_EQ(file->Encode("lhe", kPlain), (Ids{x.space, x.l, x.h, x.e}));
+}
+
+TEST(Spm, WithoutAllByteTokens) {
+  Example x;
+  x.spec.types[static_cast<size_t>(ByteId('\n'))] = TokenType::kNormal;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->Encode("h\nh", kPlain), (Ids{x.space, x.h, 0, x.h}));
+  EXPECT_EQ(file->Encode("h\xFFh", kPlain), (Ids{x.space, x.h, ByteId(0xFF), x.h}));
+}
+
+TEST(Spm, WithoutUnknownToken) {
+  Example x;
+  x.spec.types[0] = TokenType::kControl;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(file->vocab().unk, -1);
+  EXPECT_EQ(file->Encode("h\u00E4", kPlain), (Ids{x.space, x.h, ByteId(0xC3), ByteId(0xA4)}));
+}
+
+// The algorithm as defined: of all neighbours that together are a piece, the pair of the highest
+// score merges, of equals the leftmost, until there is none.
+Ids Reference(const std::map<std::string, TokenId>& pieces, const VocabSpec& spec,
+              const std::string& text) {
+  std::vector<std::string> symbols;
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = NextUtf8(std::string_view(text).substr(at)).length;
+    const std::string character = text.substr(at, n);
+    symbols.push_back(character == " " ? kSpace : character);
+    at += n;
+  }
+  for (;;) {
+    size_t best = symbols.size();
+    float best_score = 0;
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      const auto piece = pieces.find(symbols[i] + symbols[i + 1]);
+      if (piece == pieces.end()) continue;
+      const float score = spec.scores[static_cast<size_t>(piece->second)];
+      if (best == symbols.size() || score > best_score) {
+        best = i;
+        best_score = score;
+      }
+    }
+    if (best == symbols.size()) break;
+    symbols[best] += symbols[best + 1];
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  }
+  Ids ids;
+  for (const std::string& symbol : symbols) {
+    const auto piece = pieces.find(symbol);
+    if (piece != pieces.end()) {
+      ids.push_back(piece->second);
+    } else {
+      for (const char byte : symbol) ids.push_back(ByteId(static_cast<uint8_t>(byte)));
+    }
+  }
+  return ids;
+}
+
+TEST(Spm, RandomVocabulariesAgainstTheDefinition) {
+  std::mt19937 random(1);
+  const std::vector<std::string> letters = {"a", "b", "\u00E9", "\U0001F999"};
+  const auto text_of = [&](size_t n, const std::string& space) {
+    std::string text;
+    for (; n > 0; --n) text += random() % 5 == 0 ? space : letters[random() % letters.size()];
+    return text;
+  };
+  for (int round = 0; round < 30; ++round) {
+    VocabSpec spec = SpmSpec();
+    std::map<std::string, TokenId> pieces;
+    pieces[kSpace] = spec.Add(kSpace);
+    for (int i = 0; i < 60; ++i) {
+      const std::string text = text_of(1 + random() % 4, kSpace);
+      if (pieces.contains(text)) continue;
+      pieces[text] = spec.Add(text, -static_cast<float>(random() % 20));
+    }
+    const VocabFile file(spec);
+    for (int i = 0; i < 50; ++i) {
+      const std::string text = text_of(random() % 40, " ");
+      const Ids expected = text.empty() ? Ids{} : Reference(pieces, spec, " " + text);
+      ASSERT_EQ(file->Encode(text, kPlain), expected) << text;
+      ASSERT_EQ(file->Decode(expected), text);
+    }
+  }
+}
+
+// Long texts are given to sentencepiece in parts, cut where no piece can lie across.
+TEST(Spm, LongTextIsTheSumOfItsWords) {
+  const Example x;
+  const VocabFile file(x.spec);
+  std::string text;
+  Ids expected;
+  std::mt19937 random(1);
+  while (text.size() < 300000) {
+    std::string word;
+    for (size_t n = 1 + random() % 12; n > 0; --n) word += "helo"[random() % 4];
+    if (!text.empty()) text += ' ';
+    text += word;
+    const Ids ids = file->Encode(word, kPlain);  // with the space before it
+    expected.insert(expected.end(), ids.begin(), ids.end());
+  }
+  EXPECT_EQ(file->Encode(text, kPlain), expected);
+}
+
+TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
+  Example x;
+  const TokenId across = x.spec.Add("o" + kSpace + "o", 0);
+  x.spec.Add("o" + kSpace, -1);
+  const VocabFile file(x.spec);
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += "o o";
+  Ids expected = {x.space};
+  expected.insert(expected.end(), 50000, across);
+  EXPECT_EQ(file->Encode(text, kPlain), expected);
+}
+
+TEST(Spm, OneWordOfMegabytes) {
+  const Example x;
+  const VocabFile file(x.spec);
+  std::string text;
+  while (text.size() < 3 << 20) text += "hello\u00E9";
+  EXPECT_EQ(file->Decode(file->Encode(text)), text);
+}
+
+TEST(Spm, AnyBytesComeBack) {
+  const Example x;
+  const VocabFile file(x.spec);
+  std::mt19937 random(1);
+  const std::string letters = "helo \n\xC3\xA9\xE2\x82\xAC\xF0\xFF";
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (size_t n = random() % 30; n > 0; --n) {
+      text += random() % 4 ? letters[random() % letters.size()] : static_cast<char>(random());
+    }
+    if (text.find(kSpace) != std::string::npos) continue;  // the one character that becomes another
+    ASSERT_EQ(file->Decode(file->Encode(text)), text);
+  }
+}
+
+}  // namespace
+}  // namespace tokenizer

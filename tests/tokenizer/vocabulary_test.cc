@@ -1,0 +1,247 @@
+// What a file may say about its vocabulary, and what it may not.
+#include "tokenizer/vocabulary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/support/error_of.h"
+#include "tests/tokenizer/vocab_file.h"
+
+namespace tokenizer {
+namespace {
+
+using test::AddMerge;
+using test::BpeSpec;
+using test::SpmSpec;
+using test::VocabFile;
+using test::VocabSpec;
+
+VocabSpec MergedBpeSpec() {
+  VocabSpec spec = BpeSpec("default");
+  AddMerge(spec, "a", "b");
+  return spec;
+}
+
+// The error of a vocabulary must name the file and `key` and say `what`.
+void ExpectError(const VocabSpec& spec, const std::string& key, const std::string& what) {
+  const std::string error = test::ErrorOf([&] { VocabFile file(spec); });
+  EXPECT_NE(error.find("vocab.gguf"), std::string::npos) << error;
+  EXPECT_NE(error.find("tokenizer.ggml." + key), std::string::npos) << error;
+  EXPECT_NE(error.find(what), std::string::npos) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+}
+
+TEST(Vocabulary, ModelIsOneOfTheFamilies) {
+  VocabSpec spec = SpmSpec();
+  spec.model = "bert";
+  ExpectError(spec, "model", "found \"bert\"");
+  spec.model = "";
+  ExpectError(spec, "model", "");
+}
+
+TEST(Vocabulary, MissingKeys) {
+  VocabSpec spec;
+  spec.model = "llama";
+  ExpectError(spec, "tokens", "");
+  spec = SpmSpec();
+  spec.scores.clear();
+  ExpectError(spec, "scores", "");
+  spec = MergedBpeSpec();
+  spec.merges.clear();
+  ExpectError(spec, "merges", "");
+}
+
+TEST(Vocabulary, WrongTypes) {
+  VocabSpec spec = SpmSpec();
+  spec.scores.clear();
+  const std::vector<uint8_t> bytes(spec.tokens.size());
+  spec.more.AddArray("tokenizer.ggml.scores", std::span<const uint8_t>(bytes));
+  ExpectError(spec, "scores", "");
+
+  spec = SpmSpec();
+  spec.types.clear();
+  const std::vector<float> floats(spec.tokens.size());
+  spec.more.AddArray("tokenizer.ggml.token_type", std::span<const float>(floats));
+  ExpectError(spec, "token_type", "");
+
+  spec = SpmSpec();
+  spec.tokens.clear();
+  spec.more.AddArray("tokenizer.ggml.tokens", std::span<const float>(floats));
+  ExpectError(spec, "tokens", "");
+
+  spec = SpmSpec();
+  spec.more.Add("tokenizer.ggml.bos_token_id", "1");
+  ExpectError(spec, "bos_token_id", "");
+
+  spec = SpmSpec();
+  spec.more.Add("tokenizer.ggml.add_bos_token", "yes");
+  ExpectError(spec, "add_bos_token", "");
+
+  spec = MergedBpeSpec();
+  spec.merges.clear();
+  spec.more.AddArray("tokenizer.ggml.merges", std::span<const float>(floats));
+  ExpectError(spec, "merges", "");
+}
+
+TEST(Vocabulary, CountsMustAgree) {
+  VocabSpec spec = SpmSpec();
+  spec.scores.pop_back();
+  ExpectError(spec, "scores", "expected 259 elements, one per token, found 258");
+  spec = SpmSpec();
+  spec.types.pop_back();
+  ExpectError(spec, "token_type", "expected 259 elements, one per token, found 258");
+}
+
+TEST(Vocabulary, BadElements) {
+  VocabSpec spec = SpmSpec();
+  spec.scores[7] = NAN;
+  ExpectError(spec, "scores", "token 7");
+  spec = SpmSpec();
+  spec.types[7] = static_cast<TokenType>(9);
+  ExpectError(spec, "token_type", "found 9 for token 7");
+  spec = SpmSpec();
+  std::vector<int64_t> types(spec.tokens.size(), 1);
+  types[7] = -1;
+  spec.types.clear();
+  spec.more.AddArray("tokenizer.ggml.token_type", std::span<const int64_t>(types));
+  ExpectError(spec, "token_type", "found -1 for token 7");
+  spec = SpmSpec();
+  spec.tokens[7] = std::string(kMaxTokenBytes + 1, 'x');
+  ExpectError(spec, "tokens", "token 7");
+}
+
+TEST(Vocabulary, BytesMustBeBytes) {
+  for (const std::string bad :
+       {"<0x-1>", "<0xZZ>", "<0x100>", "<0x1>", "<0x>", "", "a", "<0x+1>", "<0x 1>"}) {
+    VocabSpec spec = SpmSpec();
+    spec.Add(bad, 0, TokenType::kByte);
+    ExpectError(spec, "tokens", "expected a byte token (<0x00> to <0xFF>)");
+    EXPECT_EQ(ByteOfToken(bad), -1);
+  }
+  EXPECT_EQ(ByteOfToken("<0x00>"), 0);
+  EXPECT_EQ(ByteOfToken("<0xfF>"), 255);
+}
+
+TEST(Vocabulary, SpecialIdsMustBeTokens) {
+  for (const std::string name : {"bos", "eos", "eot", "unknown"}) {
+    VocabSpec spec = SpmSpec();
+    spec.more.Add("tokenizer.ggml." + name + "_token_id", uint32_t{259});
+    ExpectError(spec, name + "_token_id", "expected a token id below 259, found 259");
+    spec = SpmSpec();
+    spec.more.Add("tokenizer.ggml." + name + "_token_id", int64_t{-2});
+    ExpectError(spec, name + "_token_id", "found -2");
+  }
+}
+
+TEST(Vocabulary, NoSpecialId) {
+  VocabSpec spec = SpmSpec();
+  spec.more.Add("tokenizer.ggml.bos_token_id", UINT32_MAX);
+  spec.more.Add("tokenizer.ggml.eos_token_id", int32_t{-1});
+  const VocabFile file(spec);
+  EXPECT_EQ(file->vocab().bos, -1);
+  EXPECT_EQ(file->vocab().eos, -1);
+  EXPECT_TRUE(file->vocab().eog.empty());
+  EXPECT_TRUE(file->Encode("").empty());
+}
+
+TEST(Vocabulary, DefaultsOfSpm) {
+  const VocabFile file(SpmSpec());
+  const Vocabulary& vocab = file->vocab();
+  EXPECT_EQ(vocab.unk, 0);
+  EXPECT_EQ(vocab.bos, 1);
+  EXPECT_EQ(vocab.eos, 2);
+  EXPECT_EQ(vocab.eot, -1);
+  EXPECT_TRUE(vocab.add_bos);
+  EXPECT_FALSE(vocab.add_eos);
+  EXPECT_TRUE(vocab.add_space_prefix);
+  EXPECT_TRUE(vocab.IsControl(1));
+  EXPECT_FALSE(vocab.IsControl(0));
+  EXPECT_FALSE(vocab.IsControl(-1));
+  EXPECT_FALSE(vocab.IsControl(259));
+  EXPECT_TRUE(vocab.IsEog(2));
+  EXPECT_FALSE(vocab.IsEog(1));
+}
+
+TEST(Vocabulary, DefaultsOfBpe) {
+  for (const std::string pre : {"default", "llama-bpe"}) {
+    VocabSpec spec = BpeSpec(pre);
+    AddMerge(spec, "a", "b");
+    const VocabFile file(spec);
+    EXPECT_EQ(file->vocab().bos, -1);
+    EXPECT_EQ(file->vocab().eos, -1);
+    EXPECT_EQ(file->vocab().add_bos, pre == "llama-bpe");
+    EXPECT_FALSE(file->vocab().add_space_prefix);
+  }
+}
+
+TEST(Vocabulary, KeysBeforeDefaults) {
+  VocabSpec spec = SpmSpec();
+  spec.more.Add("tokenizer.ggml.add_bos_token", false);
+  spec.more.Add("tokenizer.ggml.add_eos_token", true);
+  spec.more.Add("tokenizer.ggml.add_space_prefix", false);
+  const VocabFile file(spec);
+  EXPECT_EQ(file->Encode("a"), (test::Ids{test::kFirstByte + 'a', 2}));
+}
+
+TEST(Vocabulary, EndOfGeneration) {
+  VocabSpec spec = MergedBpeSpec();
+  const TokenId endoftext = spec.Add("<|endoftext|>", 0, TokenType::kControl);
+  const TokenId im_end = spec.Add("<|im_end|>", 0, TokenType::kUserDefined);
+  const TokenId eot_id = spec.Add("<|eot_id|>");
+  const TokenId other = spec.Add("<|other|>", 0, TokenType::kControl);
+  const TokenId eos = spec.Add("stop", 0, TokenType::kControl);
+  spec.more.Add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(eos));
+  const VocabFile file(spec);
+  EXPECT_EQ(file->vocab().eog, (test::Ids{endoftext, im_end, eot_id, eos}));
+  EXPECT_EQ(file->vocab().eot, eot_id);
+  EXPECT_TRUE(file->vocab().IsControl(eot_id));
+  EXPECT_TRUE(file->vocab().IsEog(im_end));
+  EXPECT_FALSE(file->vocab().IsEog(other));
+}
+
+TEST(Vocabulary, NoTurnMarker) {
+  VocabSpec spec = MergedBpeSpec();
+  spec.Add("<|endoftext|>", 0, TokenType::kControl);
+  EXPECT_EQ(VocabFile(spec)->vocab().eot, -1);
+}
+
+TEST(Vocabulary, UnknownSplitPatternListsTheKnown) {
+  VocabSpec spec = MergedBpeSpec();
+  spec.pre = "gpt-9";
+  ExpectError(spec, "pre", "llama-bpe, ");
+  ExpectError(spec, "pre", "deepseek-llm");
+  ExpectError(spec, "pre", "found \"gpt-9\"");
+  spec.pre = "";
+  EXPECT_EQ(VocabFile(spec)->Encode("ab"), (test::Ids{256}));
+}
+
+TEST(Vocabulary, MergesMustBeOfTokens) {
+  for (const std::string bad : {"", " ", "a", "a ", " a", "ab", "a  b", "zz a", "a zz", "a c"}) {
+    VocabSpec spec = MergedBpeSpec();
+    spec.merges.push_back(bad);
+    ExpectError(spec, "merges", "as merge 1");
+  }
+}
+
+TEST(Vocabulary, WithoutBytes) {
+  VocabSpec spec;
+  spec.model = "gpt2";
+  spec.tokens = {"ab", "cd"};
+  AddMerge(spec, "ab", "cd");
+  spec.scores.clear();
+  spec.types.clear();
+  ExpectError(spec, "tokens", "expected tokens for single bytes");
+
+  spec = VocabSpec();
+  spec.model = "llama";
+  spec.Add("a");
+  ExpectError(spec, "tokens", "found 0 byte tokens and no unknown one");
+}
+
+}  // namespace
+}  // namespace tokenizer
