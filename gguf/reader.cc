@@ -143,7 +143,7 @@ ValueType PartReader::ReadValueType(std::string_view what) {
   const auto id = cursor_.Read<uint32_t>(what);
   if (!IsValueType(id)) {
     cursor_.Fail(at,
-                 "expected a " + std::string(what) + " from 0 to 12, found " + std::to_string(id));
+                 "expected " + std::string(what) + " from 0 to 12, found " + std::to_string(id));
   }
   return static_cast<ValueType>(id);
 }
@@ -151,9 +151,9 @@ ValueType PartReader::ReadValueType(std::string_view what) {
 Value PartReader::ReadValue() {
   Value value;
   value.wide = cursor_.wide();
-  value.type = ReadValueType("value type");
+  value.type = ReadValueType("a value type");
   if (value.type == ValueType::kArray) {
-    value.element_type = ReadValueType("element type");
+    value.element_type = ReadValueType("an element type");
     value.count = cursor_.ReadLength("array length");
   }
   value.data = cursor_.here();
@@ -190,7 +190,7 @@ void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
     for (uint64_t i = 0; i < count; ++i) cursor_.ReadString("text");
   } else if (type == ValueType::kArray) {
     for (uint64_t i = 0; i < count; ++i) {
-      const ValueType inner = ReadValueType("element type");
+      const ValueType inner = ReadValueType("an element type");
       PassElements(inner, cursor_.ReadLength("array length"), depth + 1);
     }
   } else {

@@ -1,0 +1,431 @@
+// Files made to hurt. Each must end in one line that says what is wrong, at which byte or key;
+// under the sanitizers, no byte outside the file may be read on the way.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/support/error_of.h"
+#include "tests/support/gguf_bytes.h"
+
+namespace gguf {
+namespace {
+
+using test::GgufBytes;
+
+constexpr std::string_view kTruncated = "truncated or damaged";
+
+// Reads everything that a File promises to be readable, and returns a number that depends on it
+// all, so that no compiler leaves out the reading.
+uint64_t TouchAll(const File& file) {
+  uint64_t sum = 0;
+  const auto touch = [&sum](std::string_view text) {
+    for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
+  };
+  const Metadata& metadata = file.metadata();
+  for (const auto& [key, value] : metadata.entries()) {
+    touch(key);
+    touch({reinterpret_cast<const char*>(value.data), value.bytes});
+    if (value.type == ValueType::kString) touch(metadata.GetString(key));
+    if (value.type == ValueType::kArray && value.element_type == ValueType::kString) {
+      for (const std::string_view text : metadata.GetStrings(key)) touch(text);
+    }
+  }
+  for (const TensorView& tensor : file.tensors()) {
+    touch(tensor.name);
+    touch({reinterpret_cast<const char*>(tensor.data), tensor.bytes});
+    touch({reinterpret_cast<const char*>(tensor.row(tensor.rows() - 1)), tensor.row_bytes()});
+  }
+  return sum;
+}
+
+// The message of opening these bytes; "" where they are a good file. The bytes are copied to a
+// block of exactly their size, whose ends AddressSanitizer watches.
+std::string ErrorOf(std::span<const std::byte> bytes) {
+  const std::vector<std::byte> exact(bytes.begin(), bytes.end());
+  return test::ErrorOf([&] { TouchAll(File::Parse("f.gguf", exact)); });
+}
+std::string ErrorOf(const GgufBytes& bytes) { return ErrorOf(bytes.bytes()); }
+std::string ErrorOf(std::string_view text) { return ErrorOf(std::as_bytes(std::span(text))); }
+
+bool IsOneLine(const std::string& message) {
+  return message.size() < 600 &&
+         std::ranges::all_of(message, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+bool Contains(const std::string& message, std::string_view part) {
+  return message.find(part) != std::string::npos;
+}
+
+// A file with a bit of everything that ends with its last tensor's last byte.
+std::vector<std::byte> GoodFile(uint32_t version) {
+  GgufBytes bytes(2, 5, version);
+  bytes.Key("general.architecture", ValueType::kString).String("llama");
+  bytes.Key("general.alignment", ValueType::kU32).Number(uint32_t{16});
+  bytes.Key("a.flags", ValueType::kArray).Array(ValueType::kBool, 2);
+  bytes.Number(uint8_t{0}).Number(uint8_t{1});
+  bytes.Key("a.tokens", ValueType::kArray).Array(ValueType::kString, 2).String("one").String("");
+  bytes.Key("a.nested", ValueType::kArray).Array(ValueType::kArray, 1);
+  bytes.Array(ValueType::kF32, 2).Number(1.0f).Number(2.0f);
+  bytes.Tensor("a.weight", {4, 3}, DType::kF32, 0);
+  bytes.Tensor("b.weight", {32, 2}, DType::kQ4_0, 48);
+  return bytes.Data(48 + 36, 16).bytes();
+}
+
+GgufBytes OneTensor(const std::vector<uint64_t>& dims, DType type, uint64_t offset = 0) {
+  GgufBytes bytes(1, 0);
+  return bytes.Tensor("t", dims, type, offset);
+}
+
+// ---------------------------------------------------------------------------------------------------
+// The header.
+
+TEST(HostileTest, OtherFormatsAreNamed) {
+  const std::string start = "f.gguf: byte 0: expected the magic \"GGUF\", found ";
+  EXPECT_EQ(ErrorOf(std::string_view("PK\x03\x04....")),
+            start +
+                "\"PK\\x03\\x04\": this is a zip archive, as PyTorch writes: convert the model "
+                "to GGUF");
+  using namespace std::string_view_literals;
+  EXPECT_TRUE(Contains(ErrorOf("\x40\0\0\0\0\0\0\0{\"__metadata__\""sv), "a safetensors file"));
+  EXPECT_TRUE(Contains(ErrorOf("lmgg\x01\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(Contains(ErrorOf("fmgg\x01\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(Contains(ErrorOf("tjgg\x03\0\0\0"sv), "a GGML file"));
+  EXPECT_TRUE(Contains(ErrorOf("algg\x01\0\0\0"sv), "a GGLA adapter"));
+  EXPECT_TRUE(Contains(ErrorOf("\x80\x02\x8a\n"sv), "a Python pickle"));
+  EXPECT_TRUE(Contains(ErrorOf("\x1f\x8b\x08\0"sv), "a compressed file: unpack it first"));
+  EXPECT_TRUE(Contains(ErrorOf("\x28\xb5\x2f\xfd"sv), "a compressed file"));
+  EXPECT_TRUE(
+      Contains(ErrorOf("<!DOCTYPE html>"sv), "an HTML or XML page, likely a failed download"));
+  EXPECT_TRUE(Contains(ErrorOf("\xef\xbb\xbf\r\n <html>"sv), "an HTML or XML page"));
+  EXPECT_TRUE(Contains(ErrorOf("{\"error\": 1}"sv), "JSON text"));
+  EXPECT_TRUE(Contains(ErrorOf("version https://git-lfs.github.com/spec/v1\noid sha256:12"sv),
+                       "a Git LFS pointer, not the model: fetch the file with `git lfs pull`"));
+  EXPECT_EQ(ErrorOf("GG"sv), start + "\"GG\": not a GGUF file");
+  EXPECT_EQ(ErrorOf(""sv), start + "\"\": not a GGUF file");
+  EXPECT_EQ(ErrorOf("\x1b[2J\x1b[1;31m"sv), start + "\"\\x1b[2J\": not a GGUF file");
+  // Not every '{' after eight bytes is a safetensors header.
+  EXPECT_EQ(ErrorOf("\xff\xff\xff\xff\xff\xff\xff\xff{"sv),
+            start + "\"\\xff\\xff\\xff\\xff\": not a GGUF file");
+}
+
+TEST(HostileTest, VersionsAndByteOrder) {
+  EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 0x03000000)),
+            "f.gguf: byte 4: expected a little-endian file, found a big-endian one: get or convert "
+            "it to little-endian");
+  EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 0)),
+            "f.gguf: byte 4: expected GGUF version 1, 2 or 3, found 0");
+  EXPECT_EQ(ErrorOf(GgufBytes(0, 0, 4)),
+            "f.gguf: byte 4: expected GGUF version 1, 2 or 3, found 4");
+}
+
+TEST(HostileTest, CountsAreNotTrusted) {
+  const uint64_t huge = uint64_t{1} << 61;
+  EXPECT_EQ(ErrorOf(GgufBytes(huge, 0)),
+            "f.gguf: byte 8: expected at most 0 tensors in the rest of the file, found a count of "
+            "2305843009213693952: truncated or damaged");
+  EXPECT_EQ(ErrorOf(GgufBytes(0, huge).Data(100)),
+            "f.gguf: byte 16: expected at most 7 keys in the rest of the file, found a count of "
+            "2305843009213693952: truncated or damaged");
+  EXPECT_EQ(ErrorOf(GgufBytes(0xffffffff, 0, 1)),
+            "f.gguf: byte 8: expected at most 0 tensors in the rest of the file, found a count of "
+            "4294967295: truncated or damaged");
+  EXPECT_TRUE(Contains(ErrorOf(GgufBytes(0, UINT64_MAX)), "found a count of 18446744073709551615"));
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Keys and values.
+
+TEST(HostileTest, KeysMustHaveNamesOfTheirOwn) {
+  GgufBytes empty(0, 1);
+  empty.Key("", ValueType::kU32).Number(1);
+  EXPECT_EQ(ErrorOf(empty), "f.gguf: byte 24: key 0: expected a name, found an empty one");
+
+  GgufBytes twice(0, 3);
+  twice.Key("a", ValueType::kU8).Number(uint8_t{1});
+  twice.Key("b", ValueType::kU8).Number(uint8_t{1});
+  twice.Key("a", ValueType::kU8).Number(uint8_t{2});
+  EXPECT_EQ(ErrorOf(twice), "f.gguf: byte 60: key \"a\": expected each key once, found it again");
+
+  GgufBytes large(0, 1);
+  large.Key(std::string(65536, 'k'), ValueType::kU8).Number(uint8_t{1});
+  EXPECT_EQ(ErrorOf(large),
+            "f.gguf: byte 24: key 0: expected a name of at most 65535 bytes, found one of 65536");
+}
+
+TEST(HostileTest, NamesCannotBreakTheLine) {
+  GgufBytes bytes(0, 1);
+  bytes.Key("a\n\x1b[31m" + std::string(1000, 'x'), ValueType::kU8).Number(uint8_t{1});
+  std::vector<std::byte> cut = bytes.bytes();
+  cut.pop_back();
+  const std::string error = ErrorOf(cut);
+  EXPECT_TRUE(IsOneLine(error)) << error;
+  EXPECT_TRUE(Contains(error, "key \"a\\n\\x1b[31mxxx")) << error;
+}
+
+TEST(HostileTest, StringLengthsCannotWrap) {
+  for (const uint64_t length : {UINT64_MAX, UINT64_MAX - 31, uint64_t{1} << 63, uint64_t{5}}) {
+    GgufBytes bytes(0, 1);
+    bytes.Key("k", ValueType::kString).Length(length).Raw("text");
+    EXPECT_EQ(ErrorOf(bytes), "f.gguf: byte 45: key \"k\": expected " + std::to_string(length) +
+                                  " bytes (text), found 4 before the end of the file: truncated or "
+                                  "damaged, download or copy it again");
+  }
+  EXPECT_EQ(ErrorOf(GgufBytes(0, 1).Length(UINT64_MAX).Raw("key and value")),
+            "f.gguf: byte 32: key 0: expected 18446744073709551615 bytes (name), found 13 before "
+            "the end of the file: truncated or damaged, download or copy it again");
+}
+
+TEST(HostileTest, ArrayLengthsCannotWrap) {
+  for (const auto type :
+       {ValueType::kU8, ValueType::kF64, ValueType::kBool, ValueType::kString, ValueType::kArray}) {
+    for (const uint64_t count : {UINT64_MAX, uint64_t{1} << 63, uint64_t{1} << 61, uint64_t{17}}) {
+      GgufBytes bytes(0, 1);
+      bytes.Key("k", ValueType::kArray).Array(type, count).Data(0);
+      const std::string error = ErrorOf(bytes);
+      EXPECT_TRUE(Contains(error, "key \"k\": expected " + std::to_string(count) + " elements"))
+          << error;
+      EXPECT_TRUE(Contains(error, kTruncated)) << error;
+    }
+  }
+}
+
+TEST(HostileTest, ValuesMustBeOfKnownTypes) {
+  GgufBytes bytes(0, 1);
+  bytes.String("k").Number(uint32_t{13}).Data(32);
+  EXPECT_EQ(ErrorOf(bytes),
+            "f.gguf: byte 33: key \"k\": expected a value type from 0 to 12, found 13");
+  GgufBytes array(0, 1);
+  array.Key("k", ValueType::kArray).Number(uint32_t{99}).Length(0);
+  EXPECT_EQ(ErrorOf(array),
+            "f.gguf: byte 37: key \"k\": expected an element type from 0 to 12, found 99");
+}
+
+TEST(HostileTest, BoolsAreZeroOrOne) {
+  GgufBytes bytes(0, 1);
+  bytes.Key("k", ValueType::kBool).Number(uint8_t{7});
+  EXPECT_EQ(ErrorOf(bytes), "f.gguf: byte 37: key \"k\": expected a bool of 0 or 1, found 7");
+  GgufBytes array(0, 1);
+  array.Key("k", ValueType::kArray).Array(ValueType::kBool, 3).Raw("\1\1\2");
+  EXPECT_EQ(ErrorOf(array), "f.gguf: byte 51: key \"k\": expected a bool of 0 or 1, found 2");
+}
+
+TEST(HostileTest, NestedArraysEndSoon) {
+  GgufBytes bytes(0, 1);
+  bytes.Key("k", ValueType::kArray);
+  for (int i = 0; i < 10'000; ++i) bytes.Array(ValueType::kArray, 1);
+  bytes.Array(ValueType::kU8, 0);
+  const std::string error = ErrorOf(bytes);
+  EXPECT_TRUE(Contains(error, "key \"k\": expected arrays at most 4 deep, found deeper ones"))
+      << error;
+}
+
+TEST(HostileTest, AlignmentIsASmallPowerOfTwo) {
+  for (const uint32_t wrong : {0u, 1u, 3u, 4u, 33u, 0x400000u, 0x80000000u, 0xffffffffu}) {
+    GgufBytes bytes(0, 1);
+    bytes.Key("general.alignment", ValueType::kU32).Number(wrong);
+    EXPECT_EQ(
+        ErrorOf(bytes),
+        "f.gguf: key \"general.alignment\": expected a power of two from 8 to 2097152, found " +
+            std::to_string(wrong));
+  }
+  GgufBytes text(0, 1);
+  text.Key("general.alignment", ValueType::kString).String("32");
+  EXPECT_EQ(ErrorOf(text), "f.gguf: key \"general.alignment\": expected type u32, found string");
+  GgufBytes wide(0, 1);
+  wide.Key("general.alignment", ValueType::kU64).Number(uint64_t{32});
+  EXPECT_EQ(ErrorOf(wide), "f.gguf: key \"general.alignment\": expected type u32, found u64");
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Tensors.
+
+TEST(HostileTest, TensorsHaveOneToFourDimensions) {
+  EXPECT_EQ(ErrorOf(OneTensor({}, DType::kF32).Data(64)),
+            "f.gguf: byte 33: tensor \"t\": expected 1 to 4 dimensions, found 0");
+  EXPECT_EQ(ErrorOf(OneTensor({1, 1, 1, 1, 1}, DType::kF32).Data(64)),
+            "f.gguf: byte 33: tensor \"t\": expected 1 to 4 dimensions, found 5");
+  EXPECT_EQ(ErrorOf(OneTensor({4, 0}, DType::kF32).Data(64)),
+            "f.gguf: byte 45: tensor \"t\": expected a dimension of at least 1, found 0");
+}
+
+TEST(HostileTest, ProductsOfDimensionsCannotWrap) {
+  const uint64_t k32 = uint64_t{1} << 32;
+  // 2^64 elements, which would wrap to 0; then just 2^63; then UINT64_MAX alone.
+  EXPECT_EQ(ErrorOf(OneTensor({k32, k32}, DType::kI8).Data(64)),
+            "f.gguf: byte 45: tensor \"t\": expected fewer than 2^63 elements, found a dimension "
+            "of 4294967296 after 4294967296 elements");
+  for (const std::vector<uint64_t>& dims : std::vector<std::vector<uint64_t>>{
+           {k32, k32 / 2}, {UINT64_MAX}, {1, 1, 1, uint64_t{1} << 63}, {3, k32, k32, k32}}) {
+    EXPECT_TRUE(
+        Contains(ErrorOf(OneTensor(dims, DType::kI8).Data(64)), "fewer than 2^63 elements"));
+  }
+  // Few enough elements, but too many bytes.
+  EXPECT_EQ(ErrorOf(OneTensor({k32, k32 / 4}, DType::kF64).Data(64)),
+            "f.gguf: byte 24: tensor \"t\": expected fewer than 2^64 bytes of data, found "
+            "4611686018427387904 elements of type F64");
+  // Few enough bytes, but with the offset they would wrap.
+  EXPECT_TRUE(Contains(ErrorOf(OneTensor({k32, k32 / 4}, DType::kI16, UINT64_MAX - 31).Data(64)),
+                       "found the end of the file"));
+}
+
+TEST(HostileTest, DataLiesInsideTheFile) {
+  EXPECT_EQ(ErrorOf(OneTensor({16}, DType::kF32).Data(64)), "");
+  EXPECT_EQ(ErrorOf(OneTensor({16}, DType::kF32).Data(63)),
+            "f.gguf: byte 24: tensor \"t\": expected 64 bytes of data at offset 0 of the data "
+            "section, which starts at byte 64, found the end of the file at byte 127: truncated or "
+            "damaged, download or copy it again");
+  for (const uint64_t offset : {uint64_t{32}, uint64_t{64}, uint64_t{1} << 40, UINT64_MAX - 31}) {
+    EXPECT_TRUE(Contains(ErrorOf(OneTensor({16}, DType::kF32, offset).Data(64)),
+                         "at offset " + std::to_string(offset)));
+  }
+  // The head ends the file: not even the padding is there.
+  EXPECT_TRUE(Contains(ErrorOf(OneTensor({16}, DType::kF32)), kTruncated));
+}
+
+TEST(HostileTest, OffsetsAreAligned) {
+  EXPECT_EQ(
+      ErrorOf(OneTensor({4}, DType::kF32, 8).Data(64)),
+      "f.gguf: byte 24: tensor \"t\": expected a data offset that is a multiple of 32, found 8");
+}
+
+TEST(HostileTest, TensorsDoNotOverlap) {
+  GgufBytes bytes(3, 0);
+  bytes.Tensor("b", {8}, DType::kF32, 64);
+  bytes.Tensor("a", {9}, DType::kF32, 32);  // one number too many
+  bytes.Tensor("c", {8}, DType::kF32, 0);
+  EXPECT_EQ(ErrorOf(bytes.Data(96)),
+            "f.gguf: byte 24: tensor \"b\": expected data of its own, found it overlapping tensor "
+            "\"a\"");
+  GgufBytes same(2, 0);
+  same.Tensor("a", {8}, DType::kF32, 0).Tensor("b", {8}, DType::kF32, 0);
+  EXPECT_TRUE(Contains(ErrorOf(same.Data(32)), "overlapping tensor"));
+}
+
+TEST(HostileTest, TensorsHaveNamesOfTheirOwn) {
+  GgufBytes twice(2, 0);
+  twice.Tensor("a", {8}, DType::kF32, 0).Tensor("a", {8}, DType::kF32, 32);
+  EXPECT_EQ(ErrorOf(twice.Data(64)),
+            "f.gguf: tensor \"a\": expected each name once, found it again");
+  GgufBytes empty(1, 0);
+  empty.Tensor("", {8}, DType::kF32, 0);
+  EXPECT_EQ(ErrorOf(empty.Data(32)),
+            "f.gguf: byte 24: tensor 0: expected a name, found an empty one");
+}
+
+TEST(HostileTest, UnknownTypesAreListed) {
+  GgufBytes bytes(5, 0);
+  bytes.Tensor("known", {8}, DType::kF32, 0);
+  bytes.Tensor("odd", {8}, uint32_t{31}, 32);
+  bytes.Tensor("odd2", {8}, uint32_t{31}, 64);
+  bytes.Tensor("new", {8}, uint32_t{77}, 96);
+  bytes.Tensor("max", {8}, UINT32_MAX, 128);
+  EXPECT_EQ(
+      ErrorOf(bytes.Data(160)),
+      "f.gguf: byte 61: tensor \"odd\": expected tensor types that pronk knows, found type 31 "
+      "(Q4_0_4_4, 2 tensors), 77 (1 tensor), 4294967295 (1 tensor): get the model in another "
+      "quantization, for example Q4_K_M");
+  GgufBytes many(100, 0);
+  for (uint32_t i = 0; i < 100; ++i) many.Tensor(std::to_string(i), {8}, 100 + i, 0);
+  const std::string error = ErrorOf(many);
+  EXPECT_TRUE(Contains(error, "103 (1 tensor), ...: get")) << error;
+  EXPECT_TRUE(IsOneLine(error)) << error;
+}
+
+TEST(HostileTest, RowsAreWholeBlocks) {
+  EXPECT_EQ(ErrorOf(OneTensor({128, 2}, DType::kQ4_K).Data(144)),
+            "f.gguf: byte 24: tensor \"t\": expected rows of a multiple of 256 weights for type "
+            "Q4_K, found 128");
+  EXPECT_EQ(ErrorOf(OneTensor({256, 2}, DType::kQ4_K).Data(288)), "");
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Sizes and random damage.
+
+TEST(HostileTest, TruncatedAnywhereIsAnError) {
+  for (const uint32_t version : {1u, 2u, 3u}) {
+    const std::vector<std::byte> good = GoodFile(version);
+    ASSERT_EQ(ErrorOf(good), "");
+    for (size_t n = 0; n < good.size(); ++n) {
+      const std::string error = ErrorOf(std::span(good).first(n));
+      EXPECT_TRUE(error.starts_with("f.gguf: byte ")) << n << ": " << error;
+      EXPECT_TRUE(IsOneLine(error)) << error;
+      if (n >= 4) {
+        EXPECT_TRUE(Contains(error, kTruncated)) << n << ": " << error;
+      }
+    }
+  }
+}
+
+// Numbers that are at the edge of something.
+constexpr uint64_t kEdges[] = {
+    0,         1,          2,          7,          0x7f,       0x80,       0xff,
+    0xffff,    0x7fffffff, 0x80000000, UINT32_MAX, 1ull << 61, 1ull << 63, UINT64_MAX - 31,
+    UINT64_MAX};
+
+// Damages a few bytes, or writes an edge number somewhere, or cuts the end.
+void Mutate(std::vector<std::byte>& bytes, std::mt19937& random) {
+  const auto below = [&random](size_t n) { return static_cast<size_t>(random() % n); };
+  for (size_t i = 1 + below(3); i > 0; --i) {
+    const size_t at = below(bytes.size());
+    switch (below(4)) {
+      case 0:
+        bytes[at] = std::byte{static_cast<uint8_t>(random())};
+        break;
+      case 1:
+        bytes[at] ^= std::byte{static_cast<uint8_t>(1u << below(8))};
+        break;
+      case 2: {
+        const std::span<const std::byte> edge =
+            std::as_bytes(std::span(&kEdges[below(std::size(kEdges))], 1));
+        const size_t n = std::min(bytes.size() - at, below(2) == 0 ? size_t{4} : size_t{8});
+        std::copy_n(edge.begin(), n, bytes.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      }
+      default:
+        if (below(8) == 0) bytes.resize(std::max<size_t>(at, 1));
+    }
+  }
+}
+
+TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
+  std::mt19937 random(20240607);
+  int refused = 0;
+  constexpr int kRounds = 20'000;
+  for (int i = 0; i < kRounds; ++i) {
+    std::vector<std::byte> bytes = GoodFile(1 + static_cast<uint32_t>(i % 3));
+    Mutate(bytes, random);
+    const std::string error = ErrorOf(bytes);
+    EXPECT_TRUE(IsOneLine(error)) << error;
+    refused += !error.empty();
+  }
+  // Most bytes of the file matter, and many do not (text, data): both kinds must have been met.
+  EXPECT_GT(refused, kRounds / 4);
+  EXPECT_LT(refused, kRounds);
+}
+
+// A hundred thousand keys and tensors, names alike for long, offsets in the worst order: what is
+// not quadratic takes well under a second even with sanitizers; quadratic, it would take minutes.
+TEST(HostileTest, ManyKeysAndTensorsTakeLittleTime) {
+  constexpr uint64_t kCount = 100'000;
+  GgufBytes bytes(kCount, kCount);
+  const std::string prefix(50, 'k');
+  for (uint64_t i = 0; i < kCount; ++i) {
+    bytes.Key(prefix + std::to_string(i), ValueType::kU8).Number(uint8_t{0});
+  }
+  for (uint64_t i = 0; i < kCount; ++i) {
+    bytes.Tensor(prefix + std::to_string(i), {1}, DType::kI8, 32 * (kCount - 1 - i));
+  }
+  bytes.Data(kCount * 32);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(ErrorOf(bytes), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+}  // namespace
+}  // namespace gguf

@@ -1,0 +1,179 @@
+// The typed getters, and what they say of values that are absent or of another kind.
+#include "gguf/metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/support/error_of.h"
+
+namespace gguf {
+namespace {
+
+using test::ErrorOf;
+
+class MetadataTest : public testing::Test {
+ protected:
+  // The metadata as read back from a file; for one call per test.
+  const Metadata& Read() {
+    bytes_ = writer_.ToBytes();
+    file_.push_back(File::Parse("f.gguf", bytes_));
+    return file_.back().metadata();
+  }
+  Writer writer_;
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::vector<File> file_;
+};
+
+TEST_F(MetadataTest, IntegersOfEveryTypeAreReadAsAsked) {
+  writer_.Add("u8", uint8_t{200});
+  writer_.Add("i8", int8_t{-3});
+  writer_.Add("u16", uint16_t{60000});
+  writer_.Add("i16", int16_t{300});
+  writer_.Add("u32", uint32_t{4'000'000'000});
+  writer_.Add("i32", int32_t{-70000});
+  writer_.Add("u64", std::numeric_limits<uint64_t>::max());
+  writer_.Add("i64", std::numeric_limits<int64_t>::min());
+  const Metadata& m = Read();
+  EXPECT_EQ(m.GetUint("u8"), 200u);
+  EXPECT_EQ(m.GetInt("i8"), -3);
+  EXPECT_EQ(m.GetUint("u16"), 60000u);
+  EXPECT_EQ(m.GetUint("i16"), 300u);
+  EXPECT_EQ(m.GetUint("u32"), 4'000'000'000u);
+  EXPECT_EQ(m.GetInt("u32"), 4'000'000'000);
+  EXPECT_EQ(m.GetInt("i32"), -70000);
+  EXPECT_EQ(m.GetUint("u64"), std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(m.GetInt("i64"), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(m.GetFloat("i32"), -70000.0);
+  EXPECT_EQ(m.GetFloat("u8"), 200.0);
+  EXPECT_EQ(ErrorOf([&] { m.GetInt("u64"); }),
+            "f.gguf: key \"u64\": expected an integer below 2^63, found 18446744073709551615");
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("i8"); }),
+            "f.gguf: key \"i8\": expected an integer >= 0, found -3");
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("i32", 9); }),
+            "f.gguf: key \"i32\": expected an integer from 0 to 9, found -70000");
+  EXPECT_EQ(m.GetUint("u8", 200), 200u);
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("u8", 199); }),
+            "f.gguf: key \"u8\": expected an integer from 0 to 199, found 200");
+}
+
+TEST_F(MetadataTest, FloatsAndBoolsAndStrings) {
+  writer_.Add("f32", 0.5f);
+  writer_.Add("f64", 1e300);
+  writer_.Add("nan", std::numeric_limits<float>::quiet_NaN());
+  writer_.Add("yes", true);
+  writer_.Add("no", false);
+  writer_.Add("s", "text");
+  const Metadata& m = Read();
+  EXPECT_EQ(m.GetFloat("f32"), 0.5);
+  EXPECT_EQ(m.GetFloat("f64"), 1e300);
+  EXPECT_TRUE(std::isnan(m.GetFloat("nan")));
+  EXPECT_TRUE(m.GetBoolOr("yes", false));
+  EXPECT_FALSE(m.GetBoolOr("no", true));
+  EXPECT_EQ(m.GetString("s"), "text");
+  EXPECT_EQ(ErrorOf([&] { m.GetBoolOr("s", true); }),
+            "f.gguf: key \"s\": expected a bool, found string");
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("f32"); }),
+            "f.gguf: key \"f32\": expected an integer >= 0, found f32");
+  EXPECT_EQ(ErrorOf([&] { m.GetFloat("yes"); }),
+            "f.gguf: key \"yes\": expected a number, found bool");
+  EXPECT_EQ(ErrorOf([&] { m.GetString("f64"); }),
+            "f.gguf: key \"f64\": expected a string, found f64");
+}
+
+TEST_F(MetadataTest, AbsentKeysThrowOrFallBack) {
+  const Metadata& m = Read();
+  EXPECT_FALSE(m.Has("k"));
+  EXPECT_EQ(m.GetUintOr("k", 5, 4), 5u);  // the limit is for what the file says
+  EXPECT_EQ(m.GetFloatOr("k", 1.5), 1.5);
+  EXPECT_TRUE(m.GetBoolOr("k", true));
+  EXPECT_EQ(m.GetStringOr("k", "none"), "none");
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("k"); }),
+            "f.gguf: key \"k\": expected an integer >= 0, found no such key");
+  EXPECT_EQ(ErrorOf([&] { m.GetString("k"); }),
+            "f.gguf: key \"k\": expected a string, found no such key");
+  EXPECT_EQ(ErrorOf([&] { m.GetFloats("k"); }),
+            "f.gguf: key \"k\": expected an array of floats, found no such key");
+}
+
+TEST_F(MetadataTest, AKeyThatIsThereButWrongDoesNotFallBack) {
+  writer_.Add("k", "text");
+  const Metadata& m = Read();
+  EXPECT_NE(ErrorOf([&] { m.GetUintOr("k", 5); }), "");
+  EXPECT_NE(ErrorOf([&] { m.GetFloatOr("k", 5); }), "");
+}
+
+TEST_F(MetadataTest, Arrays) {
+  writer_.AddArray<float>("floats", std::vector<float>{1.5f, -2});
+  writer_.AddArray<double>("doubles", std::vector<double>{0.25});
+  writer_.AddArray<int8_t>("i8", std::vector<int8_t>{-1, 2});
+  writer_.AddArray<uint32_t>("u32", std::vector<uint32_t>{4'000'000'000});
+  writer_.AddArray<bool>("bools", std::array{true, false});
+  writer_.AddArray<uint64_t>("u64", std::vector<uint64_t>{0, uint64_t{1} << 63});
+  writer_.AddArray<int32_t>("none", {});
+  writer_.AddStrings("strings", std::vector<std::string_view>{"a", "", "bc"});
+  const Metadata& m = Read();
+  EXPECT_EQ(m.GetFloats("floats"), (std::vector<float>{1.5f, -2}));
+  EXPECT_EQ(m.GetFloats("doubles"), (std::vector<float>{0.25}));
+  EXPECT_EQ(m.GetInts("i8"), (std::vector<int64_t>{-1, 2}));
+  EXPECT_EQ(m.GetInts("u32"), (std::vector<int64_t>{4'000'000'000}));
+  EXPECT_EQ(m.GetInts("bools"), (std::vector<int64_t>{1, 0}));
+  EXPECT_TRUE(m.GetInts("none").empty());
+  const StringArray strings = m.GetStrings("strings");
+  EXPECT_EQ(strings.size(), 3u);
+  EXPECT_EQ(std::vector(strings.begin(), strings.end()),
+            (std::vector<std::string_view>{"a", "", "bc"}));
+
+  EXPECT_EQ(ErrorOf([&] { m.GetInts("u64"); }),
+            "f.gguf: key \"u64\": element 1: expected an integer below 2^63, found "
+            "9223372036854775808");
+  EXPECT_EQ(ErrorOf([&] { m.GetFloats("i8"); }),
+            "f.gguf: key \"i8\": expected an array of floats, found array of 2 i8");
+  EXPECT_EQ(ErrorOf([&] { m.GetInts("strings"); }),
+            "f.gguf: key \"strings\": expected an array of integers, found array of 3 string");
+  EXPECT_EQ(ErrorOf([&] { m.GetStrings("floats"); }),
+            "f.gguf: key \"floats\": expected an array of strings, found array of 2 f32");
+  EXPECT_EQ(ErrorOf([&] { m.GetUint("i8"); }),
+            "f.gguf: key \"i8\": expected an integer >= 0, found array of 2 i8");
+}
+
+TEST_F(MetadataTest, StringsOfAnArrayAreNotCopied) {
+  writer_.AddStrings("strings", std::vector<std::string_view>{"first", "second"});
+  const Metadata& m = Read();
+  const Value& value = *m.Find("strings");
+  const StringArray strings = m.GetStrings("strings");
+  EXPECT_EQ(reinterpret_cast<const std::byte*>((*strings.begin()).data()), value.data + 8);
+}
+
+TEST_F(MetadataTest, FailNamesFileAndKeySafely) {
+  const Metadata& m = Read();
+  EXPECT_EQ(ErrorOf([&] { m.Fail("a\nb", "expected this, found that"); }),
+            "f.gguf: key \"a\\nb\": expected this, found that");
+}
+
+TEST(ValueTypeTest, NamesAndSizes) {
+  EXPECT_EQ(ValueTypeName(ValueType::kU8), "u8");
+  EXPECT_EQ(ValueTypeName(ValueType::kBool), "bool");
+  EXPECT_EQ(ValueTypeName(ValueType::kF64), "f64");
+  EXPECT_EQ(ValueTypeBytes(ValueType::kString), 0u);
+  EXPECT_EQ(ValueTypeBytes(ValueType::kI16), 2u);
+  EXPECT_EQ(ValueTypeBytes(ValueType::kI64), 8u);
+  EXPECT_TRUE(IsValueType(12));
+  EXPECT_FALSE(IsValueType(13));
+}
+
+TEST(QuotedTest, EscapesAndCuts) {
+  EXPECT_EQ(Quoted("plain"), "\"plain\"");
+  EXPECT_EQ(Quoted("a\"b\\c\n\x1b\xe2"), "\"a\\\"b\\\\c\\n\\x1b\\xe2\"");
+  EXPECT_EQ(Quoted("abcdef", 3), "\"abc\"...");
+  EXPECT_EQ(Quoted(std::string(1'000'000, 'x')).size(), 80u + 5);
+  EXPECT_EQ(PrintablePath("modèle\t.gguf"), "modèle\\x09.gguf");
+}
+
+}  // namespace
+}  // namespace gguf
