@@ -110,8 +110,7 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t n_keys, float& max, fl
   float tile_max = scores[0];
   for (size_t p = 1; p < n_keys; ++p) tile_max = std::max(tile_max, scores[p]);
   const float new_max = std::max(max, tile_max);
-  const float factor =
-      hn::GetLane(Exp(d, hn::Set(d, max - new_max)));  // 1 where nothing changes
+  const float factor = hn::GetLane(Exp(d, hn::Set(d, max - new_max)));  // 1 where nothing changes
   const V shift = hn::Set(d, new_max);
   V sums = hn::Zero(d);
   for (size_t p = 0; p < n_keys; p += kLanes) {
@@ -204,7 +203,8 @@ void StoreF16(const float* HWY_RESTRICT x, size_t n, std::byte* out) {
   const hn::Rebind<hwy::float16_t, D> dh;
   hwy::float16_t* const to = reinterpret_cast<hwy::float16_t*>(out);
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, to + i);
+  for (; i + kLanes <= n; i += kLanes)
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, to + i);
   if (i < n) hn::StoreN(hn::DemoteTo(dh, hn::LoadN(d, x + i, n - i)), dh, to + i, n - i);
 }
 

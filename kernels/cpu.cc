@@ -16,8 +16,10 @@ struct NamedTarget {
 
 // From least to most.
 constexpr std::array kNamed = {
-    NamedTarget{"sse4", HWY_SSE4},       NamedTarget{"avx2", HWY_AVX2},
-    NamedTarget{"avx512", HWY_AVX3},     NamedTarget{"avx512vnni", HWY_AVX3_DL},
+    NamedTarget{"sse4", HWY_SSE4},
+    NamedTarget{"avx2", HWY_AVX2},
+    NamedTarget{"avx512", HWY_AVX3},
+    NamedTarget{"avx512vnni", HWY_AVX3_DL},
     NamedTarget{"neon", HWY_NEON_WITHOUT_AES},
 };
 

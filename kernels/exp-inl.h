@@ -15,8 +15,8 @@ namespace HWY_NAMESPACE {
 // exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end: what we
 // take exponentials of is at most 0 (softmax) or divides something (silu). A NaN stays one.
 //
-// x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r); exp(r) is Taylor's polynomial of degree 7,
-// whose remainder r^8 / 8! is below 6e-9.
+// x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r); exp(r) is Taylor's polynomial of degree
+// 7, whose remainder r^8 / 8! is below 6e-9.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

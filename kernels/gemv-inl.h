@@ -2,8 +2,9 @@
 // Included once per instruction set by the gemv_*.cc files.
 //
 // A type is a struct, say Q4_0, that knows how to multiply one STEP: a few blocks that fill whole
-// vectors. The loop takes kRows rows at a time, so that what depends on the input alone (activations
-// in the order that the type's unpacking produces, their scales) is prepared once for all of them:
+// vectors. The loop takes kRows rows at a time, so that what depends on the input alone
+// (activations in the order that the type's unpacking produces, their scales) is prepared once for
+// all of them:
 //
 //   for each step:   in = Type::Load(input, position)
 //     for each row:    Type::Step(bytes of the row, in, sums of the row)
@@ -60,7 +61,8 @@ template <class Type>
 HWY_INLINE ActivationRow PadInput(const ActivationRow& x, size_t begin, size_t end, float* padded) {
   ActivationRow tail = x;
   if constexpr (Type::kReadsFloats) {
-    std::fill_n(std::copy(x.x + begin, x.x + end, padded), Type::kStepWeights - (end - begin), 0.0f);
+    std::fill_n(std::copy(x.x + begin, x.x + end, padded), Type::kStepWeights - (end - begin),
+                0.0f);
     tail.x = padded - begin;
   }
   return tail;
@@ -78,8 +80,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
   size_t i = 0;
   for (size_t byte = 0; byte < whole; byte += kStepBytes, i += Type::kStepWeights) {
     const auto in = Type::Load(x, i);
-    const size_t ahead =
-        byte + kPrefetchBytes + (byte < turn ? 0 : (kRows - 1) * row_bytes);
+    const size_t ahead = byte + kPrefetchBytes + (byte < turn ? 0 : (kRows - 1) * row_bytes);
     HWY_UNROLL(kRows)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t line = 0; line < kStepBytes; line += 64) {

@@ -15,6 +15,7 @@ using Gemv = void(const Matrix& w, size_t begin, size_t end, const ActivationRow
 
 Gemv GemvF32, GemvF16, GemvBF16;  // gemv_float.cc
 Gemv GemvQ4_0, GemvQ8_0;          // gemv_legacy.cc
+Gemv GemvQ4_K, GemvQ6_K;          // gemv_k.cc
 Gemv GemvReference;               // gemv.cc: any type, through the scalar reference
 
 struct GemvKernel {

@@ -55,7 +55,7 @@ struct Q8_0 {
   static constexpr size_t kStepBytes = kPieces * sizeof(Block);
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadHalves<PRONK_WIDE ? 128 : 0>(x, i);
+    return LoadHalves < PRONK_WIDE ? 128 : 0 > (x, i);
   }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {

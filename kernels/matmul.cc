@@ -22,9 +22,7 @@ constexpr size_t kPanelBytes = 256 << 10;
 // ... and at most so many rows.
 constexpr size_t kPanelRows = 64;
 
-size_t Padded(size_t cols) {
-  return (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
-}
+size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
 
 size_t PanelRows(const Matrix& w) {
   const size_t rows = kPanelBytes / std::max<size_t>(w.row_bytes(), 1);

@@ -57,6 +57,13 @@ using VI16 = hn::Vec<DI16>;
 using VI32 = hn::Vec<DI32>;
 using VF = hn::Vec<DF>;
 
+// Eight floats, for example a number for each 32 weights of a block of 256.
+using D8 = hn::CappedTag<float, 8>;
+constexpr size_t kParts8 = 8 / hn::MaxLanes(D8());
+struct Floats8 {
+  hn::Vec<D8> part[kParts8];
+};
+
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
 using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
@@ -79,8 +86,8 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
       for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
       return index;
     }();
-    const auto head = hn::TableLookupLanes(
-        hn::LoadU(d, p), hn::IndicesFromVec(d, hn::LoadU(d, kIndex.data())));
+    const auto head =
+        hn::TableLookupLanes(hn::LoadU(d, p), hn::IndicesFromVec(d, hn::LoadU(d, kIndex.data())));
     const auto tail = hn::LoadU(d, p + 3 * kStride - 48);
     return hn::IfThenElse(hn::FirstN(d, 48), head, tail);
   }
@@ -93,6 +100,26 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
 #else
   return hn::LoadU(d16, p);
 #endif
+}
+
+// Runs of 32 bytes. Vector v of all the vectors that runs fill: a vector has two runs, one, or half
+// of one.
+constexpr size_t RunVectors(size_t runs) { return runs * 2 / kPieces; }
+template <size_t kStride>
+HWY_INLINE VU8 LoadRuns(const uint8_t* HWY_RESTRICT p, size_t v) {
+  const DU8 d;
+#if PRONK_PIECES == 4
+  const hn::Half<DU8> d32;
+  p += 2 * v * kStride;
+  if constexpr (kStride == 32) return hn::LoadU(d, p);
+  return hn::Combine(d, hn::LoadU(d32, p + kStride), hn::LoadU(d32, p));
+#else
+  return hn::LoadU(d, p + v * kPieces / 2 * kStride + v * kPieces % 2 * 16);
+#endif
+}
+template <size_t kStride>
+HWY_INLINE VI8 LoadRuns(const int8_t* HWY_RESTRICT p, size_t v) {
+  return hn::BitCast(DI8(), LoadRuns<kStride>(reinterpret_cast<const uint8_t*>(p), v));
 }
 
 // The same for activations.
@@ -119,15 +146,42 @@ HWY_INLINE VF SpreadFloats(const float* HWY_RESTRICT p) {
 #endif
 }
 
+// The same from eight floats, of which piece p gets number first + p * kStride.
+template <size_t kStride>
+HWY_INLINE VF SpreadOfEight(const Floats8& floats, size_t first) {
+  const DF df;
+  alignas(64) int32_t index[kFloats];
+  for (size_t i = 0; i < kFloats; ++i)
+    index[i] = static_cast<int32_t>((first + i / 4 * kStride) % kFloats);
+  return hn::TableLookupLanes(hn::ResizeBitCast(df, floats.part[first / kFloats % kParts8]),
+                              hn::SetTableIndices(df, index));
+}
+
+// sums plus the eight floats, in any lanes.
+HWY_INLINE VF AddEight(VF sums, const Floats8& floats) {
+  const DF df;
+  for (const auto part : floats.part) {
+    sums = hn::Add(sums, hn::ZeroExtendResizeBitCast(df, D8(), part));
+  }
+  return sums;
+}
+
+// The half float (f16) at p, in all lanes of a vector. Reads 2 bytes.
+template <class D>
+HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
+  uint16_t bits;
+  hwy::CopyBytes<2>(p, &bits);
+  const hn::Rebind<uint16_t, D> d_bits;
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::Set(d_bits, bits)));
+}
+
 // One half float (f16) per piece, kStride bytes apart, in the 4 lanes of its piece. May read 16
 // bytes from each.
 template <size_t kStride>
 HWY_INLINE VF SpreadHalfs(const uint8_t* HWY_RESTRICT p) {
   const DF df;
 #if PRONK_PIECES == 1
-  uint16_t bits;
-  hwy::CopyBytes<2>(p, &bits);
-  return hn::Set(df, hwy::F32FromF16(hwy::float16_t::FromBits(bits)));
+  return SetHalf(df, p);
 #else
   const DU16x8 d16;
   const auto halfs = [p](size_t piece) {
@@ -183,6 +237,20 @@ HWY_INLINE VI32 Dot2(VI32 sum, VU8 codes0, VI8 x0, VU8 codes1, VI8 x1) {
   return Dot(Dot(sum, codes0, x0), codes1, x1);
 #endif
 }
+
+// The four products of each lane, times a small integer scale per piece (SpreadScales). On x86 the
+// multiplication is part of the addition of pairs and costs nothing. Codes at most 127.
+#if HWY_ARCH_X86
+using VScale = VI16;
+HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
+  return hn::WidenMulPairwiseAdd(DI32(), hn::SatWidenMulPairwiseAdd(DI16(), codes, x), scale);
+}
+#else
+using VScale = VI32;
+HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
+  return hn::Mul(Dot(hn::Zero(DI32()), codes, x), scale);
+}
+#endif
 
 // sum[lane] + the four products of the lane, for signed weights, -128..127.
 HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
