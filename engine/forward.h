@@ -9,6 +9,7 @@
 #include "engine/model.h"
 #include "engine/rope.h"
 #include "engine/scratch.h"
+#include "engine/trace.h"
 #include "kernels/team.h"
 #include "tokenizer/tokenizer.h"
 
@@ -18,14 +19,16 @@ namespace engine {
 // keys and values of all earlier positions are in the cache, and those of this batch are added to
 // it. Leaves the batch's residual stream in scratch.x ([tokens.size()][embedding_length]) for
 // Logits(). Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens,
-// first_position + tokens.size() <= cache.capacity(). To be called inside team.Run().
+// first_position + tokens.size() <= cache.capacity(). To be called inside team.Run(). A trace,
+// where given, gets a step for every operation.
 void Forward(const Model& model, const RopeAngles& rope, std::span<const tokenizer::TokenId> tokens,
-             size_t first_position, KvCache& cache, Scratch& scratch, kernels::Team& team);
+             size_t first_position, KvCache& cache, Scratch& scratch, kernels::Team& team,
+             Trace* trace = nullptr);
 
 // Logits of n tokens of the last batch, from its index `first` on: logits is [n][vocab_size].
 // To be called inside team.Run().
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,
-            float* logits);
+            float* logits, Trace* trace = nullptr);
 
 }  // namespace engine
 

@@ -132,7 +132,7 @@ TEST_F(GenerateTest, EndToken) {
 TEST(GreedyText, EqualsTheReference) {
   const std::string path = test::SharedPath("models/stories260K.gguf");
   if (path.empty()) GTEST_SKIP() << "the default model's golden text is checked everywhere";
-  std::string expected = test::ReadText(test::SharedPath("golden/logits/stories260K.greedy.txt"));
+  const std::string expected = test::ReadText(test::SharedPath("golden/logits/stories260K.greedy.txt"));
   const Model model = Model::Load(path);
   const std::string prompt = "Once upon a time";
   const std::vector<TokenId> ids = model.tokenizer->Encode(prompt);
@@ -140,6 +140,7 @@ TEST(GreedyText, EqualsTheReference) {
     for (const int threads : {1, 2}) {
       SessionOptions session_options;
       session_options.batch = batch;
+      session_options.context = 256;  // the reference went on beyond the 128 it was trained for
       session_options.n_threads = threads;
       session_options.sampler.temperature = 0;
       Session session(model, session_options);
@@ -147,8 +148,8 @@ TEST(GreedyText, EqualsTheReference) {
       options.max_tokens = 200;
       const GenerateResult result =
           Generate(session, ids, options, [](std::string_view) { return true; });
-      // The reference prints a space before the text and a line feed behind it.
-      EXPECT_EQ(" " + prompt + result.text + "\n", expected) << "batch " << batch;
+      // The reference prints a space before the text and two line feeds behind it.
+      EXPECT_EQ(" " + prompt + result.text + "\n\n", expected) << "batch " << batch;
     }
   }
 }

@@ -1,0 +1,28 @@
+// Trace: what each operation of a forward pass was and how long it took. Filled by Pass where
+// somebody asks (pronk trace); a forward pass without one costs nothing.
+#ifndef PRONK_ENGINE_TRACE_H_
+#define PRONK_ENGINE_TRACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/matmul.h"
+
+namespace engine {
+
+struct TraceStep {
+  std::string_view kind;                 // "norm", "matmul", "rope", ...
+  std::vector<kernels::Matrix> weights;  // those of a product; their data tells their tensors
+  uint64_t bytes = 0;                    // read from weights or cache
+  double seconds = 0;
+};
+
+struct Trace {
+  std::vector<TraceStep> steps;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_TRACE_H_
