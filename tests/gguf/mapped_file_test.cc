@@ -86,7 +86,7 @@ TEST(MappedFileTest, SaysThatAFileIsUnreadable) {
   // The superuser may read everything, so the test runs as somebody else for a moment.
   constexpr uid_t kNobody = 65534;
   const uid_t user = geteuid();
-  if (user == 0) ASSERT_EQ(seteuid(kNobody), 0);
+  ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);
   const std::string error = OpenError(path);
   ASSERT_EQ(seteuid(user), 0);
   EXPECT_EQ(error, path + ": cannot be read: permission denied");
