@@ -1,5 +1,5 @@
-// Builds GGUF files byte by byte, wrong ones included: of every version, with any count, length, type or
-// offset. (Files that are right are easier made with gguf::Writer.)
+// Builds GGUF files byte by byte, wrong ones included: of every version, with any count, length,
+// type or offset. (Files that are right are easier made with gguf::Writer.)
 #ifndef PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
 #define PRONK_TESTS_SUPPORT_GGUF_BYTES_H_
 
@@ -27,9 +27,7 @@ class GgufBytes {
   }
   GgufBytes& Raw(std::string_view text) { return Append(std::as_bytes(std::span(text))); }
   // A count, length or dimension: u64, or u32 in version 1.
-  GgufBytes& Length(uint64_t n) {
-    return wide_ ? Number(n) : Number(static_cast<uint32_t>(n));
-  }
+  GgufBytes& Length(uint64_t n) { return wide_ ? Number(n) : Number(static_cast<uint32_t>(n)); }
   GgufBytes& String(std::string_view text) { return Length(text.size()).Raw(text); }
 
   // The start of a key-value pair; the value follows.
