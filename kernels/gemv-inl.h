@@ -43,17 +43,21 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Rows that share the loads of an input. Four streams are also what the prefetcher of the CPU
-// follows best: one stream alone reads up to a fifth slower.
+// Rows that share the loads of an input. They are not neighbours: a range of rows is cut in kRows
+// parts, and one row of each is computed at a time, so that memory is read in kRows long streams.
+// With neighbouring rows each stream would jump after every row, and what prefetches lines, in the
+// CPU as in this code, would start anew: measured on Zen 4 with rows of 1152 bytes, half the speed.
+// One stream alone reads up to a fifth slower than four.
 constexpr size_t kRows = 4;
 
-// How far ahead of the arithmetic each row's bytes are asked for.
-constexpr size_t kPrefetchBytes = 768;
+// How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
+constexpr size_t kPrefetchBytes = 1536;
 
-// What a row adds up. Two vectors, because most types have two kinds of terms (products and
-// minimums) or profit from two chains of additions.
+// What a row adds up, in any lanes: products (two chains for types that profit from them) and the
+// terms of minimums and zero points.
 struct Sums {
   VF a, b;
+  V8 mins;
 };
 
 // Floats are read as the caller has them; the quantized form is padded to a multiple of 256 anyway.
@@ -73,18 +77,15 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
                         size_t cols, const ActivationRow& x, float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
   Sums sums[kRows];
-  for (Sums& s : sums) s.a = s.b = hn::Zero(DF());
+  for (Sums& s : sums) s = {hn::Zero(DF()), hn::Zero(DF()), hn::Zero(D8())};
   const size_t whole = cols / Type::kStepWeights * kStepBytes;
-  // Near the end of the rows, what comes next is the beginning of the next kRows.
-  const size_t turn = row_bytes > kPrefetchBytes ? row_bytes - kPrefetchBytes : 0;
   size_t i = 0;
   for (size_t byte = 0; byte < whole; byte += kStepBytes, i += Type::kStepWeights) {
     const auto in = Type::Load(x, i);
-    const size_t ahead = byte + kPrefetchBytes + (byte < turn ? 0 : (kRows - 1) * row_bytes);
     HWY_UNROLL(kRows)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t line = 0; line < kStepBytes; line += 64) {
-        hwy::Prefetch(rows[r] + ahead + line);
+        hwy::Prefetch(rows[r] + byte + kPrefetchBytes + line);
       }
       Type::Step(rows[r] + byte, in, sums[r]);
     }
@@ -102,7 +103,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
   }
   HWY_UNROLL(kRows)
   for (size_t r = 0; r < kRows; ++r) {
-    out[r] = hn::ReduceSum(DF(), hn::Add(sums[r].a, sums[r].b));
+    out[r] = hn::ReduceSum(DF(), hn::Add(sums[r].a, sums[r].b)) + hn::ReduceSum(D8(), sums[r].mins);
   }
 }
 
@@ -111,14 +112,17 @@ HWY_NOINLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end, const 
                                float* HWY_RESTRICT out) {
   const size_t row_bytes = w.row_bytes();
   const uint8_t* const data = reinterpret_cast<const uint8_t*>(w.data);
-  for (size_t first = begin; first < end; first += kRows) {
-    // Where fewer rows are left, the last one is computed several times: a row's result then comes
-    // from the same code everywhere.
+  const size_t part = (end - begin + kRows - 1) / kRows;
+  // Where parts are not full, the last row stands in for what is missing: a row's result comes from
+  // the same code everywhere.
+  for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, kRows> rows;
-    for (size_t r = 0; r < kRows; ++r) rows[r] = data + std::min(first + r, end - 1) * row_bytes;
+    for (size_t r = 0; r < kRows; ++r) {
+      rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
+    }
     float dots[kRows];
     DotRows<Type>(rows, row_bytes, w.cols, x, dots);
-    for (size_t r = 0; r < std::min(kRows, end - first); ++r) out[first - begin + r] = dots[r];
+    for (size_t r = 0; r < kRows && r * part + i < end - begin; ++r) out[r * part + i] = dots[r];
   }
 }
 

@@ -18,48 +18,28 @@ namespace HWY_NAMESPACE {
 
 constexpr size_t kBlock = 256;
 
-// The activations of a block in the order in which the nibbles of Q4_K come out. Vector v holds
-// pieces of the 32s number 2 * (v * kPieces + p) ("even", low nibbles) or one more ("odd", high).
+// The activations of a block in the order in which the nibbles of Q4_K come out, for AddScaledDots:
+// vectors of even 32s (low nibbles) and of odd ones (high nibbles) by turns.
 struct NibbleInput {
-  static constexpr size_t kVectors = 4 / kPieces;  // of each
-  VI8 even[kVectors][2], odd[kVectors][2];
+  VI8 x[kDotVectors][2];
   Floats8 scales;  // of the activations
-  Floats8 sums;    // scale * (sum of the 32): what a minimum is multiplied with
+  Floats8 sums;    // scale * (sum of the 32)
 };
 
-HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
-  Floats8 scales;
-  for (size_t k = 0; k < kParts8; ++k) {
-    scales.part[k] = hn::LoadU(D8(), x.scales + i / 32 + k * hn::MaxLanes(D8()));
-  }
-  return scales;
-}
-
-HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
-  const D8 d;
-  const hn::RebindToSigned<D8> di;
-  const hn::Repartition<int16_t, D8> d16;
-  Floats8 sums = LoadScales(x, i);
-  for (size_t k = 0; k < kParts8; ++k) {
-    // Neighbouring sums of 16 make a sum of 32.
-    const auto of_16 = hn::LoadU(d16, x.sums + i / 16 + k * hn::MaxLanes(d16));
-    const auto of_32 = hn::WidenMulPairwiseAdd(di, of_16, hn::Set(d16, 1));
-    sums.part[k] = hn::Mul(sums.part[k], hn::ConvertTo(d, of_32));
-  }
-  return sums;
-}
+// Bytes of nibbles for kPieces even 32s, and as many odd ones, are kNibbleStep bytes apart. With
+// two pieces a vector has groups v and v + 4.
+constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 
 HWY_INLINE NibbleInput LoadNibbleInput(const ActivationRow& x, size_t i) {
   NibbleInput in;
-  for (size_t v = 0; v < NibbleInput::kVectors; ++v) {
-    const int8_t* const q = x.q + i + v * kPieces * 64;
-    in.even[v][0] = LoadPieces<64>(q);
-    in.even[v][1] = LoadPieces<64>(q + 16);
-    in.odd[v][0] = LoadPieces<64>(q + 32);
-    in.odd[v][1] = LoadPieces<64>(q + 48);
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    const int8_t* const q = x.q + i + 32 * v;
+    for (size_t half = 0; half < 2; ++half) {
+      in.x[v][half] = LoadPieces<2 * kNibbleStep>(q + 16 * half);
+    }
   }
   in.scales = LoadScales(x, i);
-  in.sums = LoadScaledSums(x, i);
+  in.sums = LoadScaledSums(x, i, 1.0f);
   return in;
 }
 
@@ -78,8 +58,8 @@ HWY_INLINE SixBits UnpackSixBits(const uint8_t* packed) {
           low_mins | static_cast<uint64_t>(high_mins) << 32};
 }
 
-// Eight bytes as floats.
-HWY_INLINE Floats8 ToFloats(uint64_t bytes) {
+// Eight bytes as floats, times a factor.
+HWY_INLINE Floats8 ToFloats(uint64_t bytes, V8 factor) {
   const D8 d;
   const hn::RebindToSigned<D8> di;
   const hn::Rebind<uint8_t, D8> d8;
@@ -87,39 +67,19 @@ HWY_INLINE Floats8 ToFloats(uint64_t bytes) {
   for (size_t k = 0; k < kParts8; ++k) {
     const uint64_t part = bytes >> (k * 8 * hn::MaxLanes(D8()) % 64);
     const auto v = hn::ResizeBitCast(d8, hn::Set(hn::FixedTag<uint64_t, 1>(), part));
-    floats.part[k] = hn::ConvertTo(d, hn::PromoteTo(di, v));
+    floats.part[k] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, v)), factor);
   }
   return floats;
 }
 
-// A block of Q4_K or Q5_K: x = d * sc * q - dmin * min. Codes(qs, v, half, low, high) gives the
-// codes of the even and the odd 32s.
-template <class Block, class Codes>
-HWY_INLINE void StepWithMins(const uint8_t* HWY_RESTRICT w, const NibbleInput& in, Sums& sums,
-                             Codes codes) {
-  const DF df;
-  const D8 d8;
-  const SixBits six = UnpackSixBits(w + offsetof(Block, scales));
-  const auto d = SetHalf(d8, w + offsetof(Block, d));
-  const auto minus_dmin = hn::Neg(SetHalf(d8, w + offsetof(Block, dmin)));
-  const Floats8 scales = ToFloats(six.scales);
-  const Floats8 mins = ToFloats(six.mins);
-  Floats8 scale, min;
-  for (size_t k = 0; k < kParts8; ++k) {
-    scale.part[k] = hn::Mul(hn::Mul(scales.part[k], d), in.scales.part[k]);
-    min.part[k] = hn::Mul(hn::Mul(mins.part[k], minus_dmin), in.sums.part[k]);
-  }
-  sums.b = AddEight(sums.b, min);
-  for (size_t v = 0; v < NibbleInput::kVectors; ++v) {
-    VU8 low[2], high[2];
-    codes(v, low, high);
-    const VI32 none = hn::Zero(DI32());
-    const VI32 even = Dot2(none, low[0], in.even[v][0], low[1], in.even[v][1]);
-    const VI32 odd = Dot2(none, high[0], in.odd[v][0], high[1], in.odd[v][1]);
-    const size_t s = v * kPieces * 2;
-    sums.a = hn::MulAdd(hn::ConvertTo(df, even), SpreadOfEight<2>(scale, s), sums.a);
-    sums.a = hn::MulAdd(hn::ConvertTo(df, odd), SpreadOfEight<2>(scale, s + 1), sums.a);
-  }
+// d * sc and -dmin * min, for each 32 weights. half_scales is d, then dmin.
+struct Scales6 {
+  Floats8 scales, minus_mins;
+};
+HWY_INLINE Scales6 LoadScales6(const uint8_t* packed, const uint8_t* half_scales) {
+  const SixBits six = UnpackSixBits(packed);
+  return {ToFloats(six.scales, SetHalf(D8(), half_scales)),
+          ToFloats(six.mins, hn::Neg(SetHalf(D8(), half_scales + 2)))};
 }
 
 struct Q4_K {
@@ -132,13 +92,19 @@ struct Q4_K {
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) { return LoadNibbleInput(x, i); }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    StepWithMins<Block>(w, in, sums, [w](size_t v, VU8 low[2], VU8 high[2]) HWY_ATTR {
-      for (size_t half = 0; half < 2; ++half) {
-        const VU8 bytes = LoadPieces<32>(w + offsetof(Block, qs) + v * kPieces * 32 + half * 16);
-        low[half] = LowNibbles(bytes);
-        high[half] = HighNibbles(bytes);
-      }
-    });
+    VI32 dots[kDotVectors];
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      const uint8_t* const qs = w + offsetof(Block, qs) + 16 * v;
+      const VU8 first = LoadPieces<kNibbleStep>(qs);
+      const VU8 second = LoadPieces<kNibbleStep>(qs + 16);
+      const VI32 none = hn::Zero(DI32());
+      dots[v] = Dot2(none, LowNibbles(first), in.x[v][0], LowNibbles(second), in.x[v][1]);
+      dots[v + 1] =
+          Dot2(none, HighNibbles(first), in.x[v + 1][0], HighNibbles(second), in.x[v + 1][1]);
+    }
+    const Scales6 scales = LoadScales6(w + offsetof(Block, scales), w + offsetof(Block, d));
+    sums.a = AddScaledDots<true>(sums.a, dots, Mul(scales.scales, in.scales));
+    sums.mins = MulAdd(scales.minus_mins, in.sums, sums.mins);
   }
 };
 
@@ -214,16 +180,15 @@ HWY_INLINE VScale ScalesOf(const Small16& scales, size_t k, size_t v) {
 #endif
 }
 
-// For codes with a zero point: what it contributes, a term for each 32 weights.
-template <int kZero>
+// For codes with a zero point: what it adds up to for each 32 weights, to be multiplied with the
+// activations' scales.
 HWY_INLINE Floats8 ZeroTerms(const Small16& scales, const RunInput& in) {
   const D8 d;
   Floats8 terms;
   for (size_t k = 0; k < kParts8; ++k) {
     const auto sum =
         hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), scales.part[k], in.sums.part[k]);
-    const auto factor = hn::Mul(in.scales.part[k], hn::Set(d, static_cast<float>(-kZero)));
-    terms.part[k] = hn::Mul(hn::ConvertTo(d, sum), factor);
+    terms.part[k] = hn::ConvertTo(d, sum);
   }
   return terms;
 }
@@ -255,7 +220,7 @@ struct Q6_K {
     const hn::FixedTag<int8_t, 16> d_scales;
     const Small16 scales = WidenScales(
         hn::LoadU(d_scales, reinterpret_cast<const int8_t*>(w + offsetof(Block, scales))));
-    VF sum = AddEight(hn::Zero(df), ZeroTerms<32>(scales, in));
+    VF sum = hn::Zero(df);
     for (size_t v = 0; v < RunInput::kVectors; ++v) {
       const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);
       const VU8 ql1 = LoadRuns<64>(w + offsetof(Block, ql) + 32, v);
@@ -268,7 +233,10 @@ struct Q6_K {
         sum = hn::MulAdd(hn::ConvertTo(df, dot), in.scale[k][v], sum);
       }
     }
+    const V8 zeros = MulAdd(ZeroTerms(scales, in), in.scales, hn::Zero(D8()));
     sums.a = hn::MulAdd(sum, SetHalf(df, w + offsetof(Block, d)), sums.a);
+    sums.mins = hn::MulAdd(
+        zeros, hn::Mul(SetHalf(D8(), w + offsetof(Block, d)), hn::Set(D8(), -32.0f)), sums.mins);
   }
 };
 

@@ -10,52 +10,74 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Activations for a step of kPieces blocks, one block per piece: a vector with the first 16 of each
-// block and a vector with the second 16. That is the order in which nibbles come out: one AND gives
-// the first halves of all blocks, a shift and an AND the second.
-struct HalvesInput {
-  VI8 first, second;
-  VF scale;     // of the activations
-  VI32 offset;  // what the codes' zero point contributes to each lane: -zero * (sum of the lane)
+// Activations for eight blocks of nibbles: vectors with the first 16 of each block and vectors with
+// the second 16. That is the order in which nibbles come out: one AND gives the first halves of all
+// blocks, a shift the second. Groups lie in the vectors as AddScaledDots wants them.
+struct NibbleInput {
+  VI8 first[kDotVectors], second[kDotVectors];
+  Floats8 scales;  // of the activations
+  Floats8 sums;    // scale * (sum of the 32) * factor
 };
 
-template <int kZero>
-HWY_INLINE HalvesInput LoadHalves(const ActivationRow& x, size_t i) {
-  const VI8 first = LoadPieces<32>(x.q + i);
-  const VI8 second = LoadPieces<32>(x.q + i + 16);
-  const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
-  const VI32 none = hn::Zero(DI32());
-  return {first, second, SpreadFloats<1>(x.scales + i / 32),
-          hn::Sub(none, Dot2(none, zero, first, zero, second))};
+HWY_INLINE NibbleInput LoadNibbleInput(const ActivationRow& x, size_t i, float factor) {
+  NibbleInput in;
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    const int8_t* const q = x.q + i + 32 * FirstGroup(v);
+    in.first[v] = LoadPieces<32 * kGroupStep>(q);
+    in.second[v] = LoadPieces<32 * kGroupStep>(q + 16);
+  }
+  in.scales = LoadScales(x, i);
+  in.sums = LoadScaledSums(x, i, factor);
+  return in;
 }
 
 struct Q4_0 {
   using Block = gguf::BlockQ4_0;
-  using Input = HalvesInput;
+  using Input = NibbleInput;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = kPieces * Block::kWeights;
-  static constexpr size_t kStepBytes = kPieces * sizeof(Block);
+  static constexpr size_t kStepWeights = 8 * Block::kWeights;
+  static constexpr size_t kStepBytes = 8 * sizeof(Block);
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) { return LoadHalves<8>(x, i); }
+  // The zero point: (q - 8) * x = q * x - 8 * x.
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return LoadNibbleInput(x, i, -8.0f);
+  }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    const DF df;
-    const VU8 codes = LoadPieces<sizeof(Block)>(w + offsetof(Block, qs));
-    const VI32 dot = Dot2(in.offset, LowNibbles(codes), in.first, HighNibbles(codes), in.second);
-    const VF scale = hn::Mul(SpreadHalfs<sizeof(Block)>(w), in.scale);
-    sums.a = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums.a);
+    VI32 dots[kDotVectors];
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      const VU8 codes = LoadPieces<kGroupStep * sizeof(Block)>(w + FirstGroup(v) * sizeof(Block) +
+                                                               offsetof(Block, qs));
+      dots[v] =
+          Dot2(hn::Zero(DI32()), LowNibbles(codes), in.first[v], HighNibbles(codes), in.second[v]);
+    }
+    const Floats8 d = LoadEightHalfs<sizeof(Block)>(w);
+    sums.a = AddScaledDots(sums.a, dots, Mul(d, in.scales));
+    sums.mins = MulAdd(d, in.sums, sums.mins);
   }
 };
 
 struct Q8_0 {
   using Block = gguf::BlockQ8_0;
-  using Input = HalvesInput;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = kPieces * Block::kWeights;
   static constexpr size_t kStepBytes = kPieces * sizeof(Block);
 
+  // A block per piece. Its dots are too large for AddScaledDots.
+  struct Input {
+    VI8 first, second;  // 16 each
+    VPiece scale;       // of the activations
+    VI32 offset;        // what the offset of the codes contributes to each lane
+  };
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadHalves < PRONK_WIDE ? 128 : 0 > (x, i);
+    const VI8 first = LoadPieces<32>(x.q + i);
+    const VI8 second = LoadPieces<32>(x.q + i + 16);
+    VI32 offset = hn::Zero(DI32());
+#if PRONK_WIDE
+    const VU8 sign = hn::Set(DU8(), uint8_t{128});
+    offset = hn::Sub(offset, Dot(Dot(offset, sign, first), sign, second));
+#endif
+    return {first, second, hn::LoadU(DPiece(), x.scales + i / 32), offset};
   }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
@@ -69,10 +91,10 @@ struct Q8_0 {
         Dot(Dot(in.offset, hn::Xor(first, sign), in.first), hn::Xor(second, sign), in.second);
 #else
     const DI8 di8;
-    const VI32 dot = DotSigned(DotSigned(hn::Zero(DI32()), hn::BitCast(di8, first), in.first),
+    const VI32 dot = DotSigned(DotSigned(in.offset, hn::BitCast(di8, first), in.first),
                                hn::BitCast(di8, second), in.second);
 #endif
-    const VF scale = hn::Mul(SpreadHalfs<sizeof(Block)>(w), in.scale);
+    const VF scale = Spread(hn::Mul(LoadHalfs<sizeof(Block)>(w), in.scale));
     sums.a = hn::MulAdd(hn::ConvertTo(df, dot), scale, sums.a);
   }
 };

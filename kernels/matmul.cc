@@ -24,6 +24,9 @@ constexpr size_t kPanelRows = 64;
 
 size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
 
+// One token reads a row once, so panels are only as small as the results of `up` on the stack.
+constexpr size_t kGatedRows = 512;
+
 size_t PanelRows(const Matrix& w) {
   const size_t rows = kPanelBytes / std::max<size_t>(w.row_bytes(), 1);
   return std::clamp(rows / kRowGrain * kRowGrain, kRowGrain, kPanelRows);
@@ -132,9 +135,9 @@ void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& 
   const GemvKernel& gate_kernel = FindGemv(gate.dtype);
   const GemvKernel& up_kernel = FindGemv(up.dtype);
   if (gate_kernel.int8 || up_kernel.int8) x.QuantizeOnce(team);
-  const size_t panel = std::min(PanelRows(gate), PanelRows(up));
+  const size_t panel = x.n_tokens() == 1 ? kGatedRows : std::min(PanelRows(gate), PanelRows(up));
   team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
-    std::array<float, kPanelRows> up_out;
+    std::array<float, kGatedRows> up_out;
     for (size_t first = begin; first < end; first += panel) {
       const size_t last = std::min(first + panel, end);
       for (size_t t = 0; t < x.n_tokens(); ++t) {

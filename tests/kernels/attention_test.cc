@@ -36,8 +36,8 @@ class Attended {
     const size_t capacity = n_keys + 3;
     k_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.key_length));
     v_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.value_length));
-    cache_ = {type,         k_bytes_.data(), v_bytes_.data(), s.n_kv_heads, capacity,
-              s.key_length, s.value_length};
+    cache_ = {type,     k_bytes_.data(), v_bytes_.data(), s.n_kv_heads,
+              capacity, s.key_length,    s.value_length};
   }
 
   std::vector<float> Run(int threads) {
@@ -71,8 +71,7 @@ class Attended {
     std::vector<double> out(s_.value_length);
     for (size_t p = 0; p < n_keys; ++p) {
       for (size_t i = 0; i < s_.value_length; ++i) {
-        out[i] += scores[p] / sum *
-                  Cached(v_[(p * s_.n_kv_heads + kv_head) * s_.value_length + i]);
+        out[i] += scores[p] / sum * Cached(v_[(p * s_.n_kv_heads + kv_head) * s_.value_length + i]);
       }
     }
     return out;
@@ -104,8 +103,8 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
                 // A score is a sum of key_length products of about 0.125 * spread each, whose
                 // rounding errors (eps / 2 of the sum of magnitudes) become relative errors of the
                 // weights; values are below 5.
-                const double score_error = 6e-8 * 0.125 * spread *
-                                           static_cast<double>(shape.key_length) * 4;
+                const double score_error =
+                    6e-8 * 0.125 * spread * static_cast<double>(shape.key_length) * 4;
                 ASSERT_NEAR(out[(t * shape.n_heads + h) * shape.value_length + i], expected[i],
                             5 * (score_error + 1e-6))
                     << "heads " << shape.n_heads << "/" << shape.n_kv_heads << ", length "

@@ -83,8 +83,8 @@ class RandomMatrix {
       for (size_t i = 0; i < 4; ++i) {
         const size_t at = offsetof(gguf::BlockIQ1_M, scales) + 2 * i + 1;
         constexpr unsigned kNibbles[4] = {7, 3, 12, 2};
-        block[at] = static_cast<std::byte>((std::to_integer<unsigned>(block[at]) & 15u) |
-                                           kNibbles[i] << 4);
+        block[at] =
+            static_cast<std::byte>((std::to_integer<unsigned>(block[at]) & 15u) | kNibbles[i] << 4);
       }
     }
   }
