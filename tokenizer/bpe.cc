@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gguf/error.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/split.h"
@@ -93,7 +94,7 @@ class BpeTokenizer final : public Tokenizer {
   std::string TextOf(TokenId id) const override;
 
   std::vector<Merge> ReadMerges(const gguf::Metadata& metadata) const;
-  bool IsJoined(TokenId id, std::string_view left, std::string_view right) const;
+  TokenId JoinedToken(std::string_view left, std::string_view right, TokenId before) const;
   TokenId WholeWord(std::string_view word, std::string& spelling) const;
 
   const SplitRule& rule_;
@@ -106,8 +107,7 @@ const SplitRule& ReadSplitRule(const gguf::Metadata& metadata) {
   const std::string_view name = metadata.GetStringOr(kPre, "default");
   const SplitRule* rule = FindSplitRule(name);
   if (rule == nullptr) {
-    metadata.Fail(kPre, "expected one of " + SplitRuleNames() + ", found \"" +
-                            std::string(name.substr(0, 64)) + "\"");
+    metadata.Fail(kPre, "expected one of " + SplitRuleNames() + ", found " + gguf::Quoted(name));
   }
   return *rule;
 }
@@ -144,20 +144,14 @@ std::vector<Merge> BpeTokenizer::ReadMerges(const gguf::Metadata& metadata) cons
   const std::vector<TokenId> ids = FindAll(parts);
   std::vector<Merge> merges;
   merges.reserve(strings.size());
-  TokenId result = -1;
+  TokenId result = 0;
   for (size_t i = 0; i < parts.size(); i += 2) {
     const std::string_view left = parts[i];
     const std::string_view right = parts[i + 1];
-    // Vocabularies list the results of merges in the order of the merges, some of them repeatedly:
-    // in practice the result is this token or the next one, which saves the search.
-    if (!IsJoined(result, left, right)) {
-      ++result;
-      if (!IsJoined(result, left, right)) result = Find(std::string(left).append(right));
-    }
+    result = JoinedToken(left, right, result);
     if (left.empty() || right.empty() || ids[i] < 0 || ids[i + 1] < 0 || result < 0) {
-      metadata.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found \"" +
-                                 std::string(left.substr(0, 32)) + " " +
-                                 std::string(right.substr(0, 32)) + "\" as merge " +
+      metadata.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found " +
+                                 gguf::Quoted(left) + " and " + gguf::Quoted(right) + " as merge " +
                                  std::to_string(i / 2));
     }
     merges.push_back({ids[i], ids[i + 1], result});
@@ -165,11 +159,20 @@ std::vector<Merge> BpeTokenizer::ReadMerges(const gguf::Metadata& metadata) cons
   return merges;
 }
 
-bool BpeTokenizer::IsJoined(TokenId id, std::string_view left, std::string_view right) const {
-  if (!vocab().Has(id)) return false;
-  const std::string_view text = Spelling(id);
-  return text.size() == left.size() + right.size() && text.starts_with(left) &&
-         text.ends_with(right);
+// The token spelt as the two together, or -1. Vocabularies list the results of merges in the order
+// of the merges, some of them repeatedly: in practice it is the one before or the next after that,
+// which saves the search. (Not where tokens are spelt the same: then the one that Find finds
+// counts.)
+TokenId BpeTokenizer::JoinedToken(std::string_view left, std::string_view right,
+                                  TokenId before) const {
+  for (TokenId id = before; AllSpellingsDiffer() && id <= before + 1 && vocab().Has(id); ++id) {
+    const std::string_view text = Spelling(id);
+    if (text.size() == left.size() + right.size() && text.starts_with(left) &&
+        text.ends_with(right)) {
+      return id;
+    }
+  }
+  return Find(std::string(left).append(right));
 }
 
 // The token that the word is spelt as; only an ordinary one, never a control token.

@@ -24,6 +24,10 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space inside a
 constexpr size_t kMinPart = size_t{1} << 11;
 constexpr size_t kMaxPart = size_t{1} << 20;
 
+// Unused pieces may be stages of a merge but not its result: sentencepiece takes them apart again,
+// by a recursion that may be as deep as the piece is long.
+constexpr size_t kMaxUnusedBytes = 1024;
+
 // The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
 class ProtoWriter {
  public:
@@ -71,19 +75,16 @@ class SpmTokenizer final : public Tokenizer {
 };
 
 SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
-    : Tokenizer(ReadVocabulary(
-          metadata,
-          {.scores = true, .llama_ids = true, .add_bos = true, .add_space_prefix = true})) {
+    : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})) {
   bytes_.fill(-1);
   for (size_t i = 0; i < vocab().size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (TypeOf(id) == TokenType::kByte) {
       bytes_[static_cast<size_t>(ByteOfToken(Spelling(id)))] = id;
     } else if (IsMatchable(id)) {
-      const std::string_view text = Spelling(id);
-      const size_t space = text.rfind(kSpace);
-      words_apart_ &=
-          space == std::string_view::npos || space == 0 || text.substr(0, space).ends_with(kSpace);
+      std::string_view text = Spelling(id);
+      while (text.starts_with(kSpace)) text.remove_prefix(kSpace.size());
+      words_apart_ &= text.find(kSpace) == std::string_view::npos;
     }
   }
   size_t n_bytes = 0;
@@ -103,8 +104,9 @@ SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
 bool SpmTokenizer::IsMatchable(TokenId id) const {
   const TokenType type = TypeOf(id);
   const std::string_view text = Spelling(id);
-  return (type == TokenType::kNormal || type == TokenType::kUnused) && !text.empty() &&
-         ValidUtf8Prefix(text) == text.size() && Find(text) == id;
+  const bool right_type =
+      type == TokenType::kNormal || (type == TokenType::kUnused && text.size() <= kMaxUnusedBytes);
+  return right_type && !text.empty() && ValidUtf8Prefix(text) == text.size() && Find(text) == id;
 }
 
 // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is a

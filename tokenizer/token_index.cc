@@ -9,8 +9,10 @@ namespace tokenizer {
 TokenIndex::TokenIndex(const std::vector<std::string_view>& tokens)
     : tokens_(&tokens), slots_(std::bit_ceil(tokens.size() + tokens.size() / 2 + 1)) {
   for (size_t i = 0; i < tokens.size(); ++i) {
-    slots_[Locate(tokens[i], hash_(tokens[i]))] = {
-        FirstBytes(tokens[i]), static_cast<uint32_t>(tokens[i].size()), static_cast<int32_t>(i)};
+    Slot& slot = slots_[Locate(tokens[i], hash_(tokens[i]))];
+    all_differ_ &= slot.id < 0;
+    slot = {FirstBytes(tokens[i]), static_cast<uint32_t>(tokens[i].size()),
+            static_cast<int32_t>(i)};
   }
 }
 

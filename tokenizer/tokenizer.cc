@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "gguf/error.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/spm.h"
 #include "tokenizer/utf8.h"
@@ -24,8 +25,7 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file) {
   } else if (model == "gpt2") {
     tokenizer = CreateBpe(metadata);
   } else {
-    metadata.Fail(kModel, "expected \"llama\" or \"gpt2\", found \"" +
-                              std::string(model.substr(0, 32)) + "\"");
+    metadata.Fail(kModel, "expected \"llama\" or \"gpt2\", found " + gguf::Quoted(model));
   }
   tokenizer->FindSpecials();
   return tokenizer;

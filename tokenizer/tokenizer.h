@@ -62,6 +62,7 @@ class Tokenizer {
   std::vector<TokenId> FindAll(std::span<const std::string_view> tokens) const {
     return index_.FindAll(tokens);
   }
+  bool AllSpellingsDiffer() const { return index_.AllDiffer(); }
   TokenType TypeOf(TokenId id) const { return vocab_.types[static_cast<size_t>(id)]; }
   std::string_view Spelling(TokenId id) const { return vocab_.tokens[static_cast<size_t>(id)]; }
 

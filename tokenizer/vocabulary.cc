@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "gguf/error.h"
+
 namespace tokenizer {
 namespace {
 
@@ -70,14 +72,24 @@ std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
   return scores;
 }
 
+// The type of a token in a "llama" vocabulary that does not tell types.
+TokenType TypeBySpelling(std::string_view token) {
+  if (token == "<unk>") return TokenType::kUnknown;
+  if (token == "<s>" || token == "</s>") return TokenType::kControl;
+  return ByteOfToken(token) >= 0 ? TokenType::kByte : TokenType::kNormal;
+}
+
 std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
-                                 const std::vector<std::string_view>& tokens) {
-  if (!metadata.Has(kTypes)) return std::vector<TokenType>(tokens.size(), TokenType::kNormal);
+                                 const std::vector<std::string_view>& tokens, bool llama) {
+  std::vector<TokenType> types(tokens.size(), TokenType::kNormal);
+  if (!metadata.Has(kTypes)) {
+    for (size_t i = 0; llama && i < tokens.size(); ++i) types[i] = TypeBySpelling(tokens[i]);
+    return types;
+  }
   const std::vector<int64_t> numbers = metadata.GetInts(kTypes);
   if (numbers.size() != tokens.size()) {
     metadata.Fail(kTypes, CountMismatch(numbers.size(), tokens.size()));
   }
-  std::vector<TokenType> types(tokens.size(), TokenType::kNormal);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == 0) continue;  // "undefined": some converters write it for plain tokens
     if (numbers[i] < 0 || numbers[i] > static_cast<int64_t>(TokenType::kByte)) {
@@ -86,9 +98,8 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
     }
     types[i] = static_cast<TokenType>(numbers[i]);
     if (types[i] == TokenType::kByte && ByteOfToken(tokens[i]) < 0) {
-      metadata.Fail(kTokens, "expected a byte token (<0x00> to <0xFF>), found \"" +
-                                 std::string(tokens[i].substr(0, 32)) + "\" as token " +
-                                 std::to_string(i));
+      metadata.Fail(kTokens, "expected a byte token (<0x00> to <0xFF>), found " +
+                                 gguf::Quoted(tokens[i]) + " as token " + std::to_string(i));
     }
   }
   return types;
@@ -112,9 +123,9 @@ TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {
   return found == vocab.types.end() ? -1 : static_cast<TokenId>(found - vocab.types.begin());
 }
 
-void ReadSpecialIds(const gguf::Metadata& metadata, bool llama_ids, Vocabulary& vocab) {
+void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& vocab) {
   const size_t n = vocab.size();
-  const auto llama_id = [&](TokenId id) { return llama_ids && vocab.IsControl(id) ? id : -1; };
+  const auto llama_id = [&](TokenId id) { return llama && vocab.IsControl(id) ? id : -1; };
   vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", n, llama_id(1));
   vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", n, llama_id(2));
   vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", n, -1);
@@ -157,14 +168,14 @@ bool Vocabulary::IsControl(TokenId id) const {
 Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults) {
   Vocabulary vocab;
   vocab.tokens = ReadTokens(metadata);
-  if (defaults.scores) vocab.scores = ReadScores(metadata, vocab.size());
-  vocab.types = ReadTypes(metadata, vocab.tokens);
-  ReadSpecialIds(metadata, defaults.llama_ids, vocab);
+  if (defaults.llama) vocab.scores = ReadScores(metadata, vocab.size());
+  vocab.types = ReadTypes(metadata, vocab.tokens, defaults.llama);
+  ReadSpecialIds(metadata, defaults.llama, vocab);
   FindEndMarkers(vocab);
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
   vocab.add_space_prefix =
-      defaults.add_space_prefix && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);
+      defaults.llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);
   return vocab;
 }
 

@@ -34,12 +34,13 @@ struct Vocabulary {
   bool IsControl(TokenId id) const;
 };
 
-// What is assumed where a file has no key for it; differs by family.
+// What differs by family.
 struct VocabularyDefaults {
-  bool scores = false;            // there must be scores (else they are not read)
-  bool llama_ids = false;         // control tokens 1 and 2 are bos and eos
-  bool add_bos = false;           // tokenizer.ggml.add_bos_token
-  bool add_space_prefix = false;  // tokenizer.ggml.add_space_prefix; without it always false
+  // A "llama" vocabulary: there must be scores (else they are not read). Where the file does not
+  // tell, tokens get their types by spelling, control tokens 1 and 2 are bos and eos, and texts get
+  // a space before them (else never).
+  bool llama = false;
+  bool add_bos = false;  // where there is no tokenizer.ggml.add_bos_token
 };
 
 // A token longer than this is refused. The longest in use are runs of some hundred spaces.

@@ -68,6 +68,12 @@ TEST(Bpe, OfAMergeThatIsThereTwiceTheFirstCounts) {
   EXPECT_EQ(VocabFile(x.spec)->Encode("hello"), (Ids{x.hell, 'o'}));
 }
 
+TEST(Bpe, OfTokensThatAreSpeltTheSameTheLastCounts) {
+  Example x("gpt-2");
+  const TokenId he = x.spec.Add("he");
+  EXPECT_EQ(VocabFile(x.spec)->Encode("helhello"), (Ids{he, 'l', x.hell, 'o'}));
+}
+
 TEST(Bpe, WholeWordsBeforeMergesWhereThePatternSaysSo) {
   for (const std::string pre : {"llama-bpe", "smaug-bpe"}) {
     Example x(pre);

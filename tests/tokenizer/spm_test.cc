@@ -134,6 +134,17 @@ TEST(Spm, UnusedPiecesAreTakenApartAgain) {
   EXPECT_EQ(file->Encode("lhe", kPlain), (Ids{x.space, x.l, x.h, x.e}));
 }
 
+TEST(Spm, UnusedPiecesCannotExhaustTheStack) {
+  VocabSpec spec = SpmSpec();
+  spec.Add(kSpace);
+  for (size_t n = 1; n <= 3000; ++n) {
+    spec.Add(std::string(n, 'a'), static_cast<float>(n), TokenType::kUnused);
+  }
+  const std::string text(3000, 'a');
+  const VocabFile file(spec);
+  EXPECT_EQ(file->Decode(file->Encode(text)), text);
+}
+
 TEST(Spm, WithoutAllByteTokens) {
   Example x;
   x.spec.types[static_cast<size_t>(ByteId('\n'))] = TokenType::kNormal;
@@ -241,6 +252,19 @@ TEST(Spm, LongTextIsNotCutWhereAPieceMayLie) {
   const VocabFile file(x.spec);
   std::string text;
   for (int i = 0; i < 50000; ++i) text += "o o";
+  Ids expected = {x.space};
+  expected.insert(expected.end(), 50000, across);
+  EXPECT_EQ(file->Encode(text, kPlain), expected);
+}
+
+// As above, with a piece whose last space follows another one.
+TEST(Spm, LongTextIsNotCutBeforeTwoSpaces) {
+  Example x;
+  x.spec.Add(kSpace + kSpace, -2);
+  const TokenId across = x.spec.Add("o" + kSpace + kSpace, -1);
+  const VocabFile file(x.spec);
+  std::string text;
+  for (int i = 0; i < 50000; ++i) text += "o  ";
   Ids expected = {x.space};
   expected.insert(expected.end(), 50000, across);
   EXPECT_EQ(file->Encode(text, kPlain), expected);

@@ -28,6 +28,7 @@ TEST(TokenIndex, FindsWhatAMapFinds) {
   }
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const TokenIndex index(views);
+  EXPECT_FALSE(index.AllDiffer());
   for (int i = 0; i < 20000; ++i)
     texts.push_back(RandomText(random));  // some of them are not there
   const std::vector<std::string_view> wanted(texts.begin(), texts.end());
@@ -59,6 +60,7 @@ TEST(TokenIndex, TextsThatDifferLate) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     EXPECT_EQ(index.Find(tokens[i]), static_cast<int32_t>(i));
   }
+  EXPECT_TRUE(index.AllDiffer());
   EXPECT_EQ(index.Find("12345678y"), -1);
   EXPECT_EQ(index.Find("1234567"), -1);
 }

@@ -167,6 +167,16 @@ TEST(Vocabulary, DefaultsOfSpm) {
   EXPECT_FALSE(vocab.IsEog(1));
 }
 
+TEST(Vocabulary, SpmWithoutTypes) {
+  VocabSpec spec = SpmSpec();
+  spec.types.clear();
+  const VocabFile file(spec);
+  EXPECT_EQ(file->vocab().unk, 0);
+  EXPECT_EQ(file->vocab().bos, 1);
+  EXPECT_EQ(file->vocab().eos, 2);
+  EXPECT_EQ(file->Encode("a"), VocabFile(SpmSpec())->Encode("a"));
+}
+
 TEST(Vocabulary, DefaultsOfBpe) {
   for (const std::string pre : {"default", "llama-bpe"}) {
     VocabSpec spec = BpeSpec(pre);
@@ -226,6 +236,21 @@ TEST(Vocabulary, MergesMustBeOfTokens) {
     spec.merges.push_back(bad);
     ExpectError(spec, "merges", "as merge 1");
   }
+}
+
+TEST(Vocabulary, ErrorsQuoteWhatAStrangerWrote) {
+  VocabSpec spec = MergedBpeSpec();
+  spec.merges.push_back("a\x1B[2J\n");
+  ExpectError(spec, "merges", "\\x1b[2J\\n");
+  spec = MergedBpeSpec();
+  spec.pre = "x\ny";
+  ExpectError(spec, "pre", "found \"x\\ny\"");
+  spec = MergedBpeSpec();
+  spec.model = std::string(1000, '\n');
+  ExpectError(spec, "model", "...");
+  spec = SpmSpec();
+  spec.Add("<0x\n>", 0, TokenType::kByte);
+  ExpectError(spec, "tokens", "<0x\\n>");
 }
 
 TEST(Vocabulary, WithoutBytes) {
