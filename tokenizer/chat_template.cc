@@ -1,0 +1,136 @@
+#include "tokenizer/chat_template.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "tokenizer/jinja_interpreter.h"
+#include "tokenizer/jinja_parser.h"
+#include "tokenizer/jinja_runtime.h"
+
+namespace tokenizer {
+namespace {
+
+constexpr size_t kMaxSource = 1 << 20;  // bytes; the longest templates in use have 20,000
+
+// Copies a value into a rendering, so that the template cannot change the caller's, and marks where
+// its strings are from.
+class Importer {
+ public:
+  Importer(jinja::Runtime& rt, bool foreign) : rt_(rt), foreign_(foreign) {}
+
+  Value Copy(const Value& value) {
+    const jinja::Runtime::Level level(rt_);
+    if (value.IsString()) {
+      rt_.GrantFor(value.view().size());
+      return rt_.Make(jinja::Text(value.view(), foreign_));
+    }
+    if (value.IsList()) {
+      jinja::Values items;
+      for (const Value& item : value.list().items) items.push_back(Copy(item));
+      return rt_.Make(std::move(items), value.list().kind);
+    }
+    if (!value.IsDict()) return value;
+    const Value out = rt_.Make(jinja::Dict());
+    for (const auto& [key, item] : value.dict().entries) {
+      rt_.SetEntry(out.dict(), Copy(key), Copy(item));
+    }
+    return out;
+  }
+
+ private:
+  jinja::Runtime& rt_;
+  bool foreign_;
+};
+
+bool IsPlainWord(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' ||
+           c == '-';
+  });
+}
+
+Value CopyMessages(jinja::Runtime& rt, const Value& messages) {
+  const Value out = Importer(rt, true).Copy(messages);
+  if (!out.IsList()) return out;
+  for (const Value& message : out.list().items) {
+    if (!message.IsDict()) continue;
+    const Value* role = message.dict().Find(std::string_view("role"));
+    if (role == nullptr || !role->IsString() || !IsPlainWord(role->view())) continue;
+    message.dict().Set(Value("role"), Value(role->view()));
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::string_view kChatMlTemplate =
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+const std::string_view kTranscriptTemplate =
+    "{{ bos_token }}"
+    "{% for message in messages %}"
+    "{% if message.role == 'system' %}{{ message.content | trim + '\n\n' }}"
+    "{% else %}{{ message.role | capitalize + ': ' + message.content | trim + '\n' }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}Assistant:{% endif %}";
+
+std::string_view DefaultChatTemplate(const Tokenizer& tokenizer) {
+  const bool has_chatml = tokenizer.Find("<|im_start|>") >= 0 && tokenizer.Find("<|im_end|>") >= 0;
+  return has_chatml ? kChatMlTemplate : kTranscriptTemplate;
+}
+
+std::chrono::local_seconds LocalNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  const std::chrono::local_days date(std::chrono::year(local.tm_year + 1900) / (local.tm_mon + 1) /
+                                     local.tm_mday);
+  return date + std::chrono::hours(local.tm_hour) + std::chrono::minutes(local.tm_min) +
+         std::chrono::seconds(local.tm_sec);
+}
+
+ChatInput::ChatInput(const std::vector<Message>& all) {
+  std::vector<Value> list;
+  for (const Message& message : all) {
+    list.push_back(Value::DictOf({{"role", message.role}, {"content", message.content}}));
+  }
+  messages = Value::ListOf(std::move(list));
+}
+
+struct ChatTemplate::Program {
+  jinja::Block block;
+};
+
+ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+ChatTemplate::~ChatTemplate() = default;
+
+ChatTemplate ChatTemplate::Parse(std::string_view source) {
+  if (source.size() > kMaxSource) {
+    throw TemplateError("longer than " + std::to_string(kMaxSource) + " bytes");
+  }
+  return ChatTemplate(std::make_unique<Program>(Program{jinja::ParseTemplate(source)}));
+}
+
+RenderedChat ChatTemplate::Render(const ChatInput& input) const {
+  jinja::Runtime rt{jinja::Limits()};
+  jinja::Interpreter interpreter(rt, input.now.value_or(LocalNow()));
+  interpreter.SetVariable("messages", CopyMessages(rt, input.messages));
+  interpreter.SetVariable("tools", Importer(rt, true).Copy(input.tools));
+  interpreter.SetVariable("documents", Value());
+  interpreter.SetVariable("add_generation_prompt", Value(input.add_generation_prompt));
+  interpreter.SetVariable("bos_token", Value(input.bos_token));
+  interpreter.SetVariable("eos_token", Value(input.eos_token));
+  for (const auto& [name, value] : input.extra) {
+    interpreter.SetVariable(name, Importer(rt, false).Copy(value));
+  }
+  jinja::Text text = interpreter.Render(program_->block);
+  std::vector<ByteSpan> foreign = text.foreign();
+  return {std::move(text).TakeBytes(), std::move(foreign)};
+}
+
+}  // namespace tokenizer

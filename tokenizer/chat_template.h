@@ -1,0 +1,92 @@
+// A conversation as the model will see it: messages through the chat template that the model's file
+// carries (metadata key tokenizer.chat_template), which is a program in the Jinja language. The
+// result is what Tokenizer::Encode gets.
+//
+// Templates are rendered as the transformers library's apply_chat_template does: trim_blocks and
+// lstrip_blocks on, tojson without HTML escapes, raise_exception and strftime_now defined. They are
+// strangers' programs: see jinja_runtime.h for what bounds them.
+#ifndef PRONK_TOKENIZER_CHAT_TEMPLATE_H_
+#define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/jinja_text.h"
+#include "tokenizer/jinja_value.h"
+#include "tokenizer/template_error.h"
+#include "tokenizer/tokenizer.h"
+
+namespace tokenizer {
+
+// A value that a template can read. From JSON: Value(), Value(true), Value(int64_t{1}), Value(0.5),
+// Value("text"), Value::ListOf({...}), Value::DictOf({{"role", "user"}, ...}).
+using jinja::Value;
+
+struct Message {
+  std::string role;  // "system", "user", "assistant" or what else the template knows
+  std::string content;
+};
+
+struct ChatInput {
+  ChatInput() = default;
+  explicit ChatInput(const std::vector<Message>& messages);
+
+  Value messages;  // a list of dictionaries: role, content, and what else they carry (tool_calls)
+  Value tools;     // a list of dictionaries, or None
+  bool add_generation_prompt = true;                 // end where the assistant's answer begins
+  std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
+  std::optional<std::chrono::local_seconds> now;     // for strftime_now; none: this moment
+  std::vector<std::pair<std::string, Value>> extra;  // more variables, enable_thinking for example
+};
+
+struct RenderedChat {
+  std::string text;
+  // The bytes of `text` that came from messages and tools, ascending: control tokens spelt there
+  // are mere text. Roles that are plain words (letters, digits, _ and -) count as the template's
+  // own: many templates build their control tokens from them, as <|user|>.
+  std::vector<ByteSpan> foreign;
+};
+
+class ChatTemplate {
+ public:
+  // Throws TemplateError where the source is not well formed.
+  static ChatTemplate Parse(std::string_view source);
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+  // Throws TemplateError: the template called raise_exception (its message is message()), did what
+  // the language does not allow, or reached a limit. Any number of threads may render at once.
+  RenderedChat Render(const ChatInput& input) const;
+
+ private:
+  struct Program;
+  explicit ChatTemplate(std::unique_ptr<const Program> program);
+  std::unique_ptr<const Program> program_;
+};
+
+// For files without a template. ChatML, where the vocabulary has its tokens <|im_start|> and
+// <|im_end|>; else a plain transcript, which is what a base model can continue:
+//
+//     Be kind.
+//
+//     User: Hello!
+//     Assistant:
+//
+// A program that uses the transcript has to stop at kTranscriptStop, as no token ends a turn.
+extern const std::string_view kChatMlTemplate;
+extern const std::string_view kTranscriptTemplate;
+inline constexpr std::string_view kTranscriptStop = "\nUser:";
+std::string_view DefaultChatTemplate(const Tokenizer& tokenizer);
+
+// The local time of this moment.
+std::chrono::local_seconds LocalNow();
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_CHAT_TEMPLATE_H_
