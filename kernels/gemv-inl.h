@@ -37,6 +37,8 @@
 
 #include "hwy/cache_control.h"
 #include "kernels/gemv.h"
+#include "kernels/groups16-inl.h"
+#include "kernels/groups32-inl.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,13 +54,6 @@ constexpr size_t kRows = 4;
 
 // How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
 constexpr size_t kPrefetchBytes = 1536;
-
-// What a row adds up, in any lanes: products (two chains for types that profit from them) and the
-// terms of minimums and zero points.
-struct Sums {
-  VF a, b;
-  V8 mins;
-};
 
 // Floats are read as the caller has them; the quantized form is padded to a multiple of 256 anyway.
 template <class Type>

@@ -1,0 +1,197 @@
+// Scales for the dot products of sixteen groups of 16 weights.
+//
+// The types with a scale per 16 have blocks of 256 in two halves of 128, and of each half four runs
+// of 32 whose bits are mixed: run k is what lies in bits 2k and 2k + 1 of 32 bytes. So codes come
+// out as vectors of run k: of both halves (kPieces 4), of one half (2), or half of a run (1).
+//
+// The scales are small integers and are applied before anything becomes a float:
+// - Vectors of 64 bytes: dots are packed to i16 and neighbours added, twice, until one vector has
+// two
+//   numbers for each group; one multiplication of pairs then applies all sixteen scales.
+// - Shorter vectors have no dot instruction but one that adds pairs of products to i16 and one that
+//   multiplies those and adds pairs to i32: there the scales are factors of the second, and cost
+//   nothing. The zero point is then taken off by means of the activations' sums.
+// Included once per instruction set.
+#if defined(PRONK_KERNELS_GROUPS16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_GROUPS16_INL_H_
+#undef PRONK_KERNELS_GROUPS16_INL_H_
+#else
+#define PRONK_KERNELS_GROUPS16_INL_H_
+#endif
+
+#include "kernels/groups32-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kRunVectors = RunVectors(2);
+
+// Sixteen small integers, a number for each group.
+using DI8x16 = hn::FixedTag<int8_t, 16>;
+using VI8x16 = hn::Vec<DI8x16>;
+using D16 = hn::Repartition<int16_t, D8>;
+struct Small16 {
+  hn::Vec<D16> part[kParts8];
+};
+
+HWY_INLINE Small16 Widen(VI8x16 bytes) {
+  const D16 d;
+#if PRONK_PIECES == 1
+  return {{hn::PromoteLowerTo(d, bytes), hn::PromoteUpperTo(d, bytes)}};
+#else
+  return {{hn::PromoteTo(d, bytes)}};
+#endif
+}
+
+// The activations of 256 weights in the order of the runs.
+struct RunInput {
+  VI8 x[4][kRunVectors];
+#if PRONK_WIDE
+  VI32 offset[4];  // -zero * (sum of the lane)
+  VF scale;        // of the activations, in the order in which the groups come out, / 256
+#else
+  VF scale[4][kRunVectors];  // of the activations
+#endif
+  Floats8 scales;  // of the activations, in order
+  Small16 sums;    // of each 16 q
+};
+
+// kZero is the zero point of the codes.
+template <int kZero>
+HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
+  RunInput in;
+  const float* const scales = x.scales + i / 32;
+  for (size_t k = 0; k < 4; ++k) {
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      in.x[k][v] = LoadRuns<128>(x.q + i + 32 * k, v);
+#if !PRONK_WIDE
+      in.scale[k][v] = hn::Set(DF(), scales[v * kPieces / 2 * 4 + k]);
+#endif
+    }
+  }
+#if PRONK_WIDE
+  const VI32 none = hn::Zero(DI32());
+  const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
+  for (size_t k = 0; k < 4; ++k) in.offset[k] = hn::Sub(none, Dot(none, zero, in.x[k][0]));
+  // Piece p of the result has runs 0..3 of half p / 2.
+  alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
+                                                     4, 5, 6, 7, 4, 5, 6, 7};
+  const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
+  in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)),
+                     hn::Set(DF(), 1.0f / 256));
+#endif
+  in.scales = LoadScales(x, i);
+  for (size_t k = 0; k < kParts8; ++k) {
+    in.sums.part[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
+  }
+  return in;
+}
+
+// Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
+// lanes: what is to be multiplied with minus the zero point, or with minus the scale of minimums.
+HWY_INLINE V8 DotSums(const Small16& numbers, const RunInput& in) {
+  V8 sum = hn::Zero(D8());
+  for (size_t k = 0; k < kParts8; ++k) {
+    const auto pairs =
+        hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), numbers.part[k], in.sums.part[k]);
+    sum = hn::MulAdd(hn::ConvertTo(D8(), pairs), in.scales.part[k], sum);
+  }
+  return sum;
+}
+
+#if PRONK_WIDE
+
+// Adds to the sums: d * sum over the groups of scale * (code - zero) * x * (scale of x), where
+// Type::Codes(w, v, codes) gives vector v of the four runs. |code - zero| <= 32.
+template <class Type>
+HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, const uint8_t* d,
+                              const RunInput& in, Sums& sums) {
+  const DI16 d16;
+  const DF df;
+  VU8 codes[4];
+  Type::Codes(w, 0, codes);
+  VI32 dots[4];
+  for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[k], codes[k], in.x[k][0]);
+  // Piece p: two numbers for each of its runs, the group 8 * (p / 2) + 2 * run + p % 2.
+  const VI16 groups =
+      hn::ReorderDemote2To(d16, AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
+  // Scales in the upper bytes of i16, so times 256; zeros (from beyond the 16) in the lower.
+  static constexpr auto kIndex = [] {
+    std::array<uint8_t, 64> index{};
+    for (size_t i = 0; i < 64; ++i) {
+      const size_t group = i / 32 * 8 + i % 16 / 4 * 2 + i / 16 % 2;
+      index[i] = static_cast<uint8_t>(i % 2 == 0 ? 16 : group);
+    }
+    return index;
+  }();
+  const DU8 d8;
+  const VU8 bytes = hn::ZeroExtendResizeBitCast(d8, DI8x16(), scales);
+  const VU8 spread =
+      hn::TableLookupLanes(bytes, hn::IndicesFromVec(d8, hn::LoadU(d8, kIndex.data())));
+  const VI32 scaled = hn::WidenMulPairwiseAdd(DI32(), groups, hn::BitCast(d16, spread));
+  sums.a = hn::MulAdd(hn::Mul(hn::ConvertTo(df, scaled), in.scale), SetHalf(df, d), sums.a);
+}
+
+#else
+
+// The four products of each lane times the group's scale. Codes at most 127.
+#if HWY_ARCH_X86
+using VScale = VI16;
+HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
+  return hn::WidenMulPairwiseAdd(DI32(), hn::SatWidenMulPairwiseAdd(DI16(), codes, x), scale);
+}
+#else
+using VScale = VI32;
+HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
+  return hn::Mul(Dot(hn::Zero(DI32()), codes, x), scale);
+}
+#endif
+
+// The scales of run k, vector v, in the lanes of their groups: numbers 8 * half + 2 * k + (0 or 1).
+HWY_INLINE VScale ScalesOf(const Small16& scales, size_t k, size_t v) {
+#if PRONK_PIECES == 2
+  alignas(32) int8_t index[32];
+  for (size_t i = 0; i < 32; ++i) {
+    index[i] = static_cast<int8_t>(2 * (2 * k + i / 16) + i % 2);
+  }
+  const VI16 all = scales.part[0];
+  const VI16 half =
+      v == 0 ? hn::ConcatLowerLower(DI16(), all, all) : hn::ConcatUpperUpper(DI16(), all, all);
+  return hn::TableLookupBytes(half, hn::BitCast(DI16(), hn::Load(DI8(), index)));
+#else
+  const int16_t scale = hn::ExtractLane(scales.part[v / 2], 2 * k + v % 2);
+  return hn::Set(hn::DFromV<VScale>(), scale);
+#endif
+}
+
+// Adds to the sums: d * sum over the groups of scale * (code - zero) * x * (scale of x), where
+// Type::Codes(w, v, codes) gives vector v of the four runs. Codes at most 127.
+template <class Type>
+HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, const uint8_t* d,
+                              const RunInput& in, Sums& sums) {
+  const DF df;
+  const Small16 wide_scales = Widen(scales);
+  VF sum = hn::Zero(df);
+  for (size_t v = 0; v < kRunVectors; ++v) {
+    VU8 codes[4];
+    Type::Codes(w, v, codes);
+    for (size_t k = 0; k < 4; ++k) {
+      const VI32 dots = ScaledDot(codes[k], in.x[k][v], ScalesOf(wide_scales, k, v));
+      sum = hn::MulAdd(hn::ConvertTo(df, dots), in.scale[k][v], sum);
+    }
+  }
+  sums.a = hn::MulAdd(sum, SetHalf(df, d), sums.a);
+  if constexpr (Type::kZero != 0) {
+    const V8 factor = hn::Mul(SetHalf(D8(), d), hn::Set(D8(), static_cast<float>(-Type::kZero)));
+    sums.mins = hn::MulAdd(DotSums(wide_scales, in), factor, sums.mins);
+  }
+}
+
+#endif  // PRONK_WIDE
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_GROUPS16_INL_H_
