@@ -26,4 +26,15 @@ uint64_t Model::BytesPerToken() const {
   return file.tensor_bytes() - (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
 }
 
+double Model::OperationsPerToken() const {
+  double n = 0;
+  for (const LayerWeights& w : weights.layers) {
+    for (const kernels::Matrix* m :
+         {&w.attn_q, &w.attn_k, &w.attn_v, &w.attn_output, &w.ffn_gate, &w.ffn_up, &w.ffn_down}) {
+      n += 2.0 * static_cast<double>(m->rows) * static_cast<double>(m->cols);
+    }
+  }
+  return n;
+}
+
 }  // namespace engine

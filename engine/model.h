@@ -25,6 +25,9 @@ struct Model {
   // Weights that generating one token reads: all tensors, but of an embedding that is no output
   // only a row.
   uint64_t BytesPerToken() const;
+  // Multiplications and additions in the products of one token of a prompt, whose logits nobody
+  // asks for.
+  double OperationsPerToken() const;
 };
 
 }  // namespace engine

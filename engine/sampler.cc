@@ -61,8 +61,10 @@ void Sampler::Apply(SamplerStep step) {
 
 tokenizer::TokenId Sampler::Sample(std::span<const float> logits) {
   candidates_.Assign(logits);
-  for (const auto& [id, bias] : options_.logit_bias)
-    candidates_[static_cast<size_t>(id)].logit += bias;
+  for (const auto& [id, bias] : options_.logit_bias) {
+    const auto i = static_cast<size_t>(id);
+    if (i < candidates_.size()) candidates_[i].logit += bias;
+  }
   // What is not a number or not below infinity cannot be compared: no step would mean anything.
   candidates_.RemoveIf(
       [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });

@@ -15,19 +15,19 @@ constexpr size_t kDefaultContext = 4096;
 // Rows of logits computed at once where all are asked for: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-size_t ContextFor(const Model& model, const SessionOptions& options) {
-  if (options.context != 0) return options.context;
-  return std::min(model.config.context_length, kDefaultContext);
-}
-
 int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
 
 }  // namespace
 
+size_t DefaultContext(const Config& config) {
+  return std::min(config.context_length, kDefaultContext);
+}
+
 Session::Session(const Model& model, const SessionOptions& options)
     : model_(model),
       rope_(model.config.rope, model.weights.rope_freqs),
-      cache_(model.config, ContextFor(model, options), options.kv_type),
+      cache_(model.config, options.context != 0 ? options.context : DefaultContext(model.config),
+             options.kv_type),
       scratch_(model.config, std::clamp<size_t>(options.batch, 1, cache_.capacity())),
       team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
@@ -35,7 +35,7 @@ Session::Session(const Model& model, const SessionOptions& options)
       all_logits_(model.config.vocab_size),
       logits_(all_logits_.data(), model.tokenizer->vocab().size()) {}
 
-void Session::Check(std::span<const TokenId> tokens) const {
+void Session::CheckRoom(std::span<const TokenId> tokens) const {
   if (tokens.size() > capacity() - position_) {
     throw Error("the text needs " + std::to_string(position_ + tokens.size()) +
                 " tokens, and the context has room for " + std::to_string(capacity()) +
@@ -51,15 +51,15 @@ void Session::Check(std::span<const TokenId> tokens) const {
 }
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
-  Check(tokens);
+  CheckRoom(tokens);
   kernels::Team& team = TeamFor(tokens.size());
   for (size_t done = 0; done < tokens.size();) {
     if (done != 0 && progress && !progress(done)) return false;
     const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     const bool last = done + n == tokens.size();
     team.Run([&] {
-      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team);
-      if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data());
+      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team, trace_);
+      if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data(), trace_);
     });
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
     position_ += n;
@@ -69,7 +69,7 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
 }
 
 void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
-  Check(tokens);
+  CheckRoom(tokens);
   kernels::Team& team = TeamFor(tokens.size());
   std::vector<float> buffer(kLogitRows * model_.config.vocab_size);
   for (size_t done = 0; done < tokens.size();) {

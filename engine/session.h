@@ -27,6 +27,9 @@ struct SessionOptions {
   SamplerOptions sampler;
 };
 
+// The context of a session that is given none.
+size_t DefaultContext(const Config& config);
+
 class Session {
  public:
   // Throws engine::Error where the memory for the context cannot be had.
@@ -37,6 +40,10 @@ class Session {
   size_t position() const { return position_; }  // tokens in the cache
   const KvCache& cache() const { return cache_; }
   size_t n_threads() const { return team_.size(); }
+
+  // Throws engine::Error where these tokens do not fit behind what is there, or an id is outside
+  // the vocabulary.
+  void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
 
   // Called between batches of a prompt with the tokens read so far; false stops the reading there.
   using Progress = std::function<bool(size_t done)>;
@@ -60,11 +67,13 @@ class Session {
   // out).
   std::span<const float> logits() const { return logits_; }
 
+  // From now on every pass adds its operations to this trace; null ends that.
+  void TraceTo(Trace* trace) { trace_ = trace; }
+
   // Forgets everything from `position` (<= position()) on.
   void Rewind(size_t position);
 
  private:
-  void Check(std::span<const tokenizer::TokenId> tokens) const;
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
 
   const Model& model_;
@@ -74,6 +83,7 @@ class Session {
   kernels::Team team_;
   kernels::Team batch_team_;
   Sampler sampler_;
+  Trace* trace_ = nullptr;
   size_t position_ = 0;
   std::vector<float> all_logits_;  // [vocab_size] of the last token
   std::span<const float> logits_;  // the part of it that belongs to tokens

@@ -27,6 +27,8 @@ void AddRun(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
 void AddLogits(CLI::App& app, Action& action);
+void AddBench(CLI::App& app, Action& action);
+void AddTrace(CLI::App& app, Action& action);
 
 }  // namespace cli
 

@@ -86,10 +86,12 @@ std::string OneLine(const Json& json) {
 
 // Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
 std::string Cut(const std::string& text, size_t columns) {
-  size_t width = 0;
+  size_t width = 0, last = 0;  // where the last character that was counted starts
   for (size_t i = 0; i < text.size(); ++i) {
     const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    if (starts_character && ++width > columns) return text.substr(0, i - 1) + "\u2026";
+    if (!starts_character) continue;
+    if (++width > columns) return text.substr(0, last) + "\u2026";
+    last = i;
   }
   return text;
 }
@@ -163,7 +165,8 @@ void PrintText(const gguf::File& file, bool list_tensors) {
   text += "\nMetadata: " + std::to_string(entries.size()) + " keys\n";
   for (const auto& [key, value] : entries) {
     std::string shown = OneLine(ValueJson(value));
-    if (value.type == ValueType::kArray && value.count > kArrayHead) shown.back() = ',';
+    if (value.type == ValueType::kArray && value.count > kArrayHead)
+      shown.replace(shown.size() - 1, 1, ",\u2026]");
     const std::string head =
         "  " + Padded(gguf::PrintablePath(key), 40) + " " + Padded(TypeText(value), 15) + " ";
     text += head.size() + 8 < kColumns

@@ -27,7 +27,7 @@ std::vector<std::string> WithLongNames(int argc, char** argv) {
 int Main(int argc, char** argv) {
   CLI::App app("pronk runs LLaMA-family models from GGUF files on the CPU.", "pronk");
   app.set_version_flag("--version", "pronk " PRONK_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return std::string("pronk: ") + error.what() + "\nTry 'pronk --help'.\n";
@@ -37,12 +37,18 @@ int Main(int argc, char** argv) {
   cli::AddRun(app, action);
   cli::AddInspect(app, action);
   cli::AddTokenize(app, action);
+  cli::AddBench(app, action);
+  cli::AddTrace(app, action);
   cli::AddLogits(app, action);
 
   try {
     app.parse(WithLongNames(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? cli::kExitDone : cli::kExitUsage;
+  }
+  if (!action) {
+    std::fputs(app.help().c_str(), stderr);
+    return cli::kExitUsage;
   }
   return action();
 }

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMaxThreads = 1024;
+
 // Where this binary lies, links resolved.
 fs::path ProgramPath() {
   std::error_code error;
@@ -30,6 +32,12 @@ fs::path ProgramPath() {
 }
 
 }  // namespace
+
+CLI::Validator Between(double low, double high) { return CLI::Range(low, high).description(""); }
+
+CLI::Validator OneOf(std::vector<std::string> names) {
+  return CLI::IsMember(std::move(names)).description("");
+}
 
 std::string DefaultModelPath() {
   const fs::path bin = ProgramPath().parent_path();
@@ -47,31 +55,39 @@ void ModelOptions::AddModelFlag(CLI::App& command) {
       ->type_name("FILE");
 }
 
-void ModelOptions::AddSessionFlags(CLI::App& command) {
-  AddModelFlag(command);
+void ModelOptions::AddThreadsFlag(CLI::App& command) {
   command
       .add_option("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
-      ->check(CLI::Range(1, 1024))
+      ->check(Between(1, kMaxThreads))
       ->type_name("N");
+}
+
+void ModelOptions::AddMachineFlags(CLI::App& command) {
+  command.add_option("--kv", kv, "Type of the key-value cache: f16 or f32")
+      ->check(OneOf({"f16", "f32"}))
+      ->capture_default_str()
+      ->type_name("TYPE");
+  command.add_option("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
+      ->type_name("NAME");
+}
+
+void ModelOptions::AddSessionFlags(CLI::App& command) {
+  AddModelFlag(command);
+  AddThreadsFlag(command);
   command
       .add_option("--threads-batch", n_threads_batch,
                   "Threads for reading the prompt; also -tb (default: -t)")
-      ->check(CLI::Range(1, 1024))
+      ->check(Between(1, kMaxThreads))
       ->type_name("N");
   command
       .add_option("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
-      ->check(CLI::Range(size_t{1}, size_t{1} << 31))
+      ->check(Between(1, 1 << 30))
       ->type_name("N");
   command.add_option("-b,--batch-size", batch, "Tokens of the prompt read at a time")
-      ->check(CLI::Range(size_t{1}, size_t{4096}))
+      ->check(Between(1, 4096))
       ->capture_default_str()
       ->type_name("N");
-  command.add_option("--kv", kv, "Type of the key-value cache: f16 or f32")
-      ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str()
-      ->type_name("TYPE");
-  command.add_option("--cpu", cpu, "Limit the instruction set (see --verbose for what there is)")
-      ->type_name("NAME");
+  AddMachineFlags(command);
   command.add_flag("--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 

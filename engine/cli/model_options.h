@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "engine/session.h"
 
@@ -20,13 +21,19 @@ struct ModelOptions {
   bool verbose = false;
 
   void AddModelFlag(CLI::App& command);
-  void AddSessionFlags(CLI::App& command);
+  void AddThreadsFlag(CLI::App& command);
+  void AddMachineFlags(CLI::App& command);  // --kv, --cpu
+  void AddSessionFlags(CLI::App& command);  // all of them
 
   // The file to open: -m, else $PRONK_MODEL, else the default model. Throws engine::Error.
   std::string ModelPath() const;
   // Applies --cpu and gives the rest to a session. Throws UsageError.
   engine::SessionOptions Session() const;
 };
+
+// Checks of a flag's value that leave --help short.
+CLI::Validator Between(double low, double high);
+CLI::Validator OneOf(std::vector<std::string> names);
 
 // The model that ships with pronk: models/default.gguf of the checkout this binary was built in, or
 // share/pronk/default.gguf of the place it is installed in. Empty where neither exists.

@@ -40,10 +40,26 @@ std::string WithoutLastNewline(std::string text) {
 }
 
 std::string ReadPrompt(const RunOptions& options) {
+  if (options.prompt && !options.file.empty()) throw UsageError("-p and -f: give one of them");
   if (options.prompt) return *options.prompt;
   if (!options.file.empty()) return WithoutLastNewline(ReadFile(options.file));
   if (IsTerminal(0)) throw UsageError("no prompt: give one with -p TEXT or -f FILE, or pipe it in");
   return WithoutLastNewline(ReadStdin());
+}
+
+// The default context holds the tokens that -n asks for, even if that is more than the model has
+// seen in training; but a prompt that is too long by itself is refused.
+size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
+  if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
+  const size_t usual = engine::DefaultContext(model.config);
+  const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
+  if (n_prompt > usual || needed <= usual) return usual;
+  if (needed > model.config.context_length) {
+    std::fprintf(stderr,
+                 "pronk: note: %zu tokens are more than the %zu this model was trained for\n",
+                 needed, model.config.context_length);
+  }
+  return needed;
 }
 
 void PrintTimings(const engine::GenerateResult& result, const engine::Model& model) {
@@ -75,9 +91,10 @@ int Run(const RunOptions& options) {
   const engine::Model model = engine::Model::Load(options.model.ModelPath());
   const std::string prompt = ReadPrompt(options);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
-  engine::Session session(model, session_options);
   const std::vector<tokenizer::TokenId> ids =
       model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
+  session_options.context = ContextFor(options, model, ids.size());
+  engine::Session session(model, session_options);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.model.verbose) {
@@ -102,6 +119,7 @@ int Run(const RunOptions& options) {
   // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
   // is no prompt for it to follow, nobody wants to see it.
   bool at_start = prompt.empty() && model.tokenizer->vocab().add_space_prefix;
+  session.CheckRoom(ids);  // before the prompt is shown: an error should stand alone
   if (!options.json && !options.no_display_prompt) WriteOut(prompt);
   const engine::GenerateResult result =
       engine::Generate(session, ids, generate, [&](std::string_view text) {
@@ -113,7 +131,7 @@ int Run(const RunOptions& options) {
   if (options.json) {
     PrintJson(result, load_seconds);
   } else {
-    WriteOut("\n");
+    WriteOut("\n\n");  // sets the text apart from what the terminal says next
   }
   if (IsTerminal(2) && !options.json) PrintTimings(result, model);
   return kExitDone;
@@ -124,14 +142,13 @@ int Run(const RunOptions& options) {
 void AddRun(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Complete a prompt");
   const auto options = std::make_shared<RunOptions>();
-  CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "The text to complete");
+  command->add_option("-p,--prompt", options->prompt, "The text to complete");
   command->add_option("-f,--file", options->file, "Read the text from a file (default: stdin)")
-      ->type_name("FILE")
-      ->excludes(prompt);
+      ->type_name("FILE");
   command
       ->add_option("-n,--n-predict", options->max_tokens, "Tokens to generate; -1: until the end")
       ->capture_default_str()
-      ->check(CLI::Range(int64_t{-1}, INT64_MAX))
+      ->check(Between(-1, 1e9))
       ->type_name("N");
   command
       ->add_option("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/cli/command.h"
+#include "engine/cli/model_options.h"
 
 namespace cli {
 namespace {
@@ -49,17 +50,20 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
 
 void SamplingOptions::AddFlags(CLI::App& command) {
   const auto number = [&](const char* flag, auto& value, const char* what) {
-    return command.add_option(flag, value, what)->capture_default_str()->group("Sampling");
+    return command.add_option(flag, value, what)
+        ->capture_default_str()
+        ->type_name("X")
+        ->group("Sampling");
   };
   number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time");
   number("--temp", sampler.temperature, "Temperature; 0 takes the most likely token")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(Between(0, 1e6));
   number("--top-k", sampler.top_k, "Keep the K most likely; 0 keeps all");
   number("--top-p", sampler.top_p, "Keep the most likely up to this probability together");
   number("--min-p", sampler.min_p, "Keep those at least this share as likely as the best");
   number("--typical", sampler.typical, "Locally typical sampling; 1 is off");
   number("--repeat-penalty", sampler.penalties.repeat, "Divide logits of recent tokens; 1 is off")
-      ->check(CLI::Range(1e-3, 1e3));
+      ->check(Between(1e-3, 1e3));
   number("--repeat-last-n", sampler.repeat_last_n, "Tokens that the penalties look back on");
   number("--presence-penalty", sampler.penalties.presence, "Subtract from logits of recent tokens");
   number("--frequency-penalty", sampler.penalties.frequency,

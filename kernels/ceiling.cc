@@ -1,0 +1,135 @@
+#include "kernels/ceiling.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/ceiling.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Reads n bytes in kStreams streams, asking for memory kAhead bytes early (0: leaving that to the
+// CPU), and returns something that depends on all of them.
+template <size_t kStreams, size_t kAhead>
+uint64_t ReadStreams(const uint8_t* p, size_t n) {
+  constexpr size_t kLine = 64;
+  const DU8 d;
+  const size_t part = n / kStreams / kLine * kLine;
+  VU8 sums[kStreams];
+  for (VU8& sum : sums) sum = hn::Zero(d);
+  for (size_t i = 0; i < part; i += kLine) {
+    for (size_t s = 0; s < kStreams; ++s) {
+      const uint8_t* const line = p + s * part + i;
+      if (kAhead != 0) __builtin_prefetch(line + kAhead);
+      for (size_t k = 0; k < kLine; k += kVectorBytes) {
+        sums[s] = hn::Xor(sums[s], hn::LoadU(d, line + k));
+      }
+    }
+  }
+  for (size_t s = 1; s < kStreams; ++s) sums[0] = hn::Xor(sums[0], sums[s]);
+  return hn::GetLane(hn::BitCast(hn::Repartition<uint64_t, DU8>(), sums[0]));
+}
+
+uint64_t ReadPart(int shape, const uint8_t* p, size_t n) {
+  switch (shape) {
+    case 0:
+      return ReadStreams<1, 0>(p, n);
+    case 1:
+      return ReadStreams<1, 512>(p, n);
+    case 2:
+      return ReadStreams<1, 1024>(p, n);
+    default:
+      return ReadStreams<4, 1024>(p, n);
+  }
+}
+
+// `rounds` rounds of products, twelve chains of sums so that none waits for another. Returns what
+// keeps the compiler from leaving them out; *n_ops gets the operations of one round.
+int64_t DotRounds(size_t rounds, size_t* n_ops) {
+  constexpr size_t kChains = 12;
+  *n_ops = kChains * kVectorBytes * 2;
+  VU8 codes = hn::Iota(DU8(), 1);
+  const VI8 x = hn::Iota(DI8(), 3);
+  VI32 sums[kChains];
+  for (VI32& sum : sums) sum = hn::Zero(DI32());
+  for (size_t i = 0; i < rounds; ++i) {
+    asm volatile("" ::: "memory");
+    for (VI32& sum : sums) sum = Dot(sum, codes, x);
+  }
+  for (size_t k = 1; k < kChains; ++k) sums[0] = hn::Add(sums[0], sums[k]);
+  return hn::ReduceSum(DI32(), sums[0]);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(ReadPart);
+HWY_EXPORT(DotRounds);
+
+namespace {
+
+constexpr int kReadShapes = 4;
+
+// Calls work(thread) on every thread of the team and returns the seconds until the last is done.
+template <class Work>
+double SecondsForAll(Team& team, Work work) {
+  double seconds = 0;
+  team.Run([&] {
+    team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // everybody is awake
+    const auto start = std::chrono::steady_clock::now();
+    team.For(team.size(), 1, [&](size_t begin, size_t end, size_t) {
+      for (size_t share = begin; share < end; ++share) work(share);
+    });
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  return seconds;
+}
+
+}  // namespace
+
+double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
+  const auto* const p = reinterpret_cast<const uint8_t*>(bytes.data());
+  const size_t part = bytes.size() / team.size();
+  std::atomic<uint64_t> sink = 0;  // keeps the reads
+  double best = 0;
+  for (int i = 0; i < repeats * kReadShapes; ++i) {
+    const double seconds = SecondsForAll(team, [&](size_t share) {
+      sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + share * part, part);
+    });
+    best = std::max(best, static_cast<double>(part * team.size()) / seconds);
+  }
+  return best;
+}
+
+double DotCeiling(Team& team) {
+  constexpr size_t kRounds = 2'000'000;
+  constexpr int kRepeats = 3;
+  std::atomic<int64_t> sink = 0;
+  std::atomic<size_t> n_ops = 0;  // of a round
+  double best = 0;
+  for (int i = 0; i < kRepeats; ++i) {
+    const double seconds = SecondsForAll(team, [&](size_t) {
+      size_t ops = 0;
+      sink ^= HWY_DYNAMIC_DISPATCH(DotRounds)(kRounds, &ops);
+      n_ops = ops;
+    });
+    best = std::max(best, static_cast<double>(n_ops * kRounds * team.size()) / seconds);
+  }
+  return best;
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE
