@@ -13,9 +13,11 @@ using gguf::DType;
 constexpr std::array kKernels = {
     GemvKernel{DType::kF32, &GemvF32, false},   GemvKernel{DType::kF16, &GemvF16, false},
     GemvKernel{DType::kBF16, &GemvBF16, false}, GemvKernel{DType::kQ4_0, &GemvQ4_0, true},
-    GemvKernel{DType::kQ8_0, &GemvQ8_0, true},  GemvKernel{DType::kQ4_K, &GemvQ4_K, true},
-    GemvKernel{DType::kQ6_K, &GemvQ6_K, true},  GemvKernel{DType::kQ2_K, &GemvQ2_K, true},
-    GemvKernel{DType::kQ3_K, &GemvQ3_K, true},  GemvKernel{DType::kQ5_K, &GemvQ5_K, true},
+    GemvKernel{DType::kQ4_1, &GemvQ4_1, true},  GemvKernel{DType::kQ5_0, &GemvQ5_0, true},
+    GemvKernel{DType::kQ5_1, &GemvQ5_1, true},  GemvKernel{DType::kQ8_0, &GemvQ8_0, true},
+    GemvKernel{DType::kQ2_K, &GemvQ2_K, true},  GemvKernel{DType::kQ3_K, &GemvQ3_K, true},
+    GemvKernel{DType::kQ4_K, &GemvQ4_K, true},  GemvKernel{DType::kQ5_K, &GemvQ5_K, true},
+    GemvKernel{DType::kQ6_K, &GemvQ6_K, true},
 };
 
 }  // namespace

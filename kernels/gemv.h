@@ -13,11 +13,11 @@ namespace kernels {
 // it is computed in. Chooses the instruction set at each call (LimitCpu).
 using Gemv = void(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out);
 
-Gemv GemvF32, GemvF16, GemvBF16;    // gemv_float.cc
-Gemv GemvQ4_0, GemvQ8_0;            // gemv_legacy.cc
-Gemv GemvQ4_K, GemvQ5_K;            // gemv_k.cc
-Gemv GemvQ2_K, GemvQ3_K, GemvQ6_K;  // gemv_k16.cc
-Gemv GemvReference;                 // gemv.cc: any type, through the scalar reference
+Gemv GemvF32, GemvF16, GemvBF16;                        // gemv_float.cc
+Gemv GemvQ4_0, GemvQ4_1, GemvQ5_0, GemvQ5_1, GemvQ8_0;  // gemv_legacy.cc
+Gemv GemvQ4_K, GemvQ5_K;                                // gemv_k.cc
+Gemv GemvQ2_K, GemvQ3_K, GemvQ6_K;                      // gemv_k16.cc
+Gemv GemvReference;  // gemv.cc: any type, through the scalar reference
 
 struct GemvKernel {
   gguf::DType dtype;

@@ -33,7 +33,7 @@ HWY_INLINE NibbleInput LoadNibbleInput(const ActivationRow& x, size_t i) {
     }
   }
   in.scales = LoadScales(x, i);
-  in.sums = LoadScaledSums(x, i, 1.0f);
+  in.sums = LoadScaledSums(x, i);
   return in;
 }
 

@@ -103,9 +103,8 @@ HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
   return scales;
 }
 
-// factor * scale * (sum of q) for each 32 of the 256 activations at i: what a minimum is multiplied
-// with, or (factor = minus the zero point) the scale of codes with a zero point.
-HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i, float factor) {
+// scale * (sum of q) for each 32 of the 256 activations at i: what a minimum is multiplied with.
+HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
   const D8 d;
   const hn::Repartition<int16_t, D8> d16;
   Floats8 sums = LoadScales(x, i);
@@ -113,7 +112,7 @@ HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i, float factor
     // Neighbouring sums of 16 make a sum of 32.
     const auto of_16 = hn::LoadU(d16, x.sums + i / 16 + k * hn::MaxLanes(d16));
     const auto of_32 = hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), of_16, hn::Set(d16, 1));
-    sums.part[k] = hn::Mul(hn::Mul(sums.part[k], hn::Set(d, factor)), hn::ConvertTo(d, of_32));
+    sums.part[k] = hn::Mul(sums.part[k], hn::ConvertTo(d, of_32));
   }
   return sums;
 }
