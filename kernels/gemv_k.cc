@@ -27,53 +27,61 @@ constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 HWY_INLINE NibbleInput LoadNibbleInput(const ActivationRow& x, size_t i) {
   NibbleInput in;
   for (size_t v = 0; v < kDotVectors; ++v) {
-    const int8_t* const q = x.q + i + 32 * v;
-    for (size_t half = 0; half < 2; ++half) {
-      in.x[v][half] = LoadPieces<2 * kNibbleStep>(q + 16 * half);
-    }
+    LoadPiecePairs<2 * kNibbleStep>(x.q + i + 32 * v, in.x[v][0], in.x[v][1]);
   }
   in.scales = LoadScales(x, i);
   in.sums = LoadScaledSums(x, i);
   return in;
 }
 
-// Eight scales and eight minimums of six bits each, as bytes.
-struct SixBits {
-  uint64_t scales, mins;
-};
-HWY_INLINE SixBits UnpackSixBits(const uint8_t* packed) {
-  uint32_t s[3];
-  hwy::CopyBytes<12>(packed, s);
-  const uint32_t low_scales = s[0] & 0x3F3F3F3Fu;
-  const uint32_t low_mins = s[1] & 0x3F3F3F3Fu;
-  const uint32_t high_scales = (s[2] & 0x0F0F0F0Fu) | ((s[0] >> 2) & 0x30303030u);
-  const uint32_t high_mins = ((s[2] >> 4) & 0x0F0F0F0Fu) | ((s[1] >> 2) & 0x30303030u);
-  return {low_scales | static_cast<uint64_t>(high_scales) << 32,
-          low_mins | static_cast<uint64_t>(high_mins) << 32};
-}
-
 // Eight bytes as floats, times a factor.
-HWY_INLINE Floats8 ToFloats(uint64_t bytes, V8 factor) {
+HWY_INLINE Floats8 ToFloats(hn::Vec<hn::Half<DU8x16>> bytes, V8 factor) {
   const D8 d;
   const hn::RebindToSigned<D8> di;
-  const hn::Rebind<uint8_t, D8> d8;
   Floats8 floats;
-  for (size_t k = 0; k < kParts8; ++k) {
-    const uint64_t part = bytes >> (k * 8 * hn::MaxLanes(D8()) % 64);
-    const auto v = hn::ResizeBitCast(d8, hn::Set(hn::FixedTag<uint64_t, 1>(), part));
-    floats.part[k] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, v)), factor);
-  }
+#if PRONK_PIECES == 1
+  const hn::Rebind<uint8_t, D8> d8;
+  const auto low = hn::PromoteTo(di, hn::LowerHalf(d8, bytes));
+  const auto high = hn::PromoteTo(di, hn::UpperHalf(d8, bytes));
+  floats.part[0] = hn::Mul(hn::ConvertTo(d, low), factor);
+  floats.part[1] = hn::Mul(hn::ConvertTo(d, high), factor);
+#else
+  floats.part[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), factor);
+#endif
   return floats;
 }
 
-// d * sc and -dmin * min, for each 32 weights. half_scales is d, then dmin.
+// d * sc and -dmin * min, for each 32 weights.
 struct Scales6 {
   Floats8 scales, minus_mins;
 };
-HWY_INLINE Scales6 LoadScales6(const uint8_t* packed, const uint8_t* half_scales) {
-  const SixBits six = UnpackSixBits(packed);
-  return {ToFloats(six.scales, SetHalf(D8(), half_scales)),
-          ToFloats(six.mins, hn::Neg(SetHalf(D8(), half_scales + 2)))};
+
+// Of a Q4_K or Q5_K block, whose first 16 bytes are d, dmin and the packed eight sc, eight min of
+// six bits each: s[0..3] and s[4..7] have the first four of each in their low bits; s[8..11] has
+// the low four bits of the others in its nibbles, their top two are the top bits of s[0..7].
+HWY_INLINE Scales6 LoadScales6(const uint8_t* block) {
+  const DU8x16 d8;
+  const hn::FixedTag<uint32_t, 4> d32;
+  const hn::FixedTag<float, 4> df;
+  const auto head = hn::LoadU(d8, block);
+  alignas(16) static constexpr uint8_t kLow[16] = {4, 5, 6,  7,  12, 13, 14, 15,
+                                                   8, 9, 10, 11, 12, 13, 14, 15};
+  alignas(16) static constexpr uint8_t kTop[16] = {128, 128, 128, 128, 4, 5, 6,  7,
+                                                   128, 128, 128, 128, 8, 9, 10, 11};
+  alignas(16) static constexpr uint32_t kShifts[4] = {0, 0, 0, 4};
+  alignas(16) static constexpr uint32_t kMasks[4] = {0x3F3F3F3Fu, 0x0F0F0F0Fu, 0x3F3F3F3Fu,
+                                                     0x0F0F0F0Fu};
+  const auto low = hn::And(hn::Shr(hn::BitCast(d32, hn::TableLookupBytes(head, hn::Load(d8, kLow))),
+                                   hn::Load(d32, kShifts)),
+                           hn::Load(d32, kMasks));
+  const auto top =
+      hn::ShiftRight<2>(hn::BitCast(d32, hn::TableLookupBytesOr0(head, hn::Load(d8, kTop))));
+  const auto six = hn::BitCast(d8, hn::OrAnd(low, top, hn::Set(d32, 0x30303030u)));
+
+  const auto halfs = hn::LowerHalf(hn::BitCast(hn::FixedTag<hwy::float16_t, 8>(), head));
+  const auto d_dmin = hn::ResizeBitCast(D8(), hn::PromoteTo(df, halfs));
+  return {ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin)),
+          ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)))};
 }
 
 struct Q4_K {
@@ -89,14 +97,14 @@ struct Q4_K {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; v += 2) {
       const uint8_t* const qs = w + offsetof(Block, qs) + 16 * v;
-      const VU8 first = LoadPieces<kNibbleStep>(qs);
-      const VU8 second = LoadPieces<kNibbleStep>(qs + 16);
+      VU8 first, second;
+      LoadPiecePairs<kNibbleStep>(qs, first, second);
       const VI32 none = hn::Zero(DI32());
       dots[v] = Dot2(none, LowNibbles(first), in.x[v][0], LowNibbles(second), in.x[v][1]);
       dots[v + 1] =
           Dot2(none, HighNibbles(first), in.x[v + 1][0], HighNibbles(second), in.x[v + 1][1]);
     }
-    const Scales6 scales = LoadScales6(w + offsetof(Block, scales), w + offsetof(Block, d));
+    const Scales6 scales = LoadScales6(w);
     sums.a = AddScaledDots<true>(sums.a, dots, Mul(scales.scales, in.scales));
     sums.mins = MulAdd(scales.minus_mins, in.sums, sums.mins);
   }
@@ -147,18 +155,18 @@ struct Q5_K {
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; v += 2) {
-      VU8 even[2], odd[2];
+      VU8 nibbles[2], even[2], odd[2];
+      LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
       for (size_t half = 0; half < 2; ++half) {
-        const VU8 qs = LoadPieces<kNibbleStep>(w + offsetof(Block, qs) + 16 * (v + half));
         const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
-        even[half] = AddFifthBit<4>(LowNibbles(qs), qh);
-        odd[half] = AddFifthBit<3>(HighNibbles(qs), qh);
+        even[half] = AddFifthBit<4>(LowNibbles(nibbles[half]), qh);
+        odd[half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
       }
       const NibbleInput& n = in.nibbles;
       dots[v] = Dot2(in.offset[v], even[0], n.x[v][0], even[1], n.x[v][1]);
       dots[v + 1] = Dot2(in.offset[v + 1], odd[0], n.x[v + 1][0], odd[1], n.x[v + 1][1]);
     }
-    const Scales6 scales = LoadScales6(w + offsetof(Block, scales), w + offsetof(Block, d));
+    const Scales6 scales = LoadScales6(w);
     sums.a = AddScaledDots<true>(sums.a, dots, Mul(scales.scales, in.nibbles.scales));
     Floats8 mins;
     for (size_t k = 0; k < kParts8; ++k) {

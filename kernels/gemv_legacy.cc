@@ -71,8 +71,7 @@ struct Nibbles {
     const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
     for (size_t v = 0; v < kDotVectors; ++v) {
       const int8_t* const q = x.q + i + 32 * FirstGroup(v);
-      in.first[v] = LoadPieces<32 * kGroupStep>(q);
-      in.second[v] = LoadPieces<32 * kGroupStep>(q + 16);
+      LoadPiecePairs<32 * kGroupStep>(q, in.first[v], in.second[v]);
       in.offset[v] = hn::Sub(none, Dot2(none, zero, in.first[v], zero, in.second[v]));
     }
     in.scales = LoadScales(x, i);
@@ -142,8 +141,8 @@ struct Q8_0 {
     VI32 offset;        // what the offset of the codes contributes to each lane
   };
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    const VI8 first = LoadPieces<32>(x.q + i);
-    const VI8 second = LoadPieces<32>(x.q + i + 16);
+    VI8 first, second;
+    LoadPiecePairs<32>(x.q + i, first, second);
     VI32 offset = hn::Zero(DI32());
 #if PRONK_WIDE
     const VU8 sign = hn::Set(DU8(), uint8_t{128});

@@ -117,6 +117,24 @@ HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
+// Two vectors: the pieces at p and those at p + 16.
+template <size_t kStride, typename T>
+HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
+                               hn::Vec<hn::Rebind<T, DU8>>& second) {
+#if PRONK_WIDE
+  if constexpr (kStride == 32) {  // all bytes of two vectors: even pieces and odd ones
+    const hn::Rebind<T, DU8> d;
+    const auto low = hn::LoadU(d, p);
+    const auto high = hn::LoadU(d, p + 64);
+    first = decltype(low){_mm512_shuffle_i32x4(low.raw, high.raw, 0x88)};
+    second = decltype(low){_mm512_shuffle_i32x4(low.raw, high.raw, 0xDD)};
+    return;
+  }
+#endif
+  first = LoadPieces<kStride>(p);
+  second = LoadPieces<kStride>(p + 16);
+}
+
 // Runs of 32 bytes. Vector v of all the vectors that runs fill: a vector has two runs, one, or half
 // of one.
 constexpr size_t RunVectors(size_t runs) { return runs * 2 / kPieces; }
