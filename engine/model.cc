@@ -1,5 +1,6 @@
 #include "engine/model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gguf/error.h"
@@ -24,6 +25,20 @@ uint64_t Model::BytesPerToken() const {
   const kernels::Matrix& embd = weights.token_embd;
   const bool tied = weights.output.data == embd.data;
   return file.tensor_bytes() - (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+}
+
+std::span<const std::byte> Model::LargestStretch() const {
+  constexpr size_t kMaxGap = 4096;  // padding between tensors
+  constexpr size_t kEnough = size_t{1} << 30;
+  std::span<const std::byte> best, current;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    const std::byte* const end = current.data() + current.size();
+    const bool follows = !current.empty() && tensor.data >= end && tensor.data <= end + kMaxGap;
+    const std::byte* const begin = follows ? current.data() : tensor.data;
+    current = {begin, tensor.data + tensor.bytes};
+    if (current.size() > best.size()) best = current;
+  }
+  return best.first(std::min(best.size(), kEnough));
 }
 
 double Model::OperationsPerToken() const {

@@ -3,6 +3,7 @@
 #define PRONK_ENGINE_MODEL_H_
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/config.h"
@@ -28,6 +29,9 @@ struct Model {
   // Multiplications and additions in the products of one token of a prompt, whose logits nobody
   // asks for.
   double OperationsPerToken() const;
+  // The longest stretch of memory that is nothing but weights (at most 1 GiB of it): to measure on
+  // how fast this machine reads them.
+  std::span<const std::byte> LargestStretch() const;
 };
 
 }  // namespace engine

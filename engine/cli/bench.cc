@@ -71,21 +71,6 @@ void RunTest(const engine::Model& model, engine::SessionOptions options, int rep
   }
 }
 
-// The stretch of memory with most weights in it: what the ceiling of reading is measured on.
-std::span<const std::byte> LargestStretch(const gguf::File& file) {
-  constexpr size_t kMaxGap = 4096;
-  constexpr size_t kEnough = size_t{1} << 30;
-  std::span<const std::byte> best, current;
-  for (const gguf::TensorView& tensor : file.tensors()) {
-    const std::byte* const end = current.data() + current.size();
-    const bool follows = !current.empty() && tensor.data >= end && tensor.data <= end + kMaxGap;
-    const std::byte* const begin = follows ? current.data() : tensor.data;
-    current = {begin, tensor.data + tensor.bytes};
-    if (current.size() > best.size()) best = current;
-  }
-  return best.first(std::min(best.size(), kEnough));
-}
-
 std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
   std::array<char, 48> size;
   const double n = static_cast<double>(n_params);
@@ -122,7 +107,7 @@ int Bench(const BenchOptions& options) {
     threads = {session_options.n_threads > 0 ? session_options.n_threads
                                              : kernels::DefaultThreads()};
   }
-  const std::span<const std::byte> weights = LargestStretch(model.file);
+  const std::span<const std::byte> weights = model.LargestStretch();
   for (const int n_threads : threads) {
     kernels::Team team(n_threads);
     const double read = kernels::ReadCeiling(team, weights);

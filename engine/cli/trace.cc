@@ -84,10 +84,7 @@ int RunTrace(const TraceOptions& options) {
   for (const gguf::TensorView& tensor : model.file.tensors())
     names.emplace(tensor.data, tensor.name);
   kernels::Team team(static_cast<int>(session.n_threads()));
-  const gguf::TensorView& largest =
-      *std::max_element(model.file.tensors().begin(), model.file.tensors().end(),
-                        [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
-  const double ceiling = kernels::ReadCeiling(team, {largest.data, largest.bytes});
+  const double ceiling = kernels::ReadCeiling(team, model.LargestStretch());
 
   std::printf("%-10s %-42s %-6s %-13s %10s %8s %7s %6s\n", "operation", "tensors", "type", "shape",
               "KB", "us", "GB/s", "share");

@@ -16,7 +16,7 @@
 
 #include "gguf/blocks.h"
 #include "kernels/half.h"
-#include "tests/support/shared_data.h"
+#include "tests/support/data.h"
 
 namespace kernels {
 namespace {

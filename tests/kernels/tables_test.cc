@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/shared_data.h"
+#include "tests/support/data.h"
 
 namespace kernels {
 namespace {

@@ -13,27 +13,27 @@
 
 namespace test {
 
-inline std::string DataPath(const std::string& name) {
-  return std::string(PRONK_SOURCE_DIR) + "/tests/data/" + name;
+inline std::filesystem::path DataPath(const std::string& name) {
+  return std::filesystem::path(PRONK_SOURCE_DIR) / "tests" / "data" / name;
 }
 
-// A file of the shared folder ($PRONK_SHARED, else ../shared), or "" where there is none.
-inline std::string SharedPath(const std::string& name) {
-  const char* from_environment = std::getenv("PRONK_SHARED");
-  const std::string folder =
-      from_environment != nullptr ? from_environment : std::string(PRONK_SOURCE_DIR) + "/../shared";
-  const std::string path = folder + "/" + name;
-  return std::filesystem::exists(path) ? path : "";
+// A file or folder in $PRONK_SHARED, else ../shared; empty where it does not exist.
+inline std::filesystem::path SharedPath(const std::string& name) {
+  const char* const folder = std::getenv("PRONK_SHARED");
+  const std::filesystem::path path =
+      folder != nullptr ? std::filesystem::path(folder) / name
+                        : std::filesystem::path(PRONK_SOURCE_DIR).parent_path() / "shared" / name;
+  return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
-inline std::string ReadText(const std::string& path) {
+inline std::string ReadText(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + path);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 // Raw little-endian floats.
-inline std::vector<float> ReadFloats(const std::string& path) {
+inline std::vector<float> ReadFloats(const std::filesystem::path& path) {
   const std::string bytes = ReadText(path);
   std::vector<float> floats(bytes.size() / sizeof(float));
   bytes.copy(reinterpret_cast<char*>(floats.data()), floats.size() * sizeof(float));

@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace test {
 
@@ -38,6 +39,9 @@ class TempDir {
     out.close();
     if (!out) throw std::runtime_error("cannot write " + path);
     return path;
+  }
+  std::string Write(const std::string& name, std::string_view text) const {
+    return Write(name, std::as_bytes(std::span(text)));
   }
 
  private:

@@ -1,0 +1,195 @@
+// The program as a user meets it: what it prints, where, and with which status.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/data.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::DataPath;
+using test::Finished;
+using test::RunProgram;
+
+const std::string kModel = DataPath("tiny/llama.gguf");
+
+Finished Pronk(std::vector<std::string> args, const std::string& input = "") {
+  args.insert(args.begin(), PRONK_BINARY);
+  return RunProgram(args, input);
+}
+
+// One line on stderr that says this, nothing on stdout.
+void ExpectError(const Finished& run, int status, const std::string& says) {
+  EXPECT_EQ(run.status, status);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
+  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  if (status == 1) {
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  }
+}
+
+TEST(Run, PrintsThePromptAndItsCompletion) {
+  const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.rfind("Hello", 0), 0u) << run.out;
+  EXPECT_GT(run.out.size(), 7u);
+  EXPECT_EQ(run.err, "");  // no terminal: nothing but faults
+  const Finished without =
+      Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0", "--no-display-prompt"});
+  EXPECT_EQ("Hello" + without.out, run.out);
+}
+
+TEST(Run, PromptFromFileAndStdin) {
+  const test::TempDir dir;
+  const std::vector<std::string> args = {"run", "-m", kModel, "-n", "4", "--temp", "0"};
+  const auto with = [&](std::vector<std::string> more, const std::string& input) {
+    more.insert(more.begin(), args.begin(), args.end());
+    return Pronk(more, input).out;
+  };
+  const std::string expected = with({"-p", "Hello"}, "");
+  EXPECT_EQ(with({}, "Hello\n"), expected);
+  EXPECT_EQ(with({"-f", dir.Write("prompt", "Hello\n")}, ""), expected);
+}
+
+TEST(Run, SameSeedSameTextWithAnyThreads) {
+  const auto with = [&](const std::string& seed, const std::string& threads) {
+    return Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "20", "-s", seed, "-t", threads, "-tb",
+                  threads})
+        .out;
+  };
+  EXPECT_EQ(with("7", "1"), with("7", "2"));
+  EXPECT_NE(with("7", "1"), with("8", "1"));
+}
+
+TEST(Run, Json) {
+  const Finished run =
+      Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["tokens"].size(), 3u);
+  EXPECT_EQ(json["stop_reason"], "length");
+  EXPECT_GT(json["prompt_tokens"], 1);
+  for (const char* key :
+       {"load_ms", "prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second"}) {
+    EXPECT_TRUE(json["timings"][key].is_number()) << key;
+  }
+}
+
+TEST(Run, WrongInputIsOneClearLine) {
+  const test::TempDir dir;
+  ExpectError(Pronk({"run", "-m", dir.Path("none.gguf"), "-p", "x"}), 1, "no such file");
+  ExpectError(Pronk({"run", "-m", dir.Path(""), "-p", "x"}), 1, "directory");
+  ExpectError(Pronk({"run", "-m", dir.Write("empty", ""), "-p", "x"}), 1, "empty");
+  const std::string whole = test::ReadText(kModel);
+  ExpectError(Pronk({"run", "-m", dir.Write("half", whole.substr(0, whole.size() / 2)), "-p", "x"}),
+              1, "half");
+  const std::string safetensors = std::string("\x40\0\0\0\0\0\0\0", 8) + "{\"weight\":{}}";
+  ExpectError(Pronk({"run", "-m", dir.Write("model.safetensors", safetensors), "-p", "x"}), 1,
+              "safetensors");
+  ExpectError(Pronk({"run", "-m", kModel, "-c", "4", "-p", "more than four tokens"}), 1,
+              "room for 4");
+}
+
+TEST(Run, WrongUsage) {
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--temp", "hot"}), 2, "--temp");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "z80"}), 2, "z80");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--logit-bias", "x+1"}), 2, "ID+BIAS");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--samplers", "top_q"}), 2, "top_q");
+  EXPECT_EQ(Pronk({}).status, 2);
+  EXPECT_EQ(Pronk({"dance"}).status, 2);
+  EXPECT_EQ(Pronk({"--help"}).status, 0);
+  EXPECT_EQ(Pronk({"run", "--help"}).status, 0);
+}
+
+TEST(Run, AnswersDoNotDependOnTheInstructionSet) {
+  // An unknown name lists the known ones: "... this machine and build have sse4 avx2".
+  const std::string says = Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "?"}).err;
+  std::istringstream names(says.substr(says.find("have ") + 5));
+  std::vector<std::string> texts;
+  for (std::string name; names >> name;) {
+    texts.push_back(
+        Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "12", "-s", "5", "--cpu", name}).out);
+    EXPECT_EQ(texts.back(), texts.front()) << name;
+  }
+  EXPECT_FALSE(texts.empty());
+}
+
+TEST(Logits, WritesEveryPosition) {
+  const test::TempDir dir;
+  const std::string out = dir.Path("logits.f32");
+  ASSERT_EQ(Pronk({"logits", kModel, "--ids", "1 300 12", out}).status, 0);
+  EXPECT_EQ(test::ReadFloats(out).size(), 3u * 320);
+  ExpectError(Pronk({"logits", kModel, "--ids", "1 x", out}), 2, "--ids");
+  ExpectError(Pronk({"logits", kModel, "--ids", "9999", dir.Path("b")}), 1,
+              "not in the vocabulary");
+  ExpectError(Pronk({"logits", kModel, "--ids", "1", dir.Path("no/such")}), 1, "cannot be written");
+  struct stat info;
+  EXPECT_NE(stat(dir.Path("b.partial").c_str(), &info), 0) << "half-written output stays";
+}
+
+TEST(Inspect, FitsATerminal) {
+  const Finished run = Pronk({"inspect", kModel, "--tensors"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string line;
+  std::getline(lines, line);  // the path may be long
+  EXPECT_EQ(line, kModel);
+  while (std::getline(lines, line)) {
+    size_t columns = 0;
+    for (const char c : line) columns += (c & 0xC0) != 0x80;
+    EXPECT_LE(columns, 80u) << line;
+  }
+  EXPECT_NE(run.out.find("blk.0.attn_q.weight"), std::string::npos);
+}
+
+TEST(Inspect, Json) {
+  const nlohmann::json json = nlohmann::json::parse(Pronk({"inspect", kModel, "--json"}).out);
+  EXPECT_EQ(json["metadata"]["general.architecture"], "llama");
+  EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"]["count"], 320);
+  EXPECT_EQ(json["tensors"].size(), 21u);
+}
+
+TEST(Tokenize, IdsAndPieces) {
+  const Finished ids = Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids"});
+  EXPECT_EQ(ids.status, 0);
+  EXPECT_EQ(ids.out.rfind("[1, ", 0), 0u) << ids.out;
+  const Finished no_bos = Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids", "--no-bos"});
+  EXPECT_EQ("[1, " + no_bos.out.substr(1), ids.out);
+  EXPECT_NE(Pronk({"tokenize", "-m", kModel}, "Hi\n").out.find("\"H\""), std::string::npos);
+}
+
+TEST(Bench, ReportsEveryTest) {
+  const test::TempDir dir;
+  const std::string plot = dir.Path("plot.svg");
+  const Finished run = Pronk({"bench", "-m", kModel, "-p", "4,8", "-n", "4", "-d", "0,3", "-t",
+                              "1,2", "-r", "2", "-o", "json", "--plot", plot});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json json = nlohmann::json::parse(run.out);
+  ASSERT_EQ(json.size(), 12u);  // 3 tests, 2 depths, 2 numbers of threads
+  for (const nlohmann::json& test : json) {
+    EXPECT_EQ(test["samples_ts"].size(), 2u);
+    EXPECT_GT(test["avg_ts"], 0);
+    EXPECT_GT(test["share_of_ceiling"], 0);
+  }
+  EXPECT_NE(test::ReadText(plot).find("</svg>"), std::string::npos);
+  EXPECT_NE(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1"}).out.find("pp4"),
+            std::string::npos);
+}
+
+TEST(Trace, ListsEveryOperation) {
+  const Finished run = Pronk({"trace", "-m", kModel, "-t", "1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const char* word :
+       {"blk.0.attn_q attn_k attn_v", "blk.1.ffn_down", "output", "attention", "Totals"}) {
+    EXPECT_NE(run.out.find(word), std::string::npos) << word;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,42 @@
+#include "tests/support/process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/support/data.h"
+#include "tests/support/temp_dir.h"
+
+namespace test {
+
+Finished RunProgram(const std::vector<std::string>& args, const std::string& input) {
+  // Files instead of pipes: nobody has to read while the other writes.
+  const TempDir dir;
+  const std::string in = dir.Write("in", input), out = dir.Path("out"), err = dir.Path("err");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("cannot fork");
+  if (child == 0) {
+    const auto redirect = [](const std::string& path, int flags, int to) {
+      const int fd = open(path.c_str(), flags, 0600);
+      if (fd < 0 || dup2(fd, to) < 0) _exit(127);
+    };
+    redirect(in, O_RDONLY, STDIN_FILENO);
+    redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
+    unsetenv("PRONK_MODEL");
+    std::vector<char*> argv;
+    for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), ReadText(out),
+          ReadText(err)};
+}
+
+}  // namespace test
