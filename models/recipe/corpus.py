@@ -8,15 +8,26 @@ import json
 import random
 
 import chat
-from grammar import Lexicon, Story
+from grammar import Lexicon, Story, rows
 
 HELD_OUT_SEED = 999_983
 
 
-def documents(seed, count, lexicon=None):
-    lexicon, rng, talk = lexicon or Lexicon(), random.Random(seed), chat.small_talk()
+def drill(lexicon, rng, lines):
+    """A few lines of drills.txt about one cast."""
+    story = Story(lexicon, rng)
+    first = ["{N} was {a_kind}.", "{F} was {a_fkind}.", "{N} had {an_adj_t}."]
+    rng.shuffle(first)
+    return [("drill", story.expand(" ".join(first + rng.sample(lines, 6))))]
+
+
+def documents(seed, count, lexicon=None, drills=0.0):
+    """`drills` is the share of documents that are drills. Held-out documents have none."""
+    lexicon, rng, talk, lines = lexicon or Lexicon(), random.Random(seed), chat.small_talk(), list(rows("drills.txt"))
     for _ in range(count):
-        if rng.random() < 0.64:
+        if drills and rng.random() < drills:
+            yield drill(lexicon, rng, lines)
+        elif rng.random() < 0.64:
             yield [("text", Story(lexicon, rng).text)]
         else:
             yield chat.conversation(lexicon, rng, talk)

@@ -56,9 +56,9 @@ def tensors(group):
     return inputs, targets
 
 
-def pool(pieces, lexicon, seed, index, tokens, n_ctx):
+def pool(pieces, lexicon, seed, index, tokens, n_ctx, drills=0.0):
     rng = random.Random(seed * 1_000_003 + index)
-    documents = corpus.documents(rng.getrandbits(48), POOL, lexicon)
+    documents = corpus.documents(rng.getrandbits(48), POOL, lexicon, drills)
     return batches([vocab.encode(pieces, d, rng) for d in documents], tokens, n_ctx, rng)
 
 
@@ -106,10 +106,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--stop", type=int, help="leave after this step, to go on later, perhaps with other settings")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--tokens", type=int, default=4096, help="per step, padding included")
     parser.add_argument("--lr", type=float, default=0.02, help="of Muon; AdamW has its own")
     parser.add_argument("--adam-lr", type=float, default=0.004)
+    parser.add_argument("--drills", type=float, default=0.0, help="share of documents that are copying drills")
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--decay", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
@@ -147,14 +149,15 @@ def main():
                     "optimizers": [o.state_dict() for o in optimizers]}, str(checkpoint) + ".new")
         os.replace(str(checkpoint) + ".new", checkpoint)
 
-    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx)
+    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, a.drills)
     log = open(a.work / "log.csv", "a", buffering=1)
     clock = last_save = time.monotonic()
     mean_loss = None
-    while state["step"] < a.steps:
-        if state["batch"] == len(groups):
+    last = min(a.steps, a.stop or a.steps)
+    while state["step"] < last:
+        if state["batch"] >= len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
-            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx)
+            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, a.drills)
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):
             optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.steps, a.warmup, a.decay)
@@ -168,12 +171,12 @@ def main():
         mean_loss = loss if mean_loss is None else 0.95 * mean_loss + 0.05 * loss
         if state["step"] % 20 == 0:
             print(f"step {state['step']} loss {mean_loss:.4f} tokens {state['tokens']:,} {state['tokens'] / state['seconds']:.0f} t/s", flush=True)
-        if state["step"] % 200 == 0 or state["step"] == a.steps:
+        if state["step"] % 200 == 0 or state["step"] == last:
             value = held_out_loss(model, held_out)
             log.write(f"{state['step']},{state['tokens']},{state['seconds']:.0f},{mean_loss:.4f},{value:.4f}\n")
             print(f"step {state['step']} held-out {value:.4f}", flush=True)
             clock = time.monotonic()
-        if now - last_save > 60 * a.minutes or state["step"] == a.steps:
+        if now - last_save > 60 * a.minutes or state["step"] == last:
             save()
             last_save = now
     (a.work / "train.pid").unlink()

@@ -34,6 +34,8 @@ def encode(pieces, document, rng=None):
     marker: engines differ there, and the model should not mind."""
     if document[0][0] == "text":
         return [BOS] + pieces.encode(document[0][1]) + [EOS]
+    if document[0][0] == "drill":
+        return [BOS] + pieces.encode(document[0][1])  # it does not end a story
     skip = 1 if rng is not None and rng.random() < 0.2 else 0
     newline = pieces.encode("\n")[skip:]
     ids = [BOS]
