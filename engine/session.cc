@@ -33,11 +33,13 @@ Session::Session(const Model& model, const SessionOptions& options)
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
       sampler_(options.sampler),
       all_logits_(model.config.vocab_size),
-      logits_(all_logits_.data(), model.tokenizer->vocab().size()) {}
+      logits_(all_logits_.data(), model.tokenizer->vocab().size()) {
+  tokens_.reserve(std::min(capacity(), kDefaultContext));
+}
 
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
-  if (tokens.size() > capacity() - position_) {
-    throw Error("the text needs " + std::to_string(position_ + tokens.size()) +
+  if (tokens.size() > capacity() - position()) {
+    throw Error("the text needs " + std::to_string(position() + tokens.size()) +
                 " tokens, and the context has room for " + std::to_string(capacity()) +
                 " (set with -c; the model was trained for " +
                 std::to_string(model_.config.context_length) + ")");
@@ -58,11 +60,11 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     const bool last = done + n == tokens.size();
     team.Run([&] {
-      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team, trace_);
+      Forward(model_, rope_, tokens.subspan(done, n), position(), cache_, scratch_, team, trace_);
       if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data(), trace_);
     });
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
-    position_ += n;
+    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     done += n;
   }
   return true;
@@ -75,20 +77,20 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   for (size_t done = 0; done < tokens.size();) {
     const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     team.Run([&] {
-      Forward(model_, rope_, tokens.subspan(done, n), position_, cache_, scratch_, team);
+      Forward(model_, rope_, tokens.subspan(done, n), position(), cache_, scratch_, team);
       for (size_t first = 0; first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, scratch_, team, buffer.data());
         rows(done + first, count, {buffer.data(), count * model_.config.vocab_size});
       }
     });
-    position_ += n;
+    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     done += n;
   }
 }
 
 TokenId Session::Sample() { return sampler_.Sample(logits_); }
 
-void Session::Rewind(size_t position) { position_ = std::min(position, position_); }
+void Session::Rewind(size_t position) { tokens_.resize(std::min(position, tokens_.size())); }
 
 }  // namespace engine

@@ -37,7 +37,9 @@ class Session {
 
   const Model& model() const { return model_; }
   size_t capacity() const { return cache_.capacity(); }
-  size_t position() const { return position_; }  // tokens in the cache
+  // The text so far: all ids whose keys and values are in the cache.
+  std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
+  size_t position() const { return tokens_.size(); }
   const KvCache& cache() const { return cache_; }
   size_t n_threads() const { return team_.size(); }
 
@@ -84,9 +86,9 @@ class Session {
   kernels::Team batch_team_;
   Sampler sampler_;
   Trace* trace_ = nullptr;
-  size_t position_ = 0;
-  std::vector<float> all_logits_;  // [vocab_size] of the last token
-  std::span<const float> logits_;  // the part of it that belongs to tokens
+  std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
+  std::vector<float> all_logits_;           // [vocab_size] of the last token
+  std::span<const float> logits_;           // the part of it that belongs to tokens
 };
 
 }  // namespace engine

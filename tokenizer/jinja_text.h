@@ -12,14 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/byte_span.h"
+
 namespace tokenizer {
-
-// Bytes [begin, end) of a string.
-struct ByteSpan {
-  size_t begin = 0, end = 0;
-  bool operator==(const ByteSpan&) const = default;
-};
-
 namespace jinja {
 
 class Text {

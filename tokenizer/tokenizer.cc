@@ -1,5 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,13 @@ namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// One of the ascending spans has a byte of [begin, end).
+bool Touches(std::span<const ByteSpan> spans, size_t begin, size_t end) {
+  const auto it = std::upper_bound(spans.begin(), spans.end(), begin,
+                                   [](size_t at, const ByteSpan& span) { return at < span.end; });
+  return it != spans.end() && it->begin < end;
+}
 
 }  // namespace
 
@@ -55,7 +63,11 @@ std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOption
   if (options.add_bos && vocab_.add_bos && vocab_.bos >= 0) out.push_back(vocab_.bos);
   const SpecialMatcher& matcher = options.parse_special ? specials_ : user_defined_;
   for (size_t at = 0; at < text.size();) {
-    const SpecialMatcher::Match match = matcher.Find(text, at);
+    SpecialMatcher::Match match = matcher.Find(text, at);
+    while (match.length > 0 && TypeOf(match.id) != TokenType::kUserDefined &&
+           Touches(options.plain, match.begin, match.begin + match.length)) {
+      match = matcher.Find(text, match.begin + 1);
+    }
     if (match.begin > at) EncodeBytes(text.substr(at, match.begin - at), out);
     if (match.length > 0) out.push_back(match.id);
     at = match.begin + match.length;

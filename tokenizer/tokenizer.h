@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gguf/file.h"
+#include "tokenizer/byte_span.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
@@ -23,6 +24,9 @@ namespace tokenizer {
 struct EncodeOptions {
   bool add_bos = true;         // put bos (and eos) where the vocabulary asks for them
   bool parse_special = false;  // "<|eot_id|>" in the text is the token and not eight characters
+  // Stretches of the text, ascending, in which control tokens are mere text all the same: what a
+  // user wrote inside a chat template.
+  std::span<const ByteSpan> plain = {};
 };
 
 // Immutable after Create: threads may share it.

@@ -24,8 +24,10 @@ inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
 
 void AddRun(CLI::App& app, Action& action);
+void AddChat(CLI::App& app, Action& action);
 void AddInspect(CLI::App& app, Action& action);
 void AddTokenize(CLI::App& app, Action& action);
+void AddTemplate(CLI::App& app, Action& action);
 void AddLogits(CLI::App& app, Action& action);
 void AddBench(CLI::App& app, Action& action);
 void AddTrace(CLI::App& app, Action& action);

@@ -35,8 +35,10 @@ int Main(int argc, char** argv) {
 
   cli::Action action;
   cli::AddRun(app, action);
+  cli::AddChat(app, action);
   cli::AddInspect(app, action);
   cli::AddTokenize(app, action);
+  cli::AddTemplate(app, action);
   cli::AddBench(app, action);
   cli::AddTrace(app, action);
   cli::AddLogits(app, action);

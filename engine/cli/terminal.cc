@@ -59,7 +59,12 @@ std::string ReadFile(const std::string& path) {
   return ReadAll(file.get(), path);
 }
 
-void CatchInterrupts() { std::signal(SIGINT, OnInterrupt); }
+void CatchInterrupts() {
+  interrupted = 0;
+  std::signal(SIGINT, OnInterrupt);
+}
+
+void ReleaseInterrupts() { std::signal(SIGINT, SIG_DFL); }
 
 bool Interrupted() { return interrupted != 0; }
 

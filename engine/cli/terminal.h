@@ -23,6 +23,8 @@ std::string ReadFile(const std::string& path);
 // Ctrl-C: the first sets a flag, the second ends the program as usual.
 void CatchInterrupts();
 bool Interrupted();
+// From here on Ctrl-C ends the program again.
+void ReleaseInterrupts();
 
 // A line on stderr that is overwritten as work goes on; only on a terminal, and only if it takes
 // longer than `after_seconds`.

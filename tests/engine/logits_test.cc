@@ -53,7 +53,7 @@ SessionOptions Options(kernels::KvType kv, int threads, size_t batch) {
 class TinyModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyModel, EqualsTheReference) {
-  const std::string path = test::DataPath(std::string("tiny/") + GetParam());
+  const std::string path = test::DataPath(std::string("tiny/") + GetParam()).string();
   const Model model = Model::Load(path + ".gguf");
   const std::vector<float> expected = test::ReadFloats(path + ".f32");
   for (const size_t batch : {512u, 5u, 1u}) {
@@ -67,7 +67,7 @@ TEST_P(TinyModel, EqualsTheReference) {
 }
 
 TEST_P(TinyModel, SameBitsForAnyNumberOfThreads) {
-  const Model model = Model::Load(test::DataPath(std::string("tiny/") + GetParam()) + ".gguf");
+  const Model model = Model::Load(test::DataPath(std::string("tiny/") + GetParam() + ".gguf"));
   const auto logits = [&](int threads) {
     return AllLogits(model, kTinyIds, Options(kernels::KvType::kF16, threads, 512));
   };

@@ -1,0 +1,52 @@
+// Chat: a conversation on top of a session.
+//
+// Every turn the whole conversation goes through the model's chat template, and only what the
+// session has not read yet is computed: the cache is kept up to the first token that differs.
+#ifndef PRONK_ENGINE_CHAT_H_
+#define PRONK_ENGINE_CHAT_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/generate.h"
+#include "engine/session.h"
+#include "tokenizer/chat_template.h"
+
+namespace engine {
+
+class Chat {
+ public:
+  // Takes the template that the model's file carries, or the documented default. Throws
+  // tokenizer::TemplateError where it is broken.
+  Chat(Session& session, std::string system);
+
+  struct Answer {
+    GenerateResult generated;
+    size_t n_reused = 0;   // tokens that were in the cache already
+    size_t n_dropped = 0;  // oldest messages given up because the context is full
+  };
+  // Adds the user's text and answers it. on_text gets the answer as it comes. Throws engine::Error
+  // where not even this one message fits, tokenizer::TemplateError where the template refuses it;
+  // the conversation is then as before.
+  Answer Say(const std::string& text, GenerateOptions options,
+             const std::function<bool(std::string_view)>& on_text);
+
+  // Takes the last question and its answer back; the question, or "" where there is none.
+  std::string Undo();
+  void Clear() { messages_.clear(); }
+
+ private:
+  std::vector<tokenizer::TokenId> Encode(const std::vector<tokenizer::Message>& messages) const;
+
+  Session& session_;
+  std::string system_;
+  tokenizer::ChatTemplate template_;
+  bool is_transcript_;                        // no token ends a turn
+  std::vector<tokenizer::Message> messages_;  // without the system's
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_CHAT_H_

@@ -1,0 +1,146 @@
+// pronk template: a conversation as the model will see it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "engine/cli/command.h"
+#include "engine/cli/model_options.h"
+#include "engine/cli/terminal.h"
+#include "engine/error.h"
+#include "gguf/file.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON nested deeper than this is nobody's conversation.
+constexpr int kMaxJsonDepth = 64;
+
+struct TemplateOptions {
+  ModelOptions model;
+  std::string file;
+  std::string messages;
+  bool no_generation_prompt = false;
+  std::optional<std::string> bos, eos;
+  std::string now;
+};
+
+tokenizer::Value ToValue(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      return json.get<int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    case Json::value_t::string:
+      return json.get<std::string>();
+    case Json::value_t::array: {
+      std::vector<tokenizer::Value> items;
+      for (const Json& item : json) items.push_back(ToValue(item));
+      return tokenizer::Value::ListOf(std::move(items));
+    }
+    case Json::value_t::object: {
+      std::vector<std::pair<std::string, tokenizer::Value>> entries;
+      for (const auto& [key, value] : json.items()) entries.emplace_back(key, ToValue(value));
+      return tokenizer::Value::DictOf(std::move(entries));
+    }
+    default:
+      return {};
+  }
+}
+
+Json ParseJson(const std::string& path) {
+  const std::string text = path == "-" ? ReadStdin() : ReadFile(path);
+  bool too_deep = false;
+  Json json = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        too_deep = too_deep || depth > kMaxJsonDepth;
+        return !too_deep;
+      },
+      /*allow_exceptions=*/false);
+  if (too_deep || json.is_discarded())
+    throw engine::Error(path + ": is not a conversation in JSON");
+  return json;
+}
+
+// "2026-11-21"
+std::chrono::local_seconds ParseDate(const std::string& text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  char rest = 0;
+  const bool ok = std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &rest) == 3;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!ok || !date.ok()) throw UsageError("--now " + text + ": expected a date such as 2026-11-21");
+  return std::chrono::local_days(date);
+}
+
+int RunTemplate(const TemplateOptions& options) {
+  tokenizer::ChatInput input;
+  std::string source;
+  if (!options.file.empty()) {
+    source = ReadFile(options.file);
+  } else {
+    const gguf::File file = gguf::File::Open(options.model.ModelPath());
+    const auto tokenizer = tokenizer::Tokenizer::Create(file);
+    source = file.metadata().GetStringOr("tokenizer.chat_template",
+                                         tokenizer::DefaultChatTemplate(*tokenizer));
+    input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
+    input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
+  }
+  // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
+  const Json json = ParseJson(options.messages);
+  if (!json.is_object()) {
+    input.messages = ToValue(json);
+  } else {
+    for (const auto& [key, value] : json.items()) {
+      if (key == "messages") {
+        input.messages = ToValue(value);
+      } else if (key == "tools") {
+        input.tools = ToValue(value);
+      } else {
+        input.extra.emplace_back(key, ToValue(value));
+      }
+    }
+  }
+  if (!input.messages.IsList())
+    throw engine::Error(options.messages + ": holds no list of messages");
+  input.add_generation_prompt = !options.no_generation_prompt;
+  if (options.bos) input.bos_token = *options.bos;
+  if (options.eos) input.eos_token = *options.eos;
+  if (!options.now.empty()) input.now = ParseDate(options.now);
+  WriteOut(tokenizer::ChatTemplate::Parse(source).Render(input).text);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTemplate(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("template", "Show a conversation as the model will see it");
+  const auto options = std::make_shared<TemplateOptions>();
+  options->model.AddModelFlag(*command);
+  command->add_option("--template", options->file, "A template of its own instead of the model's")
+      ->type_name("FILE");
+  command->add_option("--messages", options->messages, "The conversation (- for stdin)")
+      ->type_name("FILE.json")
+      ->required();
+  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
+                    "Do not begin an answer");
+  command->add_option("--bos", options->bos, "The text of bos_token")->type_name("TEXT");
+  command->add_option("--eos", options->eos, "The text of eos_token")->type_name("TEXT");
+  command->add_option("--now", options->now, "The date for strftime_now")->type_name("YYYY-MM-DD");
+  command->callback([options, &action] { action = [options] { return RunTemplate(*options); }; });
+}
+
+}  // namespace cli
