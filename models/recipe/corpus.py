@@ -14,11 +14,18 @@ HELD_OUT_SEED = 999_983
 
 
 def drill(lexicon, rng, lines):
-    """A few lines of drills.txt about one cast."""
+    """A few lines of drills.txt about one cast; or a request with only the start of its story; or lines and a question."""
+    form = rng.random()
+    if form < 0.35:
+        ask, story = chat.request(lexicon, rng)
+        return [("user", ask), ("drill", story.text.split("\n\n")[0])]
     story = Story(lexicon, rng)
     first = ["{N} was {a_kind}.", "{F} was {a_fkind}.", "{N} had {an_adj_t}."]
     rng.shuffle(first)
-    return [("drill", story.expand(" ".join(first + rng.sample(lines, 6))))]
+    text = story.expand(" ".join(first + rng.sample(lines, 6)))
+    if form < 0.5:
+        return [("user", text + "\n\n" + story.expand("Who had the {t}?")), ("assistant", story.expand("{N} had the {t}."))]
+    return [("drill", text)]
 
 
 def documents(seed, count, lexicon=None, drills=0.0):

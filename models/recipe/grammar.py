@@ -124,7 +124,13 @@ class Lexicon:
         self.plots, self.things, self.phrases = read_plots(), read_things(), read_phrases()
 
     def draw_kind(self, rng, child_share):
-        return rng.choice(["girl", "boy"]) if rng.random() < child_share else rng.choice(sorted(self.kinds))
+        return rng.choices(["girl", "boy"], [3, 2])[0] if rng.random() < child_share else rng.choice(sorted(self.kinds))
+
+    def draw_name(self, rng, group):
+        """The first names of a list are more common, as in life. It also gives greedy text a clear first choice, which
+        engines that round differently agree on."""
+        names = self.names[group]
+        return rng.choices(names, [1 + 6 / (i + 1) for i in range(len(names))])[0]
 
     def draw_person(self, rng, taken=(), kind=None, gender=None, child_share=0.4):
         """A person {name, kind, gender, word that describes it}, its name unlike those taken."""
@@ -138,9 +144,9 @@ class Lexicon:
             if rng.random() < 0.15:  # an invented name, so that any name can be copied
                 name = rng.choice(FIRST) + (rng.choice(MIDDLE) if rng.random() < 0.3 else "") + rng.choice(LAST)
             elif kind not in PEOPLE and rng.random() < 0.6:
-                name = rng.choice(self.names["animals"])
+                name = self.draw_name(rng, "animals")
             else:
-                name = rng.choice(self.names["girls" if gender == "she" else "boys"])
+                name = self.draw_name(rng, "girls" if gender == "she" else "boys")
             # Names of one cast start with different letters: easier to follow, for a reader too.
             if all(name[0] != other[0] for other in taken):
                 return {"name": name, "kind": kind, "gender": gender, "word": rng.choice(KIND_WORDS)}

@@ -5,6 +5,9 @@ in pools of documents, each from its own seed: a run that was stopped goes on fr
 batches. One row of a batch is one document, and rows of similar length stand together, so that next to nothing is
 padding and no document sees another.
 
+It begins with copying drills. Without them, three million tokens of stories taught the plots but not one name (5% of
+repeated names right): in long texts copying pays off late. After 300 steps of short lines full of names it is there, and stays.
+
 The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps.
 """
 import argparse
@@ -111,7 +114,8 @@ def main():
     parser.add_argument("--tokens", type=int, default=4096, help="per step, padding included")
     parser.add_argument("--lr", type=float, default=0.02, help="of Muon; AdamW has its own")
     parser.add_argument("--adam-lr", type=float, default=0.004)
-    parser.add_argument("--drills", type=float, default=0.0, help="share of documents that are copying drills")
+    parser.add_argument("--drill-steps", type=int, default=300, help="steps at the start with nothing but copying drills")
+    parser.add_argument("--drills", type=float, default=0.3, help="share of drills among the documents after that")
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--decay", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
@@ -135,7 +139,7 @@ def main():
     lexicon = Lexicon()
     n_ctx = model.shape.n_ctx
     held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
-    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0}
+    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0}
     checkpoint = a.work / "checkpoint.pt"
     if checkpoint.exists():
         saved = torch.load(checkpoint)
@@ -149,15 +153,16 @@ def main():
                     "optimizers": [o.state_dict() for o in optimizers]}, str(checkpoint) + ".new")
         os.replace(str(checkpoint) + ".new", checkpoint)
 
-    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, a.drills)
+    groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"])
     log = open(a.work / "log.csv", "a", buffering=1)
     clock = last_save = time.monotonic()
     mean_loss = None
     last = min(a.steps, a.stop or a.steps)
     while state["step"] < last:
-        if state["batch"] >= len(groups):
+        if state["batch"] == len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
-            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, a.drills)
+            state["drills"] = 1.0 if state["step"] < a.drill_steps else a.drills
+            groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"])
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):
             optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.steps, a.warmup, a.decay)

@@ -35,7 +35,9 @@ def encode(pieces, document, rng=None):
     if document[0][0] == "text":
         return [BOS] + pieces.encode(document[0][1]) + [EOS]
     if document[0][0] == "drill":
-        return [BOS] + pieces.encode(document[0][1])  # it does not end a story
+        return [BOS] + pieces.encode(document[0][1])  # no end: a drill is not how a story ends
+    if document[-1][0] == "drill":
+        return prompt(pieces, document[:-1]) + pieces.encode("\n" + document[-1][1])[2:]
     skip = 1 if rng is not None and rng.random() < 0.2 else 0
     newline = pieces.encode("\n")[skip:]
     ids = [BOS]
