@@ -31,6 +31,14 @@ int64_t Available() {
 
 }  // namespace
 
+bool CpuIsSupported() {
+#if HWY_ARCH_X86
+  return __builtin_cpu_supports("sse4.2") != 0;  // x86-64-v2, see CMakeLists.txt
+#else
+  return true;
+#endif
+}
+
 std::vector<std::string> CpuTargets() {
   std::vector<std::string> names;
   for (const NamedTarget& named : kNamed) {

@@ -9,6 +9,9 @@
 
 namespace kernels {
 
+// This CPU has what the whole build was compiled for; where not, nothing in kernels/ may be called.
+bool CpuIsSupported();
+
 // Names, from least to most, that this build has and this CPU can run, e.g. {"sse4", "avx2",
 // "avx512", "avx512vnni"} or {"neon"}.
 std::vector<std::string> CpuTargets();

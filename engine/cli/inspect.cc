@@ -101,12 +101,6 @@ std::string Padded(std::string text, size_t width) {
   return text;
 }
 
-std::string TypeText(const Value& value) {
-  if (value.type != ValueType::kArray) return std::string(gguf::ValueTypeName(value.type));
-  return std::string(gguf::ValueTypeName(value.element_type)) + "[" + std::to_string(value.count) +
-         "]";
-}
-
 std::string DimsText(const gguf::TensorView& tensor) {
   std::string text;
   for (uint32_t i = 0; i < tensor.n_dims; ++i) {
@@ -165,13 +159,16 @@ void PrintText(const gguf::File& file, bool list_tensors) {
   text += "\nMetadata: " + std::to_string(entries.size()) + " keys\n";
   for (const auto& [key, value] : entries) {
     std::string shown = OneLine(ValueJson(value));
-    if (value.type == ValueType::kArray && value.count > kArrayHead)
-      shown.replace(shown.size() - 1, 1, ",\u2026]");
-    const std::string head =
-        "  " + Padded(gguf::PrintablePath(key), 40) + " " + Padded(TypeText(value), 15) + " ";
-    text += head.size() + 8 < kColumns
-                ? head + Cut(shown, kColumns - head.size()) + "\n"
-                : Cut(head, kColumns) + "\n    " + Cut(shown, kColumns - 4) + "\n";
+    if (value.type == ValueType::kArray) {
+      if (value.count > kArrayHead) shown.replace(shown.size() - 1, 1, ",\u2026]");
+      shown = std::to_string(value.count) + " x " +
+              std::string(gguf::ValueTypeName(value.element_type)) + " " + shown;
+    }
+    const std::string head = "  " + Padded(gguf::PrintablePath(key), 40) + " ";
+    // A long key has the line for itself.
+    text += head.size() + 20 < kColumns
+                ? head + Cut(shown, kColumns - head.size() - 1) + "\n"
+                : Cut(head, kColumns - 1) + "\n    " + Cut(shown, kColumns - 5) + "\n";
   }
 
   text += "\nTensors: " + std::to_string(file.tensors().size()) + "\n" + TypesText(file);

@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "engine/cli/command.h"
 #include "engine/cli/terminal.h"
+#include "kernels/cpu.h"
 
 namespace {
 
@@ -25,6 +27,8 @@ std::vector<std::string> WithLongNames(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  if (!kernels::CpuIsSupported())
+    throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
   CLI::App app("pronk runs LLaMA-family models from GGUF files on the CPU.", "pronk");
   app.set_version_flag("--version", "pronk " PRONK_VERSION);
   app.require_subcommand(0, 1);

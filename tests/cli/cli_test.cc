@@ -165,6 +165,52 @@ TEST(Tokenize, IdsAndPieces) {
   EXPECT_NE(Pronk({"tokenize", "-m", kModel}, "Hi\n").out.find("\"H\""), std::string::npos);
 }
 
+// A model without a template gets the plain transcript, which a base model can go on with.
+TEST(Template, RendersAConversation) {
+  const test::TempDir dir;
+  const std::string messages = dir.Write(
+      "messages.json",
+      R"([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hello!"}])");
+  const Finished plain = Pronk({"template", "-m", kModel, "--messages", messages});
+  EXPECT_EQ(plain.out, "<s>Be kind.\n\nUser: Hello!\nAssistant:") << plain.err;
+  const std::string source =
+      dir.Write("t.jinja",
+                "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token "
+                "}}{% endfor %}"
+                "{% if add_generation_prompt %}[assistant]{% endif %}{{ strftime_now('%Y') }}");
+  const Finished own = Pronk({"template", "--template", source, "--messages", messages, "--bos",
+                              "<s>", "--eos", "</s>", "--now", "2026-11-21"});
+  EXPECT_EQ(own.out, "<s>[system]Be kind.</s>[user]Hello!</s>[assistant]2026") << own.err;
+  ExpectError(
+      Pronk({"template", "--template", dir.Write("bad", "{% if %}"), "--messages", messages}), 1,
+      "line 1");
+  ExpectError(Pronk({"template", "-m", kModel, "--messages", dir.Write("b.json", "{")}), 1, "JSON");
+  ExpectError(Pronk({"template", "-m", kModel, "--messages",
+                     dir.Write("d.json", std::string(100000, '['))}),
+              1, "JSON");
+}
+
+// Only new tokens are computed: what /stats says of the second answer.
+TEST(Chat, KeepsTheCacheBetweenTurns) {
+  const Finished run =
+      Pronk({"chat", "-m", kModel, "-n", "4", "-s", "1", "--ignore-eos"},
+            "Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  const size_t first = run.err.find("0 tokens reused");
+  ASSERT_NE(first, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("unknown command"), std::string::npos) << run.err;
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
+}
+
+TEST(Chat, FullContextForgetsTheOldest) {
+  std::string questions;
+  for (int i = 0; i < 12; ++i) questions += "Tell me more of it\n";
+  const Finished run = Pronk({"chat", "-m", kModel, "-c", "150", "-n", "8", "-s", "1"}, questions);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("are forgotten"), std::string::npos) << run.err;
+}
+
 TEST(Bench, ReportsEveryTest) {
   const test::TempDir dir;
   const std::string plot = dir.Path("plot.svg");
