@@ -34,8 +34,9 @@ Value Interpreter::Eval(const Expr& expr) {
   return std::visit([this](const auto& node) { return Eval(node); }, expr.node);
 }
 
-Value Interpreter::EvalOr(const ExprPtr& expr, Value absent) {
-  return expr ? Eval(*expr) : std::move(absent);
+Value Interpreter::EvalOrNone(const ExprPtr& expr) {
+  if (!expr) return Value();
+  return Eval(*expr);
 }
 
 Value Interpreter::Eval(const ListExpr& expr) {
@@ -103,9 +104,9 @@ Value Interpreter::Eval(const SubscriptExpr& expr) {
 
 Value Interpreter::Eval(const SliceExpr& expr) {
   const Value object = Eval(*expr.object);
-  const Value start = EvalOr(expr.start, Value());
-  const Value stop = EvalOr(expr.stop, Value());
-  return Slice(rt_, object, start, stop, EvalOr(expr.step, Value()));
+  const Value start = EvalOrNone(expr.start);
+  const Value stop = EvalOrNone(expr.stop);
+  return Slice(rt_, object, start, stop, EvalOrNone(expr.step));
 }
 
 Value Interpreter::Eval(const FilterExpr& expr) {

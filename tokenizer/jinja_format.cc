@@ -219,7 +219,10 @@ class PercentArguments {
     return *value;
   }
   void RequireAllUsed() const {
-    if (!named_ && !args_.IsDict() && next_ < positional_.size()) {
+    // As in Python, what could be indexed by a name need not be used.
+    const bool tuple = args_.IsList() && args_.list().kind == List::Kind::kTuple;
+    const bool indexable = args_.IsDict() || args_.IsUndefined() || (args_.IsList() && !tuple);
+    if (!named_ && !indexable && next_ < positional_.size()) {
       throw TemplateError("not all arguments converted during string formatting");
     }
   }
@@ -302,8 +305,7 @@ Value FieldValue(Interpreter& in, std::string_view field, const Arguments& args,
   Value value;
   if (const auto number = name.empty() ? std::optional<int64_t>(next++) : ParseInt(name)) {
     if (*number < 0 || static_cast<size_t>(*number) >= args.positional.size()) {
-      throw TemplateError("Replacement index " + std::to_string(*number) +
-                          " out of range for positional args tuple");
+      throw TemplateError("format: there is no argument " + std::to_string(*number));
     }
     value = args.positional[static_cast<size_t>(*number)];
   } else {

@@ -98,14 +98,17 @@ Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
 
 Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int depth) {
   const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), depth);
+  bool completed = false;  // a round that got to its end: without one, Jinja takes the else block
   for (size_t i = 0; i < loop->items().size(); ++i) {
     const InnerScope scope(*this);
     loop->MoveTo(i);
     SetVariable("loop", Value(loop));
     Assign(stmt.target, loop->items()[i]);
-    if (Exec(stmt.body) == Flow::kBreak) break;
+    const Flow flow = Exec(stmt.body);
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNext;
   }
-  if (!loop->items().empty()) return Flow::kNext;
+  if (completed) return Flow::kNext;
   const InnerScope scope(*this);
   return Exec(stmt.otherwise);
 }
@@ -244,11 +247,11 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
       SetVariable(parameter.name, args.positional[i]);
     } else if (auto value = TakeNamed(named, parameter.name)) {
       SetVariable(parameter.name, *value);
-    } else if (parameter.fallback) {
-      SetVariable(parameter.name, Eval(*parameter.fallback));
     } else {
+      // A default that names its own parameter sees it undefined.
       SetVariable(parameter.name,
                   MakeUndefined("parameter '" + parameter.name + "' was not provided"));
+      if (parameter.fallback) SetVariable(parameter.name, Eval(*parameter.fallback));
     }
   }
   const bool explicit_caller =

@@ -95,7 +95,7 @@ class Interpreter {
   Value Eval(const FilterExpr& expr);
   Value Eval(const TestExpr& expr);
   Value Eval(const CallExpr& expr);
-  Value EvalOr(const ExprPtr& expr, Value absent);
+  Value EvalOrNone(const ExprPtr& expr);  // None where it is absent
   Arguments EvalArgs(const CallArgs& args);
 
   Runtime& rt_;

@@ -117,8 +117,12 @@ Value Repeat(Runtime& rt, const Value& value, int64_t times) {
   if (__builtin_mul_overflow(unit, n, &total)) total = std::string_view::npos;
   rt.PayBytes(total);  // before it is allocated
   if (value.IsString()) {
-    Text out;
-    for (size_t i = 0; unit > 0 && i < n; ++i) out.Append(value.text());
+    const size_t size = value.text().size() * n;
+    Text out = n > 0 ? value.text() : Text();
+    while (out.size() < size) {  // doubles
+      const Text part = out;
+      out.Append(part, 0, size - part.size());
+    }
     return rt.Make(std::move(out));
   }
   rt.PaySteps(total);

@@ -17,9 +17,9 @@ namespace tokenizer::jinja {
 
 struct Limits {
   size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
-  size_t bytes = 256 << 20;   // all strings and lists made, dead ones too
+  size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
   size_t bytes_per_input_byte = 16;  // granted on top, for conversations that are long themselves
-  int depth = 200;  // nesting of expressions, statements, macro calls and printed values
+  int depth = 400;  // nesting of expressions, statements, macro calls and printed values
 };
 
 class Runtime {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tokenizer/jinja_operators.h"
+#include "tokenizer/jinja_strings.h"
 #include "tokenizer/jinja_unicode.h"
 #include "tokenizer/template_error.h"
 
@@ -119,7 +120,10 @@ int64_t LengthOf(Runtime& rt, const Value& value) {
 
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
   if (haystack.IsUndefined()) return false;
-  if (haystack.IsDict()) return haystack.dict().Find(needle) != nullptr;
+  if (haystack.IsDict()) {
+    const bool tuple = needle.IsList() && needle.list().kind != List::Kind::kList;
+    return !tuple && haystack.dict().Find(needle) != nullptr;  // no dictionary here has such keys
+  }
   if (haystack.IsString()) {
     if (!needle.IsString()) {
       RequireDefined(needle);
@@ -127,7 +131,7 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
                           std::string(needle.TypeName()));
     }
     rt.PayReading(haystack.view().size());
-    return haystack.view().find(needle.view()) != std::string_view::npos;
+    return FindBytes(haystack.view(), needle.view()) != std::string_view::npos;
   }
   if (!haystack.IsList()) {
     throw TemplateError("argument of type " + Type(haystack) + " is not iterable");
@@ -146,8 +150,7 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
     return rt.Make(SliceText(rt, value.text(), bounds));
   }
   if (!value.IsList() || !value.list().CanIndex()) {
-    // As in Jinja, whose subscripts of what has none are undefined.
-    return Undefined{std::make_shared<const std::string>(Type(value) + " object has no slices")};
+    throw TemplateError(Type(value) + " object has no slices");
   }
   const Values& items = value.list().items;
   const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);

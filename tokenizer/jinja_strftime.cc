@@ -62,6 +62,8 @@ std::string Convert(std::chrono::local_seconds time, char conversion, bool padde
       return FormatTime(time, "%m/%d/%y");
     case 'e':
       return number(parts.day, 2, ' ');
+    case 'f':
+      return "000000";  // of a second: we keep whole ones
     case 'F':
       return FormatTime(time, "%Y-%m-%d");
     case 'H':

@@ -9,8 +9,8 @@
 
 namespace tokenizer::jinja {
 
-// %a %A %b %B %c %d %D %e %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d and
-// the like without the leading zero. Others stay as they are.
+// %a %A %b %B %c %d %D %e %f %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d
+// and the like without the leading zero. Others stay as they are.
 std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
 }  // namespace tokenizer::jinja

@@ -117,7 +117,9 @@ Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_v
   rt.PayReading(text.size());
   std::string_view rest = text.view();
   const auto goes = [&](const Char& c, std::string_view bytes) {
-    return chars ? Contains(*chars, bytes) : IsSpace(c.code);
+    if (!chars) return IsSpace(c.code);
+    rt.PayReading(chars->size());
+    return Contains(*chars, bytes);
   };
   while (side != Side::kRight && !rest.empty()) {
     const Char c = CharAt(rest, 0);

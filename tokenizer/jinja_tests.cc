@@ -56,8 +56,10 @@ constexpr Entry kTests[] = {
     {"ge", Compares<CompareOp::kGe>},
     {"in", Compares<CompareOp::kIn>},
     {"boolean", [](Interpreter&, const Value& value, const Arguments&) { return value.IsBool(); }},
-    {"callable", [](Interpreter&, const Value& value,
-                    const Arguments&) { return value.IsObject() && value.object().IsCallable(); }},
+    {"callable",
+     [](Interpreter&, const Value& value, const Arguments&) {
+       return value.IsUndefined() || (value.IsObject() && value.object().IsCallable());
+     }},
     {"defined",
      [](Interpreter&, const Value& value, const Arguments&) { return !value.IsUndefined(); }},
     {"divisibleby",

@@ -57,6 +57,16 @@ Text Escape(Runtime& rt, const Text& text) {
   return out;
 }
 
+// The input of filters that take nothing but strings.
+const Text& RequireString(const Value& input, std::string_view filter) {
+  RequireDefined(input);
+  if (!input.IsString()) {
+    throw TemplateError(std::string(filter) + "() needs a string, not '" +
+                        std::string(input.TypeName()) + "'");
+  }
+  return input.text();
+}
+
 Value Trim(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("trim", args, {"chars"});
   Runtime& rt = in.runtime();
@@ -82,7 +92,7 @@ Value Center(Interpreter& in, const Value& input, const Arguments& args) {
 Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("indent", args, {"width", "first", "blank"});
   Runtime& rt = in.runtime();
-  Text text = Str(rt, input);
+  Text text = RequireString(input, "indent");
   text.Append("\n");  // so that an empty last line counts
   const bool by_text = params.Get(0) != nullptr && params.Get(0)->IsString();
   const Text indent =
@@ -103,15 +113,13 @@ Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
 Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
   Runtime& rt = in.runtime();
-  const Text text = Str(rt, input);
   const Text end = params.Get(2) != nullptr ? params.String(2) : Text("...");
   const int64_t length = params.Integer(0, 255);
   const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
   const auto end_chars = static_cast<int64_t>(CountChars(end.view()));
   if (length < end_chars || leeway < 0) throw TemplateError("truncate() to less than its end");
-  rt.PayReading(text.size());
-  const auto chars = static_cast<int64_t>(CountChars(text.view()));
-  if (chars - leeway <= length) return rt.Make(text);
+  if (LengthOf(rt, input) - leeway <= length) return input;
+  const Text& text = RequireString(input, "truncate");
   Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - end_chars)));
   if (!params.Flag(1)) out = Split(rt, out, " ", 1, true)[0];
   out.Append(end);
@@ -215,8 +223,9 @@ Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
 // To `digits` behind the point, halves to even, as Python: of the number's exact value.
 double RoundHalfEven(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
+  if (digits < -308) return 0;  // no double has so many digits
   if (digits < 0) {
-    const double unit = std::pow(10.0, static_cast<double>(std::min<int64_t>(-digits, 309)));
+    const double unit = std::pow(10.0, static_cast<double>(-digits));
     return std::nearbyint(value / unit) * unit;
   }
   char buffer[700];  // 309 digits before the point and 300 behind it

@@ -133,9 +133,13 @@ Char CharAt(std::string_view text, size_t pos) {
 }
 
 Char CharBefore(std::string_view text, size_t pos) {
+  const std::string_view head = text.substr(0, pos);
   for (size_t size = 1; size <= std::min<size_t>(4, pos); ++size) {
-    const Char c = CharAt(text.substr(0, pos), pos - size);
-    if (c.size == size && (size == 1 || c.code != 0xFFFD || size == 3)) return c;
+    const auto first = static_cast<unsigned char>(head[pos - size]);
+    if ((first & 0xC0) == 0x80) continue;  // not where a character begins
+    const Char c = CharAt(head, pos - size);
+    if (c.size == size) return c;
+    break;
   }
   return {0xFFFD, 1};
 }

@@ -51,7 +51,7 @@ class Value {
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
 
   // For callers that build the input of a template, from JSON for example. The depth to which such
-  // values may be nested is theirs to limit; rendering refuses more than 100 levels.
+  // values may be nested is theirs to limit; rendering refuses more than jinja_runtime.h allows.
   static Value ListOf(std::vector<Value> items);
   static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
 
