@@ -11,6 +11,8 @@ template <typename... Fns>
 struct Overloaded : Fns... {
   using Fns::operator()...;
 };
+template <typename... Fns>
+Overloaded(Fns...) -> Overloaded<Fns...>;
 
 std::string_view ListTypeName(List::Kind kind) {
   switch (kind) {

@@ -47,7 +47,7 @@ struct SmallModel {
     const test::TempDir dir;
     gguf::Writer writer;
     for (const auto& [key, value] : keys) {
-      std::visit([&](const auto& v) { writer.Add(key, v); }, value);
+      std::visit([&, &name = key](const auto& v) { writer.Add(name, v); }, value);
     }
     const std::vector<std::byte> zeros(64 * 64 * sizeof(float));
     for (const auto& [name, dims] : tensors) {

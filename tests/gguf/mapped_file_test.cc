@@ -51,7 +51,7 @@ TEST(MappedFileTest, SaysWhatThePathIsInstead) {
   const test::TempDir dir;
   EXPECT_EQ(OpenError(dir.Path("none")), dir.Path("none") + ": no such file");
   EXPECT_EQ(OpenError(dir.Path("")), dir.Path("") + ": expected a GGUF file, found a directory");
-  EXPECT_EQ(OpenError(dir.Write("empty", {})),
+  EXPECT_EQ(OpenError(dir.Write("empty", "")),
             dir.Path("empty") + ": expected a GGUF file, found an empty file");
   EXPECT_EQ(OpenError("/dev/null"), "/dev/null: expected a GGUF file, found a device");
   const std::string below = dir.Path("empty") + "/below";
