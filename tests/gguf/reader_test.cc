@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "tests/support/gguf_bytes.h"
 #include "tests/support/data.h"
+#include "tests/support/gguf_bytes.h"
 
 namespace gguf {
 namespace {
