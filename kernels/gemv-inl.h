@@ -18,7 +18,7 @@
 //        struct Input                vectors of activations for one step
 //        static Input Load(const ActivationRow& x, size_t i)
 //                                    i is the index of the step's first weight. q, scales and sums
-//                                    may be read up to the next multiple of 256.
+//                                    may be read up to the next multiple of 512.
 //        static void Step(const uint8_t* w, const Input& in, Sums& sums)
 //                                    must read nothing outside of [w, w + kStepBytes): w may be the
 //                                    end of the file's mapping.
@@ -55,7 +55,7 @@ constexpr size_t kRows = 4;
 // How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
 constexpr size_t kPrefetchBytes = 1536;
 
-// Floats are read as the caller has them; the quantized form is padded to a multiple of 256 anyway.
+// Floats are read as the caller has them; the quantized form is padded anyway.
 template <class Type>
 HWY_INLINE ActivationRow PadInput(const ActivationRow& x, size_t begin, size_t end, float* padded) {
   ActivationRow tail = x;

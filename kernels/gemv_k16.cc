@@ -10,28 +10,6 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
-template <int kBits>
-HWY_INLINE VU8 ShiftBits(VU8 v) {
-  const DU16 d;
-  if constexpr (kBits > 0) return hn::BitCast(DU8(), hn::ShiftRight<kBits>(hn::BitCast(d, v)));
-  if constexpr (kBits < 0) return hn::BitCast(DU8(), hn::ShiftLeft<-kBits>(hn::BitCast(d, v)));
-  return v;
-}
-
-HWY_INLINE VU8 Mask(VU8 v, uint8_t mask) { return hn::And(v, hn::Set(DU8(), mask)); }
-
-// a | (b & mask)
-HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) { return hn::OrAnd(a, b, hn::Set(DU8(), mask)); }
-
-// The four two-bit codes of each byte.
-HWY_INLINE void TwoBitCodes(VU8 qs, VU8 (&codes)[4]) {
-  codes[0] = Mask(qs, 3);
-  codes[1] = Mask(ShiftBits<2>(qs), 3);
-  codes[2] = Mask(ShiftBits<4>(qs), 3);
-  codes[3] = hn::ShiftRight<6>(qs);
-}
-
 struct Q2_K {
   using Block = gguf::BlockQ2_K;
   using Input = RunInput;

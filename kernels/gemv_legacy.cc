@@ -5,6 +5,7 @@
 // Then what each target needs.
 #include "gguf/blocks.h"
 #include "kernels/gemv-inl.h"
+#include "kernels/halves-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -45,39 +46,17 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
 #endif
 }
 
-// Activations for eight blocks of nibbles: vectors with the first 16 of each block and vectors with
-// the second 16. That is the order in which nibbles come out: one AND gives the first halves of all
-// blocks, a shift the second. Groups lie in the vectors as AddScaledDots wants them.
-struct NibbleInput {
-  VI8 first[kDotVectors], second[kDotVectors];
-  VI32 offset[kDotVectors];  // -zero * (sum of the lane)
-  Floats8 scales;            // of the activations
-  Floats8 sums;              // scale * (sum of the 32)
-};
-
 // What the four types of nibbles share. kZero is the zero point: that of the type, or (5 bits and a
 // minimum) one that centers the codes, for AddScaledDots.
 template <class BlockType, int kZero>
 struct Nibbles {
   using Block = BlockType;
-  using Input = NibbleInput;
+  using Input = HalvesInput;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 8 * Block::kWeights;
   static constexpr size_t kStepBytes = 8 * sizeof(Block);
 
-  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    Input in;
-    const VI32 none = hn::Zero(DI32());
-    const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      const int8_t* const q = x.q + i + 32 * FirstGroup(v);
-      LoadPiecePairs<32 * kGroupStep>(q, in.first[v], in.second[v]);
-      in.offset[v] = hn::Sub(none, Dot2(none, zero, in.first[v], zero, in.second[v]));
-    }
-    in.scales = LoadScales(x, i);
-    in.sums = LoadScaledSums(x, i);
-    return in;
-  }
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) { return LoadHalves<kZero>(x, i); }
 
   // sums.a + d * (scale of x) * (code - zero) * x
   static HWY_INLINE VF AddDots(const uint8_t* HWY_RESTRICT w, const Input& in, const Floats8& d,
@@ -101,7 +80,7 @@ struct Nibbles {
 // Q4_0 and Q5_0: d * (q - zero).
 template <class Block, int kZero>
 struct Symmetric : Nibbles<Block, kZero> {
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const NibbleInput& in, Sums& sums) {
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const HalvesInput& in, Sums& sums) {
     const Floats8 d = LoadEightHalfs<sizeof(Block)>(w);
     sums.a = Nibbles<Block, kZero>::AddDots(w, in, d, sums.a);
   }
@@ -110,7 +89,7 @@ struct Symmetric : Nibbles<Block, kZero> {
 // Q4_1 and Q5_1: d * q + m = d * (q - zero) + (m + zero * d).
 template <class Block, int kZero>
 struct WithMinimum : Nibbles<Block, kZero> {
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const NibbleInput& in, Sums& sums) {
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const HalvesInput& in, Sums& sums) {
     const Floats8 d = LoadEightHalfs<sizeof(Block)>(w);
     Floats8 m = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
     sums.a = Nibbles<Block, kZero>::AddDots(w, in, d, sums.a);

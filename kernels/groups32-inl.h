@@ -63,6 +63,15 @@ HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const Float
 #endif
 }
 
+// A vector of floats by their numbers among eight; all of one part where there are two.
+HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
+  constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(D8()));
+  alignas(64) int32_t lane[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) lane[i] = number[i] % kLanes;
+  const VF part = hn::ResizeBitCast(DF(), eight.part[number[0] / kLanes]);
+  return hn::TableLookupLanes(part, hn::SetTableIndices(DF(), lane));
+}
+
 HWY_INLINE Floats8 Mul(const Floats8& a, const Floats8& b) {
   Floats8 product;
   for (size_t k = 0; k < kParts8; ++k) product.part[k] = hn::Mul(a.part[k], b.part[k]);

@@ -34,7 +34,7 @@ bool UsesInt8(gguf::DType dtype);
 // needed.
 struct ActivationRow {
   const float* x;   // [cols]
-  const int8_t* q;  // [cols, padded with zeros to a multiple of 256], in -127..127; x ~ scale * q
+  const int8_t* q;  // [cols, padded with zeros to a multiple of 512], in -127..127; x ~ scale * q
   const float* scales;  // [cols / 32, padded with zeros]
   const int16_t*
       sums;  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets

@@ -10,7 +10,7 @@ namespace kernels {
 
 // Weights, and so activations, come in units of this many for the int8 kernels.
 constexpr size_t kActivationBlock = 32;  // share a scale
-constexpr size_t kActivationPad = 256;   // rows are padded with zeros to a multiple of this
+constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a multiple of this
 
 // For each 32 of the n numbers: scale = max|x| / 127, q = x / scale rounded to nearest (even). n is
 // a multiple of 32. Also the sums of each 16 q. The same bits on every instruction set.

@@ -12,18 +12,28 @@
 namespace kernels {
 namespace {
 
-// out[i] = scale * component i of a grid point, negated where bit i of signs is set, for the n
-// components of the point.
-void ScaleSigned(uint64_t point, int n, uint32_t signs, float scale, float* out) {
-  for (int i = 0; i < n; ++i) {
+// The 8 weights of a grid entry of IQ2: scale * level, negated where bit i of signs is set.
+void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
+  for (int i = 0; i < 8; ++i) {
     const int sign = (signs >> i & 1) != 0 ? -1 : 1;
-    out[i] = scale * static_cast<float>(sign * GridAt(point, i));
+    out[i] = scale * static_cast<float>(sign * kIq2Levels[LevelOf8(entry, i)]);
   }
 }
 
-// out[i] = scale * (component i of a point of kIq1sGrid + delta), for 8 weights.
-void ScaleShifted(uint64_t point, float delta, float scale, float* out) {
-  for (int i = 0; i < 8; ++i) out[i] = scale * (static_cast<float>(GridAt(point, i)) + delta);
+// The 4 weights of a grid entry of IQ3.
+void Write4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t signs, float scale,
+            float* out) {
+  for (int i = 0; i < 4; ++i) {
+    const int sign = (signs >> i & 1) != 0 ? -1 : 1;
+    out[i] = scale * static_cast<float>(sign * levels[LevelOf4(entry, i)]);
+  }
+}
+
+// The 8 weights of a grid entry of IQ1: scale * (level + delta).
+void WriteShifted(uint32_t entry, float delta, float scale, float* out) {
+  for (int i = 0; i < 8; ++i) {
+    out[i] = scale * (static_cast<float>(kIq1Levels[LevelOf8(entry, i)]) + delta);
+  }
 }
 
 uint32_t LoadU32(const void* bytes) {
@@ -49,7 +59,7 @@ void DequantizeBlock(const gguf::BlockIQ1_S& block, float* out) {
     const uint32_t index = block.qs[k] | (high >> (3 * (k % 4)) & 7) << 8;
     const uint32_t s = high >> 12 & 7;
     const float delta = (high & 0x8000) != 0 ? -kIq1Delta : kIq1Delta;
-    ScaleShifted(kIq1sGrid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+    WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
   }
 }
 
@@ -62,7 +72,7 @@ void DequantizeBlock(const gguf::BlockIQ1_M& block, float* out) {
     const uint32_t index = block.qs[k] | (high & 7) << 8;
     const uint32_t s = block.scales[k / 8] >> (3 * (k % 8 / 2)) & 7;  // per 16 weights
     const float delta = (high & 8) != 0 ? -kIq1Delta : kIq1Delta;
-    ScaleShifted(kIq1sGrid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+    WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
   }
 }
 
@@ -73,8 +83,8 @@ void DequantizeBlock(const gguf::BlockIQ2_XXS& block, float* out) {
     const uint32_t signs_scale = LoadU32(block.qs + 4 * g + 2);
     const float scale = Iq2Scale(d, signs_scale >> 28);
     for (int l = 0; l < 4; ++l) {
-      const uint64_t point = kIq2xxsGrid[indices >> (8 * l) & 255];
-      ScaleSigned(point, 8, EvenSigns(signs_scale >> (7 * l)), scale, out + 32 * g + 8 * l);
+      const uint32_t entry = kIq2xxsGrid[indices >> (8 * l) & 255];
+      Write8(entry, EvenSigns(signs_scale >> (7 * l)), scale, out + 32 * g + 8 * l);
     }
   }
 }
@@ -84,7 +94,7 @@ void DequantizeBlock(const gguf::BlockIQ2_XS& block, float* out) {
   for (int k = 0; k < 32; ++k) {
     const uint32_t q = block.qs[k];
     const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
-    ScaleSigned(kIq2xsGrid[q & 511], 8, EvenSigns(q >> 9), scale, out + 8 * k);
+    Write8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), scale, out + 8 * k);
   }
 }
 
@@ -93,7 +103,7 @@ void DequantizeBlock(const gguf::BlockIQ2_S& block, float* out) {
   for (int k = 0; k < 32; ++k) {
     const uint32_t index = block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3) << 8;
     const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
-    ScaleSigned(kIq2sGrid[index], 8, block.signs[k], scale, out + 8 * k);
+    Write8(kIq2sGrid[index], block.signs[k], scale, out + 8 * k);
   }
 }
 
@@ -103,7 +113,7 @@ void DequantizeBlock(const gguf::BlockIQ3_XXS& block, float* out) {
     const uint32_t signs_scale = LoadU32(block.signs_scales + 4 * (k / 8));
     const float scale = d * (0.5f + static_cast<float>(signs_scale >> 28)) * 0.5f;
     const uint32_t signs = EvenSigns(signs_scale >> (7 * (k % 8 / 2)));  // of 8 weights
-    ScaleSigned(kIq3xxsGrid[block.qs[k]], 4, signs >> (4 * (k % 2)), scale, out + 4 * k);
+    Write4(kIq3xxsGrid[block.qs[k]], kIq3xxsLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
   }
 }
 
@@ -113,7 +123,7 @@ void DequantizeBlock(const gguf::BlockIQ3_S& block, float* out) {
     const uint32_t index = block.qs[k] | (block.qh[k / 8] >> (k % 8) & 1) << 8;
     const float scale = d * static_cast<float>(1 + 2 * ScaleNibble(block.scales, k / 8));
     const uint32_t signs = block.signs[k / 2];  // of 8 weights
-    ScaleSigned(kIq3sGrid[index], 4, signs >> (4 * (k % 2)), scale, out + 4 * k);
+    Write4(kIq3sGrid[index], kIq3sLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
   }
 }
 

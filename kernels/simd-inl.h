@@ -247,6 +247,31 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
+// --------------------------------------------------------------------------------------------------
+// Bits of bytes.
+
+// Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
+template <int kBits>
+HWY_INLINE VU8 ShiftBits(VU8 v) {
+  const DU16 d;
+  if constexpr (kBits > 0) return hn::BitCast(DU8(), hn::ShiftRight<kBits>(hn::BitCast(d, v)));
+  if constexpr (kBits < 0) return hn::BitCast(DU8(), hn::ShiftLeft<-kBits>(hn::BitCast(d, v)));
+  return v;
+}
+
+HWY_INLINE VU8 Mask(VU8 v, uint8_t mask) { return hn::And(v, hn::Set(DU8(), mask)); }
+
+// a | (b & mask)
+HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) { return hn::OrAnd(a, b, hn::Set(DU8(), mask)); }
+
+// The four two-bit codes of each byte.
+HWY_INLINE void TwoBitCodes(VU8 qs, VU8 (&codes)[4]) {
+  codes[0] = Mask(qs, 3);
+  codes[1] = Mask(ShiftBits<2>(qs), 3);
+  codes[2] = Mask(ShiftBits<4>(qs), 3);
+  codes[3] = hn::ShiftRight<6>(qs);
+}
+
 HWY_INLINE VU8 LowNibbles(VU8 v) { return hn::And(v, hn::Set(DU8(), uint8_t{15})); }
 HWY_INLINE VU8 HighNibbles(VU8 v) { return hn::ShiftRight<4>(v); }
 

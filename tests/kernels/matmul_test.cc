@@ -163,7 +163,7 @@ TEST_P(MatMulOf, SurvivesExtremeCodes) {
 // errors are independent of the weights. 5e-5 leaves room for the spread of a finite sample.
 TEST_P(MatMulOf, HasTheErrorOfInt8Activations) {
   const DType dtype = GetParam();
-  constexpr size_t kRows = 64, kCols = 2048;
+  constexpr size_t kRows = 256, kCols = 2048;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   const std::vector<float> input = NormalFloats(kCols, 4);
   Team team(1);

@@ -1,0 +1,228 @@
+// Products with TQ1_0 and TQ2_0: weights -1, 0 and 1, a block of 256 with one scale.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemv_ternary.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "kernels/grid-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// A block is 64 bytes of codes: kByteVectors vectors.
+constexpr size_t kByteVectors = 4 / kPieces;
+
+// One vector from four of dots: lane 4p + k is the sum of piece p of vector k. |dots| < 8192.
+HWY_INLINE VI32 AddLanes(const VI32 (&dots)[4]) {
+  return AddNeighbours(AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
+}
+
+// sum[lane] of the activations in each lane, negative: what codes 0, 1, 2 for -1, 0, 1 contribute.
+HWY_INLINE VI32 MinusSum(VI8 x) {
+  const VI32 none = hn::Zero(DI32());
+  return hn::Sub(none, Dot(none, hn::Set(DU8(), uint8_t{1}), x));
+}
+
+// Byte l of each half of the block has weights 32 apart, two bits each.
+struct TQ2_0 {
+  using Block = gguf::BlockTQ2_0;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = Block::kWeights;
+  static constexpr size_t kStepBytes = sizeof(Block);
+
+  struct Input {
+    VI8 x[kByteVectors][4];
+    VI32 offset[kByteVectors][4];
+    VF scale[kByteVectors];  // of the activations, in the order of AddLanes
+  };
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const Floats8 scales = LoadScales(x, i);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t k = 0; k < 4; ++k) {
+        in.x[v][k] = LoadRuns<128>(x.q + i + 32 * k, v);
+        in.offset[v][k] = MinusSum(in.x[v][k]);
+      }
+      int32_t group[kFloats];
+      for (size_t lane = 0; lane < kFloats; ++lane) {
+        const size_t half = (v * kFloats + lane) / 8;
+        group[lane] = static_cast<int32_t>(4 * half + lane % 4);
+      }
+      in.scale[v] = PickFloats(scales, group);
+    }
+    return in;
+  }
+
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
+    const DF df;
+    VF sum = hn::Zero(df);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      VU8 codes[4];
+      TwoBitCodes(hn::LoadU(DU8(), w + offsetof(Block, qs) + v * kVectorBytes), codes);
+      VI32 dots[4];
+      for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[v][k], codes[k], in.x[v][k]);
+      sum = hn::MulAdd(hn::ConvertTo(df, AddLanes(dots)), in.scale[v], sum);
+    }
+    sums.a = hn::MulAdd(sum, SetHalf(df, w + offsetof(Block, d)), sums.a);
+  }
+};
+
+#if PRONK_WIDE
+// Digits 0 to 3 of a byte as four times two bits, and digit 4 above.
+constexpr std::array<uint16_t, 256> DigitTable() {
+  std::array<uint16_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t fraction = byte;
+    for (int n = 0; n < 5; ++n) {
+      const uint32_t digit = fraction * 3 >> 8;
+      table[byte] = static_cast<uint16_t>(table[byte] | digit << (2 * n));
+      fraction = fraction * 3 & 255;
+    }
+  }
+  return table;
+}
+#endif
+
+// Five digits to a byte. The 52 bytes of digits are taken as 64, the rest zeros; digit n of byte b
+// is weight 32n + b for the first 32 bytes, 160 + 16n + (b - 32) for the next 16, and 240 + 4n + (b
+// - 48) for four, which have only digits 0 to 3.
+struct TQ1_0 {
+  using Block = gguf::BlockTQ1_0;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = Block::kWeights;
+  static constexpr size_t kStepBytes = sizeof(Block);
+  static constexpr size_t kDigits = 5;
+
+  struct Input {
+    VI8 x[kByteVectors][kDigits];
+    VI32 offset[kByteVectors][kDigits];
+    VF scale[kByteVectors];       // of digits 0 to 3, in the order of AddLanes
+    VF last_scale[kByteVectors];  // of digit 4, by lanes
+  };
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const Floats8 scales = LoadScales(x, i);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t n = 0; n < kDigits; ++n) {
+        in.x[v][n] = LoadInput(x.q + i, v, n);
+        in.offset[v][n] = MinusSum(in.x[v][n]);
+      }
+      // Pieces 0 and 1 of the 64 bytes have group n of 32 weights, piece 2 group 5 + n / 2, the
+      // last group 7.
+      int32_t group[kFloats], last[kFloats];
+      for (size_t lane = 0; lane < kFloats; ++lane) {
+        const size_t piece = v * kPieces + lane / 4, n = lane % 4;
+        group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
+        last[lane] = piece < 2 ? 4 : 7;
+      }
+      in.scale[v] = PickFloats(scales, group);
+      in.last_scale[v] = PickFloats(scales, last);
+    }
+    return in;
+  }
+
+  // Vector v of the activations that digit n of each byte is multiplied with.
+  static HWY_INLINE VI8 LoadInput(const int8_t* HWY_RESTRICT q, size_t v, size_t n) {
+    const DI8 d;
+    const hn::FixedTag<int8_t, 16> d16;
+    const hn::FixedTag<int8_t, 4> d4;
+    const auto last = n == 4 ? hn::Zero(d16)
+                             : hn::ZeroExtendResizeBitCast(d16, d4, hn::LoadU(d4, q + 240 + 4 * n));
+#if PRONK_PIECES == 4
+    (void)v;
+    const hn::Half<DI8> d32;
+    return hn::Combine(d, hn::Combine(d32, last, hn::LoadU(d16, q + 160 + 16 * n)),
+                       hn::LoadU(d32, q + 32 * n));
+#elif PRONK_PIECES == 2
+    if (v == 0) return hn::LoadU(d, q + 32 * n);
+    return hn::Combine(d, last, hn::LoadU(d16, q + 160 + 16 * n));
+#else
+    if (v == 3) return last;
+    return hn::LoadU(d, v == 2 ? q + 160 + 16 * n : q + 32 * n + 16 * v);
+#endif
+  }
+
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
+    const DF df;
+    VF sum = hn::Zero(df);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      VU8 digits[kDigits];
+      Digits(LoadBytes(w, v), digits);
+      VI32 dots[4];
+      for (size_t n = 0; n < 4; ++n) dots[n] = Dot(in.offset[v][n], digits[n], in.x[v][n]);
+      const VI32 last = Dot(in.offset[v][4], digits[4], in.x[v][4]);
+      sum = hn::MulAdd(hn::ConvertTo(df, AddLanes(dots)), in.scale[v], sum);
+      sum = hn::MulAdd(hn::ConvertTo(df, last), in.last_scale[v], sum);
+    }
+    sums.a = hn::MulAdd(sum, SetHalf(df, w + offsetof(Block, d)), sums.a);
+  }
+
+  // Vector v of the 52 bytes of digits and zeros.
+  static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {
+    static_assert(offsetof(Block, qs) == 0 && offsetof(Block, qh) == 48);
+    const DU8 d;
+#if PRONK_WIDE
+    (void)v;
+    return hn::LoadN(d, w, 52);
+#else
+    if (v + 1 < kByteVectors) return hn::LoadU(d, w + v * kVectorBytes);
+    const auto qh = hn::ZeroExtendResizeBitCast(DU8x16(), hn::FixedTag<uint8_t, 4>(),
+                                                hn::LoadU(hn::FixedTag<uint8_t, 4>(), w + 48));
+#if PRONK_PIECES == 2
+    return hn::Combine(d, qh, hn::LoadU(DU8x16(), w + 32));
+#else
+    return qh;
+#endif
+#endif
+  }
+
+  // By a table in registers, or else by arithmetic: a byte is a fraction of 256; times 3, its whole
+  // part is the digit and the rest the next fraction. The whole part of 3/4 of it, in steps of 64,
+  // is a multiplication less: (b + ceil(b / 2)) / 2, with b lower by one so that rounding up does
+  // no harm (checked for all 256).
+  static HWY_INLINE void Digits(VU8 bytes, VU8 (&digits)[kDigits]) {
+    const DU8 d;
+#if PRONK_WIDE
+    static constexpr SplitGrid<256> kTable(DigitTable());
+    const MU8 bits[] = {hn::MaskFromVec(bytes)};
+    VU8 four[4];
+    TwoBitCodes(Lookup<256>(kTable.low, bytes, bits), four);
+    for (size_t n = 0; n < 4; ++n) digits[n] = four[n];
+    digits[4] = Lookup<256>(kTable.high, bytes, bits);
+#else
+    for (size_t n = 0; n < kDigits; ++n) {
+      const VU8 lower = hn::SaturatedSub(bytes, hn::Set(d, uint8_t{1}));
+      const VU8 half = hn::AverageRound(lower, hn::Zero(d));
+      digits[n] = hn::ShiftRight<6>(hn::AverageRound(lower, half));
+      bytes = hn::Add(hn::Add(bytes, bytes), bytes);
+    }
+#endif
+  }
+};
+
+void RowsTQ1_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  MultiplyRows<TQ1_0>(w, begin, end, x, out);
+}
+void RowsTQ2_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  MultiplyRows<TQ2_0>(w, begin, end, x, out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(RowsTQ1_0);
+HWY_EXPORT(RowsTQ2_0);
+
+void GemvTQ1_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  HWY_DYNAMIC_DISPATCH(RowsTQ1_0)(w, begin, end, x, out);
+}
+void GemvTQ2_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  HWY_DYNAMIC_DISPATCH(RowsTQ2_0)(w, begin, end, x, out);
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,126 @@
+// What matmul_test.cc's random matrices might miss of the types that look weights up: every entry
+// of every grid, every byte of base-3 digits, every power of two.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gguf/blocks.h"
+#include "kernels/matmul.h"
+#include "kernels/reference.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+// Multiples of x_max / 127, with the largest in every 32: rounding to int8 leaves them as they are.
+std::vector<float> Integers(size_t n, float x_max) {
+  std::vector<float> x(n);
+  for (size_t i = 0; i < n; ++i) {
+    const int q = i % 32 == 7 ? 127 : static_cast<int>((i * 89 + i / 32 * 11) % 253) - 126;
+    x[i] = x_max / 127 * static_cast<float>(q);
+  }
+  return x;
+}
+
+// Compares all rows with sums in double, on every target.
+//
+// Roundings: integer sums are exact; each block then passes fewer than 16 operations in float, each
+// of which is off by at most eps / 2 of the block's magnitude. Where codes have an offset it is
+// taken off as an integer. x itself is off by an eps, since x_max / 127 * q is rounded.
+void ExpectProducts(const Matrix& w, float x_max) {
+  const std::vector<float> input = Integers(w.cols, x_max);
+  Team team(1);
+  Activations x(1, w.cols);
+  x.Set(input.data(), 1, w.cols);
+  std::vector<double> expected(w.rows), tolerance(w.rows);
+  std::vector<float> weights(w.cols);
+  for (size_t r = 0; r < w.rows; ++r) {
+    DequantizeRow(w.dtype, w.row(r), w.cols, weights.data());
+    double magnitude = 0;
+    for (size_t i = 0; i < w.cols; ++i) {
+      const double term = static_cast<double>(weights[i]) * static_cast<double>(input[i]);
+      expected[r] += term;
+      magnitude += std::abs(term);
+    }
+    tolerance[r] = 10 * std::numeric_limits<float>::epsilon() * magnitude;
+  }
+  ForEachTarget([&] {
+    std::vector<float> out(w.rows, NAN);
+    const Product product{w, out.data(), w.rows};
+    MatMul(team, {&product, 1}, x);
+    for (size_t r = 0; r < w.rows; ++r) {
+      ASSERT_NEAR(out[r], expected[r], tolerance[r]) << "row " << r;
+    }
+  });
+}
+
+class GridTypes : public testing::TestWithParam<DType> {};
+
+// With 2048 rows of two blocks an entry of the largest grid is expected 64 times; each random byte
+// of signs, small scales and top bits of indices far more often.
+TEST_P(GridTypes, EveryEntry) {
+  const RandomMatrix weights(GetParam(), 2048, 512, 17);
+  ExpectProducts(weights.view(), 1.0f);
+}
+
+// The largest indices, signs, scales at once: sums near the limits of their integers.
+TEST_P(GridTypes, AllOnes) {
+  RandomMatrix weights(GetParam(), 4, 512, 18);
+  const RandomMatrix original = weights;
+  const size_t block_bytes = gguf::Info(GetParam()).block_bytes;
+  std::vector<std::byte>& bytes = weights.bytes();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i % block_bytes < 2) continue;  // d; IQ1_M has indices here, and d elsewhere
+    bytes[i] = std::byte{0xFF};
+  }
+  if (GetParam() == DType::kIQ1_M) {
+    for (size_t at = 0; at < bytes.size(); at += block_bytes) {
+      for (size_t k = 0; k < 4; ++k) {
+        const size_t top = at + offsetof(gguf::BlockIQ1_M, scales) + 2 * k + 1;
+        bytes[top] = (original.view().data[top] & std::byte{0xF0}) | std::byte{0x0F};
+      }
+    }
+  }
+  ExpectProducts(weights.view(), 1.0f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Iq, GridTypes,
+                         testing::Values(DType::kIQ1_S, DType::kIQ1_M, DType::kIQ2_XXS,
+                                         DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS,
+                                         DType::kIQ3_S),
+                         [](const auto& type) { return std::string(gguf::Info(type.param).name); });
+
+// Of the 256 bytes only 243 are five digits; the others have values too, and they must be the same
+// everywhere.
+TEST(Ternary, EveryByte) {
+  for (const DType dtype : {DType::kTQ1_0, DType::kTQ2_0}) {
+    RandomMatrix weights(dtype, 256, 256, 19);
+    const size_t row_bytes = weights.view().row_bytes();
+    for (size_t r = 0; r < 256; ++r) {
+      std::fill_n(weights.bytes().begin() + r * row_bytes, row_bytes - 2, std::byte(r));  // not d
+    }
+    ExpectProducts(weights.view(), 1.0f);
+  }
+}
+
+// Row e has exponent e, denormal scales for 0 and 1, and activations that bring the product back to
+// a normal float. Beyond 252 the largest weights do not fit in a float.
+TEST(Mxfp4, EveryExponent) {
+  for (int e = 0; e <= 252; ++e) {
+    RandomMatrix weights(DType::kMXFP4, 3, 288, 20);
+    for (size_t at = 0; at < weights.bytes().size(); at += sizeof(gguf::BlockMXFP4)) {
+      weights.bytes()[at] = static_cast<std::byte>(e);
+    }
+    ExpectProducts(weights.view(), std::ldexp(1.0f, std::clamp(128 - e, -100, 100)));
+  }
+}
+
+}  // namespace
+}  // namespace kernels
