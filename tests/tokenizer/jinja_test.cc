@@ -1,0 +1,286 @@
+// The interpreter of the template language: what Jinja2 makes of the templates in
+// data/jinja_cases.json (make_jinja_cases.py wrote down how), what is beyond Jinja2, and what a
+// hostile template must not be able to do.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/data.h"
+#include "tests/support/template_values.h"
+#include "tokenizer/chat_template.h"
+
+namespace tokenizer {
+namespace {
+
+using test::Json;
+
+std::string Render(const std::string& source, ChatInput input = {}) {
+  input.now = std::chrono::local_days(std::chrono::year(2026) / 11 / 5) + std::chrono::hours(16) +
+              std::chrono::minutes(4) + std::chrono::seconds(9);
+  return ChatTemplate::Parse(source).Render(input).text;
+}
+
+// The message alone; "" where nothing is thrown.
+std::string ErrorOf(const std::string& source) {
+  try {
+    Render(source);
+  } catch (const TemplateError& error) {
+    return error.message();
+  }
+  return "";
+}
+
+int ErrorLine(const std::string& source) {
+  try {
+    Render(source);
+  } catch (const TemplateError& error) {
+    return error.line();
+  }
+  return -1;
+}
+
+std::string Times(const std::string& text, int n) {
+  std::string out;
+  for (int i = 0; i < n; ++i) out += text;
+  return out;
+}
+
+TEST(Jinja, AllCasesOfJinja2) {
+  const Json data = Json::parse(test::ReadText(test::DataPath("jinja_cases.json")));
+  ChatInput input;
+  for (const auto& [name, value] : data["variables"].items()) {
+    input.extra.emplace_back(name, test::ToValue(value));
+  }
+  ASSERT_GT(data["cases"].size(), 400u);
+  for (const Json& one : data["cases"]) {
+    const auto source = one["template"].get<std::string>();
+    SCOPED_TRACE(source);
+    try {
+      const std::string text = Render(source, input);
+      ASSERT_TRUE(one.contains("expected")) << "no error, but: " << text;
+      EXPECT_EQ(text, one["expected"].get<std::string>());
+    } catch (const TemplateError& error) {
+      EXPECT_FALSE(one.contains("expected")) << error.what();
+      EXPECT_GT(error.line(), 0) << error.what();
+      // What raise_exception was given is passed on as it is; other messages are our own.
+      if (one.contains("raised")) {
+        EXPECT_EQ(error.message(), one["raised"].get<std::string>());
+      }
+    }
+  }
+}
+
+TEST(Jinja, ErrorsNameTheLine) {
+  EXPECT_EQ(ErrorLine("a\nb\n{{ 1 / 0 }}\n"), 3);
+  EXPECT_EQ(ErrorLine("a\n{% if true %}\n{{ nothing.x }}{% endif %}"), 3);
+  EXPECT_EQ(ErrorLine("{# \n\n #}\n{{ 1 + }}"), 4);
+  EXPECT_EQ(ErrorLine("\n{% for x in [1] %}\n"), 2);
+  EXPECT_EQ(ErrorLine("a\r\nb\r\n{{ @ }}"), 3);
+  EXPECT_EQ(ErrorLine("{% macro m() %}\n{{ 1 / 0 }}\n{% endmacro %}\n\n{{ m() }}"), 2);
+  EXPECT_EQ(ErrorLine("{% macro m() %}\n\n{% endmacro %}\n{{ m() + 1 }}"), 4);
+  EXPECT_EQ(ErrorLine("{%- raw -%}\n\n{% endraw %}\n{{ 1 / 0 }}"), 4);
+}
+
+TEST(Jinja, ErrorsAreOneLine) {
+  try {
+    Render("{{ raise_exception('a\\nb\\x1b[2J' ~ 'x' * 1000) }}");
+    FAIL();
+  } catch (const TemplateError& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("chat template, line 1: a\\nb\\x1b[2Jxxx"), 0u) << what;
+    EXPECT_LT(what.size(), 600u);
+    EXPECT_EQ(error.message().size(), 7 + 1000u);
+  }
+}
+
+// Jinja2's sandbox refuses these; templates written for other engines use them.
+TEST(Jinja, ListsAndDictionariesCanBeChanged) {
+  EXPECT_EQ(Render("{% set l = [1] %}{% set _ = l.append(2) %}{{ l }}"), "[1, 2]");
+  EXPECT_EQ(Render("{% set l = [3] %}{{ l.insert(0, 1) }}{{ l.extend([4]) }}{{ l }}"),
+            "NoneNone[1, 3, 4]");
+  EXPECT_EQ(Render("{% set l = [1, 2, 3] %}{{ l.pop() }}{{ l.pop(0) }}{{ l }}"), "31[2]");
+  EXPECT_EQ(Render("{% set d = {'a': 1} %}{{ d.update({'b': 2}, c=3) or '' }}{{ d }}"),
+            "{'a': 1, 'b': 2, 'c': 3}");
+  EXPECT_EQ(Render("{% set l = [1, 2] %}{% for x in l %}{{ l.append(x) or x }}{% endfor %}{{ l }}"),
+            "12[1, 2, 1, 2]");
+  EXPECT_EQ(ErrorOf("{{ [].pop() }}"), "pop index out of range");
+}
+
+TEST(Jinja, TheCallersValuesDoNotChange) {
+  ChatInput input = test::Conversation({{"user", "a"}});
+  input.extra.emplace_back("list", Value::ListOf({Value(1)}));
+  const std::string source =
+      "{{ messages.append(1) or '' }}{{ messages[0].update(role='b') or '' }}"
+      "{{ list.append(2) or '' }}{{ messages | length }}{{ messages[0].role }}{{ list }}";
+  EXPECT_EQ(Render(source, input), "2b[1, 2]");
+  EXPECT_EQ(Render(source, input), "2b[1, 2]");
+}
+
+TEST(Jinja, InvalidUtf8PassesThrough) {
+  const ChatInput input = test::Conversation({{"user", "a\xff\xe4\xbd z\xf0\x9f"}});
+  EXPECT_EQ(Render("{{ messages[0].content | trim }}", input), "a\xff\xe4\xbd z\xf0\x9f");
+  EXPECT_EQ(Render("{{ messages[0].content | upper | length }}", input), "6");
+  EXPECT_EQ(Render("{{ messages[0].content[::-1] }}", input),
+            "\xf0\x9fz \xe4\xbd\xff"
+            "a");
+  EXPECT_EQ(Render(std::string("a\0b{{ 'c' }}", 12)), std::string("a\0bc", 4));
+}
+
+TEST(Jinja, OneTemplateManyThreads) {
+  const ChatTemplate chat = ChatTemplate::Parse(
+      "{% set ns = namespace(n=0) %}{% for i in range(1000) %}{% set ns.n = ns.n + i %}{% endfor %}"
+      "{{ ns.n }}");
+  std::vector<std::string> texts(4);
+  std::vector<std::thread> threads;
+  for (std::string& text : texts) {
+    threads.emplace_back([&] { text = chat.Render(ChatInput()).text; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, "499500");
+}
+
+// What follows must end soon, in little memory, and with the message that tells why.
+
+constexpr char kTooDeep[] = "levels deep";
+constexpr char kTooLong[] = "an expression of more than 300 parts";
+constexpr char kTooSlow[] = "does not come to an end";
+constexpr char kTooMuch[] = "uses too much memory";
+
+void ExpectRefused(const std::string& source, const std::string& reason) {
+  const std::string error = ErrorOf(source);
+  EXPECT_NE(error.find(reason), std::string::npos)
+      << source.substr(0, 200) << "\ngives: " << error.substr(0, 200);
+}
+
+TEST(JinjaLimits, NestedSource) {
+  const std::vector<std::pair<std::string, std::string>> brackets = {
+      {"(", ")"},        {"[", "]"},   {"{1:", "}"}, {"not ", ""},         {"-", ""},
+      {"1 is eq(", ")"}, {"x[", "]"},  {"f(", ")"},  {"1 if 1 else ", ""}, {"1|d(", ")"},
+      {"{'a':[", "]}"},  {"[1][", "]"}};
+  for (const auto& [open, close] : brackets) {
+    ExpectRefused("{{ " + Times(open, 20'000) + "1" + Times(close, 20'000) + " }}", kTooDeep);
+  }
+  for (const std::string open : {"{% if 1 %}", "{% for a in b %}", "{% set x %}", "{% macro m() %}",
+                                 "{% filter upper %}", "{% with %}", "{% call m() %}"}) {
+    ExpectRefused(Times(open, 2'000), kTooDeep);
+  }
+  ExpectRefused("{% for " + Times("(", 20'000) + "a" + Times(")", 20'000) + " in b %}", kTooDeep);
+}
+
+TEST(JinjaLimits, LongChains) {
+  for (const std::string link : {" + 1", " and 1", " or 1", " * 1", " ** 1", ".a", "[0]", "()",
+                                 "|d", " if 1", " is odd()"}) {
+    ExpectRefused("{{ 1" + Times(link, 20'000) + " }}", kTooLong);
+  }
+  // These are lists and not trees.
+  EXPECT_EQ(Render("{{ 1" + Times(" < 2 > 1", 1'000) + " }}"), "True");
+  EXPECT_EQ(Render("{{ 1" + Times(" ~ 1", 1'000) + " }}"), Times("1", 1'001));
+  EXPECT_EQ(Render("{% if 0 %}" + Times("{% elif 0 %}", 1'000) + "{% else %}a{% endif %}"), "a");
+  EXPECT_EQ(Render("{{ 'a'" + Times(" + 'a'", 290) + " }}"), Times("a", 291));
+}
+
+TEST(JinjaLimits, Recursion) {
+  ExpectRefused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", kTooDeep);
+  ExpectRefused("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", kTooDeep);
+  ExpectRefused("{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}",
+                kTooDeep);
+}
+
+TEST(JinjaLimits, EndlessWork) {
+  ExpectRefused(
+      "{% macro m(n) %}{% if n %}{{ m(n - 1) ~ m(n - 1) }}{% endif %}{% endmacro %}{{ m(30) }}",
+      "too much");
+  ExpectRefused("{{ [1] | slice(9223372036854775807) | list }}", kTooSlow);
+  ExpectRefused("{{ ('a' * 1000000).strip('b' * 1000000 ~ 'a') }}", kTooSlow);
+  ExpectRefused(
+      "{% set x = range(100000) | list %}{% for i in x %}{% if i in x %}{% endif %}"
+      "{% endfor %}",
+      kTooSlow);
+  // Values that are shared look exponentially large when they are printed or compared.
+  const std::string doubled =
+      "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(60) %}"
+      "{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}{% endfor %}";
+  ExpectRefused(doubled + "{{ ns.a }}", kTooMuch);
+  ExpectRefused(doubled + "{{ ns.a | tojson }}", kTooMuch);
+  ExpectRefused(doubled + "{{ ns.a == ns.b }}", kTooSlow);
+  ExpectRefused(doubled + "{{ ns.a < ns.b }}", kTooSlow);
+}
+
+TEST(JinjaLimits, Memory) {
+  const std::string big = "('a' * 1000000)";
+  for (const std::string& expression : std::vector<std::string>{
+           "'a' * 1000000000", "[1] * 1000000000", big + " * 9223372036854775807",
+           "'a'.center(1000000000)", "'1'.zfill(9223372036854775807)", "'%999999999d' % 1",
+           "'{:>999999999}'.format(1)", "'a' | indent(1000000000, true)",
+           "[1] | tojson(indent=1000000000)", big + " | replace('a', 'b' * 1000000)",
+           big + " | replace('', 'b' * 1000000)", "(['a'] * 100000) | join('b' * 100000)",
+           "[1] | batch(9223372036854775807, 1) | list", big + ".split('a')",
+           "('a' * 2000000) | list"}) {
+    ExpectRefused("{{ " + expression + " }}", kTooMuch);
+  }
+  ExpectRefused("{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+                kTooMuch);
+  ExpectRefused(
+      "{% set ns = namespace(x='ab') %}{% for i in range(64) %}"
+      "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+      kTooMuch);
+  ExpectRefused("{% set l = [1] %}{% for i in range(64) %}{{ l.extend(l) }}{% endfor %}", kTooMuch);
+  ExpectRefused("{{ range(100001) }}", "range too big");
+}
+
+TEST(JinjaLimits, SearchesAreLinear) {
+  // A plain search would take 10^12 steps for each of these.
+  EXPECT_EQ(Render("{{ ('a' * 2000000).find('a' * 1000000 ~ 'b') }}"), "-1");
+  EXPECT_EQ(Render("{{ ('a' * 2000000).rfind('b' ~ 'a' * 1000000) }}"), "-1");
+  EXPECT_EQ(Render("{{ ('a' * 1000000 ~ 'b') in ('a' * 2000000) }}"), "False");
+  EXPECT_EQ(Render("{{ ('a' * 2000000).count('a' * 500000 ~ 'b') }}"), "0");
+  EXPECT_EQ(Render("{{ ('a' * 2000000).rsplit('a' * 1000000) | length }}"), "3");
+}
+
+TEST(JinjaLimits, ValuesInValues) {
+  const std::string deep =
+      "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(100000) %}"
+      "{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}";
+  EXPECT_EQ(Render(deep + "made and unmade"), "made and unmade");
+  ExpectRefused(deep + "{{ ns.x }}", kTooDeep);
+  ExpectRefused(deep + "{{ ns.x | tojson }}", kTooDeep);
+  ExpectRefused(deep + "{{ ns.x == ns.y }}", kTooDeep);
+  ExpectRefused("{% set l = [] %}{{ l.append(l) }}{{ l }}", kTooDeep);
+  ExpectRefused("{% set d = {} %}{{ d.update(d=d) }}{{ d | tojson }}", kTooDeep);
+  EXPECT_EQ(Render("{% set ns = namespace() %}{% set ns.ns = [ns] %}a"), "a");
+}
+
+TEST(JinjaLimits, WholeNumbers) {
+  const std::string kOverflow = "does not fit 64 bits";
+  const std::string least = "(-9223372036854775807 - 1)";
+  for (const std::string& expression : std::vector<std::string>{
+           "9223372036854775807 + 1", "-9223372036854775807 - 2", "4294967296 * 4294967296",
+           "10 ** 100", "-" + least, least + " // -1", least + " | abs", least + " * -1"}) {
+    ExpectRefused("{{ " + expression + " }}", kOverflow);
+  }
+  EXPECT_EQ(Render("{{ " + least + " % -1 }}"), "0");
+  EXPECT_EQ(Render("{{ 'abc'[" + least + ":9223372036854775807] }}"), "abc");
+  EXPECT_EQ(Render("{{ 'abc'[::" + least + "] }}{{ 'abc'[::9223372036854775807] }}"), "ca");
+  EXPECT_EQ(Render("{{ range(" + least + ", 9223372036854775807, 9223372036854775807) | list }}"),
+            "[-9223372036854775808, -1, 9223372036854775806]");
+  EXPECT_EQ(Render("{{ 1.5 | round(" + least + ") }}{{ 1e300 | int }}"), "0.00");
+  ExpectRefused("{{ 99999999999999999999 }}", "no whole number of 64 bits");
+}
+
+TEST(JinjaLimits, LongConversationsAreNoAttack) {
+  // More than the fixed limit by itself: the input brings its own allowance.
+  const ChatInput input = test::Conversation({{"user", std::string(size_t{100} << 20, 'a')}});
+  const ChatTemplate chat = ChatTemplate::Parse("{{ '<' + messages[0].content | trim + '>' }}");
+  EXPECT_EQ(chat.Render(input).text.size(), (size_t{100} << 20) + 2);
+  std::vector<Message> many(5'000, {"user", "What is the answer?"});
+  const std::string source =
+      "{% for m in messages %}{% if m.role == 'user' and m.content is string %}"
+      "{{ '<|' + m.role + '|>' + m.content | trim + '\n' }}{% endif %}{% endfor %}";
+  EXPECT_EQ(Render(source, ChatInput(many)).size(), 5'000 * 28u);
+}
+
+}  // namespace
+}  // namespace tokenizer
