@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <ctime>
 
-#include "tokenizer/jinja_interpreter.h"
-#include "tokenizer/jinja_parser.h"
-#include "tokenizer/jinja_runtime.h"
+#include "tokenizer/jinja/interpreter.h"
+#include "tokenizer/jinja/parser.h"
+#include "tokenizer/jinja/runtime.h"
 
 namespace tokenizer {
 namespace {

@@ -4,7 +4,7 @@
 //
 // Templates are rendered as the transformers library's apply_chat_template does: trim_blocks and
 // lstrip_blocks on, tojson without HTML escapes, raise_exception and strftime_now defined. They are
-// strangers' programs: see jinja_runtime.h for what bounds them.
+// strangers' programs: see jinja/runtime.h for what bounds them.
 #ifndef PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 #define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/jinja_text.h"
-#include "tokenizer/jinja_value.h"
+#include "tokenizer/jinja/text.h"
+#include "tokenizer/jinja/value.h"
 #include "tokenizer/template_error.h"
 #include "tokenizer/tokenizer.h"
 

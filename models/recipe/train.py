@@ -7,6 +7,7 @@ padding and no document sees another.
 
 It begins with copying drills. Without them, three million tokens of stories taught the plots but not one name (5% of
 repeated names right): in long texts copying pays off late. After 300 steps of short lines full of names it is there, and stays.
+The drills then thin out, and are gone after 60% of the steps: with a share to the end, one story in ten slipped into drilling.
 
 The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps.
 """
@@ -115,7 +116,7 @@ def main():
     parser.add_argument("--lr", type=float, default=0.02, help="of Muon; AdamW has its own")
     parser.add_argument("--adam-lr", type=float, default=0.004)
     parser.add_argument("--drill-steps", type=int, default=300, help="steps at the start with nothing but copying drills")
-    parser.add_argument("--drills", type=float, default=0.3, help="share of drills among the documents after that")
+    parser.add_argument("--drills", type=float, default=0.3, help="share of drills after that, fading")
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--decay", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
@@ -161,7 +162,8 @@ def main():
     while state["step"] < last:
         if state["batch"] == len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
-            state["drills"] = 1.0 if state["step"] < a.drill_steps else a.drills
+            fading = max(0.0, 1 - state["step"] / (0.6 * a.steps))
+            state["drills"] = 1.0 if state["step"] < a.drill_steps else a.drills * fading
             groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"])
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):

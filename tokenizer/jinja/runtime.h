@@ -1,0 +1,80 @@
+// What one rendering may use, and what it has made.
+//
+// A template comes from a stranger's file. Its loops, its recursion and its memory are bounded
+// here: every operation pays in steps for time and in bytes for memory, and ends with a
+// TemplateError when the account is empty. Nothing that is made is freed before the rendering ends,
+// so lists that hold themselves or chains of a million lists need no care when they are destroyed.
+#ifndef PRONK_TOKENIZER_JINJA_RUNTIME_H_
+#define PRONK_TOKENIZER_JINJA_RUNTIME_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/jinja/value.h"
+
+namespace tokenizer::jinja {
+
+struct Limits {
+  size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
+  size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
+  size_t bytes_per_input_byte = 16;  // granted on top, for conversations that are long themselves
+  int depth = 400;  // nesting of expressions, statements, macro calls and printed values
+};
+
+class Runtime {
+ public:
+  explicit Runtime(const Limits& limits) : limits_(limits) {}
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  void GrantFor(size_t input_bytes) { limits_.bytes += input_bytes * limits_.bytes_per_input_byte; }
+
+  // These throw TemplateError where the limit is reached.
+  void PaySteps(size_t n = 1);
+  void PayBytes(size_t n);
+  // For operations that read n bytes: searching, comparing.
+  void PayReading(size_t n) { PaySteps(n / 64); }
+
+  Value Make(Text text);
+  Value Make(Values items, List::Kind kind = List::Kind::kList);
+  Value Make(Dict dict);
+  template <typename T, typename... Args>
+  std::shared_ptr<T> MakeObject(Args&&... args) {
+    PayBytes(sizeof(T) + kOverhead);
+    auto object = std::make_shared<T>(std::forward<Args>(args)...);
+    objects_.push_back(object);
+    return object;
+  }
+  // A list of the runtime's own may grow.
+  void Append(List& list, Value item);
+  void SetEntry(Dict& dict, const Value& key, Value value);
+
+  // A scope in which one more level of nesting is in use.
+  class Level {
+   public:
+    explicit Level(Runtime& rt);
+    ~Level() { --rt_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Runtime& rt_;
+  };
+
+ private:
+  static constexpr size_t kOverhead = 64;    // bytes of a shared allocation, roughly
+  static constexpr size_t kEntryCost = 160;  // bytes of a dictionary's entry: two values, an index
+
+  Limits limits_;
+  size_t steps_ = 0, bytes_ = 0;
+  int depth_ = 0;
+  std::vector<std::shared_ptr<List>> lists_;
+  std::vector<std::shared_ptr<Dict>> dicts_;
+  std::vector<std::shared_ptr<Object>> objects_;
+};
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_RUNTIME_H_
