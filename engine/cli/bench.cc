@@ -1,7 +1,6 @@
 // pronk bench: tokens per second, held against what the machine can do.
 #include "engine/cli/bench.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/output_file.h"
 #include "engine/cli/terminal.h"
@@ -144,33 +144,28 @@ int Bench(const BenchOptions& options) {
 
 }  // namespace
 
-void AddBench(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "bench", "Measure tokens per second and the share of the machine's limits");
+void AddBench(CommandLine& line) {
+  Command command =
+      line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   const auto options = std::make_shared<BenchOptions>();
   const auto list = [&](const char* flag, auto& values, const char* what) {
-    command->add_option(flag, values, what)
-        ->delimiter(',')
-        ->type_name("N,...")
-        ->capture_default_str();
+    command.Add(flag, values, what).ShowDefault().Type("N,...");
   };
   list("-p,--n-prompt", options->prompts, "Tokens of prompt to read");
   list("-n,--n-gen", options->gens, "Tokens to generate");
   list("-d,--n-depth", options->depths, "Tokens already in the cache");
   list("-t,--threads", options->threads, "Threads (default: performance cores)");
-  command->add_option("-r,--repetitions", options->repetitions, "Repetitions of each test")
-      ->check(Between(1, 1000))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("-o,--output", options->output, "md, csv or json")
-      ->check(OneOf({"md", "csv", "json"}))
-      ->capture_default_str()
-      ->type_name("FORMAT");
-  command->add_option("--plot", options->plot, "Draw the results against the limits")
-      ->type_name("FILE.svg");
-  options->model.AddModelFlag(*command);
-  options->model.AddMachineFlags(*command);
-  command->callback([options, &action] { action = [options] { return Bench(*options); }; });
+  command.Add("-r,--repetitions", options->repetitions, "Repetitions of each test")
+      .Between(1, 1000)
+      .ShowDefault()
+      .Type("N");
+  command.Add("-o,--output", options->output, "How the results are written")
+      .OneOf({"md", "csv", "json"})
+      .ShowDefault();
+  command.Add("--plot", options->plot, "Draw the results against the limits").Type("FILE.svg");
+  options->model.AddModelFlag(command);
+  options->model.AddMachineFlags(command);
+  command.Does([options] { return Bench(*options); });
 }
 
 }  // namespace cli

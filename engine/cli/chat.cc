@@ -1,7 +1,6 @@
 // pronk chat: converse, a line at a time.
 #include "engine/chat.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/terminal.h"
@@ -143,20 +143,19 @@ int RunChat(const ChatOptions& options) {
 
 }  // namespace
 
-void AddChat(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("chat", "Converse with a model");
+void AddChat(CommandLine& line) {
+  Command command = line.Add("chat", "Converse with a model");
   const auto options = std::make_shared<ChatOptions>();
-  command->add_option("--system", options->system, "What the model is told before the conversation")
-      ->type_name("TEXT");
-  command->add_option("-p,--prompt", options->first, "The first question")->type_name("TEXT");
-  command
-      ->add_option("-n,--n-predict", options->max_tokens, "Tokens of an answer; -1: until its end")
-      ->capture_default_str()
-      ->check(Between(-1, 1e9))
-      ->type_name("N");
-  options->model.AddSessionFlags(*command);
-  options->sampling.AddFlags(*command);
-  command->callback([options, &action] { action = [options] { return RunChat(*options); }; });
+  command.Add("--system", options->system, "What the model is told before the conversation")
+      .Type("TEXT");
+  command.Add("-p,--prompt", options->first, "The first question").Type("TEXT");
+  command.Add("-n,--n-predict", options->max_tokens, "Tokens of an answer; -1: until its end")
+      .ShowDefault()
+      .Between(-1, 1e9)
+      .Type("N");
+  options->model.AddSessionFlags(command);
+  options->sampling.AddFlags(command);
+  command.Does([options] { return RunChat(*options); });
 }
 
 }  // namespace cli

@@ -1,5 +1,4 @@
 // pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
@@ -222,13 +222,13 @@ int Inspect(const InspectOptions& options) {
 
 }  // namespace
 
-void AddInspect(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("inspect", "Show what a GGUF file holds");
+void AddInspect(CommandLine& line) {
+  Command command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command->add_option("MODEL", options->model, "GGUF file")->required();
-  command->add_flag("--tensors", options->tensors, "List every tensor");
-  command->add_flag("--json", options->json, "Print one JSON object");
-  command->callback([options, &action] { action = [options] { return Inspect(*options); }; });
+  command.Add("MODEL", options->model, "GGUF file").Type("FILE").Required();
+  command.Add("--tensors", options->tensors, "List every tensor");
+  command.Add("--json", options->json, "Print one JSON object");
+  command.Does([options] { return Inspect(*options); });
 }
 
 }  // namespace cli

@@ -1,11 +1,11 @@
 // pronk logits: the logits of every position of a sequence of ids, to compare engines with.
-#include <CLI/CLI.hpp>
 #include <bit>
 #include <charconv>
 #include <memory>
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/output_file.h"
 #include "engine/model.h"
@@ -56,15 +56,17 @@ int Logits(const LogitsOptions& options) {
 
 }  // namespace
 
-void AddLogits(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("logits", "Write the logits of every position as raw little-endian f32");
+void AddLogits(CommandLine& line) {
+  Command command =
+      line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
-  options->model.AddSessionFlags(*command);
-  command->add_option("MODEL", options->model.model, "GGUF file")->required();
-  command->add_option("--ids", options->ids, "Token ids, for example \"1 300 12\"")->required();
-  command->add_option("OUT", options->out, "File to write: [positions][vocabulary]")->required();
-  command->callback([options, &action] { action = [options] { return Logits(*options); }; });
+  options->model.AddSessionFlags(command);
+  command.Add("MODEL", options->model.model, "GGUF file").Type("FILE").Required();
+  command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
+  command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
+      .Type("FILE")
+      .Required();
+  command.Does([options] { return Logits(*options); });
 }
 
 }  // namespace cli

@@ -33,12 +33,6 @@ fs::path ProgramPath() {
 
 }  // namespace
 
-CLI::Validator Between(double low, double high) { return CLI::Range(low, high).description(""); }
-
-CLI::Validator OneOf(std::vector<std::string> names) {
-  return CLI::IsMember(std::move(names)).description("");
-}
-
 std::string DefaultModelPath() {
   const fs::path bin = ProgramPath().parent_path();
   std::error_code error;
@@ -49,46 +43,40 @@ std::string DefaultModelPath() {
   return "";
 }
 
-void ModelOptions::AddModelFlag(CLI::App& command) {
-  command
-      .add_option("-m,--model", model, "GGUF file (default: $PRONK_MODEL, else the one that ships)")
-      ->type_name("FILE");
+void ModelOptions::AddModelFlag(Command& command) {
+  command.Add("-m,--model", model, "GGUF file (default: $PRONK_MODEL, else the one that ships)")
+      .Type("FILE");
 }
 
-void ModelOptions::AddThreadsFlag(CLI::App& command) {
-  command
-      .add_option("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
-      ->check(Between(1, kMaxThreads))
-      ->type_name("N");
+void ModelOptions::AddThreadsFlag(Command& command) {
+  command.Add("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
 }
 
-void ModelOptions::AddMachineFlags(CLI::App& command) {
-  command.add_option("--kv", kv, "Type of the key-value cache: f16 or f32")
-      ->check(OneOf({"f16", "f32"}))
-      ->capture_default_str()
-      ->type_name("TYPE");
-  command.add_option("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
-      ->type_name("NAME");
+void ModelOptions::AddMachineFlags(Command& command) {
+  command.Add("--kv", kv, "Type of the key-value cache").OneOf({"f16", "f32"}).ShowDefault();
+  command.Add("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
+      .Type("NAME");
 }
 
-void ModelOptions::AddSessionFlags(CLI::App& command) {
+void ModelOptions::AddSessionFlags(Command& command) {
   AddModelFlag(command);
   AddThreadsFlag(command);
   command
-      .add_option("--threads-batch", n_threads_batch,
-                  "Threads for reading the prompt; also -tb (default: -t)")
-      ->check(Between(1, kMaxThreads))
-      ->type_name("N");
-  command
-      .add_option("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
-      ->check(Between(1, 1 << 30))
-      ->type_name("N");
-  command.add_option("-b,--batch-size", batch, "Tokens of the prompt read at a time")
-      ->check(Between(1, 4096))
-      ->capture_default_str()
-      ->type_name("N");
+      .Add("--threads-batch", n_threads_batch,
+           "Threads for reading the prompt; also -tb (default: -t)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command.Add("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
+      .Between(1, 1 << 30)
+      .Type("N");
+  command.Add("-b,--batch-size", batch, "Tokens of the prompt read at a time")
+      .Between(1, 4096)
+      .ShowDefault()
+      .Type("N");
   AddMachineFlags(command);
-  command.add_flag("--verbose", verbose, "Say what was chosen and why, on stderr");
+  command.Add("--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 
 std::string ModelOptions::ModelPath() const {

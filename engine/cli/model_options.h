@@ -2,10 +2,9 @@
 #ifndef PRONK_ENGINE_CLI_MODEL_OPTIONS_H_
 #define PRONK_ENGINE_CLI_MODEL_OPTIONS_H_
 
-#include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
+#include "engine/cli/command_line.h"
 #include "engine/session.h"
 
 namespace cli {
@@ -20,20 +19,16 @@ struct ModelOptions {
   int n_threads_batch = 0;
   bool verbose = false;
 
-  void AddModelFlag(CLI::App& command);
-  void AddThreadsFlag(CLI::App& command);
-  void AddMachineFlags(CLI::App& command);  // --kv, --cpu
-  void AddSessionFlags(CLI::App& command);  // all of them
+  void AddModelFlag(Command& command);
+  void AddThreadsFlag(Command& command);
+  void AddMachineFlags(Command& command);  // --kv, --cpu
+  void AddSessionFlags(Command& command);  // all of them
 
   // The file to open: -m, else $PRONK_MODEL, else the default model. Throws engine::Error.
   std::string ModelPath() const;
   // Applies --cpu and gives the rest to a session. Throws UsageError.
   engine::SessionOptions Session() const;
 };
-
-// Checks of a flag's value that leave --help short.
-CLI::Validator Between(double low, double high);
-CLI::Validator OneOf(std::vector<std::string> names);
 
 // The model that ships with pronk: models/default.gguf of the checkout this binary was built in, or
 // share/pronk/default.gguf of the place it is installed in. Empty where neither exists.

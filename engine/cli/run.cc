@@ -1,5 +1,4 @@
 // pronk run: complete a prompt, streaming.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/terminal.h"
@@ -139,28 +139,24 @@ int Run(const RunOptions& options) {
 
 }  // namespace
 
-void AddRun(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("run", "Complete a prompt");
+void AddRun(CommandLine& line) {
+  Command command = line.Add("run", "Complete a prompt");
   const auto options = std::make_shared<RunOptions>();
-  command->add_option("-p,--prompt", options->prompt, "The text to complete");
-  command->add_option("-f,--file", options->file, "Read the text from a file (default: stdin)")
-      ->type_name("FILE");
-  command
-      ->add_option("-n,--n-predict", options->max_tokens, "Tokens to generate; -1: until the end")
-      ->capture_default_str()
-      ->check(Between(-1, 1e9))
-      ->type_name("N");
-  command
-      ->add_option("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
-      ->type_name("TEXT")
-      ->expected(1)
-      ->take_all();
-  command->add_flag("--special", options->special, "Read special tokens such as <s> in the prompt");
-  command->add_flag("--no-display-prompt", options->no_display_prompt, "Print the completion only");
-  command->add_flag("--json", options->json, "Print one JSON object: text, tokens, timings");
-  options->model.AddSessionFlags(*command);
-  options->sampling.AddFlags(*command);
-  command->callback([options, &action] { action = [options] { return Run(*options); }; });
+  command.Add("-p,--prompt", options->prompt, "The text to complete").Type("TEXT");
+  command.Add("-f,--file", options->file, "Read the text from a file (default: stdin)")
+      .Type("FILE");
+  command.Add("-n,--n-predict", options->max_tokens, "Tokens to generate; -1: until the end")
+      .ShowDefault()
+      .Between(-1, 1e9)
+      .Type("N");
+  command.Add("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
+      .Type("TEXT");
+  command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
+  command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
+  command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
+  options->model.AddSessionFlags(command);
+  options->sampling.AddFlags(command);
+  command.Does([options] { return Run(*options); });
 }
 
 }  // namespace cli

@@ -48,33 +48,30 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
 
 }  // namespace
 
-void SamplingOptions::AddFlags(CLI::App& command) {
+void SamplingOptions::AddFlags(Command& command) {
   const auto number = [&](const char* flag, auto& value, const char* what) {
-    return command.add_option(flag, value, what)
-        ->capture_default_str()
-        ->type_name("X")
-        ->group("Sampling");
+    return command.Add(flag, value, what).ShowDefault().Type("X").Group("Sampling");
   };
   number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time");
   number("--temp", sampler.temperature, "Temperature; 0 takes the most likely token")
-      ->check(Between(0, 1e6));
+      .Between(0, 1e6);
   number("--top-k", sampler.top_k, "Keep the K most likely; 0 keeps all");
   number("--top-p", sampler.top_p, "Keep the most likely up to this probability together");
   number("--min-p", sampler.min_p, "Keep those at least this share as likely as the best");
   number("--typical", sampler.typical, "Locally typical sampling; 1 is off");
   number("--repeat-penalty", sampler.penalties.repeat, "Divide logits of recent tokens; 1 is off")
-      ->check(Between(1e-3, 1e3));
+      .Between(1e-3, 1e3);
   number("--repeat-last-n", sampler.repeat_last_n, "Tokens that the penalties look back on");
   number("--presence-penalty", sampler.penalties.presence, "Subtract from logits of recent tokens");
   number("--frequency-penalty", sampler.penalties.frequency,
          "The same for each time they occurred");
-  command
-      .add_option("--logit-bias", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
-      ->type_name("ID+BIAS")
-      ->group("Sampling");
-  command.add_option("--samplers", samplers, "Their order, for example 'top_k;top_p;temperature'")
-      ->group("Sampling");
-  command.add_flag("--ignore-eos", ignore_eos, "Never end the text by itself")->group("Sampling");
+  command.Add("--logit-bias", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
+      .Type("ID+BIAS")
+      .Group("Sampling");
+  command.Add("--samplers", samplers, "Their order, for example 'top_k;top_p;temperature'")
+      .Type("NAMES")
+      .Group("Sampling");
+  command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group("Sampling");
 }
 
 engine::SamplerOptions SamplingOptions::For(const tokenizer::Vocabulary& vocab) const {

@@ -2,11 +2,11 @@
 #ifndef PRONK_ENGINE_CLI_SAMPLING_OPTIONS_H_
 #define PRONK_ENGINE_CLI_SAMPLING_OPTIONS_H_
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "engine/cli/command_line.h"
 #include "engine/sampler.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,7 +19,7 @@ struct SamplingOptions {
   std::string samplers;
   bool ignore_eos = false;
 
-  void AddFlags(CLI::App& command);
+  void AddFlags(Command& command);
   // What the flags mean for this vocabulary. Throws UsageError.
   engine::SamplerOptions For(const tokenizer::Vocabulary& vocab) const;
 };

@@ -1,5 +1,4 @@
 // pronk template: a conversation as the model will see it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
@@ -125,22 +125,20 @@ int RunTemplate(const TemplateOptions& options) {
 
 }  // namespace
 
-void AddTemplate(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("template", "Show a conversation as the model will see it");
+void AddTemplate(CommandLine& line) {
+  Command command = line.Add("template", "Show a conversation as the model will see it");
   const auto options = std::make_shared<TemplateOptions>();
-  options->model.AddModelFlag(*command);
-  command->add_option("--template", options->file, "A template of its own instead of the model's")
-      ->type_name("FILE");
-  command->add_option("--messages", options->messages, "The conversation (- for stdin)")
-      ->type_name("FILE.json")
-      ->required();
-  command->add_flag("--no-generation-prompt", options->no_generation_prompt,
-                    "Do not begin an answer");
-  command->add_option("--bos", options->bos, "The text of bos_token")->type_name("TEXT");
-  command->add_option("--eos", options->eos, "The text of eos_token")->type_name("TEXT");
-  command->add_option("--now", options->now, "The date for strftime_now")->type_name("YYYY-MM-DD");
-  command->callback([options, &action] { action = [options] { return RunTemplate(*options); }; });
+  options->model.AddModelFlag(command);
+  command.Add("--template", options->file, "A template of its own instead of the model's")
+      .Type("FILE");
+  command.Add("--messages", options->messages, "The conversation (- for stdin)")
+      .Type("FILE.json")
+      .Required();
+  command.Add("--no-generation-prompt", options->no_generation_prompt, "Do not begin an answer");
+  command.Add("--bos", options->bos, "The text of bos_token").Type("TEXT");
+  command.Add("--eos", options->eos, "The text of eos_token").Type("TEXT");
+  command.Add("--now", options->now, "The date for strftime_now").Type("YYYY-MM-DD");
+  command.Does([options] { return RunTemplate(*options); });
 }
 
 }  // namespace cli

@@ -1,11 +1,11 @@
 // pronk tokenize: text to ids and pieces.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/file.h"
@@ -51,15 +51,16 @@ int Tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-void AddTokenize(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("tokenize", "Show how a text is cut into tokens");
+void AddTokenize(CommandLine& line) {
+  Command command = line.Add("tokenize", "Show how a text is cut into tokens");
   const auto options = std::make_shared<TokenizeOptions>();
-  options->model.AddModelFlag(*command);
-  command->add_option("-p,--prompt", options->prompt, "The text (default: stdin, byte for byte)");
-  command->add_flag("--ids", options->ids, "Print the ids only: [1, 2, 3]");
-  command->add_flag("--no-bos", options->no_bos, "Without the token that begins a text");
-  command->add_flag("--special", options->special, "Read special tokens such as <s> in the text");
-  command->callback([options, &action] { action = [options] { return Tokenize(*options); }; });
+  options->model.AddModelFlag(command);
+  command.Add("-p,--prompt", options->prompt, "The text (default: stdin, byte for byte)")
+      .Type("TEXT");
+  command.Add("--ids", options->ids, "Print the ids only: [1, 2, 3]");
+  command.Add("--no-bos", options->no_bos, "Without the token that begins a text");
+  command.Add("--special", options->special, "Read special tokens such as <s> in the text");
+  command.Does([options] { return Tokenize(*options); });
 }
 
 }  // namespace cli

@@ -1,7 +1,6 @@
 // pronk trace: one token walked through the model, an operation a line.
 #include "engine/trace.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -10,6 +9,7 @@
 #include <unordered_map>
 
 #include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/model.h"
@@ -116,17 +116,16 @@ int RunTrace(const TraceOptions& options) {
 
 }  // namespace
 
-void AddTrace(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("trace", "Walk one token through the model, operation by operation");
+void AddTrace(CommandLine& line) {
+  Command command = line.Add("trace", "Walk one token through the model, operation by operation");
   const auto options = std::make_shared<TraceOptions>();
-  options->model.AddModelFlag(*command);
-  options->model.AddThreadsFlag(*command);
-  options->model.AddMachineFlags(*command);
-  command->add_option("-d,--n-depth", options->depth, "Tokens already in the cache")
-      ->capture_default_str()
-      ->type_name("N");
-  command->callback([options, &action] { action = [options] { return RunTrace(*options); }; });
+  options->model.AddModelFlag(command);
+  options->model.AddThreadsFlag(command);
+  options->model.AddMachineFlags(command);
+  command.Add("-d,--n-depth", options->depth, "Tokens already in the cache")
+      .ShowDefault()
+      .Type("N");
+  command.Does([options] { return RunTrace(*options); });
 }
 
 }  // namespace cli
