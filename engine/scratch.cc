@@ -4,7 +4,7 @@
 
 namespace engine {
 
-Scratch::Scratch(const Config& c, size_t n)
+Scratch::Scratch(const Config& c, size_t n, size_t max_threads)
     : max_tokens(n),
       x(n * c.embedding_length),
       normed(n * c.embedding_length),
@@ -16,6 +16,7 @@ Scratch::Scratch(const Config& c, size_t n)
       delta(n * c.embedding_length),
       rope_cos(n * c.rope.n_dims / 2),
       rope_sin(n * c.rope.n_dims / 2),
-      input(n, std::max({c.embedding_length, c.ffn_length, c.n_heads * c.value_length})) {}
+      input(n, std::max({c.embedding_length, c.ffn_length, c.n_heads * c.value_length}),
+            max_threads) {}
 
 }  // namespace engine

@@ -23,7 +23,7 @@ class Buffer {
 };
 
 struct Scratch {
-  Scratch(const Config& c, size_t max_tokens);
+  Scratch(const Config& c, size_t max_tokens, size_t max_threads);
 
   size_t max_tokens;
   Buffer x;                    // [tokens][embedding_length] the residual stream

@@ -28,9 +28,10 @@ Session::Session(const Model& model, const SessionOptions& options)
       rope_(model.config.rope, model.weights.rope_freqs),
       cache_(model.config, options.context != 0 ? options.context : DefaultContext(model.config),
              options.kv_type),
-      scratch_(model.config, std::clamp<size_t>(options.batch, 1, cache_.capacity())),
       team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
+      scratch_(model.config, std::clamp<size_t>(options.batch, 1, cache_.capacity()),
+               std::max(team_.size(), batch_team_.size())),
       sampler_(options.sampler),
       all_logits_(model.config.vocab_size),
       logits_(all_logits_.data(), model.tokenizer->vocab().size()) {

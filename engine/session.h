@@ -81,9 +81,9 @@ class Session {
   const Model& model_;
   RopeAngles rope_;
   KvCache cache_;
-  Scratch scratch_;
   kernels::Team team_;
   kernels::Team batch_team_;
+  Scratch scratch_;
   Sampler sampler_;
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity

@@ -1,11 +1,13 @@
 // Products of matrices: who computes which rows, and in what order they pass through the caches.
-// The arithmetic is in gemv_*.cc, chosen by type in gemv.cc.
+// The arithmetic is in gemv_*.cc for single vectors and gemm_*.cc for batches.
 #include "kernels/matmul.h"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <new>
 
+#include "kernels/gemm.h"
 #include "kernels/gemv.h"
 #include "kernels/ops.h"
 #include "kernels/quantize.h"
@@ -13,23 +15,27 @@
 namespace kernels {
 namespace {
 
+using gguf::DType;
+
 // Threads split rows at multiples of this: a cache line of results.
 constexpr size_t kRowGrain = 16;
 
 // Rows that a batch of tokens passes through together, so that they are read from memory once: at
 // most so many bytes of them, a good part of the second-level cache, ...
-constexpr size_t kPanelBytes = 256 << 10;
+constexpr size_t kRangeBytes = 256 << 10;
 // ... and at most so many rows.
-constexpr size_t kPanelRows = 64;
+constexpr size_t kRangeRows = 64;
+
+constexpr size_t kCacheLine = 64;
 
 size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
 
 // One token reads a row once, so panels are only as small as the results of `up` on the stack.
 constexpr size_t kGatedRows = 512;
 
-size_t PanelRows(const Matrix& w) {
-  const size_t rows = kPanelBytes / std::max<size_t>(w.row_bytes(), 1);
-  return std::clamp(rows / kRowGrain * kRowGrain, kRowGrain, kPanelRows);
+size_t RangeRows(const Matrix& w) {
+  const size_t rows = kRangeBytes / std::max<size_t>(w.row_bytes(), 1);
+  return std::clamp(rows / kRowGrain * kRowGrain, kRowGrain, kRangeRows);
 }
 
 size_t Bytes(const Matrix& w) { return w.rows * w.row_bytes(); }
@@ -43,7 +49,7 @@ size_t RowAt(const Matrix& w, size_t byte) {
 
 void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations& x) {
   const GemvKernel& kernel = FindGemv(p.weights.dtype);
-  const size_t panel = x.n_tokens() == 1 ? p.weights.rows : PanelRows(p.weights);
+  const size_t panel = x.n_tokens() == 1 ? p.weights.rows : RangeRows(p.weights);
   for (size_t first = begin; first < end; first += panel) {
     const size_t last = std::min(first + panel, end);
     for (size_t t = 0; t < x.n_tokens(); ++t) {
@@ -54,11 +60,66 @@ void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations
   }
 }
 
+// A batch is computed by the panel from kGemmTokens tokens on, if there is a kernel for its types.
+bool ByPanels(const Activations& x, DType dtype) {
+  return x.n_tokens() >= kGemmTokens && FindGemm(dtype) != nullptr;
+}
+
+// Rows that a thread takes at a time: few enough that all threads are done at about the same time,
+// many enough that the activations of a tile are used by several groups of rows.
+size_t RowsAtATime(size_t rows, size_t n_threads) {
+  constexpr size_t kShares = 16, kMostGroups = 8;
+  const size_t groups = rows / (n_threads * kShares * kGemmMaxRows);
+  return std::clamp<size_t>(groups, 1, kMostGroups) * kGemmMaxRows;
+}
+
+// All products by panels, which threads take as they become free: cores need not be equal.
+void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
+  size_t total_rows = 0;
+  for (const Product& p : products) {
+    total_rows += p.weights.rows;
+    x.PackOnce(team, UsesInt8(p.weights.dtype));
+  }
+  const size_t grain = RowsAtATime(total_rows, team.size());
+  size_t n_items = 0;
+  for (const Product& p : products) n_items += (p.weights.rows + grain - 1) / grain;
+  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+    for (size_t item = begin; item < end; ++item) {
+      const Product* p = products.data();
+      size_t first = item * grain;  // row of the product
+      for (; first >= p->weights.rows; ++p) {
+        first -= (p->weights.rows + grain - 1) / grain * grain;
+      }
+      const size_t last = std::min(first + grain, p->weights.rows);
+      const GemmOutput output{p->out, p->out_stride, p->bias, false};
+      const GemmInput input = x.PackOnce(team, UsesInt8(p->weights.dtype));
+      FindGemm(p->weights.dtype)(p->weights, first, last, input, output, x.scratch(thread));
+    }
+  });
+}
+
+void GatedBatch(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out) {
+  const GemmInput gate_input = x.PackOnce(team, UsesInt8(gate.dtype));
+  const GemmInput up_input = x.PackOnce(team, UsesInt8(up.dtype));
+  const size_t grain = RowsAtATime(gate.rows, team.size());
+  team.ForDynamic(gate.rows, grain, [&](size_t begin, size_t end, size_t thread) {
+    const std::span<std::byte> scratch = x.scratch(thread);
+    FindGemm(gate.dtype)(gate, begin, end, gate_input, {out, gate.rows, nullptr, false}, scratch);
+    FindGemm(up.dtype)(up, begin, end, up_input, {out, gate.rows, nullptr, true}, scratch);
+  });
+}
+
 }  // namespace
 
-bool UsesInt8(gguf::DType dtype) { return FindGemv(dtype).int8; }
+bool UsesInt8(DType dtype) { return FindGemv(dtype).int8; }
 
-Activations::Activations(size_t max_tokens, size_t max_cols) {
+Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
+    : scratch_bytes_(PanelScratchBytes(max_cols)) {
+  if (max_tokens >= kGemmTokens) {
+    packs_[false] = Allocate(GemmFloatBytes(max_tokens, max_cols));
+    packs_[true] = Allocate(GemmInt8Bytes(max_tokens, max_cols));
+    scratch_ = Allocate(max_threads * scratch_bytes_);
+  }
   const size_t padded = Padded(max_cols);
   q_.resize(max_tokens * padded);
   scales_.resize(max_tokens * (padded / kActivationBlock));
@@ -69,7 +130,34 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  quantized_ = false;
+  quantized_ = packed_[false] = packed_[true] = false;
+}
+
+void Activations::AlignedDelete::operator()(std::byte* p) const {
+  ::operator delete[](p, std::align_val_t(kCacheLine));
+}
+
+Activations::Bytes Activations::Allocate(size_t n) {
+  return Bytes(new (std::align_val_t(kCacheLine)) std::byte[n]);
+}
+
+std::span<std::byte> Activations::scratch(size_t thread) {
+  return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
+}
+
+GemmInput Activations::PackOnce(Team& team, bool int8) {
+  std::byte* const blocks = packs_[int8].get();
+  if (!packed_[int8]) {
+    packed_[int8] = true;
+    const size_t tile_tokens = GemmTileTokens();
+    const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
+    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t tile = begin; tile < end; ++tile) {
+        (int8 ? PackInt8 : PackFloats)(x_, n_tokens_, cols_, tile, blocks);
+      }
+    });
+  }
+  return {blocks, n_tokens_, cols_};
 }
 
 ActivationRow Activations::row(size_t token) const {
@@ -107,6 +195,10 @@ void Activations::QuantizeOnce(Team& team) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
+  const bool by_panels = std::all_of(products.begin(), products.end(), [&](const Product& p) {
+    return ByPanels(x, p.weights.dtype);
+  });
+  if (by_panels) return MultiplyBatch(team, products, x);
   size_t total = 0;
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
@@ -132,10 +224,13 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
 
 void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out) {
   assert(gate.rows == up.rows && gate.cols == x.cols() && up.cols == x.cols());
+  if (ByPanels(x, gate.dtype) && ByPanels(x, up.dtype)) {
+    return GatedBatch(team, gate, up, x, out);
+  }
   const GemvKernel& gate_kernel = FindGemv(gate.dtype);
   const GemvKernel& up_kernel = FindGemv(up.dtype);
   if (gate_kernel.int8 || up_kernel.int8) x.QuantizeOnce(team);
-  const size_t panel = x.n_tokens() == 1 ? kGatedRows : std::min(PanelRows(gate), PanelRows(up));
+  const size_t panel = x.n_tokens() == 1 ? kGatedRows : std::min(RangeRows(gate), RangeRows(up));
   team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
     std::array<float, kGatedRows> up_out;
     for (size_t first = begin; first < end; first += panel) {

@@ -1,13 +1,15 @@
 // Products of weight matrices with activations: nearly all of an engine's time.
 //
-// Weights stay as they lie in the file and are unpacked in registers (gemv-inl.h). For quantized
-// types the activations are rounded to int8, 32 at a time with one scale, once per input and shared
-// by all products that read it; float types multiply with the floats themselves.
+// Weights stay as they lie in the file. For a single vector they are unpacked in registers
+// (gemv-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). For quantized types
+// the activations are rounded to int8, 32 at a time with one scale, once per input and shared by
+// all products that read it; float types multiply with the floats themselves.
 #ifndef PRONK_KERNELS_MATMUL_H_
 #define PRONK_KERNELS_MATMUL_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -40,27 +42,44 @@ struct ActivationRow {
       sums;  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets
 };
 
-// The input of one or more products: n_tokens vectors of `cols` floats, and their int8 form, made
-// at most once and only if a product asks for it. Buffers are sized at construction.
+struct GemmInput;  // gemm.h
+
+// The input of one or more products: n_tokens vectors of `cols` floats, and the forms in which
+// products read it, made at most once and only if a product asks for them. Also the threads' memory
+// for panels of weights. Buffers are sized at construction, for teams of up to max_threads.
 class Activations {
  public:
-  Activations(size_t max_tokens, size_t max_cols);
+  Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
   void QuantizeOnce(Team& team);
+  // The form for products of a whole batch, with quantized or with float weights.
+  GemmInput PackOnce(Team& team, bool int8);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
   ActivationRow row(size_t token) const;
+  std::span<std::byte> scratch(size_t thread);
 
  private:
+  // Without initial values: pages that nobody touches never become resident.
+  struct AlignedDelete {
+    void operator()(std::byte* p) const;
+  };
+  using Bytes = std::unique_ptr<std::byte[], AlignedDelete>;
+  static Bytes Allocate(size_t n);
+
   size_t n_tokens_ = 0, cols_ = 0;
   const float* x_ = nullptr;
   bool quantized_ = false;
+  bool packed_[2] = {};  // floats, int8
   std::vector<int8_t> q_;
   std::vector<float> scales_;
   std::vector<int16_t> sums_;
+  Bytes packs_[2];  // floats, int8
+  size_t scratch_bytes_;
+  Bytes scratch_;  // [max_threads][scratch_bytes_]
 };
 
 // out[token * out_stride + row] = weights.row(row) . x[token] (+ bias[row] where there is one)

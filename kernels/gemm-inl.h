@@ -1,0 +1,276 @@
+// Products of a panel of weights with a batch of tokens, tile by tile. Included once per
+// instruction set by the gemm_*.cc files. The layout is in panel-inl.h.
+//
+// A tile is one group of rows and kTileTokens tokens. Its results stay in registers while it walks
+// through all columns. The tile's activations are the same for all groups of a panel and stay in
+// the first-level cache, while weights come from the second: one vector for kTileTokens products.
+//
+// How to add a type: a struct in the gemm_*.cc of its family (see Q4_0 in gemm_legacy.cc) with its
+// Block, its Format and Unpack(), and its line in the family's switch.
+#if defined(PRONK_KERNELS_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_GEMM_INL_H_
+#undef PRONK_KERNELS_GEMM_INL_H_
+#else
+#define PRONK_KERNELS_GEMM_INL_H_
+#endif
+
+#include <algorithm>
+#include <span>
+
+#include "kernels/exp-inl.h"
+#include "kernels/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// --------------------------------------------------------------------------------------------------
+// One block of a tile.
+
+// The four activations at p in every lane.
+HWY_INLINE VI8 Broadcast4(const int8_t* p) {
+  int32_t bits;
+  hwy::CopyBytes<4>(p, &bits);
+  return hn::BitCast(DI8(), hn::Set(DI32(), bits));
+}
+
+// Scale number kScale of a block holds for columns [kFirst, kFirst + 4 * kGroups).
+template <class Format, size_t kScale>
+struct ScaleRange {
+  static constexpr size_t kGroups = 8 / Format::kScales;
+  static constexpr size_t kFirstGroup = kScale * kGroups;
+
+  // What makes codes count as weights: -kZero times the sum of the range's activations.
+  static HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
+    const DI32 d;
+    if constexpr (Format::kSigned) return hn::Zero(d);
+    VI32 offset = hn::Set(d, kScale == 0 && Format::kScales == 2 ? x.first_offset[t] : x.offset[t]);
+    if constexpr (kScale == 1) offset = hn::Sub(offset, hn::Set(d, x.first_offset[t]));
+    return hn::ShiftRight<Format::kOffsetShift>(offset);
+  }
+  // The scaled sum of the range's activations, for minimums.
+  static HWY_INLINE VF Sum(const InputBlock& x, size_t t) {
+    const DF d;
+    VF sum = hn::Set(d, kScale == 0 && Format::kScales == 2 ? x.first_sum[t] : x.sum[t]);
+    if constexpr (kScale == 1) sum = hn::Sub(sum, hn::Set(d, x.first_sum[t]));
+    return sum;
+  }
+};
+
+using TileDots = VI32[kRowVectors][kTileTokens];
+using TileSums = VF[kRowVectors][kTileTokens];
+
+template <class Format>
+HWY_INLINE VU8 LoadCodes(const PanelBlock<Format>& w, size_t group, size_t v) {
+  return hn::Load(DU8(), &w.codes[group][v * kFloats][0]);
+}
+
+#if PRONK_MADDUBS
+// Products of neighbours, added up in pairs.
+template <class Format>
+HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
+  if constexpr (Format::kSigned) {
+    const VI8 w = hn::BitCast(DI8(), codes);
+    return hn::SatWidenMulPairwiseAdd(DI16(), hn::BitCast(DU8(), hn::Abs(w)),
+                                      hn::IfNegativeThenNegOrUndefIfZero(w, x));
+  } else {
+    return hn::SatWidenMulPairwiseAdd(DI16(), codes, x);
+  }
+}
+
+// The integer dots of one range. Products are added up in i16 as long as they fit.
+template <class Format, class Range>
+HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kRun = std::min(Range::kGroups, Format::kRun);
+  HWY_UNROLL(2)
+  for (size_t first = 0; first < Range::kGroups; first += kRun) {
+    VI16 pairs[kRowVectors][kTileTokens];
+    for (size_t i = 0; i < kRun; ++i) {
+      const size_t g = Range::kFirstGroup + first + i;
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        const VU8 codes = LoadCodes(w, g, v);
+        HWY_UNROLL(kTileTokens)
+        for (size_t t = 0; t < kTileTokens; ++t) {
+          const VI16 products = MultiplyPairs<Format>(codes, Broadcast4(x.q[t] + 4 * g));
+          pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
+        }
+      }
+    }
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        const VI32 start = first == 0 ? Range::Offset(x, t) : dots[v][t];
+        const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
+        dots[v][t] = hn::Add(start, sum);
+      }
+    }
+  }
+}
+#else
+template <class Format, class Range>
+HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
+  const DI32 d;
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = Range::Offset(x, t);
+  }
+  for (size_t g = Range::kFirstGroup; g < Range::kFirstGroup + Range::kGroups; ++g) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      const VU8 codes = LoadCodes(w, g, v);
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        const VI8 four = Broadcast4(x.q[t] + 4 * g);
+        if constexpr (Format::kSigned) {
+          dots[v][t] = hn::SumOfMulQuadAccumulate(d, hn::BitCast(DI8(), codes), four, dots[v][t]);
+        } else {
+          dots[v][t] = hn::SumOfMulQuadAccumulate(d, codes, four, dots[v][t]);
+        }
+      }
+    }
+  }
+}
+#endif
+
+// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x), for the ranges of a
+// block from kScale on; `scaled` holds what earlier ranges gave, before the scale of x.
+template <class Format, size_t kScale = 0>
+HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& scaled,
+                         TileSums& sums) {
+  using Range = ScaleRange<Format, kScale>;
+  const DF d;
+  TileDots dots;
+  DotBlock<Format, Range>(w, x, dots);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    const VF scale = hn::Load(d, &w.factors[kScale][v * kFloats]);
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      const VF dot = hn::ConvertTo(d, dots[v][t]);
+      scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
+    }
+    if constexpr (Format::kMins != 0) {
+      const VF min = hn::Load(d, &w.factors[Format::kScales + kScale][v * kFloats]);
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        sums[v][t] = hn::MulAdd(min, Range::Sum(x, t), sums[v][t]);
+      }
+    }
+  }
+  if constexpr (kScale + 1 < Format::kScales) {
+    AddBlock<Format, kScale + 1>(w, x, scaled, sums);
+  } else {
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
+      }
+    }
+  }
+}
+
+template <class Format>
+HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& sums) {
+  TileSums scaled;
+  AddBlock<Format>(w, x, scaled, sums);
+}
+
+// The same for weights that are floats in the panel.
+HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
+  const DF d;
+  for (size_t k = 0; k < 32; ++k) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
+      }
+    }
+  }
+}
+
+// --------------------------------------------------------------------------------------------------
+// Tiles and panels.
+
+struct TileResult {
+  alignas(64) float sums[kTileTokens][kGroupRows];
+};
+
+template <class Weights, class Input>
+HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
+                               size_t n_blocks, TileResult& result) {
+  const DF d;
+  TileSums sums;
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) sums[v][t] = hn::Zero(d);
+  }
+  for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      hn::Store(sums[v][t], d, result.sums[t] + v * kFloats);
+    }
+  }
+}
+
+// One token's results of a group go where they belong; n_rows of them count.
+HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, size_t row, size_t n_rows,
+                         const GemmOutput& output, float* HWY_RESTRICT out) {
+  const DF d;
+  for (size_t i = 0; i < n_rows; i += kFloats) {
+    const size_t n = std::min(kFloats, n_rows - i);
+    VF v = hn::Load(d, sums + i);
+    if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
+    if (output.gated) {
+      const VF gate = hn::LoadN(d, out + i, n);
+      const VF one = hn::Set(d, 1.0f);
+      v = hn::Mul(v, hn::Div(gate, hn::Add(one, Exp(d, hn::Neg(gate)))));
+    }
+    hn::StoreN(v, d, out + i, n);
+  }
+}
+
+// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a group, Packing::Panel and
+// Packing::Input are the two sides' blocks.
+template <class Packing>
+HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                              const GemmOutput& output, std::span<std::byte> scratch) {
+  using Panel = typename Packing::Panel;
+  using Input = typename Packing::Input;
+  Panel* const panel = reinterpret_cast<Panel*>(scratch.data());
+  const Input* const input = reinterpret_cast<const Input*>(x.blocks);
+  const size_t n_blocks = (x.cols + 31) / 32;
+  const size_t fits = std::max<size_t>(kPanelBytes / (n_blocks * sizeof(Panel)), 1);
+  const size_t panel_rows = fits * kGroupRows;
+  for (size_t first = begin; first < end; first += panel_rows) {
+    const size_t last = std::min(first + panel_rows, end);
+    for (size_t row = first; row < last; row += kGroupRows) {
+      Packing::Pack(w, row, panel + (row - first) / kGroupRows * n_blocks);
+    }
+    for (size_t token = 0; token < x.n_tokens; token += kTileTokens) {
+      const size_t n_tokens = std::min(kTileTokens, x.n_tokens - token);
+      for (size_t row = first; row < last; row += kGroupRows) {
+        TileResult tile;
+        MultiplyTile(panel + (row - first) / kGroupRows * n_blocks,
+                     input + token / kTileTokens * n_blocks, n_blocks, tile);
+        float* out = output.out + token * output.stride + row;
+        for (size_t t = 0; t < n_tokens; ++t, out += output.stride) {
+          StoreRow(tile.sums[t], row, std::min(kGroupRows, last - row), output, out);
+        }
+      }
+    }
+  }
+}
+
+// How the rows of a quantized type become a panel.
+template <class Type>
+struct Int8Packing {
+  using Panel = PanelBlock<typename Type::Format>;
+  using Input = InputBlock;
+  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackGroup<Type>(w, row, panel); }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_GEMM_INL_H_

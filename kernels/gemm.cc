@@ -1,0 +1,156 @@
+// Which function multiplies a batch with which weight type, and a batch's own layout.
+#include "kernels/gemm.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/quantize.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "kernels/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+size_t TileTokens() { return kTileTokens; }
+
+// Columns that are rounded at a time.
+constexpr size_t kChunk = 512;
+
+// Token t of a tile, `cols` numbers at x.
+void PackToken(const float* HWY_RESTRICT x, size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+  int8_t q[kChunk];
+  float scales[kChunk / 32];
+  int16_t sums[kChunk / 16];
+  for (size_t first = 0; first < cols; first += kChunk) {
+    const size_t n = std::min(kChunk, cols - first);
+    QuantizeActivations(x + first, n, q, scales, sums);
+    for (size_t b = 0; b < n / 32; ++b, ++out) {
+      std::copy_n(q + 32 * b, 32, out->q[t]);
+      const int first_sum = sums[2 * b], sum = first_sum + sums[2 * b + 1];
+      out->scale[t] = scales[b];
+      out->offset[t] = -128 * sum;
+      out->sum[t] = scales[b] * static_cast<float>(sum);
+      out->first_offset[t] = -128 * first_sum;
+      out->first_sum[t] = scales[b] * static_cast<float>(first_sum);
+    }
+  }
+}
+
+// What stands where a tile has no token.
+void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+  for (size_t b = 0; b < cols / 32; ++b, ++out) {
+    std::fill_n(out->q[t], 32, int8_t{0});
+    out->scale[t] = out->sum[t] = out->first_sum[t] = 0;
+    out->offset[t] = out->first_offset[t] = 0;
+  }
+}
+
+void PackInt8Tile(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  InputBlock* const out = reinterpret_cast<InputBlock*>(blocks) + tile * (cols / 32);
+  for (size_t t = 0; t < kTileTokens; ++t) {
+    const size_t token = tile * kTileTokens + t;
+    if (token < n_tokens) {
+      PackToken(x + token * cols, cols, t, out);
+    } else {
+      PackNothing(cols, t, out);
+    }
+  }
+}
+
+void PackFloatTile(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  const size_t n_blocks = (cols + 31) / 32;
+  FloatInputBlock* const out = reinterpret_cast<FloatInputBlock*>(blocks) + tile * n_blocks;
+  for (size_t t = 0; t < kTileTokens; ++t) {
+    const size_t token = tile * kTileTokens + t;
+    for (size_t k = 0; k < 32 * n_blocks; ++k) {
+      out[k / 32].x[k % 32][t] = token < n_tokens && k < cols ? x[token * cols + k] : 0.0f;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(TileTokens);
+HWY_EXPORT(PackInt8Tile);
+HWY_EXPORT(PackFloatTile);
+
+namespace {
+
+using gguf::DType;
+
+// On any instruction set.
+size_t MaxTiles(size_t n_tokens) { return (n_tokens + kGemmMaxTokens - 1) / kGemmMaxTokens + 1; }
+
+}  // namespace
+
+size_t PanelScratchBytes(size_t cols) {
+  return std::max(kPanelBytes, (cols + 31) / 32 * 32 * kGemmMaxRows * sizeof(float));
+}
+
+size_t GemmInt8Bytes(size_t n_tokens, size_t cols) {
+  constexpr size_t kTokenBytes = 32 + 5 * sizeof(float);  // of a block, see InputBlock
+  return MaxTiles(n_tokens) * kGemmMaxTokens * ((cols + 31) / 32) * kTokenBytes;
+}
+
+size_t GemmFloatBytes(size_t n_tokens, size_t cols) {
+  return MaxTiles(n_tokens) * kGemmMaxTokens * ((cols + 31) / 32 * 32) * sizeof(float);
+}
+
+size_t GemmTileTokens() { return HWY_DYNAMIC_DISPATCH(TileTokens)(); }
+
+void PackInt8(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  HWY_DYNAMIC_DISPATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
+}
+
+void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  HWY_DYNAMIC_DISPATCH(PackFloatTile)(x, n_tokens, cols, tile, blocks);
+}
+
+Gemm* FindGemm(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      return GemmFloat;
+    case DType::kQ4_0:
+    case DType::kQ4_1:
+    case DType::kQ5_0:
+    case DType::kQ5_1:
+    case DType::kQ8_0:
+    case DType::kIQ4_NL:
+    case DType::kMXFP4:
+      return GemmLegacy;
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K:
+      return GemmK;
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ3_XXS:
+    case DType::kIQ3_S:
+    case DType::kIQ4_XS:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
+      return GemmIq;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

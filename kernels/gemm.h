@@ -1,0 +1,74 @@
+// Products of a range of weight rows with a batch of input vectors, one function per weight type:
+// what matmul.cc calls for batches, as gemv.h is for single vectors. Internal to kernels/.
+//
+// A thread converts a panel of rows, whatever their type, to plain bytes in its own cache, once,
+// and multiplies them with all tokens of the batch. gemm-inl.h has the picture.
+#ifndef PRONK_KERNELS_GEMM_H_
+#define PRONK_KERNELS_GEMM_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/matmul.h"
+
+namespace kernels {
+
+// Batches from so many tokens on are multiplied by panels. Below that unpacking a panel costs more
+// than it saves. Measured, see README.md.
+constexpr size_t kGemmTokens = 8;
+
+// Numbers of rows, columns and tokens are padded to multiples of these on any instruction set.
+constexpr size_t kGemmMaxRows = 16;
+constexpr size_t kGemmCols = 32;
+constexpr size_t kGemmMaxTokens = 12;
+
+// Bytes of a panel that stay in the second-level cache beside the activations.
+constexpr size_t kPanelBytes = size_t{256} << 10;
+
+// What a thread needs for panels of matrices with up to `cols` columns: kPanelBytes, or one group
+// of rows in the largest form, floats.
+size_t PanelScratchBytes(size_t cols);
+
+// A batch of vectors in the order in which the products read it (gemm-inl.h).
+struct GemmInput {
+  const std::byte* blocks;
+  size_t n_tokens;
+  size_t cols;
+};
+
+// Bytes of n_tokens vectors of `cols` numbers, at most, as int8 and as floats.
+size_t GemmInt8Bytes(size_t n_tokens, size_t cols);
+size_t GemmFloatBytes(size_t n_tokens, size_t cols);
+
+// Tokens that are packed together: n_tokens tokens make ceil(n_tokens / GemmTileTokens()) tiles.
+size_t GemmTileTokens();
+// Packs tile number `tile` of x ([n_tokens][cols]) for products with quantized or float weights,
+// and rounds it to int8 as QuantizeActivations does. `blocks` is 64-byte aligned.
+void PackInt8(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks);
+void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks);
+
+// What becomes of a result.
+struct GemmOutput {
+  float* out;  // [n_tokens][stride], the column of the product's first row first
+  size_t stride;
+  const float* bias;  // [weights.rows] or null
+  bool gated;         // out = silu(out) * result
+};
+
+// out[token][row] = w.row(row) . x[token] for rows [begin, end); begin is a multiple of
+// kGemmMaxRows. A result does not depend on the range or the batch it is computed in. scratch:
+// PanelScratchBytes(w.cols), 64-byte aligned.
+using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                  const GemmOutput& out, std::span<std::byte> scratch);
+
+Gemm GemmFloat;   // gemm_float.cc: F32, F16, BF16
+Gemm GemmLegacy;  // gemm_legacy.cc: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4
+Gemm GemmK;       // gemm_k.cc: Q2_K to Q6_K
+Gemm GemmIq;      // gemm_iq.cc: IQ1_S to IQ4_XS, TQ1_0, TQ2_0
+
+// The function for weights of this type, or null where there is none (Q8_1, Q8_K).
+Gemm* FindGemm(gguf::DType dtype);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_GEMM_H_

@@ -1,0 +1,78 @@
+// Batches: F32, F16 and BF16. A panel holds floats, whatever the type, and so does the input.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm_float.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include <cstring>
+
+#include "kernels/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+template <typename Weight>
+struct FloatPacking {
+  using Panel = FloatPanelBlock;
+  using Input = FloatInputBlock;
+
+  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    alignas(64) float rows[kGroupRows][32];
+    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
+      const size_t n = std::min<size_t>(32, w.cols - k);
+      for (size_t r = 0; r < kGroupRows; ++r) {
+        const std::byte* const data = w.row(std::min(row + r, w.rows - 1)) + k * sizeof(Weight);
+        ToFloats(reinterpret_cast<const uint8_t*>(data), n, rows[r]);
+      }
+      Interleave<32, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
+                                      reinterpret_cast<uint8_t*>(panel->weights[0]));
+    }
+  }
+
+ private:
+  // The n weights at p, at any address, and zeros up to 32.
+  static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, size_t n,
+                                  float* HWY_RESTRICT out) {
+    const hn::CappedTag<float, 8> d;
+    const hn::Rebind<Weight, decltype(d)> d_weight;
+    alignas(64) Weight weights[32] = {};
+    std::memcpy(weights, p, n * sizeof(Weight));
+    for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+      const auto v = hn::Load(d_weight, weights + i);
+      if constexpr (sizeof(Weight) == 4) {
+        hn::Store(v, d, out + i);
+      } else {
+        hn::Store(hn::PromoteTo(d, v), d, out + i);
+      }
+    }
+  }
+};
+
+void RangeFloat(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                const GemmOutput& out, std::span<std::byte> scratch) {
+  switch (w.dtype) {
+    case gguf::DType::kF16:
+      return MultiplyRange<FloatPacking<hwy::float16_t>>(w, begin, end, x, out, scratch);
+    case gguf::DType::kBF16:
+      return MultiplyRange<FloatPacking<hwy::bfloat16_t>>(w, begin, end, x, out, scratch);
+    default:
+      return MultiplyRange<FloatPacking<float>>(w, begin, end, x, out, scratch);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(RangeFloat);
+
+void GemmFloat(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
+               std::span<std::byte> scratch) {
+  HWY_DYNAMIC_DISPATCH(RangeFloat)(w, begin, end, x, out, scratch);
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

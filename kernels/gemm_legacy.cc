@@ -1,0 +1,132 @@
+// Batches: types with blocks of 32 weights.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm_legacy.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "gguf/blocks.h"
+#include "kernels/gemm-inl.h"
+#include "kernels/half.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// weights[j] = code of nibble j - kZero, with a fifth bit where the type has one.
+template <int kZero, class Block>
+HWY_INLINE void UnpackNibbles(const Block& block, int8_t* HWY_RESTRICT weights) {
+  for (size_t j = 0; j < 16; ++j) {
+    weights[j] = static_cast<int8_t>((block.qs[j] & 15) - kZero);
+    weights[j + 16] = static_cast<int8_t>((block.qs[j] >> 4) - kZero);
+  }
+  if constexpr (requires { block.qh; }) {
+    for (size_t j = 0; j < 32; ++j) {
+      const int bit = block.qh[j / 8] >> (j % 8) & 1;
+      weights[j] = static_cast<int8_t>(weights[j] + 16 * bit);
+    }
+  }
+}
+
+// Q4_0 and Q5_0: d * (q - zero).
+template <class BlockType, int kBits>
+struct Symmetric {
+  using Block = BlockType;
+  using Format = Int8Format<kBits>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    for (size_t b = 0; b < n; ++b) {
+      UnpackNibbles<1 << (kBits - 1)>(blocks[b], out.weights + 32 * b);
+      out.scales[b] = HalfToFloat(blocks[b].d);
+    }
+  }
+};
+
+// Q4_1 and Q5_1: d * q + m = d * (q - zero) + (m + zero * d).
+template <class BlockType, int kBits>
+struct WithMinimum {
+  using Block = BlockType;
+  using Format = Int8Format<kBits, 32, true>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    constexpr int kZero = 1 << (kBits - 1);
+    for (size_t b = 0; b < n; ++b) {
+      UnpackNibbles<kZero>(blocks[b], out.weights + 32 * b);
+      out.scales[b] = HalfToFloat(blocks[b].d);
+      out.mins[b] = HalfToFloat(blocks[b].m) + static_cast<float>(kZero) * out.scales[b];
+    }
+  }
+};
+
+using Q4_0 = Symmetric<gguf::BlockQ4_0, 4>;
+using Q4_1 = WithMinimum<gguf::BlockQ4_1, 4>;
+using Q5_0 = Symmetric<gguf::BlockQ5_0, 5>;
+using Q5_1 = WithMinimum<gguf::BlockQ5_1, 5>;
+
+struct Q8_0 {
+  using Block = gguf::BlockQ8_0;
+  using Format = Int8Format<8>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    for (size_t b = 0; b < n; ++b) {
+      std::copy_n(blocks[b].qs, 32, out.weights + 32 * b);
+      out.scales[b] = HalfToFloat(blocks[b].d);
+    }
+  }
+};
+
+struct IQ4_NL {
+  using Block = gguf::BlockIQ4_NL;
+  using Format = Int8Format<8>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    for (size_t b = 0; b < n; ++b) {
+      LookUpNibbles(blocks[b].qs, kIq4nlValues, out.weights + 32 * b);
+      out.scales[b] = HalfToFloat(blocks[b].d);
+    }
+  }
+};
+
+struct MXFP4 {
+  using Block = gguf::BlockMXFP4;
+  using Format = Int8Format<5>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    for (size_t b = 0; b < n; ++b) {
+      LookUpNibbles(blocks[b].qs, kFp4Values, out.weights + 32 * b);
+      out.scales[b] = E8m0HalfToF32(blocks[b].e);
+    }
+  }
+};
+
+void RangeLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                 const GemmOutput& out, std::span<std::byte> scratch) {
+  using gguf::DType;
+  switch (w.dtype) {
+    case DType::kQ4_0:
+      return MultiplyRange<Int8Packing<Q4_0>>(w, begin, end, x, out, scratch);
+    case DType::kQ4_1:
+      return MultiplyRange<Int8Packing<Q4_1>>(w, begin, end, x, out, scratch);
+    case DType::kQ5_0:
+      return MultiplyRange<Int8Packing<Q5_0>>(w, begin, end, x, out, scratch);
+    case DType::kQ5_1:
+      return MultiplyRange<Int8Packing<Q5_1>>(w, begin, end, x, out, scratch);
+    case DType::kQ8_0:
+      return MultiplyRange<Int8Packing<Q8_0>>(w, begin, end, x, out, scratch);
+    case DType::kIQ4_NL:
+      return MultiplyRange<Int8Packing<IQ4_NL>>(w, begin, end, x, out, scratch);
+    default:
+      return MultiplyRange<Int8Packing<MXFP4>>(w, begin, end, x, out, scratch);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(RangeLegacy);
+
+void GemmLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                const GemmOutput& out, std::span<std::byte> scratch) {
+  HWY_DYNAMIC_DISPATCH(RangeLegacy)(w, begin, end, x, out, scratch);
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,326 @@
+// Products with batches of tokens, which go by panels, against sums in double.
+#include "kernels/gemm.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/quantize.h"
+#include "kernels/reference.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+constexpr size_t kBatch = 29;  // a tail of tokens on every instruction set
+
+std::vector<DType> GemmTypes() {
+  std::vector<DType> types;
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    if (FindGemm(info.type) != nullptr) types.push_back(info.type);
+  }
+  return types;
+}
+
+std::vector<size_t> Cols(DType dtype) {
+  switch (gguf::Info(dtype).block_size) {
+    case 1:
+      return {1, 31, 32, 100, 515};
+    case 32:
+      return {32, 96, 288, 544};
+    default:
+      return {256, 768};
+  }
+}
+
+// The input as products with this type read it.
+std::vector<float> SeenBy(DType dtype, const std::vector<float>& input) {
+  if (!UsesInt8(dtype)) return input;
+  const size_t n = input.size();
+  std::vector<int8_t> q(n);
+  std::vector<float> scales(n / 32), seen(n);
+  std::vector<int16_t> sums(n / 16);
+  QuantizeActivations(input.data(), n, q.data(), scales.data(), sums.data());
+  for (size_t i = 0; i < n; ++i) seen[i] = scales[i / 32] * static_cast<float>(q[i]);
+  return seen;
+}
+
+// A product in double and what float arithmetic may be off. In a row of n quantized weights every
+// 32 are rounded up to six times: two scales applied, two added up, a minimum multiplied and added.
+// Each is at most eps / 2 of a partial sum, which is at most the sum of magnitudes of what is added
+// up: scale * (w + zero) * x with codes that count from their zero point, and the minimum's term.
+// With the random scales here that is less than 16 times the sum of |weight * x| over a row. Floats
+// are rounded once per column.
+struct Expected {
+  double value, tolerance;
+};
+Expected Expect(const Matrix& w, size_t row, const float* x) {
+  std::vector<float> weights(w.cols);
+  DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
+  double sum = 0, magnitude = 0;
+  for (size_t i = 0; i < w.cols; ++i) {
+    const double term = double{weights[i]} * double{x[i]};
+    sum += term;
+    magnitude += std::abs(term);
+  }
+  const bool quantized = gguf::Info(w.dtype).block_size > 1;
+  const double n = static_cast<double>(w.cols);
+  const double roundings = quantized ? 6 * n / 32 * 16 : n + 1;
+  return {sum, kEps / 2 * roundings * magnitude + 1e-30};
+}
+
+std::vector<float> Multiply(Team& team, const Matrix& w, const std::vector<float>& input,
+                            size_t n_tokens) {
+  Activations x(n_tokens, w.cols, team.size());
+  x.Set(input.data(), n_tokens, w.cols);
+  std::vector<float> out(n_tokens * w.rows, NAN);
+  const Product product{w, out.data(), w.rows};
+  team.Run([&] { MatMul(team, {&product, 1}, x); });
+  return out;
+}
+
+class GemmOf : public testing::TestWithParam<DType> {};
+
+TEST_P(GemmOf, EqualsTheReference) {
+  const DType dtype = GetParam();
+  Team team(1);
+  for (const size_t cols : Cols(dtype)) {
+    for (const size_t rows : {1, 16, 37}) {
+      const RandomMatrix weights(dtype, rows, cols, static_cast<unsigned>(rows + cols));
+      const std::vector<float> input = NormalFloats(kBatch * cols, 7);
+      const std::vector<float> seen = SeenBy(dtype, input);
+      ForEachTarget([&] {
+        const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
+        for (size_t t = 0; t < kBatch; ++t) {
+          for (size_t r = 0; r < rows; ++r) {
+            const Expected e = Expect(weights.view(), r, seen.data() + t * cols);
+            ASSERT_NEAR(out[t * rows + r], e.value, e.tolerance)
+                << rows << " x " << cols << ", row " << r << ", token " << t;
+          }
+        }
+      });
+    }
+  }
+}
+
+// See matmul_test.cc: rounding activations is an error of 2.4e-5 of the power, weights none.
+TEST_P(GemmOf, HasTheErrorOfInt8ActivationsAlone) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 64, kCols = 2048, kTokens = 8;
+  const RandomMatrix weights(dtype, kRows, kCols, 3);
+  const std::vector<float> input = NormalFloats(kTokens * kCols, 4);
+  Team team(1);
+  std::vector<double> expected;
+  for (size_t t = 0; t < kTokens; ++t) {
+    for (size_t r = 0; r < kRows; ++r) {
+      expected.push_back(
+          DotReference(dtype, weights.view().row(r), input.data() + t * kCols, kCols));
+    }
+  }
+  ForEachTarget([&] {
+    const std::vector<float> out = Multiply(team, weights.view(), input, kTokens);
+    double error = 0, power = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      error += (out[i] - expected[i]) * (out[i] - expected[i]);
+      power += expected[i] * expected[i];
+    }
+    EXPECT_LE(error / power, UsesInt8(dtype) ? 5e-5 : 1e-11);
+  });
+}
+
+TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 300;
+  const size_t cols = Cols(dtype).back();
+  const RandomMatrix weights(dtype, kRows, cols, 5);
+  const std::vector<float> input = NormalFloats(kBatch * cols, 6);
+  ForEachTarget([&] {
+    Team one(1);
+    const std::vector<float> expected = Multiply(one, weights.view(), input, kBatch);
+    for (const int threads : {2, 3}) {
+      Team team(threads);
+      ASSERT_EQ(Multiply(team, weights.view(), input, kBatch), expected) << threads << " threads";
+    }
+    // A part of the batch and of the rows.
+    constexpr size_t kFirst = 5, kTokens = 9, kFirstRow = 3;
+    Matrix part = weights.view();
+    part.data = part.row(kFirstRow);
+    part.rows -= kFirstRow;
+    const std::vector<float> some(input.begin() + kFirst * cols,
+                                  input.begin() + (kFirst + kTokens) * cols);
+    const std::vector<float> out = Multiply(one, part, some, kTokens);
+    for (size_t t = 0; t < kTokens; ++t) {
+      for (size_t r = 0; r < part.rows; ++r) {
+        ASSERT_EQ(out[t * part.rows + r], expected[(t + kFirst) * kRows + r + kFirstRow]);
+      }
+    }
+  });
+}
+
+// Every code at its largest and smallest with activations of 127 and -127 everywhere, and with the
+// two mixed so that neighbours add up: sums of 16 bits must not overflow.
+TEST_P(GemmOf, SurvivesExtremeCodes) {
+  const DType dtype = GetParam();
+  constexpr size_t kCols = 512, kRows = 16, kTokens = 8;
+  constexpr unsigned kBytes[] = {0x00, 0xFF, 0x80, 0x7F, 0x81, 0x88, 0xF0, 0x0F};
+  Team team(1);
+  const RandomMatrix original(dtype, kRows, kCols, 1);
+  std::vector<float> input(kTokens * kCols);
+  for (size_t i = 0; i < input.size(); ++i) {
+    const size_t token = i / kCols;
+    const bool negative = token == 0 ? false : token == 1 ? true : (i >> (token - 2) & 1) != 0;
+    input[i] = negative ? -3.0f : 3.0f;
+  }
+  if (ScaleOffsets(dtype).empty()) return;  // no codes, or every byte is one
+  // A zero point is subtracted after rounding: what matters is the largest weight that the scales
+  // allow, not the sum that is left.
+  std::vector<RandomMatrix> matrices;
+  for (const unsigned byte : kBytes) {
+    RandomMatrix weights = original;
+    std::vector<std::byte>& bytes = weights.bytes();
+    std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(byte));
+    for (size_t at = 0; at < bytes.size(); at += gguf::Info(dtype).block_bytes) {
+      for (const size_t offset : ScaleOffsets(dtype)) {
+        std::memcpy(&bytes[at + offset], original.view().data + at + offset, 2);
+      }
+    }
+    matrices.push_back(std::move(weights));
+  }
+  const std::vector<float> seen = SeenBy(dtype, input);
+  for (size_t r = 0; r < kRows; ++r) {
+    double tolerance = 0;
+    for (const RandomMatrix& weights : matrices) {
+      tolerance = std::max(tolerance, Expect(weights.view(), r, seen.data()).tolerance);
+    }
+    for (const RandomMatrix& weights : matrices) {
+      ForEachTarget([&] {
+        const std::vector<float> out = Multiply(team, weights.view(), input, kTokens);
+        for (size_t t = 0; t < kTokens; ++t) {
+          const Expected e = Expect(weights.view(), r, seen.data() + t * kCols);
+          ASSERT_NEAR(out[t * kRows + r], e.value, tolerance) << "token " << t;
+        }
+      });
+    }
+  }
+}
+
+// The end of a file's mapping is the end of what may be read.
+TEST_P(GemmOf, ReadsNothingBeyondTheMatrix) {
+  const DType dtype = GetParam();
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  Team team(1);
+  for (const size_t cols : Cols(dtype)) {
+    const RandomMatrix weights(dtype, 5, cols, 8);
+    const size_t n_bytes = 5 * weights.view().row_bytes();
+    const size_t mapped = (n_bytes + page - 1) / page * page;
+    void* const memory =
+        mmap(nullptr, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::byte* const end = static_cast<std::byte*>(memory) + mapped;
+    ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+    Matrix at_the_end = weights.view();
+    at_the_end.data = end - n_bytes;
+    std::copy_n(weights.view().data, n_bytes, end - n_bytes);
+    const std::vector<float> input = NormalFloats(kBatch * cols, 9);
+    ForEachTarget([&] {
+      EXPECT_EQ(Multiply(team, at_the_end, input, kBatch),
+                Multiply(team, weights.view(), input, kBatch));
+    });
+    munmap(memory, mapped + page);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GemmOf, testing::ValuesIn(GemmTypes()),
+                         [](const auto& test) { return std::string(gguf::Info(test.param).name); });
+
+TEST(Gemm, TakesBatchesOfAnySize) {
+  constexpr size_t kRows = 40, kCols = 256;
+  const RandomMatrix weights(DType::kQ4_K, kRows, kCols, 1);
+  for (const size_t n_tokens : {1, 7, 8, 32, 33, 128, 513, 2048}) {
+    const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
+    const std::vector<float> seen = SeenBy(DType::kQ4_K, input);
+    Team team(2);
+    ForEachTarget([&] {
+      const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
+      for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
+        for (size_t r = 0; r < kRows; r += 13) {
+          const Expected e = Expect(weights.view(), r, seen.data() + t * kCols);
+          ASSERT_NEAR(out[t * kRows + r], e.value, e.tolerance) << n_tokens << " tokens";
+        }
+      }
+    });
+  }
+}
+
+// Longer rows than fit in the second-level cache as a panel, and the products of different types
+// and row numbers that share an input.
+TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
+  constexpr size_t kCols = 15360, kTokens = 9;
+  const RandomMatrix q(DType::kQ4_0, 40, kCols, 1);
+  const RandomMatrix k(DType::kF16, 17, kCols, 2);
+  const RandomMatrix v(DType::kQ8_0, 33, kCols, 3);
+  const std::vector<float> bias = NormalFloats(17, 4);
+  const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
+  const std::vector<float> seen = SeenBy(DType::kQ4_0, input);
+  Team team(2);
+  Activations x(kTokens, kCols, 2);
+  x.Set(input.data(), kTokens, kCols);
+  // q and v side by side in rows of 80, k apart.
+  std::vector<float> qv(kTokens * 80, NAN), ks(kTokens * 17, NAN);
+  const Product products[] = {{q.view(), qv.data(), 80},
+                              {k.view(), ks.data(), 17, bias.data()},
+                              {v.view(), qv.data() + 40, 80}};
+  team.Run([&] { MatMul(team, products, x); });
+  for (size_t t = 0; t < kTokens; ++t) {
+    for (size_t r = 0; r < 40; ++r) {
+      const Expected e = Expect(q.view(), r, seen.data() + t * kCols);
+      ASSERT_NEAR(qv[t * 80 + r], e.value, e.tolerance);
+    }
+    for (size_t r = 0; r < 17; ++r) {
+      const Expected e = Expect(k.view(), r, input.data() + t * kCols);
+      ASSERT_NEAR(ks[t * 17 + r], e.value + double{bias[r]},
+                  e.tolerance + kEps * std::abs(double{bias[r]}));
+    }
+    for (size_t r = 0; r < 33; ++r) {
+      const Expected e = Expect(v.view(), r, seen.data() + t * kCols);
+      ASSERT_NEAR(qv[t * 80 + 40 + r], e.value, e.tolerance);
+    }
+    for (size_t r = 73; r < 80; ++r) ASSERT_TRUE(std::isnan(qv[t * 80 + r]));
+  }
+}
+
+TEST(Gemm, GatedIsSiluOfGateTimesUp) {
+  constexpr size_t kRows = 150, kCols = 256, kTokens = 13;
+  const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1);
+  const RandomMatrix up(DType::kQ6_K, kRows, kCols, 2);
+  const std::vector<float> input = NormalFloats(kTokens * kCols, 3);
+  Team one(1);
+  ForEachTarget([&] {
+    const std::vector<float> gates = Multiply(one, gate.view(), input, kTokens);
+    const std::vector<float> ups = Multiply(one, up.view(), input, kTokens);
+    for (const int threads : {1, 2, 3}) {
+      Team team(threads);
+      Activations x(kTokens, kCols, team.size());
+      x.Set(input.data(), kTokens, kCols);
+      std::vector<float> out(kTokens * kRows, NAN);
+      team.Run([&] { GatedMatMul(team, gate.view(), up.view(), x, out.data()); });
+      for (size_t i = 0; i < out.size(); ++i) {
+        const double g = double{gates[i]};
+        const double expected = g / (1 + std::exp(-g)) * double{ups[i]};
+        ASSERT_NEAR(out[i], expected, 8 * kEps * std::abs(expected) + 1e-30);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kernels
