@@ -9,6 +9,9 @@
 namespace engine {
 namespace {
 
+// Logits divided by less than this could leave the range of a float.
+constexpr float kColdest = 1e-6f;
+
 // A number in [0, 1) from the top 53 bits: std::uniform_real_distribution may differ between
 // libraries.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
@@ -37,6 +40,12 @@ void Sampler::Accept(tokenizer::TokenId id) {
   while (recent_.size() > static_cast<size_t>(std::max(options_.repeat_last_n, 0))) {
     recent_.pop_front();
   }
+}
+
+void Sampler::SetHistory(std::span<const tokenizer::TokenId> tokens) {
+  const auto n = static_cast<size_t>(std::max(options_.repeat_last_n, 0));
+  const auto last = tokens.last(std::min(n, tokens.size()));
+  recent_.assign(last.begin(), last.end());
 }
 
 void Sampler::Apply(SamplerStep step) {
@@ -71,7 +80,7 @@ tokenizer::TokenId Sampler::Sample(std::span<const float> logits) {
   if (candidates_.size() == 0) {
     throw Error("the model's logits are not numbers: its weights are broken");
   }
-  const bool greedy = options_.temperature <= 0;
+  const bool greedy = options_.temperature < kColdest;
   for (const SamplerStep step : options_.steps) {
     if (!greedy || step == SamplerStep::kPenalties) Apply(step);
   }

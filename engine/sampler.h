@@ -24,7 +24,7 @@ std::optional<SamplerStep> FindSamplerStep(std::string_view name);
 
 struct SamplerOptions {
   uint64_t seed = 0;
-  float temperature = 0.8f;  // 0: always the most likely token
+  float temperature = 0.8f;  // 0 (or less than a millionth): always the most likely token
   int top_k = 40;
   float typical = 1.0f;
   float top_p = 0.95f;
@@ -47,6 +47,8 @@ class Sampler {
   tokenizer::TokenId Sample(std::span<const float> logits);
   // Tells the penalties that this token is now part of the text.
   void Accept(tokenizer::TokenId id);
+  // The text is now this and nothing else. Random numbers go on.
+  void SetHistory(std::span<const tokenizer::TokenId> tokens);
 
  private:
   void Apply(SamplerStep step);

@@ -92,6 +92,10 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
 
 TokenId Session::Sample() { return sampler_.Sample(logits_); }
 
-void Session::Rewind(size_t position) { tokens_.resize(std::min(position, tokens_.size())); }
+void Session::Rewind(size_t position) {
+  if (position >= tokens_.size()) return;
+  tokens_.resize(position);
+  sampler_.SetHistory(tokens_);
+}
 
 }  // namespace engine

@@ -72,7 +72,7 @@ class Session {
   // From now on every pass adds its operations to this trace; null ends that.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Forgets everything from `position` (<= position()) on.
+  // Forgets everything from `position` (<= position()) on; the sampler's penalties too.
   void Rewind(size_t position);
 
  private:

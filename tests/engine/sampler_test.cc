@@ -37,6 +37,7 @@ double ChiSquared(const SamplerOptions& options, const std::vector<float>& logit
 // 99.99% of chi-squared samples with 3 degrees of freedom lie under 21.1 (with 2: 18.4, with
 // 1: 15.1). The seeds are fixed, so these tests do not fail by chance.
 constexpr double kLimit3 = 21.1;
+constexpr double kLimit2 = 18.4;
 constexpr double kLimit1 = 15.1;
 
 TEST(Sampler, DrawsFromTheSoftmax) {
@@ -116,6 +117,72 @@ TEST(Sampler, PenaltiesForgetOldTokens) {
   const std::vector<float> logits = {1, 5, 4};
   for (const TokenId id : {1, 0, 0}) sampler.Accept(id);
   EXPECT_EQ(sampler.Sample(logits), 1);
+}
+
+TEST(Sampler, HistoryCanBeTakenBack) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {1, 2}) sampler.Accept(id);
+  sampler.SetHistory(std::vector<TokenId>{2});
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  sampler.SetHistory(std::vector<TokenId>{2, 1});
+  EXPECT_EQ(sampler.Sample(logits), 1) << "5 - 2 is still more than 4 - 2";
+  sampler.SetHistory(std::vector<TokenId>{1});
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+// The whole chain on eight tokens, worked out by hand. Probabilities in 64ths: 32 16 8 4 1 1 1 1.
+TEST(Sampler, EveryStepInTurn) {
+  SamplerOptions options;
+  options.seed = 11;
+  // The penalty halves token 0's odds (its logit falls by log 2): 16 16 8 4 1 1 1 1.
+  options.penalties.presence = std::log(2.0f);
+  options.top_k = 6;  // 16 16 8 4 1 1, of 46
+  options.typical = 1.0f;
+  options.top_p = 0.93f;       // 16 + 16 + 8 of 46 is 0.87, with the 4 it is 0.957
+  options.min_p = 0.3f;        // of 16: 4.8, so the 4 goes
+  options.temperature = 0.5f;  // squares the odds: 256 256 64 of 576
+  std::vector<float> logits;
+  for (const double odds : {32, 16, 8, 4, 1, 1, 1, 1}) {
+    logits.push_back(static_cast<float>(std::log(odds)));
+  }
+  Sampler sampler(options);
+  sampler.Accept(0);
+  std::vector<int> counts(logits.size());
+  constexpr int kDraws = 200000;
+  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  double chi = 0;
+  const double expected[] = {4.0 / 9, 4.0 / 9, 1.0 / 9};
+  for (size_t i = 0; i < 3; ++i) {
+    const double mean = expected[i] * kDraws;
+    chi += (counts[i] - mean) * (counts[i] - mean) / mean;
+  }
+  EXPECT_LT(chi, kLimit2);
+  for (size_t i = 3; i < counts.size(); ++i) EXPECT_EQ(counts[i], 0) << i;
+}
+
+// Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprises are 1 2 3 4 4
+// bits, their distances 0.875 0.125 1.125 2.125. So 0.7 takes token 1 (0.25), then 0 (0.5).
+TEST(Sampler, TypicalDistribution) {
+  SamplerOptions options;
+  options.seed = 12;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.typical = 0.7f;
+  std::vector<float> logits;
+  for (const double odds : {8, 4, 2, 1, 1}) logits.push_back(static_cast<float>(std::log(odds)));
+  EXPECT_LT(ChiSquared(options, logits, {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000), kLimit1);
+}
+
+TEST(Sampler, AlmostColdIsCold) {
+  SamplerOptions options;
+  options.temperature = 1e-40f;
+  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4.999f}), 1);
 }
 
 TEST(Sampler, LogitBiasComesFirst) {

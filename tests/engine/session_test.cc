@@ -30,6 +30,21 @@ class SessionTest : public testing::Test {
   const Model model_ = Model::Load(test::DataPath("tiny/llama.gguf"));
 };
 
+// Penalties look at the text as it is now, and not at what was taken back.
+TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
+  SessionOptions options = Small(32);
+  options.sampler.temperature = 0;
+  options.sampler.penalties.presence = 1000;
+  Session session(model_, options);
+  const std::vector<TokenId> ids = {1, 300, 12};
+  session.Prefill(ids);
+  const TokenId next = session.Sample();
+  session.Decode(next);
+  session.Rewind(2);
+  session.Decode(12);
+  EXPECT_EQ(session.Sample(), next);
+}
+
 std::string MessageOf(const std::function<void()>& code) {
   try {
     code();
