@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/generate.h"
@@ -29,7 +30,7 @@ class Chat {
   };
   // Adds the user's text and answers it. on_text gets the answer as it comes. Throws engine::Error
   // where not even this one message fits, tokenizer::TemplateError where the template refuses it;
-  // the conversation is then as before.
+  // the conversation is then as before, and also where it was interrupted before the first word.
   Answer Say(const std::string& text, GenerateOptions options,
              const std::function<bool(std::string_view)>& on_text);
 
@@ -37,15 +38,32 @@ class Chat {
   std::string Undo();
   void Clear() { messages_.clear(); }
 
- private:
-  std::vector<tokenizer::TokenId> Encode(const std::vector<tokenizer::Message>& messages) const;
+  // What the model is told before the conversation; "" for nothing. Holds for every turn to come.
+  const std::string& system() const { return system_; }
+  void SetSystem(std::string system) { system_ = std::move(system); }
 
+  // The whole conversation, the system's message first where there is one; it can be taken up
+  // again, by any model. Throws engine::Error where the messages are not questions and answers in
+  // turn.
+  std::vector<tokenizer::Message> Messages() const;
+  void SetMessages(std::vector<tokenizer::Message> messages);
+
+ private:
   Session& session_;
   std::string system_;
   tokenizer::ChatTemplate template_;
-  bool is_transcript_;                        // no token ends a turn
   std::vector<tokenizer::Message> messages_;  // without the system's
 };
+
+// The ids of a conversation as the model wants to see it, up to where its answer begins. Throws
+// tokenizer::TemplateError.
+std::vector<tokenizer::TokenId> EncodeChat(const Model& model,
+                                           const tokenizer::ChatTemplate& chat_template,
+                                           const std::vector<tokenizer::Message>& messages);
+// The template that the model's file carries, or the documented default.
+tokenizer::ChatTemplate ChatTemplateOf(const Model& model);
+// Whether no token ends a turn of that template: kTranscriptStop does.
+bool IsTranscript(const Model& model);
 
 }  // namespace engine
 

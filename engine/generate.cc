@@ -73,7 +73,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   result.n_prompt = prompt.size();
   Clock::time_point start = Clock::now();
   const bool read = session.Prefill(prompt, [&](size_t done) {
-    return !interrupted() && (!options.prompt_progress || options.prompt_progress(done));
+    if (options.prompt_progress) options.prompt_progress(done, prompt.size());
+    return !interrupted();
   });
   result.prompt_seconds = SecondsSince(start);
   if (!read) {

@@ -29,7 +29,8 @@ struct GenerateOptions {
   std::vector<std::string>
       stop_texts;  // generation ends before any of these; they are not part of it
   std::function<bool()> interrupted;  // asked before every token and batch
-  Session::Progress prompt_progress;  // told of the prompt's tokens read so far
+  // Told how many of the prompt's tokens are read.
+  std::function<void(size_t done, size_t total)> prompt_progress;
 };
 
 struct GenerateResult {

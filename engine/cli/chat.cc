@@ -1,18 +1,20 @@
-// pronk chat: converse, a line at a time.
-#include "engine/chat.h"
-
+// pronk chat: converse. Reads what the person says; conversation.h answers.
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/conversation.h"
+#include "engine/cli/line_editor.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/model.h"
+#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -20,124 +22,70 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
-  std::string system;
+  ConversationOptions conversation;
   std::optional<std::string> first;
-  int64_t max_tokens = -1;
 };
 
-constexpr const char* kHelp =
-    "/regen  answer the last question again\n"
-    "/undo   take the last question and its answer back\n"
-    "/clear  begin anew\n"
-    "/stats  how the last answer was made\n"
-    "/exit   leave (so does the end of input)\n"
-    "Ctrl-C stops an answer. A line that ends in \\ goes on in the next.\n";
-
-// A question: one line, or several where each but the last ends in a backslash. False at the end of
-// input.
-bool ReadQuestion(std::string& question) {
-  question.clear();
-  for (bool more = true; more;) {
-    if (IsTerminal(0)) std::fputs(question.empty() ? "> " : ". ", stderr);
+// A question: one line, or several where each but the last ends in a backslash.
+LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
+  entry.clear();
+  for (;;) {
     std::string line;
-    if (!std::getline(std::cin, line)) return !question.empty();
-    more = line.ends_with('\\');
-    if (more) line.back() = '\n';
-    question += line;
+    const LineEditor::Result result = editor.Read(entry.empty() ? "> " : ". ", line);
+    if (result == LineEditor::Result::kEnd && !entry.empty()) return LineEditor::Result::kLine;
+    if (result != LineEditor::Result::kLine) return result;
+    entry += line;
+    if (!entry.ends_with('\\')) return result;
+    entry.back() = '\n';
   }
-  return true;
 }
 
-class Conversation {
- public:
-  Conversation(engine::Session& session, const ChatOptions& options)
-      : session_(session), options_(options), chat_(session, options.system) {}
-
-  // False where nobody reads the answers any more.
-  bool Say(const std::string& question) {
-    CatchInterrupts();
-    ProgressLine progress("reading:", 1.0);
-    engine::GenerateOptions generate;
-    generate.max_tokens = options_.max_tokens;
-    generate.interrupted = Interrupted;
-    generate.prompt_progress = [&](size_t done) {
-      progress.Update(done, done);
-      return true;
-    };
-    bool open = true, at_start = true;
-    last_ = chat_.Say(question, generate, [&](std::string_view text) {
-      progress.Clear();
-      // The template ends where the answer begins; a space there is the vocabulary's.
-      if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-      return open = WriteOut(text);
-    });
-    ReleaseInterrupts();
-    if (last_->n_dropped > 0) {
-      std::fprintf(stderr, "\n(the context is full: the oldest %zu messages are forgotten)",
-                   last_->n_dropped);
-    }
-    return open && WriteOut("\n");
-  }
-
-  // True where the line was a command and not a question; `open` as from Say().
-  bool Command(const std::string& line, bool& open) {
-    if (line == "/help") {
-      std::fputs(kHelp, stderr);
-    } else if (line == "/clear") {
-      chat_.Clear();
-    } else if (line == "/undo") {
-      if (chat_.Undo().empty()) std::fputs("(nothing to take back)\n", stderr);
-    } else if (line == "/regen") {
-      const std::string question = chat_.Undo();
-      question.empty() ? void(std::fputs("(nothing to answer again)\n", stderr))
-                       : void(open = Say(question));
-    } else if (line == "/stats") {
-      PrintStats();
-    } else if (line.starts_with('/')) {
-      std::fputs("(unknown command; /help lists them)\n", stderr);
-    } else {
-      return false;
-    }
+// Says what went wrong, and lets a person go on; a script is not to go on as if nothing were.
+bool TakeEntry(Conversation& conversation, const std::string& entry) {
+  try {
+    return conversation.Take(entry);
+  } catch (const std::exception& error) {
+    if (!IsTerminal(0)) throw;
+    std::fprintf(stderr, "pronk: %s\n", error.what());
     return true;
   }
+}
 
- private:
-  void PrintStats() const {
-    if (!last_) return void(std::fputs("(no answer yet)\n", stderr));
-    const engine::GenerateResult& g = last_->generated;
-    std::fprintf(stderr,
-                 "context %zu of %zu tokens; last answer: %zu tokens reused, %zu read in %.0f ms, "
-                 "%zu generated at "
-                 "%.1f t/s, ended by %s\n",
-                 session_.position(), session_.capacity(), last_->n_reused, g.n_prompt,
-                 g.prompt_seconds * 1e3, g.tokens.size(),
-                 g.n_decoded == 0 ? 0.0 : static_cast<double>(g.n_decoded) / g.decode_seconds,
-                 std::string(engine::StopReasonName(g.stop_reason)).c_str());
+void Converse(Conversation& conversation, const std::optional<std::string>& first) {
+  LineEditor editor(Conversation::CommandNames());
+  CatchInterrupts();
+  if (first) {
+    if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
+    if (!TakeEntry(conversation, *first)) return;
   }
+  for (std::string entry;;) {
+    CatchInterrupts();
+    const LineEditor::Result result = ReadEntry(editor, entry);
+    if (result == LineEditor::Result::kEnd) return;
+    if (result == LineEditor::Result::kInterrupted) {
+      if (!IsTerminal(0)) return;
+      Note("(Ctrl-D or /exit leaves)");
+      continue;
+    }
+    if (entry.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    editor.Remember(entry);
+    if (!TakeEntry(conversation, entry)) return;
+  }
+}
 
-  engine::Session& session_;
-  const ChatOptions& options_;
-  engine::Chat chat_;
-  std::optional<engine::Chat::Answer> last_;
-};
-
-int RunChat(const ChatOptions& options) {
+int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::Load(options.model.ModelPath());
+  const engine::Model model = LoadModel(options.model);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
   engine::Session session(model, session_options);
-  Conversation conversation(session, options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+  options.conversation.system = FromTerminal(options.conversation.system);
+  if (options.first) options.first = FromTerminal(*options.first);
+  Conversation conversation(session, options.conversation);
   if (IsTerminal(0)) {
-    std::fprintf(
-        stderr, "Chatting with %s. /help lists the commands.\n",
-        std::string(model.file.metadata().GetStringOr("general.name", model.file.path())).c_str());
+    Note("Chatting with " + ForTerminal(ModelTitle(model)) + ". /help lists the commands.");
   }
-  bool open = !options.first || conversation.Say(*options.first);
-  for (std::string question; open && ReadQuestion(question);) {
-    if (question == "/exit") break;
-    if (question.empty() || conversation.Command(question, open)) continue;
-    open = conversation.Say(question);
-  }
+  Converse(conversation, options.first);
   return kExitDone;
 }
 
@@ -146,13 +94,16 @@ int RunChat(const ChatOptions& options) {
 void AddChat(CommandLine& line) {
   Command command = line.Add("chat", "Converse with a model");
   const auto options = std::make_shared<ChatOptions>();
-  command.Add("--system", options->system, "What the model is told before the conversation")
+  ConversationOptions& conversation = options->conversation;
+  command.Add("--system", conversation.system, "What the model is told before the conversation")
       .Type("TEXT");
   command.Add("-p,--prompt", options->first, "The first question").Type("TEXT");
-  command.Add("-n,--n-predict", options->max_tokens, "Tokens of an answer; -1: until its end")
+  command.Add("-n,--n-predict", conversation.max_tokens, "Tokens of an answer; -1: until its end")
       .ShowDefault()
       .Between(-1, 1e9)
       .Type("N");
+  command.Add("-r,--reverse-prompt", conversation.stop_texts, "Stop an answer before this text")
+      .Type("TEXT");
   options->model.AddSessionFlags(command);
   options->sampling.AddFlags(command);
   command.Does([options] { return RunChat(*options); });

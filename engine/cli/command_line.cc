@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <type_traits>
 
 #include "engine/cli/command.h"
@@ -53,7 +55,14 @@ Flag& Flag::Type(const std::string& name) {
 }
 
 Flag& Flag::Between(double low, double high) {
-  option_->check(CLI::Range(low, high).description(""));
+  option_->check([low, high](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end != text.c_str() && *end == '\0' && value >= low && value <= high) return std::string();
+    std::ostringstream expected;
+    expected << "expected a number from " << low << " to " << high << ", found " << text;
+    return expected.str();
+  });
   return *this;
 }
 
@@ -85,6 +94,8 @@ Flag Command::Add(const std::string& names, T& variable, const std::string& what
     return Flag(app_->add_flag(names, variable, what));
   } else {
     CLI::Option* option = app_->add_option(names, variable, what);
+    // An alias may hold a flag that is then given again: the last one counts.
+    if constexpr (!IsVector<T>::value) option->take_last();
     if constexpr (std::is_same_v<T, std::vector<std::string>>) {
       option->expected(1)->take_all();
     } else if constexpr (IsVector<T>::value) {

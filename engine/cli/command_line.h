@@ -40,9 +40,10 @@ class Command {
  public:
   Command(CLI::App* app, Action* chosen) : app_(app), chosen_(chosen) {}
   // names: "-n,--n-predict", or "MODEL" for what stands without a flag. The variable must live as
-  // long as the command line. A bool is a switch; a vector of strings takes one for each time the
-  // flag is given, a vector of numbers takes them with commas between. For these types:
-  // bool, std::string, std::optional<std::string>, int, int64_t, size_t, float and such vectors.
+  // long as the command line. Of a flag that is given twice the last one counts. A bool is a
+  // switch; a vector of strings takes one for each time the flag is given, a vector of numbers
+  // takes them with commas between. For these types: bool, std::string, std::optional<std::string>,
+  // int, int64_t, size_t, float and such vectors.
   template <class T>
   Flag Add(const std::string& names, T& variable, const std::string& what);
   void Does(Action action);

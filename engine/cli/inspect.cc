@@ -8,6 +8,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
@@ -215,7 +216,7 @@ void PrintJson(const gguf::File& file) {
 }
 
 int Inspect(const InspectOptions& options) {
-  const gguf::File file = gguf::File::Open(options.model);
+  const gguf::File file = gguf::File::Open(ResolveModel(options.model));
   options.json ? PrintJson(file) : PrintText(file, options.tensors);
   return kExitDone;
 }
@@ -225,7 +226,7 @@ int Inspect(const InspectOptions& options) {
 void AddInspect(CommandLine& line) {
   Command command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.Add("MODEL", options->model, "GGUF file").Type("FILE").Required();
+  command.Add("MODEL", options->model, "A file or a name").Type("MODEL").Required();
   command.Add("--tensors", options->tensors, "List every tensor");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Inspect(*options); });

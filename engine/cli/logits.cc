@@ -61,7 +61,7 @@ void AddLogits(CommandLine& line) {
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
   options->model.AddSessionFlags(command);
-  command.Add("MODEL", options->model.model, "GGUF file").Type("FILE").Required();
+  command.Add("MODEL", options->model.model, "A file or a name").Type("MODEL").Required();
   command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
   command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
       .Type("FILE")

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/terminal.h"
@@ -16,6 +17,7 @@ namespace {
 int Main(int argc, char** argv) {
   if (!kernels::CpuIsSupported())
     throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
+  cli::SetUpCharset();
   cli::CommandLine line("pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.",
                         PRONK_VERSION);
   cli::AddRun(line);
@@ -26,6 +28,9 @@ int Main(int argc, char** argv) {
   cli::AddBench(line);
   cli::AddTrace(line);
   cli::AddLogits(line);
+  cli::AddList(line);
+  cli::AddCompletion(line);
+  cli::AddManual(line);
 
   return line.Run(argc, argv);
 }

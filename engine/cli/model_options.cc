@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "engine/cli/command.h"
+#include "engine/cli/model_stores.h"
 #include "engine/error.h"
 #include "kernels/cpu.h"
 #if defined(__APPLE__)
@@ -43,9 +44,22 @@ std::string DefaultModelPath() {
   return "";
 }
 
+std::string ResolveModel(const std::string& name) {
+  std::error_code error;
+  const bool is_path = name.starts_with('/') || name.starts_with('.');
+  if (is_path || fs::exists(name, error)) return name;
+  if (name != kDefaultModel) return PathOfModel(name, FindModels());
+  std::string path = DefaultModelPath();
+  if (path.empty()) {
+    throw engine::Error("no model: give one with -m or PRONK_MODEL (the default is not here)");
+  }
+  return path;
+}
+
 void ModelOptions::AddModelFlag(Command& command) {
-  command.Add("-m,--model", model, "GGUF file (default: $PRONK_MODEL, else the one that ships)")
-      .Type("FILE");
+  command
+      .Add("-m,--model", model, "A file or a name (default: $PRONK_MODEL, else the one that ships)")
+      .Type("MODEL");
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
@@ -76,19 +90,15 @@ void ModelOptions::AddSessionFlags(Command& command) {
       .ShowDefault()
       .Type("N");
   AddMachineFlags(command);
+  command.Add("--mlock", mlock, "Keep the weights in memory");
   command.Add("--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 
 std::string ModelOptions::ModelPath() const {
-  if (!model.empty()) return model;
-  const char* from_environment = std::getenv("PRONK_MODEL");
-  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
-  std::string path = DefaultModelPath();
-  if (path.empty()) {
-    throw engine::Error(
-        "no model: give one with -m FILE.gguf or PRONK_MODEL (the default is not here)");
-  }
-  return path;
+  if (!model.empty()) return ResolveModel(model);
+  const char* const from_environment = std::getenv("PRONK_MODEL");
+  const bool is_set = from_environment != nullptr && *from_environment != '\0';
+  return ResolveModel(is_set ? from_environment : kDefaultModel);
 }
 
 engine::SessionOptions ModelOptions::Session() const {

@@ -17,6 +17,7 @@ struct ModelOptions {
   size_t batch = 512;
   int n_threads = 0;
   int n_threads_batch = 0;
+  bool mlock = false;
   bool verbose = false;
 
   void AddModelFlag(Command& command);
@@ -24,11 +25,18 @@ struct ModelOptions {
   void AddMachineFlags(Command& command);  // --kv, --cpu
   void AddSessionFlags(Command& command);  // all of them
 
-  // The file to open: -m, else $PRONK_MODEL, else the default model. Throws engine::Error.
+  // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
+  // engine::Error.
   std::string ModelPath() const;
   // Applies --cpu and gives the rest to a session. Throws UsageError.
   engine::SessionOptions Session() const;
 };
+
+// What -m says as the path of a file: a path stays, a name is looked for where people keep models
+// (model_stores.h). Throws engine::Error.
+std::string ResolveModel(const std::string& name);
+
+inline constexpr const char* kDefaultModel = "default";  // its name
 
 // The model that ships with pronk: models/default.gguf of the checkout this binary was built in, or
 // share/pronk/default.gguf of the place it is installed in. Empty where neither exists.

@@ -1,36 +1,45 @@
-// pronk run: complete a prompt, streaming.
+// pronk run: complete a prompt, or several one after the other, streaming.
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
+#include "engine/chat.h"
+#include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/report.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/generate.h"
 #include "engine/model.h"
-#include "kernels/cpu.h"
 
 namespace cli {
 namespace {
+
+// From this long a run on, measuring what the memory could give costs nothing that anyone notices.
+constexpr double kLongRunSeconds = 2;
 
 struct RunOptions {
   ModelOptions model;
   SamplingOptions sampling;
   std::optional<std::string> prompt;
   std::string file;
+  std::string prompts;  // a file of them
+  std::string system;
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts;
+  bool chat = false;
   bool no_display_prompt = false;
   bool special = false;
   bool json = false;
 };
-
-double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
 
 // A file or a pipe ends with a line feed that nobody typed.
 std::string WithoutLastNewline(std::string text) {
@@ -39,12 +48,28 @@ std::string WithoutLastNewline(std::string text) {
   return text;
 }
 
-std::string ReadPrompt(const RunOptions& options) {
-  if (options.prompt && !options.file.empty()) throw UsageError("-p and -f: give one of them");
-  if (options.prompt) return *options.prompt;
-  if (!options.file.empty()) return WithoutLastNewline(ReadFile(options.file));
+// One prompt a line; empty lines are none. A line in JSON's quotes may hold line feeds as \n.
+std::vector<std::string> ReadPrompts(const std::string& path) {
+  std::vector<std::string> prompts;
+  std::istringstream lines(path == "-" ? ReadStdin() : ReadFile(path));
+  for (std::string line; std::getline(lines, line);) {
+    line = WithoutLastNewline(line);
+    if (line.empty()) continue;
+    const std::optional<std::string> quoted = UnquoteJson(line);
+    prompts.push_back(quoted ? *quoted : line);
+  }
+  return prompts;
+}
+
+std::vector<std::string> PromptsOf(const RunOptions& options) {
+  if (int{options.prompt.has_value()} + !options.file.empty() + !options.prompts.empty() > 1) {
+    throw UsageError("-p, -f and --prompts: give one of them");
+  }
+  if (options.prompt) return {FromTerminal(*options.prompt)};
+  if (!options.file.empty()) return {WithoutLastNewline(ReadFile(options.file))};
+  if (!options.prompts.empty()) return ReadPrompts(options.prompts);
   if (IsTerminal(0)) throw UsageError("no prompt: give one with -p TEXT or -f FILE, or pipe it in");
-  return WithoutLastNewline(ReadStdin());
+  return {WithoutLastNewline(ReadStdin())};
 }
 
 // The default context holds the tokens that -n asks for, even if that is more than the model has
@@ -62,78 +87,73 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
   return needed;
 }
 
-void PrintTimings(const engine::GenerateResult& result, const engine::Model& model) {
-  const double speed = Rate(result.n_decoded, result.decode_seconds);
-  std::fprintf(stderr, "prompt %zu tokens, %.1f t/s | generated %zu tokens, %.1f t/s (%.1f GB/s)\n",
-               result.n_prompt, Rate(result.n_prompt, result.prompt_seconds), result.tokens.size(),
-               speed, speed * static_cast<double>(model.BytesPerToken()) / 1e9);
+std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
+                                       const std::string& prompt) {
+  if (!options.chat) {
+    return model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
+  }
+  std::vector<tokenizer::Message> messages = {{"user", prompt}};
+  if (!options.system.empty()) {
+    messages.insert(messages.begin(), {"system", FromTerminal(options.system)});
+  }
+  return engine::EncodeChat(model, engine::ChatTemplateOf(model), messages);
 }
 
-void PrintJson(const engine::GenerateResult& result, double load_seconds) {
-  const nlohmann::ordered_json json = {
-      {"text", result.text},
-      {"prompt_tokens", result.n_prompt},
-      {"tokens", result.tokens},
-      {"stop_reason", engine::StopReasonName(result.stop_reason)},
-      {"timings",
-       {{"load_ms", load_seconds * 1e3},
-        {"prompt_ms", result.prompt_seconds * 1e3},
-        {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
-        {"predicted_ms", result.decode_seconds * 1e3},
-        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
-  };
-  WriteOut(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+// Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
+engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
+                                engine::SessionOptions session_options, const std::string& prompt) {
+  const std::vector<tokenizer::TokenId> ids = Encode(options, model, prompt);
+  session_options.context = ContextFor(options, model, ids.size());
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+
+  ProgressLine progress("reading the prompt:", 1.0);
+  engine::GenerateOptions generate;
+  generate.max_tokens = options.max_tokens;
+  generate.stop_texts = options.stop_texts;
+  if (options.chat && engine::IsTranscript(model)) {
+    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  }
+  generate.interrupted = Interrupted;
+  generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
+  // is no prompt for it to follow, nobody wants to see it.
+  bool at_start = options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix);
+  session.CheckRoom(ids);  // before the prompt is shown: an error should stand alone
+  if (!options.json && !options.chat && !options.no_display_prompt) WriteOut(prompt);
+  return engine::Generate(session, ids, generate, [&](std::string_view text) {
+    progress.Clear();
+    if (options.json) return true;
+    if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
+    return WriteOut(text);
+  });
 }
 
 int Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::Load(options.model.ModelPath());
-  const std::string prompt = ReadPrompt(options);
+  CatchInterrupts();
+  const engine::Model model = LoadModel(options.model);
+  const std::vector<std::string> prompts = PromptsOf(options);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
-  const std::vector<tokenizer::TokenId> ids =
-      model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
-  session_options.context = ContextFor(options, model, ids.size());
-  engine::Session session(model, session_options);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.model.verbose) {
-    std::fprintf(stderr,
-                 "model %s, context %zu, KV cache %s\nthreads %zu, CPU target %s, seed %llu\n",
-                 model.file.path().c_str(), session.capacity(),
-                 HumanBytes(static_cast<double>(session.cache().bytes())).c_str(),
-                 session.n_threads(), kernels::CpuTarget().c_str(),
-                 static_cast<unsigned long long>(session_options.sampler.seed));
+  for (const std::string& prompt : prompts) {
+    const engine::GenerateResult result = Complete(options, model, session_options, prompt);
+    // Several objects stand one to a line.
+    const bool open =
+        WriteOut(options.json ? ResultJson(result, load_seconds, options.prompts.empty() ? 2 : -1)
+                              : "\n\n");  // sets the text apart from what comes next
+    if (IsTerminal(2) && !options.json) {
+      const bool was_long = result.decode_seconds > kLongRunSeconds;
+      const int n_threads = session_options.n_threads;
+      Note(SpeedLine(result, model,
+                     !was_long        ? 0
+                     : n_threads != 0 ? n_threads
+                                      : kernels::DefaultThreads()));
+    }
+    if (!open || Interrupted()) break;
   }
-
-  CatchInterrupts();
-  ProgressLine progress("reading the prompt:", 1.0);
-  engine::GenerateOptions generate;
-  generate.max_tokens = options.max_tokens;
-  generate.stop_texts = options.stop_texts;
-  generate.interrupted = Interrupted;
-  generate.prompt_progress = [&](size_t done) {
-    progress.Update(done, ids.size());
-    return true;
-  };
-  // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
-  // is no prompt for it to follow, nobody wants to see it.
-  bool at_start = prompt.empty() && model.tokenizer->vocab().add_space_prefix;
-  session.CheckRoom(ids);  // before the prompt is shown: an error should stand alone
-  if (!options.json && !options.no_display_prompt) WriteOut(prompt);
-  const engine::GenerateResult result =
-      engine::Generate(session, ids, generate, [&](std::string_view text) {
-        progress.Clear();
-        if (options.json) return true;
-        if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-        return WriteOut(text);
-      });
-  if (options.json) {
-    PrintJson(result, load_seconds);
-  } else {
-    WriteOut("\n\n");  // sets the text apart from what the terminal says next
-  }
-  if (IsTerminal(2) && !options.json) PrintTimings(result, model);
   return kExitDone;
 }
 
@@ -145,11 +165,18 @@ void AddRun(CommandLine& line) {
   command.Add("-p,--prompt", options->prompt, "The text to complete").Type("TEXT");
   command.Add("-f,--file", options->file, "Read the text from a file (default: stdin)")
       .Type("FILE");
+  command
+      .Add("--prompts", options->prompts,
+           "Complete each line of a file; a line in JSON's quotes may hold \\n")
+      .Type("FILE");
   command.Add("-n,--n-predict", options->max_tokens, "Tokens to generate; -1: until the end")
       .ShowDefault()
       .Between(-1, 1e9)
       .Type("N");
   command.Add("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
+      .Type("TEXT");
+  command.Add("--chat", options->chat, "The text is a question: use the model's chat template");
+  command.Add("--system", options->system, "With --chat: what the model is told before")
       .Type("TEXT");
   command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");

@@ -56,9 +56,11 @@ void SamplingOptions::AddFlags(Command& command) {
   number("--temp", sampler.temperature, "Temperature; 0 takes the most likely token")
       .Between(0, 1e6);
   number("--top-k", sampler.top_k, "Keep the K most likely; 0 keeps all");
-  number("--top-p", sampler.top_p, "Keep the most likely up to this probability together");
-  number("--min-p", sampler.min_p, "Keep those at least this share as likely as the best");
-  number("--typical", sampler.typical, "Locally typical sampling; 1 is off");
+  number("--top-p", sampler.top_p, "Keep the most likely up to this probability together")
+      .Between(0, 1);
+  number("--min-p", sampler.min_p, "Keep those at least this share as likely as the best")
+      .Between(0, 1);
+  number("--typical", sampler.typical, "Locally typical sampling; 1 is off").Between(0, 1);
   number("--repeat-penalty", sampler.penalties.repeat, "Divide logits of recent tokens; 1 is off")
       .Between(1e-3, 1e3);
   number("--repeat-last-n", sampler.repeat_last_n, "Tokens that the penalties look back on");

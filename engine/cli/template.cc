@@ -8,6 +8,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
@@ -17,11 +18,6 @@
 
 namespace cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// JSON nested deeper than this is nobody's conversation.
-constexpr int kMaxJsonDepth = 64;
 
 struct TemplateOptions {
   ModelOptions model;
@@ -58,21 +54,6 @@ tokenizer::Value ToValue(const Json& json) {
   }
 }
 
-Json ParseJson(const std::string& path) {
-  const std::string text = path == "-" ? ReadStdin() : ReadFile(path);
-  bool too_deep = false;
-  Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > kMaxJsonDepth;
-        return !too_deep;
-      },
-      /*allow_exceptions=*/false);
-  if (too_deep || json.is_discarded())
-    throw engine::Error(path + ": is not a conversation in JSON");
-  return json;
-}
-
 // "2026-11-21"
 std::chrono::local_seconds ParseDate(const std::string& text) {
   int year = 0;
@@ -99,7 +80,7 @@ int RunTemplate(const TemplateOptions& options) {
     input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
   }
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
-  const Json json = ParseJson(options.messages);
+  const Json json = ReadJson(options.messages);
   if (!json.is_object()) {
     input.messages = ToValue(json);
   } else {

@@ -1,5 +1,7 @@
 #include "engine/cli/terminal.h"
 
+#include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -7,19 +9,35 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "engine/cli/charset.h"
 #include "engine/error.h"
 
 namespace cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;  // written by the signal handler
+// The terminal as we found it, while its keyboard is quiet; the handler puts it back.
+volatile std::sig_atomic_t quiet = 0;
+termios loud;
 
-void OnInterrupt(int) {
-  interrupted = 1;
-  std::signal(SIGINT, SIG_DFL);
+void OnInterrupt(int signal) {
+  if (interrupted == 0) {
+    interrupted = 1;
+    return;
+  }
+  if (quiet != 0) tcsetattr(STDIN_FILENO, TCSANOW, &loud);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+// A variable of the environment that is set to something.
+bool IsSet(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0';
 }
 
 double Now() {
@@ -42,12 +60,33 @@ std::string ReadAll(std::FILE* file, const std::string& name) {
 
 bool IsTerminal(int fd) { return isatty(fd) == 1; }
 
+bool HasEscapes(int fd) {
+  return IsTerminal(fd) && IsSet("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+bool HasColour(int fd) { return HasEscapes(fd) && !IsSet("NO_COLOR"); }
+
+void Note(const std::string& text) {
+  const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m\n" : "%s\n";
+  std::fprintf(stderr, form, text.c_str());
+}
+
 bool WriteOut(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
-    return true;
+  const std::string shown = IsTerminal(STDOUT_FILENO) ? ForTerminal(text) : std::string(text);
+  for (size_t at = 0; at < shown.size();) {
+    const ssize_t n = write(STDOUT_FILENO, shown.data() + at, shown.size() - at);
+    if (n >= 0) {
+      at += static_cast<size_t>(n);
+    } else if (errno == EPIPE) {
+      return false;
+    } else if (errno == EAGAIN) {  // somebody made it non-blocking
+      pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+    }
   }
-  if (errno == EPIPE) return false;
-  throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+  return true;
 }
 
 std::string ReadStdin() { return ReadAll(stdin, "stdin"); }
@@ -61,23 +100,39 @@ std::string ReadFile(const std::string& path) {
 
 void CatchInterrupts() {
   interrupted = 0;
-  std::signal(SIGINT, OnInterrupt);
+  struct sigaction action = {};  // without SA_RESTART
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
 }
-
-void ReleaseInterrupts() { std::signal(SIGINT, SIG_DFL); }
 
 bool Interrupted() { return interrupted != 0; }
 
-ProgressLine::ProgressLine(std::string what, double after_seconds)
-    : what_(std::move(what)), after_seconds_(after_seconds), start_(Now()) {}
+QuietKeyboard::QuietKeyboard() {
+  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &loud) != 0) return;
+  quiet = 1;
+  termios silent = loud;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+}
+
+QuietKeyboard::~QuietKeyboard() {
+  if (quiet != 0) tcsetattr(STDIN_FILENO, TCSANOW, &loud);
+  quiet = 0;
+}
+
+ProgressLine::ProgressLine(std::string what, double after_seconds, std::string unit)
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      after_seconds_(after_seconds),
+      start_(Now()) {}
 
 void ProgressLine::Update(size_t done, size_t total) {
   const double now = Now();
-  if (!IsTerminal(STDERR_FILENO) || now - start_ < after_seconds_ || now - last_ < 0.1) return;
+  if (!HasEscapes(STDERR_FILENO) || now - start_ < after_seconds_ || now - last_ < 0.1) return;
   last_ = now;
   shown_ = true;
-  std::fprintf(stderr, "\r%s %zu of %zu tokens, %.0f t/s ", what_.c_str(), done, total,
-               static_cast<double>(done) / (now - start_));
+  std::fprintf(stderr, "\r%s %zu of %zu %s, %.0f a second \033[K", what_.c_str(), done, total,
+               unit_.c_str(), static_cast<double>(done) / (now - start_));
 }
 
 void ProgressLine::Clear() {

@@ -10,9 +10,18 @@
 namespace cli {
 
 bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
+// A terminal that knows escape codes (not TERM=dumb), so that lines can be edited and overwritten.
+bool HasEscapes(int fd);
 
-// Writes text to stdout at once. False where nobody reads any more (a closed pipe). Throws
-// engine::Error where it cannot be written otherwise (a full disk).
+// The same, and the person wants colour (NO_COLOR is not set).
+bool HasColour(int fd);
+
+// What we say about the text, on stderr: dim where there is colour.
+void Note(const std::string& text);
+
+// Writes UTF-8 text to stdout at once; on a terminal as it can show it. False where nobody reads
+// any more (a closed pipe). Throws engine::Error where it cannot be written otherwise (a full
+// disk).
 bool WriteOut(std::string_view text);
 
 // All of stdin, byte for byte.
@@ -20,23 +29,33 @@ std::string ReadStdin();
 // All of a file. Throws engine::Error.
 std::string ReadFile(const std::string& path);
 
-// Ctrl-C: the first sets a flag, the second ends the program as usual.
+// From here on Ctrl-C sets a flag once, and a second one ends the program as usual. Waiting for
+// input is cut short by it.
 void CatchInterrupts();
 bool Interrupted();
-// From here on Ctrl-C ends the program again.
-void ReleaseInterrupts();
 
-// A line on stderr that is overwritten as work goes on; only on a terminal, and only if it takes
-// longer than `after_seconds`.
+// While this lives, what is typed is kept for later but not shown: it would stand in the middle of
+// what is being written.
+class QuietKeyboard {
+ public:
+  QuietKeyboard();
+  ~QuietKeyboard();
+  QuietKeyboard(const QuietKeyboard&) = delete;
+  QuietKeyboard& operator=(const QuietKeyboard&) = delete;
+};
+
+// A line on stderr that is overwritten as work goes on; only on a terminal with escape codes, and
+// only if it takes longer than `after_seconds`.
 class ProgressLine {
  public:
-  ProgressLine(std::string what, double after_seconds);
+  ProgressLine(std::string what, double after_seconds, std::string unit = "tokens");
   ~ProgressLine() { Clear(); }
   void Update(size_t done, size_t total);
   void Clear();
 
  private:
   std::string what_;
+  std::string unit_;
   double after_seconds_;
   double start_;
   double last_ = 0;

@@ -7,33 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/data.h"
-#include "tests/support/process.h"
+#include "tests/cli/pronk.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-using test::DataPath;
+using test::ExpectError;
 using test::Finished;
-using test::RunProgram;
+using test::Pronk;
 
-const std::string kModel = DataPath("tiny/llama.gguf");
-
-Finished Pronk(std::vector<std::string> args, const std::string& input = "") {
-  args.insert(args.begin(), PRONK_BINARY);
-  return RunProgram(args, input);
-}
-
-// One line on stderr that says this, nothing on stdout.
-void ExpectError(const Finished& run, int status, const std::string& says) {
-  EXPECT_EQ(run.status, status);
-  EXPECT_EQ(run.out, "");
-  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
-  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
-  if (status == 1) {
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-  }
-}
+const std::string& kModel = test::kTinyModel;
 
 TEST(Run, PrintsThePromptAndItsCompletion) {
   const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "4", "--temp", "0"});
@@ -99,6 +82,7 @@ TEST(Run, WrongInputIsOneClearLine) {
 
 TEST(Run, WrongUsage) {
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--temp", "hot"}), 2, "--temp");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--temp", "nan"}), 2, "from 0 to");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "z80"}), 2, "z80");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--logit-bias", "x+1"}), 2, "ID+BIAS");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--samplers", "top_q"}), 2, "top_q");
@@ -188,27 +172,6 @@ TEST(Template, RendersAConversation) {
   ExpectError(Pronk({"template", "-m", kModel, "--messages",
                      dir.Write("d.json", std::string(100000, '['))}),
               1, "JSON");
-}
-
-// Only new tokens are computed: what /stats says of the second answer.
-TEST(Chat, KeepsTheCacheBetweenTurns) {
-  const Finished run =
-      Pronk({"chat", "-m", kModel, "-n", "4", "-s", "1", "--ignore-eos"},
-            "Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n");
-  EXPECT_EQ(run.status, 0) << run.err;
-  const size_t first = run.err.find("0 tokens reused");
-  ASSERT_NE(first, std::string::npos) << run.err;
-  EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
-  EXPECT_NE(run.err.find("unknown command"), std::string::npos) << run.err;
-  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
-}
-
-TEST(Chat, FullContextForgetsTheOldest) {
-  std::string questions;
-  for (int i = 0; i < 12; ++i) questions += "Tell me more of it\n";
-  const Finished run = Pronk({"chat", "-m", kModel, "-c", "150", "-n", "8", "-s", "1"}, questions);
-  EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.err.find("are forgotten"), std::string::npos) << run.err;
 }
 
 TEST(Bench, ReportsEveryTest) {

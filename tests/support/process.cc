@@ -12,7 +12,8 @@
 
 namespace test {
 
-Finished RunProgram(const std::vector<std::string>& args, const std::string& input) {
+Finished RunProgram(const std::vector<std::string>& args, const std::string& input,
+                    const std::vector<std::string>& environment) {
   // Files instead of pipes: nobody has to read while the other writes.
   const TempDir dir;
   const std::string in = dir.Write("in", input), out = dir.Path("out"), err = dir.Path("err");
@@ -27,6 +28,7 @@ Finished RunProgram(const std::vector<std::string>& args, const std::string& inp
     redirect(out, O_WRONLY | O_CREAT, STDOUT_FILENO);
     redirect(err, O_WRONLY | O_CREAT, STDERR_FILENO);
     unsetenv("PRONK_MODEL");
+    for (const std::string& change : environment) putenv(const_cast<char*>(change.c_str()));
     std::vector<char*> argv;
     for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
     argv.push_back(nullptr);

@@ -13,8 +13,10 @@ struct Finished {
   std::string err;
 };
 
-// args[0] is the program. `input` is its stdin. The environment is ours, with PRONK_MODEL unset.
-Finished RunProgram(const std::vector<std::string>& args, const std::string& input = "");
+// args[0] is the program. `input` is its stdin. The environment is ours with PRONK_MODEL unset and
+// these changes, each "NAME=VALUE".
+Finished RunProgram(const std::vector<std::string>& args, const std::string& input = "",
+                    const std::vector<std::string>& environment = {});
 
 }  // namespace test
 

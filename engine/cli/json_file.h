@@ -1,0 +1,31 @@
+// JSON that others wrote: read with bounds, since it may come from anyone.
+#ifndef PRONK_ENGINE_CLI_JSON_FILE_H_
+#define PRONK_ENGINE_CLI_JSON_FILE_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/chat_template.h"
+
+namespace cli {
+
+using Json = nlohmann::ordered_json;
+
+// The JSON in a file, "-" for stdin. Throws engine::Error where it is none, or is nested deeper
+// than any honest one.
+Json ReadJson(const std::string& path);
+// What a JSON string stands for ("\"a\\nb\"" is two lines); nothing where the text is none.
+std::optional<std::string> UnquoteJson(const std::string& text);
+// JSON as text: bytes that are no UTF-8 are replaced. indent -1: all in one line.
+std::string JsonText(const Json& json, int indent);
+
+// A conversation as a list of {"role": ..., "content": ...}, which is also what `pronk template`
+// takes. Reading throws engine::Error.
+std::vector<tokenizer::Message> ReadMessages(const std::string& path);
+void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_JSON_FILE_H_

@@ -1,0 +1,144 @@
+// pronk list: the models found on this machine.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/cli/command.h"
+#include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
+#include "engine/cli/memory.h"
+#include "engine/cli/model_options.h"
+#include "engine/cli/model_stores.h"
+#include "engine/cli/terminal.h"
+#include "engine/config.h"
+#include "engine/session.h"
+#include "gguf/dtype.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "kernels/attention.h"
+
+namespace cli {
+namespace {
+
+struct ListOptions {
+  bool json = false;
+  bool names = false;
+};
+
+struct ListedModel {
+  StoredModel stored;
+  uint64_t bytes = 0;
+  std::string type;  // of most of its weights
+  std::string architecture;
+  double memory = 0;    // bytes that running it takes
+  std::string fits;     // "yes", "tight": others have to make room, "no"
+  std::string problem;  // why it cannot be run; "" where it can
+};
+
+// The type that most bytes are of.
+std::string MainType(const gguf::File& file) {
+  std::map<gguf::DType, uint64_t> bytes;
+  for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? "" : std::string(gguf::Info(most->first).name);
+}
+
+// Weights, and keys and values of the default context.
+double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
+  // In doubles: a hostile file's numbers must not overflow.
+  const auto d = [](size_t n) { return static_cast<double>(n); };
+  return d(file.tensor_bytes()) + d(config.n_layers) * d(config.n_kv_heads) *
+                                      d(engine::DefaultContext(config)) *
+                                      d(config.key_length + config.value_length) *
+                                      d(kernels::KvBytes(kernels::KvType::kF16, 1));
+}
+
+ListedModel LookAt(const StoredModel& stored, const Memory& memory) {
+  ListedModel model;
+  model.stored = stored;
+  try {
+    const gguf::File file = gguf::File::Open(stored.path);
+    model.bytes = file.file_bytes();
+    model.type = MainType(file);
+    model.architecture = file.metadata().GetStringOr("general.architecture", "");
+    model.memory = MemoryNeeded(file, engine::Config::Read(file));
+    if (memory.total != 0) {
+      model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
+                   : model.memory <= static_cast<double>(memory.total)   ? "tight"
+                                                                         : "no";
+    }
+  } catch (const gguf::Error& error) {
+    model.problem = error.what();
+  }
+  return model;
+}
+
+std::string Padded(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string Table(const std::vector<ListedModel>& models) {
+  size_t width = 5;
+  for (const ListedModel& model : models) width = std::max(width, model.stored.name.size());
+  std::string text = Padded("model", width) + "  size     type     architecture  fits in memory\n";
+  for (const ListedModel& m : models) {
+    text += Padded(m.stored.name, width) + "  " +
+            Padded(HumanBytes(static_cast<double>(m.bytes)), 9) + Padded(m.type, 9) +
+            Padded(m.architecture, 14) + (m.problem.empty() ? m.fits : "cannot be run") + "\n";
+  }
+  return text;
+}
+
+Json ToJson(const std::vector<ListedModel>& models) {
+  Json list = Json::array();
+  for (const ListedModel& m : models) {
+    list.push_back({{"name", m.stored.name},
+                    {"path", m.stored.path},
+                    {"store", m.stored.store},
+                    {"bytes", m.bytes},
+                    {"type", m.type},
+                    {"architecture", m.architecture},
+                    {"memory_bytes", static_cast<uint64_t>(m.memory)},
+                    {"fits", m.fits},
+                    {"problem", m.problem}});
+  }
+  return list;
+}
+
+int List(const ListOptions& options) {
+  Stores stores = FindModels();
+  const std::string own = DefaultModelPath();
+  if (!own.empty()) stores.models.insert(stores.models.begin(), {kDefaultModel, own, "pronk"});
+  if (options.names) {
+    std::string names;
+    for (const StoredModel& model : stores.models) names += model.name + "\n";
+    WriteOut(names);
+    return kExitDone;
+  }
+  const Memory memory = MemoryOfMachine();
+  std::vector<ListedModel> models;
+  for (const StoredModel& stored : stores.models) models.push_back(LookAt(stored, memory));
+  WriteOut(options.json ? JsonText(ToJson(models), 2) : Table(models));
+  for (const ListedModel& model : models) {
+    if (!model.problem.empty()) Note(model.problem);
+  }
+  for (const std::string& line : stores.skipped) Note("skipped " + gguf::PrintablePath(line));
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddList(CommandLine& line) {
+  Command command = line.Add("list", "Show the models found on this machine; -m takes their names");
+  const auto options = std::make_shared<ListOptions>();
+  command.Add("--json", options->json, "Print a JSON array with more about each");
+  command.Add("--names", options->names, "Print the names only, without opening the files");
+  command.Does([options] { return List(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,90 @@
+#include "engine/cli/loading.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/cli/charset.h"
+#include "engine/cli/memory.h"
+#include "engine/cli/terminal.h"
+#include "kernels/cpu.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kStep = size_t{16} << 20;  // bytes between two looks at the clock
+
+// Reads the weights from the disk ahead of the first pass, in the file's order: a pass would read
+// the same pages as it comes to them, without a word for as long as that takes.
+void PageInWeights(const engine::Model& model) {
+  const uint64_t total = model.file.tensor_bytes();
+  // Where not all of it fits, the first bytes would be gone when the last ones come.
+  if (total > MemoryOfMachine().available || IsResident(model.LargestStretch())) return;
+  ProgressLine progress("loading", 0.5, "MB");
+  uint64_t done = 0;
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    const std::span<const std::byte> bytes(tensor.data, tensor.bytes);
+    for (size_t at = 0; at < bytes.size() && !Interrupted(); at += kStep) {
+      const size_t n = std::min(kStep, bytes.size() - at);
+      PageIn(bytes.subspan(at, n));
+      done += n;
+      progress.Update(done / 1'000'000, total / 1'000'000);
+    }
+  }
+}
+
+void LockWeights(const engine::Model& model) {
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    if (Lock({tensor.data, tensor.bytes})) continue;
+    return Note(
+        "pronk: note: --mlock: the system does not allow this much to be locked (ulimit -l)");
+  }
+}
+
+std::string Bytes(uint64_t n) { return HumanBytes(static_cast<double>(n)); }
+
+void Explain(const char* what, const std::string& text) {
+  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(text).c_str());
+}
+
+}  // namespace
+
+engine::Model LoadModel(const ModelOptions& options) {
+  engine::Model model = engine::Model::Load(options.ModelPath());
+  if (HasEscapes(2)) PageInWeights(model);
+  if (options.mlock) LockWeights(model);
+  return model;
+}
+
+std::string ModelTitle(const engine::Model& model) {
+  return std::string(model.file.metadata().GetStringOr("general.name", model.file.path()));
+}
+
+void ExplainChoices(const ModelOptions& options, const engine::Model& model,
+                    const engine::Session& session, const engine::SessionOptions& session_options) {
+  const engine::Config& config = model.config;
+  Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
+                       ", " + std::to_string(config.n_layers) + " layers");
+  Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file; " +
+                        Bytes(session.cache().bytes()) + " of keys and values; " +
+                        Bytes(MemoryOfMachine().available) + " available");
+  Explain("context", std::to_string(session.capacity()) + " tokens" +
+                         (options.context != 0 ? ", as -c says" : "") + "; trained for " +
+                         std::to_string(config.context_length));
+  const int n_default = kernels::DefaultThreads();
+  Explain("threads", std::to_string(session.n_threads()) +
+                         (options.n_threads != 0 ? ", as -t says; by default "
+                                                 : ": the performance cores that affinity and "
+                                                   "control group leave us, ") +
+                         std::to_string(n_default) +
+                         (options.n_threads_batch != 0
+                              ? "; " + std::to_string(options.n_threads_batch) + " for prompts"
+                              : ""));
+  std::string targets;
+  for (const std::string& name : kernels::CpuTargets()) targets += " " + name;
+  Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of" : ", of") +
+                         targets + (options.cpu.empty() ? "" : ", as --cpu says"));
+  Explain("seed", std::to_string(session_options.sampler.seed));
+}
+
+}  // namespace cli

@@ -1,0 +1,28 @@
+// From -m to a model that is ready: opening it, bringing it into memory, and what --verbose says
+// about all that was chosen.
+#ifndef PRONK_ENGINE_CLI_LOADING_H_
+#define PRONK_ENGINE_CLI_LOADING_H_
+
+#include <string>
+
+#include "engine/cli/model_options.h"
+#include "engine/model.h"
+#include "engine/session.h"
+
+namespace cli {
+
+// Opens the model that the flags name. Weights that are not in memory yet are read from the disk
+// with a progress line on a terminal; without one, they come when they are used. With --mlock they
+// are locked there. Throws gguf::Error, engine::Error.
+engine::Model LoadModel(const ModelOptions& options);
+
+// How the model calls itself, or the path of its file.
+std::string ModelTitle(const engine::Model& model);
+
+// Model, memory, threads and instruction set, a line each on stderr, with the reasons.
+void ExplainChoices(const ModelOptions& options, const engine::Model& model,
+                    const engine::Session& session, const engine::SessionOptions& session_options);
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_LOADING_H_

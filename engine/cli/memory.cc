@@ -1,0 +1,102 @@
+#include "engine/cli/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+namespace cli {
+namespace {
+
+constexpr size_t kSamples = 64;
+
+size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+// mincore's vector is of unsigned char here and of char elsewhere.
+template <class Byte>
+bool AskResident(int (*ask)(void*, size_t, Byte*), const std::byte* page) {
+  Byte resident = 0;
+  void* const address = const_cast<std::byte*>(page);
+  return ask(address, PageBytes(), &resident) != 0 || (resident & 1) != 0;
+}
+
+#if !defined(__APPLE__)
+
+// A number alone in a file of the control group ("max" is none), or `otherwise`.
+uint64_t NumberIn(const char* path, uint64_t otherwise) {
+  uint64_t value = 0;
+  return std::ifstream(path) >> value ? value : otherwise;
+}
+
+#endif
+
+// The pages that these bytes touch.
+std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const size_t before = address % PageBytes();
+  return {bytes.data() - before, bytes.size() + before};
+}
+
+}  // namespace
+
+#if defined(__APPLE__)
+
+Memory MemoryOfMachine() {
+  uint64_t total = 0;
+  size_t size = sizeof(total);
+  if (sysctlbyname("hw.memsize", &total, &size, nullptr, 0) != 0) return {};
+  return {total, total};  // what others hold, the system compresses or writes out
+}
+
+#else
+
+Memory MemoryOfMachine() {
+  Memory memory;
+  std::ifstream in("/proc/meminfo");
+  std::string key, unit;
+  for (uint64_t kibibytes = 0; in >> key >> kibibytes >> std::ws; std::getline(in, unit)) {
+    if (key == "MemTotal:") memory.total = kibibytes << 10;
+    if (key == "MemAvailable:") memory.available = kibibytes << 10;
+  }
+  constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+  const uint64_t limit =
+      std::min(NumberIn("/sys/fs/cgroup/memory.max", kNoLimit),
+               NumberIn("/sys/fs/cgroup/memory/memory.limit_in_bytes", kNoLimit));
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit);
+  return memory;
+}
+
+#endif
+
+bool IsResident(std::span<const std::byte> mapped) {
+  if (mapped.empty()) return true;
+  const std::span<const std::byte> pages = WholePages(mapped);
+  const size_t n_pages = (pages.size() + PageBytes() - 1) / PageBytes();
+  const size_t step = std::max<size_t>(n_pages / kSamples, 1);
+  for (size_t page = 0; page < n_pages; page += step) {
+    if (!AskResident(mincore, pages.data() + page * PageBytes())) return false;
+  }
+  return true;
+}
+
+void PageIn(std::span<const std::byte> mapped) {
+  if (mapped.empty()) return;
+  const std::span<const std::byte> pages = WholePages(mapped);
+  // Asks the system to read ahead, then waits for each page by touching it.
+  madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);
+  [[maybe_unused]] volatile std::byte sink{};
+  for (size_t at = 0; at < mapped.size(); at += PageBytes()) sink = mapped[at];
+}
+
+bool Lock(std::span<const std::byte> mapped) {
+  return mapped.empty() || mlock(WholePages(mapped).data(), WholePages(mapped).size()) == 0;
+}
+
+}  // namespace cli

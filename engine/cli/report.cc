@@ -1,0 +1,53 @@
+#include "engine/cli/report.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/cli/json_file.h"
+#include "kernels/ceiling.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
+
+}  // namespace
+
+std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
+                      size_t measure_with_threads) {
+  const double speed = Rate(result.n_decoded, result.decode_seconds);
+  const double reads = speed * static_cast<double>(model.BytesPerToken());
+  std::array<char, 200> line;
+  std::snprintf(line.data(), line.size(),
+                "prompt %zu tokens, %.1f t/s | generated %zu tokens, %.1f t/s (%.1f GB/s",
+                result.n_prompt, Rate(result.n_prompt, result.prompt_seconds), result.tokens.size(),
+                speed, reads / 1e9);
+  std::string text = line.data();
+  if (measure_with_threads > 0 && result.n_decoded > 0) {
+    kernels::Team team(static_cast<int>(measure_with_threads));
+    const double most = kernels::ReadCeiling(team, model.LargestStretch(), /*repeats=*/1);
+    std::snprintf(line.data(), line.size(), ", %.0f%% of this machine's reads", 100 * reads / most);
+    text += line.data();
+  }
+  return text + ")";
+}
+
+std::string ResultJson(const engine::GenerateResult& result, double load_seconds, int indent) {
+  const Json json = {
+      {"text", result.text},
+      {"prompt_tokens", result.n_prompt},
+      {"tokens", result.tokens},
+      {"stop_reason", engine::StopReasonName(result.stop_reason)},
+      {"timings",
+       {{"load_ms", load_seconds * 1e3},
+        {"prompt_ms", result.prompt_seconds * 1e3},
+        {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
+        {"predicted_ms", result.decode_seconds * 1e3},
+        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
+  };
+  return JsonText(json, indent);
+}
+
+}  // namespace cli

@@ -1,0 +1,24 @@
+// What is said of a run when it is over, for people and for programs.
+#ifndef PRONK_ENGINE_CLI_REPORT_H_
+#define PRONK_ENGINE_CLI_REPORT_H_
+
+#include <cstddef>
+#include <string>
+
+#include "engine/generate.h"
+#include "engine/model.h"
+
+namespace cli {
+
+// "prompt 35 tokens, 412.0 t/s | generated 128 tokens, 44.1 t/s (27.3 GB/s)". With the number of
+// threads it also tells the share of what this machine's memory gives, which takes up to a fifth of
+// a second to measure: "(27.3 GB/s, 90% of this machine's reads)".
+std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
+                      size_t measure_with_threads = 0);
+
+// One JSON object: text, prompt_tokens, tokens, stop_reason, timings. indent as JsonText's.
+std::string ResultJson(const engine::GenerateResult& result, double load_seconds, int indent);
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_REPORT_H_

@@ -1,0 +1,108 @@
+// pronk chat through pipes: what is said, kept, saved and refused. With a terminal:
+// terminal_test.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+const std::string& kModel = test::kTinyModel;
+
+Finished Chat(const std::string& input, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"chat", "-m", kModel, "-n", "4", "-s", "1", "--ignore-eos"});
+  return Pronk(more, input, {"TERM=xterm-256color"});
+}
+
+bool Says(const Finished& run, const std::string& text) {
+  return run.err.find(text) != std::string::npos;
+}
+
+// Only new tokens are computed: what /stats says of the second answer.
+TEST(Chat, KeepsTheCacheBetweenTurns) {
+  const Finished run =
+      Chat("Hello\n/stats\nAnd\\\nagain\n/stats\n/undo\n/regen\n/nonsense\n/exit\nnever read\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  const size_t first = run.err.find(" 0 tokens reused");
+  ASSERT_NE(first, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find(" 0 tokens reused", first + 1), std::string::npos) << run.err;
+  EXPECT_TRUE(Says(run, "taken back: And\nagain")) << run.err;
+  EXPECT_TRUE(Says(run, "no command /nonsense")) << run.err;
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
+}
+
+TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
+  const Finished run = Chat("Hello\n/clear\nHello\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ((run.out + run.err).find('\033'), std::string::npos) << run.out << run.err;
+  EXPECT_NE(run.err.rfind("> ", 0), 0u) << run.err;
+  EXPECT_EQ(run.err.find("\n> "), std::string::npos) << run.err;
+}
+
+TEST(Chat, FullContextForgetsTheOldest) {
+  std::string questions;
+  for (int i = 0; i < 12; ++i) questions += "Tell me more of it\n";
+  const Finished run = Chat(questions, {"-c", "150"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(Says(run, "are forgotten")) << run.err;
+}
+
+TEST(Chat, SavesAndLoads) {
+  const test::TempDir dir;
+  const std::string file = dir.Path("talk.json");
+  const Finished first = Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n");
+  ASSERT_EQ(first.status, 0) << first.err;
+  const auto saved = nlohmann::json::parse(test::ReadText(file));
+  ASSERT_EQ(saved.size(), 5u) << saved;
+  EXPECT_EQ(saved[0]["role"], "system");
+  EXPECT_EQ(saved[0]["content"], "Be kind.");
+  EXPECT_EQ(saved[3]["content"], "And then?");
+  EXPECT_EQ(saved[4]["role"], "assistant");
+
+  const Finished again = Chat("/load " + file + "\n/system\n/undo\n/system -\n/save\n");
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_TRUE(Says(again, "5 messages loaded")) << again.err;
+  EXPECT_TRUE(Says(again, "told: Be kind.")) << again.err;
+  EXPECT_TRUE(Says(again, "taken back: And then?")) << again.err;
+  EXPECT_EQ(nlohmann::json::parse(test::ReadText(file)).size(), 2u);
+}
+
+// In a script a command that fails ends the program: one line, status 1.
+TEST(Chat, RefusesWhatIsNoConversation) {
+  const test::TempDir dir;
+  const auto load = [&](const std::string& text) {
+    return Chat("/load " + dir.Write("talk.json", text) + "\n");
+  };
+  ExpectError(load("{"), 1, "is not JSON");
+  ExpectError(load(std::string(100000, '[')), 1, "is not JSON");
+  ExpectError(load(R"({"role": "user"})"), 1, "expected a list");
+  ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "expected a list");
+  ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1, "the turn of 'user'");
+  ExpectError(load(R"([{"role": "user", "content": "x"}])"), 1, "has no answer");
+  ExpectError(Chat("/load " + dir.Path("none") + "\n"), 1, "cannot be opened");
+  ExpectError(Chat("/save " + dir.Write("mine", "precious") + "\n"), 1, "there already");
+  EXPECT_EQ(test::ReadText(dir.Path("mine")), "precious");
+  ExpectError(Chat("a message that needs more room than there is\n", {"-c", "16"}), 1,
+              "room for 16");
+}
+
+TEST(Chat, FirstQuestionAndStopText) {
+  const Finished run = Chat("", {"-p", "Hello", "-n", "300"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  ASSERT_GT(run.out.size(), 20u) << run.out;
+  // The same answer, up to something that is in it.
+  const std::string stop = run.out.substr(10, 3);
+  const Finished stopped = Chat("", {"-p", "Hello", "-n", "300", "-r", stop});
+  EXPECT_EQ(stopped.out, run.out.substr(0, run.out.find(stop)) + "\n");
+}
+
+}  // namespace

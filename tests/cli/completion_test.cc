@@ -1,0 +1,82 @@
+// Completions and the manual: that they hold every flag, and that the shells take them.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/cli/pronk.h"
+
+namespace {
+
+using test::Finished;
+using test::Pronk;
+using test::Shell;
+
+// Every long flag of `pronk run --help`.
+std::set<std::string> FlagsOfRun() {
+  std::istringstream words(Pronk({"run", "--help"}).out);
+  std::set<std::string> flags;
+  for (std::string word; words >> word;) {
+    const size_t at = word.find("--");
+    const bool is_flag = word.starts_with('-') && !word.ends_with(':');
+    if (is_flag && at != std::string::npos) flags.insert(word.substr(at));
+  }
+  return flags;
+}
+
+TEST(Completion, HoldsEveryFlag) {
+  const std::set<std::string> flags = FlagsOfRun();
+  ASSERT_GT(flags.size(), 20u);
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const Finished run = Pronk({"completion", shell});
+    ASSERT_EQ(run.status, 0) << run.err;
+    for (const std::string& flag : flags) {
+      const std::string spelt = shell == "fish" ? "-l " + flag.substr(2) : flag;
+      EXPECT_NE(run.out.find(spelt), std::string::npos) << shell << " " << flag;
+    }
+  }
+  EXPECT_EQ(Pronk({"completion", "tcsh"}).status, 2);
+}
+
+// As bash calls it: the words so far, and which of them is being typed.
+TEST(Completion, BashCompletes) {
+  if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  const auto complete = [](const std::string& words, int at) {
+    return Shell("bash -c 'source <(\"$PRONK\" completion bash); COMP_WORDS=(" + words +
+                 "); COMP_CWORD=" + std::to_string(at) + "; _pronk; echo \"${COMPREPLY[@]}\"'")
+        .out;
+  };
+  EXPECT_EQ(complete("pronk ch", 1), "chat\n");
+  EXPECT_EQ(complete("pronk run --no-d", 2), "--no-display-prompt\n");
+  EXPECT_EQ(complete("pronk run --kv f1", 3), "f16\n");
+  EXPECT_EQ(complete("pronk completion z", 2), "\n");
+  EXPECT_EQ(complete("pronk run -n 1", 3), "\n");
+}
+
+TEST(Completion, ShellsTakeIt) {
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    if (Shell("command -v " + shell).status != 0) continue;
+    const Finished run = Shell(
+        "\"$PRONK\" completion " + shell + " >\"${TMPDIR:-/tmp}/pronk-$$\" && " + shell +
+        " -n \"${TMPDIR:-/tmp}/pronk-$$\"; s=$?; rm -f " + "\"${TMPDIR:-/tmp}/pronk-$$\"; exit $s");
+    EXPECT_EQ(run.status, 0) << shell << ": " << run.err;
+  }
+}
+
+TEST(Manual, HoldsEveryFlagAndIsWellFormed) {
+  const Finished run = Pronk({"man"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.rfind(".TH PRONK 1", 0), 0u);
+  for (const std::string& flag : FlagsOfRun()) {
+    std::string spelt;
+    for (const char c : flag) spelt += c == '-' ? std::string("\\-") : std::string(1, c);
+    EXPECT_NE(run.out.find(spelt), std::string::npos) << flag;
+  }
+  if (Shell("command -v groff").status != 0) GTEST_SKIP() << "groff is not installed";
+  const Finished page = Shell("\"$PRONK\" man | groff -man -Tutf8 -ww");
+  EXPECT_EQ(page.err, "");
+  EXPECT_NE(page.out.find("Once upon a time"), std::string::npos);
+}
+
+}  // namespace

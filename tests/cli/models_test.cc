@@ -1,0 +1,138 @@
+// pronk list and -m NAME, on stores made here: what is found, what a name means, what is broken.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using test::ExpectError;
+using test::Finished;
+
+const std::string kHash(64, 'a');
+
+class ModelsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // A repository of the Hugging Face cache: links to blobs, in two revisions.
+    const std::string repo = "hub/models--Owner--Tiny-GGUF/";
+    Copy(repo + "blobs/123");
+    for (const char* revision : {"aaa", "bbb"}) {
+      Link("../../blobs/123", repo + "snapshots/" + revision + "/Tiny-Q8_0.gguf");
+    }
+    Link("../../blobs/456", repo + "snapshots/aaa/Tiny-Q4_0.gguf");  // not downloaded yet
+    Copy(repo + "snapshots/aaa/mmproj-Tiny.gguf");
+    Write(repo + "snapshots/aaa/README.md", "# Tiny");
+    // Ollama: a model, one of a user, one whose blob is gone, one that leads elsewhere, and noise.
+    const std::string library = "ollama/manifests/registry.ollama.ai/";
+    Copy("ollama/blobs/sha256-" + kHash);
+    Write(library + "library/small/latest", Manifest("sha256:" + kHash));
+    Write(library + "somebody/small/1b", Manifest("sha256:" + kHash));
+    Write(library + "library/gone/7b", Manifest("sha256:" + std::string(64, 'b')));
+    Write(library + "library/evil/1b", Manifest("sha256:../../../../etc/passwd"));
+    Write(library + "library/noise/1b", "{{{{");
+    // LM Studio.
+    Copy(".lmstudio/models/publisher/repo/other-model.gguf");
+    Copy(".lmstudio/models/publisher/repo/split-00001-of-00002.gguf");
+    Copy(".lmstudio/models/publisher/repo/split-00002-of-00002.gguf");
+    Write(".lmstudio/models/publisher/repo/broken.gguf", "<!DOCTYPE html>");
+  }
+
+  static std::string Manifest(const std::string& digest) {
+    return R"({"layers": [{"mediaType": "application/vnd.ollama.image.license", "digest": "x"},
+      {"mediaType": "application/vnd.ollama.image.model", "digest": ")" +
+           digest + "\"}]}";
+  }
+  void Write(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(dir_.Path(path)).parent_path());
+    dir_.Write(path, text);
+  }
+  void Copy(const std::string& to) { Write(to, test::ReadText(test::kTinyModel)); }
+  void Link(const std::string& to, const std::string& from) {
+    fs::create_directories(fs::path(dir_.Path(from)).parent_path());
+    fs::create_symlink(to, dir_.Path(from));
+  }
+
+  Finished Pronk(const std::vector<std::string>& args) {
+    return test::Pronk(args, "",
+                       {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"),
+                        "OLLAMA_MODELS=" + dir_.Path("ollama")});
+  }
+  // The error of -m `name`, or "" where it is found.
+  std::string ErrorOf(const std::string& name) {
+    return Pronk({"tokenize", "-m", name, "-p", "x"}).err;
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(ModelsTest, ListsWhatIsThere) {
+  const Finished run = Pronk({"list", "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::map<std::string, nlohmann::json> models;
+  for (const nlohmann::json& model : nlohmann::json::parse(run.out)) models[model["name"]] = model;
+  models.erase("default");
+  std::vector<std::string> names;
+  for (const auto& [name, model] : models) names.push_back(name);
+  const std::vector<std::string> expected = {"Owner/Tiny-GGUF/Tiny-Q8_0.gguf",
+                                             "publisher/repo/broken.gguf",
+                                             "publisher/repo/other-model.gguf",
+                                             "publisher/repo/split-00001-of-00002.gguf",
+                                             "small:latest",
+                                             "somebody/small:1b"};
+  EXPECT_EQ(names, expected);
+  const nlohmann::json& small = models["small:latest"];
+  EXPECT_EQ(small["store"], "Ollama");
+  EXPECT_EQ(small["architecture"], "llama");
+  EXPECT_EQ(small["problem"], "");
+  EXPECT_EQ(small["bytes"], fs::file_size(test::kTinyModel));
+  EXPECT_GT(small["memory_bytes"], 100000);
+  EXPECT_EQ(small["fits"], "yes");
+  EXPECT_NE(models["publisher/repo/broken.gguf"]["problem"], "");
+  // What is broken is skipped with a word.
+  for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is not there",
+                           "evil/1b: names no model", "is not JSON", "HTML"}) {
+    EXPECT_NE(run.err.find(says), std::string::npos) << says << "\n" << run.err;
+  }
+  EXPECT_NE(Pronk({"list"}).out.find("small:latest"), std::string::npos);
+  const std::string only_names = Pronk({"list", "--names"}).out;
+  EXPECT_NE(only_names.find("\nsmall:latest\n"), std::string::npos) << only_names;
+}
+
+TEST_F(ModelsTest, NamesThatAreFound) {
+  for (const char* name : {"small", "SMALL:latest", "somebody/small:1b", "owner/tiny-gguf:q8_0",
+                           "Tiny-Q8_0.gguf", "tiny-q8_0", "other", "publisher other-model"}) {
+    EXPECT_EQ(ErrorOf(name), "") << name;
+  }
+}
+
+TEST_F(ModelsTest, NamesThatAreNot) {
+  // Of none or of several: one line with those that are near.
+  const auto expect = [&](const std::string& name, const std::string& says) {
+    ExpectError(Pronk({"run", "-m", name, "-p", "x"}), 1, says);
+  };
+  expect("smal", "could be small:latest, somebody/small:1b");
+  expect("somebody/smell", "near are somebody/small:1b");
+  expect("xyz", "no model of that name ('pronk list')\n");
+  expect("broken", "HTML");
+  expect("gone:7b", "no model of that name");
+  expect("./small", "no such file");  // a path is no name
+}
+
+TEST_F(ModelsTest, NoStoresAtAll) {
+  const Finished run =
+      test::Pronk({"list", "--names"}, "",
+                  {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent", "OLLAMA_MODELS=/dev/null"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+}
+
+}  // namespace

@@ -1,0 +1,45 @@
+// What the tests of the program share: running it, and what an error looks like.
+#ifndef PRONK_TESTS_CLI_PRONK_H_
+#define PRONK_TESTS_CLI_PRONK_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/data.h"
+#include "tests/support/process.h"
+
+namespace test {
+
+// Two layers, 320 tokens, random weights: fast, and what it says is noise.
+inline const std::string kTinyModel = DataPath("tiny/llama.gguf");
+
+inline Finished Pronk(std::vector<std::string> args, const std::string& input = "",
+                      const std::vector<std::string>& environment = {}) {
+  args.insert(args.begin(), PRONK_BINARY);
+  return RunProgram(args, input, environment);
+}
+
+// A line of sh in which $PRONK is the program and $MODEL the tiny model.
+inline Finished Shell(const std::string& line, std::vector<std::string> environment = {}) {
+  environment.push_back(std::string("PRONK=") + PRONK_BINARY);
+  environment.push_back("MODEL=" + kTinyModel);
+  return RunProgram({"/bin/sh", "-c", line}, "", environment);
+}
+
+// One line on stderr that says this, nothing on stdout.
+inline void ExpectError(const Finished& run, int status, const std::string& says) {
+  EXPECT_EQ(run.status, status);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
+  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  if (status == 1) {
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  }
+}
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_CLI_PRONK_H_

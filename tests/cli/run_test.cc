@@ -1,0 +1,104 @@
+// pronk run beyond one prompt: files of prompts, chat templates, pipes, character sets.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+using test::Shell;
+
+const std::string& kModel = test::kTinyModel;
+
+// What a prompt gives does not depend on those before it, and JSON stands one object to a line.
+TEST(RunPrompts, EachAsIfItWereAlone) {
+  const test::TempDir dir;
+  const std::string prompts = dir.Write("prompts", "Hello\n\n\"two\\nlines\"\r\n\"not closed\n");
+  const std::vector<std::string> rest = {"-m", kModel, "-n", "6", "-s", "3", "--ignore-eos"};
+  const auto run = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), "run");
+    args.insert(args.end(), rest.begin(), rest.end());
+    return Pronk(args);
+  };
+  const Finished all = run({"--prompts", prompts, "--json"});
+  ASSERT_EQ(all.status, 0) << all.err;
+  std::istringstream lines(all.out);
+  std::string line;
+  for (const std::string prompt : {"Hello", "two\nlines", "\"not closed"}) {
+    ASSERT_TRUE(std::getline(lines, line)) << prompt;
+    const auto alone = nlohmann::json::parse(run({"-p", prompt, "--json"}).out);
+    EXPECT_EQ(nlohmann::json::parse(line)["tokens"], alone["tokens"]) << prompt;
+  }
+  EXPECT_FALSE(std::getline(lines, line)) << line;
+
+  const std::string text = run({"--prompts", prompts}).out;
+  EXPECT_EQ(text.rfind("Hello", 0), 0u) << text;
+  EXPECT_NE(text.find("\n\ntwo\nlines"), std::string::npos) << text;
+  ExpectError(run({"--prompts", prompts, "-p", "x"}), 2, "give one of them");
+  ExpectError(run({"--prompts", dir.Path("none")}), 1, "cannot be opened");
+}
+
+// --chat is what the template makes of the prompt: the same ids as the rendered text has.
+TEST(RunChat, AppliesTheTemplate) {
+  const Finished chat = Pronk({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p",
+                               "Hello!", "-n", "5", "--temp", "0", "--json"});
+  ASSERT_EQ(chat.status, 0) << chat.err;
+  const Finished plain =
+      Pronk({"run", "-m", kModel, "--special", "-p", "Be kind.\n\nUser: Hello!\nAssistant:", "-n",
+             "5", "--temp", "0", "--json"});
+  const auto a = nlohmann::json::parse(chat.out), b = nlohmann::json::parse(plain.out);
+  EXPECT_EQ(a["prompt_tokens"], b["prompt_tokens"]);
+  EXPECT_EQ(a["tokens"], b["tokens"]);
+  // The question is not repeated before the answer.
+  const Finished text =
+      Pronk({"run", "-m", kModel, "--chat", "-p", "Hello!", "-n", "5", "--temp", "0"});
+  EXPECT_EQ(text.out.find("Hello!"), std::string::npos) << text.out;
+}
+
+TEST(Run, VerboseTellsWhatWasChosen) {
+  const Finished run =
+      Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-t", "1", "-s", "42", "--verbose"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  for (const char* says : {"model ", "memory ", "context ", "as -t says", "the best of", "42"}) {
+    EXPECT_NE(run.err.find(says), std::string::npos) << says << "\n" << run.err;
+  }
+}
+
+// A closed pipe ends the run quietly: head leaves after one byte of a text without end.
+TEST(Run, ClosedPipe) {
+  const Finished run = Shell(
+      R"({ "$PRONK" run -m "$MODEL" -p Hello --ignore-eos -c 100000; echo "status $?" >&2; } | head -c 1)");
+  EXPECT_EQ(run.out, "H");
+  EXPECT_EQ(run.err, "status 0\n");
+  const Finished full = Shell(R"("$PRONK" run -m "$MODEL" -p Hello -n 1 >/dev/full)");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_NE(full.err.find("cannot write to the output"), std::string::npos) << full.err;
+}
+
+// Text passes through as bytes, whatever the locale; nothing else goes to stdout.
+TEST(Run, NoEscapeCodesIntoPipes) {
+  for (const char* locale : {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.ISO-8859-1"}) {
+    const Finished run = Pronk({"run", "-m", kModel, "-n", "8", "-s", "1"},
+                               "Gr\xC3\xBC\xC3\x9F"
+                               "e\n",
+                               {locale, "TERM=xterm-256color"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(run.out.rfind("Gr\xC3\xBC\xC3\x9F"
+                            "e",
+                            0),
+              0u)
+        << locale << ": " << run.out;
+    EXPECT_EQ(run.err, "") << locale;
+    EXPECT_EQ(run.out.find('\033'), std::string::npos) << locale;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,129 @@
+// pronk in a terminal, as a person uses it: editing, history, pastes, Ctrl-C and Ctrl-D, a resize,
+// terminals and people who want no escape codes or colour.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/tmux.h"
+
+namespace {
+
+// A chat with the tiny model; `before` and `after` stand around the command.
+std::string ChatLine(const std::string& before = "", const std::string& after = "-n 3") {
+  return before + " " PRONK_BINARY " chat -m " + test::kTinyModel + " -s 1 --ignore-eos -c 4000 " +
+         after;
+}
+
+class TerminalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  }
+};
+
+TEST_F(TerminalTest, EditingAndHistory) {
+  test::Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  // "/sstem" with the y put in, and what stands behind it rubbed out.
+  tmux.Keys({"/sstem First.xx", "C-a", "Right", "Right", "y", "C-e", "BSpace", "BSpace", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)")) << tmux.Screen();
+  // The arrow brings it back to be changed.
+  tmux.Keys({"Up", "BSpace", " and last.", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the model is told: First and last.)")) << tmux.Screen();
+  tmux.Keys({"Up", "Up", "C-k", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)", 2)) << tmux.Screen();
+  // Tab completes a command; letters beyond ASCII are one key each to rub out.
+  tmux.Keys({"/sy", "Tab", " Gr\xC3\xBC\xC3\x9F", "BSpace", "n", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the model is told: Gr\xC3\xBCn)")) << tmux.Screen();
+  tmux.Keys({"C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
+  test::Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  std::string paste;  // longer than the screen is high
+  for (int i = 1; i <= 40; ++i) paste += "line " + std::to_string(i) + "\n";
+  tmux.Paste(paste);
+  ASSERT_TRUE(tmux.WaitFor("line 40")) << tmux.Screen();
+  tmux.Keys({"Enter"});
+  ASSERT_TRUE(tmux.WaitFor("cut after 3 tokens")) << tmux.Screen();
+  tmux.Keys({"/undo", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(taken back: line 1\nline 2\nline 3\n")) << tmux.Screen();
+  EXPECT_TRUE(tmux.WaitFor("line 39\nline 40)")) << tmux.Screen();
+  // By hand: Alt-Enter, and a backslash at the end.
+  tmux.Keys({"one", "M-Enter", "two\\", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("two\\\n.")) << tmux.Screen();
+  tmux.Keys({"three", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("cut after 3 tokens", 2)) << tmux.Screen();
+  tmux.Keys({"/undo", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(taken back: one\ntwo\nthree)")) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
+  test::Tmux tmux(ChatLine("", "-c 200000"));  // an answer without end
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  // Its noise fills the screen.
+  const auto flows_beyond = [&](size_t size) {
+    return tmux.WaitUntil([&](const std::string& screen) { return screen.size() > size; });
+  };
+  tmux.Keys({"Go on", "Enter"});
+  ASSERT_TRUE(flows_beyond(300)) << tmux.Screen();
+  tmux.Keys({"C-c"});
+  ASSERT_TRUE(tmux.WaitFor("(stopped)\n>")) << tmux.Screen();
+  tmux.Keys({"/regen", "Enter"});
+  ASSERT_TRUE(flows_beyond(tmux.Screen().size() + 300)) << tmux.Screen();
+  tmux.Keys({"C-c"});
+  ASSERT_TRUE(tmux.WaitFor("(stopped)\n>", 2)) << tmux.Screen();
+  // At the prompt it takes back what is typed, and says how to leave.
+  tmux.Keys({"half a questi", "C-c"});
+  EXPECT_TRUE(tmux.WaitFor("(Ctrl-D or /exit leaves)\n>")) << tmux.Screen();
+  tmux.Keys({"/exit", "Enter"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, Resize) {
+  test::Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  tmux.Keys({"/system a line that is longer than forty columns will be"});
+  ASSERT_TRUE(tmux.WaitFor("columns will be")) << tmux.Screen();
+  tmux.Resize(40, 12);
+  tmux.Keys({" after the resize", "Enter"});
+  tmux.Resize(100, 30);
+  EXPECT_TRUE(
+      tmux.WaitFor("(the model is told: a line that is longer than forty columns will be after "
+                   "the resize)"))
+      << tmux.Screen();
+}
+
+TEST_F(TerminalTest, DumbTerminalsGetNoEscapeCodes) {
+  test::Tmux tmux(ChatLine("script -qc 'TERM=dumb", "-n 3' /dev/null | cat -v"));
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  tmux.Keys({"/stats", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("no answer yet")) << tmux.Screen();
+  tmux.Keys({"/exit", "Enter"});
+  tmux.WaitForEnd();
+  EXPECT_EQ(tmux.Screen().find("^["), std::string::npos) << tmux.Screen();
+}
+
+TEST_F(TerminalTest, NoColourWhereItIsNotWanted) {
+  for (const std::string wanted : {"", "NO_COLOR=1"}) {
+    test::Tmux tmux(ChatLine("script -qc '" + wanted, "-n 3' /dev/null | cat -v"));
+    ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+    tmux.Keys({"/exit", "Enter"});
+    tmux.WaitForEnd();
+    // cat -v shows the escape code of dim text.
+    EXPECT_EQ(tmux.Screen().find("^[[2m") == std::string::npos, !wanted.empty()) << tmux.Screen();
+  }
+}
+
+// What a model writes is text, and not for the terminal to obey.
+TEST_F(TerminalTest, ControlCharactersAreShownNotObeyed) {
+  test::Tmux tmux(std::string("printf 'a\\033]0;title\\007b' | " PRONK_BINARY " run -m ") +
+                  test::kTinyModel + " -n 1");
+  EXPECT_EQ(tmux.WaitForEnd(), 0);
+  EXPECT_NE(tmux.Screen().find("a\uFFFD]0;title\uFFFDb"), std::string::npos) << tmux.Screen();
+}
+
+}  // namespace
