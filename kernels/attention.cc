@@ -1,4 +1,5 @@
-// Attention over the key-value cache, see attention.h.
+// Attention over the key-value cache, see attention.h. Batches go by tiles of queries
+// (attention_tiles.cc); this is the way of single tokens.
 //
 // An item of work is one token and one key-value head with all the query heads that share it. It
 // walks through the keys in tiles small enough for the first-level cache: scores of the tile for
@@ -16,6 +17,7 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"
+#include "kernels/attention_tiles.h"
 #include "kernels/exp-inl.h"
 
 #ifndef PRONK_KERNELS_ATTENTION_CC_ITEM_
@@ -228,6 +230,44 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
   }
 }
 
+// From so many tokens on keys are worth converting once for all of them.
+constexpr size_t kTileTokens = 4;
+
+void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+                 size_t first_pos, float scale, float* out) {
+  const size_t group = n_heads / cache.n_kv_heads;
+  const size_t heads = std::min(group, kTileQueries);  // of a tile
+  const size_t tokens = kTileQueries / heads;
+  const size_t parts = (group + heads - 1) / heads;
+  const size_t n_tiles = (n_tokens + tokens - 1) / tokens;
+  const size_t columns = cache.n_kv_heads * parts;
+  team.ForDynamic(n_tiles * columns, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) {
+      // The last tokens have most keys: they go first, so that no thread is left with one.
+      const size_t token = (n_tiles - 1 - i / columns) * tokens;
+      const size_t kv_head = i % columns / parts;
+      const size_t first_head = i % parts * heads;
+      const size_t head = kv_head * group + first_head;
+      const size_t start = kv_head * cache.capacity;
+      AttendTile({
+          .type = cache.type,
+          .k = cache.k + KvBytes(cache.type, start * cache.key_length),
+          .v = cache.v + KvBytes(cache.type, start * cache.value_length),
+          .key_length = cache.key_length,
+          .value_length = cache.value_length,
+          .q = q + (token * n_heads + head) * cache.key_length,
+          .out = out + (token * n_heads + head) * cache.value_length,
+          .q_stride = n_heads * cache.key_length,
+          .out_stride = n_heads * cache.value_length,
+          .n_tokens = std::min(tokens, n_tokens - token),
+          .n_heads = std::min(heads, group - first_head),
+          .first_pos = first_pos + token,
+          .scale = scale,
+      });
+    }
+  });
+}
+
 }  // namespace
 
 size_t KvBytes(KvType type, size_t n) { return n * (type == KvType::kF32 ? 4 : 2); }
@@ -248,6 +288,9 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, float scale, float* out) {
+  if (n_tokens >= kTileTokens) {
+    return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, scale, out);
+  }
   const size_t group = n_heads / cache.n_kv_heads;
   const auto attend = [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {

@@ -82,9 +82,10 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
 template <class Format, class Range>
 HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
   constexpr size_t kRun = std::min(Range::kGroups, Format::kRun);
-  HWY_UNROLL(2)
+  HWY_UNROLL(8)
   for (size_t first = 0; first < Range::kGroups; first += kRun) {
     VI16 pairs[kRowVectors][kTileTokens];
+    HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
       const size_t g = Range::kFirstGroup + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -114,6 +115,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = Range::Offset(x, t);
   }
+  HWY_UNROLL(8)
   for (size_t g = Range::kFirstGroup; g < Range::kFirstGroup + Range::kGroups; ++g) {
     for (size_t v = 0; v < kRowVectors; ++v) {
       const VU8 codes = LoadCodes(w, g, v);

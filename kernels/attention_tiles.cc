@@ -1,0 +1,227 @@
+// Attention for a batch, see attention_tiles.h.
+//
+// A tile of queries (some tokens, with all query heads that share a key-value head) meets a tile of
+// keys after the other. Both of its products have the shape that gemm-inl.h explains: keys become a
+// panel whose lanes are keys, so that a query's scores need no sums across lanes, and values are
+// such a panel as they are, with a lane for each number. Converting a tile of keys to floats is
+// paid once for all queries. Between the products stand the weights, exp(score - maximum so far);
+// where a tile raises the maximum, what was added up before is scaled down (Dao et al. 2022).
+#include "kernels/attention_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention_tiles.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "kernels/exp-inl.h"
+#include "kernels/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kKeys = 64;    // of a tile
+constexpr size_t kPart = 64;    // of a head's numbers, converted at a time
+constexpr size_t kRegRows = 8;  // queries whose sums are in registers together
+static_assert(kTileQueries % kRegRows == 0 && kKeys % kGroupRows == 0);
+
+// 32 KB: the first-level cache holds what is worked on.
+struct TileState {
+  alignas(64) float scores[kTileQueries][kKeys];
+  alignas(64) float panel[kPart * kKeys];
+  std::array<float, kTileQueries> max, sum, factors;
+  std::array<const float*, kTileQueries> q;
+  std::array<float*, kTileQueries> out;
+  std::array<size_t, kTileQueries> position;
+  size_t n_queries;  // a multiple of kRegRows: the last query stands in for what is missing
+};
+
+// n numbers of the cache as floats, zeros up to a multiple of the vector.
+template <typename T>
+HWY_INLINE void LoadRow(const T* HWY_RESTRICT from, size_t n, float* HWY_RESTRICT to) {
+  const DF d;
+  const hn::Rebind<T, DF> d_from;
+  for (size_t i = 0; i < n; i += kFloats) {
+    const auto v =
+        i + kFloats <= n ? hn::LoadU(d_from, from + i) : hn::LoadN(d_from, from + i, n - i);
+    if constexpr (sizeof(T) == 4) {
+      hn::StoreU(v, d, to + i);
+    } else {
+      hn::StoreU(hn::PromoteTo(d, v), d, to + i);
+    }
+  }
+}
+
+// out[row][lane] = factors[row] * out[row][lane] + sum over i < n of x[row][i] * w[i * stride +
+// lane] for kRegRows rows and the first n_lanes lanes of a vector.
+HWY_INLINE void AddProducts(const float* HWY_RESTRICT w, size_t stride, size_t n,
+                            const float* const* HWY_RESTRICT x, const float* HWY_RESTRICT factors,
+                            float* const* HWY_RESTRICT out, size_t n_lanes) {
+  const DF d;
+  VF sums[kRegRows];
+  const float* rows[kRegRows];
+  HWY_UNROLL(kRegRows)
+  for (size_t r = 0; r < kRegRows; ++r) {
+    rows[r] = x[r];
+    const VF old = n_lanes >= kFloats ? hn::LoadU(d, out[r]) : hn::LoadN(d, out[r], n_lanes);
+    sums[r] = hn::Mul(old, hn::Set(d, factors[r]));
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const VF weights = hn::LoadU(d, w + i * stride);
+    HWY_UNROLL(kRegRows)
+    for (size_t r = 0; r < kRegRows; ++r) {
+      sums[r] = hn::MulAdd(weights, hn::Set(d, rows[r][i]), sums[r]);
+    }
+  }
+  HWY_UNROLL(kRegRows)
+  for (size_t r = 0; r < kRegRows; ++r) {
+    if (n_lanes >= kFloats) {
+      hn::StoreU(sums[r], d, out[r]);
+    } else {
+      hn::StoreN(sums[r], d, out[r], n_lanes);
+    }
+  }
+}
+
+// scores = q . k for n_keys keys from `key` on.
+template <typename T>
+void ScoreTile(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
+  static constexpr std::array<float, kRegRows> kOnes = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (size_t i = 0; i < s.n_queries; ++i) std::fill_n(s.scores[i], kKeys, 0.0f);
+  for (size_t first = 0; first < tile.key_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.key_length - first);
+    for (size_t group = 0; group < n_keys; group += kGroupRows) {
+      alignas(64) float rows[kGroupRows][kPart] = {};
+      for (size_t r = 0; r < std::min(kGroupRows, n_keys - group); ++r) {
+        const T* const k = reinterpret_cast<const T*>(tile.k) + (key + group + r) * tile.key_length;
+        LoadRow(k + first, n, rows[r]);
+      }
+      Interleave<kPart, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
+                                         reinterpret_cast<uint8_t*>(s.panel));
+      for (size_t i = 0; i < s.n_queries; i += kRegRows) {
+        std::array<const float*, kRegRows> q;
+        std::array<float*, kRegRows> scores;
+        for (size_t r = 0; r < kRegRows; ++r) {
+          q[r] = s.q[i + r] + first;
+          scores[r] = s.scores[i + r] + group;
+        }
+        for (size_t v = 0; v < kGroupRows; v += kFloats) {
+          AddProducts(s.panel + v, kGroupRows, n, q.data(), kOnes.data(), scores.data(), kFloats);
+          for (float*& row : scores) row += kFloats;
+        }
+      }
+    }
+  }
+}
+
+// Turns a query's scores of the first n_keys keys into weights, those of keys after it into zeros.
+HWY_INLINE void Weigh(size_t i, size_t n_keys, float scale, TileState& s) {
+  const DF d;
+  float* const scores = s.scores[i];
+  const VF factor = hn::Set(d, scale), lowest = hn::Set(d, std::numeric_limits<float>::lowest());
+  VF max = lowest;
+  for (size_t p = 0; p < kKeys; p += kFloats) {
+    const size_t n = n_keys - std::min(n_keys, p);
+    VF v = hn::Mul(hn::Load(d, scores + p), factor);
+    if (n < kFloats) v = hn::IfThenElse(hn::FirstN(d, n), v, lowest);
+    max = hn::Max(max, v);
+    hn::Store(v, d, scores + p);
+  }
+  const float new_max = std::max(s.max[i], hn::ReduceMax(d, max));
+  const VF shift = hn::Set(d, new_max);
+  VF sum = hn::Zero(d);
+  for (size_t p = 0; p < kKeys; p += kFloats) {
+    const size_t n = n_keys - std::min(n_keys, p);
+    VF e = Exp(d, hn::Sub(hn::Load(d, scores + p), shift));
+    if (n < kFloats) e = hn::IfThenElseZero(hn::FirstN(d, n), e);
+    hn::Store(e, d, scores + p);
+    sum = hn::Add(sum, e);
+  }
+  s.factors[i] = hn::GetLane(Exp(d, hn::Set(d, s.max[i] - new_max)));
+  s.sum[i] = s.sum[i] * s.factors[i] + hn::ReduceSum(d, sum);
+  s.max[i] = new_max;
+}
+
+// out = factors * out + scores . v
+template <typename T>
+void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
+  for (size_t first = 0; first < tile.value_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.value_length - first);
+    for (size_t p = 0; p < n_keys; ++p) {
+      const T* const v = reinterpret_cast<const T*>(tile.v) + (key + p) * tile.value_length;
+      LoadRow(v + first, n, s.panel + p * kPart);
+    }
+    for (size_t i = 0; i < s.n_queries; i += kRegRows) {
+      std::array<const float*, kRegRows> weights;
+      std::array<float*, kRegRows> out;
+      for (size_t r = 0; r < kRegRows; ++r) weights[r] = s.scores[i + r];
+      for (size_t lane = 0; lane < n; lane += kFloats) {
+        for (size_t r = 0; r < kRegRows; ++r) out[r] = s.out[i + r] + first + lane;
+        AddProducts(s.panel + lane, kPart, n_keys, weights.data(), &s.factors[i], out.data(),
+                    n - lane);
+      }
+    }
+  }
+}
+
+HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
+  const size_t n = tile.n_tokens * tile.n_heads;
+  s.n_queries = (n + kRegRows - 1) / kRegRows * kRegRows;
+  for (size_t i = 0; i < s.n_queries; ++i) {
+    const size_t query = std::min(i, n - 1);
+    const size_t token = query / tile.n_heads, head = query % tile.n_heads;
+    s.q[i] = tile.q + token * tile.q_stride + head * tile.key_length;
+    s.out[i] = tile.out + token * tile.out_stride + head * tile.value_length;
+    s.position[i] = tile.first_pos + token;
+    std::fill_n(s.out[i], tile.value_length, 0.0f);
+  }
+  s.max.fill(std::numeric_limits<float>::lowest());
+  s.sum.fill(0.0f);
+}
+
+template <typename T>
+HWY_INLINE void AttendOne(const AttentionTile& tile) {
+  TileState s;
+  BeginTile(tile, s);
+  const size_t n_positions = tile.first_pos + tile.n_tokens;
+  for (size_t key = 0; key < n_positions; key += kKeys) {
+    const size_t n_keys = std::min(kKeys, n_positions - key);
+    ScoreTile<T>(tile, key, n_keys, s);
+    for (size_t i = 0; i < s.n_queries; ++i) {
+      const size_t before = s.position[i] + 1 - std::min(key, s.position[i] + 1);
+      Weigh(i, std::min(n_keys, before), tile.scale, s);
+    }
+    AddValues<T>(tile, key, n_keys, s);
+  }
+  for (size_t i = 0; i < tile.n_tokens * tile.n_heads; ++i) {
+    const float factor = 1.0f / s.sum[i];
+    for (size_t j = 0; j < tile.value_length; ++j) s.out[i][j] *= factor;
+  }
+}
+
+void AttendTileF32(const AttentionTile& tile) { AttendOne<float>(tile); }
+void AttendTileF16(const AttentionTile& tile) { AttendOne<hwy::float16_t>(tile); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+HWY_EXPORT(AttendTileF32);
+HWY_EXPORT(AttendTileF16);
+
+void AttendTile(const AttentionTile& tile) {
+  if (tile.type == KvType::kF32) {
+    HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
+  } else {
+    HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+  }
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE
