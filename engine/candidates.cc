@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace engine {
 namespace {
 
 bool MoreLikely(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+// Options may be of any size: what comes of them can still be compared, and the first is the best.
+float Comparable(float logit) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::isnan(logit) ? -kMost : std::clamp(logit, -kMost, kMost);
 }
 
 }  // namespace
@@ -37,6 +44,18 @@ void Candidates::Truncate(size_t n) {
   n_sorted_ = std::min(n_sorted_, items_.size());
 }
 
+std::span<Candidates::Ranked> Candidates::Ranking() {
+  ranking_.resize(items_.size());
+  return ranking_;
+}
+
+void Candidates::KeepRanked(size_t n) {
+  const auto kept = std::span(ranking_).first(n);
+  std::sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.index < b.index; });
+  for (size_t i = 0; i < n; ++i) items_[i] = items_[kept[i].index];
+  items_.resize(n);
+}
+
 std::span<const double> Candidates::Probabilities() {
   const double max = Best().logit;
   probabilities_.resize(items_.size());
@@ -48,7 +67,7 @@ std::span<const double> Candidates::Probabilities() {
   return probabilities_;
 }
 
-void ApplyPenalties(Candidates& candidates, std::vector<tokenizer::TokenId> recent,
+void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties) {
   std::sort(recent.begin(), recent.end());
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -57,6 +76,7 @@ void ApplyPenalties(Candidates& candidates, std::vector<tokenizer::TokenId> rece
     if (first == last) continue;
     c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
     c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
+    c.logit = Comparable(c.logit);
   }
 }
 
@@ -98,32 +118,23 @@ void Typical(Candidates& candidates, float p) {
   double entropy = 0;
   for (const double q : probabilities) entropy -= q > 0 ? q * std::log(q) : 0;
 
-  struct Ranked {
-    double distance;  // of this token's surprise from the expected one
-    double probability;
-    tokenizer::TokenId id;
-  };
-  std::vector<Ranked> ranked;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    ranked.push_back({std::abs(-std::log(probabilities[i]) - entropy), probabilities[i],
-                      candidates.items()[i].id});
+  const std::span<Candidates::Ranked> ranked = candidates.Ranking();
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    ranked[i] = {std::abs(-std::log(probabilities[i]) - entropy), probabilities[i], i};
   }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Ranked& a, const Ranked& b) { return a.distance < b.distance; });
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
+  });
   double sum = 0;
-  std::vector<tokenizer::TokenId> kept;
-  for (const Ranked& r : ranked) {
-    kept.push_back(r.id);
-    sum += r.probability;
-    if (sum >= p) break;
-  }
-  std::sort(kept.begin(), kept.end());
-  candidates.RemoveIf(
-      [&](const Candidate& c) { return !std::binary_search(kept.begin(), kept.end(), c.id); });
+  size_t n = 0;
+  while (n < ranked.size() && sum < p) sum += ranked[n++].probability;
+  candidates.KeepRanked(std::max<size_t>(n, 1));
 }
 
 void Temperature(Candidates& candidates, float temperature) {
-  for (size_t i = 0; i < candidates.size(); ++i) candidates[i].logit /= temperature;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i].logit = Comparable(candidates[i].logit / temperature);
+  }
 }
 
 }  // namespace engine

@@ -42,23 +42,35 @@ class Candidates {
   // softmax(logits), in the candidates' order. The buffer is reused by the next call.
   std::span<const double> Probabilities();
 
+  // For a step that ranks candidates by something else than their logits: a buffer with one entry
+  // for each, to be filled and put into the step's order; then KeepRanked keeps the candidates of
+  // its first n entries, in the order they were in.
+  struct Ranked {
+    double distance;
+    double probability;
+    size_t index;  // of the candidate
+  };
+  std::span<Ranked> Ranking();
+  void KeepRanked(size_t n);
+
  private:
   std::vector<Candidate> items_;
   size_t n_sorted_ = 0;  // so many are in their final place at the front
   std::vector<double> probabilities_;
+  std::vector<Ranked> ranking_;
 };
 
 // Tokens seen lately become less likely. A logit is divided (where positive; multiplied where
 // negative) by `repeat` if its token occurs at all (Keskar et al. 2019, CTRL), and lowered by
-// `frequency` for each time and by `presence` once (OpenAI's API). `recent` holds the last tokens,
-// any order.
+// `frequency` for each time and by `presence` once (OpenAI's API). `recent` holds the last tokens
+// in any order, and is sorted here.
 struct Penalties {
   float repeat = 1.0f;
   float frequency = 0.0f;
   float presence = 0.0f;
   bool Active() const { return repeat != 1.0f || frequency != 0.0f || presence != 0.0f; }
 };
-void ApplyPenalties(Candidates& candidates, std::vector<tokenizer::TokenId> recent,
+void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties);
 
 // Keeps the k most likely (Fan et al. 2018). k <= 0 keeps all.

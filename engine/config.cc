@@ -40,8 +40,8 @@ const Architecture& FindArchitecture(const Metadata& meta) {
     if (arch.name == name) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
-  meta.Fail(kKey, "architecture '" + std::string(name.substr(0, 40)) +
-                      "' is not supported (this program runs " + known + ")");
+  meta.Fail(kKey, "architecture " + gguf::Quoted(name, 40) +
+                      " is not supported (this program runs " + known + ")");
 }
 
 // The keys of one architecture, read with their ranges.
@@ -126,7 +126,7 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
     rope.scaling = RopeScaling::kYarn;
   } else if (scaling != "none") {
     keys.Fail("rope.scaling.type",
-              "expected none, linear or yarn, found '" + std::string(scaling.substr(0, 40)) + "'");
+              "expected none, linear or yarn, found " + gguf::Quoted(scaling, 40));
   }
   if (rope.scaling != RopeScaling::kNone) rope.factor = keys.PositiveOr("rope.scaling.factor", 1.0);
   rope.original_context =
@@ -143,7 +143,7 @@ Config Config::Read(const gguf::File& file) {
   const Metadata& meta = file.metadata();
   const Architecture& arch = FindArchitecture(meta);
   if (file.tensors().empty()) {
-    throw gguf::Error(file.path() +
+    throw gguf::Error(gguf::PrintablePath(file.path()) +
                       ": holds a vocabulary and no weights, so it cannot generate text");
   }
   const Keys keys(meta, arch.name);
@@ -163,7 +163,7 @@ Config Config::Read(const gguf::File& file) {
 
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr)
-    throw gguf::Error(file.path() + ": tensor token_embd.weight is missing");
+    throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
   config.vocab_size = embedding->rows();
   return config;
 }

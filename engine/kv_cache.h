@@ -14,8 +14,11 @@ namespace engine {
 class KvCache {
  public:
   // Room for `capacity` positions. Memory is reserved here and becomes resident as positions are
-  // written. Throws engine::Error where the machine does not give that much.
+  // written. Whether the machine has that much is asked before (memory.h). Throws std::bad_alloc.
   KvCache(const Config& config, size_t capacity, kernels::KvType type);
+
+  // A double, so that products with what a file or a user asks for cannot overflow.
+  static double BytesPerPosition(const Config& config, kernels::KvType type);
 
   size_t capacity() const { return capacity_; }
   size_t bytes() const { return bytes_; }

@@ -7,16 +7,18 @@
 
 namespace engine {
 
-Model Model::Load(const std::string& path) {
-  gguf::File file = gguf::File::Open(path);
+Model Model::Load(const std::string& path) { return From(gguf::File::Open(path)); }
+
+Model Model::From(gguf::File file) {
   Config config = Config::Read(file);
   Weights weights = Weights::Bind(file, config);
   std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
   // A token needs a row of the embedding; rows without a token (padding) only cost memory.
   if (tokenizer->vocab().size() > config.vocab_size) {
-    throw gguf::Error(
-        path + ": tokenizer.ggml.tokens: " + std::to_string(tokenizer->vocab().size()) +
-        " tokens, but token_embd.weight has " + std::to_string(config.vocab_size) + " rows");
+    throw gguf::Error(gguf::PrintablePath(file.path()) +
+                      ": tokenizer.ggml.tokens: " + std::to_string(tokenizer->vocab().size()) +
+                      " tokens, but token_embd.weight has " + std::to_string(config.vocab_size) +
+                      " rows");
   }
   return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer)};
 }

@@ -22,6 +22,8 @@ struct Model {
   // Throws gguf::Error. Reads only the head of the file: weights come from the disk when first
   // used.
   static Model Load(const std::string& path);
+  // The same of a file that is open already.
+  static Model From(gguf::File file);
 
   // Weights that generating one token reads: all tensors, but of an embedding that is no output
   // only a row.

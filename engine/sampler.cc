@@ -33,26 +33,36 @@ std::optional<SamplerStep> FindSamplerStep(std::string_view name) {
   return std::nullopt;
 }
 
-Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), random_(options_.seed) {}
+Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), random_(options_.seed) {
+  constexpr int kUsual = 4096;  // longer memories grow when they are filled
+  recent_.reserve(static_cast<size_t>(std::clamp(options_.repeat_last_n, 0, kUsual)));
+  sorted_.reserve(recent_.capacity());
+}
 
 void Sampler::Accept(tokenizer::TokenId id) {
-  recent_.push_back(id);
-  while (recent_.size() > static_cast<size_t>(std::max(options_.repeat_last_n, 0))) {
-    recent_.pop_front();
+  const auto most = static_cast<size_t>(std::max(options_.repeat_last_n, 0));
+  if (most == 0) return;
+  if (recent_.size() < most) {
+    recent_.push_back(id);
+  } else {
+    recent_[n_accepted_ % most] = id;
   }
+  ++n_accepted_;
 }
 
 void Sampler::SetHistory(std::span<const tokenizer::TokenId> tokens) {
   const auto n = static_cast<size_t>(std::max(options_.repeat_last_n, 0));
   const auto last = tokens.last(std::min(n, tokens.size()));
   recent_.assign(last.begin(), last.end());
+  n_accepted_ = recent_.size();
 }
 
 void Sampler::Apply(SamplerStep step) {
   switch (step) {
     case SamplerStep::kPenalties:
       if (options_.penalties.Active()) {
-        ApplyPenalties(candidates_, {recent_.begin(), recent_.end()}, options_.penalties);
+        sorted_ = recent_;
+        ApplyPenalties(candidates_, sorted_, options_.penalties);
       }
       return;
     case SamplerStep::kTopK:

@@ -3,7 +3,6 @@
 #define PRONK_ENGINE_SAMPLER_H_
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <random>
 #include <span>
@@ -55,7 +54,9 @@ class Sampler {
 
   SamplerOptions options_;
   std::mt19937_64 random_;
-  std::deque<tokenizer::TokenId> recent_;  // at most repeat_last_n
+  // A ring of the last repeat_last_n tokens, and a copy for the penalties to sort.
+  std::vector<tokenizer::TokenId> recent_, sorted_;
+  size_t n_accepted_ = 0;
   Candidates candidates_;
 };
 

@@ -19,4 +19,12 @@ Scratch::Scratch(const Config& c, size_t n, size_t max_threads)
       input(n, std::max({c.embedding_length, c.ffn_length, c.n_heads * c.value_length}),
             max_threads) {}
 
+size_t Scratch::BytesFor(const Config& c, size_t n, size_t max_threads) {
+  const size_t floats = 3 * c.embedding_length + c.n_heads * (c.key_length + c.value_length) +
+                        c.n_kv_heads * (c.key_length + c.value_length) + c.ffn_length +
+                        c.rope.n_dims;
+  const size_t widest = std::max({c.embedding_length, c.ffn_length, c.n_heads * c.value_length});
+  return n * floats * sizeof(float) + kernels::Activations::BytesFor(n, widest, max_threads);
+}
+
 }  // namespace engine

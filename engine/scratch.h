@@ -25,6 +25,9 @@ class Buffer {
 struct Scratch {
   Scratch(const Config& c, size_t max_tokens, size_t max_threads);
 
+  // The size of the buffers that these make.
+  static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
+
   size_t max_tokens;
   Buffer x;                    // [tokens][embedding_length] the residual stream
   Buffer normed;               // [tokens][embedding_length] x after RMSNorm

@@ -17,33 +17,54 @@ constexpr size_t kLogitRows = 16;
 
 int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
 
+[[noreturn]] void ThrowNoRoom(const std::string& needed, size_t room, const Config& config) {
+  throw Error("the text needs " + needed + " tokens, and the context has room for " +
+              std::to_string(room) + " (set with -c; the model was trained for " +
+              std::to_string(config.context_length) + ")");
+}
+
 }  // namespace
 
 size_t DefaultContext(const Config& config) {
   return std::min(config.context_length, kDefaultContext);
 }
 
+void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
+  size_t longest = 1;  // spellings in the file are never shorter than their text
+  for (const std::string_view token : model.tokenizer->vocab().tokens) {
+    longest = std::max(longest, token.size());
+  }
+  const size_t room = context != 0 ? context : DefaultContext(model.config);
+  if (n_bytes / longest > room)
+    ThrowNoRoom("at least " + std::to_string(n_bytes / longest), room, model.config);
+}
+
 Session::Session(const Model& model, const SessionOptions& options)
+    : Session(model, options, AvailableMemory()) {}
+
+Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
       rope_(model.config.rope, model.weights.rope_freqs),
-      cache_(model.config, options.context != 0 ? options.context : DefaultContext(model.config),
-             options.kv_type),
       team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
-      scratch_(model.config, std::clamp<size_t>(options.batch, 1, cache_.capacity()),
-               std::max(team_.size(), batch_team_.size())),
+      plan_(PlanMemory(
+          model.config, model.file.file_bytes(),
+          {.context = options.context != 0 ? options.context : DefaultContext(model.config),
+           .batch = options.batch,
+           .n_threads = std::max(team_.size(), batch_team_.size()),
+           .kv_type = options.kv_type},
+          available)),
+      cache_(model.config, plan_.context, plan_.kv_type),
+      scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(options.sampler),
       all_logits_(model.config.vocab_size),
       logits_(all_logits_.data(), model.tokenizer->vocab().size()) {
-  tokens_.reserve(std::min(capacity(), kDefaultContext));
+  tokens_.reserve(capacity());  // as all else: nothing grows while generating
 }
 
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
   if (tokens.size() > capacity() - position()) {
-    throw Error("the text needs " + std::to_string(position() + tokens.size()) +
-                " tokens, and the context has room for " + std::to_string(capacity()) +
-                " (set with -c; the model was trained for " +
-                std::to_string(model_.config.context_length) + ")");
+    ThrowNoRoom(std::to_string(position() + tokens.size()), capacity(), model_.config);
   }
   for (const TokenId id : tokens) {
     if (id < 0 || static_cast<size_t>(id) >= model_.config.vocab_size) {

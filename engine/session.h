@@ -10,6 +10,7 @@
 
 #include "engine/forward.h"
 #include "engine/kv_cache.h"
+#include "engine/memory.h"
 #include "engine/model.h"
 #include "engine/rope.h"
 #include "engine/sampler.h"
@@ -30,10 +31,16 @@ struct SessionOptions {
 // The context of a session that is given none.
 size_t DefaultContext(const Config& config);
 
+// Throws engine::Error where a text of so many bytes cannot fit into a context of so many tokens
+// (0: the default), however it is cut. Takes no time, unlike cutting a hundred megabytes.
+void CheckTextSize(const Model& model, size_t n_bytes, size_t context);
+
 class Session {
  public:
-  // Throws engine::Error where the memory for the context cannot be had.
+  // Throws engine::Error where the machine lacks the memory for the context; it says what fits.
   Session(const Model& model, const SessionOptions& options);
+  // The same with `available` bytes of memory in place of what AvailableMemory() says.
+  Session(const Model& model, const SessionOptions& options, uint64_t available);
 
   const Model& model() const { return model_; }
   size_t capacity() const { return cache_.capacity(); }
@@ -80,9 +87,10 @@ class Session {
 
   const Model& model_;
   RopeAngles rope_;
-  KvCache cache_;
   kernels::Team team_;
   kernels::Team batch_team_;
+  MemoryPlan plan_;
+  KvCache cache_;
   Scratch scratch_;
   Sampler sampler_;
   Trace* trace_ = nullptr;

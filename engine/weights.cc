@@ -43,7 +43,7 @@ class Binder {
 
  private:
   [[noreturn]] void Fail(const std::string& name, const std::string& what) const {
-    throw gguf::Error(file_.path() + ": tensor " + name + ": " + what);
+    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + name + ": " + what);
   }
 
   const gguf::TensorView& Checked(const std::string& name, uint64_t rows, uint64_t cols) const {

@@ -126,6 +126,15 @@ Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
   sums_.resize(max_tokens * (padded / 16));
 }
 
+size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
+  const size_t padded = Padded(max_cols);
+  const size_t per_token = padded * sizeof(int8_t) + padded / kActivationBlock * sizeof(float) +
+                           padded / 16 * sizeof(int16_t);
+  if (max_tokens < kGemmTokens) return max_tokens * per_token;
+  return max_tokens * per_token + GemmFloatBytes(max_tokens, max_cols) +
+         GemmInt8Bytes(max_tokens, max_cols) + max_threads * PanelScratchBytes(max_cols);
+}
+
 void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;

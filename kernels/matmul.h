@@ -50,6 +50,8 @@ struct GemmInput;  // gemm.h
 class Activations {
  public:
   Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
+  // The size of the buffers that these make.
+  static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads);
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);

@@ -62,8 +62,8 @@ constexpr std::array kLibraries = {
 };
 
 // Of the operating system; everyone may include these and the standard library's.
-constexpr std::array<std::string_view, 7> kSystemHeaders = {
-    "fcntl.h", "mach-o/dyld.h", "poll.h", "sched.h", "sys/", "termios.h", "unistd.h"};
+constexpr std::array<std::string_view, 8> kSystemHeaders = {
+    "fcntl.h", "mach-o/dyld.h", "malloc", "poll.h", "sched.h", "sys/", "termios.h", "unistd.h"};
 
 const Room* RoomOf(std::string_view path) {
   const auto& rooms = Rooms();

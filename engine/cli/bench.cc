@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -81,6 +82,8 @@ std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
 }
 
 int Bench(const BenchOptions& options) {
+  std::optional<OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
+  if (!options.plot.empty()) plot.emplace(options.plot);
   const auto start = Clock::now();
   const engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::Load(options.model.ModelPath());
@@ -133,11 +136,10 @@ int Bench(const BenchOptions& options) {
   WriteOut(options.output == "json"  ? BenchJson(report)
            : options.output == "csv" ? BenchCsv(report)
                                      : BenchMarkdown(report));
-  if (!options.plot.empty()) {
-    OutputFile file(options.plot);
+  if (plot) {
     const std::string svg = BenchSvg(report);
-    file.Write(std::as_bytes(std::span(svg)));
-    file.Commit();
+    plot->Write(std::as_bytes(std::span(svg)));
+    plot->Commit();
   }
   return kExitDone;
 }

@@ -9,6 +9,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/mapping_fault.h"
 #include "engine/cli/terminal.h"
 #include "kernels/cpu.h"
 
@@ -40,8 +41,12 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A closed pipe shows up as a failed write, which ends the output quietly.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // likewise a file that may not grow further
+  cli::ExplainMappingFaults();
   try {
-    return Main(argc, argv);
+    const int status = Main(argc, argv);
+    cli::FlushOut();
+    return status;
   } catch (const cli::UsageError& error) {
     std::fprintf(stderr, "pronk: %s\n", error.what());
     return cli::kExitUsage;

@@ -2,23 +2,35 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "engine/error.h"
 
 namespace cli {
+namespace {
+
+// Whether there is something at this path that cannot be replaced by a file.
+bool IsStream(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  return type == std::filesystem::file_type::character ||
+         type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::block ||
+         type == std::filesystem::file_type::socket;
+}
+
+}  // namespace
 
 OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)),
-      partial_(path_ + ".partial"),
-      file_(std::fopen(partial_.c_str(), "wb")) {
+    : path_(std::move(path)), partial_(IsStream(path_) ? "" : path_ + ".partial") {
+  file_ = std::fopen((partial_.empty() ? path_ : partial_).c_str(), "wb");
   if (file_ == nullptr) Fail();
 }
 
 OutputFile::~OutputFile() {
   if (file_ == nullptr) return;
   std::fclose(file_);
-  std::remove(partial_.c_str());
+  if (!partial_.empty()) std::remove(partial_.c_str());
 }
 
 void OutputFile::Fail() const {
@@ -31,9 +43,10 @@ void OutputFile::Write(std::span<const std::byte> bytes) {
 
 void OutputFile::Commit() {
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+  if (closed && partial_.empty()) return;
   if (closed && std::rename(partial_.c_str(), path_.c_str()) == 0) return;
   const int error = errno;
-  std::remove(partial_.c_str());
+  if (!partial_.empty()) std::remove(partial_.c_str());
   errno = error;
   Fail();
 }

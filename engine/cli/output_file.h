@@ -1,4 +1,5 @@
-// OutputFile: a file that appears under its name only when it is whole.
+// OutputFile: a file that appears under its name only when it is whole. A device or pipe
+// (/dev/stdout, /dev/null) is written as it stands.
 #ifndef PRONK_ENGINE_CLI_OUTPUT_FILE_H_
 #define PRONK_ENGINE_CLI_OUTPUT_FILE_H_
 
@@ -24,7 +25,7 @@ class OutputFile {
   [[noreturn]] void Fail() const;
 
   std::string path_;
-  std::string partial_;  // the name while it is being written
+  std::string partial_;  // the name while it is being written; empty for a device or pipe
   std::FILE* file_;
 };
 

@@ -89,6 +89,7 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
 
 std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
                                        const std::string& prompt) {
+  engine::CheckTextSize(model, prompt.size(), options.model.context);
   if (!options.chat) {
     return model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
   }

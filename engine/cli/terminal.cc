@@ -56,6 +56,10 @@ std::string ReadAll(std::FILE* file, const std::string& name) {
   return text;
 }
 
+[[noreturn]] void ThrowCannotWrite() {
+  throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+}
+
 }  // namespace
 
 bool IsTerminal(int fd) { return isatty(fd) == 1; }
@@ -83,10 +87,15 @@ bool WriteOut(std::string_view text) {
       pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
       poll(&ready, 1, -1);
     } else if (errno != EINTR) {
-      throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+      ThrowCannotWrite();
     }
   }
   return true;
+}
+
+void FlushOut() {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written && errno != EPIPE) ThrowCannotWrite();
 }
 
 std::string ReadStdin() { return ReadAll(stdin, "stdin"); }

@@ -23,6 +23,8 @@ void Note(const std::string& text);
 // any more (a closed pipe). Throws engine::Error where it cannot be written otherwise (a full
 // disk).
 bool WriteOut(std::string_view text);
+// What printf has left in its buffer. Throws as WriteOut().
+void FlushOut();
 
 // All of stdin, byte for byte.
 std::string ReadStdin();

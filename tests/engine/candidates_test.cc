@@ -120,7 +120,8 @@ TEST(Temperature, DividesLogits) {
 TEST(Penalties, ByHand) {
   Candidates candidates;
   candidates.Assign(std::vector<float>{2, -2, 1, 5});
-  ApplyPenalties(candidates, {1, 0, 0}, {.repeat = 2.0f, .frequency = 0.25f, .presence = 0.5f});
+  std::vector<TokenId> recent = {1, 0, 0};
+  ApplyPenalties(candidates, recent, {.repeat = 2.0f, .frequency = 0.25f, .presence = 0.5f});
   EXPECT_FLOAT_EQ(candidates[0].logit, 2.0f / 2 - 2 * 0.25f - 0.5f);
   EXPECT_FLOAT_EQ(candidates[1].logit, -2.0f * 2 - 1 * 0.25f - 0.5f);
   EXPECT_FLOAT_EQ(candidates[2].logit, 1);  // not seen lately

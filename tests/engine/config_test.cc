@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <variant>
@@ -92,6 +93,9 @@ TEST(Config, HeadsAreThoseOfQueriesWhereKvHeadsAreAbsent) {
   model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.n_kv_heads, 4u); });
 }
 
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 struct BadKey {
   const char* key;
   Setting value;
@@ -125,11 +129,21 @@ INSTANTIATE_TEST_SUITE_P(
                     BadKey{"llama.attention.head_count_kv", 0u, "must not be 0"},
                     BadKey{"llama.attention.key_length", 7u, "even"},
                     BadKey{"llama.attention.layer_norm_rms_epsilon", -1e-5f, "positive"},
-                    BadKey{"llama.attention.layer_norm_rms_epsilon",
-                           std::numeric_limits<float>::quiet_NaN(), "positive"},
+                    BadKey{"llama.attention.layer_norm_rms_epsilon", kNan, "positive"},
                     BadKey{"llama.rope.dimension_count", 10u, "up to the head dimension"},
                     BadKey{"llama.rope.dimension_count", 3u, "even"},
                     BadKey{"llama.rope.freq_base", 0.0f, "positive"},
+                    BadKey{"llama.rope.freq_base", kNan, "positive"},
+                    BadKey{"llama.rope.freq_base", kInfinity, "positive"},
+                    BadKey{"llama.rope.dimension_count", 0u, "must not be 0"},
+                    BadKey{"llama.attention.layer_norm_rms_epsilon", kInfinity, "positive"},
+                    BadKey{"llama.attention.layer_norm_rms_epsilon", 0.0f, "positive"},
+                    BadKey{"llama.attention.head_count", 0x80000000u, "from 0 to 16777216"},
+                    BadKey{"llama.attention.key_length", 8192u, "from 0 to 4096"},
+                    BadKey{"llama.attention.head_count", 1.5f, "expected an integer"},
+                    BadKey{"general.architecture", 7u, "expected a string, found u32"},
+                    BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
+                    BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
                     BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
                     BadKey{"llama.expert_count", 8u, "not supported"}));
 

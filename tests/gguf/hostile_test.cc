@@ -12,6 +12,7 @@
 #include "gguf/writer.h"
 #include "tests/support/error_of.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/touch.h"
 
 namespace gguf {
 namespace {
@@ -20,35 +21,11 @@ using test::GgufBytes;
 
 constexpr std::string_view kTruncated = "truncated or damaged";
 
-// Reads everything that a File promises to be readable, and returns a number that depends on it
-// all, so that no compiler leaves out the reading.
-uint64_t TouchAll(const File& file) {
-  uint64_t sum = 0;
-  const auto touch = [&sum](std::string_view text) {
-    for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
-  };
-  const Metadata& metadata = file.metadata();
-  for (const auto& [key, value] : metadata.entries()) {
-    touch(key);
-    touch({reinterpret_cast<const char*>(value.data), value.bytes});
-    if (value.type == ValueType::kString) touch(metadata.GetString(key));
-    if (value.type == ValueType::kArray && value.element_type == ValueType::kString) {
-      for (const std::string_view text : metadata.GetStrings(key)) touch(text);
-    }
-  }
-  for (const TensorView& tensor : file.tensors()) {
-    touch(tensor.name);
-    touch({reinterpret_cast<const char*>(tensor.data), tensor.bytes});
-    touch({reinterpret_cast<const char*>(tensor.row(tensor.rows() - 1)), tensor.row_bytes()});
-  }
-  return sum;
-}
-
 // The message of opening these bytes; "" where they are a good file. The bytes are copied to a
 // block of exactly their size, whose ends AddressSanitizer watches.
 std::string ErrorOf(std::span<const std::byte> bytes) {
   const std::vector<std::byte> exact(bytes.begin(), bytes.end());
-  return test::ErrorOf([&] { TouchAll(File::Parse("f.gguf", exact)); });
+  return test::ErrorOf([&] { test::TouchAll(File::Parse("f.gguf", exact)); });
 }
 std::string ErrorOf(const GgufBytes& bytes) { return ErrorOf(bytes.bytes()); }
 std::string ErrorOf(std::string_view text) { return ErrorOf(std::as_bytes(std::span(text))); }

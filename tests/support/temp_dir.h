@@ -13,6 +13,14 @@
 
 namespace test {
 
+inline void WriteBytes(const std::string& path, std::span<const std::byte> bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + path);
+}
+
 class TempDir {
  public:
   TempDir() {
@@ -33,11 +41,7 @@ class TempDir {
   // Writes a file in the directory and returns its path.
   std::string Write(const std::string& name, std::span<const std::byte> bytes) const {
     const std::string path = Path(name);
-    std::ofstream out(path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) throw std::runtime_error("cannot write " + path);
+    WriteBytes(path, bytes);
     return path;
   }
   std::string Write(const std::string& name, std::string_view text) const {

@@ -1,0 +1,139 @@
+#include "engine/memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string_view>
+
+#include "engine/error.h"
+#include "engine/kv_cache.h"
+#include "engine/scratch.h"
+#include "tokenizer/vocabulary.h"
+
+#if defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace engine {
+namespace {
+
+constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // so that sums and sizes below it fit 64 bits
+constexpr uint64_t kSmallScratch = 64'000'000;      // what even the smallest model may use
+
+#if !defined(__APPLE__)
+
+// The number behind `name` in a file of lines "name number" or "name: number kB", else fallback.
+uint64_t NumberIn(const std::string& path, std::string_view name, uint64_t fallback) {
+  std::ifstream in(path);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (!line.starts_with(name)) continue;
+    const size_t digit = line.find_first_of("0123456789", name.size());
+    const bool is_it = line.size() > name.size() && (line[name.size()] == ' ' ||  //
+                                                     line[name.size()] == ':');
+    if (!is_it || digit == std::string::npos) continue;
+    const uint64_t unit = line.ends_with(" kB") ? 1024 : 1;
+    return std::strtoull(line.c_str() + digit, nullptr, 10) * unit;
+  }
+  return fallback;
+}
+
+// The number that a file consists of; "max" and files that are not there are `fallback`.
+uint64_t NumberOf(const std::string& path, uint64_t fallback) {
+  uint64_t number = 0;
+  return std::ifstream(path) >> number ? number : fallback;
+}
+
+// The names of one version of control groups.
+struct GroupFiles {
+  std::string_view mount, limit, usage, active_cache, inactive_cache;
+};
+constexpr GroupFiles kVersion1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                  "memory.usage_in_bytes", "total_active_file",
+                                  "total_inactive_file"};
+constexpr GroupFiles kVersion2 = {"sys/fs/cgroup", "memory.max", "memory.current", "active_file",
+                                  "inactive_file"};
+
+// What the group at `path` below the mount and those around it leave. A container may see the mount
+// but not the path to its own group: then the mount is its group.
+uint64_t LeftInGroups(const std::string& root, const GroupFiles& files, std::string path) {
+  uint64_t left = kUnlimited;
+  for (;;) {
+    const std::string folder = root + std::string(files.mount) + path + "/";
+    const uint64_t limit = NumberOf(folder + std::string(files.limit), kUnlimited);
+    const uint64_t usage = NumberOf(folder + std::string(files.usage), 0);
+    const std::string statistics = folder + "memory.stat";
+    const uint64_t cache =
+        NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
+    const uint64_t used = usage - std::min(usage, cache);
+    left = std::min(left, limit - std::min(limit, used));
+    if (path.empty()) return left;
+    path.resize(path.find_last_of('/'));
+  }
+}
+
+#endif
+
+std::string Megabytes(double bytes) {
+  return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
+}
+
+}  // namespace
+
+#if defined(__APPLE__)
+
+uint64_t AvailableMemory(const std::string&) {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)
+                               : kUnlimited;
+}
+
+#else
+
+uint64_t AvailableMemory(const std::string& root) {
+  uint64_t left = NumberIn(root + "proc/meminfo", "MemAvailable", kUnlimited);
+  // Lines of "4:memory:/path" (version 1, with its controllers) and "0::/path" (version 2).
+  std::ifstream groups(root + "proc/self/cgroup");
+  std::string line;
+  while (std::getline(groups, line)) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    std::string path = line.substr(second + 1);
+    if (path.empty() || path[0] != '/') continue;
+    if (path == "/") path.clear();
+    if (controllers == ",,") left = std::min(left, LeftInGroups(root, kVersion2, path));
+    if (controllers.find(",memory,") != std::string::npos) {
+      left = std::min(left, LeftInGroups(root, kVersion1, path));
+    }
+  }
+  return left;
+}
+
+#endif
+
+MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
+                      uint64_t available) {
+  MemoryPlan plan = wish;
+  plan.batch = std::clamp<size_t>(wish.batch, 1, wish.context);
+  const auto scratch_bytes = [&] { return Scratch::BytesFor(config, plan.batch, plan.n_threads); };
+  while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
+
+  // In doubles: a context that somebody asked for may be any number.
+  const double per_position =
+      KvCache::BytesPerPosition(config, plan.kv_type) + sizeof(tokenizer::TokenId);
+  const double cache = per_position * static_cast<double>(plan.context);
+  const auto scratch = static_cast<double>(scratch_bytes());
+  const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;
+  if (cache <= left) return plan;
+  const double fits = std::floor(left / per_position);
+  throw Error("a context of " + std::to_string(plan.context) + " tokens needs " +
+              Megabytes(cache + scratch) + " of memory for keys, values and scratch, and " +
+              Megabytes(static_cast<double>(available)) + " are free here: " +
+              (fits >= 1 ? "choose a smaller one with -c, at most " +
+                               std::to_string(static_cast<uint64_t>(fits))
+                         : "not even a context of one token fits"));
+}
+
+}  // namespace engine

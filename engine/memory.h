@@ -1,0 +1,37 @@
+// Memory: what a session will take, and what the machine has. Asked before anything is allocated,
+// because Linux hands out more than there is and kills whoever then uses it.
+#ifndef PRONK_ENGINE_MEMORY_H_
+#define PRONK_ENGINE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/config.h"
+#include "kernels/attention.h"
+
+namespace engine {
+
+// Bytes that this process may still use without others being swapped out or killed: the least of
+// what the machine and each control group (version 1 or 2) around the process have left, with file
+// caches, which can be dropped, counted as free. 2^62 where the system does not tell.
+// `root` stands for "/" in tests.
+uint64_t AvailableMemory(const std::string& root = "/");
+
+// What decides the size of a session's buffers.
+struct MemoryPlan {
+  size_t context = 0;  // positions in the KV cache
+  size_t batch = 0;    // tokens that the scratch buffers hold
+  size_t n_threads = 1;
+  kernels::KvType kv_type = kernels::KvType::kF16;
+};
+
+// `wish` as it can be had. The batch gets smaller where scratch for it would exceed the model's own
+// size and 64 MB: no file can ask for much more memory than it is large. Throws engine::Error,
+// which says what would fit, where the KV cache and scratch are more than `available` bytes.
+MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
+                      uint64_t available);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MEMORY_H_

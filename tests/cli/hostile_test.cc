@@ -1,0 +1,129 @@
+// Files, prompts and disks that go wrong, as a user meets them: one line that says what, status 1,
+// and nothing half-written left behind.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/data.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::DataPath;
+using test::Finished;
+
+const std::string kModel = DataPath("tiny/llama.gguf");
+
+Finished Pronk(std::vector<std::string> args, const std::string& input = "") {
+  args.insert(args.begin(), PRONK_BINARY);
+  return test::RunProgram(args, input);
+}
+
+// Commands for a shell in which "$0" is pronk, "$1" the model and "$2" a folder.
+Finished Shell(const std::string& commands, const std::string& folder) {
+  return test::RunProgram({"/bin/sh", "-c", commands, PRONK_BINARY, kModel, folder});
+}
+
+void ExpectOneLine(const Finished& run, const std::string& says) {
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.err.rfind("pronk: ", 0), 0u) << run.err;
+  EXPECT_NE(run.err.find(says), std::string::npos) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+TEST(HostileFile, PipesAndDirectoriesAreNamed) {
+  const test::TempDir dir;
+  const std::string pipe = dir.Path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ExpectOneLine(Pronk({"run", "-m", pipe, "-p", "x"}), "found a pipe (FIFO)");
+  ExpectOneLine(Pronk({"inspect", dir.Path("")}), "found a directory");
+  ExpectOneLine(Pronk({"tokenize", "-m", "/dev/null", "-p", "x"}), "found a device");
+}
+
+// The program has opened the model and waits for its prompt, on a pipe, when somebody cuts the
+// file.
+TEST(HostileFile, ThatShrinksInUse) {
+  const test::TempDir dir;
+  const Finished run = Shell(
+      "cp \"$1\" \"$2/model\" && chmod u+w \"$2/model\" && mkfifo \"$2/prompt\" || exit 9\n"
+      "\"$0\" run -m \"$2/model\" -f \"$2/prompt\" -n 4 &\n"
+      "exec 3>\"$2/prompt\"\n"  // waits until it is read, which is after the model was opened
+      ": >\"$2/model\"\n"
+      "echo Hello >&3; exec 3>&-\n"
+      "wait $!",
+      dir.Path(""));
+  ExpectOneLine(run, "a file in use can no longer be read: it was shortened, or its disk failed");
+}
+
+TEST(HostileDisk, FullUnderTheOutput) {
+  const test::TempDir dir;
+  for (const char* command :
+       {"run -m \"$1\" -p Hello -n 4", "inspect \"$1\" --tensors", "trace -m \"$1\" -t 1",
+        "tokenize -m \"$1\" -p Hello", "bench -m \"$1\" -p 4 -n 0 -r 1"}) {
+    SCOPED_TRACE(command);
+    ExpectOneLine(Shell(std::string("exec \"$0\" ") + command + " >/dev/full", dir.Path("")),
+                  "cannot write to the output: No space left on device");
+  }
+}
+
+TEST(HostileDisk, FullUnderAFile) {
+  const test::TempDir dir;
+  ExpectOneLine(Pronk({"logits", kModel, "--ids", "1 2 3", "/dev/full"}),
+                "/dev/full: cannot be written: No space left on device");
+  ExpectOneLine(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1", "-o", "json",
+                       "--plot", "/dev/full"}),
+                "/dev/full: cannot be written: No space left on device");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));  // a device is written, not replaced
+}
+
+// A limit on the size of files stands for the disk that fills up in the middle.
+TEST(HostileDisk, NothingHalfWrittenIsLeft) {
+  const test::TempDir dir;
+  dir.Write("out", "as before");
+  const Finished run = Shell(
+      "ulimit -f 1; exec \"$0\" logits \"$1\" --ids '1 2 3 4 5 6 7 8' \"$2/out\"", dir.Path(""));
+  ExpectOneLine(run, "out: cannot be written: File too large");
+  EXPECT_EQ(test::ReadText(dir.Path("out")), "as before");
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
+}
+
+TEST(HostileDisk, NamesThatCannotBeWritten) {
+  const test::TempDir dir;
+  ExpectOneLine(Pronk({"logits", kModel, "--ids", "1", dir.Path("")}), "cannot be written");
+  // Known before anything is measured.
+  ExpectOneLine(Pronk({"bench", "-m", kModel, "--plot", dir.Path("no/such")}),
+                "cannot be written: No such file or directory");
+}
+
+TEST(HostileDisk, PromptsThatCannotBeRead) {
+  const test::TempDir dir;
+  ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("")}), "cannot be read: Is a directory");
+  ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("none")}), "No such file");
+}
+
+TEST(HostilePrompt, AnyBytesAreText) {
+  const std::string bytes("nul\0 \xff\xfe\xc3( \xed\xa0\x80 \xf4\x90\x80\x80 \x1b[2J", 24);
+  const Finished run = Pronk({"run", "-m", kModel, "-n", "2", "-c", "300"}, bytes);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.substr(0, bytes.size()), bytes);
+}
+
+TEST(HostilePrompt, LongerThanTheContext) {
+  ExpectOneLine(Pronk({"run", "-m", kModel, "-c", "8"}, std::string(100, 'x')), "has room for 8");
+}
+
+// More than the tokenizer needs to look at to know that it cannot fit.
+TEST(HostilePrompt, OfAHundredMegabytes) {
+  const test::TempDir dir;
+  fs::resize_file(dir.Write("prompt", "x"), 100'000'000);
+  ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("prompt")}), "the context has room for");
+}
+
+}  // namespace

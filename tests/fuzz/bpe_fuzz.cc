@@ -1,0 +1,33 @@
+// A byte-level BPE vocabulary and a text, both a stranger's. Input: a byte of flags, a line with
+// the name of the split pattern, tokens (vocabulary_fuzz.h), lines of merges up to an empty one,
+// the text.
+#include "tests/fuzz/vocabulary_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Input input(data, size);
+  const uint8_t flags = input.Byte();
+  const std::string pre(input.Line());
+  test::VocabSpec spec;
+  if ((flags & 1) != 0) {
+    spec = test::BpeSpec(pre);  // else the input has all there is
+  } else {
+    spec.model = "gpt2";
+    spec.pre = pre;
+  }
+  fuzz::AddTokens(input, spec);
+  for (std::string_view merge = input.Line(); !merge.empty(); merge = input.Line()) {
+    const size_t space = merge.find(' ');
+    if ((flags & 2) != 0 && space != 0 && space < merge.size() - 1) {
+      // With the token that it makes, so that merges of merges are reached.
+      test::AddMerge(spec, std::string(merge.substr(0, space)),
+                     std::string(merge.substr(space + 1)));
+    } else {
+      spec.merges.emplace_back(merge);
+    }
+  }
+  if ((flags & 4) != 0) spec.types.clear();
+  if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_bos_token", true);
+  if ((flags & 16) != 0) spec.more.Add("tokenizer.ggml.bos_token_id", uint32_t{input.Byte()});
+  fuzz::UseVocabulary(spec, input.Rest());
+  return 0;
+}

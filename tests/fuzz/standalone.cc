@@ -1,0 +1,41 @@
+// A fuzz target without a fuzzer: runs it on files, and on all files of folders. This is how the
+// corpora, with every input that once broke something, are tests in every build.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void RunFile(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::fprintf(stderr, "%s\n", path.c_str());  // which it was, should it end the program
+  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  size_t n_files = 0;
+  for (int i = 1; i < argc; ++i) {
+    if (!fs::is_directory(argv[i])) {
+      RunFile(argv[i]);
+      ++n_files;
+      continue;
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(argv[i])) {
+      RunFile(entry.path());
+      ++n_files;
+    }
+  }
+  std::fprintf(stderr, "%zu inputs\n", n_files);
+  return n_files == 0 ? 1 : 0;  // a corpus that is not found tests nothing
+}

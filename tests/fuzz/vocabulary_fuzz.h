@@ -1,0 +1,56 @@
+// What the fuzzers of the two tokenizers share: a vocabulary and a text out of a fuzzer's bytes,
+// and what must hold whatever they are.
+#ifndef PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
+#define PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
+
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "tests/fuzz/input.h"
+#include "tests/support/vocab_spec.h"
+#include "tokenizer/tokenizer.h"
+
+namespace fuzz {
+
+inline void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+// Lines up to an empty one: a byte with the type, one with the score, the token.
+inline void AddTokens(Input& input, test::VocabSpec& spec) {
+  for (std::string_view line = input.Line(); !line.empty(); line = input.Line()) {
+    Input token(reinterpret_cast<const uint8_t*>(line.data()), line.size());
+    const auto type = static_cast<test::TokenType>(token.Byte() % 8);
+    const auto score = static_cast<float>(static_cast<int8_t>(token.Byte()));
+    spec.Add(std::string(token.Rest()), score, type);
+  }
+}
+
+// Encodes and decodes the text in every way, with a vocabulary that may be refused.
+inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
+  try {
+    gguf::Writer writer = spec.more;
+    spec.AddTo(writer);
+    const std::vector<std::byte> bytes = writer.ToBytes();
+    const gguf::File file = gguf::File::Parse("f.gguf", bytes);
+    const auto tokenizer = tokenizer::Tokenizer::Create(file);
+    for (const bool special : {false, true}) {
+      const auto ids = tokenizer->Encode(text, {.parse_special = special});
+      for (const test::TokenId id : ids) Check(tokenizer->vocab().Has(id));
+      tokenizer::StreamDecoder decoder;
+      for (const test::TokenId id : ids) decoder.Push(tokenizer->Piece(id, special));
+      decoder.Finish();
+      tokenizer->Decode(ids, special);
+    }
+  } catch (const gguf::Error&) {
+  }
+}
+
+}  // namespace fuzz
+
+#endif  // PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_

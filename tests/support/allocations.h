@@ -1,0 +1,19 @@
+// Counts what a test program takes from the heap with operator new, in all its libraries.
+#ifndef PRONK_TESTS_SUPPORT_ALLOCATIONS_H_
+#define PRONK_TESTS_SUPPORT_ALLOCATIONS_H_
+
+#include <cstddef>
+
+namespace test {
+
+struct Allocations {
+  size_t count;  // calls of operator new so far
+  size_t bytes;  // held at this moment
+  size_t peak;   // most bytes held at once since ResetPeak()
+};
+Allocations CountAllocations();
+void ResetPeak();
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_ALLOCATIONS_H_

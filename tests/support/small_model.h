@@ -1,0 +1,30 @@
+// The smallest whole models: one layer, a vocabulary of bytes, some 20 KB. For tests that damage
+// them, or fill their weights with odd values.
+#ifndef PRONK_TESTS_SUPPORT_SMALL_MODEL_H_
+#define PRONK_TESTS_SUPPORT_SMALL_MODEL_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "gguf/writer.h"
+
+namespace test {
+
+struct SmallModel {
+  std::string tokenizer = "llama";         // or "gpt2"
+  gguf::DType dtype = gguf::DType::kQ8_0;  // of all matrices
+  // Fills the data of each matrix. Absent: small pseudo-random weights, for F32 and Q8_0 only.
+  std::function<void(std::span<std::byte>)> fill;
+
+  // As a GGUF file.
+  std::vector<std::byte> Bytes() const;
+};
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_SMALL_MODEL_H_
