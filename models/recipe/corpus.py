@@ -28,12 +28,22 @@ def drill(lexicon, rng, lines):
     return [("drill", text)]
 
 
-def documents(seed, count, lexicon=None, drills=0.0):
-    """`drills` is the share of documents that are drills. Held-out documents have none."""
+def listening(lexicon, rng):
+    """A request and the start of its story, up to the paragraph that has the thing: short, so that many fit in a step."""
+    ask, story = chat.request(lexicon, rng)
+    paragraphs = story.text.split("\n\n")
+    last = next((i for i, text in enumerate(paragraphs) if story.thing[0] in text), 0)
+    return [("user", ask), ("drill", "\n\n".join(paragraphs[:last + 1]))]
+
+
+def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
+    """`drills` and `requests` are the shares of documents that are drills of either kind. Held-out documents have none."""
     lexicon, rng, talk, lines = lexicon or Lexicon(), random.Random(seed), chat.small_talk(), list(rows("drills.txt"))
     for _ in range(count):
         if drills and rng.random() < drills:
             yield drill(lexicon, rng, lines)
+        elif requests and rng.random() < requests:
+            yield listening(lexicon, rng)
         elif rng.random() < 0.64:
             yield [("text", Story(lexicon, rng).text)]
         else:
