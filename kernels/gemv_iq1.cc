@@ -20,9 +20,8 @@ HWY_INLINE VU8 EighthsOf(VU8 codes, VU8 delta) {
   return AddBits(delta, ShiftBits<2 * c - 3>(codes), 3 << 3);
 }
 
-// The sums of 16 weights of a part, by the indices of its entries.
-HWY_INLINE VF DotIq1(VU16 indices, VU8 delta, const FourthsInput& in, size_t p) {
-  const VU8 codes = Gather<kIq1Grid>(indices);
+// The sums of 16 weights of a part.
+HWY_INLINE VF DotIq1(VU8 codes, VU8 delta, const FourthsInput& in, size_t p) {
   const VI8* const x = in.x[p];
   VI32 sum = in.offset[p];
   sum = Dot2(sum, EighthsOf<0>(codes, delta), x[0], EighthsOf<1>(codes, delta), x[1]);
@@ -30,53 +29,125 @@ HWY_INLINE VF DotIq1(VU16 indices, VU8 delta, const FourthsInput& in, size_t p) 
   return hn::ConvertTo(DF(), sum);
 }
 
+#if PRONK_WIDE
+// The grid for lookups in registers. 2048 bytes take 16 permutations, and two such tables twice as
+// many; but the entries are sorted, so that their high bytes rise slowly: in every 16 entries there
+// are at most two, and three tables of 128 give them.
+struct Iq1Tables {
+  constexpr explicit Iq1Tables(const std::array<uint16_t, 2048>& grid) {
+    for (size_t i = 0; i < 2048; ++i) low[i] = static_cast<uint8_t>(grid[i]);
+    for (size_t k = 0; k < 128; ++k) {
+      const auto high = [&grid, k](size_t i) {
+        return static_cast<uint8_t>(grid[16 * k + i] >> 8);
+      };
+      first[k] = high(0);
+      second[k] = high(15);
+      while (second_from[k] < 16 && high(second_from[k]) == first[k]) ++second_from[k];
+      for (size_t i = second_from[k]; i < 16; ++i) sorted = sorted && high(i) == second[k];
+    }
+  }
+  bool sorted = true;
+  alignas(64) uint8_t low[2048] = {};
+  alignas(64) uint8_t first[128] = {};   // the high byte of entries 16k ...
+  alignas(64) uint8_t second[128] = {};  // ... and from this one on:
+  alignas(64) uint8_t second_from[128] = {};
+};
+
+HWY_INLINE void CodesIq1(const VU16 (&indices)[kParts], VU8 (&codes)[kParts]) {
+  static constexpr Iq1Tables kTables(kIq1Grid);
+  static_assert(kTables.sorted);
+  const DU8 d;
+  const VU8 parts[] = {hn::BitCast(d, indices[0]), hn::BitCast(d, indices[1])};
+  const VU8 index = hn::ConcatEven(d, parts[1], parts[0]);  // the low eight bits
+  const VU8 top = hn::ConcatOdd(d, parts[1], parts[0]);     // three bits
+  const MU8 bits[] = {hn::MaskFromVec(index), hn::TestBit(top, hn::Set(d, uint8_t{1})),
+                      hn::TestBit(top, hn::Set(d, uint8_t{2})),
+                      hn::TestBit(top, hn::Set(d, uint8_t{4}))};
+  const VU8 low = Lookup<2048>(kTables.low, index, bits);
+  const VU8 sixteen = hn::Or(ShiftBits<-4>(top), hn::ShiftRight<4>(index));
+  const MU8 is_second = hn::Ge(Mask(index, 15), Lookup<128>(kTables.second_from, sixteen, nullptr));
+  const VU8 high = hn::IfThenElse(is_second, Lookup<128>(kTables.second, sixteen, nullptr),
+                                  Lookup<128>(kTables.first, sixteen, nullptr));
+  codes[0] = hn::InterleaveWholeLower(d, low, high);
+  codes[1] = hn::InterleaveWholeUpper(d, low, high);
+}
+#else
+HWY_INLINE void CodesIq1(const VU16 (&indices)[kParts], VU8 (&codes)[kParts]) {
+  for (size_t p = 0; p < kParts; ++p) codes[p] = Gather<kIq1Grid>(indices[p]);
+}
+#endif
+
 // The low eight bits of the indices of part q of a block.
 HWY_INLINE VU16 LowIndices(const uint8_t* HWY_RESTRICT qs, size_t q) {
   const hn::Rebind<uint8_t, DU16> d_bytes;
   return hn::PromoteTo(DU16(), hn::LoadU(d_bytes, qs + q * kVectorBytes / 2));
 }
 
+// Adds the products of a step, where Type::Indices(block, q) are the indices of part q.
+template <class Type>
+HWY_INLINE void AddBlocksIq1(const uint8_t* HWY_RESTRICT w, const FourthsInput& in, Sums& sums) {
+  VU16 indices[kParts];
+  for (size_t p = 0; p < kParts; ++p) {
+    const uint8_t* const block = w + p / kBlockParts * sizeof(typename Type::Block);
+    indices[p] = Type::Indices(block, p % kBlockParts);
+  }
+  VU8 codes[kParts];
+  CodesIq1(indices, codes);
+  AddBlocks<Type>(w, in, sums, codes);
+}
+
 struct IQ1_S : GridType<gguf::BlockIQ1_S, kIq1Zero, 1> {
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    AddBlocks<IQ1_S>(w, in, sums);
+    AddBlocksIq1<IQ1_S>(w, in, sums);
   }
-  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
-                               const Input& in) {
-    const DU64 d;
+
+  static HWY_INLINE VU16 Indices(const uint8_t* HWY_RESTRICT block, size_t q) {
     const VU64 qh = LoadGroups<uint16_t>(block + offsetof(Block, qh), q);
     // Bits 3l to 3l + 2 go to bits 8 to 10 of word l.
     const VU64 spread = hn::Or(hn::Or(hn::ShiftLeft<8>(qh), hn::ShiftLeft<8 + 13>(qh)),
                                hn::Or(hn::ShiftLeft<8 + 26>(qh), hn::ShiftLeft<8 + 39>(qh)));
-    const VU64 high = hn::And(spread, hn::Set(d, uint64_t{0x0700070007000700}));
-    const VU16 indices =
-        hn::Or(LowIndices(block + offsetof(Block, qs), q), hn::BitCast(DU16(), high));
+    const VU64 high = hn::And(spread, hn::Set(DU64(), uint64_t{0x0700070007000700}));
+    return hn::Or(LowIndices(block + offsetof(Block, qs), q), hn::BitCast(DU16(), high));
+  }
+
+  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
+                               const Input& in, const VU8 (&codes)[kParts]) {
+    const DU64 d;
+    const VU64 qh = LoadGroups<uint16_t>(block + offsetof(Block, qh), q);
     const auto minus = hn::TestBit(qh, hn::Set(d, uint64_t{1} << 15));
     const VU64 delta = hn::IfThenZeroElse(minus, hn::Set(d, uint64_t{0x0202020202020202}));
     const VU64 s = hn::And(hn::ShiftRight<12>(qh), hn::Set(d, uint64_t{7}));
-    return hn::Mul(DotIq1(indices, hn::BitCast(DU8(), delta), in, p),
+    return hn::Mul(DotIq1(codes[p], hn::BitCast(DU8(), delta), in, p),
                    OddScale(hn::DupEven(hn::BitCast(DI32(), s)), in, p));
   }
 };
 
 struct IQ1_M : GridType<gguf::BlockIQ1_M, kIq1Zero, 1> {
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    AddBlocks<IQ1_M>(w, in, sums);
+    AddBlocksIq1<IQ1_M>(w, in, sums);
   }
-  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
-                               const Input& in) {
-    const DU16 d;
-    const DU32 d32;
+
+  // For each index, a word with a nibble: its three top bits, the sign of delta.
+  static HWY_INLINE VU16 TopNibbles(const uint8_t* HWY_RESTRICT block, size_t q) {
+    const DU32 d;
     const hn::Rebind<uint8_t, DU32> d_bytes;
     const uint8_t* const at = block + offsetof(Block, qh) + q * kVectorBytes / 4;
-    const auto qh = hn::PromoteTo(d32, hn::LoadU(d_bytes, at));
-    // A nibble to each word: three bits of index, the sign of delta.
-    const VU16 nibbles = hn::BitCast(d, hn::Or(qh, hn::ShiftLeft<12>(qh)));
-    const VU16 high = hn::ShiftLeft<8>(hn::And(nibbles, hn::Set(d, uint16_t{7})));
-    const VU16 minus = hn::ShiftRight<2>(hn::And(nibbles, hn::Set(d, uint16_t{8})));
-    const VU16 both = hn::Or(minus, hn::ShiftLeft<8>(minus));
-    const VU8 delta = hn::BitCast(DU8(), hn::Xor(both, hn::Set(d, uint16_t{0x0202})));
-    const VU16 indices = hn::Or(high, LowIndices(block + offsetof(Block, qs), q));
-    return hn::Mul(DotIq1(indices, delta, in, p), OddScale(LanesOf(SmallScales(block), q), in, p));
+    const auto qh = hn::PromoteTo(d, hn::LoadU(d_bytes, at));
+    return hn::BitCast(DU16(), hn::Or(qh, hn::ShiftLeft<12>(qh)));
+  }
+
+  static HWY_INLINE VU16 Indices(const uint8_t* HWY_RESTRICT block, size_t q) {
+    const VU16 high = hn::And(TopNibbles(block, q), hn::Set(DU16(), uint16_t{7}));
+    return hn::Or(LowIndices(block + offsetof(Block, qs), q), hn::ShiftLeft<8>(high));
+  }
+
+  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
+                               const Input& in, const VU8 (&codes)[kParts]) {
+    const DU16 d;
+    const VU16 sign = hn::And(TopNibbles(block, q), hn::Set(d, uint16_t{8}));
+    const VU16 minus = hn::Or(hn::ShiftRight<2>(sign), hn::ShiftLeft<6>(sign));  // 2 in both bytes
+    const VU8 delta = hn::BitCast(DU8(), hn::Xor(minus, hn::Set(d, uint16_t{0x0202})));
+    return hn::Mul(DotIq1(codes[p], delta, in, p), OddScale(LanesOf(SmallScales(block), q), in, p));
   }
 
   // The low 12 bits of each of four words are four small scales.
