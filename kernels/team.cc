@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <vector>
 
 namespace kernels {
 namespace {
@@ -38,24 +39,48 @@ void WaitUntil(Condition condition) {
 
 }  // namespace
 
-// One operation at a time: the caller writes the job, then raises `epoch`; each worker does its
-// share and lowers `pending`. The caller touches the job again only when `pending` is 0.
+// One operation at a time, in as many shares as there are threads. The caller writes the job, then
+// raises `epoch`; whoever claims a share does it and lowers `pending`, and the caller touches the
+// job again only when that is 0. Everybody begins with a share of his own and then takes those that
+// nobody has begun: a thread that waits for a core keeps nobody waiting.
 struct Team::Shared {
-  const Work* work = nullptr;  // null: go home
+  // The number of the last operation whose share this was claimed for.
+  struct alignas(kCacheLine) Claim {
+    std::atomic<uint64_t> epoch{0};
+  };
+
+  const Work* work = nullptr;
   size_t n = 0;
   size_t grain = 1;
   bool dynamic = false;
   size_t n_active = 1;  // threads that OpenMP gave us, the caller included
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
+  std::vector<Claim> claims;
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
+  std::atomic<bool> done{false};  // go home
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
-  void DoShare(size_t thread);
+  void DoShares(uint64_t job, size_t thread);
+  void DoShare(size_t share, size_t thread);
 };
 
-void Team::Shared::DoShare(size_t thread) {
+// A late thread may still ask for shares of a job that is over: then all of them are claimed, by
+// this number or a later one. All shares of every job are claimed, so each has the number before.
+void Team::Shared::DoShares(uint64_t job, size_t thread) {
+  for (size_t i = 0; i < n_active; ++i) {
+    const size_t share = (thread + i) % n_active;
+    uint64_t previous = job - 1;
+    if (!claims[share].epoch.compare_exchange_strong(previous, job, std::memory_order_acq_rel)) {
+      continue;
+    }
+    DoShare(share, thread);
+    pending.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void Team::Shared::DoShare(size_t share, size_t thread) {
   if (dynamic) {
     for (;;) {
       const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
@@ -64,13 +89,15 @@ void Team::Shared::DoShare(size_t thread) {
     }
   }
   const size_t n_grains = (n + grain - 1) / grain;
-  const size_t begin = n_grains * thread / n_active * grain;
-  const size_t end = std::min(n_grains * (thread + 1) / n_active * grain, n);
+  const size_t begin = n_grains * share / n_active * grain;
+  const size_t end = std::min(n_grains * (share + 1) / n_active * grain, n);
   if (begin < end) (*work)(begin, end, thread);
 }
 
 Team::Team(int n_threads)
-    : size_(static_cast<size_t>(std::max(n_threads, 1))), shared_(std::make_unique<Shared>()) {}
+    : size_(static_cast<size_t>(std::max(n_threads, 1))), shared_(std::make_unique<Shared>()) {
+  shared_->claims = std::vector<Shared::Claim>(size_);
+}
 
 Team::~Team() = default;
 
@@ -86,6 +113,8 @@ void Team::Run(FunctionRef<void()> body) {
       s.n_active = static_cast<size_t>(omp_get_num_threads());
       s.running = s.n_active > 1;
       s.first_epoch = s.epoch.load(std::memory_order_relaxed);
+      for (Shared::Claim& claim : s.claims) claim.epoch.store(s.first_epoch);
+      s.done.store(false);
     }
     const auto thread = static_cast<size_t>(omp_get_thread_num());
     if (thread == 0) {
@@ -94,8 +123,8 @@ void Team::Run(FunctionRef<void()> body) {
       } catch (...) {
         error = std::current_exception();
       }
-      s.work = nullptr;
       s.running = false;
+      s.done.store(true, std::memory_order_relaxed);
       s.epoch.fetch_add(1, std::memory_order_release);
     } else {
       WorkerLoop(thread);
@@ -106,11 +135,11 @@ void Team::Run(FunctionRef<void()> body) {
 
 void Team::WorkerLoop(size_t thread) {
   Shared& s = *shared_;
-  for (uint64_t seen = s.first_epoch;; ++seen) {
+  for (uint64_t seen = s.first_epoch;;) {
     WaitUntil([&] { return s.epoch.load(std::memory_order_acquire) != seen; });
-    if (s.work == nullptr) return;
-    s.DoShare(thread);
-    s.pending.fetch_sub(1, std::memory_order_release);
+    seen = s.epoch.load(std::memory_order_acquire);
+    if (s.done.load(std::memory_order_relaxed)) return;
+    s.DoShares(seen, thread);
   }
 }
 
@@ -123,9 +152,9 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   s.grain = grain;
   s.dynamic = dynamic;
   s.next_item.store(0, std::memory_order_relaxed);
-  s.pending.store(s.n_active - 1, std::memory_order_relaxed);
-  s.epoch.fetch_add(1, std::memory_order_release);
-  s.DoShare(0);
+  s.pending.store(s.n_active, std::memory_order_relaxed);
+  const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
+  s.DoShares(job, 0);
   WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
 }
 

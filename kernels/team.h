@@ -3,8 +3,9 @@
 // Starting and joining an OpenMP region costs microseconds, and a token passes through hundreds of
 // operations. So Run() opens one region for a whole forward pass: the calling thread walks through
 // the model like single-threaded code, and the others wait inside the region for For() to hand them
-// their share of an operation. They wait by spinning briefly and then yielding, so that more
-// threads than free cores make things slower but never stall them.
+// their share of an operation. They wait by spinning briefly and then yielding, and whoever is done
+// takes a share that nobody has begun: with more threads than free cores the threads that have a
+// core do all the work.
 #ifndef PRONK_KERNELS_TEAM_H_
 #define PRONK_KERNELS_TEAM_H_
 
@@ -54,9 +55,9 @@ class Team {
   // thrown on. Not reentrant.
   void Run(FunctionRef<void()> body);
 
-  // Splits [0, n) into one contiguous range per thread, each a multiple of `grain` (but the last),
-  // and waits for all. The split depends on n, grain and the team's size alone. Outside Run() it is
-  // serial.
+  // Splits [0, n) into as many contiguous ranges as there are threads, each a multiple of `grain`
+  // (but the last), and waits for all. The split depends on n, grain and the team's size alone; a
+  // thread may get several ranges, or none. Outside Run() it is serial.
   void For(size_t n, size_t grain, Work work);
 
   // The same by chunks of `grain` items taken as threads become free: for unequal items or cores.
