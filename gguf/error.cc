@@ -4,7 +4,7 @@
 namespace gguf {
 namespace {
 
-bool IsControl(char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }
+bool IsControl(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
 
 void AppendEscaped(char c, std::string& out) {
   constexpr std::string_view kHex = "0123456789abcdef";

@@ -21,6 +21,7 @@ constexpr std::array kNamed = {
     NamedTarget{"avx512", HWY_AVX3},
     NamedTarget{"avx512vnni", HWY_AVX3_DL},
     NamedTarget{"neon", HWY_NEON_WITHOUT_AES},
+    NamedTarget{"neondot", HWY_NEON_BF16},
 };
 
 // What this build has and this CPU can run, the limit left aside.
