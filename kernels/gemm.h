@@ -14,7 +14,8 @@
 namespace kernels {
 
 // Batches from so many tokens on are multiplied by panels. Below that unpacking a panel costs more
-// than it saves. Measured, see README.md.
+// than it saves. An estimate: unpacking a weight takes about as long as multiplying it with a few
+// tokens.
 constexpr size_t kGemmTokens = 8;
 
 // Numbers of rows, columns and tokens are padded to multiples of these on any instruction set.

@@ -103,13 +103,12 @@ LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
 // 1 and a character, 0 at the end of the input, -1 where Ctrl-C was pressed.
 int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
   std::mbstate_t state{};
-  for (;;) {
+  while (!Interrupted()) {
     char byte = 0;
     const ssize_t n = read(STDIN_FILENO, &byte, 1);
     if (n == 0) return 0;
     if (n < 0 && errno != EINTR) return -1;
-    if (n < 0) {
-      if (Interrupted()) return -1;
+    if (n < 0) {  // a signal; if it was Ctrl-C, this ends
       if (std::exchange(continued, 0) != 0) el_set(el, EL_PREP_TERM, 1);
       if (std::exchange(resized, 0) != 0) el_resize(el);
       el_set(el, EL_REFRESH);
@@ -119,6 +118,7 @@ int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
     if (used <= 1) return 1;
     if (used == static_cast<size_t>(-1)) state = {};  // no character: dropped
   }
+  return -1;
 }
 
 unsigned char LineEditor::Terminal::Paste(EditLine* el, wint_t) {

@@ -24,7 +24,7 @@ void PageInWeights(const engine::Model& model) {
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const std::span<const std::byte> bytes(tensor.data, tensor.bytes);
-    for (size_t at = 0; at < bytes.size() && !Interrupted(); at += kStep) {
+    for (size_t at = 0; at < bytes.size(); at += kStep) {
       const size_t n = std::min(kStep, bytes.size() - at);
       PageIn(bytes.subspan(at, n));
       done += n;

@@ -133,12 +133,12 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
 int Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   engine::SessionOptions session_options = options.model.Session();
-  CatchInterrupts();
   const engine::Model model = LoadModel(options.model);
   const std::vector<std::string> prompts = PromptsOf(options);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CatchInterrupts();
   for (const std::string& prompt : prompts) {
     const engine::GenerateResult result = Complete(options, model, session_options, prompt);
     // Several objects stand one to a line.

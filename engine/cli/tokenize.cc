@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
@@ -27,7 +28,7 @@ int Tokenize(const TokenizeOptions& options) {
   const gguf::File file = gguf::File::Open(options.model.ModelPath());
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =
-      tokenizer->Encode(options.prompt ? *options.prompt : ReadStdin(),
+      tokenizer->Encode(options.prompt ? FromTerminal(*options.prompt) : ReadStdin(),
                         {.add_bos = !options.no_bos, .parse_special = options.special});
   if (options.ids) {
     std::string line = "[";

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
 
 namespace {
@@ -97,7 +99,11 @@ TEST_F(TerminalTest, Resize) {
       << tmux.Screen();
 }
 
+// A terminal whose every byte can be seen, by `script` as Linux has it.
+bool HasScript() { return test::Shell("script -qc true /dev/null").status == 0; }
+
 TEST_F(TerminalTest, DumbTerminalsGetNoEscapeCodes) {
+  if (!HasScript()) GTEST_SKIP() << "script is not installed";
   test::Tmux tmux(ChatLine("script -qc 'TERM=dumb", "-n 3' /dev/null | cat -v"));
   ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
   tmux.Keys({"/stats", "Enter"});
@@ -108,6 +114,7 @@ TEST_F(TerminalTest, DumbTerminalsGetNoEscapeCodes) {
 }
 
 TEST_F(TerminalTest, NoColourWhereItIsNotWanted) {
+  if (!HasScript()) GTEST_SKIP() << "script is not installed";
   for (const std::string wanted : {"", "NO_COLOR=1"}) {
     test::Tmux tmux(ChatLine("script -qc '" + wanted, "-n 3' /dev/null | cat -v"));
     ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
@@ -116,6 +123,28 @@ TEST_F(TerminalTest, NoColourWhereItIsNotWanted) {
     // cat -v shows the escape code of dim text.
     EXPECT_EQ(tmux.Screen().find("^[[2m") == std::string::npos, !wanted.empty()) << tmux.Screen();
   }
+}
+
+// A terminal that speaks Latin-1: what is given is understood, and what is shown can be read there.
+TEST_F(TerminalTest, Latin1) {
+  const test::TempDir dir;
+  const std::string locale = dir.Path("de_DE.ISO-8859-1");
+  if (test::Shell("localedef -i de_DE -f ISO-8859-1 " + locale).status != 0 || !HasScript()) {
+    GTEST_SKIP() << "the locale cannot be made here";
+  }
+  const std::vector<std::string> environment = {"LOCPATH=" + dir.Path(""),
+                                                "LC_ALL=de_DE.ISO-8859-1"};
+  const auto ids = [](const std::string& prompt, const std::vector<std::string>& where) {
+    return test::Pronk({"tokenize", "-m", test::kTinyModel, "--ids", "-p", prompt}, "", where).out;
+  };
+  EXPECT_EQ(ids("Gr\xFCn", environment), ids("Gr\xC3\xBCn", {"LC_ALL=C.UTF-8"}));
+  // Through a pipe text stays UTF-8; on a terminal, which `script` makes, it is Latin-1.
+  const std::string run = "\"$PRONK\" run -m \"$MODEL\" -n 0 -p \"$WORD\"";
+  std::vector<std::string> with_word = environment;
+  with_word.push_back("WORD=Gr\xFCn");
+  EXPECT_EQ(test::Shell(run, with_word).out, "Gr\xC3\xBCn\n\n");
+  const std::string shown = test::Shell("script -qc '" + run + "' /dev/null", with_word).out;
+  EXPECT_EQ(shown.rfind("Gr\xFCn", 0), 0u) << shown;
 }
 
 // What a model writes is text, and not for the terminal to obey.
