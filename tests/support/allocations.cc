@@ -37,20 +37,37 @@ void Free(void* memory) {
   std::free(memory);
 }
 
+void* Allocate(size_t n) { return std::malloc(n == 0 ? 1 : n); }
+
+void* Allocate(size_t n, std::align_val_t alignment) {
+  const auto multiple = static_cast<size_t>(alignment);
+  return std::aligned_alloc(multiple, (n + multiple - 1) / multiple * multiple);
+}
+
 }  // namespace
 
-// In place of the standard library's, which all other forms call.
-void* operator new(size_t n) { return Count(std::malloc(n == 0 ? 1 : n)); }
-void* operator new(size_t n, std::align_val_t alignment) {
-  const auto multiple = static_cast<size_t>(alignment);
-  return Count(std::aligned_alloc(multiple, (n + multiple - 1) / multiple * multiple));
+// In place of the standard library's. All forms: a sanitizer brings its own of those that are
+// missing, and then finds that what one of them gave was freed by another.
+using std::align_val_t;
+void* operator new(size_t n) { return Count(Allocate(n)); }
+void* operator new[](size_t n) { return Count(Allocate(n)); }
+void* operator new(size_t n, align_val_t a) { return Count(Allocate(n, a)); }
+void* operator new[](size_t n, align_val_t a) { return Count(Allocate(n, a)); }
+void* operator new(size_t n, const std::nothrow_t& /*tag*/) noexcept {
+  void* const memory = Allocate(n);
+  return memory == nullptr ? nullptr : Count(memory);
 }
+void* operator new[](size_t n, const std::nothrow_t& tag) noexcept { return operator new(n, tag); }
 void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, size_t /*size*/) noexcept { Free(memory); }
-void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept { Free(memory); }
-void operator delete(void* memory, size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
-  Free(memory);
-}
+void operator delete[](void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, size_t /*n*/) noexcept { Free(memory); }
+void operator delete[](void* memory, size_t /*n*/) noexcept { Free(memory); }
+void operator delete(void* memory, align_val_t /*a*/) noexcept { Free(memory); }
+void operator delete[](void* memory, align_val_t /*a*/) noexcept { Free(memory); }
+void operator delete(void* memory, size_t /*n*/, align_val_t /*a*/) noexcept { Free(memory); }
+void operator delete[](void* memory, size_t /*n*/, align_val_t /*a*/) noexcept { Free(memory); }
+void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept { Free(memory); }
+void operator delete[](void* memory, const std::nothrow_t& /*tag*/) noexcept { Free(memory); }
 
 namespace test {
 
