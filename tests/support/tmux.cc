@@ -75,7 +75,8 @@ int Tmux::WaitForEnd() {
   std::string status;
   const bool ended = Eventually([&] {
     status = Run({"display-message", "-p", "-t", "test", "#{pane_dead} #{pane_dead_status}"});
-    return status.starts_with("1 ") && status.size() > 2;  // dead a moment before it has a status
+    // A pane is dead a moment before it has a status.
+    return status.starts_with("1 ") && status.find_first_of("0123456789", 2) != std::string::npos;
   });
   return ended ? std::stoi(status.substr(2)) : -1;
 }
