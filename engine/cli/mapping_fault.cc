@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <string_view>
 
@@ -18,6 +19,9 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   }
   constexpr std::string_view kMessage =
       "pronk: a file in use can no longer be read: it was shortened, or its disk failed\n";
+  // Several threads may come here at once; the first one speaks for all.
+  static std::atomic_flag said = ATOMIC_FLAG_INIT;
+  while (said.test_and_set()) pause();
   // Nothing can be done about an error of this write.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
   _exit(kExitFault);

@@ -1,6 +1,7 @@
 #include "tests/support/tmux.h"
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "tests/support/process.h"
@@ -35,7 +36,9 @@ Tmux::Tmux(const std::string& command) {
   Run({"new-session", "-d", "-x", "80", "-y", "24", "-s", "test", "sleep 60"});
   Run({"set-option", "-g", "remain-on-exit", "on"});
   Run({"set-option", "-g", "history-limit", "10000"});
-  Run({"respawn-pane", "-k", "-t", "test", command});
+  // The status goes through a file: tmux sometimes never learns it. The shell is to outlive Ctrl-C.
+  Run({"respawn-pane", "-k", "-t", "test",
+       "trap : INT; " + command + "; echo $? > '" + dir_.Path("status") + "'"});
 }
 
 Tmux::~Tmux() { Run({"kill-server"}); }
@@ -74,11 +77,10 @@ bool Tmux::WaitFor(const std::string& text, int times) {
 int Tmux::WaitForEnd() {
   std::string status;
   const bool ended = Eventually([&] {
-    status = Run({"display-message", "-p", "-t", "test", "#{pane_dead} #{pane_dead_status}"});
-    // A pane is dead a moment before it has a status.
-    return status.starts_with("1 ") && status.find_first_of("0123456789", 2) != std::string::npos;
+    std::ifstream in(dir_.Path("status"));
+    return std::getline(in, status) && !in.eof();
   });
-  return ended ? std::stoi(status.substr(2)) : -1;
+  return ended ? std::stoi(status) : -1;
 }
 
 }  // namespace test
