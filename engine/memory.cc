@@ -54,10 +54,10 @@ constexpr GroupFiles kVersion1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes
 constexpr GroupFiles kVersion2 = {"sys/fs/cgroup", "memory.max", "memory.current", "active_file",
                                   "inactive_file"};
 
-// What the group at `path` below the mount and those around it leave. A container may see the mount
-// but not the path to its own group: then the mount is its group.
-uint64_t LeftInGroups(const std::string& root, const GroupFiles& files, std::string path) {
-  uint64_t left = kUnlimited;
+// Takes from `memory` what the group at `path` below the mount and those around it do not grant. A
+// container may see the mount but not the path to its own group: then the mount is its group.
+void LimitToGroups(const std::string& root, const GroupFiles& files, std::string path,
+                   Memory& memory) {
   for (;;) {
     const std::string folder = root + std::string(files.mount) + path + "/";
     const uint64_t limit = NumberOf(folder + std::string(files.limit), kUnlimited);
@@ -66,8 +66,9 @@ uint64_t LeftInGroups(const std::string& root, const GroupFiles& files, std::str
     const uint64_t cache =
         NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
     const uint64_t used = usage - std::min(usage, cache);
-    left = std::min(left, limit - std::min(limit, used));
-    if (path.empty()) return left;
+    memory.total = std::min(memory.total, limit);
+    memory.available = std::min(memory.available, limit - std::min(limit, used));
+    if (path.empty()) return;
     path.resize(path.find_last_of('/'));
   }
 }
@@ -82,16 +83,20 @@ std::string Megabytes(double bytes) {
 
 #if defined(__APPLE__)
 
-uint64_t AvailableMemory(const std::string&) {
+// What others hold, the system compresses or writes out.
+Memory MachineMemory(const std::string&) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page)
-                               : kUnlimited;
+  if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited};
+  const uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  return {bytes, bytes};
 }
 
 #else
 
-uint64_t AvailableMemory(const std::string& root) {
-  uint64_t left = NumberIn(root + "proc/meminfo", "MemAvailable", kUnlimited);
+Memory MachineMemory(const std::string& root) {
+  const std::string meminfo = root + "proc/meminfo";
+  Memory memory = {NumberIn(meminfo, "MemTotal", kUnlimited),
+                   NumberIn(meminfo, "MemAvailable", kUnlimited)};
   // Lines of "4:memory:/path" (version 1, with its controllers) and "0::/path" (version 2).
   std::ifstream groups(root + "proc/self/cgroup");
   std::string line;
@@ -103,12 +108,12 @@ uint64_t AvailableMemory(const std::string& root) {
     std::string path = line.substr(second + 1);
     if (path.empty() || path[0] != '/') continue;
     if (path == "/") path.clear();
-    if (controllers == ",,") left = std::min(left, LeftInGroups(root, kVersion2, path));
+    if (controllers == ",,") LimitToGroups(root, kVersion2, path, memory);
     if (controllers.find(",memory,") != std::string::npos) {
-      left = std::min(left, LeftInGroups(root, kVersion1, path));
+      LimitToGroups(root, kVersion1, path, memory);
     }
   }
-  return left;
+  return memory;
 }
 
 #endif

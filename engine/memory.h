@@ -12,11 +12,14 @@
 
 namespace engine {
 
-// Bytes that this process may still use without others being swapped out or killed: the least of
-// what the machine and each control group (version 1 or 2) around the process have left, with file
-// caches, which can be dropped, counted as free. 2^62 where the system does not tell.
-// `root` stands for "/" in tests.
-uint64_t AvailableMemory(const std::string& root = "/");
+// Bytes, 2^62 where the system does not tell.
+struct Memory {
+  uint64_t total;      // that this process may ever have
+  uint64_t available;  // that it may use now without others being swapped out or killed
+};
+// The least of what the machine and each control group (version 1 or 2) around the process have,
+// with file caches, which can be dropped, counted as available. `root` stands for "/" in tests.
+Memory MachineMemory(const std::string& root = "/");
 
 // What decides the size of a session's buffers.
 struct MemoryPlan {

@@ -40,7 +40,7 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
 }
 
 Session::Session(const Model& model, const SessionOptions& options)
-    : Session(model, options, AvailableMemory()) {}
+    : Session(model, options, MachineMemory().available) {}
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),

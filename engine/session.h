@@ -39,7 +39,7 @@ class Session {
  public:
   // Throws engine::Error where the machine lacks the memory for the context; it says what fits.
   Session(const Model& model, const SessionOptions& options);
-  // The same with `available` bytes of memory in place of what AvailableMemory() says.
+  // The same with `available` bytes of memory in place of what MachineMemory() says.
   Session(const Model& model, const SessionOptions& options, uint64_t available);
 
   const Model& model() const { return model_; }

@@ -9,11 +9,11 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
-#include "engine/cli/memory.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/model_stores.h"
 #include "engine/cli/terminal.h"
 #include "engine/config.h"
+#include "engine/memory.h"
 #include "engine/session.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
@@ -57,7 +57,7 @@ double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
                                       d(kernels::KvBytes(kernels::KvType::kF16, 1));
 }
 
-ListedModel LookAt(const StoredModel& stored, const Memory& memory) {
+ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   ListedModel model;
   model.stored = stored;
   try {
@@ -66,11 +66,9 @@ ListedModel LookAt(const StoredModel& stored, const Memory& memory) {
     model.type = MainType(file);
     model.architecture = file.metadata().GetStringOr("general.architecture", "");
     model.memory = MemoryNeeded(file, engine::Config::Read(file));
-    if (memory.total != 0) {
-      model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
-                   : model.memory <= static_cast<double>(memory.total)   ? "tight"
-                                                                         : "no";
-    }
+    model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
+                 : model.memory <= static_cast<double>(memory.total)   ? "tight"
+                                                                       : "no";
   } catch (const gguf::Error& error) {
     model.problem = error.what();
   }
@@ -120,7 +118,7 @@ int List(const ListOptions& options) {
     WriteOut(names);
     return kExitDone;
   }
-  const Memory memory = MemoryOfMachine();
+  const engine::Memory memory = engine::MachineMemory();
   std::vector<ListedModel> models;
   for (const StoredModel& stored : stores.models) models.push_back(LookAt(stored, memory));
   WriteOut(options.json ? JsonText(ToJson(models), 2) : Table(models));

@@ -6,6 +6,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/memory.h"
 #include "engine/cli/terminal.h"
+#include "engine/memory.h"
 #include "kernels/cpu.h"
 #include "kernels/team.h"
 
@@ -19,7 +20,7 @@ constexpr size_t kStep = size_t{16} << 20;  // bytes between two looks at the cl
 void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
   // Where not all of it fits, the first bytes would be gone when the last ones come.
-  if (total > MemoryOfMachine().available || IsResident(model.LargestStretch())) return;
+  if (total > engine::MachineMemory().available || IsResident(model.LargestStretch())) return;
   ProgressLine progress("loading", 0.5, "MB");
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
@@ -67,7 +68,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                        ", " + std::to_string(config.n_layers) + " layers");
   Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file; " +
                         Bytes(session.cache().bytes()) + " of keys and values; " +
-                        Bytes(MemoryOfMachine().available) + " available");
+                        Bytes(engine::MachineMemory().available) + " available");
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +
                          std::to_string(config.context_length));

@@ -4,12 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
-#include <string>
-#if defined(__APPLE__)
-#include <sys/sysctl.h>
-#endif
+#include <cstdint>
 
 namespace cli {
 namespace {
@@ -26,16 +21,6 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), const std::byte* page) {
   return ask(address, PageBytes(), &resident) != 0 || (resident & 1) != 0;
 }
 
-#if !defined(__APPLE__)
-
-// A number alone in a file of the control group ("max" is none), or `otherwise`.
-uint64_t NumberIn(const char* path, uint64_t otherwise) {
-  uint64_t value = 0;
-  return std::ifstream(path) >> value ? value : otherwise;
-}
-
-#endif
-
 // The pages that these bytes touch.
 std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
@@ -44,36 +29,6 @@ std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-
-#if defined(__APPLE__)
-
-Memory MemoryOfMachine() {
-  uint64_t total = 0;
-  size_t size = sizeof(total);
-  if (sysctlbyname("hw.memsize", &total, &size, nullptr, 0) != 0) return {};
-  return {total, total};  // what others hold, the system compresses or writes out
-}
-
-#else
-
-Memory MemoryOfMachine() {
-  Memory memory;
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  for (uint64_t kibibytes = 0; in >> key >> kibibytes >> std::ws; std::getline(in, unit)) {
-    if (key == "MemTotal:") memory.total = kibibytes << 10;
-    if (key == "MemAvailable:") memory.available = kibibytes << 10;
-  }
-  constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
-  const uint64_t limit =
-      std::min(NumberIn("/sys/fs/cgroup/memory.max", kNoLimit),
-               NumberIn("/sys/fs/cgroup/memory/memory.limit_in_bytes", kNoLimit));
-  memory.total = std::min(memory.total, limit);
-  memory.available = std::min(memory.available, limit);
-  return memory;
-}
-
-#endif
 
 bool IsResident(std::span<const std::byte> mapped) {
   if (mapped.empty()) return true;

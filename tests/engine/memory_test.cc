@@ -32,20 +32,21 @@ class FakeRoot {
     std::filesystem::create_directories(std::filesystem::path(dir_.Path(path)).parent_path());
     dir_.Write(path, text);
   }
-  uint64_t Available() const { return AvailableMemory(dir_.Path("")); }
+  uint64_t Available() const { return MachineMemory(dir_.Path("")).available; }
 
  private:
   test::TempDir dir_;
 };
 
-TEST(AvailableMemory, OfTheMachine) {
+TEST(MachineMemory, OfTheMachine) {
   EXPECT_EQ(FakeRoot().Available(), 8 * kGiB);
   const test::TempDir nothing;
-  EXPECT_EQ(AvailableMemory(nothing.Path("")), uint64_t{1} << 62);
-  EXPECT_GT(AvailableMemory(), 0u);
+  EXPECT_EQ(MachineMemory(nothing.Path("")).available, uint64_t{1} << 62);
+  EXPECT_GT(MachineMemory().available, 0u);
+  EXPECT_GE(MachineMemory().total, MachineMemory().available);
 }
 
-TEST(AvailableMemory, OfAControlGroup) {
+TEST(MachineMemory, OfAControlGroup) {
   const FakeRoot root;
   root.Write("proc/self/cgroup", "0::/user/job\n");
   root.Write("sys/fs/cgroup/user/job/memory.max", "max\n");
@@ -63,7 +64,7 @@ TEST(AvailableMemory, OfAControlGroup) {
   EXPECT_EQ(root.Available(), 0u);
 }
 
-TEST(AvailableMemory, OfAControlGroupOfVersion1) {
+TEST(MachineMemory, OfAControlGroupOfVersion1) {
   const FakeRoot root;
   root.Write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\nnonsense\n");
   const std::string job = "sys/fs/cgroup/memory/job/";
@@ -74,7 +75,7 @@ TEST(AvailableMemory, OfAControlGroupOfVersion1) {
   EXPECT_EQ(root.Available(), 2 * kGiB);
 }
 
-TEST(AvailableMemory, WhereAContainerDoesNotSeeItsPath) {
+TEST(MachineMemory, WhereAContainerDoesNotSeeItsPath) {
   const FakeRoot root;
   root.Write("proc/self/cgroup", "0::/../elsewhere\n");
   root.Write("sys/fs/cgroup/memory.max", std::to_string(kGiB));
