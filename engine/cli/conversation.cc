@@ -38,8 +38,7 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
       {"/regen", "", "answer the last question again", &Conversation::Regenerate},
       {"/undo", "", "take the last question and its answer back", &Conversation::Undo},
       {"/clear", "", "begin anew", &Conversation::Clear},
-      {"/system", "[TEXT]",
-       "what the model is told before all: show it, change it; - takes it away",
+      {"/system", "[TEXT]", "what the model is told first: show or change it; - is nothing",
        &Conversation::System},
       {"/save", "[FILE]", "write the conversation to a file (JSON)", &Conversation::Save},
       {"/load", "FILE", "take up a conversation that was saved", &Conversation::Load},
@@ -121,8 +120,9 @@ bool Conversation::Help(const std::string&) {
                  command.what.c_str());
   }
   std::fputs(
-      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one, Alt-Enter begins\n"
-      "a new line, and what is pasted stays together.\n",
+      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one, and\n"
+      "Alt-Enter begins a new line; what is pasted stays together. The arrow keys\n"
+      "bring back what was typed.\n",
       stderr);
   return true;
 }

@@ -3,6 +3,7 @@
 #include "engine/cli/line_editor.h"
 
 #include <histedit.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +40,7 @@ class LineEditor::Terminal {
   static Terminal& Of(EditLine* el);
   static const wchar_t* Prompt(EditLine* el) { return Of(el).prompt_.c_str(); }
   static int ReadKey(EditLine* el, wchar_t* key);
+  static unsigned char Interrupt(EditLine* el, wint_t key);
   static unsigned char Paste(EditLine* el, wint_t key);
   static unsigned char InsertNewline(EditLine* el, wint_t key);
   static unsigned char Complete(EditLine* el, wint_t key);
@@ -47,8 +49,14 @@ class LineEditor::Terminal {
     el_set(editor_.get(), EL_BIND, keys, function, nullptr);
   }
 
+  int ReadCharacter(wchar_t* character);
+  void Redraw();
+  size_t RowsAboveCursor() const;
+
   std::vector<std::string> completions_;
   std::wstring prompt_;
+  size_t prompt_columns_ = 0;
+  bool interrupted_ = false;  // this entry, by Ctrl-C
   // A stream of our own: stderr has no buffer, and a line drawn byte by byte flickers.
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{fdopen(dup(STDERR_FILENO), "w"),
                                                        std::fclose};
@@ -70,9 +78,12 @@ LineEditor::Terminal::Terminal(std::vector<std::string> completions)
   history_w(history_.get(), &event, H_SETSIZE, kHistorySize);
   history_w(history_.get(), &event, H_SETUNIQUE, 1);
 
+  el_wset(el, EL_ADDFN, L"pronk-interrupt", L"End the entry, of which nobody wants to know",
+          &Interrupt);
   el_wset(el, EL_ADDFN, L"pronk-paste", L"Insert pasted text", &Paste);
   el_wset(el, EL_ADDFN, L"pronk-newline", L"Insert a line feed", &InsertNewline);
   el_wset(el, EL_ADDFN, L"pronk-complete", L"Complete a command", &Complete);
+  Bind("^C", "pronk-interrupt");
   Bind("\\e[200~", "pronk-paste");
   Bind("\\e\\r", "pronk-newline");  // Alt-Enter
   Bind("\\e\\n", "pronk-newline");
@@ -101,30 +112,77 @@ LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
 }
 
 // 1 and a character, 0 at the end of the input, -1 where Ctrl-C was pressed.
-int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
+int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
   std::mbstate_t state{};
   while (!Interrupted()) {
     char byte = 0;
     const ssize_t n = read(STDIN_FILENO, &byte, 1);
     if (n == 0) return 0;
     if (n < 0 && errno != EINTR) return -1;
-    if (n < 0) {  // a signal; if it was Ctrl-C, this ends
-      if (std::exchange(continued, 0) != 0) el_set(el, EL_PREP_TERM, 1);
-      if (std::exchange(resized, 0) != 0) el_resize(el);
-      el_set(el, EL_REFRESH);
+    if (n < 0) {  // a signal
+      if (!Interrupted()) Redraw();
       continue;
     }
-    const size_t used = std::mbrtowc(key, &byte, 1, &state);
+    const size_t used = std::mbrtowc(character, &byte, 1, &state);
     if (used <= 1) return 1;
     if (used == static_cast<size_t>(-1)) state = {};  // no character: dropped
   }
   return -1;
 }
 
+// What libedit reads: the same, and the Ctrl-C that came as a signal is a key again, once.
+int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
+  const int n = Of(el).ReadCharacter(key);
+  if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
+  *key = L'\3';
+  return 1;
+}
+
+// What is typed stays on the screen, marked as given up.
+unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
+  Of(el).interrupted_ = true;
+  const LineInfoW* const info = el_wline(el);
+  el_cursor(el, static_cast<int>(info->lastchar - info->cursor));
+  el_winsertstr(el, L"^C");
+  el_wpush(el, L"\n");
+  return CC_REFRESH;
+}
+
+// After a signal that may have changed the screen.
+void LineEditor::Terminal::Redraw() {
+  if (std::exchange(continued, 0) != 0) el_set(editor_.get(), EL_PREP_TERM, 1);
+  if (std::exchange(resized, 0) != 0) {
+    // libedit draws from where the cursor is, and would leave what it drew before.
+    const size_t rows = RowsAboveCursor();
+    if (rows > 0) std::fprintf(out_.get(), "\033[%zuA", rows);
+    // This row, then all below. Terminals keep what is cleared at once from the first row on.
+    std::fputs("\r\033[K\0337\033[B\033[J\0338", out_.get());
+    el_resize(editor_.get());
+  }
+  el_set(editor_.get(), EL_REFRESH);
+}
+
+// The rows that the entry takes before the cursor's, on a screen that has just got another width
+// and whose terminal has, as most do, broken its lines anew.
+size_t LineEditor::Terminal::RowsAboveCursor() const {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
+  size_t row = 0, column = prompt_columns_;
+  const LineInfoW* const info = el_wline(editor_.get());
+  for (const wchar_t* c = info->buffer; c != info->cursor; ++c) {
+    const int width = wcwidth(*c);
+    column += *c == L'\t' ? 8 - column % 8 : width < 0 ? 2 : static_cast<size_t>(width);
+    if (*c != L'\n' && column < size.ws_col) continue;
+    ++row;
+    column = 0;
+  }
+  return row;
+}
+
 unsigned char LineEditor::Terminal::Paste(EditLine* el, wint_t) {
   std::wstring text;
   wchar_t last = 0;
-  for (wchar_t c = 0; !text.ends_with(kPasteEnds) && ReadKey(el, &c) == 1; last = c) {
+  for (wchar_t c = 0; !text.ends_with(kPasteEnds) && Of(el).ReadCharacter(&c) == 1; last = c) {
     if (c == L'\r' || (c == L'\n' && last != L'\r')) {
       text += L'\n';  // lines end in a carriage return, a line feed or both
     } else if (c >= L' ' || c == L'\t' || c == kPasteEnds[0]) {
@@ -161,14 +219,17 @@ unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
 LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::string& line) {
   // \1 marks what takes no room.
   prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
+  prompt_columns_ = prompt.size();
+  interrupted_ = false;
+  if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
   std::fputs("\033[?2004h", out_.get());  // the terminal marks what is pasted
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);
   std::fputs("\033[?2004l", out_.get());
-  const bool interrupted = Interrupted();
-  if (read == nullptr) std::fputs(interrupted ? "^C\n" : "\n", out_.get());
+  if (read == nullptr) std::fputs("\n", out_.get());
   std::fflush(out_.get());
-  if (read == nullptr) return interrupted ? Result::kInterrupted : Result::kEnd;
+  if (interrupted_) return Result::kInterrupted;
+  if (read == nullptr) return Result::kEnd;
   line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));
   if (line.ends_with('\n')) line.pop_back();
   return Result::kLine;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,13 @@ TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
   EXPECT_EQ((run.out + run.err).find('\033'), std::string::npos) << run.out << run.err;
   EXPECT_NE(run.err.rfind("> ", 0), 0u) << run.err;
   EXPECT_EQ(run.err.find("\n> "), std::string::npos) << run.err;
+}
+
+TEST(Chat, HelpFitsATerminal) {
+  std::istringstream lines(Chat("/help\n").err);
+  int n_lines = 0;
+  for (std::string line; std::getline(lines, line); ++n_lines) EXPECT_LT(line.size(), 80u) << line;
+  EXPECT_GT(n_lines, 9);
 }
 
 TEST(Chat, FullContextForgetsTheOldest) {

@@ -79,8 +79,10 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   tmux.Keys({"C-c"});
   ASSERT_TRUE(tmux.WaitFor("(stopped)\n>", 2)) << tmux.Screen();
   // At the prompt it takes back what is typed, and says how to leave.
-  tmux.Keys({"half a questi", "C-c"});
-  EXPECT_TRUE(tmux.WaitFor("(Ctrl-D or /exit leaves)\n>")) << tmux.Screen();
+  tmux.Keys({"half a questi", "Left", "Left"});
+  ASSERT_TRUE(tmux.WaitFor("half a questi")) << tmux.Screen();
+  tmux.Keys({"C-c"});
+  EXPECT_TRUE(tmux.WaitFor("\n> half a questi^C\n(Ctrl-D or /exit leaves)\n>")) << tmux.Screen();
   tmux.Keys({"/exit", "Enter"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
@@ -91,8 +93,15 @@ TEST_F(TerminalTest, Resize) {
   tmux.Keys({"/system a line that is longer than forty columns will be"});
   ASSERT_TRUE(tmux.WaitFor("columns will be")) << tmux.Screen();
   tmux.Resize(40, 12);
-  tmux.Keys({" after the resize", "Enter"});
+  tmux.Keys({" after the resize"});
+  ASSERT_TRUE(tmux.WaitFor("after the resize")) << tmux.Screen();
   tmux.Resize(100, 30);
+  // What was drawn before the resize is gone from the screen.
+  EXPECT_TRUE(
+      tmux.WaitFor("commands.\n> /system a line that is longer than forty columns will be "
+                   "after the resize\n"))
+      << tmux.Screen();
+  tmux.Keys({"Enter"});
   EXPECT_TRUE(
       tmux.WaitFor("(the model is told: a line that is longer than forty columns will be after "
                    "the resize)"))
