@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/cli/command.h"
+#include "engine/cli/output_file.h"
 
 namespace cli {
 namespace {
@@ -22,6 +23,7 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   // Several threads may come here at once; the first one speaks for all.
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   while (said.test_and_set()) pause();
+  RemoveUnfinishedFile();
   // Nothing can be done about an error of this write.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
   _exit(kExitFault);

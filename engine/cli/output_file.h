@@ -1,5 +1,5 @@
-// OutputFile: a file that appears under its name only when it is whole. A device or pipe
-// (/dev/stdout, /dev/null) is written as it stands.
+// OutputFile: a file that appears under its name only when it is whole; until then it is called
+// NAME.partial. A device or pipe (/dev/stdout, /dev/null) is written as it stands.
 #ifndef PRONK_ENGINE_CLI_OUTPUT_FILE_H_
 #define PRONK_ENGINE_CLI_OUTPUT_FILE_H_
 
@@ -10,7 +10,8 @@
 
 namespace cli {
 
-// All methods throw engine::Error. Destroyed before Commit(), it leaves nothing behind.
+// All methods throw engine::Error. Destroyed before Commit(), it leaves nothing behind, and so does
+// a signal that ends the program, but for SIGKILL, which nobody can catch. One at a time.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -28,6 +29,9 @@ class OutputFile {
   std::string partial_;  // the name while it is being written; empty for a device or pipe
   std::FILE* file_;
 };
+
+// For signal handlers that end the program: removes what an OutputFile has written so far.
+void RemoveUnfinishedFile();
 
 }  // namespace cli
 

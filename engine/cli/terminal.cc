@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "engine/cli/charset.h"
+#include "engine/cli/output_file.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -30,6 +31,7 @@ void OnInterrupt(int signal) {
     return;
   }
   if (quiet != 0) tcsetattr(STDIN_FILENO, TCSANOW, &loud);
+  RemoveUnfinishedFile();
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }

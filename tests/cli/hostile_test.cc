@@ -97,6 +97,22 @@ TEST(HostileDisk, NothingHalfWrittenIsLeft) {
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
 }
 
+// The program ends while it writes, by a signal; "bench" has its file open from the start.
+TEST(HostileDisk, NothingIsLeftBySignals) {
+  for (const std::string end : {"kill -TERM $!", "kill -HUP $!", ": >model"}) {
+    SCOPED_TRACE(end);
+    const test::TempDir dir;
+    const Finished run = Shell(
+        "cd \"$2\" && cp \"$1\" model && chmod u+w model || exit 9\n"
+        "\"$0\" bench -m model -p 256 -n 0 -r 1000 --plot out >text &\n"
+        "until [ -e out.partial ]; do sleep 0.01; done\n" +
+            end + "; wait $!; status=$?; ls; exit $status",
+        dir.Path(""));
+    EXPECT_NE(run.status, 0);
+    EXPECT_EQ(run.out, "model\ntext\n");
+  }
+}
+
 TEST(HostileDisk, NamesThatCannotBeWritten) {
   const test::TempDir dir;
   ExpectOneLine(Pronk({"logits", kModel, "--ids", "1", dir.Path("")}), "cannot be written");
