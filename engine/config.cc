@@ -58,6 +58,9 @@ class Keys {
     if (value == 0) meta_.Fail(full, "must not be 0");
     return value;
   }
+  uint64_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
+    return meta_.GetUintOr(prefix_ + std::string(key), fallback, max);
+  }
   size_t CountOr(std::string_view key, size_t fallback, uint64_t max) const {
     return Has(key) ? Count(key, max) : fallback;
   }
@@ -84,6 +87,18 @@ class Keys {
   const Metadata& meta_;
   std::string prefix_;
 };
+
+// Files of models without experts may say so: 0 of 0.
+void CheckExperts(const Keys& keys) {
+  const uint64_t n_experts = keys.UintOr("expert_count", 0, kMaxLength);
+  const uint64_t n_used = keys.UintOr("expert_used_count", 0, kMaxLength);
+  if (n_used > n_experts) {
+    keys.Fail("expert_used_count", "expected at most the expert_count of " +
+                                       std::to_string(n_experts) + ", found " +
+                                       std::to_string(n_used));
+  }
+  if (n_experts > 1) keys.Fail("expert_count", "mixtures of experts are not supported yet");
+}
 
 void ReadHeads(const Keys& keys, Config& config) {
   config.n_heads = keys.Count("attention.head_count", kMaxLength);
@@ -150,9 +165,7 @@ Config Config::Read(const gguf::File& file) {
   Config config;
   config.architecture = arch.name;
   config.qk_norm = arch.qk_norm;
-  if (keys.CountOr("expert_count", 1, kMaxLength) > 1) {
-    keys.Fail("expert_count", "mixtures of experts are not supported yet");
-  }
+  CheckExperts(keys);
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
   config.n_layers = keys.Count("block_count", kMaxLayers);

@@ -22,6 +22,9 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kLastVersion = 3;
 constexpr uint64_t kMaxNameBytes = 65535;  // of keys and tensor names; the format's limit for keys
 constexpr int kMaxArrayDepth = 4;          // arrays in arrays; real files have one level
+// Keys, and tensors: the largest models have some thousands. An entry takes more memory than it may
+// take in the file; this many take 30 MB.
+constexpr uint64_t kMaxItems = uint64_t{1} << 17;
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
 class PartReader {
@@ -101,10 +104,15 @@ void PartReader::ReadHeader() {
 void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes,
                             std::string_view what) const {
   const uint64_t max = cursor_.remaining() / min_bytes;
-  if (count <= max) return;
-  cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
-                       " in the rest of the file, found a count of " + std::to_string(count) +
-                       ": truncated or damaged");
+  const std::string found = ", found a count of " + std::to_string(count);
+  if (count > max) {
+    cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
+                         " in the rest of the file" + found + ": truncated or damaged");
+  }
+  if (count > kMaxItems) {
+    cursor_.Fail(at,
+                 "expected at most " + std::to_string(kMaxItems) + " " + std::string(what) + found);
+  }
 }
 
 // Key-value pairs: string key, u32 type, value.

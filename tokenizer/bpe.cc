@@ -94,6 +94,8 @@ class BpeTokenizer final : public Tokenizer {
   std::string TextOf(TokenId id) const override;
 
   std::vector<Merge> ReadMerges(const gguf::Metadata& metadata) const;
+  void AddMerges(const gguf::Metadata& metadata, const std::vector<std::string_view>& parts,
+                 std::vector<Merge>& merges) const;
   TokenId JoinedToken(std::string_view left, std::string_view right, TokenId before) const;
   TokenId WholeWord(std::string_view word, std::string& spelling) const;
 
@@ -130,33 +132,46 @@ BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule
   }
 }
 
-// A merge is the spelling of two tokens with a space between; together they spell a third.
+// A merge is the spelling of two tokens with a space between; together they spell a third. Tokens
+// are looked up in batches (see FindAll).
 std::vector<Merge> BpeTokenizer::ReadMerges(const gguf::Metadata& metadata) const {
+  constexpr size_t kBatch = 1024;
   const gguf::StringArray strings = metadata.GetStrings(kMerges);
   if (strings.size() == 0) metadata.Fail(kMerges, "expected merges, found an empty list");
+  if (strings.size() > kMaxMerges) {
+    metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
+                               std::to_string(strings.size()));
+  }
+  std::vector<Merge> merges;
+  merges.reserve(strings.size());
   std::vector<std::string_view> parts;
-  parts.reserve(2 * strings.size());
   for (const std::string_view merge : strings) {
     const size_t space = std::min(merge.find(' '), merge.size());
     parts.push_back(merge.substr(0, space));
     parts.push_back(merge.substr(std::min(space + 1, merge.size())));
+    if (parts.size() < 2 * kBatch && merges.size() + parts.size() / 2 < strings.size()) continue;
+    AddMerges(metadata, parts, merges);
+    parts.clear();
   }
+  return merges;
+}
+
+// parts: left, right, left, right...
+void BpeTokenizer::AddMerges(const gguf::Metadata& metadata,
+                             const std::vector<std::string_view>& parts,
+                             std::vector<Merge>& merges) const {
   const std::vector<TokenId> ids = FindAll(parts);
-  std::vector<Merge> merges;
-  merges.reserve(strings.size());
-  TokenId result = 0;
   for (size_t i = 0; i < parts.size(); i += 2) {
     const std::string_view left = parts[i];
     const std::string_view right = parts[i + 1];
-    result = JoinedToken(left, right, result);
+    const TokenId result = JoinedToken(left, right, merges.empty() ? 0 : merges.back().result);
     if (left.empty() || right.empty() || ids[i] < 0 || ids[i + 1] < 0 || result < 0) {
       metadata.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found " +
                                  gguf::Quoted(left) + " and " + gguf::Quoted(right) + " as merge " +
-                                 std::to_string(i / 2));
+                                 std::to_string(merges.size()));
     }
     merges.push_back({ids[i], ids[i + 1], result});
   }
-  return merges;
 }
 
 // The token spelt as the two together, or -1. Vocabularies list the results of merges in the order

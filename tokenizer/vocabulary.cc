@@ -36,16 +36,20 @@ constexpr std::array<std::string_view, 14> kEndMarkers = {
 };
 constexpr size_t kTurnMarkers = 11;  // those after end a text or message, not a turn
 
-std::string CountMismatch(uint64_t found, size_t n_tokens) {
-  return "expected " + std::to_string(n_tokens) + " elements, one per token, found " +
-         std::to_string(found);
+// Before the elements are copied: they may be many.
+void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens) {
+  const gguf::Value* const value = metadata.Find(key);
+  if (value == nullptr || value->type != gguf::ValueType::kArray || value->count == n_tokens)
+    return;
+  metadata.Fail(key, "expected " + std::to_string(n_tokens) + " elements, one per token, found " +
+                         std::to_string(value->count));
 }
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
   const gguf::StringArray strings = metadata.GetStrings(kTokens);
-  if (strings.size() == 0 || strings.size() > INT32_MAX) {
-    metadata.Fail(kTokens,
-                  "expected 1 to 2147483647 tokens, found " + std::to_string(strings.size()));
+  if (strings.size() == 0 || strings.size() > kMaxTokens) {
+    metadata.Fail(kTokens, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
+                               std::to_string(strings.size()));
   }
   std::vector<std::string_view> tokens;
   tokens.reserve(strings.size());
@@ -61,8 +65,8 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
 }
 
 std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
+  CheckCount(metadata, kScores, n_tokens);
   std::vector<float> scores = metadata.GetFloats(kScores);
-  if (scores.size() != n_tokens) metadata.Fail(kScores, CountMismatch(scores.size(), n_tokens));
   const auto nan =
       std::find_if(scores.begin(), scores.end(), [](float s) { return std::isnan(s); });
   if (nan != scores.end()) {
@@ -86,10 +90,8 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
     for (size_t i = 0; llama && i < tokens.size(); ++i) types[i] = TypeBySpelling(tokens[i]);
     return types;
   }
+  CheckCount(metadata, kTypes, tokens.size());
   const std::vector<int64_t> numbers = metadata.GetInts(kTypes);
-  if (numbers.size() != tokens.size()) {
-    metadata.Fail(kTypes, CountMismatch(numbers.size(), tokens.size()));
-  }
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == 0) continue;  // "undefined": some converters write it for plain tokens
     if (numbers[i] < 0 || numbers[i] > static_cast<int64_t>(TokenType::kByte)) {

@@ -46,6 +46,11 @@ struct VocabularyDefaults {
 // A token longer than this is refused. The longest in use are runs of some hundred spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
+// More tokens are refused, and more merges (bpe.h), so that what a vocabulary takes in memory is
+// bounded by more than the size of its file. The largest in use have half a million.
+inline constexpr size_t kMaxTokens = size_t{1} << 20;
+inline constexpr size_t kMaxMerges = size_t{1} << 20;
+
 // Throws gguf::Error naming the key where something is missing or cannot be true.
 //
 // The ids that end a generation are eos, eot and every token spelt like one of the known markers

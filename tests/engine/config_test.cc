@@ -116,36 +116,52 @@ TEST_P(ConfigRefuses, WithTheKeyInTheMessage) {
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, ConfigRefuses,
-    testing::Values(BadKey{"general.architecture", "mamba", "not supported"},
-                    BadKey{"llama.block_count", 0x80000000u, ""},
-                    BadKey{"llama.block_count", 0u, "must not be 0"},
-                    BadKey{"llama.context_length", 0u, "must not be 0"},
-                    BadKey{"llama.embedding_length", 0u, "must not be 0"},
-                    BadKey{"llama.embedding_length", 0xFFFFFFFFu, ""},
-                    BadKey{"llama.feed_forward_length", 0u, "must not be 0"},
-                    BadKey{"llama.attention.head_count", 0u, "must not be 0"},
-                    BadKey{"llama.attention.head_count", 6u, "divisor"},
-                    BadKey{"llama.attention.head_count_kv", 3u, "divisor"},
-                    BadKey{"llama.attention.head_count_kv", 0u, "must not be 0"},
-                    BadKey{"llama.attention.key_length", 7u, "even"},
-                    BadKey{"llama.attention.layer_norm_rms_epsilon", -1e-5f, "positive"},
-                    BadKey{"llama.attention.layer_norm_rms_epsilon", kNan, "positive"},
-                    BadKey{"llama.rope.dimension_count", 10u, "up to the head dimension"},
-                    BadKey{"llama.rope.dimension_count", 3u, "even"},
-                    BadKey{"llama.rope.freq_base", 0.0f, "positive"},
-                    BadKey{"llama.rope.freq_base", kNan, "positive"},
-                    BadKey{"llama.rope.freq_base", kInfinity, "positive"},
-                    BadKey{"llama.rope.dimension_count", 0u, "must not be 0"},
-                    BadKey{"llama.attention.layer_norm_rms_epsilon", kInfinity, "positive"},
-                    BadKey{"llama.attention.layer_norm_rms_epsilon", 0.0f, "positive"},
-                    BadKey{"llama.attention.head_count", 0x80000000u, "from 0 to 16777216"},
-                    BadKey{"llama.attention.key_length", 8192u, "from 0 to 4096"},
-                    BadKey{"llama.attention.head_count", 1.5f, "expected an integer"},
-                    BadKey{"general.architecture", 7u, "expected a string, found u32"},
-                    BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
-                    BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
-                    BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
-                    BadKey{"llama.expert_count", 8u, "not supported"}));
+    testing::Values(
+        BadKey{"general.architecture", "mamba", "not supported"},
+        BadKey{"llama.block_count", 0x80000000u, "from 0 to 4096, found 2147483648"},
+        BadKey{"llama.block_count", 0u, "must not be 0"},
+        BadKey{"llama.context_length", 0u, "must not be 0"},
+        BadKey{"llama.embedding_length", 0u, "must not be 0"},
+        BadKey{"llama.embedding_length", 0xFFFFFFFFu, "from 0 to 16777216, found 4294967295"},
+        BadKey{"llama.feed_forward_length", 0u, "must not be 0"},
+        BadKey{"llama.attention.head_count", 0u, "must not be 0"},
+        BadKey{"llama.attention.head_count", 6u, "divisor"},
+        BadKey{"llama.attention.head_count_kv", 3u, "divisor"},
+        BadKey{"llama.attention.head_count_kv", 0u, "must not be 0"},
+        BadKey{"llama.attention.key_length", 7u, "even"},
+        BadKey{"llama.attention.layer_norm_rms_epsilon", -1e-5f, "positive"},
+        BadKey{"llama.attention.layer_norm_rms_epsilon", kNan, "positive"},
+        BadKey{"llama.rope.dimension_count", 10u, "up to the head dimension"},
+        BadKey{"llama.rope.dimension_count", 3u, "even"},
+        BadKey{"llama.rope.freq_base", 0.0f, "positive"},
+        BadKey{"llama.rope.freq_base", kNan, "positive"},
+        BadKey{"llama.rope.freq_base", kInfinity, "positive"},
+        BadKey{"llama.rope.dimension_count", 0u, "must not be 0"},
+        BadKey{"llama.attention.layer_norm_rms_epsilon", kInfinity, "positive"},
+        BadKey{"llama.attention.layer_norm_rms_epsilon", 0.0f, "positive"},
+        BadKey{"llama.attention.head_count", 0x80000000u, "from 0 to 16777216"},
+        BadKey{"llama.attention.key_length", 8192u, "from 0 to 4096"},
+        BadKey{"llama.attention.head_count", 1.5f, "expected an integer"},
+        BadKey{"general.architecture", 7u, "expected a string, found u32"},
+        BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
+        BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
+        BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
+        BadKey{"llama.expert_count", 8u, "not supported"},
+        BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 16777216"},
+        BadKey{"llama.expert_used_count", 2u, "at most the expert_count of 0, found 2"}));
+
+TEST(Config, ExpertsOfWhichThereAreNone) {
+  SmallModel model;
+  model.keys["llama.expert_count"] = 0u;
+  model.keys["llama.expert_used_count"] = 0u;
+  EXPECT_EQ(model.Error(), "");
+  model.keys["llama.expert_count"] = 8u;
+  model.keys["llama.expert_used_count"] = 9u;
+  EXPECT_NE(
+      model.Error().find("expert_used_count\": expected at most the expert_count of 8, found 9"),
+      std::string::npos)
+      << model.Error();
+}
 
 TEST(Weights, MissingTensor) {
   SmallModel model;

@@ -41,19 +41,19 @@ TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   spec.model = "bert";
   ExpectError(spec, "model", "found \"bert\"");
   spec.model = "";
-  ExpectError(spec, "model", "");
+  ExpectError(spec, "model", "expected a string, found no such key");
 }
 
 TEST(Vocabulary, MissingKeys) {
   VocabSpec spec;
   spec.model = "llama";
-  ExpectError(spec, "tokens", "");
+  ExpectError(spec, "tokens", "expected an array of strings, found no such key");
   spec = SpmSpec();
   spec.scores.clear();
-  ExpectError(spec, "scores", "");
+  ExpectError(spec, "scores", "expected an array of floats, found no such key");
   spec = MergedBpeSpec();
   spec.merges.clear();
-  ExpectError(spec, "merges", "");
+  ExpectError(spec, "merges", "expected an array of strings, found no such key");
 }
 
 TEST(Vocabulary, WrongTypes) {
@@ -61,31 +61,31 @@ TEST(Vocabulary, WrongTypes) {
   spec.scores.clear();
   const std::vector<uint8_t> bytes(spec.tokens.size());
   spec.more.AddArray("tokenizer.ggml.scores", std::span<const uint8_t>(bytes));
-  ExpectError(spec, "scores", "");
+  ExpectError(spec, "scores", "expected an array of floats, found array of 259 u8");
 
   spec = SpmSpec();
   spec.types.clear();
   const std::vector<float> floats(spec.tokens.size());
   spec.more.AddArray("tokenizer.ggml.token_type", std::span<const float>(floats));
-  ExpectError(spec, "token_type", "");
+  ExpectError(spec, "token_type", "expected an array of integers, found array of 259 f32");
 
   spec = SpmSpec();
   spec.tokens.clear();
   spec.more.AddArray("tokenizer.ggml.tokens", std::span<const float>(floats));
-  ExpectError(spec, "tokens", "");
+  ExpectError(spec, "tokens", "expected an array of strings, found array of 259 f32");
 
   spec = SpmSpec();
   spec.more.Add("tokenizer.ggml.bos_token_id", "1");
-  ExpectError(spec, "bos_token_id", "");
+  ExpectError(spec, "bos_token_id", "expected an integer, found string");
 
   spec = SpmSpec();
   spec.more.Add("tokenizer.ggml.add_bos_token", "yes");
-  ExpectError(spec, "add_bos_token", "");
+  ExpectError(spec, "add_bos_token", "expected a bool, found string");
 
   spec = MergedBpeSpec();
   spec.merges.clear();
   spec.more.AddArray("tokenizer.ggml.merges", std::span<const float>(floats));
-  ExpectError(spec, "merges", "");
+  ExpectError(spec, "merges", "expected an array of strings, found array of 259 f32");
 }
 
 TEST(Vocabulary, CountsMustAgree) {
