@@ -2,8 +2,6 @@
 #include "kernels/matmul.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "kernels/reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
+#include "tests/support/guarded_bytes.h"
 
 namespace kernels {
 namespace {
@@ -226,20 +225,12 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
 // The end of a file's mapping is the end of what may be read.
 TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
   const DType dtype = GetParam();
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Team team(1);
   for (const size_t cols : Cols(dtype)) {
     const RandomMatrix weights(dtype, 5, cols, 8);
-    const size_t n_bytes = 5 * weights.view().row_bytes();
-    const size_t mapped = (n_bytes + page - 1) / page * page;
-    void* const memory =
-        mmap(nullptr, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    std::byte* const end = static_cast<std::byte*>(memory) + mapped;
-    ASSERT_EQ(mprotect(end, page, PROT_NONE), 0);
+    const test::GuardedBytes bytes({weights.view().data, 5 * weights.view().row_bytes()});
     Matrix at_the_end = weights.view();
-    at_the_end.data = end - n_bytes;
-    std::copy_n(weights.view().data, n_bytes, end - n_bytes);
+    at_the_end.data = bytes.data();
     const std::vector<float> input = NormalFloats(cols, 9);
     Activations x(1, cols);
     x.Set(input.data(), 1, cols);
@@ -251,7 +242,6 @@ TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
       MatMul(team, {&elsewhere, 1}, x);
       EXPECT_EQ(out, expected);
     });
-    munmap(memory, mapped + page);
   }
 }
 
