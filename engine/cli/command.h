@@ -27,6 +27,7 @@ void AddTemplate(CommandLine& line);
 void AddLogits(CommandLine& line);
 void AddBench(CommandLine& line);
 void AddTrace(CommandLine& line);
+void AddPerplexity(CommandLine& line);
 void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);
 void AddManual(CommandLine& line);

@@ -29,6 +29,7 @@ int Main(int argc, char** argv) {
   cli::AddBench(line);
   cli::AddTrace(line);
   cli::AddLogits(line);
+  cli::AddPerplexity(line);
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);

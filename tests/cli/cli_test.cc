@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -116,6 +118,40 @@ TEST(Logits, WritesEveryPosition) {
   ExpectError(Pronk({"logits", kModel, "--ids", "1", dir.Path("no/such")}), 1, "cannot be written");
   struct stat info;
   EXPECT_NE(stat(dir.Path("b.partial").c_str(), &info), 0) << "half-written output stays";
+}
+
+// Worked out from what `pronk logits` writes of each window.
+TEST(Perplexity, IsWhatTheLogitsSay) {
+  const test::TempDir dir;
+  const std::string text = dir.Write("text", "It was a day like any other day, and it rained.");
+  const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"});
+  ASSERT_EQ(run.status, 0) << run.err;
+
+  const nlohmann::json all =
+      nlohmann::json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, test::ReadText(text)).out);
+  double surprise = 0;
+  int n = 0;
+  for (size_t begin = 0; begin + 8 <= all.size(); begin += 8) {
+    std::string ids = "1";  // begins a text
+    for (size_t i = 1; i < 8; ++i) ids += " " + all[begin + i].dump();
+    ASSERT_EQ(Pronk({"logits", kModel, "--ids", ids, dir.Path("logits")}).status, 0);
+    const std::vector<float> logits = test::ReadFloats(dir.Path("logits"));
+    for (size_t i = 4; i < 7; ++i) {  // of the second half
+      double sum = 0;
+      for (size_t id = 0; id < 320; ++id) sum += std::exp(double{logits[i * 320 + id]});
+      const size_t next = all[begin + i + 1];
+      surprise += std::log(sum) - logits[i * 320 + next];
+      ++n;
+    }
+  }
+  ASSERT_GT(n, 6);
+  const double expected = std::exp(surprise / n);
+  double found = 0;
+  ASSERT_EQ(std::sscanf(run.out.c_str(), "perplexity %lf", &found), 1) << run.out;
+  EXPECT_NEAR(found, expected, 1e-4 + 1e-6 * expected) << run.out;  // printed with four digits
+
+  ExpectError(Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "200"}), 1, "expected at least");
+  ExpectError(Pronk({"perplexity", "-m", kModel, "-f", dir.Path("none")}), 1, "cannot be opened");
 }
 
 TEST(Inspect, FitsATerminal) {
