@@ -56,32 +56,43 @@ HWY_INLINE void LoadRow(const T* HWY_RESTRICT from, size_t n, float* HWY_RESTRIC
 }
 
 // out[row][lane] = factors[row] * out[row][lane] + sum over i < n of x[row][i] * w[i * stride +
-// lane] for kRegRows rows and the first n_lanes lanes of a vector.
+// lane] for kRegRows rows and kVectors vectors of lanes, of which the first n_lanes count.
+template <size_t kVectors>
 HWY_INLINE void AddProducts(const float* HWY_RESTRICT w, size_t stride, size_t n,
                             const float* const* HWY_RESTRICT x, const float* HWY_RESTRICT factors,
                             float* const* HWY_RESTRICT out, size_t n_lanes) {
   const DF d;
-  VF sums[kRegRows];
+  VF sums[kRegRows][kVectors];
   const float* rows[kRegRows];
+  const auto count = [&](size_t v) { return n_lanes - std::min(n_lanes, v * kFloats); };
   HWY_UNROLL(kRegRows)
   for (size_t r = 0; r < kRegRows; ++r) {
     rows[r] = x[r];
-    const VF old = n_lanes >= kFloats ? hn::LoadU(d, out[r]) : hn::LoadN(d, out[r], n_lanes);
-    sums[r] = hn::Mul(old, hn::Set(d, factors[r]));
+    for (size_t v = 0; v < kVectors; ++v) {
+      const VF old = count(v) >= kFloats ? hn::LoadU(d, out[r] + v * kFloats)
+                                         : hn::LoadN(d, out[r] + v * kFloats, count(v));
+      sums[r][v] = hn::Mul(old, hn::Set(d, factors[r]));
+    }
   }
   for (size_t i = 0; i < n; ++i) {
-    const VF weights = hn::LoadU(d, w + i * stride);
+    VF weights[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, w + i * stride + v * kFloats);
     HWY_UNROLL(kRegRows)
     for (size_t r = 0; r < kRegRows; ++r) {
-      sums[r] = hn::MulAdd(weights, hn::Set(d, rows[r][i]), sums[r]);
+      const VF factor = hn::Set(d, rows[r][i]);
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(weights[v], factor, sums[r][v]);
+      }
     }
   }
   HWY_UNROLL(kRegRows)
   for (size_t r = 0; r < kRegRows; ++r) {
-    if (n_lanes >= kFloats) {
-      hn::StoreU(sums[r], d, out[r]);
-    } else {
-      hn::StoreN(sums[r], d, out[r], n_lanes);
+    for (size_t v = 0; v < kVectors; ++v) {
+      if (count(v) >= kFloats) {
+        hn::StoreU(sums[r][v], d, out[r] + v * kFloats);
+      } else {
+        hn::StoreN(sums[r][v], d, out[r] + v * kFloats, count(v));
+      }
     }
   }
 }
@@ -108,10 +119,8 @@ void ScoreTile(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
           q[r] = s.q[i + r] + first;
           scores[r] = s.scores[i + r] + group;
         }
-        for (size_t v = 0; v < kGroupRows; v += kFloats) {
-          AddProducts(s.panel + v, kGroupRows, n, q.data(), kOnes.data(), scores.data(), kFloats);
-          for (float*& row : scores) row += kFloats;
-        }
+        AddProducts<kRowVectors>(s.panel, kGroupRows, n, q.data(), kOnes.data(), scores.data(),
+                                 kGroupRows);
       }
     }
   }
@@ -158,10 +167,10 @@ void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
       std::array<const float*, kRegRows> weights;
       std::array<float*, kRegRows> out;
       for (size_t r = 0; r < kRegRows; ++r) weights[r] = s.scores[i + r];
-      for (size_t lane = 0; lane < n; lane += kFloats) {
+      for (size_t lane = 0; lane < n; lane += kGroupRows) {
         for (size_t r = 0; r < kRegRows; ++r) out[r] = s.out[i + r] + first + lane;
-        AddProducts(s.panel + lane, kPart, n_keys, weights.data(), &s.factors[i], out.data(),
-                    n - lane);
+        AddProducts<kRowVectors>(s.panel + lane, kPart, n_keys, weights.data(), &s.factors[i],
+                                 out.data(), n - lane);
       }
     }
   }

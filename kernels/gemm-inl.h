@@ -28,34 +28,11 @@ namespace HWY_NAMESPACE {
 // One block of a tile.
 
 // The four activations at p in every lane.
-HWY_INLINE VI8 Broadcast4(const int8_t* p) {
+HWY_INLINE VU8 Broadcast4(const uint8_t* p) {
   int32_t bits;
   hwy::CopyBytes<4>(p, &bits);
-  return hn::BitCast(DI8(), hn::Set(DI32(), bits));
+  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
 }
-
-// Scale number kScale of a block holds for columns [kFirst, kFirst + 4 * kGroups).
-template <class Format, size_t kScale>
-struct ScaleRange {
-  static constexpr size_t kGroups = 8 / Format::kScales;
-  static constexpr size_t kFirstGroup = kScale * kGroups;
-
-  // What makes codes count as weights: -kZero times the sum of the range's activations.
-  static HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
-    const DI32 d;
-    if constexpr (Format::kSigned) return hn::Zero(d);
-    VI32 offset = hn::Set(d, kScale == 0 && Format::kScales == 2 ? x.first_offset[t] : x.offset[t]);
-    if constexpr (kScale == 1) offset = hn::Sub(offset, hn::Set(d, x.first_offset[t]));
-    return hn::ShiftRight<Format::kOffsetShift>(offset);
-  }
-  // The scaled sum of the range's activations, for minimums.
-  static HWY_INLINE VF Sum(const InputBlock& x, size_t t) {
-    const DF d;
-    VF sum = hn::Set(d, kScale == 0 && Format::kScales == 2 ? x.first_sum[t] : x.sum[t]);
-    if constexpr (kScale == 1) sum = hn::Sub(sum, hn::Set(d, x.first_sum[t]));
-    return sum;
-  }
-};
 
 using TileDots = VI32[kRowVectors][kTileTokens];
 using TileSums = VF[kRowVectors][kTileTokens];
@@ -66,6 +43,15 @@ HWY_INLINE VU8 LoadCodes(const PanelBlock<Format>& w, size_t group, size_t v) {
 }
 
 #if PRONK_MADDUBS
+// What makes codes count as weights: -kZero times the sum of the activations.
+template <class Format, size_t kScale>
+HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
+  const DI32 d;
+  if constexpr (Format::kSigned) return hn::Zero(d);
+  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, Format::kScales)][t]);
+  return hn::ShiftRight<Format::kZeroShift>(offset);
+}
+
 // Products of neighbours, added up in pairs.
 template <class Format>
 HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
@@ -78,21 +64,24 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
   }
 }
 
-// The integer dots of one range. Products are added up in i16 as long as they fit.
-template <class Format, class Range>
+// The integer dots of the columns of scale number kScale. Products are added up in i16 as long as
+// they fit.
+template <class Format, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kRun = std::min(Range::kGroups, Format::kRun);
+  constexpr size_t kGroups = 8 / Format::kScales;  // of four columns
+  constexpr size_t kRun = std::min(kGroups, Format::kRun);
   HWY_UNROLL(8)
-  for (size_t first = 0; first < Range::kGroups; first += kRun) {
+  for (size_t first = 0; first < kGroups; first += kRun) {
     VI16 pairs[kRowVectors][kTileTokens];
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
-      const size_t g = Range::kFirstGroup + first + i;
+      const size_t g = kScale * kGroups + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
         HWY_UNROLL(kTileTokens)
         for (size_t t = 0; t < kTileTokens; ++t) {
-          const VI16 products = MultiplyPairs<Format>(codes, Broadcast4(x.q[t] + 4 * g));
+          const VI8 four = hn::BitCast(DI8(), Broadcast4(x.q[t] + 4 * g));
+          const VI16 products = MultiplyPairs<Format>(codes, four);
           pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
         }
       }
@@ -100,7 +89,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
     for (size_t v = 0; v < kRowVectors; ++v) {
       HWY_UNROLL(kTileTokens)
       for (size_t t = 0; t < kTileTokens; ++t) {
-        const VI32 start = first == 0 ? Range::Offset(x, t) : dots[v][t];
+        const VI32 start = first == 0 ? Offset<Format, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
       }
@@ -108,71 +97,75 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
   }
 }
 #else
-template <class Format, class Range>
+template <class Format, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kGroups = 8 / Format::kScales;  // of four columns
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
+#if PRONK_VNNI
+    const VI32 start = hn::Load(d, w.offsets[kScale] + v * kFloats);
+#else
+    const VI32 start = hn::Zero(d);
+#endif
     HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = Range::Offset(x, t);
+    for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = start;
   }
   HWY_UNROLL(8)
-  for (size_t g = Range::kFirstGroup; g < Range::kFirstGroup + Range::kGroups; ++g) {
-    for (size_t v = 0; v < kRowVectors; ++v) {
-      const VU8 codes = LoadCodes(w, g, v);
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        const VI8 four = Broadcast4(x.q[t] + 4 * g);
-        if constexpr (Format::kSigned) {
-          dots[v][t] = hn::SumOfMulQuadAccumulate(d, hn::BitCast(DI8(), codes), four, dots[v][t]);
-        } else {
-          dots[v][t] = hn::SumOfMulQuadAccumulate(d, codes, four, dots[v][t]);
-        }
+  for (size_t g = kScale * kGroups; g < (kScale + 1) * kGroups; ++g) {
+    VI8 codes[kRowVectors];
+    for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      const VU8 four = Broadcast4(x.q[t] + 4 * g);
+      for (size_t v = 0; v < kRowVectors; ++v) {
+#if PRONK_VNNI
+        dots[v][t] = hn::SumOfMulQuadAccumulate(d, four, codes[v], dots[v][t]);
+#else
+        dots[v][t] = hn::SumOfMulQuadAccumulate(d, codes[v], hn::BitCast(DI8(), four), dots[v][t]);
+#endif
       }
     }
   }
 }
 #endif
 
-// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x), for the ranges of a
-// block from kScale on; `scaled` holds what earlier ranges gave, before the scale of x.
+// scaled = the sum of (scale of w) * dot for the scales from kScale on.
 template <class Format, size_t kScale = 0>
-HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& scaled,
-                         TileSums& sums) {
-  using Range = ScaleRange<Format, kScale>;
+HWY_INLINE void ScaleDots(const PanelBlock<Format>& w, const InputBlock& x, TileSums& scaled) {
   const DF d;
   TileDots dots;
-  DotBlock<Format, Range>(w, x, dots);
+  DotBlock<Format, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
-    const VF scale = hn::Load(d, &w.factors[kScale][v * kFloats]);
+    const VF scale = hn::Load(d, w.factors[kScale] + v * kFloats);
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) {
       const VF dot = hn::ConvertTo(d, dots[v][t]);
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
-    if constexpr (Format::kMins != 0) {
-      const VF min = hn::Load(d, &w.factors[Format::kScales + kScale][v * kFloats]);
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        sums[v][t] = hn::MulAdd(min, Range::Sum(x, t), sums[v][t]);
-      }
-    }
   }
-  if constexpr (kScale + 1 < Format::kScales) {
-    AddBlock<Format, kScale + 1>(w, x, scaled, sums);
-  } else {
-    for (size_t v = 0; v < kRowVectors; ++v) {
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
-      }
-    }
-  }
+  if constexpr (kScale + 1 < Format::kScales) ScaleDots<Format, kScale + 1>(w, x, scaled);
 }
 
+// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
 template <class Format>
 HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& sums) {
+  const DF d;
   TileSums scaled;
-  AddBlock<Format>(w, x, scaled, sums);
+  ScaleDots<Format>(w, x, scaled);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
+    }
+    for (size_t m = 0; m < Format::kMins; ++m) {
+      const VF min = hn::Load(d, w.factors[Format::kScales + m] + v * kFloats);
+      const float* const x_sums = x.sums[Columns(m, Format::kMins)];
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        sums[v][t] = hn::MulAdd(min, hn::Set(d, x_sums[t]), sums[v][t]);
+      }
+    }
+  }
 }
 
 // The same for weights that are floats in the panel.

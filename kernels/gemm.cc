@@ -21,6 +21,13 @@ size_t TileTokens() { return kTileTokens; }
 // Columns that are rounded at a time.
 constexpr size_t kChunk = 512;
 
+HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
+  block.sums[columns][t] = block.scale[t] * static_cast<float>(sum);
+#if PRONK_MADDUBS
+  block.offsets[columns][t] = -128 * sum;
+#endif
+}
+
 // Token t of a tile, `cols` numbers at x.
 void PackToken(const float* HWY_RESTRICT x, size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   int8_t q[kChunk];
@@ -30,13 +37,14 @@ void PackToken(const float* HWY_RESTRICT x, size_t cols, size_t t, InputBlock* H
     const size_t n = std::min(kChunk, cols - first);
     QuantizeActivations(x + first, n, q, scales, sums);
     for (size_t b = 0; b < n / 32; ++b, ++out) {
-      std::copy_n(q + 32 * b, 32, out->q[t]);
-      const int first_sum = sums[2 * b], sum = first_sum + sums[2 * b + 1];
+      for (size_t k = 0; k < 32; ++k) {
+        out->q[t][k] = static_cast<uint8_t>(q[32 * b + k] + kInputBias);
+      }
       out->scale[t] = scales[b];
-      out->offset[t] = -128 * sum;
-      out->sum[t] = scales[b] * static_cast<float>(sum);
-      out->first_offset[t] = -128 * first_sum;
-      out->first_sum[t] = scales[b] * static_cast<float>(first_sum);
+      const int16_t* const halves = sums + 2 * b;
+      SetSums(*out, t, kAll, halves[0] + halves[1]);
+      SetSums(*out, t, kFirstHalf, halves[0]);
+      SetSums(*out, t, kLastHalf, halves[1]);
     }
   }
 }
@@ -44,9 +52,9 @@ void PackToken(const float* HWY_RESTRICT x, size_t cols, size_t t, InputBlock* H
 // What stands where a tile has no token.
 void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < cols / 32; ++b, ++out) {
-    std::fill_n(out->q[t], 32, int8_t{0});
-    out->scale[t] = out->sum[t] = out->first_sum[t] = 0;
-    out->offset[t] = out->first_offset[t] = 0;
+    std::fill_n(out->q[t], 32, kInputBias);
+    out->scale[t] = 0;
+    for (const size_t columns : {kAll, kFirstHalf, kLastHalf}) SetSums(*out, t, columns, 0);
   }
 }
 
@@ -98,7 +106,7 @@ size_t PanelScratchBytes(size_t cols) {
 }
 
 size_t GemmInt8Bytes(size_t n_tokens, size_t cols) {
-  constexpr size_t kTokenBytes = 32 + 5 * sizeof(float);  // of a block, see InputBlock
+  constexpr size_t kTokenBytes = 32 + 7 * sizeof(float);  // of a block, at most: InputBlock
   return MaxTiles(n_tokens) * kGemmMaxTokens * ((cols + 31) / 32) * kTokenBytes;
 }
 

@@ -19,7 +19,7 @@ namespace kernels {
 constexpr size_t kGemmTokens = 8;
 
 // Numbers of rows, columns and tokens are padded to multiples of these on any instruction set.
-constexpr size_t kGemmMaxRows = 16;
+constexpr size_t kGemmMaxRows = 32;
 constexpr size_t kGemmCols = 32;
 constexpr size_t kGemmMaxTokens = 12;
 

@@ -17,12 +17,22 @@ struct FloatPacking {
   using Input = FloatInputBlock;
 
   static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    const uint8_t* data[kGroupRows];
+    for (size_t r = 0; r < kGroupRows; ++r) {
+      data[r] = reinterpret_cast<const uint8_t*>(w.row(std::min(row + r, w.rows - 1)));
+    }
     alignas(64) float rows[kGroupRows][32];
     for (size_t k = 0; k < w.cols; k += 32, ++panel) {
       const size_t n = std::min<size_t>(32, w.cols - k);
       for (size_t r = 0; r < kGroupRows; ++r) {
-        const std::byte* const data = w.row(std::min(row + r, w.rows - 1)) + k * sizeof(Weight);
-        ToFloats(reinterpret_cast<const uint8_t*>(data), n, rows[r]);
+        const uint8_t* from = data[r] + k * sizeof(Weight);
+        hwy::Prefetch(from + kPrefetchBytes);
+        alignas(64) uint8_t padded[32 * sizeof(Weight)];
+        if (n < 32) {
+          std::memset(padded, 0, sizeof(padded));
+          from = static_cast<const uint8_t*>(std::memcpy(padded, from, n * sizeof(Weight)));
+        }
+        ToFloats(from, rows[r]);
       }
       Interleave<32, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
                                       reinterpret_cast<uint8_t*>(panel->weights[0]));
@@ -30,15 +40,15 @@ struct FloatPacking {
   }
 
  private:
-  // The n weights at p, at any address, and zeros up to 32.
-  static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, size_t n,
-                                  float* HWY_RESTRICT out) {
+  static constexpr size_t kPrefetchBytes = 256;  // two blocks or four of each row
+
+  // 32 weights, at any address.
+  static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, float* HWY_RESTRICT out) {
     const hn::CappedTag<float, 8> d;
     const hn::Rebind<Weight, decltype(d)> d_weight;
-    alignas(64) Weight weights[32] = {};
-    std::memcpy(weights, p, n * sizeof(Weight));
+    const hn::Repartition<uint8_t, decltype(d_weight)> d8;
     for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
-      const auto v = hn::Load(d_weight, weights + i);
+      const auto v = hn::BitCast(d_weight, hn::LoadU(d8, p + i * sizeof(Weight)));
       if constexpr (sizeof(Weight) == 4) {
         hn::Store(v, d, out + i);
       } else {

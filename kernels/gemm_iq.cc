@@ -52,7 +52,7 @@ struct IQ2_XXS {
 
 struct IQ2_XS {
   using Block = gguf::BlockIQ2_XS;
-  using Format = Int8Format<7, 16>;
+  using Format = Int8Format<7, 2>;
   static HWY_INLINE void Unpack(const Block* HWY_RESTRICT block, size_t /*n*/, Unpacked& out) {
     const float d = HalfToFloat(block->d);
     for (size_t k = 0; k < 32; ++k) {
@@ -67,7 +67,7 @@ struct IQ2_XS {
 
 struct IQ2_S {
   using Block = gguf::BlockIQ2_S;
-  using Format = Int8Format<7, 16>;
+  using Format = Int8Format<7, 2>;
   static HWY_INLINE void Unpack(const Block* HWY_RESTRICT block, size_t /*n*/, Unpacked& out) {
     const float d = HalfToFloat(block->d);
     for (size_t k = 0; k < 32; ++k) {
@@ -149,7 +149,7 @@ struct IQ1_S {
 
 struct IQ1_M {
   using Block = gguf::BlockIQ1_M;
-  using Format = Int8Format<5, 16>;
+  using Format = Int8Format<5, 2>;
   static HWY_INLINE void Unpack(const Block* HWY_RESTRICT block, size_t /*n*/, Unpacked& out) {
     uint32_t d_bits = 0;
     for (size_t i = 0; i < 4; ++i) d_bits |= (block->scales[i] >> 12u) << (4 * i);
@@ -209,7 +209,9 @@ struct TQ2_0 {
   using Block = gguf::BlockTQ2_0;
   using Format = Int8Format<4>;
   static HWY_INLINE void Unpack(const Block* HWY_RESTRICT block, size_t /*n*/, Unpacked& out) {
-    UnpackTwoBits(block->qs, -1, out.weights);
+    UnpackTwoBits(block->qs, out.weights,
+                  [](size_t, size_t, VU8x16 codes, int8_t* weights)
+                      HWY_ATTR { StoreWeights(codes, 1, weights); });
     FillScales(HalfToFloat(block->d), out);
   }
 };

@@ -12,19 +12,31 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
+// 16 in byte i where `bits` has bit i, else 0.
+HWY_INLINE VU8x16 FifthBits(uint32_t bits) {
+  const DU8x16 d;
+  alignas(16) static constexpr uint8_t kByte[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  alignas(16) static constexpr uint8_t kBit[16] = {1, 2, 4, 8, 16, 32, 64, 128,
+                                                   1, 2, 4, 8, 16, 32, 64, 128};
+  const auto all = hn::BitCast(d, hn::Set(hn::FixedTag<uint32_t, 4>(), bits));
+  const auto mask = hn::Load(d, kBit);
+  const auto masked = hn::And(hn::TableLookupBytes(all, hn::Load(d, kByte)), mask);
+  return hn::IfThenElseZero(hn::Eq(masked, mask), hn::Set(d, uint8_t{16}));
+}
+
 // weights[j] = code of nibble j - kZero, with a fifth bit where the type has one.
 template <int kZero, class Block>
 HWY_INLINE void UnpackNibbles(const Block& block, int8_t* HWY_RESTRICT weights) {
-  for (size_t j = 0; j < 16; ++j) {
-    weights[j] = static_cast<int8_t>((block.qs[j] & 15) - kZero);
-    weights[j + 16] = static_cast<int8_t>((block.qs[j] >> 4) - kZero);
-  }
+  const VU8x16 nibbles = Load16(block.qs);
+  VU8x16 low = Bits<0, 4>(nibbles), high = Bits<4, 4>(nibbles);
   if constexpr (requires { block.qh; }) {
-    for (size_t j = 0; j < 32; ++j) {
-      const int bit = block.qh[j / 8] >> (j % 8) & 1;
-      weights[j] = static_cast<int8_t>(weights[j] + 16 * bit);
-    }
+    uint32_t fifth;
+    hwy::CopyBytes<4>(block.qh, &fifth);
+    low = hn::Or(low, FifthBits(fifth));
+    high = hn::Or(high, FifthBits(fifth >> 16));
   }
+  StoreWeights(low, kZero, weights);
+  StoreWeights(high, kZero, weights + 16);
 }
 
 // Q4_0 and Q5_0: d * (q - zero).
@@ -44,7 +56,7 @@ struct Symmetric {
 template <class BlockType, int kBits>
 struct WithMinimum {
   using Block = BlockType;
-  using Format = Int8Format<kBits, 32, true>;
+  using Format = Int8Format<kBits, 1, 1>;
   static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
     constexpr int kZero = 1 << (kBits - 1);
     for (size_t b = 0; b < n; ++b) {

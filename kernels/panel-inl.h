@@ -30,84 +30,81 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "kernels/gemm.h"
 #include "kernels/simd-inl.h"
 #include "kernels/unpack-inl.h"
 
-// Bytes are multiplied by maddubs (u8 x i8, neighbours added up in i16, saturating) where there is
-// no instruction that adds up four products in i32.
+// How bytes are multiplied on x86: u8 x i8 with four products added up in i32 (VNNI), or else with
+// neighbours added up in i16, saturating (maddubs). Elsewhere i8 x i8 with four in i32.
+#undef PRONK_VNNI
 #undef PRONK_MADDUBS
-#if HWY_ARCH_X86 && !PRONK_WIDE
-#define PRONK_MADDUBS 1
-#else
-#define PRONK_MADDUBS 0
-#endif
+#define PRONK_VNNI (HWY_ARCH_X86 && PRONK_WIDE)
+#define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_WIDE)
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
 // A tile: rows of a group and tokens whose sums are kept in registers together (README.md).
-constexpr size_t kRowVectors = 1;
-#if PRONK_WIDE
-constexpr size_t kTileTokens = 12;
-#else
+constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
 constexpr size_t kTileTokens = 6;
-#endif
 constexpr size_t kGroupRows = kRowVectors * kFloats;
 static_assert(kGroupRows <= kGemmMaxRows && kTileTokens <= kGemmMaxTokens);
 
+// Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
+// depends on the row alone, and is taken off where the sums begin.
+constexpr uint8_t kInputBias = PRONK_VNNI ? 128 : 0;
+
 // How a quantized type looks in a panel: weight = scale * w (+ minimum), where w is an integer of
-// kBits bits, -2^(kBits-1) and up, and a scale holds for kGroup weights, 32 or 16.
-template <int kBits, size_t kGroup, bool kHasMins>
+// kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
+// all of them, or one for each half.
+template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
 struct Format {
-  static constexpr size_t kScales = 32 / kGroup;
-  static constexpr size_t kMins = kHasMins ? kScales : 0;
+  static constexpr size_t kScales = kScalesPer32;
+  static constexpr size_t kMins = kMinsPer32;
 #if PRONK_MADDUBS
   // Unsigned codes w + kZero of as few bits as possible: so many sums of two products with an
   // activation of -127..127 fit in i16. With eight bits not even one does: those stay signed, and
   // their sign goes to the activation.
   static constexpr bool kSigned = kBits == 8;
   static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
-  static constexpr int kOffsetShift = 8 - kBits;
-#elif HWY_ARCH_X86
-  static constexpr bool kSigned = false;  // the instruction wants unsigned codes
-  static constexpr int kOffsetShift = 0;
+  static constexpr int kZeroShift = 8 - kBits;
+  static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kZeroShift;
 #else
-  static constexpr bool kSigned = true;
-  static constexpr int kOffsetShift = 0;
+  static constexpr uint8_t kZero = 0;
 #endif
-  static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kOffsetShift;
 };
-#if !PRONK_MADDUBS
-// The number of bits makes no difference: one kernel for all.
-template <int kBits>
-constexpr int kFormatBits = 8;
-#else
-template <int kBits>
-constexpr int kFormatBits = kBits;
-#endif
-template <int kBits, size_t kGroup = 32, bool kHasMins = false>
-using Int8Format = Format<kFormatBits<kBits>, kGroup, kHasMins>;
+// Where the number of bits makes no difference there is one kernel for all.
+template <int kBits, size_t kScales = 1, size_t kMins = 0>
+using Int8Format = Format<PRONK_MADDUBS ? kBits : 8, kScales, kMins>;
 
 // 32 columns of a group.
 template <class Format>
 struct alignas(64) PanelBlock {
   uint8_t codes[8][kGroupRows][4];                             // w + kZero
   float factors[Format::kScales + Format::kMins][kGroupRows];  // scales, then minimums
+#if PRONK_VNNI
+  int32_t offsets[Format::kScales][kGroupRows];  // -kInputBias * (sum of w)
+#endif
 };
 struct alignas(64) FloatPanelBlock {
   float weights[32][kGroupRows];
 };
 
+// Numbers that a block has three times: for its 32 columns, for the first 16 and for the last 16.
+constexpr size_t kAll = 0, kFirstHalf = 1, kLastHalf = 2;
+// Which of them belong to scale or minimum number i of n.
+constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf + i; }
+
 // 32 columns of a tile's activations: x ~ scale * q.
 struct InputBlock {
-  int8_t q[kTileTokens][32];
+  uint8_t q[kTileTokens][32];  // q + kInputBias
   float scale[kTileTokens];
-  int32_t offset[kTileTokens];        // -128 * (sum of q)
-  float sum[kTileTokens];             // scale * (sum of q)
-  int32_t first_offset[kTileTokens];  // the same of the first 16 columns
-  float first_sum[kTileTokens];
+  float sums[3][kTileTokens];  // scale * (sum of q)
+#if PRONK_MADDUBS
+  int32_t offsets[3][kTileTokens];  // -128 * (sum of q)
+#endif
 };
 struct FloatInputBlock {
   float x[32][kTileTokens];
@@ -144,6 +141,24 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
   }
 }
 
+#if PRONK_VNNI
+template <class Format>
+HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
+  const DI32 d;
+  constexpr size_t kGroups = 8 / Format::kScales;
+  for (size_t s = 0; s < Format::kScales; ++s) {
+    for (size_t r = 0; r < kGroupRows; r += kFloats) {
+      VI32 sum = hn::Zero(d);
+      for (size_t g = s * kGroups; g < (s + 1) * kGroups; ++g) {
+        const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
+        sum = hn::SumOfMulQuadAccumulate(d, hn::Set(DU8(), kInputBias), codes, sum);
+      }
+      hn::Store(hn::Neg(sum), d, &block.offsets[s][r]);
+    }
+  }
+}
+#endif
+
 // Rows [row, row + kGroupRows) of w as a group; the last row stands in for rows past it, whose
 // results nobody wants. Type::Unpack(blocks of one row, number of 32 weights, Unpacked&) reads the
 // next 256 weights of a row or, in types with blocks of 32, what is left.
@@ -152,14 +167,20 @@ HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
                             PanelBlock<typename Type::Format>* HWY_RESTRICT out) {
   using Format = typename Type::Format;
   using Block = typename Type::Block;
-  constexpr size_t kBlocks32 = Block::kWeights / 32;  // per block of the type
+  constexpr size_t kBlocks32 = Block::kWeights / 32;             // per block of the type
+  constexpr size_t kChunkBytes = 8 / kBlocks32 * sizeof(Block);  // of 256 weights
   const size_t n_blocks = w.cols / 32;
+  const std::byte* data[kGroupRows];
+  for (size_t r = 0; r < kGroupRows; ++r) data[r] = w.row(std::min(row + r, w.rows - 1));
   Unpacked rows[kGroupRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kGroupRows; ++r) {
-      const std::byte* const data = w.row(std::min(row + r, w.rows - 1));
-      Type::Unpack(reinterpret_cast<const Block*>(data) + first / kBlocks32, n, rows[r]);
+      const Block* const blocks = reinterpret_cast<const Block*>(data[r]) + first / kBlocks32;
+      for (size_t byte = 0; byte < kChunkBytes; byte += 64) {
+        hwy::Prefetch(reinterpret_cast<const uint8_t*>(blocks) + kChunkBytes + byte);
+      }
+      Type::Unpack(blocks, n, rows[r]);
     }
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Format>& block = out[first + b];
@@ -173,6 +194,9 @@ HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
           block.factors[Format::kScales + s][r] = rows[r].mins[Format::kMins * b + s];
         }
       }
+#if PRONK_VNNI
+      SetOffsets(block);
+#endif
     }
   }
 }

@@ -6,6 +6,10 @@
 // GB/s is that of the best pass over a matrix larger than the caches, read the ceiling measured
 // just before and after, share their ratio. "Cached" benchmarks work on a matrix that fits in the
 // second-level cache: what the arithmetic alone would allow.
+//
+//   kernels_bench --benchmark_filter='Gemm/Q4_0/.*'
+//
+// is a batch of tokens by one thread: operations, those of dot products alone, and their ratio.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -26,6 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kCols = 2048;
+constexpr size_t kGemmRows = 2048;
 constexpr size_t kMatrixBytes = size_t{192} << 20;
 constexpr size_t kCachedBytes = size_t{192} << 10;
 
@@ -94,10 +99,44 @@ void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& targ
   }
 }
 
+void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& target,
+             size_t n_tokens) {
+  LimitCpu(target);
+  const Matrix w = SharedWeights().Get(dtype, kGemmRows * gguf::RowBytes(dtype, kCols));
+  const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
+  Team team(1);
+  Activations x(n_tokens, kCols);
+  std::vector<float> out(n_tokens * w.rows);
+  const Product product{w, out.data(), w.rows};
+  const double ceiling = DotCeiling(team);
+  double best = 1e9;
+  team.Run([&] {
+    for (auto _ : state) {
+      x.Set(input.data(), n_tokens, kCols);
+      const auto start = Clock::now();
+      MatMul(team, {&product, 1}, x);
+      const double seconds = Seconds(start);
+      state.SetIterationTime(seconds);
+      best = std::min(best, seconds);
+    }
+  });
+  LimitCpu("");
+  const double speed = 2 * static_cast<double>(w.rows * kCols * n_tokens) / best;
+  state.counters["GOPS"] = speed * 1e-9;
+  state.counters["dots"] = ceiling * 1e-9;
+  state.counters["share"] = speed / ceiling;
+}
+
 void RegisterAll() {
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (!IsWeightType(info.type)) continue;
     for (const std::string& target : CpuTargets()) {
+      for (const size_t n_tokens : {8, 512}) {
+        const std::string name =
+            std::string(info.name) + "/" + target + "/tokens:" + std::to_string(n_tokens);
+        benchmark::RegisterBenchmark(("Gemm/" + name).c_str(), RunGemm, info.type, target, n_tokens)
+            ->UseManualTime();
+      }
       for (const int threads : {1, 2}) {
         const std::string name =
             std::string(info.name) + "/" + target + "/threads:" + std::to_string(threads);
