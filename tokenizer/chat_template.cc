@@ -54,7 +54,7 @@ Value CopyMessages(jinja::Runtime& rt, const Value& messages) {
   if (!out.IsList()) return out;
   for (const Value& message : out.list().items) {
     if (!message.IsDict()) continue;
-    const Value* role = message.dict().Find(std::string_view("role"));
+    const Value* role = message.dict().Find(Value("role"));
     if (role == nullptr || !role->IsString() || !IsPlainWord(role->view())) continue;
     message.dict().Set(Value("role"), Value(role->view()));
   }

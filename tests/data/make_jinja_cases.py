@@ -155,7 +155,9 @@ s.find("o"), s.find("zz"), s.rfind("o"), s.index("l"), s.find("o", 5), s.find("l
 "7".zfill(3), "-7".zfill(4), "+".zfill(3), "ab".ljust(4) ~ "|", "ab".rjust(4), "ab".center(5, "*"), "ab".center(6), "abc".center(6, "*"), "abc".ljust(5, ".")
 "prefix-x".removeprefix("prefix-"), "x.txt".removesuffix(".txt"), "x".removeprefix("yy")
 xs.index(1), xs.count(3), (1, 2).index(2), xs.copy(), d.copy(), [1, 1.0, true].count(1)
-range(5) | list, range(2, 5) | list, range(5, 0, -2) | list, range(0) | list, range(3), range(2, 3), range(0, 6, 2), range(3) | length, range(3)[1], range(3)[-1], 2 in range(3)
+range(5) | list, range(2, 5) | list, range(5, 0, -2) | list, range(0) | list, range(3), range(2, 3), range(0, 6, 2), range(0, 10, 3), range(10, 0, -3), range(5, 2), range(5, 2, 3),
+range(0, 10, 3)[1:], range(0, 10, 3)[::-1], range(0, 10, 3)[1:3:2], range(5)[::100], range(5)[3:1], range(0)[1:],
+range(9223372036854775806, 9223372036854775807, 9223372036854775807), range(3) | length, range(3)[1], range(3)[-1], 2 in range(3)
 dict(a=1, b=2), dict({"x": 1}, y=2), dict([("a", 1), ["b", 2]]), dict()
 namespace(a=1).a, namespace({"b": 2}).b, namespace().zz is defined
 tools | tojson, tools[0].function.parameters | tojson(indent=2), d | tojson(sort_keys=true), "é\u2028<&>'\"\\/\b\f\x01\x7f" | tojson, "é😀\x7f" | tojson(ensure_ascii=true), [1.0, 1e20, 1e-7, 0.1, true, none] | tojson, [] | tojson, {} | tojson, [[], {}] | tojson(indent=2), {"a": [1, {"b": 2}]} | tojson(indent=4), (1, 2) | tojson, {1: 2, none: 3, true: 4, 1.5: 5} | tojson, d | tojson(separators=(",", ":")), {"a": 1} | tojson(indent=0), {"a": 1} | tojson(indent="\t"), "x" | tojson | length, nil | tojson, messages | tojson
@@ -233,6 +235,8 @@ nothing | tojson
 range | tojson
 range(1000000)
 range(1, 2, 0)
+'%d' % ((s[:0] ~ "nan") | float)
+'%d' % ((s[:0] ~ "inf") | float)
 range("a")
 "abc".split("")
 "abc".partition("")

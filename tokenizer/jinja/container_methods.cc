@@ -77,9 +77,9 @@ Value CopyList(Interpreter& in, const Value& self, const Arguments&) {
   return in.runtime().Make(self.list().items);
 }
 
-Value Get(Interpreter&, const Value& self, const Arguments& args) {
+Value Get(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("get", args, {"key", "default"}, 1);
-  const Value* found = self.dict().Find(*params.Get(0));
+  const Value* found = in.runtime().FindEntry(self.dict(), *params.Get(0));
   return found != nullptr ? *found : params.Or(1, Value());
 }
 
@@ -104,7 +104,11 @@ Value View(Interpreter& in, const Value& self, const Arguments&) {
 }
 
 Value CopyDict(Interpreter& in, const Value& self, const Arguments&) {
-  return in.runtime().Make(Dict(self.dict()));
+  const Value copy = in.runtime().Make(Dict());
+  for (const auto& [key, value] : self.dict().entries) {
+    in.runtime().SetEntry(copy.dict(), key, value);
+  }
+  return copy;
 }
 
 Value Update(Interpreter& in, const Value& self, const Arguments& args) {
@@ -112,8 +116,8 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
   if (!args.positional.empty()) {
     if (!args.positional[0].IsDict()) throw TemplateError("update() needs a dictionary");
     in.runtime().PaySteps(args.positional[0].dict().entries.size());
-    const Dict other = args.positional[0].dict();  // a copy: it may be the same dictionary
-    for (const auto& [key, value] : other.entries) {
+    const auto others = args.positional[0].dict().entries;  // a copy: it may be the same dictionary
+    for (const auto& [key, value] : others) {
       in.runtime().SetEntry(self.dict(), key, value);
     }
   }

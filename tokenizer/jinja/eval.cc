@@ -20,9 +20,11 @@ Value MakeUndefined(std::string message) {
 }
 
 Value Interpreter::Lookup(const std::string& name) const {
+  size_t scopes = 0;
   for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
     const auto found = scope->variables.find(name);
     if (found != scope->variables.end()) return found->second;
+    if (++scopes % 8 == 0) rt_.PaySteps();
   }
   return MakeUndefined("'" + name + "' is undefined");
 }
@@ -163,6 +165,7 @@ bool Interpreter::CallTest(std::string_view name, const Value& input, const Argu
 
 Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
   RequireDefined(value);
+  rt_.PayReading(name.size());
   if (value.IsObject()) {
     if (auto attribute = value.object().Attribute(*this, name)) return *attribute;
   } else {
@@ -170,9 +173,10 @@ Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
         value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);
     if (method != nullptr) return Value(rt_.MakeObject<BoundMethod>(value, method));
     if (value.IsDict()) {
-      if (const Value* item = value.dict().Find(name)) return *item;
+      if (const Value* item = rt_.FindEntry(value.dict(), Value(name))) return *item;
     }
   }
+  rt_.PayBytes(name.size());
   std::string message = "'";
   message.append(Description(value)).append("' has no attribute '").append(name).append("'");
   return MakeUndefined(std::move(message));

@@ -170,6 +170,14 @@ class Reader {
   size_t pos_ = 0;
 };
 
+// Towards zero.
+int64_t Truncated(double value) {
+  constexpr double kInt64End = 9223372036854775808.0;          // 2^63
+  const bool fits = value >= -kInt64End && value < kInt64End;  // nan does not
+  if (!fits) throw TemplateError(FloatRepr(value) + " is no whole number of 64 bits");
+  return static_cast<int64_t>(value);
+}
+
 FormatSpec ReadPercentSpec(Reader& reader) {
   FormatSpec spec;
   spec.align = '>';
@@ -199,7 +207,7 @@ FormatSpec ReadPercentSpec(Reader& reader) {
 // Gives the values that the conversions of a % format ask for, one after the other or by name.
 class PercentArguments {
  public:
-  explicit PercentArguments(const Value& args) : args_(args) {
+  PercentArguments(Runtime& rt, const Value& args) : rt_(rt), args_(args) {
     const bool tuple = args.IsList() && args.list().kind == List::Kind::kTuple;
     if (tuple) {
       positional_ = args.list().items;
@@ -214,7 +222,7 @@ class PercentArguments {
   Value Named(std::string_view name) {
     if (!args_.IsDict()) throw TemplateError("format requires a mapping");
     named_ = true;
-    const Value* value = args_.dict().Find(name);
+    const Value* value = rt_.FindEntry(args_.dict(), Value(name));
     if (value == nullptr) throw TemplateError("format: no key '" + std::string(name) + "'");
     return *value;
   }
@@ -228,6 +236,7 @@ class PercentArguments {
   }
 
  private:
+  Runtime& rt_;
   const Value& args_;
   Values positional_;
   size_t next_ = 0;
@@ -241,7 +250,7 @@ Text FormatPercent(Runtime& rt, const Text& format, const Value& args) {
   rt.PayBytes(format.Cost());
   Text out;
   Reader reader(format);
-  PercentArguments values(args);
+  PercentArguments values(rt, args);
   for (;;) {
     reader.CopyUntil("%", out);
     if (!reader.Skip('%')) break;
@@ -258,7 +267,7 @@ Text FormatPercent(Runtime& rt, const Text& format, const Value& args) {
     FormatSpec spec = ReadPercentSpec(reader);
     if (!value) value = values.Next();
     if (spec.type != 0 && IsIntegerType(spec.type) && value->IsFloat()) {
-      value = Value(static_cast<int64_t>(std::clamp(value->number(), -9e18, 9e18)));
+      value = Value(Truncated(value->number()));
     }
     if (spec.precision >= 0 && IsIntegerType(spec.type)) spec.precision = -1;
     if (!value->IsNumber() && spec.align == '=') spec.align = '>', spec.fill = " ";

@@ -16,7 +16,6 @@ class JsonWriter {
   void Write(const Value& value) {
     const Runtime::Level level(rt_);
     rt_.PaySteps();
-    rt_.PayBytes(16);
     if (value.IsString()) {
       WriteString(value.text());
     } else if (value.IsDict()) {
@@ -25,12 +24,17 @@ class JsonWriter {
                                   value.list().kind == List::Kind::kTuple)) {
       WriteList(value.list().items);
     } else {
-      out_.Append(Scalar(value));
+      Put(Scalar(value));
     }
   }
   Text Take() { return std::move(out_); }
 
  private:
+  void Put(std::string_view bytes) {
+    rt_.PayBytes(bytes.size());
+    out_.Append(bytes);
+  }
+
   static std::string Scalar(const Value& value) {
     if (value.IsNone()) return "null";
     if (value.IsBool()) return value.boolean() ? "true" : "false";
@@ -45,8 +49,8 @@ class JsonWriter {
   }
 
   void WriteString(const Text& text) {
-    rt_.PayReading(text.size());
-    rt_.PayBytes(text.Cost());
+    rt_.PayCharacters(text.size());
+    rt_.PayBytes(2 + 6 * text.Cost());  // a byte can become \u001f
     out_.Append("\"");
     text.ForEachRun([&](std::string_view run, bool foreign) {
       std::string escaped;
@@ -84,41 +88,41 @@ class JsonWriter {
   }
 
   void WriteList(const Values& items) {
-    if (items.empty()) return out_.Append("[]");
-    out_.Append("[");
+    if (items.empty()) return Put("[]");
+    Put("[");
     ++level_;
     for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out_.Append(options_.item_separator);
+      if (i > 0) Put(options_.item_separator);
       NewLine();
       Write(items[i]);
     }
     --level_;
     NewLine();
-    out_.Append("]");
+    Put("]");
   }
 
   void WriteDict(const Dict& dict) {
-    if (dict.entries.empty()) return out_.Append("{}");
+    if (dict.entries.empty()) return Put("{}");
     std::vector<size_t> order(dict.entries.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     if (options_.sort_keys) SortByKey(dict, order);
-    out_.Append("{");
+    Put("{");
     ++level_;
     for (size_t i = 0; i < order.size(); ++i) {
       const auto& [key, item] = dict.entries[order[i]];
-      if (i > 0) out_.Append(options_.item_separator);
+      if (i > 0) Put(options_.item_separator);
       NewLine();
       if (key.IsString()) {
         WriteString(key.text());
       } else {
-        out_.Append("\"" + Scalar(key) + "\"");
+        Put("\"" + Scalar(key) + "\"");
       }
-      out_.Append(options_.key_separator);
+      Put(options_.key_separator);
       Write(item);
     }
     --level_;
     NewLine();
-    out_.Append("}");
+    Put("}");
   }
 
   static void SortByKey(const Dict& dict, std::vector<size_t>& order) {
@@ -133,9 +137,8 @@ class JsonWriter {
 
   void NewLine() {
     if (!options_.indent) return;
-    rt_.PayBytes(1 + options_.indent->size() * level_);
-    out_.Append("\n");
-    for (size_t i = 0; i < level_; ++i) out_.Append(*options_.indent);
+    Put("\n");
+    for (size_t i = 0; i < level_; ++i) Put(*options_.indent);
   }
 
   Runtime& rt_;

@@ -11,6 +11,7 @@ namespace tokenizer::jinja {
 namespace {
 
 constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kMaxName = 1000;  // bytes; looking a name up costs the same however long it is
 
 // All line breaks as \n, and the last one left out.
 std::string NormalizeNewlines(std::string_view source) {
@@ -207,6 +208,7 @@ class Lexer {
     if (IsAsciiDigit(c)) {
       LexNumber();
     } else if (const size_t n = NameLength(pos_); n > 0) {
+      if (n > kMaxName) Fail("a name is longer than " + std::to_string(kMaxName) + " bytes");
       Add(TokenKind::kName, Rest().substr(0, n));
       Advance(n);
     } else if (c == '\'' || c == '"') {

@@ -18,10 +18,12 @@ std::optional<Value> Namespace::Attribute(Interpreter&, std::string_view name) {
 }
 
 std::optional<Value> Macro::Attribute(Interpreter& in, std::string_view name) {
-  if (name == "name") return Value(stmt_.name);
+  if (name == "name") return in.runtime().Make(Text(stmt_.name));
   if (name != "arguments") return std::nullopt;
   Values names;
-  for (const Parameter& parameter : stmt_.parameters) names.push_back(Value(parameter.name));
+  for (const Parameter& parameter : stmt_.parameters) {
+    names.push_back(in.runtime().Make(Text(parameter.name)));
+  }
   return in.runtime().Make(std::move(names), List::Kind::kTuple);
 }
 
@@ -131,7 +133,9 @@ Value Range(Interpreter& in, const Arguments& args) {
     items.push_back(Value(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  return in.runtime().Make(std::move(items), List::Kind::kRange);
+  const Value range = in.runtime().Make(std::move(items), List::Kind::kRange);
+  range.list().range = {start, stop, step};
+  return range;
 }
 
 // dict(mapping or pairs, name=value...)
@@ -180,7 +184,10 @@ Value RaiseException(Interpreter& in, const Arguments& args) {
 
 Value StrftimeNow(Interpreter& in, const Arguments& args) {
   const Params params("strftime_now", args, {"format"}, 1);
-  return in.runtime().Make(Text(FormatTime(in.now(), params.String(0).view())));
+  const std::string_view format = params.String(0).view();
+  in.runtime().PaySteps(format.size());
+  in.runtime().PayBytes(12 * format.size());  // %c becomes 24
+  return in.runtime().Make(Text(FormatTime(in.now(), format)));
 }
 
 }  // namespace

@@ -112,7 +112,8 @@ Value CalculateFloats(BinaryOp op, double a, double b) {
 
 Value Repeat(Runtime& rt, const Value& value, int64_t times) {
   const size_t n = times > 0 ? static_cast<size_t>(times) : 0;
-  const size_t unit = value.IsString() ? value.text().Cost() : value.list().items.size();
+  const size_t unit =
+      value.IsString() ? value.text().Cost() : value.list().items.size() * sizeof(Value);
   size_t total = 0;
   if (__builtin_mul_overflow(unit, n, &total)) total = std::string_view::npos;
   rt.PayBytes(total);  // before it is allocated
@@ -125,9 +126,10 @@ Value Repeat(Runtime& rt, const Value& value, int64_t times) {
     }
     return rt.Make(std::move(out));
   }
-  rt.PaySteps(total);
   const Values& items = value.list().items;
+  rt.PaySteps(items.size() * n);
   Values out;
+  out.reserve(items.size() * n);
   for (size_t i = 0; unit > 0 && i < n; ++i) out.insert(out.end(), items.begin(), items.end());
   return rt.Make(std::move(out), value.list().kind);
 }
@@ -196,7 +198,7 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
 bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
   if (left.entries.size() != right.entries.size()) return false;
   for (const auto& [key, value] : left.entries) {
-    const Value* other = right.Find(key);
+    const Value* other = rt.FindEntry(right, key);
     if (other == nullptr || !Equal(rt, value, *other)) return false;
   }
   return true;

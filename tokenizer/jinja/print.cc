@@ -39,8 +39,8 @@ void AppendReprChar(std::string_view bytes, char32_t code, char quote, std::stri
 void AppendRepr(Runtime& rt, const Value& value, Text& out);
 
 void AppendStringRepr(Runtime& rt, const Text& text, Text& out) {
-  rt.PayReading(text.size());
-  rt.PayBytes(text.Cost());
+  rt.PayCharacters(text.size());
+  rt.PayBytes(6 * text.Cost());  // a byte can become \ufffd
   const bool has_single = text.view().find('\'') != std::string_view::npos;
   const bool has_double = text.view().find('"') != std::string_view::npos;
   const char quote = has_single && !has_double ? '"' : '\'';
@@ -81,10 +81,7 @@ void AppendListRepr(Runtime& rt, const List& list, Text& out) {
       out.Append("<generator object>");
       return;
     case Kind::kRange: {
-      const Values& items = list.items;
-      const int64_t start = items.empty() ? 0 : items[0].integer();
-      const int64_t step = items.size() < 2 ? 1 : items[1].integer() - start;
-      const int64_t stop = items.empty() ? 0 : items.back().integer() + step;
+      const auto [start, stop, step] = list.range;
       out.Append("range(" + std::to_string(start) + ", " + std::to_string(stop));
       out.Append(step == 1 ? ")" : ", " + std::to_string(step) + ")");
       return;
@@ -92,7 +89,7 @@ void AppendListRepr(Runtime& rt, const List& list, Text& out) {
     case Kind::kKeys:
     case Kind::kValues:
     case Kind::kItems:
-      out.Append(Value(std::make_shared<List>(List{{}, list.kind})).TypeName());
+      out.Append(Value(std::make_shared<List>(List{.items = {}, .kind = list.kind})).TypeName());
       out.Append("([");
       AppendItems(rt, list.items, out);
       out.Append("])");
@@ -146,7 +143,10 @@ void AppendStr(Runtime& rt, const Value& value, Text& out) {
 }
 
 Text Str(Runtime& rt, const Value& value) {
-  if (value.IsString()) return value.text();
+  if (value.IsString()) {
+    rt.PayReading(value.text().Cost());
+    return value.text();
+  }
   Text out;
   AppendStr(rt, value, out);
   return out;

@@ -34,7 +34,7 @@ Value Runtime::Make(Text text) {
 Value Runtime::Make(Values items, List::Kind kind) {
   PaySteps(items.size());
   PayBytes(kOverhead + items.size() * sizeof(Value));
-  lists_.push_back(std::make_shared<List>(List{std::move(items), kind}));
+  lists_.push_back(std::make_shared<List>(List{.items = std::move(items), .kind = kind}));
   return lists_.back();
 }
 
@@ -53,6 +53,11 @@ void Runtime::Append(List& list, Value item) {
 void Runtime::SetEntry(Dict& dict, const Value& key, Value value) {
   PayBytes(kEntryCost + (key.IsString() ? key.view().size() : 0));
   dict.Set(key, std::move(value));
+}
+
+const Value* Runtime::FindEntry(const Dict& dict, const Value& key) {
+  if (key.IsString()) PayReading(key.view().size());
+  return dict.Find(key);
 }
 
 Runtime::Level::Level(Runtime& rt) : rt_(rt) {

@@ -18,7 +18,9 @@ namespace tokenizer::jinja {
 struct Limits {
   size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
   size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
-  size_t bytes_per_input_byte = 16;  // granted on top, for conversations that are long themselves
+  // Granted on top, for conversations that are long themselves: to read and to copy each of their
+  // bytes 16 times.
+  size_t bytes_per_input_byte = 16, input_bytes_per_step = 4;
   int depth = 400;  // nesting of expressions, statements, macro calls and printed values
 };
 
@@ -29,13 +31,18 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  void GrantFor(size_t input_bytes) { limits_.bytes += input_bytes * limits_.bytes_per_input_byte; }
+  void GrantFor(size_t input_bytes) {
+    limits_.bytes += input_bytes * limits_.bytes_per_input_byte;
+    limits_.steps += input_bytes / limits_.input_bytes_per_step;
+  }
 
   // These throw TemplateError where the limit is reached.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);
-  // For operations that read n bytes: searching, comparing.
+  // For operations that pass over n bytes: searching, comparing, copying what is soon freed.
   void PayReading(size_t n) { PaySteps(n / 64); }
+  // For operations that look at n bytes' characters one by one.
+  void PayCharacters(size_t n) { PaySteps(n / 8); }
 
   Value Make(Text text);
   Value Make(Values items, List::Kind kind = List::Kind::kList);
@@ -50,6 +57,8 @@ class Runtime {
   // A list of the runtime's own may grow.
   void Append(List& list, Value item);
   void SetEntry(Dict& dict, const Value& key, Value value);
+  // The value of a key or null, as Dict::Find.
+  const Value* FindEntry(const Dict& dict, const Value& key);
 
   // A scope in which one more level of nesting is in use.
   class Level {

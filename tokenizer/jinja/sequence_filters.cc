@@ -1,6 +1,5 @@
 // Filters that work on items, and those that work on anything.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "tokenizer/jinja/arguments.h"
@@ -127,12 +126,13 @@ Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
 Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("unique", args, {"case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(1));
-  std::set<std::string> seen;
+  Dict seen;
   Values out;
   for (Value& item : ItemsOf(in.runtime(), input)) {
-    std::string key = HashKey(CaseKey(in, path.Follow(item), params.Flag(0)));
-    in.runtime().PayBytes(key.size());
-    if (seen.insert(std::move(key)).second) out.push_back(std::move(item));
+    const Value key = CaseKey(in, path.Follow(item), params.Flag(0));
+    if (in.runtime().FindEntry(seen, key) != nullptr) continue;
+    in.runtime().SetEntry(seen, key, Value());
+    out.push_back(std::move(item));
   }
   return in.runtime().Make(std::move(out), List::Kind::kGenerator);
 }
@@ -333,6 +333,7 @@ Value Default(Interpreter&, const Value& input, const Arguments& args) {
 Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
   const std::string_view name = Params("attr", args, {"name"}, 1).String(0).view();
   if (input.IsDict() && FindContainerMethod(input, name) == nullptr) {
+    in.runtime().PayBytes(name.size());
     return MakeUndefined("'dict object' has no attribute '" + std::string(name) + "'");
   }
   return in.GetAttribute(input, name);

@@ -60,7 +60,7 @@ Text SliceText(Runtime& rt, const Text& text, const SliceBounds& bounds) {
         ByteOfChar(text.view().substr(begin), static_cast<size_t>(bounds.stop - bounds.start));
     return text.Sub(begin, n);
   }
-  rt.PaySteps(text.size() / 8);
+  rt.PayCharacters(text.size());
   rt.PayBytes(text.size() * sizeof(size_t));
   std::vector<size_t> begins;
   for (size_t pos = 0; pos < text.size(); pos += CharAt(text.view(), pos).size) {
@@ -70,6 +70,20 @@ Text SliceText(Runtime& rt, const Text& text, const SliceBounds& bounds) {
   ForEachIndex(bounds,
                [&](size_t i) { out.Append(text, begins[i], CharAt(text.view(), begins[i]).size); });
   return out;
+}
+
+// A slice of a range is a range.
+List::Range SliceRange(const List::Range& range, const SliceBounds& bounds, const Value& step) {
+  const auto start_plus = [&range](int64_t start, int64_t steps) {
+    int64_t value = 0;
+    if (__builtin_mul_overflow(steps, range.step, &value) ||
+        __builtin_add_overflow(start, value, &value)) {
+      throw TemplateError("a whole number does not fit 64 bits");
+    }
+    return value;
+  };
+  return {start_plus(range.start, bounds.start), start_plus(range.start, bounds.stop),
+          start_plus(0, step.IsNone() ? 1 : step.integer())};
 }
 
 // Where an index, which may count from the end, points to among `length` items.
@@ -122,7 +136,8 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
   if (haystack.IsUndefined()) return false;
   if (haystack.IsDict()) {
     const bool tuple = needle.IsList() && needle.list().kind != List::Kind::kList;
-    return !tuple && haystack.dict().Find(needle) != nullptr;  // no dictionary here has such keys
+    return !tuple &&
+           rt.FindEntry(haystack.dict(), needle) != nullptr;  // no dictionary here has such keys
   }
   if (haystack.IsString()) {
     if (!needle.IsString()) {
@@ -131,7 +146,7 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
                           std::string(needle.TypeName()));
     }
     rt.PayReading(haystack.view().size());
-    return FindBytes(haystack.view(), needle.view()) != std::string_view::npos;
+    return FindBytes(rt, haystack.view(), needle.view()) != std::string_view::npos;
   }
   if (!haystack.IsList()) {
     throw TemplateError("argument of type " + Type(haystack) + " is not iterable");
@@ -156,13 +171,17 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
   const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
   Values out;
   ForEachIndex(bounds, [&](size_t i) { out.push_back(items[i]); });
-  return rt.Make(std::move(out), value.list().kind);
+  Value slice = rt.Make(std::move(out), value.list().kind);
+  if (value.list().kind == List::Kind::kRange) {
+    slice.list().range = SliceRange(value.list().range, bounds, step);
+  }
+  return slice;
 }
 
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
   if (value.IsDict()) {
     if (index.IsList() || index.IsDict()) return std::nullopt;  // no possible key
-    const Value* found = value.dict().Find(index);
+    const Value* found = rt.FindEntry(value.dict(), index);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }
   if (!index.IsIntegral()) return std::nullopt;

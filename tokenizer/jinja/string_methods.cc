@@ -57,16 +57,17 @@ Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args)
   const std::string_view separator = Params("partition", args, {"sep"}, 1).String(0).view();
   if (separator.empty()) throw TemplateError("empty separator");
   const Text& text = self.text();
-  in.runtime().PayReading(text.size());
+  Runtime& rt = in.runtime();
+  rt.PayReading(text.size());
   const size_t at =
-      from_end ? FindLastBytes(text.view(), separator) : FindBytes(text.view(), separator);
+      from_end ? FindLastBytes(rt, text.view(), separator) : FindBytes(rt, text.view(), separator);
   std::vector<Text> parts(3);
   if (at == kNone) {
     parts[from_end ? 2 : 0] = text;
   } else {
     parts = {text.Sub(0, at), text.Sub(at, separator.size()), text.Sub(at + separator.size())};
   }
-  return ListOfTexts(in.runtime(), std::move(parts), List::Kind::kTuple);
+  return ListOfTexts(rt, std::move(parts), List::Kind::kTuple);
 }
 
 // The part of a text between two positions in characters, as the optional arguments i and i + 1
@@ -93,10 +94,11 @@ template <bool last, bool must_exist>
 Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params(must_exist ? "index" : "find", args, {"sub", "start", "end"}, 1);
   const std::string_view needle = params.String(0).view();
-  const Window window = WindowOf(in.runtime(), self, params, 1);
-  in.runtime().PayReading(self.view().size());
+  Runtime& rt = in.runtime();
+  const Window window = WindowOf(rt, self, params, 1);
+  rt.PayReading(self.view().size());
   const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
-  const size_t at = last ? FindLastBytes(text, needle) : FindBytes(text, needle);
+  const size_t at = last ? FindLastBytes(rt, text, needle) : FindBytes(rt, text, needle);
   if (at != kNone) {
     return static_cast<int64_t>(CountChars(self.view().substr(0, window.begin + at)));
   }
@@ -107,13 +109,16 @@ Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
 Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("count", args, {"sub", "start", "end"}, 1);
   const std::string_view needle = params.String(0).view();
-  const Window window = WindowOf(in.runtime(), self, params, 1);
-  in.runtime().PayReading(self.view().size());
+  Runtime& rt = in.runtime();
+  const Window window = WindowOf(rt, self, params, 1);
+  rt.PayReading(self.view().size());
   const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
   if (needle.empty()) return static_cast<int64_t>(CountChars(text)) + 1;
   int64_t count = 0;
-  for (size_t at = 0; (at = FindBytes(text, needle, at)) != kNone; at += needle.size()) ++count;
-  in.runtime().PaySteps(static_cast<size_t>(count));
+  for (size_t at = 0; (at = FindBytes(rt, text, needle, at)) != kNone; at += needle.size()) {
+    rt.PaySteps();
+    ++count;
+  }
   return count;
 }
 
@@ -123,6 +128,8 @@ Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Window window = WindowOf(in.runtime(), self, params, 1);
   const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
   const auto matches = [&](std::string_view part) {
+    in.runtime().PaySteps();
+    in.runtime().PayReading(part.size());
     return at_end ? text.ends_with(part) : text.starts_with(part);
   };
   const Value& wanted = *params.Get(0);
@@ -171,7 +178,7 @@ Value ZeroFillMethod(Interpreter& in, const Value& self, const Arguments& args) 
   const bool has_sign = !text.empty() && (text.view()[0] == '-' || text.view()[0] == '+');
   Text out = text.Sub(0, has_sign ? 1 : 0);
   out.Append(Pad(in.runtime(), text.Sub(out.size()), Side::kLeft,
-                 width - static_cast<int64_t>(out.size()), "0"));
+                 std::max<int64_t>(width, 0) - static_cast<int64_t>(out.size()), "0"));
   return in.runtime().Make(std::move(out));
 }
 
@@ -179,6 +186,7 @@ template <bool at_end>
 Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view part = Params("removeprefix", args, {"prefix"}, 1).String(0).view();
   const Text& text = self.text();
+  in.runtime().PayReading(part.size());
   const bool has = at_end ? text.view().ends_with(part) : text.view().starts_with(part);
   if (!has) return self;
   return in.runtime().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
@@ -187,7 +195,7 @@ Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
 // Whether there are characters and all are such.
 template <typename Fn>
 Value AllChars(Interpreter& in, const Value& self, Fn is_such) {
-  in.runtime().PaySteps(self.view().size() / 8);
+  in.runtime().PayCharacters(self.view().size());
   for (size_t pos = 0; pos < self.view().size();) {
     const Char c = CharAt(self.view(), pos);
     if (!is_such(c.code)) return false;

@@ -22,7 +22,9 @@ std::vector<size_t> Borders(std::string_view needle) {
   return borders;
 }
 
-size_t FindLong(std::string_view text, std::string_view needle, size_t pos) {
+size_t FindLong(Runtime& rt, std::string_view text, std::string_view needle, size_t pos) {
+  if (pos > text.size() || needle.size() > text.size() - pos) return kNone;
+  rt.PayBytes(needle.size() * sizeof(size_t));
   const std::vector<size_t> borders = Borders(needle);
   for (size_t matched = 0; pos < text.size(); ++pos) {
     while (matched > 0 && text[pos] != needle[matched]) matched = borders[matched - 1];
@@ -37,7 +39,7 @@ constexpr size_t kShortNeedle = 16;  // bytes: up to here the plain search costs
 // map(std::string_view) on all runs of one origin.
 template <typename Fn>
 Text MapRuns(Runtime& rt, const Text& text, Fn map) {
-  rt.PaySteps(text.size() / 8);
+  rt.PayCharacters(text.size());
   rt.PayBytes(2 * text.Cost());
   Text out;
   text.ForEachRun([&](std::string_view run, bool foreign) { out.Append(map(run), foreign); });
@@ -47,7 +49,7 @@ Text MapRuns(Runtime& rt, const Text& text, Fn map) {
 // map(Char, std::string_view bytes) gives each character's new bytes, from the first to the last.
 template <typename Fn>
 Text MapChars(Runtime& rt, const Text& text, Fn map) {
-  rt.PaySteps(text.size() / 8);
+  rt.PayCharacters(text.size());
   rt.PayBytes(2 * text.Cost());
   Text out;
   for (size_t pos = 0; pos < text.size();) {
@@ -72,10 +74,10 @@ std::vector<Text> Pieces(Runtime& rt, const Text& text, const std::vector<ByteSp
 
 bool Contains(std::string_view chars, std::string_view c) { return chars.find(c) != kNone; }
 
-size_t CountBytes(std::string_view text, std::string_view needle, int64_t limit) {
+size_t CountBytes(Runtime& rt, std::string_view text, std::string_view needle, int64_t limit) {
   size_t count = 0;
   for (size_t at = 0; count < static_cast<uint64_t>(limit); ++count) {
-    at = FindBytes(text, needle, at);
+    at = FindBytes(rt, text, needle, at);
     if (at == kNone) break;
     at += needle.size();
   }
@@ -100,16 +102,17 @@ Text Intersperse(Runtime& rt, const Text& text, const Text& to, int64_t count) {
 
 }  // namespace
 
-size_t FindBytes(std::string_view text, std::string_view needle, size_t pos) {
+size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos) {
   if (needle.size() <= kShortNeedle) return text.find(needle, pos);
-  return FindLong(text, needle, pos);
+  return FindLong(rt, text, needle, pos);
 }
 
-size_t FindLastBytes(std::string_view text, std::string_view needle, size_t end) {
-  text = text.substr(0, end);
+size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle) {
   if (needle.size() <= kShortNeedle) return text.rfind(needle);
+  if (needle.size() > text.size()) return kNone;
+  rt.PayBytes(text.size() + needle.size());
   const std::string reversed(text.rbegin(), text.rend());
-  const size_t at = FindLong(reversed, std::string(needle.rbegin(), needle.rend()), 0);
+  const size_t at = FindLong(rt, reversed, std::string(needle.rbegin(), needle.rend()), 0);
   return at == kNone ? kNone : text.size() - at - needle.size();
 }
 
@@ -187,7 +190,7 @@ Text TitleFilter(Runtime& rt, const Text& text) {
 Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count) {
   rt.PayReading(text.size());
   if (from.empty()) return Intersperse(rt, text, to, count);
-  const size_t matches = CountBytes(text.view(), from, count);
+  const size_t matches = CountBytes(rt, text.view(), from, count);
   rt.PaySteps(matches);
   size_t added = 0;
   if (__builtin_mul_overflow(matches, to.Cost(), &added)) added = kNone;
@@ -196,7 +199,7 @@ Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& t
   Text out;
   size_t pos = 0;
   for (size_t i = 0; i < matches; ++i) {
-    const size_t at = FindBytes(text.view(), from, pos);
+    const size_t at = FindBytes(rt, text.view(), from, pos);
     out.Append(text, pos, at - pos);
     out.Append(to);
     pos = at + from.size();
@@ -208,7 +211,7 @@ Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& t
 std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
                         bool from_end) {
   if (separator.empty()) throw TemplateError("empty separator");
-  rt.PayReading(text.size());
+  rt.PayReading(text.size() + separator.size());
   // From the end: the same with text and separator reversed.
   const size_t size = text.size();
   const std::string_view forward = text.view();
@@ -219,7 +222,7 @@ std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separato
   std::vector<ByteSpan> spans;
   size_t begin = 0;
   while (spans.size() < static_cast<uint64_t>(limit)) {
-    const size_t at = FindBytes(searched, wanted, begin);
+    const size_t at = FindBytes(rt, searched, wanted, begin);
     if (at == kNone) break;
     spans.push_back({begin, at});
     begin = at + wanted.size();
@@ -233,7 +236,7 @@ std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separato
 }
 
 std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end) {
-  rt.PaySteps(text.size() / 8);
+  rt.PayCharacters(text.size());
   const std::string_view all = text.view();
   std::vector<ByteSpan> words;
   for (size_t pos = LeadingSpace(all); pos < all.size(); pos += LeadingSpace(all.substr(pos))) {
@@ -256,7 +259,7 @@ std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool 
 }
 
 std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends) {
-  rt.PaySteps(text.size() / 8);
+  rt.PayCharacters(text.size());
   const std::string_view all = text.view();
   std::vector<ByteSpan> lines;
   size_t begin = 0;

@@ -15,11 +15,10 @@
 namespace tokenizer::jinja {
 
 // The byte at which `needle` first stands at or after `pos`, or npos; in linear time, which
-// std::string's find does not promise and a hostile template would notice.
-size_t FindBytes(std::string_view text, std::string_view needle, size_t pos = 0);
-// The last place that ends at or before `end`.
-size_t FindLastBytes(std::string_view text, std::string_view needle,
-                     size_t end = std::string_view::npos);
+// std::string's find does not promise and a hostile template would notice. The memory that a long
+// needle takes is paid here; what reading the text costs, by the caller.
+size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);
+size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle);
 
 enum class Side { kLeft, kRight, kBoth };
 // Without the characters of `chars` at its ends; without white space if there are none given.

@@ -27,6 +27,7 @@ bool RemainderIs(Interpreter& in, int remainder, const Value& value, const Value
 template <bool (*has_case)(char32_t), bool (*other)(char32_t)>
 bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
   const Text text = Str(in.runtime(), value);
+  in.runtime().PayCharacters(text.size());
   bool any = false;
   for (size_t pos = 0; pos < text.size();) {
     const Char c = CharAt(text.view(), pos);
@@ -86,7 +87,8 @@ constexpr Entry kTests[] = {
     {"odd", [](Interpreter& in, const Value& value,
                const Arguments&) { return RemainderIs(in, 1, value, Value(2)); }},
     {"sameas",
-     [](Interpreter&, const Value& value, const Arguments& args) {
+     [](Interpreter& in, const Value& value, const Arguments& args) {
+       if (value.IsString()) in.runtime().PayReading(value.view().size());
        return value.SameAs(*Params("sameas", args, {"other"}, 1).Get(0));
      }},
     {"sequence",

@@ -116,6 +116,7 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
   const Text end = params.Get(2) != nullptr ? params.String(2) : Text("...");
   const int64_t length = params.Integer(0, 255);
   const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
+  rt.PayCharacters(end.size());
   const auto end_chars = static_cast<int64_t>(CountChars(end.view()));
   if (length < end_chars || leeway < 0) throw TemplateError("truncate() to less than its end");
   if (LengthOf(rt, input) - leeway <= length) return input;
@@ -128,7 +129,7 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
 
 Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
   const Text text = Str(in.runtime(), input);
-  in.runtime().PaySteps(text.size() / 8);
+  in.runtime().PayCharacters(text.size());
   int64_t count = 0;
   bool in_word = false;
   for (size_t pos = 0; pos < text.size();) {
@@ -183,12 +184,13 @@ std::optional<int64_t> Truncated(double value) {
   return static_cast<int64_t>(value);
 }
 
-Value ToInt(Interpreter&, const Value& input, const Arguments& args) {
+Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("int", args, {"default", "base"});
   RequireDefined(input);
   if (input.IsIntegral()) return input.integer();
   std::optional<double> number;
   if (input.IsString()) {
+    in.runtime().PayCharacters(2 * input.view().size());  // as int and as float
     const int64_t base = params.Integer(1, 10);
     if (base != 0 && (base < 2 || base > 36)) throw TemplateError("int()'s base is not in 2 to 36");
     if (const auto value = ParseInt(input.view(), static_cast<int>(base))) return *value;
@@ -202,11 +204,12 @@ Value ToInt(Interpreter&, const Value& input, const Arguments& args) {
   return params.Or(0, Value(0));
 }
 
-Value ToFloat(Interpreter&, const Value& input, const Arguments& args) {
+Value ToFloat(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("float", args, {"default"});
   RequireDefined(input);
   if (input.IsNumber()) return input.number();
   if (input.IsString()) {
+    in.runtime().PayCharacters(input.view().size());
     if (const auto value = ParseFloat(input.view())) return *value;
   }
   return params.Or(0, Value(0.0));

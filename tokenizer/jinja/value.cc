@@ -47,7 +47,7 @@ std::string NumberKey(double number) {
 }  // namespace
 
 Value Value::ListOf(std::vector<Value> items) {
-  return std::make_shared<List>(List{std::move(items), List::Kind::kList});
+  return std::make_shared<List>(List{.items = std::move(items)});
 }
 
 Value Value::DictOf(std::vector<std::pair<std::string, Value>> entries) {
@@ -116,8 +116,6 @@ const Value* Dict::Find(const Value& key) const {
   const auto found = index.find(HashKey(key));
   return found == index.end() ? nullptr : &entries[found->second].second;
 }
-
-const Value* Dict::Find(std::string_view key) const { return Find(Value(key)); }
 
 void Dict::Set(const Value& key, Value value) {
   const auto [place, added] = index.try_emplace(HashKey(key), entries.size());

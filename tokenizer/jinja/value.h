@@ -96,9 +96,13 @@ using Values = std::vector<Value>;
 // Every kind of sequence but strings. They differ in what can be done with them: a generator has
 // no length and can be read once, a view of a dictionary cannot be indexed.
 struct List {
+  struct Range {
+    int64_t start = 0, stop = 0, step = 1;
+  };
   enum class Kind { kList, kTuple, kRange, kGenerator, kKeys, kValues, kItems };
   Values items;
   Kind kind = Kind::kList;
+  Range range{};  // that of a kRange: its items do not tell where it would have stopped
 
   bool HasLength() const { return kind != Kind::kGenerator; }
   bool CanIndex() const { return kind <= Kind::kRange; }
@@ -109,9 +113,9 @@ struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   std::map<std::string, size_t, std::less<>> index;  // HashKey of the key -> place in entries
 
-  // Throw TemplateError where the key cannot be one; see HashKey.
+  // Throw TemplateError where the key cannot be one; see HashKey. They take time and memory for a
+  // copy of the key: templates pay for that, with Runtime's FindEntry and SetEntry.
   const Value* Find(const Value& key) const;
-  const Value* Find(std::string_view key) const;
   void Set(const Value& key, Value value);
 };
 
