@@ -30,7 +30,7 @@ class Importer {
       return rt_.Make(std::move(items), value.list().kind);
     }
     if (!value.IsDict()) return value;
-    const Value out = rt_.Make(jinja::Dict());
+    Value out = rt_.Make(jinja::Dict());
     for (const auto& [key, item] : value.dict().entries) {
       rt_.SetEntry(out.dict(), Copy(key), Copy(item));
     }
@@ -50,7 +50,7 @@ bool IsPlainWord(std::string_view text) {
 }
 
 Value CopyMessages(jinja::Runtime& rt, const Value& messages) {
-  const Value out = Importer(rt, true).Copy(messages);
+  Value out = Importer(rt, true).Copy(messages);
   if (!out.IsList()) return out;
   for (const Value& message : out.list().items) {
     if (!message.IsDict()) continue;
@@ -94,6 +94,7 @@ std::chrono::local_seconds LocalNow() {
 
 ChatInput::ChatInput(const std::vector<Message>& all) {
   std::vector<Value> list;
+  list.reserve(all.size());
   for (const Message& message : all) {
     list.push_back(Value::DictOf({{"role", message.role}, {"content", message.content}}));
   }

@@ -118,7 +118,7 @@ fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
       hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw engine::Error("names no model");
   }
-  const fs::path blob = blobs / ("sha256-" + hash);
+  fs::path blob = blobs / ("sha256-" + hash);
   if (!fs::is_regular_file(blob, error)) throw engine::Error("its model is not there");
   return blob;
 }

@@ -38,6 +38,7 @@ engine::Trace MedianTrace(engine::Session& session, size_t depth, int repetition
   engine::Trace result = traces[0];
   for (size_t i = 0; i < result.steps.size(); ++i) {
     std::vector<double> seconds;
+    seconds.reserve(traces.size());
     for (const engine::Trace& trace : traces) seconds.push_back(trace.steps[i].seconds);
     std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
     result.steps[i].seconds = seconds[seconds.size() / 2];

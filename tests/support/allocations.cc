@@ -14,6 +14,11 @@ namespace {
 
 std::atomic<size_t> count = 0, bytes = 0, peak = 0;
 
+}  // namespace
+
+#if !defined(PRONK_TESTS_COUNT_NOTHING)
+namespace {
+
 size_t SizeOf(void* memory) {
 #if defined(__APPLE__)
   return malloc_size(memory);
@@ -68,6 +73,7 @@ void operator delete(void* memory, size_t /*n*/, align_val_t /*a*/) noexcept { F
 void operator delete[](void* memory, size_t /*n*/, align_val_t /*a*/) noexcept { Free(memory); }
 void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept { Free(memory); }
 void operator delete[](void* memory, const std::nothrow_t& /*tag*/) noexcept { Free(memory); }
+#endif
 
 namespace test {
 

@@ -36,7 +36,8 @@ const Value* Params::GetSome(size_t i) const {
 }
 
 Value Params::Or(size_t i, Value absent) const {
-  return values_[i] != nullptr ? *values_[i] : std::move(absent);
+  if (values_[i] != nullptr) return *values_[i];
+  return absent;
 }
 
 bool Params::Flag(size_t i, bool absent) const {

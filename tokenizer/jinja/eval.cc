@@ -48,7 +48,7 @@ Value Interpreter::Eval(const ListExpr& expr) {
 }
 
 Value Interpreter::Eval(const DictExpr& expr) {
-  const Value out = rt_.Make(Dict());
+  Value out = rt_.Make(Dict());
   for (const auto& [key, value] : expr.entries) {
     const Value evaluated_key = Eval(*key);
     rt_.SetEntry(out.dict(), evaluated_key, Eval(*value));

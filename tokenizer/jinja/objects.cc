@@ -95,7 +95,7 @@ std::optional<Value> Cycler::Attribute(Interpreter& in, std::string_view name) {
   if (name == "next") {
     return method([](Interpreter&, const Value& self, const Arguments&) {
       auto& cycler = static_cast<Cycler&>(self.object());
-      const Value value = cycler.items_[cycler.at_];
+      Value value = cycler.items_[cycler.at_];
       cycler.at_ = (cycler.at_ + 1) % cycler.items_.size();
       return value;
     });
@@ -142,7 +142,7 @@ Value Range(Interpreter& in, const Arguments& args) {
 Value MakeDict(Interpreter& in, const Arguments& args) {
   Runtime& rt = in.runtime();
   if (args.positional.size() > 1) throw TemplateError("dict() takes at most 1 argument");
-  const Value out = rt.Make(Dict());
+  Value out = rt.Make(Dict());
   if (!args.positional.empty() && args.positional[0].IsDict()) {
     for (const auto& [key, value] : args.positional[0].dict().entries) {
       rt.SetEntry(out.dict(), key, value);

@@ -52,7 +52,9 @@ Value Value::ListOf(std::vector<Value> items) {
 
 Value Value::DictOf(std::vector<std::pair<std::string, Value>> entries) {
   auto dict = std::make_shared<Dict>();
-  for (auto& [key, value] : entries) dict->Set(Value(key), std::move(value));
+  for (std::pair<std::string, Value>& entry : entries) {
+    dict->Set(Value(entry.first), std::move(entry.second));
+  }
   return dict;
 }
 
