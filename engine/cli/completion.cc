@@ -59,10 +59,13 @@ std::string Bash(const std::vector<CommandInfo>& commands) {
 
 _pronk_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur"); }
 _pronk_files() { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); }
+# Not by compgen -W: it would run what stands in $(...) in a name, and names come with downloads.
 _pronk_models() {
-  local names
-  names=$(pronk list --names 2>/dev/null)
-  mapfile -t COMPREPLY < <(compgen -f -- "$cur"; compgen -W "$names" -- "$cur")
+  local name
+  _pronk_files
+  while IFS= read -r name; do
+    [[ $name == "$cur"* ]] && COMPREPLY+=("$name")
+  done < <(pronk list --names 2>/dev/null)
 }
 
 _pronk() {

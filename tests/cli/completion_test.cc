@@ -1,11 +1,13 @@
 // Completions and the manual: that they hold every flag, and that the shells take them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <sstream>
 #include <string>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -52,6 +54,23 @@ TEST(Completion, BashCompletes) {
   EXPECT_EQ(complete("pronk run --kv f1", 3), "f16\n");
   EXPECT_EQ(complete("pronk completion z", 2), "\n");
   EXPECT_EQ(complete("pronk run -n 1", 3), "\n");
+}
+
+// A model's name comes with its download: whatever it holds, the shell is not to run it.
+TEST(Completion, NamesAreNotCommands) {
+  if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  const test::TempDir dir;
+  const std::string repository = ".lmstudio/models/evil";
+  std::filesystem::create_directories(dir.Path(repository));
+  const std::string name = "evil/$(echo ran >&2)`echo ran >&2`${HOME}* 'x.gguf";
+  dir.Write(".lmstudio/models/" + name, "GGUF");
+  const Finished run = Shell(
+      "cd \"$HOME\" && mkdir bin && ln -s \"$PRONK\" bin/pronk && PATH=$PWD/bin:$PATH && bash -c '"
+      "source <(pronk completion bash); COMP_WORDS=(pronk run -m evil); COMP_CWORD=3; _pronk; "
+      "printf \"%s\\n\" \"${COMPREPLY[@]}\"'",
+      {"HOME=" + dir.Path("")});
+  EXPECT_EQ(run.out, name + "\n");
+  EXPECT_EQ(run.err, "");
 }
 
 TEST(Completion, ShellsTakeIt) {
