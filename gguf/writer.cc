@@ -2,16 +2,11 @@
 // tensor's data at a multiple of the alignment.
 #include "gguf/writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/output_file.h"
 
 namespace gguf {
 namespace {
@@ -69,50 +64,6 @@ void Claim(std::set<std::string, std::less<>>& names, std::string_view name,
   if (name.empty()) throw Error(where + "expected a name, found an empty one");
   if (!names.emplace(name).second) throw Error(where + "expected each name once, found it again");
 }
-
-// A file under a temporary name, which is gone again at the end of the scope unless it was
-// committed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path)
-      : path_(path), temporary_(path + ".tmp" + std::to_string(getpid())) {
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ < 0) Fail("created");
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (fd_ >= 0) close(fd_);
-    if (!committed_) unlink(temporary_.c_str());
-  }
-
-  void Write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) Fail("written");
-      bytes = bytes.subspan(static_cast<size_t>(n));
-    }
-  }
-
-  void Commit() {
-    if (fsync(fd_) != 0) Fail("written");
-    if (close(std::exchange(fd_, -1)) != 0) Fail("written");
-    if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail("put in its place");
-    committed_ = true;
-  }
-
- private:
-  [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(PrintablePath(path_) + ": cannot be " + what + ": " +
-                std::generic_category().message(errno));
-  }
-
-  std::string path_;
-  std::string temporary_;
-  int fd_ = -1;
-  bool committed_ = false;
-};
 
 }  // namespace
 
@@ -205,7 +156,7 @@ void Writer::Emit(const Sink& sink) const {
 }
 
 void Writer::WriteFile(const std::string& path) const {
-  TemporaryFile file(path);
+  OutputFile file(path);
   Emit([&](std::span<const std::byte> bytes) { file.Write(bytes); });
   file.Commit();
 }

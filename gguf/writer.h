@@ -56,8 +56,8 @@ class Writer {
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  TensorSource source);
 
-  // Writes under a temporary name beside `path` and renames that once all is on the disk: nobody
-  // sees half a file, and after an error nothing is left. Replaces an existing file.
+  // As output_file.h writes: nobody sees half a file, and after an error nothing is left. Replaces
+  // an existing file.
   void WriteFile(const std::string& path) const;
   std::vector<std::byte> ToBytes() const;
 

@@ -12,11 +12,12 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
-#include "engine/cli/output_file.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "gguf/output_file.h"
 #include "kernels/ceiling.h"
 #include "kernels/cpu.h"
 
@@ -82,7 +83,7 @@ std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
 }
 
 int Bench(const BenchOptions& options) {
-  std::optional<OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
+  std::optional<gguf::OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
   if (!options.plot.empty()) plot.emplace(options.plot);
   const auto start = Clock::now();
   const engine::SessionOptions session_options = options.model.Session();
@@ -150,13 +151,13 @@ void AddBench(CommandLine& line) {
   Command command =
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   const auto options = std::make_shared<BenchOptions>();
-  const auto list = [&](const char* flag, auto& values, const char* what) {
-    command.Add(flag, values, what).ShowDefault().Type("N,...");
+  const auto list = [&](const char* flag, auto& values, int low, int high, const char* what) {
+    command.Add(flag, values, what).Between(low, high).ShowDefault().Type("N,...");
   };
-  list("-p,--n-prompt", options->prompts, "Tokens of prompt to read");
-  list("-n,--n-gen", options->gens, "Tokens to generate");
-  list("-d,--n-depth", options->depths, "Tokens already in the cache");
-  list("-t,--threads", options->threads, "Threads (default: performance cores)");
+  list("-p,--n-prompt", options->prompts, 0, kMaxTokens, "Tokens of prompt to read");
+  list("-n,--n-gen", options->gens, 0, kMaxTokens, "Tokens to generate");
+  list("-d,--n-depth", options->depths, 0, kMaxTokens, "Tokens already in the cache");
+  list("-t,--threads", options->threads, 1, kMaxThreads, "Threads (default: performance cores)");
   command.Add("-r,--repetitions", options->repetitions, "Repetitions of each test")
       .Between(1, 1000)
       .ShowDefault()

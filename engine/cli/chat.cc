@@ -12,9 +12,9 @@
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/sampling_options.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/model.h"
-#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -46,7 +46,7 @@ bool TakeEntry(Conversation& conversation, const std::string& entry) {
     return conversation.Take(entry);
   } catch (const std::exception& error) {
     if (!IsTerminal(0)) throw;
-    std::fprintf(stderr, "pronk: %s\n", error.what());
+    Complain(error.what());
     return true;
   }
 }
@@ -83,7 +83,7 @@ int RunChat(ChatOptions options) {
   if (options.first) options.first = FromTerminal(*options.first);
   Conversation conversation(session, options.conversation);
   if (IsTerminal(0)) {
-    Note("Chatting with " + ForTerminal(ModelTitle(model)) + ". /help lists the commands.");
+    Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
   Converse(conversation, options.first);
   return kExitDone;

@@ -7,6 +7,7 @@
 
 #include "engine/cli/json_file.h"
 #include "engine/cli/report.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
 

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "engine/cli/output_file.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
+#include "gguf/output_file.h"
 
 namespace cli {
 namespace {
@@ -58,7 +58,7 @@ void WriteMessages(const std::string& path, const std::vector<tokenizer::Message
   for (const auto& [role, content] : messages)
     json.push_back({{"role", role}, {"content", content}});
   const std::string text = JsonText(json, 2);
-  OutputFile file(path);
+  gguf::OutputFile file(path);
   file.Write(std::as_bytes(std::span(text)));
   file.Commit();
 }

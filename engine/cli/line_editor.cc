@@ -15,12 +15,16 @@
 #include <utility>
 
 #include "engine/cli/charset.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 
 namespace cli {
 namespace {
 
 constexpr int kHistorySize = 1000;
+// Whether the terminal marks what is pasted, and how.
+constexpr const char* kMarkedPastes = "\033[?2004h";
+constexpr const char* kPlainPastes = "\033[?2004l";
 constexpr const wchar_t* kPasteEnds = L"\033[201~";
 
 volatile std::sig_atomic_t resized = 0;    // written by signal handlers
@@ -222,10 +226,10 @@ LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::st
   prompt_columns_ = prompt.size();
   interrupted_ = false;
   if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
-  std::fputs("\033[?2004h", out_.get());  // the terminal marks what is pasted
+  const KeyboardGuard guard(kPlainPastes);
+  std::fputs(kMarkedPastes, out_.get());
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);
-  std::fputs("\033[?2004l", out_.get());
   if (read == nullptr) std::fputs("\n", out_.get());
   std::fflush(out_.get());
   if (interrupted_) return Result::kInterrupted;

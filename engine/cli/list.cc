@@ -125,7 +125,7 @@ int List(const ListOptions& options) {
   for (const ListedModel& model : models) {
     if (!model.problem.empty()) Note(model.problem);
   }
-  for (const std::string& line : stores.skipped) Note("skipped " + gguf::PrintablePath(line));
+  for (const std::string& line : stores.skipped) Note("skipped " + line);
   return kExitDone;
 }
 

@@ -37,8 +37,7 @@ void PageInWeights(const engine::Model& model) {
 void LockWeights(const engine::Model& model) {
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     if (Lock({tensor.data, tensor.bytes})) continue;
-    return Note(
-        "pronk: note: --mlock: the system does not allow this much to be locked (ulimit -l)");
+    return Complain("note: --mlock: the system does not allow this much to be locked (ulimit -l)");
   }
 }
 

@@ -7,9 +7,9 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
-#include "engine/cli/output_file.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "gguf/output_file.h"
 
 namespace cli {
 namespace {
@@ -47,7 +47,7 @@ int Logits(const LogitsOptions& options) {
   const engine::Model model = engine::Model::Load(options.model.ModelPath());
   engine::Session session(model, session_options);
 
-  OutputFile file(options.out);
+  gguf::OutputFile file(options.out);
   session.PrefillAllLogits(
       ids, [&](size_t, size_t, std::span<const float> rows) { file.Write(std::as_bytes(rows)); });
   file.Commit();

@@ -1,6 +1,5 @@
 // pronk, the program: reads the arguments, runs one subcommand, turns faults into one line and a
 // status.
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -9,7 +8,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
-#include "engine/cli/mapping_fault.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "kernels/cpu.h"
 
@@ -40,21 +39,18 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A closed pipe shows up as a failed write, which ends the output quietly.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // likewise a file that may not grow further
-  cli::ExplainMappingFaults();
+  cli::SetUpSignals();
   try {
     const int status = Main(argc, argv);
     cli::FlushOut();
     return status;
   } catch (const cli::UsageError& error) {
-    std::fprintf(stderr, "pronk: %s\n", error.what());
+    cli::Complain(error.what());
     return cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "pronk: out of memory\n");
+    std::fputs("pronk: out of memory\n", stderr);  // what needs none to be said
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "pronk: %s\n", error.what());
+    cli::Complain(error.what());
   }
   return cli::kExitFault;
 }

@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxThreads = 1024;
-
 // Where this binary lies, links resolved.
 fs::path ProgramPath() {
   std::error_code error;
@@ -47,7 +45,8 @@ std::string DefaultModelPath() {
 std::string ResolveModel(const std::string& name) {
   std::error_code error;
   const bool is_path = name.starts_with('/') || name.starts_with('.');
-  if (is_path || fs::exists(name, error)) return name;
+  // A file that happens to be called "default" is not what no -m at all means.
+  if (is_path || (name != kDefaultModel && fs::exists(name, error))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
   if (path.empty()) {
@@ -83,7 +82,7 @@ void ModelOptions::AddSessionFlags(Command& command) {
       .Between(1, kMaxThreads)
       .Type("N");
   command.Add("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
-      .Between(1, 1 << 30)
+      .Between(1, kMaxTokens)
       .Type("N");
   command.Add("-b,--batch-size", batch, "Tokens of the prompt read at a time")
       .Between(1, 4096)

@@ -9,6 +9,11 @@
 
 namespace cli {
 
+// What a flag may ask for at most. More than any machine has use for, and less than what the sizes
+// that follow from it could overflow with.
+inline constexpr int kMaxThreads = 1024;
+inline constexpr int kMaxTokens = 1 << 30;
+
 struct ModelOptions {
   std::string model;  // as given; empty: the default
   std::string cpu;
@@ -33,7 +38,7 @@ struct ModelOptions {
 };
 
 // What -m says as the path of a file: a path stays, a name is looked for where people keep models
-// (model_stores.h). Throws engine::Error.
+// (model_stores.h), and "default" is the model that ships. Throws engine::Error.
 std::string ResolveModel(const std::string& name);
 
 inline constexpr const char* kDefaultModel = "default";  // its name

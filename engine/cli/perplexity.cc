@@ -17,6 +17,7 @@
 #include "engine/cli/command_line.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
 #include "engine/model.h"

@@ -1,6 +1,5 @@
 // pronk run: complete a prompt, or several one after the other, streaming.
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include "engine/cli/model_options.h"
 #include "engine/cli/report.h"
 #include "engine/cli/sampling_options.h"
+#include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/generate.h"
 #include "engine/model.h"
@@ -80,9 +80,8 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
   const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
   if (n_prompt > usual || needed <= usual) return usual;
   if (needed > model.config.context_length) {
-    std::fprintf(stderr,
-                 "pronk: note: %zu tokens are more than the %zu this model was trained for\n",
-                 needed, model.config.context_length);
+    Complain("note: " + std::to_string(needed) + " tokens are more than the " +
+             std::to_string(model.config.context_length) + " this model was trained for");
   }
   return needed;
 }
@@ -145,6 +144,9 @@ int Run(const RunOptions& options) {
     const bool open =
         WriteOut(options.json ? ResultJson(result, load_seconds, options.prompts.empty() ? 2 : -1)
                               : "\n\n");  // sets the text apart from what comes next
+    if (result.stop_reason == engine::StopReason::kContext && !options.json) {
+      Complain("note: the context is full, so the text ends here; -c makes it larger");
+    }
     if (IsTerminal(2) && !options.json) {
       const bool was_long = result.decode_seconds > kLongRunSeconds;
       const int n_threads = session_options.n_threads;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -14,27 +15,16 @@
 #include <memory>
 
 #include "engine/cli/charset.h"
-#include "engine/cli/output_file.h"
 #include "engine/error.h"
+#include "gguf/error.h"
 
 namespace cli {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;  // written by the signal handler
-// The terminal as we found it, while its keyboard is quiet; the handler puts it back.
-volatile std::sig_atomic_t quiet = 0;
-termios loud;
-
-void OnInterrupt(int signal) {
-  if (interrupted == 0) {
-    interrupted = 1;
-    return;
-  }
-  if (quiet != 0) tcsetattr(STDIN_FILENO, TCSANOW, &loud);
-  RemoveUnfinishedFile();
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
+// The terminal as we found it, while somebody has changed it. Signal handlers read this, too.
+termios original;
+const char* original_undo = "";
+volatile std::sig_atomic_t changed = 0;
 
 // A variable of the environment that is set to something.
 bool IsSet(const char* name) {
@@ -74,7 +64,11 @@ bool HasColour(int fd) { return HasEscapes(fd) && !IsSet("NO_COLOR"); }
 
 void Note(const std::string& text) {
   const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m\n" : "%s\n";
-  std::fprintf(stderr, form, text.c_str());
+  std::fprintf(stderr, form, ForTerminal(text).c_str());
+}
+
+void Complain(std::string_view text) {
+  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::PrintablePath(text)).c_str());
 }
 
 bool WriteOut(std::string_view text) {
@@ -109,26 +103,33 @@ std::string ReadFile(const std::string& path) {
   return ReadAll(file.get(), path);
 }
 
-void CatchInterrupts() {
-  interrupted = 0;
-  struct sigaction action = {};  // without SA_RESTART
-  action.sa_handler = OnInterrupt;
-  sigaction(SIGINT, &action, nullptr);
+KeyboardGuard::KeyboardGuard(const char* undo) {
+  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &original) != 0) return;
+  original_undo = undo;
+  std::atomic_signal_fence(std::memory_order_release);
+  changed = 1;
 }
 
-bool Interrupted() { return interrupted != 0; }
+KeyboardGuard::~KeyboardGuard() {
+  RestoreKeyboard();
+  changed = 0;
+}
+
+void RestoreKeyboard() {
+  if (changed == 0) return;
+  // In the background the terminal is somebody else's, who has put it right already.
+  const pid_t owner = tcgetpgrp(STDIN_FILENO);
+  if (owner != -1 && owner != getpgrp()) return;
+  tcsetattr(STDIN_FILENO, TCSANOW, &original);
+  // Nothing can be done about an error of this write.
+  [[maybe_unused]] const auto n = write(STDERR_FILENO, original_undo, std::strlen(original_undo));
+}
 
 QuietKeyboard::QuietKeyboard() {
-  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &loud) != 0) return;
-  quiet = 1;
-  termios silent = loud;
+  termios silent;
+  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &silent) != 0) return;
   silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   tcsetattr(STDIN_FILENO, TCSANOW, &silent);
-}
-
-QuietKeyboard::~QuietKeyboard() {
-  if (quiet != 0) tcsetattr(STDIN_FILENO, TCSANOW, &loud);
-  quiet = 0;
 }
 
 ProgressLine::ProgressLine(std::string what, double after_seconds, std::string unit)

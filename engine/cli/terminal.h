@@ -16,8 +16,12 @@ bool HasEscapes(int fd);
 // The same, and the person wants colour (NO_COLOR is not set).
 bool HasColour(int fd);
 
-// What we say about the text, on stderr: dim where there is colour.
+// What we say about the text, on stderr: dim where there is colour. As all that goes there it may
+// quote files, so nothing in it commands the terminal.
 void Note(const std::string& text);
+// "pronk: TEXT" in one line on stderr, whatever the text holds: what went wrong, or should be
+// known.
+void Complain(std::string_view text);
 
 // Writes UTF-8 text to stdout at once; on a terminal as it can show it. False where nobody reads
 // any more (a closed pipe). Throws engine::Error where it cannot be written otherwise (a full
@@ -31,19 +35,27 @@ std::string ReadStdin();
 // All of a file. Throws engine::Error.
 std::string ReadFile(const std::string& path);
 
-// From here on Ctrl-C sets a flag once, and a second one ends the program as usual. Waiting for
-// input is cut short by it.
-void CatchInterrupts();
-bool Interrupted();
+// For whoever changes how the keyboard is read: at the end of the scope, or when a signal ends the
+// program, it is as it was. Nothing happens where stdin is no terminal. One at a time.
+class KeyboardGuard {
+ public:
+  // undo: what the terminal is to be told besides; it has to last.
+  explicit KeyboardGuard(const char* undo = "");
+  ~KeyboardGuard();
+  KeyboardGuard(const KeyboardGuard&) = delete;
+  KeyboardGuard& operator=(const KeyboardGuard&) = delete;
+};
+// What the guard there is, if any, will do. For handlers of signals.
+void RestoreKeyboard();
 
 // While this lives, what is typed is kept for later but not shown: it would stand in the middle of
 // what is being written.
 class QuietKeyboard {
  public:
   QuietKeyboard();
-  ~QuietKeyboard();
-  QuietKeyboard(const QuietKeyboard&) = delete;
-  QuietKeyboard& operator=(const QuietKeyboard&) = delete;
+
+ private:
+  KeyboardGuard guard_;
 };
 
 // A line on stderr that is overwritten as work goes on; only on a terminal with escape codes, and

@@ -124,6 +124,7 @@ void AddTrace(CommandLine& line) {
   options->model.AddThreadsFlag(command);
   options->model.AddMachineFlags(command);
   command.Add("-d,--n-depth", options->depth, "Tokens already in the cache")
+      .Between(0, kMaxTokens)
       .ShowDefault()
       .Type("N");
   command.Does([options] { return RunTrace(*options); });

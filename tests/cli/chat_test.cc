@@ -103,6 +103,21 @@ TEST(Chat, RefusesWhatIsNoConversation) {
               "room for 16");
 }
 
+// What a file holds is shown and not obeyed: escape codes, and lines that would pass for ours.
+TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
+  const test::TempDir dir;
+  const std::string role =
+      dir.Write("role.json", R"([{"role": "a\u001b[2J\npronk: b", "content": "x"}])");
+  ExpectError(Chat("/load " + role + "\n"), 1, R"(by 'a\x1b[2J\npronk: b')");
+  const std::string talk = dir.Write("talk.json", R"([{"role": "system", "content": "s\u001b]0;t"},
+      {"role": "user", "content": "q\u001b]0;t"}, {"role": "assistant", "content": "x"}])");
+  const Finished run = Chat("/load " + talk + "\n/system\n/undo\n/no\x1b\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(Says(run, "told: s\uFFFD]0;t")) << run.err;
+  EXPECT_TRUE(Says(run, "taken back: q\uFFFD]0;t")) << run.err;
+  EXPECT_EQ(run.err.find('\033'), std::string::npos) << run.err;
+}
+
 TEST(Chat, FirstQuestionAndStopText) {
   const Finished run = Chat("", {"-p", "Hello", "-n", "300"});
   EXPECT_EQ(run.status, 0) << run.err;

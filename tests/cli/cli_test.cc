@@ -1,9 +1,9 @@
 // The program as a user meets it: what it prints, where, and with which status.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -80,6 +80,10 @@ TEST(Run, WrongInputIsOneClearLine) {
               "safetensors");
   ExpectError(Pronk({"run", "-m", kModel, "-c", "4", "-p", "more than four tokens"}), 1,
               "room for 4");
+  // As many as the flags allow, which is more than anyone has memory for.
+  ExpectError(Pronk({"bench", "-m", kModel, "-p", "1073741824", "-d", "1073741824"}), 1,
+              "choose a smaller one");
+  ExpectError(Pronk({"trace", "-m", kModel, "-d", "1073741824"}), 1, "choose a smaller one");
 }
 
 TEST(Run, WrongUsage) {
@@ -88,6 +92,14 @@ TEST(Run, WrongUsage) {
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "z80"}), 2, "z80");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--logit-bias", "x+1"}), 2, "ID+BIAS");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--samplers", "top_q"}), 2, "top_q");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-t", "2000000"}), 2, "from 1 to 1024");
+  ExpectError(Pronk({"bench", "-m", kModel, "-t", "1,2000000"}), 2, "from 1 to 1024");
+  ExpectError(Pronk({"bench", "-m", kModel, "-t", "0"}), 2, "from 1 to 1024");
+  for (const char* flag : {"-p", "-n", "-d"}) {
+    ExpectError(Pronk({"bench", "-m", kModel, flag, "1,18446744073709551615"}), 2, "from 0 to");
+    ExpectError(Pronk({"bench", "-m", kModel, flag, "-1"}), 2, "from 0 to");
+  }
+  ExpectError(Pronk({"trace", "-m", kModel, "-d", "18446744073709551615"}), 2, "from 0 to");
   EXPECT_EQ(Pronk({}).status, 2);
   EXPECT_EQ(Pronk({"dance"}).status, 2);
   EXPECT_EQ(Pronk({"--help"}).status, 0);
@@ -116,8 +128,20 @@ TEST(Logits, WritesEveryPosition) {
   ExpectError(Pronk({"logits", kModel, "--ids", "9999", dir.Path("b")}), 1,
               "not in the vocabulary");
   ExpectError(Pronk({"logits", kModel, "--ids", "1", dir.Path("no/such")}), 1, "cannot be written");
-  struct stat info;
-  EXPECT_NE(stat(dir.Path("b.partial").c_str(), &info), 0) << "half-written output stays";
+  const std::filesystem::directory_iterator files(dir.Path(""));
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "half-written output stays";
+}
+
+// A link to a stream that the shell made: what is written arrives where the shell sends it.
+TEST(Logits, ToStandardOutput) {
+  const test::TempDir dir;
+  const std::string link = dir.Path("stdout"), file = dir.Path("f");
+  std::filesystem::create_symlink("/dev/stdout", link);
+  const Finished run = test::Shell("\"$PRONK\" logits \"$MODEL\" --ids 1 \"$LINK\" >\"$FILE\"",
+                                   {"LINK=" + link, "FILE=" + file});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(test::ReadFloats(file).size(), 320u);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 // Worked out from what `pronk logits` writes of each window.

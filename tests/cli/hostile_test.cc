@@ -105,7 +105,7 @@ TEST(HostileDisk, NothingIsLeftBySignals) {
     const Finished run = Shell(
         "cd \"$2\" && cp \"$1\" model && chmod u+w model || exit 9\n"
         "\"$0\" bench -m model -p 256 -n 0 -r 1000 --plot out >text &\n"
-        "until [ -e out.partial ]; do sleep 0.01; done\n" +
+        "until ls | grep -q out; do sleep 0.01; done\n" +
             end + "; wait $!; status=$?; ls; exit $status",
         dir.Path(""));
     EXPECT_NE(run.status, 0);

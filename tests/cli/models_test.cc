@@ -74,6 +74,28 @@ class ModelsTest : public testing::Test {
   test::TempDir dir_;
 };
 
+// A file called "default" in the folder where somebody happens to be is not the default model.
+TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
+  Write("default", "not a model");
+  const std::string there = "cd \"$HOME\" && \"$PRONK\" tokenize --ids -p x ";
+  const std::vector<std::string> environment = {"HOME=" + dir_.Path("")};
+  const Finished run = test::Shell(there, environment);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(test::Shell(there + "-m default", environment).out, run.out);
+  ExpectError(test::Shell(there + "-m ./default", environment), 1, "GGUF");
+}
+
+// Names come from the files of others: an error that lists them is one line without commands.
+TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
+  for (const char* number : {"1", "2"}) {
+    Copy(std::string(".lmstudio/models/evil\033[2J/\npronk: ") + number + ".gguf");
+  }
+  for (const std::string name : {"evil", "evils"}) {  // two have that name; two are near
+    ExpectError(Pronk({"tokenize", "-m", name, "-p", "x"}), 1, R"(evil\x1b[2J/\npronk: 1.gguf)");
+    EXPECT_EQ(ErrorOf(name).find('\033'), std::string::npos);
+  }
+}
+
 TEST_F(ModelsTest, ListsWhatIsThere) {
   const Finished run = Pronk({"list", "--json"});
   ASSERT_EQ(run.status, 0) << run.err;

@@ -72,6 +72,23 @@ TEST(Run, VerboseTellsWhatWasChosen) {
   }
 }
 
+// A text that the context cuts off does not pass for one that ended.
+TEST(Run, FullContextIsSaid) {
+  const std::vector<std::string> args = {"run", "-m", kModel,         "-p", "Hello",
+                                         "-c",  "16", "--ignore-eos", "-s", "1"};
+  const Finished run = Pronk(args);
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err,
+            "pronk: note: the context is full, so the text ends here; -c makes it larger\n");
+  std::vector<std::string> as_json = args;
+  as_json.push_back("--json");  // says so in its object
+  EXPECT_EQ(Pronk(as_json).err, "");
+  EXPECT_NE(Pronk(as_json).out.find("\"context\""), std::string::npos);
+  std::vector<std::string> shorter = args;
+  shorter.insert(shorter.end(), {"-n", "2"});
+  EXPECT_EQ(Pronk(shorter).err, "");
+}
+
 // A closed pipe ends the run quietly: head leaves after one byte of a text without end.
 TEST(Run, ClosedPipe) {
   const Finished run = Shell(

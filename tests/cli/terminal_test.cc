@@ -2,6 +2,7 @@
 // terminals and people who want no escape codes or colour.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,36 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   EXPECT_TRUE(tmux.WaitFor("\n> half a questi^C\n(Ctrl-D or /exit leaves)\n>")) << tmux.Screen();
   tmux.Keys({"/exit", "Enter"});
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
+// At the prompt and while an answer is written the keyboard is read in another way than usual.
+TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
+  for (const std::string signal : {"TERM", "HUP", "BUS"}) {
+    for (const bool at_prompt : {true, false}) {
+      SCOPED_TRACE(signal + (at_prompt ? " at the prompt" : " during an answer"));
+      const test::TempDir dir;
+      const std::string model = dir.Write("model", test::ReadText(test::kTinyModel));
+      const std::string pid = dir.Path("pid");
+      test::Tmux tmux("sh -c 'echo $$ >" + pid + "; exec " PRONK_BINARY " chat -m " + model +
+                      " -s 1 --ignore-eos -c 200000'; echo \"status $?\"; stty -a");
+      ASSERT_TRUE(tmux.WaitFor("lists the commands.\n>")) << tmux.Screen();
+      if (!at_prompt) {
+        tmux.Keys({"Go on", "Enter"});
+        ASSERT_TRUE(tmux.WaitUntil([](const auto& screen) { return screen.size() > 300; }));
+      }
+      if (signal == "BUS") {  // as the system sends it: the file is gone from under the model
+        std::filesystem::resize_file(model, 0);
+        if (at_prompt) tmux.Keys({"Go on", "Enter"});
+      } else {
+        test::Shell("kill -" + signal + " $(cat " + pid + ")");
+      }
+      const std::string status = signal == "TERM" ? "143" : signal == "HUP" ? "129" : "1";
+      ASSERT_TRUE(tmux.WaitFor("status " + status + "\n")) << tmux.Screen();
+      for (const char* as_usual : {" icanon", " echo ", " icrnl"}) {
+        EXPECT_TRUE(tmux.WaitFor(as_usual)) << tmux.Screen();
+      }
+    }
+  }
 }
 
 TEST_F(TerminalTest, Resize) {

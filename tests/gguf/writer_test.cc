@@ -128,7 +128,7 @@ TEST(WriterTest, AnErrorLeavesNothingAndKeepsTheOldFile) {
 
   const std::string nowhere = dir.Path("none/f.gguf");
   EXPECT_EQ(ErrorOf([&] { Writer().WriteFile(nowhere); }),
-            nowhere + ": cannot be created: No such file or directory");
+            nowhere + ": cannot be written: No such file or directory");
   std::filesystem::create_directory(dir.Path("folder"));
   EXPECT_NE(ErrorOf([&] { Writer().WriteFile(dir.Path("folder")); }), "");
   EXPECT_EQ(CountFiles(dir), 2u);

@@ -1,0 +1,79 @@
+// What is at a path stays until something whole takes its place, and what cannot be replaced by a
+// file is written through.
+#include "gguf/output_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_dir.h"
+
+namespace gguf {
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::ReadText;
+
+void Write(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.Write(std::as_bytes(std::span(text)));
+  file.Commit();
+}
+
+size_t CountFiles(const test::TempDir& dir) {
+  const fs::directory_iterator files(dir.Path(""));
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST(OutputFileTest, AppearsWhenItIsCommitted) {
+  const test::TempDir dir;
+  const std::string path = dir.Write("out", "old");
+  {
+    OutputFile file(path);
+    file.Write(std::as_bytes(std::span(std::string_view("ne"))));
+    EXPECT_EQ(ReadText(path), "old");
+  }
+  EXPECT_EQ(ReadText(path), "old");  // given up
+  Write(path, "new");
+  EXPECT_EQ(ReadText(path), "new");
+  EXPECT_EQ(CountFiles(dir), 1u);
+}
+
+// The link stays a link, and what it leads to is what changes.
+TEST(OutputFileTest, LinksAreWrittenThrough) {
+  const test::TempDir dir;
+  const std::string target = dir.Write("target", "something long"), link = dir.Path("link");
+  fs::create_symlink("target", link);
+  Write(link, "new");
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(ReadText(target), "new");
+  fs::remove(target);
+  Write(link, "again");  // a link that led nowhere
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(ReadText(target), "again");
+}
+
+// While it is written, no other file of the folder is touched.
+TEST(OutputFileTest, NeighboursAreLeftAlone) {
+  const test::TempDir dir;
+  const std::string path = dir.Path("out");
+  const std::string taken = path + ".tmp" + std::to_string(getpid());
+  dir.Write("out.partial", "mine");
+  Write(path, "new");
+  EXPECT_EQ(ReadText(dir.Path("out.partial")), "mine");
+  // Not even one of the name that the unfinished file would have.
+  test::WriteBytes(taken, std::as_bytes(std::span(std::string_view("mine"))));
+  EXPECT_EQ(test::ErrorOf([&] { Write(path, "newer"); }),
+            path + ": cannot be written: File exists");
+  EXPECT_EQ(ReadText(taken), "mine");
+  EXPECT_EQ(ReadText(path), "new");
+}
+
+}  // namespace
+}  // namespace gguf
