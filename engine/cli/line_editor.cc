@@ -154,7 +154,11 @@ unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
 
 // After a signal that may have changed the screen.
 void LineEditor::Terminal::Redraw() {
-  if (std::exchange(continued, 0) != 0) el_set(editor_.get(), EL_PREP_TERM, 1);
+  if (std::exchange(continued, 0) != 0) {
+    // The shell has left the terminal as it likes it, and libedit believes it is as before.
+    el_set(editor_.get(), EL_PREP_TERM, 0);
+    el_set(editor_.get(), EL_PREP_TERM, 1);
+  }
   if (std::exchange(resized, 0) != 0) {
     // libedit draws from where the cursor is, and would leave what it drew before.
     const size_t rows = RowsAboveCursor();

@@ -139,6 +139,23 @@ TEST_F(TerminalTest, Resize) {
       << tmux.Screen();
 }
 
+// Ctrl-Z, something else, and back: the line is there and can be edited.
+TEST_F(TerminalTest, StoppedAndContinued) {
+  if (test::Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  test::Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
+  ASSERT_TRUE(tmux.WaitFor("sh:")) << tmux.Screen();
+  tmux.Keys({ChatLine(), "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  tmux.Keys({"/system One."});
+  ASSERT_TRUE(tmux.WaitFor("/system One.")) << tmux.Screen();
+  tmux.Keys({"C-z"});
+  ASSERT_TRUE(tmux.WaitFor("Stopped")) << tmux.Screen();
+  tmux.Keys({"fg", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("/system One.", 2)) << tmux.Screen();
+  tmux.Keys({"BSpace", " two.", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(the model is told: One two.)")) << tmux.Screen();
+}
+
 // A terminal whose every byte can be seen, by `script` as Linux has it.
 bool HasScript() { return test::Shell("script -qc true /dev/null").status == 0; }
 
