@@ -86,16 +86,18 @@ std::string BenchMarkdown(const BenchReport& report) {
 std::string BenchCsv(const BenchReport& report) {
   std::string text =
       "model_type,model_size,model_n_params,cpu_target,n_threads,n_prompt,n_gen,n_depth,avg_ts,"
-      "stddev_ts,"
-      "median_ts,work_per_second,ceiling,share,load_ms,first_token_ms\n";
+      "stddev_ts,median_ts,samples_ts,work_per_second,ceiling,share,load_ms,first_token_ms\n";
   for (const BenchTest& test : report.tests) {
-    text +=
-        Format("\"%s\",%llu,%llu,%s,%d,%zu,%zu,%zu,%f,%f,%f,%.4g,%.4g,%f,%f,%f\n",
-               report.model_type.c_str(), static_cast<unsigned long long>(report.model_size),
-               static_cast<unsigned long long>(report.model_n_params), report.cpu_target.c_str(),
-               test.n_threads, test.n_prompt, test.n_gen, test.n_depth, test.Average(),
-               test.Deviation(), test.Median(), test.WorkPerSecond(), test.ceiling, test.Share(),
-               report.load_ms, report.first_token_ms);
+    text += Format("\"%s\",%llu,%llu,%s,%d,%zu,%zu,%zu,%f,%f,%f,\"", report.model_type.c_str(),
+                   static_cast<unsigned long long>(report.model_size),
+                   static_cast<unsigned long long>(report.model_n_params),
+                   report.cpu_target.c_str(), test.n_threads, test.n_prompt, test.n_gen,
+                   test.n_depth, test.Average(), test.Deviation(), test.Median());
+    for (size_t i = 0; i < test.samples_ts.size(); ++i) {
+      text += Format(i == 0 ? "%f" : " %f", test.samples_ts[i]);
+    }
+    text += Format("\",%.4g,%.4g,%f,%f,%f\n", test.WorkPerSecond(), test.ceiling, test.Share(),
+                   report.load_ms, report.first_token_ms);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // The program as a user meets it: what it prints, where, and with which status.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -248,6 +249,13 @@ TEST(Bench, ReportsEveryTest) {
     EXPECT_GT(test["share_of_ceiling"], 0);
   }
   EXPECT_NE(test::ReadText(plot).find("</svg>"), std::string::npos);
+  const std::string csv =
+      Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "2", "-o", "csv"}).out;
+  for (const char* column :
+       {",n_prompt,n_gen,n_depth,avg_ts,stddev_ts,", ",samples_ts,", ",ceiling,", ",load_ms,"}) {
+    EXPECT_NE(csv.find(column), std::string::npos) << csv;
+  }
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
   EXPECT_NE(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1"}).out.find("pp4"),
             std::string::npos);
 }
