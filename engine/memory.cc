@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/kv_cache.h"
 #include "engine/scratch.h"
+#include "kernels/default_threads.h"
 #include "tokenizer/vocabulary.h"
 
 #if defined(__APPLE__)
@@ -46,31 +47,23 @@ uint64_t NumberOf(const std::string& path, uint64_t fallback) {
 
 // The names of one version of control groups.
 struct GroupFiles {
-  std::string_view mount, limit, usage, active_cache, inactive_cache;
+  std::string_view limit, usage, active_cache, inactive_cache;
 };
-constexpr GroupFiles kVersion1 = {"sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                  "memory.usage_in_bytes", "total_active_file",
-                                  "total_inactive_file"};
-constexpr GroupFiles kVersion2 = {"sys/fs/cgroup", "memory.max", "memory.current", "active_file",
-                                  "inactive_file"};
+constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                  "total_active_file", "total_inactive_file"};
+constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Takes from `memory` what the group at `path` below the mount and those around it do not grant. A
-// container may see the mount but not the path to its own group: then the mount is its group.
-void LimitToGroups(const std::string& root, const GroupFiles& files, std::string path,
-                   Memory& memory) {
-  for (;;) {
-    const std::string folder = root + std::string(files.mount) + path + "/";
-    const uint64_t limit = NumberOf(folder + std::string(files.limit), kUnlimited);
-    const uint64_t usage = NumberOf(folder + std::string(files.usage), 0);
-    const std::string statistics = folder + "memory.stat";
-    const uint64_t cache =
-        NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
-    const uint64_t used = usage - std::min(usage, cache);
-    memory.total = std::min(memory.total, limit);
-    memory.available = std::min(memory.available, limit - std::min(limit, used));
-    if (path.empty()) return;
-    path.resize(path.find_last_of('/'));
-  }
+// Takes from `memory` what the group does not grant.
+void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
+  const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
+  const uint64_t limit = NumberOf(group.folder + std::string(files.limit), kUnlimited);
+  const uint64_t usage = NumberOf(group.folder + std::string(files.usage), 0);
+  const std::string statistics = group.folder + "memory.stat";
+  const uint64_t cache =
+      NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
+  const uint64_t used = usage - std::min(usage, cache);
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit - std::min(limit, used));
 }
 
 #endif
@@ -97,21 +90,8 @@ Memory MachineMemory(const std::string& root) {
   const std::string meminfo = root + "proc/meminfo";
   Memory memory = {NumberIn(meminfo, "MemTotal", kUnlimited),
                    NumberIn(meminfo, "MemAvailable", kUnlimited)};
-  // Lines of "4:memory:/path" (version 1, with its controllers) and "0::/path" (version 2).
-  std::ifstream groups(root + "proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::string path = line.substr(second + 1);
-    if (path.empty() || path[0] != '/') continue;
-    if (path == "/") path.clear();
-    if (controllers == ",,") LimitToGroups(root, kVersion2, path, memory);
-    if (controllers.find(",memory,") != std::string::npos) {
-      LimitToGroups(root, kVersion1, path, memory);
-    }
+  for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
+    LimitToGroup(group, memory);
   }
   return memory;
 }

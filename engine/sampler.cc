@@ -34,13 +34,17 @@ std::optional<SamplerStep> FindSamplerStep(std::string_view name) {
 }
 
 Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), random_(options_.seed) {
-  constexpr int kUsual = 4096;  // longer memories grow when they are filled
-  recent_.reserve(static_cast<size_t>(std::clamp(options_.repeat_last_n, 0, kUsual)));
+  constexpr size_t kUsual = 4096;  // longer memories grow when they are filled
+  recent_.reserve(std::min(MostRecent(), kUsual));
   sorted_.reserve(recent_.capacity());
 }
 
+size_t Sampler::MostRecent() const {
+  return options_.repeat_last_n < 0 ? SIZE_MAX : static_cast<size_t>(options_.repeat_last_n);
+}
+
 void Sampler::Accept(tokenizer::TokenId id) {
-  const auto most = static_cast<size_t>(std::max(options_.repeat_last_n, 0));
+  const size_t most = MostRecent();
   if (most == 0) return;
   if (recent_.size() < most) {
     recent_.push_back(id);
@@ -51,8 +55,7 @@ void Sampler::Accept(tokenizer::TokenId id) {
 }
 
 void Sampler::SetHistory(std::span<const tokenizer::TokenId> tokens) {
-  const auto n = static_cast<size_t>(std::max(options_.repeat_last_n, 0));
-  const auto last = tokens.last(std::min(n, tokens.size()));
+  const auto last = tokens.last(std::min(MostRecent(), tokens.size()));
   recent_.assign(last.begin(), last.end());
   n_accepted_ = recent_.size();
 }

@@ -29,7 +29,7 @@ struct SamplerOptions {
   float top_p = 0.95f;
   float min_p = 0.05f;
   Penalties penalties;
-  int repeat_last_n = 64;  // tokens the penalties look back on
+  int repeat_last_n = 64;  // tokens the penalties look back on; -1: all that there are
   std::vector<std::pair<tokenizer::TokenId, float>> logit_bias;  // added before everything else
   // llama.cpp's default order.
   std::vector<SamplerStep> steps = {SamplerStep::kPenalties, SamplerStep::kTopK,
@@ -51,6 +51,7 @@ class Sampler {
 
  private:
   void Apply(SamplerStep step);
+  size_t MostRecent() const;  // the size that recent_ may have
 
   SamplerOptions options_;
   std::mt19937_64 random_;

@@ -1,8 +1,11 @@
 // How many threads to use when nobody says. Decoding waits for memory and prefill for arithmetic
 // units; neither gains from two threads on one core, and a slow (efficiency) core holds up the fast
 // ones.
+#include "kernels/default_threads.h"
+
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -42,20 +45,6 @@ std::set<int> CpuList(const std::string& path) {
   return cpus;
 }
 
-// Cores' worth of time that the control group grants (version 2, then 1), or a large number.
-int CgroupCores() {
-  constexpr int kUnlimited = 1 << 20;
-  double quota = -1, period = 100000;
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  if (!(v2 >> quota >> period)) {  // "max 100000" leaves quota unread
-    quota = -1;
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
-  }
-  if (quota <= 0 || period <= 0) return kUnlimited;
-  return std::max(1, static_cast<int>(quota / period + 0.5));
-}
-
 int UsableCores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -76,7 +65,7 @@ int UsableCores() {
   }
   // Nothing but efficiency cores allowed: use those.
   const int n = cores.empty() ? CPU_COUNT(&allowed) : static_cast<int>(cores.size());
-  return std::min(n, CgroupCores());
+  return std::min(n, CoresOfControlGroups("/"));
 }
 
 #elif defined(__APPLE__)
@@ -96,7 +85,52 @@ int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency())
 
 #endif
 
+// Cores' worth of time that one group grants, or none where it does not say.
+std::optional<double> Quota(const ControlGroup& group) {
+  double quota = 0, period = 0;
+  if (group.version == 2) {
+    std::ifstream(group.folder + "cpu.max") >> quota >> period;  // "max 100000" leaves them 0
+  } else {
+    std::ifstream(group.folder + "cpu.cfs_quota_us") >> quota;  // -1: no limit
+    std::ifstream(group.folder + "cpu.cfs_period_us") >> period;
+  }
+  if (quota <= 0 || period <= 0) return std::nullopt;
+  return quota / period;
+}
+
 }  // namespace
+
+// /proc/self/cgroup has lines of "4:cpu,cpuacct:/path" (version 1) and "0::/path" (version 2). A
+// container may see the mount but not the path to its own group: then the mount is its group.
+std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller) {
+  std::vector<ControlGroup> groups;
+  std::ifstream lines(root + "proc/self/cgroup");
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    std::string path = line.substr(second + 1);
+    const bool is_2 = controllers == ",,";
+    const bool is_1 = controllers.find("," + controller + ",") != std::string::npos;
+    if (!path.starts_with('/') || (!is_1 && !is_2)) continue;
+    if (path == "/") path.clear();
+    const std::string mount = root + "sys/fs/cgroup" + (is_1 ? "/" + controller : "");
+    for (;; path.resize(path.find_last_of('/'))) {
+      groups.push_back({mount + path + "/", is_1 ? 1 : 2});
+      if (path.empty()) break;
+    }
+  }
+  return groups;
+}
+
+int CoresOfControlGroups(const std::string& root) {
+  double cores = 1 << 20;
+  for (const ControlGroup& group : ControlGroups(root, "cpu")) {
+    cores = std::min(cores, Quota(group).value_or(cores));
+  }
+  return std::max(1, static_cast<int>(cores + 0.5));
+}
 
 int DefaultThreads() { return std::max(UsableCores(), 1); }
 

@@ -130,10 +130,10 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
 }
 
 int Run(const RunOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   engine::SessionOptions session_options = options.model.Session();
+  const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
+  const auto start = std::chrono::steady_clock::now();
   const engine::Model model = LoadModel(options.model);
-  const std::vector<std::string> prompts = PromptsOf(options);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -165,7 +165,8 @@ int Run(const RunOptions& options) {
 void AddRun(CommandLine& line) {
   Command command = line.Add("run", "Complete a prompt");
   const auto options = std::make_shared<RunOptions>();
-  command.Add("-p,--prompt", options->prompt, "The text to complete").Type("TEXT");
+  command.Add("-p,--prompt", options->prompt, "The text to complete, as it is: \\n stays \\n")
+      .Type("TEXT");
   command.Add("-f,--file", options->file, "Read the text from a file (default: stdin)")
       .Type("FILE");
   command

@@ -63,7 +63,8 @@ void SamplingOptions::AddFlags(Command& command) {
   number("--typical", sampler.typical, "Locally typical sampling; 1 is off").Between(0, 1);
   number("--repeat-penalty", sampler.penalties.repeat, "Divide logits of recent tokens; 1 is off")
       .Between(1e-3, 1e3);
-  number("--repeat-last-n", sampler.repeat_last_n, "Tokens that the penalties look back on");
+  number("--repeat-last-n", sampler.repeat_last_n, "Tokens the penalties look back on; -1: all")
+      .Between(-1, kMaxTokens);
   number("--presence-penalty", sampler.penalties.presence, "Subtract from logits of recent tokens");
   number("--frequency-penalty", sampler.penalties.frequency,
          "The same for each time they occurred");

@@ -47,17 +47,18 @@ TEST(HostileFile, PipesAndDirectoriesAreNamed) {
   ExpectOneLine(Pronk({"tokenize", "-m", "/dev/null", "-p", "x"}), "found a device");
 }
 
-// The program has opened the model and waits for its prompt, on a pipe, when somebody cuts the
-// file.
+// The program has opened the model, as it says, and waits for a question, on a pipe, when somebody
+// cuts the file.
 TEST(HostileFile, ThatShrinksInUse) {
   const test::TempDir dir;
   const Finished run = Shell(
-      "cp \"$1\" \"$2/model\" && chmod u+w \"$2/model\" && mkfifo \"$2/prompt\" || exit 9\n"
-      "\"$0\" run -m \"$2/model\" -f \"$2/prompt\" -n 4 &\n"
-      "exec 3>\"$2/prompt\"\n"  // waits until it is read, which is after the model was opened
+      "cp \"$1\" \"$2/model\" && chmod u+w \"$2/model\" && mkfifo \"$2/in\" || exit 9\n"
+      "\"$0\" chat -m \"$2/model\" -n 4 --verbose <\"$2/in\" 2>\"$2/err\" &\n"
+      "exec 3>\"$2/in\"\n"
+      "until grep -q ^seed \"$2/err\"; do sleep 0.01; done\n"  // the last line of --verbose
       ": >\"$2/model\"\n"
       "echo Hello >&3; exec 3>&-\n"
-      "wait $!",
+      "wait $!; status=$?; sed 1,/^seed/d \"$2/err\" >&2; exit $status",
       dir.Path(""));
   ExpectOneLine(run, "a file in use can no longer be read: it was shortened, or its disk failed");
 }
@@ -125,6 +126,8 @@ TEST(HostileDisk, PromptsThatCannotBeRead) {
   const test::TempDir dir;
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("")}), "cannot be read: Is a directory");
   ExpectOneLine(Pronk({"run", "-m", kModel, "-f", dir.Path("none")}), "No such file");
+  // Known before any model is loaded.
+  ExpectOneLine(Pronk({"run", "-m", "none.gguf", "-f", dir.Path("prompt")}), "prompt: cannot be");
 }
 
 TEST(HostilePrompt, AnyBytesAreText) {

@@ -119,6 +119,24 @@ TEST(Sampler, PenaltiesForgetOldTokens) {
   EXPECT_EQ(sampler.Sample(logits), 1);
 }
 
+TEST(Sampler, PenaltiesForgetNothing) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  options.repeat_last_n = -1;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  sampler.Accept(1);
+  for (int i = 0; i < 10000; ++i) sampler.Accept(0);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+  std::vector<TokenId> history(10000, 0);
+  sampler.SetHistory(history);
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  history[0] = 1;
+  sampler.SetHistory(history);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
 TEST(Sampler, HistoryCanBeTakenBack) {
   SamplerOptions options;
   options.temperature = 0;
