@@ -14,19 +14,35 @@ using tokenizer::TokenId;
 // Room that a full context leaves for an answer, in parts of it.
 constexpr size_t kAnswerShare = 4;
 
-std::string_view TemplateOf(const Model& model) {
-  const std::string_view own = model.file.metadata().GetStringOr("tokenizer.chat_template", "");
-  return own.empty() ? tokenizer::DefaultChatTemplate(*model.tokenizer) : own;
+// The first number from 0 on that fits, or `n` where none below it does. If a number fits, so do
+// all above it: about log2(n) are tried.
+template <typename Fn>
+size_t FirstThatFits(size_t n, Fn fits) {
+  size_t low = 0, high = n;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
 }
 
 }  // namespace
 
+std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer) {
+  const std::string_view own = file.metadata().GetStringOr("tokenizer.chat_template", "");
+  return own.empty() ? tokenizer::DefaultChatTemplate(tokenizer) : own;
+}
+
 tokenizer::ChatTemplate ChatTemplateOf(const Model& model) {
-  return tokenizer::ChatTemplate::Parse(TemplateOf(model));
+  return tokenizer::ChatTemplate::Parse(ChatTemplateSource(model.file, *model.tokenizer));
 }
 
 bool IsTranscript(const Model& model) {
-  return TemplateOf(model) == tokenizer::kTranscriptTemplate;
+  return ChatTemplateSource(model.file, *model.tokenizer) == tokenizer::kTranscriptTemplate;
 }
 
 std::vector<TokenId> EncodeChat(const Model& model, const tokenizer::ChatTemplate& chat_template,
@@ -50,18 +66,22 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
   std::vector<Message> messages = messages_;
   messages.push_back({"user", text});
-  const auto encode = [&] {
-    std::vector<Message> all = messages;
+  // Without the oldest questions and their answers.
+  const auto encode = [&](size_t n_dropped_pairs) {
+    std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
+                             messages.end());
     if (!system_.empty()) all.insert(all.begin(), {"system", system_});
     return EncodeChat(session_.model(), template_, all);
   };
   Answer answer;
-  std::vector<TokenId> ids = encode();
+  std::vector<TokenId> ids = encode(0);
   const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
-  while (ids.size() > room && messages.size() > 2) {  // question and answer go together
-    messages.erase(messages.begin(), messages.begin() + 2);
-    answer.n_dropped += 2;
-    ids = encode();
+  if (ids.size() > room) {  // what a conversation takes, only its template can say
+    const size_t n_pairs = FirstThatFits(
+        messages.size() / 2, [&](size_t n_dropped) { return encode(n_dropped).size() <= room; });
+    ids = encode(n_pairs);
+    answer.n_dropped = 2 * n_pairs;
+    messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
   }
   if (ids.size() > session_.capacity()) {
     throw Error("the message needs " + std::to_string(ids.size()) +

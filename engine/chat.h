@@ -60,7 +60,9 @@ class Chat {
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model,
                                            const tokenizer::ChatTemplate& chat_template,
                                            const std::vector<tokenizer::Message>& messages);
-// The template that the model's file carries, or the documented default.
+// The template that the model's file carries, or the documented default where there is none or
+// nothing in it: its source, and parsed. Throws tokenizer::TemplateError.
+std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);
 tokenizer::ChatTemplate ChatTemplateOf(const Model& model);
 // Whether no token ends a turn of that template: kTranscriptStop does.
 bool IsTranscript(const Model& model);

@@ -134,7 +134,11 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
                                           std::to_string(rope.n_dims));
   }
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
-  const std::string_view scaling = keys.StringOr("rope.scaling.type", "none");
+  // Files of before there were types have a factor alone, older ones under another name.
+  const char* const factor_key =
+      keys.Has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+  const std::string_view scaling =
+      keys.StringOr("rope.scaling.type", keys.Has(factor_key) ? "linear" : "none");
   if (scaling == "linear") {
     rope.scaling = RopeScaling::kLinear;
   } else if (scaling == "yarn") {
@@ -143,7 +147,7 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
     keys.Fail("rope.scaling.type",
               "expected none, linear or yarn, found " + gguf::Quoted(scaling, 40));
   }
-  if (rope.scaling != RopeScaling::kNone) rope.factor = keys.PositiveOr("rope.scaling.factor", 1.0);
+  if (rope.scaling != RopeScaling::kNone) rope.factor = keys.PositiveOr(factor_key, 1.0);
   rope.original_context =
       keys.CountOr("rope.scaling.original_context_length", config.context_length, kMaxLength);
   rope.attention_factor = keys.PositiveOr("rope.scaling.attn_factor", 1.0);

@@ -1,6 +1,8 @@
 #include "engine/weights.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gguf/error.h"
 #include "kernels/reference.h"
@@ -12,14 +14,14 @@ std::string ShapeText(uint64_t cols, uint64_t rows) {
   return "[" + std::to_string(cols) + (rows == 1 ? "" : ", " + std::to_string(rows)) + "]";
 }
 
-// Finds tensors and checks them.
+// Finds tensors and checks them, and knows which of the file's were asked for.
 class Binder {
  public:
-  explicit Binder(const gguf::File& file) : file_(file) {}
+  explicit Binder(const gguf::File& file) : file_(file), bound_(file.tensors().size()) {}
 
   bool Has(const std::string& name) const { return file_.FindTensor(name) != nullptr; }
 
-  kernels::Matrix Matrix(const std::string& name, uint64_t rows, uint64_t cols) const {
+  kernels::Matrix Matrix(const std::string& name, uint64_t rows, uint64_t cols) {
     const gguf::TensorView& tensor = Checked(name, rows, cols);
     if (!kernels::IsWeightType(tensor.dtype)) {
       Fail(name, "type " + std::string(gguf::Info(tensor.dtype).name) + " cannot hold weights");
@@ -27,7 +29,7 @@ class Binder {
     return {tensor.dtype, tensor.data, rows, cols};
   }
 
-  const float* Vector(const std::string& name, uint64_t n) const {
+  const float* Vector(const std::string& name, uint64_t n) {
     const gguf::TensorView& tensor = Checked(name, 1, n);
     if (tensor.dtype != gguf::DType::kF32) {
       Fail(name, "expected type F32, found " + std::string(gguf::Info(tensor.dtype).name));
@@ -37,8 +39,17 @@ class Binder {
     }
     return reinterpret_cast<const float*>(tensor.data);
   }
-  const float* OptionalVector(const std::string& name, uint64_t n) const {
+  const float* OptionalVector(const std::string& name, uint64_t n) {
     return Has(name) ? Vector(name, n) : nullptr;
+  }
+  // A tensor that nobody asked for is part of what the model was trained to compute: without it
+  // the text would be wrong, and nobody would see why.
+  void RequireAllBound() const {
+    const auto unused = std::find(bound_.begin(), bound_.end(), false);
+    if (unused == bound_.end()) return;
+    const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_.begin())];
+    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
+                      " has no place in what this program computes: its text would be wrong");
   }
 
  private:
@@ -46,7 +57,7 @@ class Binder {
     throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + name + ": " + what);
   }
 
-  const gguf::TensorView& Checked(const std::string& name, uint64_t rows, uint64_t cols) const {
+  const gguf::TensorView& Checked(const std::string& name, uint64_t rows, uint64_t cols) {
     const gguf::TensorView* tensor = file_.FindTensor(name);
     if (tensor == nullptr) {
       Fail(name, "is missing; expected a tensor of shape " + ShapeText(cols, rows));
@@ -58,13 +69,15 @@ class Binder {
       }
       Fail(name, "expected shape " + ShapeText(cols, rows) + ", found " + found + "]");
     }
+    bound_[static_cast<size_t>(tensor - file_.tensors().data())] = true;
     return *tensor;
   }
 
   const gguf::File& file_;
+  std::vector<bool> bound_;  // by place in file_.tensors()
 };
 
-LayerWeights BindLayer(const Binder& bind, const Config& c, size_t layer) {
+LayerWeights BindLayer(Binder& bind, const Config& c, size_t layer) {
   const std::string blk = "blk." + std::to_string(layer) + ".";
   const size_t q_rows = c.n_heads * c.key_length;
   const size_t k_rows = c.n_kv_heads * c.key_length;
@@ -96,7 +109,7 @@ LayerWeights BindLayer(const Binder& bind, const Config& c, size_t layer) {
 }  // namespace
 
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
-  const Binder bind(file);
+  Binder bind(file);
   const size_t width = config.embedding_length;
   Weights w;
   w.token_embd = bind.Matrix("token_embd.weight", config.vocab_size, width);
@@ -107,6 +120,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   w.output_norm = bind.Vector("output_norm.weight", width);
   w.output = bind.Has("output.weight") ? bind.Matrix("output.weight", config.vocab_size, width)
                                        : w.token_embd;
+  bind.RequireAllBound();
   return w;
 }
 

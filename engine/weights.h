@@ -37,8 +37,8 @@ struct Weights {
   const float* output_norm = nullptr;  // [embedding_length]
   kernels::Matrix output;  // [vocab_size][embedding_length]; token_embd where the file has none
 
-  // Checks type and shape of every tensor against the config. Throws gguf::Error (file, tensor,
-  // expected, found).
+  // Checks type and shape of every tensor against the config, and that there is none besides.
+  // Throws gguf::Error (file, tensor, expected, found).
   static Weights Bind(const gguf::File& file, const Config& config);
 };
 

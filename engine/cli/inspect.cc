@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
@@ -193,15 +194,17 @@ void PrintJson(const gguf::File& file) {
                {"tensor_bytes", file.tensor_bytes()},
                {"parameters", Parameters(file)},
                {"alignment", file.alignment()}};
-  Json& metadata = json["metadata"] = Json::object();
+  // Keys are put behind each other: to look each one up among those before would take minutes where
+  // they are many, and none is there twice.
+  auto& metadata = (json["metadata"] = Json::object()).get_ref<Json::object_t&>();
   for (const auto& [key, value] : file.metadata().entries()) {
-    if (value.type != ValueType::kArray) {
-      metadata[std::string(key)] = ValueJson(value);
-    } else {
-      metadata[std::string(key)] = {{"type", gguf::ValueTypeName(value.element_type)},
-                                    {"count", value.count},
-                                    {"first", ValueJson(value)}};
+    Json shown = ValueJson(value);
+    if (value.type == ValueType::kArray) {
+      shown = {{"type", gguf::ValueTypeName(value.element_type)},
+               {"count", value.count},
+               {"first", std::move(shown)}};
     }
+    metadata.emplace_back(std::string(key), std::move(shown));
   }
   Json& tensors = json["tensors"] = Json::array();
   for (const gguf::TensorView& tensor : file.tensors()) {

@@ -10,22 +10,53 @@
 namespace cli {
 namespace {
 
-constexpr int kMaxDepth = 64;
+// Passes over a text before values are made of it: those are freed recursively, and an object
+// compares each new key with all that it has.
+class Bounds : public Json::json_sax_t {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return Open(); }
+  bool key(string_t&) override { return Within(++keys_.back() <= kMaxKeys); }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+  std::string wrong() const {
+    if (within_) return "is not JSON";
+    return "is JSON of more than " + std::to_string(kMaxDepth) + " levels, or of more than " +
+           std::to_string(kMaxKeys) + " keys in one object";
+  }
+
+ private:
+  static constexpr size_t kMaxDepth = 64, kMaxKeys = 1000;
+
+  bool Within(bool within) { return within_ = within; }
+  bool Open() {
+    keys_.push_back(0);
+    return Within(keys_.size() <= kMaxDepth);
+  }
+  bool Close() {
+    keys_.pop_back();
+    return true;
+  }
+  std::vector<size_t> keys_;  // how many, in each object or list that is open
+  bool within_ = true;
+};
 
 }  // namespace
 
 Json ReadJson(const std::string& path) {
   const std::string text = path == "-" ? ReadStdin() : ReadFile(path);
-  bool too_deep = false;
-  Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > kMaxDepth;
-        return !too_deep;
-      },
-      /*allow_exceptions=*/false);
-  if (too_deep || json.is_discarded()) throw engine::Error(path + ": is not JSON");
-  return json;
+  Bounds bounds;
+  if (!Json::sax_parse(text, &bounds)) throw engine::Error(path + ": " + bounds.wrong());
+  return Json::parse(text);
 }
 
 std::optional<std::string> UnquoteJson(const std::string& text) {

@@ -13,8 +13,8 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-// The JSON in a file, "-" for stdin. Throws engine::Error where it is none, or is nested deeper
-// than any honest one.
+// The JSON in a file, "-" for stdin. Throws engine::Error where it is none, or is nested deeper or
+// has objects of more keys than any honest one.
 Json ReadJson(const std::string& path);
 // What a JSON string stands for ("\"a\\nb\"" is two lines); nothing where the text is none.
 std::optional<std::string> UnquoteJson(const std::string& text);

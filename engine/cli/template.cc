@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "engine/chat.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
@@ -74,8 +75,7 @@ int RunTemplate(const TemplateOptions& options) {
   } else {
     const gguf::File file = gguf::File::Open(options.model.ModelPath());
     const auto tokenizer = tokenizer::Tokenizer::Create(file);
-    source = file.metadata().GetStringOr("tokenizer.chat_template",
-                                         tokenizer::DefaultChatTemplate(*tokenizer));
+    source = engine::ChatTemplateSource(file, *tokenizer);
     input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
     input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
   }

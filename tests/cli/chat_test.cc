@@ -91,7 +91,7 @@ TEST(Chat, RefusesWhatIsNoConversation) {
     return Chat("/load " + dir.Write("talk.json", text) + "\n");
   };
   ExpectError(load("{"), 1, "is not JSON");
-  ExpectError(load(std::string(100000, '[')), 1, "is not JSON");
+  ExpectError(load(std::string(100000, '[')), 1, "more than 64 levels");
   ExpectError(load(R"({"role": "user"})"), 1, "expected a list");
   ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "expected a list");
   ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1, "the turn of 'user'");

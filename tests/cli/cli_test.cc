@@ -232,7 +232,15 @@ TEST(Template, RendersAConversation) {
   ExpectError(Pronk({"template", "-m", kModel, "--messages", dir.Write("b.json", "{")}), 1, "JSON");
   ExpectError(Pronk({"template", "-m", kModel, "--messages",
                      dir.Write("d.json", std::string(100000, '['))}),
-              1, "JSON");
+              1, "JSON of more than 64 levels");
+  const auto with_keys = [&](int n) {
+    std::string json = R"({"messages": [{"role": "user", "content": "a")";
+    for (int i = 2; i < n; ++i) json += ",\"" + std::to_string(i) + "\": {}";
+    return Pronk({"template", "--template", source, "--messages",
+                  dir.Write("keys.json", json + "}, {}, {}]}")});
+  };
+  EXPECT_EQ(with_keys(1000).status, 0);
+  ExpectError(with_keys(1001), 1, "more than 1000 keys in one object");
 }
 
 TEST(Bench, ReportsEveryTest) {

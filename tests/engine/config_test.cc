@@ -93,6 +93,29 @@ TEST(Config, HeadsAreThoseOfQueriesWhereKvHeadsAreAbsent) {
   model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.n_kv_heads, 4u); });
 }
 
+TEST(Config, AFactorAloneMeansLinear) {
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    SCOPED_TRACE(key);
+    SmallModel model;
+    model.keys[key] = 4.0f;
+    model.Read([](const Config& c, const Weights&) {
+      EXPECT_EQ(c.rope.scaling, RopeScaling::kLinear);
+      EXPECT_EQ(c.rope.factor, 4.0);
+    });
+    model.keys["llama.rope.scaling.type"] = "yarn";
+    model.Read([](const Config& c, const Weights&) {
+      EXPECT_EQ(c.rope.scaling, RopeScaling::kYarn);
+      EXPECT_EQ(c.rope.factor, 4.0);
+    });
+    model.keys["llama.rope.scaling.type"] = "none";
+    model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.rope.factor, 1.0); });
+  }
+  SmallModel both;
+  both.keys["llama.rope.scaling.factor"] = 4.0f;
+  both.keys["llama.rope.scale_linear"] = 2.0f;
+  both.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.rope.factor, 4.0); });
+}
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -146,6 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
         BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
         BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
+        BadKey{"llama.rope.scale_linear", -1.0f, "positive"},
         BadKey{"llama.expert_count", 8u, "not supported"},
         BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 16777216"},
         BadKey{"llama.expert_used_count", 2u, "at most the expert_count of 0, found 2"}));
@@ -169,6 +193,22 @@ TEST(Weights, MissingTensor) {
   const std::string message = model.Error();
   EXPECT_NE(message.find("blk.0.ffn_up.weight"), std::string::npos) << message;
   EXPECT_NE(message.find("missing"), std::string::npos) << message;
+}
+
+TEST(Weights, TensorsThatNobodyUses) {
+  for (const std::string name : {"blk.0.ffn_down.bias", "blk.1.attn_norm.weight", "output.bias",
+                                 "blk.0.attn_q_norm.weight", "token_embd_norm.weight"}) {
+    SmallModel model;
+    model.tensors[name] = {32};
+    const std::string error = model.Error();
+    EXPECT_NE(error.find("tensor \"" + name + "\" has no place"), std::string::npos) << error;
+  }
+  SmallModel all;  // what is optional
+  all.tensors["rope_freqs.weight"] = {4};
+  all.tensors["output.weight"] = {32, 10};
+  all.tensors["blk.0.attn_q.bias"] = all.tensors["blk.0.attn_output.bias"] = {32};
+  all.tensors["blk.0.attn_k.bias"] = all.tensors["blk.0.attn_v.bias"] = {16};
+  EXPECT_EQ(all.Error(), "");
 }
 
 TEST(Weights, WrongShape) {

@@ -172,5 +172,20 @@ TEST(GreedyText, DefaultModelEqualsTheReference) {
   }
 }
 
+// The numbers that engine/README.md shows are those of the default model.
+TEST(GreedyText, TheReadmesExample) {
+  const Model model = Model::Load(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
+  const std::string readme = test::ReadText(std::string(PRONK_SOURCE_DIR) + "/engine/README.md");
+  std::string ids;
+  for (const TokenId id : model.tokenizer->Encode("Once upon a time")) {
+    ids += " " + std::to_string(id);
+  }
+  EXPECT_NE(readme.find("ids:" + ids + "\n"), std::string::npos) << ids;
+  const std::string next = Greedy(model, "Once upon a time", 1, 512, 1);
+  const std::string line = "id " + std::to_string(model.tokenizer->Find(next)) + " -> text \"" +
+                           next + "\" -> the screen";
+  EXPECT_NE(readme.find(line), std::string::npos) << line;
+}
+
 }  // namespace
 }  // namespace engine

@@ -26,7 +26,6 @@ void AddConfig(gguf::Writer& writer, uint32_t width) {
   writer.Add("llama.attention.head_count_kv", kKvHeads);
   writer.Add("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   writer.Add("llama.rope.dimension_count", width / kHeads);
-  writer.Add("tokenizer.chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}");
 }
 
 VocabSpec Vocabulary(const std::string& model) {
@@ -65,6 +64,7 @@ std::vector<std::byte> SmallModel::Bytes() const {
   const uint32_t width = std::max<uint32_t>(32, gguf::Info(dtype).block_size);
   gguf::Writer writer;
   AddConfig(writer, width);
+  writer.Add("tokenizer.chat_template", chat_template);
   const VocabSpec vocabulary = Vocabulary(tokenizer);
   vocabulary.AddTo(writer);
 

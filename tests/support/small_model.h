@@ -21,6 +21,8 @@ struct SmallModel {
   // Fills the data of each matrix. Absent: small pseudo-random weights, for F32 and Q8_0 only.
   std::function<void(std::span<std::byte>)> fill;
 
+  std::string chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+
   // As a GGUF file.
   std::vector<std::byte> Bytes() const;
 };

@@ -1,0 +1,85 @@
+// What a conversation keeps and what it gives up. How it looks is tested with the templates
+// (tests/tokenizer), how it is led with the program (tests/cli).
+#include "engine/chat.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "tests/support/small_model.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::Message;
+
+std::vector<std::byte> ModelWith(const std::string& chat_template) {
+  test::SmallModel model;
+  model.chat_template = chat_template;
+  return model.Bytes();
+}
+
+struct SmallChat {
+  explicit SmallChat(const std::string& chat_template) : bytes(ModelWith(chat_template)) {}
+
+  Chat::Answer Say(const std::string& text) {
+    GenerateOptions options;
+    options.max_tokens = 1;
+    return chat.Say(text, options, [](std::string_view) { return true; });
+  }
+
+  const std::vector<std::byte> bytes;
+  const Model model = Model::From(gguf::File::Parse("small", bytes));
+  Session session{model, SessionOptions()};  // a context of 64
+  Chat chat{session, ""};
+};
+
+std::vector<Message> Pairs(size_t n) {
+  std::vector<Message> messages;
+  for (size_t i = 0; i < n; ++i) {
+    messages.push_back({"user", "how?"});
+    messages.push_back({"assistant", "so."});
+  }
+  return messages;
+}
+
+// The most that fits is kept, whatever the template makes of it, and that is found in a few steps:
+// going from pair to pair would try to drop two, which this template does not survive.
+TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
+  constexpr size_t kPairs = 100, kRoom = 64 - 64 / 4;
+  SmallChat small(
+      "{% if messages|length == 197 %}{{ raise_exception('two pairs less') }}{% endif %}"
+      "{% for m in messages %}{{ m.content }}{% endfor %}");
+  small.chat.SetMessages(Pairs(kPairs));
+  const Chat::Answer answer = small.Say("why?");
+  const auto size_with = [&](size_t pairs) {
+    std::vector<Message> messages = Pairs(pairs);
+    messages.push_back({"user", "why?"});
+    return EncodeChat(small.model, ChatTemplateOf(small.model), messages).size();
+  };
+  ASSERT_EQ(answer.n_dropped % 2, 0u);
+  const size_t kept = kPairs - answer.n_dropped / 2;
+  EXPECT_LE(size_with(kept), kRoom);
+  EXPECT_GT(size_with(kept + 1), kRoom);
+  EXPECT_EQ(small.chat.Messages().size(), 2 * kept + 2);
+}
+
+TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
+  SmallChat small("{% for m in messages %}{{ m.content }}{% endfor %}");
+  small.chat.SetMessages(Pairs(3));
+  EXPECT_EQ(small.Say(std::string(55, '?')).n_dropped, 6u);
+}
+
+// A file that has a template with nothing in it is one that has none.
+TEST(Chat, AnEmptyTemplateIsNone) {
+  const SmallChat small("");
+  EXPECT_EQ(ChatTemplateSource(small.model.file, *small.model.tokenizer),
+            tokenizer::kTranscriptTemplate);
+  EXPECT_TRUE(IsTranscript(small.model));
+}
+
+}  // namespace
+}  // namespace engine
