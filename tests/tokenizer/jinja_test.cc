@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/allocations.h"
 #include "tests/support/data.h"
 #include "tests/support/template_values.h"
 #include "tokenizer/chat_template.h"
@@ -212,6 +213,8 @@ TEST(JinjaLimits, EndlessWork) {
 }
 
 TEST(JinjaLimits, Memory) {
+  test::ResetPeak();
+  const size_t before = test::CountAllocations().bytes;
   const std::string big = "('a' * 1000000)";
   for (const std::string& expression : std::vector<std::string>{
            "'a' * 1000000000", "[1] * 1000000000", big + " * 9223372036854775807",
@@ -220,6 +223,8 @@ TEST(JinjaLimits, Memory) {
            "[1] | tojson(indent=1000000000)", big + " | replace('a', 'b' * 1000000)",
            big + " | replace('', 'b' * 1000000)", "(['a'] * 100000) | join('b' * 100000)",
            "[1] | batch(9223372036854775807, 1) | list", big + ".split('a')",
+           "('a' * 50000000).split('a')", "('a ' * 25000000).split()",
+           "('\\n' * 50000000).splitlines()", "strftime_now('%c' * 3000000)",
            "('a' * 2000000) | list"}) {
     ExpectRefused("{{ " + expression + " }}", kTooMuch);
   }
@@ -231,6 +236,9 @@ TEST(JinjaLimits, Memory) {
       kTooMuch);
   ExpectRefused("{% set l = [1] %}{% for i in range(64) %}{{ l.extend(l) }}{% endfor %}", kTooMuch);
   ExpectRefused("{{ range(100001) }}", "range too big");
+  // What is counted is what is taken; but a list that grows has, for a moment, its old place and a
+  // new one of twice the size.
+  EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 
 // What an operation on a long string costs is paid even if what it makes is short. Each of these

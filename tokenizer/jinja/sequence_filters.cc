@@ -172,7 +172,7 @@ Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
   std::vector<Text> parts;
   for (Value& item : ItemsOf(rt, input)) {
     parts.push_back(Str(rt, path.Follow(std::move(item))));
-    rt.PayBytes(parts.back().Cost());
+    rt.PayBytes(sizeof(Text) + parts.back().Cost());
   }
   return rt.Make(JoinTexts(rt, Str(rt, params.Or(0, Value(""))), parts));
 }

@@ -154,7 +154,7 @@ Value JoinMethod(Interpreter& in, const Value& self, const Arguments& args) {
     if (!item.IsString()) {
       throw TemplateError("join() needs strings, found '" + std::string(item.TypeName()) + "'");
     }
-    in.runtime().PayBytes(item.text().Cost());
+    in.runtime().PayBytes(sizeof(Text) + item.text().Cost());
     parts.push_back(item.text());
   }
   return in.runtime().Make(JoinTexts(in.runtime(), self.text(), parts));

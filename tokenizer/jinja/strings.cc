@@ -62,10 +62,17 @@ Text MapChars(Runtime& rt, const Text& text, Fn map) {
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
 
-// The texts between positions: pairs of [begin, end).
+// One more piece of a text, and what it costs to make it one: a long text can have more pieces than
+// there is memory for.
+void AddSpan(Runtime& rt, ByteSpan span, std::vector<ByteSpan>& spans) {
+  rt.PaySteps();
+  rt.PayBytes(2 * sizeof(ByteSpan) +
+              sizeof(Text));  // a vector that grows holds up to twice as much
+  spans.push_back(span);
+}
+
 std::vector<Text> Pieces(Runtime& rt, const Text& text, const std::vector<ByteSpan>& spans) {
-  rt.PaySteps(spans.size());
-  rt.PayBytes(text.Cost() + spans.size() * sizeof(Text));
+  rt.PayBytes(text.Cost());
   std::vector<Text> out;
   out.reserve(spans.size());
   for (const ByteSpan& span : spans) out.push_back(text.Sub(span.begin, span.end - span.begin));
@@ -224,10 +231,10 @@ std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separato
   while (spans.size() < static_cast<uint64_t>(limit)) {
     const size_t at = FindBytes(rt, searched, wanted, begin);
     if (at == kNone) break;
-    spans.push_back({begin, at});
+    AddSpan(rt, {begin, at}, spans);
     begin = at + wanted.size();
   }
-  spans.push_back({begin, size});
+  AddSpan(rt, {begin, size}, spans);
   if (from_end) {
     std::reverse(spans.begin(), spans.end());
     for (ByteSpan& span : spans) span = {size - span.end, size - span.begin};
@@ -242,7 +249,7 @@ std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool 
   for (size_t pos = LeadingSpace(all); pos < all.size(); pos += LeadingSpace(all.substr(pos))) {
     const size_t begin = pos;
     while (pos < all.size() && !IsSpace(CharAt(all, pos).code)) pos += CharAt(all, pos).size;
-    words.push_back({begin, pos});
+    AddSpan(rt, {begin, pos}, words);
   }
   const auto splits = static_cast<uint64_t>(limit);
   if (words.size() > splits + 1 && limit >= 0) {
@@ -271,10 +278,10 @@ std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends) {
                         c.code == 0x85 || c.code == 0x2028 || c.code == 0x2029;
     if (!breaks) continue;
     if (c.code == '\r' && pos < all.size() && all[pos] == '\n') ++pos;
-    lines.push_back({begin, keep_ends ? pos : end});
+    AddSpan(rt, {begin, keep_ends ? pos : end}, lines);
     begin = pos;
   }
-  if (begin < all.size()) lines.push_back({begin, all.size()});
+  if (begin < all.size()) AddSpan(rt, {begin, all.size()}, lines);
   return Pieces(rt, text, lines);
 }
 
