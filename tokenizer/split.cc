@@ -31,6 +31,14 @@ constexpr string_view kQwen2Patterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
+// Words also end before a capital letter that follows a small one; single digits; a slash goes with
+// the punctuation before it.
+constexpr string_view kTekkenNames[] = {"tekken"};
+constexpr string_view kTekkenPatterns[] = {
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
 // Single digits first, then as GPT-2.
 constexpr string_view kSmolLmNames[] = {"smollm", "starcoder", "refact", "minerva-7b"};
 constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
@@ -39,6 +47,9 @@ constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
 constexpr string_view kDefaultNames[] = {"default"};
 constexpr string_view kDefaultPatterns[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)",
                                             R"([0-9][0-9][0-9])"};
+
+constexpr string_view kChineseJapaneseKorean =
+    R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
 
 // Line ends; words of the scripts that have capital letters (as that tokenizer lists them);
 // punctuation, also wide; spaces at the end; Chinese, Japanese, Korean; digits.
@@ -63,8 +74,13 @@ constexpr string_view kDeepSeekPatterns[] = {
     R"(\x{1E900}-\x{1E943}]+)",
     R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
     R"(\s+$)",
-    R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
+    kChineseJapaneseKorean,
     R"(\p{N})"};
+
+// The same for programs: any letters, and punctuation as Unicode has it.
+constexpr string_view kDeepSeekCoderNames[] = {"deepseek-coder"};
+constexpr string_view kDeepSeekCoderPatterns[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+                                                  kChineseJapaneseKorean, R"(\p{N})"};
 
 constexpr SplitRule kRules[] = {
     // names, patterns, ignore_merges, add_bos
@@ -73,7 +89,9 @@ constexpr SplitRule kRules[] = {
     {kGpt2Names, kGpt2Patterns, false, false},
     {kQwen2Names, kQwen2Patterns, false, false},
     {kSmolLmNames, kSmolLmPatterns, false, false},
+    {kTekkenNames, kTekkenPatterns, true, true},
     {kDeepSeekNames, kDeepSeekPatterns, false, false},
+    {kDeepSeekCoderNames, kDeepSeekCoderPatterns, false, false},
     {kDefaultNames, kDefaultPatterns, false, false},
 };
 

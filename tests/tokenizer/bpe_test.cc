@@ -182,8 +182,8 @@ TEST(Bpe, OneWordOfMegabytes) {
 }
 
 TEST(Bpe, LongRunsOfSpaces) {
-  for (const std::string pre :
-       {"gpt-2", "llama-bpe", "qwen2", "smollm", "default", "deepseek-llm"}) {
+  for (const std::string pre : {"gpt-2", "llama-bpe", "qwen2", "tekken", "smollm", "default",
+                                "deepseek-llm", "deepseek-coder"}) {
     Example x(pre);
     const VocabFile file(x.spec);
     const std::string text = std::string(1 << 20, ' ') + "he" + std::string(1 << 20, '\n') + "!";
@@ -194,8 +194,8 @@ TEST(Bpe, LongRunsOfSpaces) {
 TEST(Bpe, AnyBytesComeBack) {
   std::mt19937 random(1);
   const std::string letters = "hel 0'\n\r!\xC3\xA9\xE2\x82\xAC\xF0\xFF";
-  for (const std::string pre :
-       {"gpt-2", "llama-bpe", "qwen2", "smollm", "default", "deepseek-llm"}) {
+  for (const std::string pre : {"gpt-2", "llama-bpe", "qwen2", "tekken", "smollm", "default",
+                                "deepseek-llm", "deepseek-coder"}) {
     const Example x(pre);
     const VocabFile file(x.spec);
     for (int round = 0; round < 500; ++round) {

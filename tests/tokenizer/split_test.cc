@@ -41,6 +41,21 @@ TEST(Split, Qwen2) {
             (Words{"it", "'ll", " be", " ", "2", "0", "2", "4", "!\n"}));
 }
 
+// As another engine of regular expressions cuts these with the pattern that the model states.
+TEST(Split, Tekken) {
+  EXPECT_EQ(
+      Split("tekken", "Hello camelCase HTTPServer it's 2024"),
+      (Words{"Hello", " camel", "Case", " HTTPServer", " it", "'s", " ", "2", "0", "2", "4"}));
+  EXPECT_EQ(Split("tekken", "a//b !?/\n c  d\n\n"),
+            (Words{"a", "//", "b", " !?/\n", " c", " ", " d", "\n\n"}));
+  // A vowel sign belongs to its word; so do letters without case and modifiers.
+  EXPECT_EQ(Split("tekken", "\u1780\u17B6 \u4E2D\u6587x \u0130\u01C5a\u02B0B"),
+            (Words{"\u1780\u17B6", " \u4E2D\u6587x",
+                   " \u0130\u01C5"
+                   "a\u02B0",
+                   "B"}));
+}
+
 TEST(Split, SmolLm) {
   // Digits first: the space before one stands alone, and "'s" is looked for in what is left.
   EXPECT_EQ(Split("smollm", "in 2024's \u00BD"),
@@ -58,6 +73,14 @@ TEST(Split, DeepSeek) {
                    "\u3002", "x", "  "}));
 }
 
+TEST(Split, DeepSeekCoder) {
+  EXPECT_EQ(Split("deepseek-coder", "if (a_b==\"c\") {\n\treturn 42;\n}"),
+            (Words{"if", " (", "a", "_", "b", "==", "\"", "c", "\")", " {", "\n", "\treturn", " ",
+                   "4", "2", ";", "\n", "}"}));
+  EXPECT_EQ(Split("deepseek-coder", "Hi, \u4F60\u597D\u3002x  \u00BD+ y"),
+            (Words{"Hi", ",", " ", "\u4F60\u597D", "\u3002", "x", "  ", "\u00BD", "+", " y"}));
+}
+
 TEST(Split, SpaceIsUnicodeWhiteSpace) {
   // NEL, no-break, ideographic and other spaces are; the Mongolian vowel separator is not (any
   // more).
@@ -66,8 +89,9 @@ TEST(Split, SpaceIsUnicodeWhiteSpace) {
 }
 
 TEST(Split, KnowsTheNamesThatFilesUse) {
-  for (const std::string name : {"llama-bpe", "llama3", "llama-v3", "gpt-2", "qwen2",
-                                 "deepseek-r1-qwen", "smollm", "default", "deepseek-llm"}) {
+  for (const std::string name :
+       {"llama-bpe", "llama3", "llama-v3", "gpt-2", "qwen2", "deepseek-r1-qwen", "tekken", "smollm",
+        "default", "deepseek-llm", "deepseek-coder"}) {
     EXPECT_NE(FindSplitRule(name), nullptr) << name;
     EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
   }
