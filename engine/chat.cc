@@ -37,30 +37,30 @@ std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tok
   return own.empty() ? tokenizer::DefaultChatTemplate(tokenizer) : own;
 }
 
-tokenizer::ChatTemplate ChatTemplateOf(const Model& model) {
-  return tokenizer::ChatTemplate::Parse(ChatTemplateSource(model.file, *model.tokenizer));
-}
+ChatForm::ChatForm(const Model& model)
+    : ChatForm(ChatTemplateSource(model.file, *model.tokenizer)) {}
 
-bool IsTranscript(const Model& model) {
-  return ChatTemplateSource(model.file, *model.tokenizer) == tokenizer::kTranscriptTemplate;
-}
+ChatForm::ChatForm(std::string_view template_source)
+    : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
+      is_transcript(template_source == tokenizer::kTranscriptTemplate) {}
 
-std::vector<TokenId> EncodeChat(const Model& model, const tokenizer::ChatTemplate& chat_template,
+std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   tokenizer::ChatInput input(messages);
+  input.extra = form.variables;
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
   input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
-  const tokenizer::RenderedChat chat = chat_template.Render(input);
+  const tokenizer::RenderedChat chat = form.chat_template.Render(input);
   // Many templates begin with the token that begins a text; it must not stand there twice.
   const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
   return tokenizer.Encode(chat.text,
                           {.add_bos = !has_bos, .parse_special = true, .plain = chat.foreign});
 }
 
-Chat::Chat(Session& session, std::string system)
-    : session_(session), system_(std::move(system)), template_(ChatTemplateOf(session.model())) {}
+Chat::Chat(Session& session, std::string system, ChatForm form)
+    : session_(session), system_(std::move(system)), form_(std::move(form)) {}
 
 Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
@@ -71,7 +71,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
     std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
                              messages.end());
     if (!system_.empty()) all.insert(all.begin(), {"system", system_});
-    return EncodeChat(session_.model(), template_, all);
+    return EncodeChat(session_.model(), form_, all);
   };
   Answer answer;
   std::vector<TokenId> ids = encode(0);
@@ -96,7 +96,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   answer.n_reused = static_cast<size_t>(differs - ids.begin());
   session_.Rewind(answer.n_reused);
 
-  if (IsTranscript(session_.model())) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
   if (answer.generated.stop_reason == StopReason::kInterrupted && answer.generated.text.empty()) {
     return answer;

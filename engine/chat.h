@@ -17,11 +17,21 @@
 
 namespace engine {
 
+// How a conversation is put to a model. The constructors throw tokenizer::TemplateError.
+struct ChatForm {
+  // By the template that the model's file carries, or the documented default (ChatTemplateSource).
+  explicit ChatForm(const Model& model);
+  explicit ChatForm(std::string_view template_source);
+
+  tokenizer::ChatTemplate chat_template;
+  bool is_transcript;  // no token ends a turn: kTranscriptStop does
+  // What the template can read besides the conversation: enable_thinking, for example.
+  std::vector<std::pair<std::string, tokenizer::Value>> variables;
+};
+
 class Chat {
  public:
-  // Takes the template that the model's file carries, or the documented default. Throws
-  // tokenizer::TemplateError where it is broken.
-  Chat(Session& session, std::string system);
+  Chat(Session& session, std::string system, ChatForm form);
 
   struct Answer {
     GenerateResult generated;
@@ -51,21 +61,17 @@ class Chat {
  private:
   Session& session_;
   std::string system_;
-  tokenizer::ChatTemplate template_;
+  ChatForm form_;
   std::vector<tokenizer::Message> messages_;  // without the system's
 };
 
 // The ids of a conversation as the model wants to see it, up to where its answer begins. Throws
 // tokenizer::TemplateError.
-std::vector<tokenizer::TokenId> EncodeChat(const Model& model,
-                                           const tokenizer::ChatTemplate& chat_template,
+std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                            const std::vector<tokenizer::Message>& messages);
 // The template that the model's file carries, or the documented default where there is none or
-// nothing in it: its source, and parsed. Throws tokenizer::TemplateError.
+// nothing in it: its source.
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);
-tokenizer::ChatTemplate ChatTemplateOf(const Model& model);
-// Whether no token ends a turn of that template: kTranscriptStop does.
-bool IsTranscript(const Model& model);
 
 }  // namespace engine
 

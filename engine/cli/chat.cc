@@ -13,6 +13,7 @@
 #include "engine/cli/model_options.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/signals.h"
+#include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/model.h"
 
@@ -22,6 +23,7 @@ namespace {
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
+  TemplateOptions form;
   ConversationOptions conversation;
   std::optional<std::string> first;
 };
@@ -81,7 +83,7 @@ int RunChat(ChatOptions options) {
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   options.conversation.system = FromTerminal(options.conversation.system);
   if (options.first) options.first = FromTerminal(*options.first);
-  Conversation conversation(session, options.conversation);
+  Conversation conversation(session, options.conversation, options.form.For(model));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
@@ -104,6 +106,7 @@ void AddChat(CommandLine& line) {
       .Type("N");
   command.Add("-r,--reverse-prompt", conversation.stop_texts, "Stop an answer before this text")
       .Type("TEXT");
+  options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
   options->sampling.AddFlags(command);
   command.Does([options] { return RunChat(*options); });

@@ -55,8 +55,9 @@ std::vector<std::string> Conversation::CommandNames() {
   return names;
 }
 
-Conversation::Conversation(engine::Session& session, const ConversationOptions& options)
-    : session_(session), options_(options), chat_(session, options.system) {}
+Conversation::Conversation(engine::Session& session, const ConversationOptions& options,
+                           engine::ChatForm form)
+    : session_(session), options_(options), chat_(session, options.system, std::move(form)) {}
 
 bool Conversation::Take(const std::string& entry) {
   // What was pasted may begin with a slash and be no command.

@@ -21,7 +21,7 @@ struct ConversationOptions {
 
 class Conversation {
  public:
-  Conversation(engine::Session& session, const ConversationOptions& options);
+  Conversation(engine::Session& session, const ConversationOptions& options, engine::ChatForm form);
 
   // False where the conversation is over: somebody said /exit, or nobody reads the answers.
   // Throws what Chat::Say throws, and engine::Error from commands; the conversation then goes on.

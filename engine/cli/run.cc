@@ -16,6 +16,7 @@
 #include "engine/cli/report.h"
 #include "engine/cli/sampling_options.h"
 #include "engine/cli/signals.h"
+#include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/generate.h"
 #include "engine/model.h"
@@ -29,6 +30,7 @@ constexpr double kLongRunSeconds = 2;
 struct RunOptions {
   ModelOptions model;
   SamplingOptions sampling;
+  TemplateOptions form;
   std::optional<std::string> prompt;
   std::string file;
   std::string prompts;  // a file of them
@@ -87,22 +89,24 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
 }
 
 std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
+                                       const std::optional<engine::ChatForm>& form,
                                        const std::string& prompt) {
   engine::CheckTextSize(model, prompt.size(), options.model.context);
-  if (!options.chat) {
+  if (!form) {
     return model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
   }
   std::vector<tokenizer::Message> messages = {{"user", prompt}};
   if (!options.system.empty()) {
     messages.insert(messages.begin(), {"system", FromTerminal(options.system)});
   }
-  return engine::EncodeChat(model, engine::ChatTemplateOf(model), messages);
+  return engine::EncodeChat(model, *form, messages);
 }
 
 // Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
+                                const std::optional<engine::ChatForm>& form,
                                 engine::SessionOptions session_options, const std::string& prompt) {
-  const std::vector<tokenizer::TokenId> ids = Encode(options, model, prompt);
+  const std::vector<tokenizer::TokenId> ids = Encode(options, model, form, prompt);
   session_options.context = ContextFor(options, model, ids.size());
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
@@ -111,7 +115,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   engine::GenerateOptions generate;
   generate.max_tokens = options.max_tokens;
   generate.stop_texts = options.stop_texts;
-  if (options.chat && engine::IsTranscript(model)) {
+  if (form && form->is_transcript) {
     generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   }
   generate.interrupted = Interrupted;
@@ -135,11 +139,13 @@ int Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const engine::Model model = LoadModel(options.model);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
+  std::optional<engine::ChatForm> form;  // none: the prompts are plain text
+  if (options.chat) form = options.form.For(model);
   const double load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CatchInterrupts();
   for (const std::string& prompt : prompts) {
-    const engine::GenerateResult result = Complete(options, model, session_options, prompt);
+    const engine::GenerateResult result = Complete(options, model, form, session_options, prompt);
     // Several objects stand one to a line.
     const bool open =
         WriteOut(options.json ? ResultJson(result, load_seconds, options.prompts.empty() ? 2 : -1)
@@ -185,6 +191,7 @@ void AddRun(CommandLine& line) {
   command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
   command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
+  options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
   options->sampling.AddFlags(command);
   command.Does([options] { return Run(*options); });

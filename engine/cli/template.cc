@@ -11,6 +11,7 @@
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/error.h"
 #include "gguf/file.h"
@@ -20,40 +21,14 @@
 namespace cli {
 namespace {
 
-struct TemplateOptions {
+struct RenderOptions {
   ModelOptions model;
-  std::string file;
+  TemplateOptions form;
   std::string messages;
   bool no_generation_prompt = false;
   std::optional<std::string> bos, eos;
   std::string now;
 };
-
-tokenizer::Value ToValue(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return json.get<bool>();
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-      return json.get<int64_t>();
-    case Json::value_t::number_float:
-      return json.get<double>();
-    case Json::value_t::string:
-      return json.get<std::string>();
-    case Json::value_t::array: {
-      std::vector<tokenizer::Value> items;
-      for (const Json& item : json) items.push_back(ToValue(item));
-      return tokenizer::Value::ListOf(std::move(items));
-    }
-    case Json::value_t::object: {
-      std::vector<std::pair<std::string, tokenizer::Value>> entries;
-      for (const auto& [key, value] : json.items()) entries.emplace_back(key, ToValue(value));
-      return tokenizer::Value::DictOf(std::move(entries));
-    }
-    default:
-      return {};
-  }
-}
 
 // "2026-11-21"
 std::chrono::local_seconds ParseDate(const std::string& text) {
@@ -67,11 +42,12 @@ std::chrono::local_seconds ParseDate(const std::string& text) {
   return std::chrono::local_days(date);
 }
 
-int RunTemplate(const TemplateOptions& options) {
+int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
+  input.extra = options.form.Variables();
   std::string source;
-  if (!options.file.empty()) {
-    source = ReadFile(options.file);
+  if (!options.form.file.empty()) {
+    source = ReadFile(options.form.file);
   } else {
     const gguf::File file = gguf::File::Open(options.model.ModelPath());
     const auto tokenizer = tokenizer::Tokenizer::Create(file);
@@ -82,15 +58,15 @@ int RunTemplate(const TemplateOptions& options) {
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
   const Json json = ReadJson(options.messages);
   if (!json.is_object()) {
-    input.messages = ToValue(json);
+    input.messages = ToTemplateValue(json);
   } else {
     for (const auto& [key, value] : json.items()) {
       if (key == "messages") {
-        input.messages = ToValue(value);
+        input.messages = ToTemplateValue(value);
       } else if (key == "tools") {
-        input.tools = ToValue(value);
+        input.tools = ToTemplateValue(value);
       } else {
-        input.extra.emplace_back(key, ToValue(value));
+        input.extra.emplace_back(key, ToTemplateValue(value));
       }
     }
   }
@@ -108,10 +84,9 @@ int RunTemplate(const TemplateOptions& options) {
 
 void AddTemplate(CommandLine& line) {
   Command command = line.Add("template", "Show a conversation as the model will see it");
-  const auto options = std::make_shared<TemplateOptions>();
+  const auto options = std::make_shared<RenderOptions>();
   options->model.AddModelFlag(command);
-  command.Add("--template", options->file, "A template of its own instead of the model's")
-      .Type("FILE");
+  options->form.AddFlags(command);
   command.Add("--messages", options->messages, "The conversation (- for stdin)")
       .Type("FILE.json")
       .Required();

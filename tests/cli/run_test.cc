@@ -63,6 +63,40 @@ TEST(RunChat, AppliesTheTemplate) {
   EXPECT_EQ(text.out.find("Hello!"), std::string::npos) << text.out;
 }
 
+// Another template than the model's, and what it reads besides the conversation.
+TEST(RunChat, TakesATemplateAndItsVariables) {
+  const test::TempDir dir;
+  const std::string source =
+      dir.Write("t.jinja",
+                "{{ bos_token }}{% if loud %}LOUD{% endif %}{{ n + 1 }}{{ messages[-1].content }}");
+  const std::vector<std::string> flags = {
+      "-m", kModel, "--template", source, "--template-var", "loud=true", "--template-var", "n=41"};
+  const auto with = [&](std::vector<std::string> args) {
+    args.insert(args.end(), flags.begin(), flags.end());
+    return args;
+  };
+  const std::string messages =
+      dir.Write("messages.json", R"([{"role": "user", "content": "Hello!"}])");
+  const Finished text = Pronk(with({"template", "--messages", messages, "--bos", "<s>"}));
+  EXPECT_EQ(text.out, "<s>LOUD42Hello!") << text.err;
+
+  const std::vector<std::string> rest = {"-n", "5", "--temp", "0", "--ignore-eos"};
+  const auto run = [&](std::vector<std::string> args) {
+    args.insert(args.end(), rest.begin(), rest.end());
+    const Finished finished = Pronk(args);
+    EXPECT_EQ(finished.status, 0) << finished.err;
+    return finished.out;
+  };
+  const std::string plain = run({"run", "-m", kModel, "-p", "LOUD42Hello!", "--no-display-prompt"});
+  EXPECT_EQ(run(with({"run", "--chat", "-p", "Hello!"})), plain);
+  EXPECT_EQ(run(with({"chat", "-p", "Hello!"})) + "\n", plain);  // which ends in one line feed less
+
+  for (const std::string wrong : {"loud", "=1", "loud=", "loud=yes"}) {
+    ExpectError(Pronk({"run", "-m", kModel, "--chat", "-p", "x", "--template-var", wrong}), 2,
+                "expected NAME=JSON");
+  }
+}
+
 TEST(Run, VerboseTellsWhatWasChosen) {
   const Finished run =
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "1", "-t", "1", "-s", "42", "--verbose"});

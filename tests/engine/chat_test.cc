@@ -34,7 +34,7 @@ struct SmallChat {
   const std::vector<std::byte> bytes;
   const Model model = Model::From(gguf::File::Parse("small", bytes));
   Session session{model, SessionOptions()};  // a context of 64
-  Chat chat{session, ""};
+  Chat chat{session, "", ChatForm(model)};
 };
 
 std::vector<Message> Pairs(size_t n) {
@@ -58,7 +58,7 @@ TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
   const auto size_with = [&](size_t pairs) {
     std::vector<Message> messages = Pairs(pairs);
     messages.push_back({"user", "why?"});
-    return EncodeChat(small.model, ChatTemplateOf(small.model), messages).size();
+    return EncodeChat(small.model, ChatForm(small.model), messages).size();
   };
   ASSERT_EQ(answer.n_dropped % 2, 0u);
   const size_t kept = kPairs - answer.n_dropped / 2;
@@ -78,7 +78,7 @@ TEST(Chat, AnEmptyTemplateIsNone) {
   const SmallChat small("");
   EXPECT_EQ(ChatTemplateSource(small.model.file, *small.model.tokenizer),
             tokenizer::kTranscriptTemplate);
-  EXPECT_TRUE(IsTranscript(small.model));
+  EXPECT_TRUE(ChatForm(small.model).is_transcript);
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+#include "engine/cli/template_options.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/cli/command.h"
+#include "engine/cli/terminal.h"
+
+namespace cli {
+
+tokenizer::Value ToTemplateValue(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      return json.get<int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    case Json::value_t::string:
+      return json.get<std::string>();
+    case Json::value_t::array: {
+      std::vector<tokenizer::Value> items;
+      for (const Json& item : json) items.push_back(ToTemplateValue(item));
+      return tokenizer::Value::ListOf(std::move(items));
+    }
+    case Json::value_t::object: {
+      std::vector<std::pair<std::string, tokenizer::Value>> entries;
+      for (const auto& [key, value] : json.items())
+        entries.emplace_back(key, ToTemplateValue(value));
+      return tokenizer::Value::DictOf(std::move(entries));
+    }
+    default:
+      return {};
+  }
+}
+
+void TemplateOptions::AddFlags(Command& command) {
+  command.Add("--template", file, "A chat template instead of the model's own").Type("FILE");
+  command
+      .Add("--template-var", variables,
+           "A variable for the template, for example enable_thinking=false (repeatable)")
+      .Type("NAME=JSON");
+}
+
+std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables() const {
+  std::vector<std::pair<std::string, tokenizer::Value>> values;
+  for (const std::string& variable : variables) {
+    const size_t equals = std::min(variable.find('='), variable.size());
+    const Json json = Json::parse(variable.substr(std::min(equals + 1, variable.size())), nullptr,
+                                  /*allow_exceptions=*/false);
+    if (equals == 0 || json.is_discarded()) {
+      throw UsageError("--template-var " + variable +
+                       ": expected NAME=JSON, for example enable_thinking=false or mode=\"high\"");
+    }
+    values.emplace_back(variable.substr(0, equals), ToTemplateValue(json));
+  }
+  return values;
+}
+
+engine::ChatForm TemplateOptions::For(const engine::Model& model) const {
+  engine::ChatForm form = file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadFile(file));
+  form.variables = Variables();
+  return form;
+}
+
+}  // namespace cli

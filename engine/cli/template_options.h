@@ -1,0 +1,33 @@
+// The flags that say how a conversation is put to a model: another template than its own, and
+// variables for it. For `pronk chat`, `run --chat` and `template`.
+#ifndef PRONK_ENGINE_CLI_TEMPLATE_OPTIONS_H_
+#define PRONK_ENGINE_CLI_TEMPLATE_OPTIONS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/chat.h"
+#include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
+
+namespace cli {
+
+struct TemplateOptions {
+  std::string file;                    // empty: the model's own
+  std::vector<std::string> variables;  // "NAME=JSON"
+
+  void AddFlags(Command& command);
+
+  // What the template can read besides the conversation. Throws UsageError.
+  std::vector<std::pair<std::string, tokenizer::Value>> Variables() const;
+  // Throws UsageError, engine::Error, tokenizer::TemplateError.
+  engine::ChatForm For(const engine::Model& model) const;
+};
+
+// JSON as a template sees it.
+tokenizer::Value ToTemplateValue(const Json& json);
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_TEMPLATE_OPTIONS_H_
