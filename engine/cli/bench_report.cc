@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "engine/cli/bench.h"
+#include "engine/cli/json_file.h"
 
 namespace cli {
 namespace {
@@ -103,7 +104,7 @@ std::string BenchCsv(const BenchReport& report) {
 }
 
 std::string BenchJson(const BenchReport& report) {
-  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  Json array = Json::array();
   for (const BenchTest& test : report.tests) {
     array.push_back({{"model_filename", report.model_file},
                      {"model_type", report.model_type},
@@ -125,7 +126,7 @@ std::string BenchJson(const BenchReport& report) {
                      {test.n_gen > 0 ? "read_ceiling" : "dot_ceiling", test.ceiling},
                      {"share_of_ceiling", test.Share()}});
   }
-  return array.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(array, 2);
 }
 
 // A bar for each test; its full width is the machine's limit.

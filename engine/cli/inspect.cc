@@ -9,6 +9,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/error.h"
@@ -21,7 +22,6 @@ namespace {
 using gguf::Load;
 using gguf::Value;
 using gguf::ValueType;
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kColumns = 80;
 constexpr size_t kArrayHead = 8;  // elements of an array that are shown
@@ -83,7 +83,9 @@ Json ValueJson(const Value& value) {
 
 // Any bytes as one line of printable ASCII and UTF-8.
 std::string OneLine(const Json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string line = JsonText(json, -1);
+  line.pop_back();  // its line feed
+  return line;
 }
 
 // Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
@@ -95,11 +97,6 @@ std::string Cut(const std::string& text, size_t columns) {
     if (++width > columns) return text.substr(0, last) + "\u2026";
     last = i;
   }
-  return text;
-}
-
-std::string Padded(std::string text, size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
   return text;
 }
 
@@ -215,7 +212,7 @@ void PrintJson(const gguf::File& file) {
                        {"dims", dims},
                        {"bytes", tensor.bytes}});
   }
-  WriteOut(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  WriteOut(JsonText(json, 2));
 }
 
 int Inspect(const InspectOptions& options) {

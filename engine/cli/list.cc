@@ -13,6 +13,7 @@
 #include "engine/cli/model_stores.h"
 #include "engine/cli/terminal.h"
 #include "engine/config.h"
+#include "engine/kv_cache.h"
 #include "engine/memory.h"
 #include "engine/session.h"
 #include "gguf/dtype.h"
@@ -49,12 +50,9 @@ std::string MainType(const gguf::File& file) {
 
 // Weights, and keys and values of the default context.
 double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
-  // In doubles: a hostile file's numbers must not overflow.
-  const auto d = [](size_t n) { return static_cast<double>(n); };
-  return d(file.tensor_bytes()) + d(config.n_layers) * d(config.n_kv_heads) *
-                                      d(engine::DefaultContext(config)) *
-                                      d(config.key_length + config.value_length) *
-                                      d(kernels::KvBytes(kernels::KvType::kF16, 1));
+  return static_cast<double>(file.tensor_bytes()) +
+         static_cast<double>(engine::DefaultContext(config)) *
+             engine::KvCache::BytesPerPosition(config, kernels::KvType::kF16);
 }
 
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
@@ -73,11 +71,6 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
     model.problem = error.what();
   }
   return model;
-}
-
-std::string Padded(std::string text, size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
 }
 
 std::string Table(const std::vector<ListedModel>& models) {

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "engine/cli/charset.h"
-#include "engine/cli/memory.h"
+#include "engine/cli/residency.h"
 #include "engine/cli/terminal.h"
 #include "engine/memory.h"
 #include "kernels/cpu.h"

@@ -4,6 +4,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -163,6 +164,11 @@ std::string HumanBytes(double bytes) {
   const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
   std::snprintf(text.data(), text.size(), "%.*f %s", digits, bytes, kUnits[unit]);
   return text.data();
+}
+
+std::string Padded(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
 }
 
 }  // namespace cli

@@ -78,6 +78,8 @@ class ProgressLine {
 
 // "1.17 GB", "640 KB"
 std::string HumanBytes(double bytes);
+// With spaces behind it, so that it takes at least `width` bytes.
+std::string Padded(std::string text, size_t width);
 
 }  // namespace cli
 

@@ -7,6 +7,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/json_file.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/file.h"
@@ -41,10 +42,10 @@ int Tokenize(const TokenizeOptions& options) {
   std::string lines;
   for (const tokenizer::TokenId id : ids) {
     // JSON's quotes show spaces, line feeds and bytes that are no text.
-    const nlohmann::json piece = tokenizer->Piece(id, /*special=*/true);
+    const Json piece = tokenizer->Piece(id, /*special=*/true);
     const std::string number = std::to_string(id);
     lines += std::string(number.size() < 7 ? 7 - number.size() : 0, ' ') + number + "  " +
-             piece.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+             JsonText(piece, -1);
   }
   WriteOut(lines);
   return kExitDone;

@@ -1,4 +1,4 @@
-#include "engine/cli/memory.h"
+#include "engine/cli/residency.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // How to hold a file's bytes in memory.
-#ifndef PRONK_ENGINE_CLI_MEMORY_H_
-#define PRONK_ENGINE_CLI_MEMORY_H_
+#ifndef PRONK_ENGINE_CLI_RESIDENCY_H_
+#define PRONK_ENGINE_CLI_RESIDENCY_H_
 
 #include <cstddef>
 #include <span>
@@ -16,4 +16,4 @@ bool Lock(std::span<const std::byte> mapped);
 
 }  // namespace cli
 
-#endif  // PRONK_ENGINE_CLI_MEMORY_H_
+#endif  // PRONK_ENGINE_CLI_RESIDENCY_H_
