@@ -55,7 +55,7 @@ TEST(HostileFile, ThatShrinksInUse) {
       "cp \"$1\" \"$2/model\" && chmod u+w \"$2/model\" && mkfifo \"$2/in\" || exit 9\n"
       "\"$0\" chat -m \"$2/model\" -n 4 --verbose <\"$2/in\" 2>\"$2/err\" &\n"
       "exec 3>\"$2/in\"\n"
-      "until grep -q ^seed \"$2/err\"; do sleep 0.01; done\n"  // the last line of --verbose
+      "until grep -qs ^seed \"$2/err\"; do sleep 0.01; done\n"  // the last line of --verbose
       ": >\"$2/model\"\n"
       "echo Hello >&3; exec 3>&-\n"
       "wait $!; status=$?; sed 1,/^seed/d \"$2/err\" >&2; exit $status",
