@@ -28,10 +28,13 @@ constexpr size_t kPart = 64;    // of a head's numbers, converted at a time
 constexpr size_t kRegRows = 8;  // queries whose sums are in registers together
 static_assert(kTileQueries % kRegRows == 0 && kKeys % kGroupRows == 0);
 
-// 32 KB: the first-level cache holds what is worked on.
+// 56 KB: what a part of a tile's work needs at a time is in the first-level cache, the rest in the
+// second.
 struct TileState {
   alignas(64) float scores[kTileQueries][kKeys];
   alignas(64) float panel[kPart * kKeys];
+  alignas(64) float q_part[kTileQueries][kPart];
+  alignas(64) float rows[kGroupRows][kPart];  // of keys
   std::array<float, kTileQueries> max, sum, factors;
   std::array<const float*, kTileQueries> q;
   std::array<float*, kTileQueries> out;
@@ -55,39 +58,40 @@ HWY_INLINE void LoadRow(const T* HWY_RESTRICT from, size_t n, float* HWY_RESTRIC
   }
 }
 
-// out[row][lane] = factors[row] * out[row][lane] + sum over i < n of x[row][i] * w[i * stride +
-// lane] for kRegRows rows and kVectors vectors of lanes, of which the first n_lanes count.
-template <size_t kVectors>
-HWY_INLINE void AddProducts(const float* HWY_RESTRICT w, size_t stride, size_t n,
-                            const float* const* HWY_RESTRICT x, const float* HWY_RESTRICT factors,
+// out[row][lane] = factors[row] * out[row][lane] + sum over i < n of x[row * kStride + i] *
+// w[i * w_stride + lane] for kRegRows rows and kRowVectors vectors of lanes, of which the first
+// n_lanes count.
+template <size_t kStride>
+HWY_INLINE void AddProducts(const float* HWY_RESTRICT w, size_t w_stride, size_t n,
+                            const float* HWY_RESTRICT x, const float* HWY_RESTRICT factors,
                             float* const* HWY_RESTRICT out, size_t n_lanes) {
   const DF d;
-  VF sums[kRegRows][kVectors];
-  const float* rows[kRegRows];
+  VF sums[kRegRows][kRowVectors];
   const auto count = [&](size_t v) { return n_lanes - std::min(n_lanes, v * kFloats); };
   HWY_UNROLL(kRegRows)
   for (size_t r = 0; r < kRegRows; ++r) {
-    rows[r] = x[r];
-    for (size_t v = 0; v < kVectors; ++v) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
       const VF old = count(v) >= kFloats ? hn::LoadU(d, out[r] + v * kFloats)
                                          : hn::LoadN(d, out[r] + v * kFloats, count(v));
       sums[r][v] = hn::Mul(old, hn::Set(d, factors[r]));
     }
   }
   for (size_t i = 0; i < n; ++i) {
-    VF weights[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, w + i * stride + v * kFloats);
+    VF weights[kRowVectors];
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      weights[v] = hn::LoadU(d, w + i * w_stride + v * kFloats);
+    }
     HWY_UNROLL(kRegRows)
     for (size_t r = 0; r < kRegRows; ++r) {
-      const VF factor = hn::Set(d, rows[r][i]);
-      for (size_t v = 0; v < kVectors; ++v) {
+      const VF factor = hn::Set(d, x[r * kStride + i]);
+      for (size_t v = 0; v < kRowVectors; ++v) {
         sums[r][v] = hn::MulAdd(weights[v], factor, sums[r][v]);
       }
     }
   }
   HWY_UNROLL(kRegRows)
   for (size_t r = 0; r < kRegRows; ++r) {
-    for (size_t v = 0; v < kVectors; ++v) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
       if (count(v) >= kFloats) {
         hn::StoreU(sums[r][v], d, out[r] + v * kFloats);
       } else {
@@ -104,23 +108,21 @@ void ScoreTile(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
   for (size_t i = 0; i < s.n_queries; ++i) std::fill_n(s.scores[i], kKeys, 0.0f);
   for (size_t first = 0; first < tile.key_length; first += kPart) {
     const size_t n = std::min(kPart, tile.key_length - first);
+    // Rows that are a constant stride apart need one register for all of their addresses.
+    for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, s.q_part[i]);
     for (size_t group = 0; group < n_keys; group += kGroupRows) {
-      alignas(64) float rows[kGroupRows][kPart] = {};
-      for (size_t r = 0; r < std::min(kGroupRows, n_keys - group); ++r) {
-        const T* const k = reinterpret_cast<const T*>(tile.k) + (key + group + r) * tile.key_length;
-        LoadRow(k + first, n, rows[r]);
+      for (size_t r = 0; r < kGroupRows; ++r) {
+        // The last key stands in for keys past it, whose scores nobody wants.
+        const size_t row = key + std::min(group + r, n_keys - 1);
+        LoadRow(reinterpret_cast<const T*>(tile.k) + row * tile.key_length + first, n, s.rows[r]);
       }
-      Interleave<kPart, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
-                                         reinterpret_cast<uint8_t*>(s.panel));
+      Interleave<kPart, sizeof(s.rows[0])>(reinterpret_cast<const uint8_t*>(s.rows[0]), 0,
+                                           reinterpret_cast<uint8_t*>(s.panel));
       for (size_t i = 0; i < s.n_queries; i += kRegRows) {
-        std::array<const float*, kRegRows> q;
         std::array<float*, kRegRows> scores;
-        for (size_t r = 0; r < kRegRows; ++r) {
-          q[r] = s.q[i + r] + first;
-          scores[r] = s.scores[i + r] + group;
-        }
-        AddProducts<kRowVectors>(s.panel, kGroupRows, n, q.data(), kOnes.data(), scores.data(),
-                                 kGroupRows);
+        for (size_t r = 0; r < kRegRows; ++r) scores[r] = s.scores[i + r] + group;
+        AddProducts<kPart>(s.panel, kGroupRows, n, s.q_part[i], kOnes.data(), scores.data(),
+                           kGroupRows);
       }
     }
   }
@@ -164,13 +166,11 @@ void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
       LoadRow(v + first, n, s.panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries; i += kRegRows) {
-      std::array<const float*, kRegRows> weights;
       std::array<float*, kRegRows> out;
-      for (size_t r = 0; r < kRegRows; ++r) weights[r] = s.scores[i + r];
       for (size_t lane = 0; lane < n; lane += kGroupRows) {
         for (size_t r = 0; r < kRegRows; ++r) out[r] = s.out[i + r] + first + lane;
-        AddProducts<kRowVectors>(s.panel + lane, kPart, n_keys, weights.data(), &s.factors[i],
-                                 out.data(), n - lane);
+        AddProducts<kKeys>(s.panel + lane, kPart, n_keys, s.scores[i], &s.factors[i], out.data(),
+                           n - lane);
       }
     }
   }

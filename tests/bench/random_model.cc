@@ -1,5 +1,5 @@
 // Writes a model in the shape of TinyLlama 1.1B whose weights are random bytes: as fast as a
-// trained one and made in a second, for measuring (decode_table.py). What it says is noise.
+// trained one and made in a second, for measuring (speed_table.py). What it says is noise.
 //
 //   random_model TYPE OUT.gguf      TYPE is a name of gguf/dtype.cc, or Q4_K_M, the usual mix of
 //                                   Q4_K with Q6_K where it counts most

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
-"""How fast tokens are generated, a line of a Markdown table for each weight type.
+"""How fast tokens are generated, or prompts read: a line of a Markdown table for each weight type.
 
-    tests/bench/decode_table.py --bin build/bin                        every type
-    tests/bench/decode_table.py --bin build/bin --types Q4_0 Q8_0 --peer llama-bench
-    tests/bench/decode_table.py --bin build/bin --cpu avx2             limited to AVX2
+    tests/bench/speed_table.py --bin build/bin                        every type, generating
+    tests/bench/speed_table.py --bin build/bin --prompt 512           every type, reading 512 tokens
+    tests/bench/speed_table.py --bin build/bin --types Q4_0 Q8_0 --peer llama-bench
+    tests/bench/speed_table.py --bin build/bin --cpu avx2             limited to AVX2
 
 Models of 1.1 billion random weights are made under --models as they are needed (0.3 to 4.4 GB each)
-and stay there. In each round pronk runs with one and with two threads, then the peer, any program
-that takes llama-bench's arguments, with two; what is printed are medians over the rounds. "share" is
-the part of the bandwidth that the same threads reach when they only read the file, measured in the
-same process. Measure on a quiet machine.
+and stay there. In each round pronk runs with one and with two threads (--prompt: with two), then
+the peer, any program that takes llama-bench's arguments, with two; what is printed are medians over
+the rounds, and the ratio is that of the medians. "share" is the part of what the same threads reach
+when they only read the file, or only multiply bytes, measured in the same process. Measure on a
+quiet machine.
 """
 import argparse
 import json
@@ -33,9 +35,10 @@ def results(command):
 
 
 def measure(args, model):
-    """Rows of (pronk with 1 thread, with 2, the peer or None), one for each round."""
-    tests = ["-p", "0", "-n", str(args.tokens), "-r", "1", "-o", "json"]
-    pronk = [args.bin + "/pronk", "bench", "-m", model, "-t", "1,2"] + tests
+    """Rounds of (pronk's results in the order of args.threads, the peer's or None)."""
+    work = ["-p", str(args.prompt), "-n", "0"] if args.prompt else ["-p", "0", "-n", str(args.tokens)]
+    tests = work + ["-r", "1", "-o", "json"]
+    pronk = [args.bin + "/pronk", "bench", "-m", model, "-t", ",".join(args.threads)] + tests
     if args.cpu:
         pronk += ["--cpu", args.cpu]
     for _ in range(args.rounds):
@@ -43,7 +46,7 @@ def measure(args, model):
         if ours is None:
             sys.exit("failed: " + " ".join(pronk))
         theirs = results(args.peer.split() + ["-m", model, "-t", "2"] + tests) if args.peer else None
-        yield ours[0], ours[1], theirs[0] if theirs else None
+        yield ours, theirs
 
 
 def table_row(args, name):
@@ -51,17 +54,19 @@ def table_row(args, name):
     if not os.path.exists(model):
         subprocess.run([args.bin + "/random_model", name, model], check=True)
     rounds = list(measure(args, model))
-    cells = [name, "%.3f" % (rounds[0][0]["model_size"] / 1e9)]
-    for i in (0, 1):
-        cells.append("%.1f" % statistics.median(r[i]["avg_ts"] for r in rounds))
-        cells.append("%.1f" % (statistics.median(r[i]["bytes_per_second"] for r in rounds) / 1e9))
-        cells.append("%.2f" % statistics.median(r[i]["share_of_ceiling"] for r in rounds))
+    median = lambda key, i: statistics.median(ours[i][key] for ours, _ in rounds)
+    cells = [name, "%.3f" % (rounds[0][0][0]["model_size"] / 1e9)]
+    for i in range(len(args.threads)):
+        cells.append("%.1f" % median("avg_ts", i))
+        if not args.prompt:
+            cells.append("%.1f" % (median("bytes_per_second", i) / 1e9))
+        cells.append("%.2f" % median("share_of_ceiling", i))
     if args.peer:
-        if any(r[2] is None for r in rounds):
+        if any(theirs is None for _, theirs in rounds):
             cells += ["", ""]
         else:
-            theirs = statistics.median(r[2]["avg_ts"] for r in rounds)
-            cells += ["%.1f" % theirs, "%.2f" % (statistics.median(r[1]["avg_ts"] for r in rounds) / theirs)]
+            peer = statistics.median(theirs[0]["avg_ts"] for _, theirs in rounds)
+            cells += ["%.1f" % peer, "%.2f" % (median("avg_ts", -1) / peer)]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -74,9 +79,14 @@ def main():
     parser.add_argument("--cpu", help="limit pronk to an instruction set, as pronk's --cpu")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--prompt", type=int, default=0, metavar="N", help="read N tokens instead")
     args = parser.parse_args()
+    args.threads = ["2"] if args.prompt else ["1", "2"]
     os.makedirs(args.models, exist_ok=True)
-    columns = ["type", "GB", "1 thread: t/s", "GB/s", "share", "2 threads: t/s", "GB/s", "share"]
+    columns = ["type", "GB"]
+    for n in args.threads:
+        speed = "%s thread%s: t/s" % (n, "s" if n != "1" else "")
+        columns += [speed, "share"] if args.prompt else [speed, "GB/s", "share"]
     columns += ["peer: t/s", "ratio"] if args.peer else []
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for name in args.types:
