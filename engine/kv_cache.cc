@@ -16,16 +16,16 @@ kernels::KvLayer ShapeOf(const Config& config, size_t capacity, kernels::KvType 
 }  // namespace
 
 double KvCache::BytesPerPosition(const Config& config, kernels::KvType type) {
-  const size_t numbers = config.n_kv_heads * (config.key_length + config.value_length);
-  return static_cast<double>(config.n_layers) *
-         static_cast<double>(kernels::KvBytes(type, numbers));
+  const size_t head =
+      kernels::KvBytes(type, config.key_length) + kernels::KvBytes(type, config.value_length);
+  return static_cast<double>(config.n_layers) * static_cast<double>(config.n_kv_heads * head);
 }
 
 KvCache::KvCache(const Config& config, size_t capacity, kernels::KvType type)
     : shape_(ShapeOf(config, capacity, type)),
       capacity_(capacity),
-      k_bytes_(kernels::KvBytes(type, config.n_kv_heads * capacity * config.key_length)),
-      v_bytes_(kernels::KvBytes(type, config.n_kv_heads * capacity * config.value_length)),
+      k_bytes_(config.n_kv_heads * capacity * kernels::KvBytes(type, config.key_length)),
+      v_bytes_(config.n_kv_heads * capacity * kernels::KvBytes(type, config.value_length)),
       bytes_(config.n_layers * (k_bytes_ + v_bytes_)),
       // Untouched pages cost nothing.
       data_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {}

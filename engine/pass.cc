@@ -110,8 +110,9 @@ void Pass::GatedMatMul(const float* in, const kernels::Matrix& gate, const kerne
 
 void Pass::Attend(const kernels::KvLayer& cache, size_t first, const float* q, const float* k,
                   const float* v, float* out) {
-  const uint64_t cached = kernels::KvBytes(
-      cache.type, (first + n_tokens_) * cache.n_kv_heads * (cache.key_length + cache.value_length));
+  const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
+                        kernels::KvBytes(cache.type, cache.value_length);
+  const uint64_t cached = (first + n_tokens_) * cache.n_kv_heads * head;
   const float scale = 1.0f / std::sqrt(static_cast<float>(config_.key_length));
   Step("attention", cached, {}, [&] {
     kernels::StoreKv(cache, first, n_tokens_, k, v);

@@ -16,9 +16,11 @@
 #define HWY_TARGET_INCLUDE "kernels/attention.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
-#include "hwy/highway.h"
 #include "kernels/attention_tiles.h"
+#include "kernels/cached-inl.h"
 #include "kernels/exp-inl.h"
+#include "kernels/half.h"
+#include "kernels/quantize.h"
 
 #ifndef PRONK_KERNELS_ATTENTION_CC_ITEM_
 #define PRONK_KERNELS_ATTENTION_CC_ITEM_
@@ -43,7 +45,6 @@ struct AttentionItem {
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
@@ -52,19 +53,6 @@ constexpr size_t kLanes = hn::MaxLanes(D());
 constexpr size_t kTile = 64;   // keys
 constexpr size_t kHeads = 4;   // query heads whose sums fit in registers together
 constexpr size_t kGroup = 16;  // query heads that pass through a tile while it is in the cache
-
-// The first n lanes of cached numbers, zeros above.
-template <typename T>
-HWY_INLINE V LoadCached(const T* p, size_t n) {
-  const D d;
-  const hn::Rebind<T, D> dt;
-  const auto v = n >= kLanes ? hn::LoadU(dt, p) : hn::LoadN(dt, p, n);
-  if constexpr (sizeof(T) == 4) {
-    return v;
-  } else {
-    return hn::PromoteTo(d, v);
-  }
-}
 
 HWY_INLINE V LoadFloats(const float* p, size_t n) {
   const D d;
@@ -89,14 +77,14 @@ struct Heads {
 
 // scores[h][p] = scale * q[h] . k[p] for kHeads heads; heads past the last repeat it.
 template <typename T>
-HWY_INLINE void Scores(const T* HWY_RESTRICT k, size_t n_keys, size_t length,
+HWY_INLINE void Scores(const std::byte* HWY_RESTRICT k, size_t n_keys, size_t length,
                        const std::array<const float*, kHeads>& q, float scale,
                        const std::array<float*, kHeads>& scores) {
   const D d;
   for (size_t p = 0; p < n_keys; ++p) {
     V sums[kHeads] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     for (size_t i = 0; i < length; i += kLanes) {
-      const V key = LoadCached(k + p * length + i, length - i);
+      const V key = LoadCached<T>(d, k + p * CachedBytes<T>(length), i, length);
       for (size_t h = 0; h < kHeads; ++h) {
         sums[h] = hn::MulAdd(key, LoadFloats(q[h] + i, length - i), sums[h]);
       }
@@ -128,7 +116,7 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t n_keys, float& max, fl
 
 // out[h] = factor[h] * out[h] + sum over p of weights[h][p] * v[p] for kHeads heads.
 template <typename T>
-HWY_INLINE void AddValues(const T* HWY_RESTRICT v, size_t n_keys, size_t length,
+HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, size_t n_keys, size_t length,
                           const std::array<const float*, kHeads>& weights,
                           const std::array<float, kHeads>& factors,
                           const std::array<float*, kHeads>& out, size_t n_heads) {
@@ -139,7 +127,7 @@ HWY_INLINE void AddValues(const T* HWY_RESTRICT v, size_t n_keys, size_t length,
       sums[h] = hn::Mul(LoadFloats(out[h] + i, length - i), hn::Set(d, factors[h]));
     }
     for (size_t p = 0; p < n_keys; ++p) {
-      const V value = LoadCached(v + p * length + i, length - i);
+      const V value = LoadCached<T>(d, v + p * CachedBytes<T>(length), i, length);
       for (size_t h = 0; h < kHeads; ++h) {
         sums[h] = hn::MulAdd(hn::Set(d, weights[h][p]), value, sums[h]);
       }
@@ -151,8 +139,6 @@ HWY_INLINE void AddValues(const T* HWY_RESTRICT v, size_t n_keys, size_t length,
 // Up to kGroup heads of an item, from `first` on.
 template <typename T>
 void AttendGroup(const AttentionItem& item, size_t first, size_t n_heads, Heads& heads) {
-  const T* const k = reinterpret_cast<const T*>(item.k);
-  const T* const v = reinterpret_cast<const T*>(item.v);
   float* const out = item.out + first * item.value_length;
   heads.max.fill(-std::numeric_limits<float>::max());
   heads.sum.fill(0.0f);
@@ -170,12 +156,13 @@ void AttendGroup(const AttentionItem& item, size_t first, size_t n_heads, Heads&
         weights[i] = scores[i] = heads.scores[h];
         outs[i] = out + h * item.value_length;
       }
-      Scores(k + key * item.key_length, n_keys, item.key_length, q, item.scale, scores);
+      Scores<T>(item.k + key * CachedBytes<T>(item.key_length), n_keys, item.key_length, q,
+                item.scale, scores);
       for (size_t i = 0; i < count; ++i) {
         factors[i] = Weigh(scores[i], n_keys, heads.max[base + i], heads.sum[base + i]);
       }
-      AddValues(v + key * item.value_length, n_keys, item.value_length, weights, factors, outs,
-                count);
+      AddValues<T>(item.v + key * CachedBytes<T>(item.value_length), n_keys, item.value_length,
+                   weights, factors, outs, count);
     }
   }
   const D d;
@@ -199,6 +186,7 @@ HWY_INLINE void Attend(const AttentionItem& item) {
 
 void AttendF32(const AttentionItem& item) { Attend<float>(item); }
 void AttendF16(const AttentionItem& item) { Attend<hwy::float16_t>(item); }
+void AttendQ8(const AttentionItem& item) { Attend<gguf::BlockQ8_0>(item); }
 
 void StoreF16(const float* HWY_RESTRICT x, size_t n, std::byte* out) {
   const D d;
@@ -220,13 +208,44 @@ namespace {
 
 HWY_EXPORT(AttendF32);
 HWY_EXPORT(AttendF16);
+HWY_EXPORT(AttendQ8);
 HWY_EXPORT(StoreF16);
 
+// Rounded as activations are, but with the scale in f16.
+void StoreQ8(const float* x, size_t n, std::byte* out) {
+  auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
+  for (size_t i = 0; i < n; i += 32, ++block) {
+    std::array<float, 32> padded{};
+    std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
+    float scale;
+    std::array<int16_t, 2> sums;
+    QuantizeActivations(padded.data(), 32, block->qs, &scale, sums.data());
+    block->d = F32ToF16(scale);
+  }
+}
+
 void Store(KvType type, const float* x, size_t n, std::byte* out) {
-  if (type == KvType::kF32) {
-    std::copy_n(x, n, reinterpret_cast<float*>(out));
-  } else {
-    HWY_DYNAMIC_DISPATCH(StoreF16)(x, n, out);
+  switch (type) {
+    case KvType::kF32:
+      std::copy_n(x, n, reinterpret_cast<float*>(out));
+      break;
+    case KvType::kF16:
+      HWY_DYNAMIC_DISPATCH(StoreF16)(x, n, out);
+      break;
+    case KvType::kQ8_0:
+      StoreQ8(x, n, out);
+      break;
+  }
+}
+
+void AttendItem(KvType type, const AttentionItem& item) {
+  switch (type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendF32)(item);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendF16)(item);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendQ8)(item);
   }
 }
 
@@ -251,8 +270,8 @@ void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_head
       const size_t start = kv_head * cache.capacity;
       AttendTile({
           .type = cache.type,
-          .k = cache.k + KvBytes(cache.type, start * cache.key_length),
-          .v = cache.v + KvBytes(cache.type, start * cache.value_length),
+          .k = cache.k + start * KvBytes(cache.type, cache.key_length),
+          .v = cache.v + start * KvBytes(cache.type, cache.value_length),
           .key_length = cache.key_length,
           .value_length = cache.value_length,
           .q = q + (token * n_heads + head) * cache.key_length,
@@ -270,7 +289,17 @@ void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_head
 
 }  // namespace
 
-size_t KvBytes(KvType type, size_t n) { return n * (type == KvType::kF32 ? 4 : 2); }
+size_t KvBytes(KvType type, size_t length) {
+  switch (type) {
+    case KvType::kF32:
+      return length * sizeof(float);
+    case KvType::kF16:
+      return length * sizeof(uint16_t);
+    case KvType::kQ8_0:
+      return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
+  }
+  return 0;
+}
 
 void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v) {
@@ -279,9 +308,9 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
       const size_t to = h * cache.capacity + first_pos + t;
       const size_t from = t * cache.n_kv_heads + h;
       Store(cache.type, k + from * cache.key_length, cache.key_length,
-            cache.k + KvBytes(cache.type, to * cache.key_length));
+            cache.k + to * KvBytes(cache.type, cache.key_length));
       Store(cache.type, v + from * cache.value_length, cache.value_length,
-            cache.v + KvBytes(cache.type, to * cache.value_length));
+            cache.v + to * KvBytes(cache.type, cache.value_length));
     }
   }
 }
@@ -300,8 +329,8 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
       const size_t start = kv_head * cache.capacity;
       const size_t head = token * n_heads + kv_head * group;
       const AttentionItem item{
-          .k = cache.k + KvBytes(cache.type, start * cache.key_length),
-          .v = cache.v + KvBytes(cache.type, start * cache.value_length),
+          .k = cache.k + start * KvBytes(cache.type, cache.key_length),
+          .v = cache.v + start * KvBytes(cache.type, cache.value_length),
           .n_keys = first_pos + token + 1,
           .key_length = cache.key_length,
           .value_length = cache.value_length,
@@ -310,11 +339,7 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
           .n_heads = group,
           .scale = scale,
       };
-      if (cache.type == KvType::kF32) {
-        HWY_DYNAMIC_DISPATCH(AttendF32)(item);
-      } else {
-        HWY_DYNAMIC_DISPATCH(AttendF16)(item);
-      }
+      AttendItem(cache.type, item);
     }
   };
   const size_t n_items = n_tokens * cache.n_kv_heads;

@@ -8,10 +8,12 @@
 
 namespace kernels {
 
-enum class KvType { kF32, kF16 };
+// How keys and values are kept: as they are, rounded to f16, or rounded to int8 with an f16 scale
+// for each 32 (gguf's Q8_0), which takes half the memory of f16.
+enum class KvType { kF32, kF16, kQ8_0 };
 
-// Bytes of n cached numbers.
-size_t KvBytes(KvType type, size_t n);
+// Bytes of one cached key or value of `length` numbers.
+size_t KvBytes(KvType type, size_t length);
 
 // One layer's cache, a view. Head by head, so that a head's keys are read in one stream.
 struct KvLayer {

@@ -16,6 +16,7 @@
 #define HWY_TARGET_INCLUDE "kernels/attention_tiles.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "kernels/cached-inl.h"
 #include "kernels/exp-inl.h"
 #include "kernels/panel-inl.h"
 
@@ -42,19 +43,13 @@ struct TileState {
   size_t n_queries;  // a multiple of kRegRows: the last query stands in for what is missing
 };
 
-// n numbers of the cache as floats, zeros up to a multiple of the vector.
+// Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of a vector's.
 template <typename T>
-HWY_INLINE void LoadRow(const T* HWY_RESTRICT from, size_t n, float* HWY_RESTRICT to) {
+HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t n,
+                        float* HWY_RESTRICT to) {
   const DF d;
-  const hn::Rebind<T, DF> d_from;
   for (size_t i = 0; i < n; i += kFloats) {
-    const auto v =
-        i + kFloats <= n ? hn::LoadU(d_from, from + i) : hn::LoadN(d_from, from + i, n - i);
-    if constexpr (sizeof(T) == 4) {
-      hn::StoreU(v, d, to + i);
-    } else {
-      hn::StoreU(hn::PromoteTo(d, v), d, to + i);
-    }
+    hn::StoreU(LoadCached<T>(d, row, first + i, first + n), d, to + i);
   }
 }
 
@@ -114,7 +109,7 @@ void ScoreTile(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
       for (size_t r = 0; r < kGroupRows; ++r) {
         // The last key stands in for keys past it, whose scores nobody wants.
         const size_t row = key + std::min(group + r, n_keys - 1);
-        LoadRow(reinterpret_cast<const T*>(tile.k) + row * tile.key_length + first, n, s.rows[r]);
+        LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, s.rows[r]);
       }
       Interleave<kPart, sizeof(s.rows[0])>(reinterpret_cast<const uint8_t*>(s.rows[0]), 0,
                                            reinterpret_cast<uint8_t*>(s.panel));
@@ -162,8 +157,8 @@ void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& 
   for (size_t first = 0; first < tile.value_length; first += kPart) {
     const size_t n = std::min(kPart, tile.value_length - first);
     for (size_t p = 0; p < n_keys; ++p) {
-      const T* const v = reinterpret_cast<const T*>(tile.v) + (key + p) * tile.value_length;
-      LoadRow(v + first, n, s.panel + p * kPart);
+      const std::byte* const v = tile.v + (key + p) * CachedBytes<T>(tile.value_length);
+      LoadRow<T>(v, first, n, s.panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries; i += kRegRows) {
       std::array<float*, kRegRows> out;
@@ -213,6 +208,7 @@ HWY_INLINE void AttendOne(const AttentionTile& tile) {
 
 void AttendTileF32(const AttentionTile& tile) { AttendOne<float>(tile); }
 void AttendTileF16(const AttentionTile& tile) { AttendOne<hwy::float16_t>(tile); }
+void AttendTileQ8(const AttentionTile& tile) { AttendOne<gguf::BlockQ8_0>(tile); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -223,12 +219,16 @@ namespace kernels {
 
 HWY_EXPORT(AttendTileF32);
 HWY_EXPORT(AttendTileF16);
+HWY_EXPORT(AttendTileQ8);
 
 void AttendTile(const AttentionTile& tile) {
-  if (tile.type == KvType::kF32) {
-    HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
-  } else {
-    HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+  switch (tile.type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
   }
 }
 

@@ -68,7 +68,9 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
-  command.Add("--kv", kv, "Type of the key-value cache").OneOf({"f16", "f32"}).ShowDefault();
+  command.Add("--kv", kv, "Type of the key-value cache")
+      .OneOf({"f16", "f32", "q8_0"})
+      .ShowDefault();
   command.Add("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
       .Type("NAME");
 }
@@ -111,7 +113,9 @@ engine::SessionOptions ModelOptions::Session() const {
   options.batch = batch;
   options.n_threads = n_threads;
   options.n_threads_batch = n_threads_batch;
-  options.kv_type = kv == "f32" ? kernels::KvType::kF32 : kernels::KvType::kF16;
+  options.kv_type = kv == "f32"    ? kernels::KvType::kF32
+                    : kv == "q8_0" ? kernels::KvType::kQ8_0
+                                   : kernels::KvType::kF16;
   return options;
 }
 

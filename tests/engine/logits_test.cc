@@ -86,6 +86,25 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyModel,
                            return name;
                          });
 
+// A cache of int8 rounds keys and values to 1/254 of the largest of 32, about 2.4e-5 of their power
+// (kernels/README.md). Each of the model's layers adds that twice, and scores, whose errors are
+// those of keys times the length of queries, turn it into errors of weights: 7e-4 for these ids,
+// which are no text and leave much open. Three times that is allowed; a wrong scale or sign is
+// above 1e-2.
+TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
+  const Model model = Model::Load(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
+  std::vector<TokenId> ids;
+  for (int i = 0; i < 80; ++i) ids.push_back(1 + i * i % 500);
+  const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 512));
+  const double batch =
+      Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 512)), expected);
+  const double single =
+      Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 1)), expected);
+  EXPECT_LT(batch, 2e-3);
+  EXPECT_GT(batch, 1e-8);  // it does have an effect
+  EXPECT_LT(single, 2e-3);
+}
+
 // The model that ships is quantized, so batches and single tokens go different ways through the
 // products; both round the same activations to int8 and differ by the order of float additions
 // alone. That may turn the rounding of a later activation, by 1/254 of its block's maximum.

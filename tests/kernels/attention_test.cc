@@ -35,8 +35,8 @@ class Attended {
     k_ = NormalFloats(n_keys * s.n_kv_heads * s.key_length, 2);
     v_ = NormalFloats(n_keys * s.n_kv_heads * s.value_length, 3);
     const size_t capacity = n_keys + 3;
-    k_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.key_length));
-    v_bytes_.resize(KvBytes(type, s.n_kv_heads * capacity * s.value_length));
+    k_bytes_.resize(s.n_kv_heads * capacity * KvBytes(type, s.key_length));
+    v_bytes_.resize(s.n_kv_heads * capacity * KvBytes(type, s.value_length));
     cache_ = {type,     k_bytes_.data(), v_bytes_.data(), s.n_kv_heads,
               capacity, s.key_length,    s.value_length};
   }
@@ -63,7 +63,7 @@ class Attended {
     for (size_t p = 0; p < n_keys; ++p) {
       for (size_t i = 0; i < s_.key_length; ++i) {
         scores[p] += 0.125 * q_[(token * s_.n_heads + head) * s_.key_length + i] *
-                     Cached(k_[(p * s_.n_kv_heads + kv_head) * s_.key_length + i]);
+                     Cached(k_, (p * s_.n_kv_heads + kv_head) * s_.key_length, s_.key_length, i);
       }
     }
     const double max = *std::max_element(scores.begin(), scores.end());
@@ -72,15 +72,25 @@ class Attended {
     std::vector<double> out(s_.value_length);
     for (size_t p = 0; p < n_keys; ++p) {
       for (size_t i = 0; i < s_.value_length; ++i) {
-        out[i] += scores[p] / sum * Cached(v_[(p * s_.n_kv_heads + kv_head) * s_.value_length + i]);
+        out[i] += scores[p] / sum *
+                  Cached(v_, (p * s_.n_kv_heads + kv_head) * s_.value_length, s_.value_length, i);
       }
     }
     return out;
   }
 
  private:
-  double Cached(float x) const {
-    return static_cast<double>(type_ == KvType::kF32 ? x : F16ToF32(F32ToF16(x)));
+  // Number i of the vector of `length` at x[first], as the cache holds it.
+  double Cached(const std::vector<float>& x, size_t first, size_t length, size_t i) const {
+    const float number = x[first + i];
+    if (type_ == KvType::kF32) return number;
+    if (type_ == KvType::kF16) return F16ToF32(F32ToF16(number));
+    const size_t block = i / 32 * 32;
+    float max = 0;
+    for (size_t k = block; k < std::min(block + 32, length); ++k) {
+      max = std::max(max, std::abs(x[first + k]));
+    }
+    return std::nearbyint(number * (127.0f / max)) * F16ToF32(F32ToF16(max / 127.0f));
   }
 
   Shape s_;
@@ -92,7 +102,7 @@ class Attended {
 
 TEST(Attention, IsTheWeightedMeanOfValues) {
   for (const Shape& shape : kShapes) {
-    for (const KvType type : {KvType::kF32, KvType::kF16}) {
+    for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0}) {
       for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
         Attended attended(shape, type, spread);
         ForEachTarget([&] {
@@ -121,12 +131,14 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
 
 TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
   for (const Shape& shape : kShapes) {
-    Attended attended(shape, KvType::kF16, 1.0f);
-    ForEachTarget([&] {
-      const std::vector<float> expected = attended.Run(1);
-      EXPECT_EQ(attended.Run(2), expected);
-      EXPECT_EQ(attended.Run(3), expected);
-    });
+    for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+      Attended attended(shape, type, 1.0f);
+      ForEachTarget([&] {
+        const std::vector<float> expected = attended.Run(1);
+        EXPECT_EQ(attended.Run(2), expected);
+        EXPECT_EQ(attended.Run(3), expected);
+      });
+    }
   }
 }
 
