@@ -250,7 +250,7 @@ void AttendItem(KvType type, const AttentionItem& item) {
 }
 
 // From so many tokens on keys are worth converting once for all of them.
-constexpr size_t kTileTokens = 4;
+constexpr size_t kBatchTokens = 4;
 
 void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                  size_t first_pos, float scale, float* out) {
@@ -317,7 +317,7 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, float scale, float* out) {
-  if (n_tokens >= kTileTokens) {
+  if (n_tokens >= kBatchTokens) {
     return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, scale, out);
   }
   const size_t group = n_heads / cache.n_kv_heads;

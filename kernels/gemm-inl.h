@@ -5,8 +5,8 @@
 // through all columns. The tile's activations are the same for all groups of a panel and stay in
 // the first-level cache, while weights come from the second: one vector for kTileTokens products.
 //
-// How to add a type: a struct in the gemm_*.cc of its family (see Q4_0 in gemm_legacy.cc) with its
-// Block, its Format and Unpack(), and its line in the family's switch.
+// A type is a struct with its Block, its Format and Unpack() (see Q4_0 in gemm_legacy.cc, and
+// PackGroup in panel-inl.h, which calls it).
 #if defined(PRONK_KERNELS_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GEMM_INL_H_
 #undef PRONK_KERNELS_GEMM_INL_H_

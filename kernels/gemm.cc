@@ -1,4 +1,4 @@
-// Which function multiplies a batch with which weight type, and a batch's own layout.
+// A batch's own layout: its tokens packed in tiles.
 #include "kernels/gemm.h"
 
 #include <algorithm>
@@ -94,8 +94,6 @@ HWY_EXPORT(PackFloatTile);
 
 namespace {
 
-using gguf::DType;
-
 // On any instruction set.
 size_t MaxTiles(size_t n_tokens) { return (n_tokens + kGemmMaxTokens - 1) / kGemmMaxTokens + 1; }
 
@@ -122,42 +120,6 @@ void PackInt8(const float* x, size_t n_tokens, size_t cols, size_t tile, std::by
 
 void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
   HWY_DYNAMIC_DISPATCH(PackFloatTile)(x, n_tokens, cols, tile, blocks);
-}
-
-Gemm* FindGemm(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-      return GemmFloat;
-    case DType::kQ4_0:
-    case DType::kQ4_1:
-    case DType::kQ5_0:
-    case DType::kQ5_1:
-    case DType::kQ8_0:
-    case DType::kIQ4_NL:
-    case DType::kMXFP4:
-      return GemmLegacy;
-    case DType::kQ2_K:
-    case DType::kQ3_K:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-    case DType::kQ6_K:
-      return GemmK;
-    case DType::kIQ1_S:
-    case DType::kIQ1_M:
-    case DType::kIQ2_XXS:
-    case DType::kIQ2_XS:
-    case DType::kIQ2_S:
-    case DType::kIQ3_XXS:
-    case DType::kIQ3_S:
-    case DType::kIQ4_XS:
-    case DType::kTQ1_0:
-    case DType::kTQ2_0:
-      return GemmIq;
-    default:
-      return nullptr;
-  }
 }
 
 }  // namespace kernels

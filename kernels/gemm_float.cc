@@ -65,8 +65,10 @@ void RangeFloat(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
       return MultiplyRange<FloatPacking<hwy::float16_t>>(w, begin, end, x, out, scratch);
     case gguf::DType::kBF16:
       return MultiplyRange<FloatPacking<hwy::bfloat16_t>>(w, begin, end, x, out, scratch);
-    default:
+    case gguf::DType::kF32:
       return MultiplyRange<FloatPacking<float>>(w, begin, end, x, out, scratch);
+    default:
+      HWY_ABORT("a type of another file");
   }
 }
 

@@ -238,8 +238,10 @@ void RangeIq(const Matrix& w, size_t begin, size_t end, const GemmInput& x, cons
       return MultiplyRange<Int8Packing<IQ4_XS>>(w, begin, end, x, out, scratch);
     case DType::kTQ1_0:
       return MultiplyRange<Int8Packing<TQ1_0>>(w, begin, end, x, out, scratch);
-    default:
+    case DType::kTQ2_0:
       return MultiplyRange<Int8Packing<TQ2_0>>(w, begin, end, x, out, scratch);
+    default:
+      HWY_ABORT("a type of another file");
   }
 }
 

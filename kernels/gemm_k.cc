@@ -197,8 +197,10 @@ void RangeK(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const
       return MultiplyRange<Int8Packing<Q4_K>>(w, begin, end, x, out, scratch);
     case DType::kQ5_K:
       return MultiplyRange<Int8Packing<Q5_K>>(w, begin, end, x, out, scratch);
-    default:
+    case DType::kQ6_K:
       return MultiplyRange<Int8Packing<Q6_K>>(w, begin, end, x, out, scratch);
+    default:
+      HWY_ABORT("a type of another file");
   }
 }
 

@@ -121,8 +121,10 @@ void RangeLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
       return MultiplyRange<Int8Packing<Q8_0>>(w, begin, end, x, out, scratch);
     case DType::kIQ4_NL:
       return MultiplyRange<Int8Packing<IQ4_NL>>(w, begin, end, x, out, scratch);
-    default:
+    case DType::kMXFP4:
       return MultiplyRange<Int8Packing<MXFP4>>(w, begin, end, x, out, scratch);
+    default:
+      HWY_ABORT("a type of another file");
   }
 }
 

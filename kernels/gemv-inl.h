@@ -10,21 +10,17 @@
 //     for each row:    Type::Step(bytes of the row, in, sums of the row)
 //   out = sum over the lanes of the sums
 //
-// How to add a type
-//   1. gguf/dtype.h, gguf/blocks.h: its id and bytes. reference_*.cc: its values, the oracle.
-//   2. A struct in the gemv_*.cc of its family (see Q4_0 in gemv_legacy.cc):
-//        kStepWeights, kStepBytes    a step. Rows need not be a multiple of it: the last, partial
-//                                    step is padded with zero bytes (value 0) by the loop.
-//        struct Input                vectors of activations for one step
-//        static Input Load(const ActivationRow& x, size_t i)
-//                                    i is the index of the step's first weight. q, scales and sums
-//                                    may be read up to the next multiple of 512.
-//        static void Step(const uint8_t* w, const Input& in, Sums& sums)
-//                                    must read nothing outside of [w, w + kStepBytes): w may be the
-//                                    end of the file's mapping.
-//   3. A function that calls MultiplyRows<Type> for each target, HWY_EXPORT, and the public wrapper
-//      at the end of that file; its declaration in gemv.h and its row in the table in gemv.cc.
-//   4. Nothing else: the tests walk through the table of types, all targets and shapes.
+// What such a struct has (README.md tells what else a new type needs):
+//   kStepWeights, kStepBytes    a step. Rows need not be a multiple of it: the last, partial step
+//   is
+//                               padded with zero bytes (value 0) by the loop.
+//   struct Input                vectors of activations for one step
+//   static Input Load(const ActivationRow& x, size_t i)
+//                               i is the index of the step's first weight. q, scales and sums may
+//                               be read up to the next multiple of 512.
+//   static void Step(const uint8_t* w, const Input& in, Sums& sums)
+//                               must read nothing outside of [w, w + kStepBytes): w may be the end
+//                               of the file's mapping.
 #if defined(PRONK_KERNELS_GEMV_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GEMV_INL_H_
 #undef PRONK_KERNELS_GEMV_INL_H_

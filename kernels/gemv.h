@@ -22,16 +22,7 @@ Gemv GemvIQ2_XXS, GemvIQ2_XS, GemvIQ2_S;                // gemv_iq2.cc
 Gemv GemvIQ3_XXS, GemvIQ3_S;                            // gemv_iq3.cc
 Gemv GemvIQ4_NL, GemvIQ4_XS, GemvMXFP4;                 // gemv_iq4.cc
 Gemv GemvTQ1_0, GemvTQ2_0;                              // gemv_ternary.cc
-Gemv GemvReference;  // gemv.cc: any type, through the scalar reference
-
-struct GemvKernel {
-  gguf::DType dtype;
-  Gemv* run;
-  bool int8;  // reads q, scales and sums of its input rather than x
-};
-
-// The kernel for weights of this type.
-const GemvKernel& FindGemv(gguf::DType dtype);
+Gemv GemvReference;  // dispatch.cc: any type, through the scalar reference
 
 }  // namespace kernels
 

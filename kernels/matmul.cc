@@ -7,8 +7,7 @@
 #include <cassert>
 #include <new>
 
-#include "kernels/gemm.h"
-#include "kernels/gemv.h"
+#include "kernels/dispatch.h"
 #include "kernels/ops.h"
 #include "kernels/quantize.h"
 
@@ -30,7 +29,7 @@ constexpr size_t kCacheLine = 64;
 
 size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
 
-// One token reads a row once, so panels are only as small as the results of `up` on the stack.
+// One token reads a row once, so as many rows at a time as results of `up` lie on the stack.
 constexpr size_t kGatedRows = 512;
 
 size_t RangeRows(const Matrix& w) {
@@ -48,13 +47,13 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations& x) {
-  const GemvKernel& kernel = FindGemv(p.weights.dtype);
-  const size_t panel = x.n_tokens() == 1 ? p.weights.rows : RangeRows(p.weights);
-  for (size_t first = begin; first < end; first += panel) {
-    const size_t last = std::min(first + panel, end);
+  Gemv* const gemv = KernelsFor(p.weights.dtype).gemv;
+  const size_t n_rows = x.n_tokens() == 1 ? p.weights.rows : RangeRows(p.weights);
+  for (size_t first = begin; first < end; first += n_rows) {
+    const size_t last = std::min(first + n_rows, end);
     for (size_t t = 0; t < x.n_tokens(); ++t) {
       float* const out = p.out + t * p.out_stride;
-      kernel.run(p.weights, first, last, x.row(t), out + first);
+      gemv(p.weights, first, last, x.row(t), out + first);
       if (p.bias != nullptr) Add(out + first, p.bias + first, last - first);
     }
   }
@@ -62,7 +61,7 @@ void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations
 
 // A batch is computed by the panel from kGemmTokens tokens on, if there is a kernel for its types.
 bool ByPanels(const Activations& x, DType dtype) {
-  return x.n_tokens() >= kGemmTokens && FindGemm(dtype) != nullptr;
+  return x.n_tokens() >= kGemmTokens && KernelsFor(dtype).gemm != nullptr;
 }
 
 // Rows that a thread takes at a time: few enough that all threads are done at about the same time,
@@ -93,7 +92,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{p->out, p->out_stride, p->bias, false};
       const GemmInput input = x.PackOnce(team, UsesInt8(p->weights.dtype));
-      FindGemm(p->weights.dtype)(p->weights, first, last, input, output, x.scratch(thread));
+      KernelsFor(p->weights.dtype).gemm(p->weights, first, last, input, output, x.scratch(thread));
     }
   });
 }
@@ -104,14 +103,15 @@ void GatedBatch(Team& team, const Matrix& gate, const Matrix& up, Activations& x
   const size_t grain = RowsAtATime(gate.rows, team.size());
   team.ForDynamic(gate.rows, grain, [&](size_t begin, size_t end, size_t thread) {
     const std::span<std::byte> scratch = x.scratch(thread);
-    FindGemm(gate.dtype)(gate, begin, end, gate_input, {out, gate.rows, nullptr, false}, scratch);
-    FindGemm(up.dtype)(up, begin, end, up_input, {out, gate.rows, nullptr, true}, scratch);
+    KernelsFor(gate.dtype)
+        .gemm(gate, begin, end, gate_input, {out, gate.rows, nullptr, false}, scratch);
+    KernelsFor(up.dtype).gemm(up, begin, end, up_input, {out, gate.rows, nullptr, true}, scratch);
   });
 }
 
 }  // namespace
 
-bool UsesInt8(DType dtype) { return FindGemv(dtype).int8; }
+bool UsesInt8(DType dtype) { return KernelsFor(dtype).int8; }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
     : scratch_bytes_(PanelScratchBytes(max_cols)) {
@@ -236,18 +236,17 @@ void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& 
   if (ByPanels(x, gate.dtype) && ByPanels(x, up.dtype)) {
     return GatedBatch(team, gate, up, x, out);
   }
-  const GemvKernel& gate_kernel = FindGemv(gate.dtype);
-  const GemvKernel& up_kernel = FindGemv(up.dtype);
-  if (gate_kernel.int8 || up_kernel.int8) x.QuantizeOnce(team);
-  const size_t panel = x.n_tokens() == 1 ? kGatedRows : std::min(RangeRows(gate), RangeRows(up));
+  const TypeKernels &gate_kernels = KernelsFor(gate.dtype), &up_kernels = KernelsFor(up.dtype);
+  if (gate_kernels.int8 || up_kernels.int8) x.QuantizeOnce(team);
+  const size_t n_rows = x.n_tokens() == 1 ? kGatedRows : std::min(RangeRows(gate), RangeRows(up));
   team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
     std::array<float, kGatedRows> up_out;
-    for (size_t first = begin; first < end; first += panel) {
-      const size_t last = std::min(first + panel, end);
+    for (size_t first = begin; first < end; first += n_rows) {
+      const size_t last = std::min(first + n_rows, end);
       for (size_t t = 0; t < x.n_tokens(); ++t) {
         float* const gate_out = out + t * gate.rows + first;
-        gate_kernel.run(gate, first, last, x.row(t), gate_out);
-        up_kernel.run(up, first, last, x.row(t), up_out.data());
+        gate_kernels.gemv(gate, first, last, x.row(t), gate_out);
+        up_kernels.gemv(up, first, last, x.row(t), up_out.data());
         SiluMul(gate_out, up_out.data(), last - first);
       }
     }

@@ -11,7 +11,7 @@
 namespace kernels {
 
 // Writes the n weights of a row to out. n is a multiple of the type's block size. Covers every type
-// with weights in FORMATS (F32, F16, BF16, all quantized ones, Q8_1 and Q8_K too).
+// that a file can hold weights in (F32, F16, BF16, all quantized ones, Q8_1 and Q8_K too).
 void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out);
 
 // Sum of row[i] * x[i], accumulated in double.

@@ -1,6 +1,4 @@
 // Products with batches of tokens, which go by panels, against sums in double.
-#include "kernels/gemm.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "kernels/dispatch.h"
 #include "kernels/quantize.h"
 #include "kernels/reference.h"
 #include "tests/kernels/each_target.h"
@@ -25,7 +24,7 @@ constexpr size_t kBatch = 29;  // a tail of tokens on every instruction set
 std::vector<DType> GemmTypes() {
   std::vector<DType> types;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (FindGemm(info.type) != nullptr) types.push_back(info.type);
+    if (KernelsFor(info.type).gemm != nullptr) types.push_back(info.type);
   }
   return types;
 }
