@@ -36,12 +36,14 @@ void RemoveUnfinishedFile() {
 OutputFile::OutputFile(const std::string& path) : path_(path) {
   if (IsReplaceable(path)) {
     temporary_ = path + ".tmp" + std::to_string(getpid());
+    unfinished = temporary_.c_str();  // before it is there: a signal may come right after
     fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } else {
     fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   }
-  if (fd_ < 0) Fail();
-  if (!temporary_.empty()) unfinished = temporary_.c_str();
+  if (fd_ >= 0) return;
+  unfinished = nullptr;
+  Fail();
 }
 
 OutputFile::~OutputFile() {
