@@ -121,7 +121,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
 #if PRONK_VNNI
         dots[v][t] = hn::SumOfMulQuadAccumulate(d, four, codes[v], dots[v][t]);
 #else
-        dots[v][t] = hn::SumOfMulQuadAccumulate(d, codes[v], hn::BitCast(DI8(), four), dots[v][t]);
+        dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), four));
 #endif
       }
     }
