@@ -12,10 +12,11 @@
 //   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
 //   i32 dots  | row 0                | row 1                | ... | row 15                |
 //
-// A block is 32 columns of a group: 8 such rows of codes, then the scales (and minimums) of its
-// rows, one float per row for 32 weights or two for types with a scale per 16. Every quantized type
-// is small integers times a scale, so this is exact, and so are the integer sums. A panel is as
-// many groups as stay in the second-level cache.
+// (A group of 32 rows has two such vectors beside each other.) A block is 32 columns of a group: 8
+// such rows of codes, then the scales (and minimums) of its rows, one float per row for 32 weights
+// or two for types with a scale per 16. Every quantized type is small integers times a scale, so
+// this is exact, and so are the integer sums. A panel is as many groups as stay in the second-level
+// cache.
 //
 // Activations are packed, too, in tiles of kTileTokens tokens: a tile's block has 32 columns of
 // each, so a kernel reads both of its inputs in one stream each.
@@ -142,6 +143,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 }
 
 #if PRONK_VNNI
+// What kInputBias adds to the dots of each row, negated.
 template <class Format>
 HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
   const DI32 d;
@@ -177,6 +179,7 @@ HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kGroupRows; ++r) {
       const Block* const blocks = reinterpret_cast<const Block*>(data[r]) + first / kBlocks32;
+      // The next 256 weights of all rows are more streams than a CPU follows by itself.
       for (size_t byte = 0; byte < kChunkBytes; byte += 64) {
         hwy::Prefetch(reinterpret_cast<const uint8_t*>(blocks) + kChunkBytes + byte);
       }
