@@ -2,7 +2,7 @@
 // Included once per instruction set by the gemv_*.cc files.
 //
 // A type is a struct, say Q4_0, that knows how to multiply one STEP: a few blocks that fill whole
-// vectors. The loop takes kRows rows at a time, so that what depends on the input alone
+// vectors. The loop takes kRows<Type> rows at a time, so that what depends on the input alone
 // (activations in the order that the type's unpacking produces, their scales) is prepared once for
 // all of them:
 //
@@ -41,12 +41,18 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Rows that share the loads of an input. They are not neighbours: a range of rows is cut in kRows
-// parts, and one row of each is computed at a time, so that memory is read in kRows long streams.
+// Rows that share the loads of an input. They are not neighbours: a range of rows is cut in so many
+// parts, and one row of each is computed at a time, so that memory is read in as many long streams.
 // With neighbouring rows each stream would jump after every row, and what prefetches lines, in the
 // CPU as in this code, would start anew: measured on Zen 4 with rows of 1152 bytes, half the speed.
-// One stream alone reads up to a fifth slower than four.
-constexpr size_t kRows = 4;
+// One stream alone reads up to a fifth slower than four. Types that fill the bandwidth of two
+// threads with two streams each do so better than with four (README.md) and say so with a kStreams.
+constexpr size_t kMostRows = 4;
+template <class Type>
+constexpr size_t kRows = [] {
+  if constexpr (requires { Type::kStreams; }) return Type::kStreams;
+  return kMostRows;
+}();
 
 // How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
 constexpr size_t kPrefetchBytes = 1536;
@@ -63,7 +69,7 @@ HWY_INLINE ActivationRow PadInput(const ActivationRow& x, size_t begin, size_t e
   return tail;
 }
 
-template <class Type>
+template <class Type, size_t kRows>
 HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t row_bytes,
                         size_t cols, const ActivationRow& x, float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
@@ -73,7 +79,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
   size_t i = 0;
   for (size_t byte = 0; byte < whole; byte += kStepBytes, i += Type::kStepWeights) {
     const auto in = Type::Load(x, i);
-    HWY_UNROLL(kRows)
+    HWY_UNROLL(kMostRows)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t line = 0; line < kStepBytes; line += 64) {
         hwy::Prefetch(rows[r] + byte + kPrefetchBytes + line);
@@ -86,13 +92,13 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
     alignas(64) float padded[Type::kReadsFloats ? Type::kStepWeights : 1];
     const ActivationRow padded_x = PadInput<Type>(x, i, cols, padded);
     const auto in = Type::Load(padded_x, i);
-    HWY_UNROLL(kRows)
+    HWY_UNROLL(kMostRows)
     for (size_t r = 0; r < kRows; ++r) {
       std::memcpy(tail, rows[r] + whole, row_bytes - whole);
       Type::Step(tail, in, sums[r]);
     }
   }
-  HWY_UNROLL(kRows)
+  HWY_UNROLL(kMostRows)
   for (size_t r = 0; r < kRows; ++r) {
     out[r] = hn::ReduceSum(DF(), hn::Add(sums[r].a, sums[r].b)) + hn::ReduceSum(D8(), sums[r].mins);
   }
@@ -103,17 +109,18 @@ HWY_NOINLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end, const 
                                float* HWY_RESTRICT out) {
   const size_t row_bytes = w.row_bytes();
   const uint8_t* const data = reinterpret_cast<const uint8_t*>(w.data);
-  const size_t part = (end - begin + kRows - 1) / kRows;
+  constexpr size_t n = kRows<Type>;
+  const size_t part = (end - begin + n - 1) / n;
   // Where parts are not full, the last row stands in for what is missing: a row's result comes from
   // the same code everywhere.
   for (size_t i = 0; i < part; ++i) {
-    std::array<const uint8_t*, kRows> rows;
-    for (size_t r = 0; r < kRows; ++r) {
+    std::array<const uint8_t*, n> rows;
+    for (size_t r = 0; r < n; ++r) {
       rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
     }
-    float dots[kRows];
+    float dots[n];
     DotRows<Type>(rows, row_bytes, w.cols, x, dots);
-    for (size_t r = 0; r < kRows && r * part + i < end - begin; ++r) out[r * part + i] = dots[r];
+    for (size_t r = 0; r < n && r * part + i < end - begin; ++r) out[r * part + i] = dots[r];
   }
 }
 

@@ -13,6 +13,7 @@ namespace HWY_NAMESPACE {
 template <typename Weight>
 struct Floats {
   static constexpr bool kReadsFloats = true;
+  static constexpr size_t kStreams = 2;
   static constexpr size_t kStepWeights = 2 * kFloats;
   static constexpr size_t kStepBytes = kStepWeights * sizeof(Weight);
 

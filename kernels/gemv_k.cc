@@ -88,6 +88,7 @@ struct Q4_K {
   using Block = gguf::BlockQ4_K;
   using Input = NibbleInput;
   static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStreams = 2;
   static constexpr size_t kStepWeights = kBlock;
   static constexpr size_t kStepBytes = sizeof(Block);
 
@@ -113,6 +114,7 @@ struct Q4_K {
 struct Q5_K {
   using Block = gguf::BlockQ5_K;
   static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStreams = 2;
   static constexpr size_t kStepWeights = kBlock;
   static constexpr size_t kStepBytes = sizeof(Block);
 

@@ -93,6 +93,7 @@ struct Q6_K {
   using Block = gguf::BlockQ6_K;
   using Input = RunInput;
   static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStreams = 2;
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
   static constexpr int kZero = 32;
