@@ -67,6 +67,23 @@ double Ceiling(Team& team, const Matrix& w) {
   return ReadCeiling(team, {w.data, w.rows * w.row_bytes()}, 2);
 }
 
+// Multiplies as often as `state` wants; the seconds of the fastest time. input: tokens of kCols.
+double BestSeconds(benchmark::State& state, Team& team, const Product& product,
+                   const std::vector<float>& input, Activations& x) {
+  double best = 1e9;
+  team.Run([&] {
+    for (auto _ : state) {
+      x.Set(input.data(), input.size() / kCols, kCols);
+      const auto start = Clock::now();
+      MatMul(team, {&product, 1}, x);
+      const double seconds = Seconds(start);
+      state.SetIterationTime(seconds);
+      best = std::min(best, seconds);
+    }
+  });
+  return best;
+}
+
 void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& target, int threads,
              size_t n_bytes) {
   LimitCpu(target);
@@ -78,17 +95,7 @@ void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& targ
   const Product product{w, out.data(), w.rows};
   const bool from_memory = n_bytes == kMatrixBytes;
   double read = from_memory ? Ceiling(team, w) : 0;
-  double best = 1e9;
-  team.Run([&] {
-    for (auto _ : state) {
-      x.Set(input.data(), 1, kCols);
-      const auto start = Clock::now();
-      MatMul(team, {&product, 1}, x);
-      const double seconds = Seconds(start);
-      state.SetIterationTime(seconds);
-      best = std::min(best, seconds);
-    }
-  });
+  const double best = BestSeconds(state, team, product, input, x);
   LimitCpu("");
   const double speed = static_cast<double>(w.rows * w.row_bytes()) / best;
   state.counters["GB/s"] = speed * 1e-9;
@@ -109,17 +116,7 @@ void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& targ
   std::vector<float> out(n_tokens * w.rows);
   const Product product{w, out.data(), w.rows};
   const double ceiling = DotCeiling(team);
-  double best = 1e9;
-  team.Run([&] {
-    for (auto _ : state) {
-      x.Set(input.data(), n_tokens, kCols);
-      const auto start = Clock::now();
-      MatMul(team, {&product, 1}, x);
-      const double seconds = Seconds(start);
-      state.SetIterationTime(seconds);
-      best = std::min(best, seconds);
-    }
-  });
+  const double best = BestSeconds(state, team, product, input, x);
   LimitCpu("");
   const double speed = 2 * static_cast<double>(w.rows * kCols * n_tokens) / best;
   state.counters["GOPS"] = speed * 1e-9;
