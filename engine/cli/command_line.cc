@@ -28,6 +28,10 @@ std::vector<std::string> WithLongNames(int argc, char** argv) {
   return args;
 }
 
+void AddVersionFlag(CLI::App& app, const std::string& version) {
+  app.set_version_flag("--version", version, "Print the version");
+}
+
 FlagInfo Describe(const CLI::Option& option) {
   FlagInfo flag;
   for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
@@ -122,8 +126,8 @@ void Command::Does(Action action) {
 
 CommandLine::CommandLine(const std::string& name, const std::string& what,
                          const std::string& version)
-    : app_(std::make_unique<CLI::App>(what, name)) {
-  app_->set_version_flag("--version", name + " " + version, "Print the version");
+    : app_(std::make_unique<CLI::App>(what, name)), version_(name + " " + version) {
+  AddVersionFlag(*app_, version_);
   app_->require_subcommand(0, 1);
   app_->get_formatter()->column_width(34);
   app_->failure_message([name](const CLI::App*, const CLI::Error& error) {
@@ -134,7 +138,9 @@ CommandLine::CommandLine(const std::string& name, const std::string& what,
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::Add(const std::string& name, const std::string& what) {
-  return Command(app_->add_subcommand(name, what), &chosen_);
+  CLI::App* const command = app_->add_subcommand(name, what);
+  AddVersionFlag(*command, version_);
+  return Command(command, &chosen_);
 }
 
 int CommandLine::Run(int argc, char** argv) {

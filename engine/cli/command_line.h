@@ -82,6 +82,7 @@ class CommandLine {
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::string version_;  // "pronk 1.0.0"
   Action chosen_;
 };
 

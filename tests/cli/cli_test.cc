@@ -107,6 +107,14 @@ TEST(Run, WrongUsage) {
   EXPECT_EQ(Pronk({"run", "--help"}).status, 0);
 }
 
+TEST(Version, AfterACommandToo) {
+  const Finished run = Pronk({"--version"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out.rfind("pronk ", 0), 0u) << run.out;
+  EXPECT_EQ(Pronk({"run", "--version"}).out, run.out);
+  EXPECT_EQ(Pronk({"perplexity", "--version"}).out, run.out);  // whose -f is required
+}
+
 TEST(Run, AnswersDoNotDependOnTheInstructionSet) {
   // An unknown name lists the known ones: "... this machine and build have sse4 avx2".
   const std::string says = Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "?"}).err;
