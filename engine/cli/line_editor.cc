@@ -232,6 +232,8 @@ LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::st
   if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
   const KeyboardGuard guard(kPlainPastes);
   std::fputs(kMarkedPastes, out_.get());
+  // libedit would show the prompt first, and what is typed right then would stand there twice.
+  el_set(editor_.get(), EL_PREP_TERM, 1);
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);
   if (read == nullptr) std::fputs("\n", out_.get());

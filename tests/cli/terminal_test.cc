@@ -18,6 +18,9 @@ std::string ChatLine(const std::string& before = "", const std::string& after = 
          after;
 }
 
+// From here on the keyboard is the editor's; what is typed before, the terminal shows by itself.
+const std::string kPrompt = "/help lists the commands.\n>";
+
 class TerminalTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +30,7 @@ class TerminalTest : public testing::Test {
 
 TEST_F(TerminalTest, EditingAndHistory) {
   test::Tmux tmux(ChatLine());
-  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   // "/sstem" with the y put in, and what stands behind it rubbed out.
   tmux.Keys({"/sstem First.xx", "C-a", "Right", "Right", "y", "C-e", "BSpace", "BSpace", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)")) << tmux.Screen();
@@ -45,7 +48,7 @@ TEST_F(TerminalTest, EditingAndHistory) {
 
 TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
   test::Tmux tmux(ChatLine());
-  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   std::string paste;  // longer than the screen is high
   for (int i = 1; i <= 40; ++i) paste += "line " + std::to_string(i) + "\n";
   tmux.Paste(paste);
@@ -66,7 +69,7 @@ TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
 
 TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   test::Tmux tmux(ChatLine("", "-c 200000"));  // an answer without end
-  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   // Its noise fills the screen.
   const auto flows_beyond = [&](size_t size) {
     return tmux.WaitUntil([&](const std::string& screen) { return screen.size() > size; });
@@ -98,7 +101,7 @@ TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
       const std::string pid = dir.Path("pid");
       test::Tmux tmux("sh -c 'echo $$ >" + pid + "; exec " PRONK_BINARY " chat -m " + model +
                       " -s 1 --ignore-eos -c 200000'; echo \"status $?\"; stty -a");
-      ASSERT_TRUE(tmux.WaitFor("lists the commands.\n>")) << tmux.Screen();
+      ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
       if (!at_prompt) {
         tmux.Keys({"Go on", "Enter"});
         ASSERT_TRUE(tmux.WaitUntil([](const auto& screen) { return screen.size() > 300; }));
@@ -120,7 +123,7 @@ TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
 
 TEST_F(TerminalTest, Resize) {
   test::Tmux tmux(ChatLine());
-  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   tmux.Keys({"/system a line that is longer than forty columns will be"});
   ASSERT_TRUE(tmux.WaitFor("columns will be")) << tmux.Screen();
   tmux.Resize(40, 12);
@@ -145,7 +148,7 @@ TEST_F(TerminalTest, StoppedAndContinued) {
   test::Tmux tmux("PS1='sh: ' bash --norc --noprofile -i");
   ASSERT_TRUE(tmux.WaitFor("sh:")) << tmux.Screen();
   tmux.Keys({ChatLine(), "Enter"});
-  ASSERT_TRUE(tmux.WaitFor("/help lists the commands")) << tmux.Screen();
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
   tmux.Keys({"/system One."});
   ASSERT_TRUE(tmux.WaitFor("/system One.")) << tmux.Screen();
   tmux.Keys({"C-z"});
