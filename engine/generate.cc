@@ -1,20 +1,15 @@
 #include "engine/generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/stopwatch.h"
 
 namespace engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using tokenizer::TokenId;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 }  // namespace
 
@@ -71,12 +66,12 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
 
   GenerateResult result;
   result.n_prompt = prompt.size();
-  Clock::time_point start = Clock::now();
+  const Stopwatch prompt_watch;
   const bool read = session.Prefill(prompt, [&](size_t done) {
     if (options.prompt_progress) options.prompt_progress(done, prompt.size());
     return !interrupted();
   });
-  result.prompt_seconds = SecondsSince(start);
+  result.prompt_seconds = prompt_watch.Seconds();
   if (!read) {
     result.stop_reason = StopReason::kInterrupted;
     return result;
@@ -91,7 +86,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     wanted = on_text(text);
   };
 
-  start = Clock::now();
+  const Stopwatch decode_watch;
   for (;;) {
     if (options.max_tokens >= 0 &&
         std::cmp_greater_equal(result.tokens.size(), options.max_tokens)) {
@@ -120,7 +115,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     session.Decode(id);
     ++result.n_decoded;
   }
-  result.decode_seconds = SecondsSince(start);
+  result.decode_seconds = decode_watch.Seconds();
   emit(stop.Push(decoder.Finish()));
   emit(stop.Finish());
   return result;

@@ -1,9 +1,9 @@
 #include "engine/pass.h"
 
 #include <array>
-#include <chrono>
 #include <cmath>
 
+#include "engine/stopwatch.h"
 #include "kernels/ops.h"
 #include "kernels/reference.h"
 
@@ -18,12 +18,12 @@ template <class Work>
 void Pass::Step(std::string_view kind, uint64_t bytes,
                 std::initializer_list<const kernels::Matrix*> weights, Work work) {
   if (trace_ == nullptr) return work();
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
   TraceStep step;
   step.kind = kind;
   step.bytes = bytes;
-  step.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  step.seconds = watch.Seconds();
   for (const kernels::Matrix* matrix : weights) {
     if (matrix == nullptr) continue;
     step.weights.push_back(*matrix);

@@ -101,27 +101,6 @@ void RopeT(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const fl
   }
 }
 
-void SoftmaxT(float* x, size_t n) {
-  const D d;
-  if (n == 0) return;
-  V maxima = hn::Set(d, x[0]);
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) maxima = hn::Max(maxima, hn::LoadU(d, x + i));
-  float max = hn::ReduceMax(d, maxima);
-  for (; i < n; ++i) max = std::max(max, x[i]);
-
-  const V shift = hn::Set(d, max);
-  V sums = hn::Zero(d);
-  for (i = 0; i < n; i += kLanes) {
-    const size_t count = std::min(kLanes, n - i);
-    const V e = Exp(d, hn::Sub(hn::LoadN(d, x + i, count), shift));
-    hn::StoreN(e, d, x + i, count);
-    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, count), e));
-  }
-  const V factor = hn::Set(d, 1.0f / hn::ReduceSum(d, sums));
-  Zip(x, x, n, x, [factor](V v, V) { return hn::Mul(v, factor); });
-}
-
 void SiluMulT(float* gate, const float* up, size_t n) {
   Zip(gate, up, n, gate, [](V g, V u) {
     const D d;
@@ -143,7 +122,6 @@ namespace kernels {
 
 HWY_EXPORT(RmsNormT);
 HWY_EXPORT(RopeT);
-HWY_EXPORT(SoftmaxT);
 HWY_EXPORT(SiluMulT);
 HWY_EXPORT(AddT);
 
@@ -155,8 +133,6 @@ void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const flo
           const float* sin, RopePairs pairs) {
   HWY_DYNAMIC_DISPATCH(RopeT)(heads, n_heads, head_dim, n_rot, cos, sin, pairs);
 }
-
-void Softmax(float* x, size_t n) { HWY_DYNAMIC_DISPATCH(SoftmaxT)(x, n); }
 
 void SiluMul(float* gate, const float* up, size_t n) {
   HWY_DYNAMIC_DISPATCH(SiluMulT)(gate, up, n);

@@ -23,9 +23,6 @@ enum class RopePairs {
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// x[i] = exp(x[i] - max) / sum, in place.
-void Softmax(float* x, size_t n);
-
 // gate[i] = silu(gate[i]) * up[i], silu(a) = a / (1 + exp(-a)). SwiGLU, Shazeer 2020.
 void SiluMul(float* gate, const float* up, size_t n);
 

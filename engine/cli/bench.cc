@@ -2,7 +2,6 @@
 #include "engine/cli/bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "engine/error.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "engine/stopwatch.h"
 #include "gguf/output_file.h"
 #include "kernels/ceiling.h"
 #include "kernels/cpu.h"
@@ -24,7 +24,6 @@
 namespace cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using tokenizer::TokenId;
 
 struct BenchOptions {
@@ -37,10 +36,6 @@ struct BenchOptions {
   std::string output = "md";
   std::string plot;
 };
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<TokenId> RandomTokens(size_t n, size_t vocab_size) {
   std::mt19937 random(1);
@@ -63,13 +58,13 @@ void RunTest(const engine::Model& model, engine::SessionOptions options, int rep
   for (int i = -1; i < repetitions; ++i) {  // the first is the warm-up
     if (Interrupted()) throw engine::Error("interrupted");
     session.Rewind(test.n_depth);
-    const auto start = Clock::now();
+    const engine::Stopwatch watch;
     if (test.n_prompt > 0) {
       session.Prefill(work);
     } else {
       for (const TokenId id : work) session.Decode(id);
     }
-    if (i >= 0) test.samples_ts.push_back(static_cast<double>(n) / SecondsSince(start));
+    if (i >= 0) test.samples_ts.push_back(static_cast<double>(n) / watch.Seconds());
   }
 }
 
@@ -85,18 +80,18 @@ std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
 int Bench(const BenchOptions& options) {
   std::optional<gguf::OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
   if (!options.plot.empty()) plot.emplace(options.plot);
-  const auto start = Clock::now();
+  const engine::Stopwatch watch;
   const engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::Load(options.model.ModelPath());
   BenchReport report;
-  report.load_ms = SecondsSince(start) * 1e3;
+  report.load_ms = watch.Seconds() * 1e3;
   {
     engine::SessionOptions first = session_options;
     first.context = 16;
     engine::Session session(model, first);
     session.Prefill(RandomTokens(8, model.tokenizer->vocab().size()));
     session.Sample();
-    report.first_token_ms = SecondsSince(start) * 1e3;
+    report.first_token_ms = watch.Seconds() * 1e3;
   }
   CatchInterrupts();
   report.model_file = model.file.path();

@@ -1,5 +1,4 @@
 // pronk run: complete a prompt, or several one after the other, streaming.
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -20,6 +19,7 @@
 #include "engine/cli/terminal.h"
 #include "engine/generate.h"
 #include "engine/model.h"
+#include "engine/stopwatch.h"
 
 namespace cli {
 namespace {
@@ -136,13 +136,12 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
 int Run(const RunOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
-  const auto start = std::chrono::steady_clock::now();
+  const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   session_options.sampler = options.sampling.For(model.tokenizer->vocab());
   std::optional<engine::ChatForm> form;  // none: the prompts are plain text
   if (options.chat) form = options.form.For(model);
-  const double load_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double load_seconds = watch.Seconds();
   CatchInterrupts();
   for (const std::string& prompt : prompts) {
     const engine::GenerateResult result = Complete(options, model, form, session_options, prompt);

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -31,10 +30,6 @@ volatile std::sig_atomic_t changed = 0;
 bool IsSet(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr && *value != '\0';
-}
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string ReadAll(std::FILE* file, const std::string& name) {
@@ -134,18 +129,15 @@ QuietKeyboard::QuietKeyboard() {
 }
 
 ProgressLine::ProgressLine(std::string what, double after_seconds, std::string unit)
-    : what_(std::move(what)),
-      unit_(std::move(unit)),
-      after_seconds_(after_seconds),
-      start_(Now()) {}
+    : what_(std::move(what)), unit_(std::move(unit)), after_seconds_(after_seconds) {}
 
 void ProgressLine::Update(size_t done, size_t total) {
-  const double now = Now();
-  if (!HasEscapes(STDERR_FILENO) || now - start_ < after_seconds_ || now - last_ < 0.1) return;
+  const double now = watch_.Seconds();
+  if (!HasEscapes(STDERR_FILENO) || now < after_seconds_ || now - last_ < 0.1) return;
   last_ = now;
   shown_ = true;
   std::fprintf(stderr, "\r%s %zu of %zu %s, %.0f a second \033[K", what_.c_str(), done, total,
-               unit_.c_str(), static_cast<double>(done) / (now - start_));
+               unit_.c_str(), static_cast<double>(done) / now);
 }
 
 void ProgressLine::Clear() {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/stopwatch.h"
+
 namespace cli {
 
 bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
@@ -71,7 +73,7 @@ class ProgressLine {
   std::string what_;
   std::string unit_;
   double after_seconds_;
-  double start_;
+  engine::Stopwatch watch_;
   double last_ = 0;
   bool shown_ = false;
 };
