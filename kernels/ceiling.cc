@@ -100,15 +100,16 @@ namespace {
 
 constexpr int kReadShapes = 4;
 
-// Calls work(thread) on every thread of the team and returns the seconds until the last is done.
+// Calls work(i) for each i < n on the threads of the team and returns the seconds until the last is
+// done.
 template <class Work>
-double SecondsForAll(Team& team, Work work) {
+double SecondsForAll(Team& team, size_t n, Work work) {
   double seconds = 0;
   team.Run([&] {
     team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // everybody is awake
     const auto start = std::chrono::steady_clock::now();
-    team.For(team.size(), 1, [&](size_t begin, size_t end, size_t) {
-      for (size_t share = begin; share < end; ++share) work(share);
+    team.For(n, 1, [&](size_t begin, size_t end, size_t) {
+      for (size_t i = begin; i < end; ++i) work(i);
     });
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
@@ -119,14 +120,15 @@ double SecondsForAll(Team& team, Work work) {
 
 double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
   const auto* const p = reinterpret_cast<const uint8_t*>(bytes.data());
-  const size_t part = bytes.size() / team.size();
+  const size_t n_parts = team.size() * Team::kPieces;
+  const size_t part = bytes.size() / n_parts;
   std::atomic<uint64_t> sink = 0;  // keeps the reads
   double best = 0;
   for (int i = 0; i < repeats * kReadShapes; ++i) {
-    const double seconds = SecondsForAll(team, [&](size_t share) {
-      sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + share * part, part);
+    const double seconds = SecondsForAll(team, n_parts, [&](size_t k) {
+      sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + k * part, part);
     });
-    best = std::max(best, static_cast<double>(part * team.size()) / seconds);
+    best = std::max(best, static_cast<double>(part * n_parts) / seconds);
   }
   return best;
 }
@@ -138,7 +140,7 @@ double DotCeiling(Team& team) {
   std::atomic<size_t> n_ops = 0;  // of a round
   double best = 0;
   for (int i = 0; i < kRepeats; ++i) {
-    const double seconds = SecondsForAll(team, [&](size_t) {
+    const double seconds = SecondsForAll(team, team.size(), [&](size_t) {
       size_t ops = 0;
       sink ^= HWY_DYNAMIC_DISPATCH(DotRounds)(kRounds, &ops);
       n_ops = ops;

@@ -39,14 +39,15 @@ void WaitUntil(Condition condition) {
 
 }  // namespace
 
-// One operation at a time, in as many shares as there are threads. The caller writes the job, then
-// raises `epoch`; whoever claims a share does it and lowers `pending`, and the caller touches the
-// job again only when that is 0. Everybody begins with a share of his own and then takes those that
-// nobody has begun: a thread that waits for a core keeps nobody waiting.
+// One operation at a time, in as many shares as there are threads, each of kPieces pieces. The
+// caller writes the job, then raises `epoch`; whoever claims a piece does it and lowers `pending`,
+// and the caller touches the job again only when that is 0. Everybody begins with the pieces of his
+// own share and then takes those of others that nobody has begun: a thread that waits for a core
+// keeps nobody waiting, and one that reads more slowly than others is helped.
 struct Team::Shared {
-  // The number of the last operation whose share this was claimed for.
+  // How many pieces of the share have been claimed, of all operations so far.
   struct alignas(kCacheLine) Claim {
-    std::atomic<uint64_t> epoch{0};
+    std::atomic<uint64_t> pieces{0};
   };
 
   const Work* work = nullptr;
@@ -63,24 +64,29 @@ struct Team::Shared {
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
   void DoShares(uint64_t job, size_t thread);
-  void DoShare(size_t share, size_t thread);
+  void DoPiece(size_t piece, size_t thread);
 };
 
-// A late thread may still ask for shares of a job that is over: then all of them are claimed, by
-// this number or a later one. All shares of every job are claimed, so each has the number before.
+// All pieces of a job are claimed before the next begins, so job number j has those from
+// (j - 1) * kPieces to j * kPieces of each share. A late thread that still asks for pieces of a job
+// that is over finds them claimed.
 void Team::Shared::DoShares(uint64_t job, size_t thread) {
+  size_t n_done = 0;
   for (size_t i = 0; i < n_active; ++i) {
     const size_t share = (thread + i) % n_active;
-    uint64_t previous = job - 1;
-    if (!claims[share].epoch.compare_exchange_strong(previous, job, std::memory_order_acq_rel)) {
-      continue;
+    std::atomic<uint64_t>& claimed = claims[share].pieces;
+    uint64_t piece = claimed.load(std::memory_order_acquire);
+    while (piece < job * kPieces) {
+      if (!claimed.compare_exchange_weak(piece, piece + 1, std::memory_order_acq_rel)) continue;
+      DoPiece(share * kPieces + piece % kPieces, thread);
+      ++n_done;
+      piece = claimed.load(std::memory_order_acquire);
     }
-    DoShare(share, thread);
-    pending.fetch_sub(1, std::memory_order_release);
   }
+  pending.fetch_sub(n_done, std::memory_order_release);
 }
 
-void Team::Shared::DoShare(size_t share, size_t thread) {
+void Team::Shared::DoPiece(size_t piece, size_t thread) {
   if (dynamic) {
     for (;;) {
       const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
@@ -89,8 +95,9 @@ void Team::Shared::DoShare(size_t share, size_t thread) {
     }
   }
   const size_t n_grains = (n + grain - 1) / grain;
-  const size_t begin = n_grains * share / n_active * grain;
-  const size_t end = std::min(n_grains * (share + 1) / n_active * grain, n);
+  const size_t n_pieces = n_active * kPieces;
+  const size_t begin = n_grains * piece / n_pieces * grain;
+  const size_t end = std::min(n_grains * (piece + 1) / n_pieces * grain, n);
   if (begin < end) (*work)(begin, end, thread);
 }
 
@@ -113,7 +120,7 @@ void Team::Run(FunctionRef<void()> body) {
       s.n_active = static_cast<size_t>(omp_get_num_threads());
       s.running = s.n_active > 1;
       s.first_epoch = s.epoch.load(std::memory_order_relaxed);
-      for (Shared::Claim& claim : s.claims) claim.epoch.store(s.first_epoch);
+      for (Shared::Claim& claim : s.claims) claim.pieces.store(s.first_epoch * kPieces);
       s.done.store(false);
     }
     const auto thread = static_cast<size_t>(omp_get_thread_num());
@@ -152,7 +159,7 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   s.grain = grain;
   s.dynamic = dynamic;
   s.next_item.store(0, std::memory_order_relaxed);
-  s.pending.store(s.n_active, std::memory_order_relaxed);
+  s.pending.store(s.n_active * kPieces, std::memory_order_relaxed);
   const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
   s.DoShares(job, 0);
   WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace kernels {
@@ -52,6 +54,27 @@ TEST_P(TeamTest, OperationsFollowEachOther) {
     });
   }
   for (const int value : values) EXPECT_EQ(value, 6000);
+}
+
+// One thread is held up in its first piece: the others do all the rest.
+TEST_P(TeamTest, PiecesAreTakenOver) {
+  Team team(GetParam());
+  if (team.size() == 1) return;
+  const size_t n = team.size() * Team::kPieces;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::atomic<size_t> done = 0;
+  team.Run([&] {
+    team.For(n, 1, [&](size_t begin, size_t /*end*/, size_t) {
+      if (begin == 0) {
+        while (done < n - 1 && std::chrono::steady_clock::now() < deadline) {
+          std::this_thread::yield();
+        }
+        EXPECT_EQ(done, n - 1);
+      }
+      ++done;
+    });
+  });
+  EXPECT_EQ(done, n);
 }
 
 TEST_P(TeamTest, ExceptionLeavesTheRegion) {
