@@ -97,6 +97,19 @@ void Writer::AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
   AddBytes(key, ValueType::kArray, value);
 }
 
+void Writer::Add(const Metadata::Entry& entry) {
+  const auto& [key, value] = entry;
+  const std::span<const std::byte> bytes(value.data, value.bytes);
+  // Version 1 has shorter lengths, which the value's bytes may hold more of.
+  if (!value.wide)
+    throw Error("writing key " + Quoted(key) + ": expected a value of version 2 or 3");
+  if (value.type == ValueType::kArray) {
+    AddArrayBytes(key, value.element_type, value.count, bytes);
+  } else {
+    AddBytes(key, value.type, bytes);
+  }
+}
+
 void Writer::AddBytes(std::string_view key, ValueType type, std::span<const std::byte> value) {
   Claim(keys_, key, "key");
   AppendString(entries_, key);
@@ -145,13 +158,16 @@ void Writer::Emit(const Sink& sink) const {
   sink(head);
   pad(head.size());
   for (const Tensor& tensor : tensors_) {
-    const std::span<const std::byte> bytes = tensor.source();
-    if (bytes.size() != tensor.bytes) {
-      throw Error("writing tensor " + Quoted(tensor.name) + ": expected " +
-                  std::to_string(tensor.bytes) + " bytes, found " + std::to_string(bytes.size()));
+    for (uint64_t left = tensor.bytes; left > 0;) {
+      const std::span<const std::byte> bytes = tensor.source();
+      if (bytes.empty() || bytes.size() > left) {
+        throw Error("writing tensor " + Quoted(tensor.name) + ": expected " + std::to_string(left) +
+                    " bytes more, found " + std::to_string(bytes.size()));
+      }
+      sink(bytes);
+      left -= bytes.size();
     }
-    sink(bytes);
-    pad(bytes.size());
+    pad(tensor.bytes);
   }
 }
 

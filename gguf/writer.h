@@ -26,8 +26,9 @@ namespace gguf {
 
 class Writer {
  public:
-  // Called when the tensor's turn to be written comes; the bytes need to last until the next
-  // tensor's turn. So a model larger than memory is written tensor by tensor.
+  // Called when the tensor's turn to be written comes, and again until all its bytes have been
+  // handed over; each piece needs to last until the next call of any source. So a model larger than
+  // memory can be written.
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
@@ -49,6 +50,8 @@ class Writer {
     AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
   }
   void AddStrings(std::string_view key, std::span<const std::string_view> values);
+  // As it lies in another file, of version 2 or 3.
+  void Add(const Metadata::Entry& entry);
 
   // dims[0] is the length of a row. `bytes` is not copied: it must last until the file is written.
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,

@@ -29,6 +29,7 @@ int Main(int argc, char** argv) {
   cli::AddTrace(line);
   cli::AddLogits(line);
   cli::AddPerplexity(line);
+  cli::AddQuantize(line);
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);

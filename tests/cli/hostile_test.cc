@@ -78,6 +78,8 @@ TEST(HostileDisk, FullUnderAFile) {
   const test::TempDir dir;
   ExpectOneLine(Pronk({"logits", kModel, "--ids", "1 2 3", "/dev/full"}),
                 "/dev/full: cannot be written: No space left on device");
+  ExpectOneLine(Pronk({"quantize", kModel, "/dev/full", "Q8_0"}),
+                "/dev/full: cannot be written: No space left on device");
   ExpectOneLine(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1", "-o", "json",
                        "--plot", "/dev/full"}),
                 "/dev/full: cannot be written: No space left on device");
@@ -91,11 +93,14 @@ TEST(HostileDisk, NothingHalfWrittenIsLeft) {
 #endif
   const test::TempDir dir;
   dir.Write("out", "as before");
-  const Finished run = Shell(
-      "ulimit -f 1; exec \"$0\" logits \"$1\" --ids '1 2 3 4 5 6 7 8' \"$2/out\"", dir.Path(""));
-  ExpectOneLine(run, "out: cannot be written: File too large");
-  EXPECT_EQ(test::ReadText(dir.Path("out")), "as before");
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
+  for (const std::string command :
+       {"logits \"$1\" --ids '1 2 3 4 5 6 7 8' \"$2/out\"", "quantize \"$1\" \"$2/out\" Q8_0"}) {
+    SCOPED_TRACE(command);
+    const Finished run = Shell("ulimit -f 1; exec \"$0\" " + command, dir.Path(""));
+    ExpectOneLine(run, "out: cannot be written: File too large");
+    EXPECT_EQ(test::ReadText(dir.Path("out")), "as before");
+    EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
+  }
 }
 
 // The program ends while it writes, by a signal; "bench" has its file open from the start.

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/file.h"
 #include "tests/support/error_of.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/temp_dir.h"
 
 namespace gguf {
@@ -122,7 +125,7 @@ TEST(WriterTest, AnErrorLeavesNothingAndKeepsTheOldFile) {
   const std::vector<std::byte> data = Ramp(3);
   writer.AddTensor("t", DType::kI8, {4}, data);
   EXPECT_EQ(ErrorOf([&] { writer.WriteFile(path); }),
-            "writing tensor \"t\": expected 4 bytes, found 3");
+            "writing tensor \"t\": expected 1 bytes more, found 3");
   EXPECT_EQ(CountFiles(dir), 1u);
   EXPECT_EQ(std::filesystem::file_size(path), 10u);
 
@@ -159,6 +162,48 @@ TEST(WriterTest, SourcesStreamTensorAfterTensor) {
   const File file = File::Parse("f", bytes);
   EXPECT_EQ(file.FindTensor("a")->data[0], std::byte{'a'});
   EXPECT_EQ(file.FindTensor("c")->data[31], std::byte{'c'});
+}
+
+// ... or several times, piece after piece, until the tensor is whole.
+TEST(WriterTest, SourcesMayHandOverPieces) {
+  const std::vector<std::byte> data = Ramp(100);
+  for (const size_t piece : {1u, 40u, 50u, 100u}) {
+    Writer writer;
+    writer.AddTensor("t", DType::kI8, {100}, [&data, piece, done = size_t{0}]() mutable {
+      const size_t n = std::min(piece, data.size() - done);
+      return std::span(data).subspan(std::exchange(done, done + n), n);
+    });
+    const std::vector<std::byte> bytes = writer.ToBytes();
+    const File file = File::Parse("f", bytes);
+    EXPECT_EQ(std::vector(file.tensors()[0].data, file.tensors()[0].data + 100), data) << piece;
+  }
+  Writer writer;
+  writer.AddTensor("t", DType::kI8, {100}, [] { return std::span<const std::byte>(); });
+  EXPECT_EQ(ErrorOf([&] { writer.ToBytes(); }),
+            "writing tensor \"t\": expected 100 bytes more, found 0");
+}
+
+// Entries of another file arrive byte for byte, arrays in arrays too.
+TEST(WriterTest, EntriesAreCopied) {
+  const auto file_of = [](uint32_t version) {
+    test::GgufBytes bytes(0, 3, version);
+    bytes.Key("a", ValueType::kU16).Number(uint16_t{513});
+    bytes.Key("b", ValueType::kString).String("text");
+    bytes.Key("c", ValueType::kArray).Array(ValueType::kArray, 2);
+    bytes.Array(ValueType::kString, 2).String("x").String("");
+    bytes.Array(ValueType::kBool, 3).Raw(std::string_view("\1\0\1", 3));
+    return bytes.Data(0).bytes();
+  };
+  const std::vector<std::byte> original = file_of(3);
+  const File file = File::Parse("f", original);
+  Writer writer;
+  for (const Metadata::Entry& entry : file.metadata().entries()) writer.Add(entry);
+  EXPECT_EQ(writer.ToBytes(), original);
+
+  const std::vector<std::byte> old = file_of(1);
+  const Metadata::Entry entry = File::Parse("f", old).metadata().entries()[0];
+  EXPECT_EQ(ErrorOf([&] { writer.Add(entry); }),
+            "writing key \"a\": expected a value of version 2 or 3");
 }
 
 }  // namespace
