@@ -3,11 +3,12 @@
 //
 // A type is a struct, say Q4_0, that knows how to multiply one STEP: a few blocks that fill whole
 // vectors. The loop takes kRows<Type> rows at a time, so that what depends on the input alone
-// (activations in the order that the type's unpacking produces, their scales) is prepared once for
-// all of them:
+// (activations in the order that the type's unpacking produces, their scales) is loaded once for
+// all of them, and prepared once for all rows of the call:
 //
-//   for each step:   in = Type::Load(input, position)
-//     for each row:    Type::Step(bytes of the row, in, sums of the row)
+//   for each step:   inputs[step] = Type::Load(input, position)
+//   for kRows rows at a time:
+//     for each step:   for each row:   Type::Step(bytes of the row, inputs[step], sums of the row)
 //   out = sum over the lanes of the sums
 //
 // What such a struct has (README.md tells what else a new type needs):
@@ -29,7 +30,9 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "kernels/gemv.h"
@@ -69,16 +72,39 @@ HWY_INLINE ActivationRow PadInput(const ActivationRow& x, size_t begin, size_t e
   return tail;
 }
 
+// The inputs of quantized types, put in order once for all rows of a call: that takes as long as
+// the product with a row or two. Longer rows are walked through in parts, whose inputs are prepared
+// anew for each kRows rows.
+template <class Type>
+struct PreparedInputs {
+  static constexpr size_t kSteps = 16384 / Type::kStepWeights;
+  typename Type::Input inputs[kSteps];
+  size_t first = SIZE_MAX;  // the step that inputs[0] belongs to
+
+  HWY_NOINLINE void Prepare(const ActivationRow& x, size_t begin, size_t end) {
+    if (first == begin) return;
+    first = begin;
+    for (size_t s = begin; s < end; ++s) {
+      inputs[s - begin] = Type::Load(x, s * Type::kStepWeights);
+    }
+  }
+};
+// Floats need no order.
+struct NoInputs {
+  static constexpr size_t kSteps = SIZE_MAX;
+  void Prepare(const ActivationRow&, size_t, size_t) {}
+};
+template <class Type>
+using InputsOf = std::conditional_t<Type::kReadsFloats, NoInputs, PreparedInputs<Type>>;
+
 template <class Type, size_t kRows>
 HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t row_bytes,
-                        size_t cols, const ActivationRow& x, float* HWY_RESTRICT out) {
+                        size_t cols, const ActivationRow& x, InputsOf<Type>& prepared,
+                        float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
   Sums sums[kRows];
   for (Sums& s : sums) s = {hn::Zero(DF()), hn::Zero(DF()), hn::Zero(D8())};
-  const size_t whole = cols / Type::kStepWeights * kStepBytes;
-  size_t i = 0;
-  for (size_t byte = 0; byte < whole; byte += kStepBytes, i += Type::kStepWeights) {
-    const auto in = Type::Load(x, i);
+  const auto multiply = [&](size_t byte, const auto& in) HWY_ATTR {
     HWY_UNROLL(kMostRows)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t line = 0; line < kStepBytes; line += 64) {
@@ -86,7 +112,22 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, kRows>& rows, size_t ro
       }
       Type::Step(rows[r] + byte, in, sums[r]);
     }
+  };
+  const size_t n_steps = cols / Type::kStepWeights;
+  for (size_t first = 0; first < n_steps;) {
+    const size_t last = first + std::min(n_steps - first, prepared.kSteps);
+    prepared.Prepare(x, first, last);
+    for (size_t s = first; s < last; ++s) {
+      if constexpr (Type::kReadsFloats) {
+        multiply(s * kStepBytes, Type::Load(x, s * Type::kStepWeights));
+      } else {
+        multiply(s * kStepBytes, prepared.inputs[s - first]);
+      }
+    }
+    first = last;
   }
+  const size_t whole = n_steps * kStepBytes;
+  const size_t i = n_steps * Type::kStepWeights;
   if (i < cols) {
     alignas(64) uint8_t tail[kStepBytes] = {};
     alignas(64) float padded[Type::kReadsFloats ? Type::kStepWeights : 1];
@@ -117,6 +158,7 @@ HWY_NOINLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end, const 
       hwy::Prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
     }
   }
+  InputsOf<Type> prepared;
   // Where parts are not full, the last row stands in for what is missing: a row's result comes from
   // the same code everywhere.
   for (size_t i = 0; i < part; ++i) {
@@ -125,7 +167,7 @@ HWY_NOINLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end, const 
       rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
     }
     float dots[n];
-    DotRows<Type>(rows, row_bytes, w.cols, x, dots);
+    DotRows<Type>(rows, row_bytes, w.cols, x, prepared, dots);
     for (size_t r = 0; r < n && r * part + i < end - begin; ++r) out[r * part + i] = dots[r];
   }
 }

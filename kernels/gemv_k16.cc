@@ -17,12 +17,18 @@ struct Q2_K {
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
   static constexpr int kZero = 0;
+  static constexpr int kFactors[4] = {1, 4, 1, 4};
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadRunInput<kZero>(x, i);
+    return LoadRunInput<Q2_K>(x, i);
   }
   static HWY_INLINE void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4]) {
-    TwoBitCodes(LoadRuns<32>(w + offsetof(Block, qs), v), codes);
+    const VU8 low = LoadRuns<32>(w + offsetof(Block, qs), v);
+    const VU8 high = ShiftBits<4>(low);
+    codes[0] = Mask(low, 3);
+    codes[1] = Mask(low, 3 << 2);
+    codes[2] = Mask(high, 3);
+    codes[3] = Mask(high, 3 << 2);
   }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
@@ -43,9 +49,10 @@ struct Q3_K {
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
   static constexpr int kZero = 4;
+  static constexpr int kFactors[4] = {1, 1, 1, 1};
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadRunInput<kZero>(x, i);
+    return LoadRunInput<Q3_K>(x, i);
   }
 
   // hmask for vector v, with the bits of its half of the block in bits 0..3.
@@ -97,9 +104,10 @@ struct Q6_K {
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
   static constexpr int kZero = 32;
+  static constexpr int kFactors[4] = {1, 1, 1, 1};
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadRunInput<kZero>(x, i);
+    return LoadRunInput<Q6_K>(x, i);
   }
   static HWY_INLINE void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4]) {
     const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);

@@ -48,17 +48,19 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 struct RunInput {
   VI8 x[4][kRunVectors];
 #if PRONK_WIDE
-  VI32 offset[4];  // -zero * (sum of the lane)
-  VF scale;        // of the activations, in the order in which the groups come out, / 256
+  VI32 offset[4];  // -zero * factor * (sum of the lane)
+  VF scale;        // of the activations, in the order in which the groups come out, / 256 / factor
 #else
-  VF scale[4][kRunVectors];  // of the activations
+  VF scale[4][kRunVectors];  // of the activations, / factor
 #endif
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
 };
 
-// kZero is the zero point of the codes.
-template <int kZero>
+// For the codes of a type whose zero point is kZero. A type may leave the codes of run k where
+// their bits are, which makes them larger by Type::kFactors[k], a power of two: scales take that
+// off, and nothing is rounded.
+template <class Type>
 HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
   RunInput in;
   const float* const scales = x.scales + i / 32;
@@ -66,20 +68,32 @@ HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
     for (size_t v = 0; v < kRunVectors; ++v) {
       in.x[k][v] = LoadRuns<128>(x.q + i + 32 * k, v);
 #if !PRONK_WIDE
-      in.scale[k][v] = hn::Set(DF(), scales[v * kPieces / 2 * 4 + k]);
+      const float inverse = 1.0f / static_cast<float>(Type::kFactors[k]);
+      in.scale[k][v] = hn::Set(DF(), scales[v * kPieces / 2 * 4 + k] * inverse);
 #endif
     }
   }
 #if PRONK_WIDE
   const VI32 none = hn::Zero(DI32());
-  const VU8 zero = hn::Set(DU8(), uint8_t{kZero});
-  for (size_t k = 0; k < 4; ++k) in.offset[k] = hn::Sub(none, Dot(none, zero, in.x[k][0]));
+  for (size_t k = 0; k < 4; ++k) {
+    in.offset[k] = none;
+    if constexpr (Type::kZero != 0) {
+      const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
+      in.offset[k] = hn::Sub(none, Dot(none, zero, in.x[k][0]));
+    }
+  }
   // Piece p of the result has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
+  static constexpr auto kInverse = [] {
+    std::array<float, 16> inverse{};
+    for (size_t k = 0; k < 16; ++k)
+      inverse[k] = 1.0f / static_cast<float>(256 * Type::kFactors[k % 4]);
+    return inverse;
+  }();
   in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)),
-                     hn::Set(DF(), 1.0f / 256));
+                     hn::LoadU(DF(), kInverse.data()));
 #endif
   in.scales = LoadScales(x, i);
   for (size_t k = 0; k < kParts8; ++k) {
@@ -103,7 +117,7 @@ HWY_INLINE V8 DotSums(const Small16& numbers, const RunInput& in) {
 #if PRONK_WIDE
 
 // Adds to the sums: d * sum over the groups of scale * (code - zero) * x * (scale of x), where
-// Type::Codes(w, v, codes) gives vector v of the four runs. |code - zero| <= 32.
+// Type::Codes(w, v, codes) gives vector v of the four runs. |code - zero| * factor <= 32.
 template <class Type>
 HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, const uint8_t* d,
                               const RunInput& in, Sums& sums) {
