@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"
+#include "kernels/bf16.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,7 +55,7 @@ uint64_t ReadPart(int shape, const uint8_t* p, size_t n) {
 
 // One vector of products, added to a chain of sums, in the cheapest way that kernels know.
 HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
-#if HWY_ARCH_X86 && !PRONK_WIDE
+#if HWY_ARCH_X86 && !PRONK_VNNI
   // Four-bit codes: sums of i16 take eight vectors before they must be widened. The sum stands in
   // for x, or else the compiler would multiply once for all chains.
   (void)x;
@@ -94,11 +95,24 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 HWY_EXPORT(ReadPart);
-HWY_EXPORT(DotRounds);
+PRONK_EXPORT(DotRounds);
 
 namespace {
 
 constexpr int kReadShapes = 4;
+
+// What keeps the products; *n_ops gets the operations of a round.
+int64_t Rounds(size_t rounds, size_t* n_ops) {
+#if HWY_ARCH_X86
+  if (CpuUses(Extension::kAmx)) {
+    SetUpAmx();
+    *n_ops = AmxRounds(rounds);
+    ReleaseAmx();
+    return 0;
+  }
+#endif
+  return PRONK_DISPATCH(DotRounds)(rounds, n_ops);
+}
 
 // Calls work(i) for each i < n on the threads of the team and returns the seconds until the last is
 // done.
@@ -142,7 +156,7 @@ double DotCeiling(Team& team) {
   for (int i = 0; i < kRepeats; ++i) {
     const double seconds = SecondsForAll(team, team.size(), [&](size_t) {
       size_t ops = 0;
-      sink ^= HWY_DYNAMIC_DISPATCH(DotRounds)(kRounds, &ops);
+      sink ^= Rounds(kRounds, &ops);
       n_ops = ops;
     });
     best = std::max(best, static_cast<double>(n_ops * kRounds * team.size()) / seconds);

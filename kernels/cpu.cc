@@ -1,33 +1,118 @@
-// The instruction sets by name. Highway finds out what the CPU has.
+// The instruction sets by name. Highway finds out what the CPU has of its targets; the extensions
+// are looked up here.
 #include "kernels/cpu.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "hwy/highway.h"
 
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
+
 namespace kernels {
 namespace {
 
-struct NamedTarget {
+struct Level {
   std::string_view name;
   int64_t target;  // Highway's bit; a smaller number is a better target
+  Extension extension = Extension::kNone;
 };
 
 // From least to most.
-constexpr std::array kNamed = {
-    NamedTarget{"sse4", HWY_SSE4},
-    NamedTarget{"avx2", HWY_AVX2},
-    NamedTarget{"avx512", HWY_AVX3},
-    NamedTarget{"avx512vnni", HWY_AVX3_DL},
-    NamedTarget{"neon", HWY_NEON_WITHOUT_AES},
-    NamedTarget{"neondot", HWY_NEON_BF16},
+constexpr std::array kLevels = {
+    Level{"sse4", HWY_SSE4},
+    Level{"avx2", HWY_AVX2},
+    Level{"avxvnni", HWY_AVX2, Extension::kAvxVnni},
+    Level{"avx512", HWY_AVX3},
+    Level{"avx512vnni", HWY_AVX3_DL},
+    Level{"avx512bf16", HWY_AVX3_DL, Extension::kBf16},
+    Level{"amx", HWY_AVX3_DL, Extension::kAmx},
+    Level{"neon", HWY_NEON_WITHOUT_AES},
+    Level{"neondot", HWY_NEON_BF16},
 };
 
-// What this build has and this CPU can run, the limit left aside.
-int64_t Available() {
+#if HWY_ARCH_X86
+struct CpuId {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+CpuId Ask(uint32_t leaf, uint32_t subleaf) {
+  CpuId id;
+  if (__get_cpuid_count(leaf, subleaf, &id.eax, &id.ebx, &id.ecx, &id.edx) == 0) return {};
+  return id;
+}
+
+bool Bit(uint32_t word, int i) { return (word >> i & 1) != 0; }
+
+// Tiles are 8 KB of registers, which Linux saves only for processes that asked. The answer holds
+// for all threads.
+bool MayUseTiles() {
+#ifdef __linux__
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool CpuHas(Extension extension) {
+  switch (extension) {
+    case Extension::kNone:
+      return true;
+    case Extension::kAvxVnni:
+      return Bit(Ask(7, 1).eax, 4);
+    case Extension::kBf16:
+      return Bit(Ask(7, 1).eax, 5);
+    case Extension::kAmx: {
+      const uint32_t edx = Ask(7, 0).edx;  // 22: products of BF16, 24: tiles
+      return CpuHas(Extension::kBf16) && Bit(edx, 22) && Bit(edx, 24) && MayUseTiles();
+    }
+  }
+  return false;
+}
+#else
+bool CpuHas(Extension extension) { return extension == Extension::kNone; }
+#endif
+
+// What this build has and this CPU can run of Highway's targets, any limit left aside.
+int64_t AvailableTargets() {
   static const int64_t available = hwy::SupportedTargets() & HWY_TARGETS;
   return available;
+}
+
+using Available = std::array<bool, kLevels.size()>;
+
+const Available& AvailableLevels() {
+  static const Available available = [] {
+    Available is_there{};
+    for (size_t i = 0; i < kLevels.size(); ++i) {
+      is_there[i] = (AvailableTargets() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
+    }
+    return is_there;
+  }();
+  return available;
+}
+
+size_t BestLevel() {
+  size_t best = 0;
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (AvailableLevels()[i]) best = i;
+  }
+  return best;
+}
+
+// The index of the level in use.
+std::atomic<size_t>& Current() {
+  static std::atomic<size_t> current = BestLevel();
+  return current;
 }
 
 }  // namespace
@@ -42,34 +127,39 @@ bool CpuIsSupported() {
 
 std::vector<std::string> CpuTargets() {
   std::vector<std::string> names;
-  for (const NamedTarget& named : kNamed) {
-    if ((Available() & named.target) != 0) names.emplace_back(named.name);
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (AvailableLevels()[i]) names.emplace_back(kLevels[i].name);
   }
   return names;
 }
 
 bool LimitCpu(std::string_view name) {
-  const int64_t available = Available();  // before any limit
+  const int64_t available = AvailableTargets();  // before any limit
   if (name.empty()) {
     hwy::SetSupportedTargetsForTest(0);
+    Current() = BestLevel();
     return true;
   }
-  for (const NamedTarget& named : kNamed) {
-    if (named.name != name || (available & named.target) == 0) continue;
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (kLevels[i].name != name || !AvailableLevels()[i]) continue;
     // The target itself and what is below it: all bits from it upward.
-    hwy::SetSupportedTargetsForTest(available & ~(named.target - 1));
+    hwy::SetSupportedTargetsForTest(available & ~(kLevels[i].target - 1));
+    Current() = i;
     return true;
   }
   return false;
 }
 
-std::string CpuTarget() {
-  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  const int64_t best = targets & -targets;
-  for (const NamedTarget& named : kNamed) {
-    if (named.target == best) return std::string(named.name);
+std::string CpuTarget() { return std::string(kLevels[Current()].name); }
+
+bool CpuUses(Extension extension) {
+  const size_t current = Current().load(std::memory_order_relaxed);
+  for (size_t i = 0; i <= current; ++i) {
+    if (kLevels[i].extension == extension) {
+      return AvailableLevels()[i] && kLevels[i].target == kLevels[current].target;
+    }
   }
-  return hwy::TargetName(best);
+  return false;
 }
 
 }  // namespace kernels

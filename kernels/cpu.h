@@ -13,15 +13,28 @@ namespace kernels {
 bool CpuIsSupported();
 
 // Names, from least to most, that this build has and this CPU can run, e.g. {"sse4", "avx2",
-// "avx512", "avx512vnni"} or {"neon"}.
+// "avx512", "avx512vnni", "avx512bf16"} or {"neon"}.
 std::vector<std::string> CpuTargets();
 
 // Limits the kernels to this target and what is below it; false where CpuTargets() does not have
-// the name. Takes effect for kernels called from now on; not while a Team runs. "" lifts the limit.
+// the name. Takes effect for kernels called from now on; not while a Team runs, and not between
+// Activations' packing and a product with them. "" lifts the limit.
 bool LimitCpu(std::string_view name);
 
 // The target the kernels use now.
 std::string CpuTarget();
+
+// Instructions that Highway has no target for, or that we use in single files only. Each is there
+// on top of a target of Highway's.
+enum class Extension {
+  kNone,
+  kAvxVnni,  // on AVX2: dot products of bytes (avx_vnni.h)
+  kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs (bf16.h)
+  kAmx,      // on that: products of whole tiles of BF16 (bf16.h)
+};
+
+// The kernels use it: the CPU has it, the system permits it, and no limit forbids it.
+bool CpuUses(Extension extension);
 
 }  // namespace kernels
 

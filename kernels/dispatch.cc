@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "kernels/cpu.h"
 #include "kernels/reference.h"
 
 namespace kernels {
@@ -45,6 +46,15 @@ const TypeKernels& KernelsFor(DType dtype) {
   }
   static constexpr TypeKernels kReference{DType::kF32, &GemvReference, nullptr, false};
   return kReference;
+}
+
+BatchForm BatchFormFor(DType dtype) {
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool int8 = KernelsFor(dtype).int8;
+  if (CpuUses(Extension::kAmx) ? half || int8 : half && CpuUses(Extension::kBf16)) {
+    return BatchForm::kBf16;
+  }
+  return int8 ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
 void GemvReference(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {

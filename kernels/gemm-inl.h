@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/bf16.h"
 #include "kernels/exp-inl.h"
 #include "kernels/panel-inl.h"
 
@@ -119,7 +120,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
       const VU8 four = Broadcast4(x.q[t] + 4 * g);
       for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_VNNI
-        dots[v][t] = hn::SumOfMulQuadAccumulate(d, four, codes[v], dots[v][t]);
+        dots[v][t] = DotBytes(dots[v][t], four, codes[v]);
 #else
         dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), four));
 #endif
@@ -185,13 +186,10 @@ HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, Til
 // --------------------------------------------------------------------------------------------------
 // Tiles and panels.
 
-struct TileResult {
-  alignas(64) float sums[kTileTokens][kGroupRows];
-};
-
+// result: [kTileTokens][kGroupRows]
 template <class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
-                               size_t n_blocks, TileResult& result) {
+                               size_t n_blocks, float* HWY_RESTRICT result) {
   const DF d;
   TileSums sums;
   for (size_t v = 0; v < kRowVectors; ++v) {
@@ -202,7 +200,7 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) {
-      hn::Store(sums[v][t], d, result.sums[t] + v * kFloats);
+      hn::Store(sums[v][t], d, result + t * kGroupRows + v * kFloats);
     }
   }
 }
@@ -224,7 +222,17 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, size_t row, size_t n_ro
   }
 }
 
-// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a group, Packing::Panel and
+// Multiplies tiles as above.
+struct TileMultiplier {
+  template <class Weights, class Input>
+  void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t /*n_tokens*/,
+                float* sums) const {
+    MultiplyTile(w, x, n_blocks, sums);
+  }
+};
+
+// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a group of kRows rows, and
+// Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
 // Packing::Input are the two sides' blocks.
 template <class Packing>
 HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
@@ -234,22 +242,24 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   Panel* const panel = reinterpret_cast<Panel*>(scratch.data());
   const Input* const input = reinterpret_cast<const Input*>(x.blocks);
   const size_t n_blocks = (x.cols + 31) / 32;
-  const size_t fits = std::max<size_t>(kPanelBytes / (n_blocks * sizeof(Panel)), 1);
-  const size_t panel_rows = fits * kGroupRows;
+  const size_t fits = std::max<size_t>(scratch.size() / (n_blocks * sizeof(Panel)), 1);
+  constexpr size_t kRows = Packing::kRows, kTokens = Packing::kTokens;
+  const size_t panel_rows = fits * kRows;
+  const typename Packing::Multiplier multiplier;
   for (size_t first = begin; first < end; first += panel_rows) {
     const size_t last = std::min(first + panel_rows, end);
-    for (size_t row = first; row < last; row += kGroupRows) {
-      Packing::Pack(w, row, panel + (row - first) / kGroupRows * n_blocks);
+    for (size_t row = first; row < last; row += kRows) {
+      Packing::Pack(w, row, panel + (row - first) / kRows * n_blocks);
     }
-    for (size_t token = 0; token < x.n_tokens; token += kTileTokens) {
-      const size_t n_tokens = std::min(kTileTokens, x.n_tokens - token);
-      for (size_t row = first; row < last; row += kGroupRows) {
-        TileResult tile;
-        MultiplyTile(panel + (row - first) / kGroupRows * n_blocks,
-                     input + token / kTileTokens * n_blocks, n_blocks, tile);
+    for (size_t token = 0; token < x.n_tokens; token += kTokens) {
+      const size_t n_tokens = std::min(kTokens, x.n_tokens - token);
+      for (size_t row = first; row < last; row += kRows) {
+        alignas(64) float sums[kTokens][kRows];
+        multiplier.Multiply(panel + (row - first) / kRows * n_blocks,
+                            input + token / kTokens * n_blocks, n_blocks, n_tokens, sums[0]);
         float* out = output.out + token * output.stride + row;
         for (size_t t = 0; t < n_tokens; ++t, out += output.stride) {
-          StoreRow(tile.sums[t], row, std::min(kGroupRows, last - row), output, out);
+          StoreRow(sums[t], row, std::min(kRows, last - row), output, out);
         }
       }
     }
@@ -261,8 +271,61 @@ template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::Format>;
   using Input = InputBlock;
+  using Multiplier = TileMultiplier;
+  static constexpr size_t kRows = kGroupRows, kTokens = kTileTokens;
   static void Pack(const Matrix& w, size_t row, Panel* panel) { PackGroup<Type>(w, row, panel); }
 };
+
+#if PRONK_WIDE
+// A group of rows in BF16 (bf16.h): Packing::Convert(row, first, n, out) makes 32 * n weights of a
+// row from number 32 * first on.
+struct Bf16Panels {
+  using Panel = Bf16PanelBlock;
+  using Input = Bf16InputBlock;
+  using Multiplier = Bf16Multiplier;
+  static constexpr size_t kRows = kBf16Rows, kTokens = kBf16Tokens;
+  static_assert(kRows == kGroupRows);
+
+  template <class Convert>
+  static HWY_INLINE void PackRows(const Matrix& w, size_t row, Convert convert, Panel* out) {
+    const size_t n_blocks = (w.cols + 31) / 32;
+    const auto data = RowPointers<kRows>(w, row);
+    alignas(64) uint16_t rows[kRows][256];
+    for (size_t first = 0; first < n_blocks; first += 8) {
+      const size_t n = std::min<size_t>(8, n_blocks - first);
+      for (size_t r = 0; r < kRows; ++r) convert(data[r], first, n, rows[r]);
+      for (size_t b = 0; b < n; ++b) {
+        Interleave<16, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0] + 32 * b), 0,
+                                        reinterpret_cast<uint8_t*>(out[first + b].weights));
+      }
+    }
+  }
+};
+
+template <class Type>
+struct Bf16Packing : Bf16Panels {
+  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackRows(w, row, Convert, panel); }
+  static void Convert(const std::byte* row, size_t first, size_t n, uint16_t* out) {
+    using Format = typename Type::Format;
+    Unpacked unpacked;
+    UnpackPart<Type>(row, first, n, unpacked);
+    WeightsToBf16(unpacked.weights, 32 * n, unpacked.scales, Format::kScales, unpacked.mins,
+                  Format::kMins, out);
+  }
+};
+#endif
+
+// Rows [begin, end) of quantized weights.
+template <class Type>
+HWY_INLINE void MultiplyQuantized(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                                  const GemmOutput& output, std::span<std::byte> scratch) {
+#if PRONK_WIDE
+  if (x.form == BatchForm::kBf16) {
+    return MultiplyRange<Bf16Packing<Type>>(w, begin, end, x, output, scratch);
+  }
+#endif
+  MultiplyRange<Int8Packing<Type>>(w, begin, end, x, output, scratch);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels

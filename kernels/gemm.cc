@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/bf16.h"
+#include "kernels/cpu.h"
 #include "kernels/quantize.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -70,17 +72,6 @@ void PackInt8Tile(const float* x, size_t n_tokens, size_t cols, size_t tile, std
   }
 }
 
-void PackFloatTile(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
-  const size_t n_blocks = (cols + 31) / 32;
-  FloatInputBlock* const out = reinterpret_cast<FloatInputBlock*>(blocks) + tile * n_blocks;
-  for (size_t t = 0; t < kTileTokens; ++t) {
-    const size_t token = tile * kTileTokens + t;
-    for (size_t k = 0; k < 32 * n_blocks; ++k) {
-      out[k / 32].x[k % 32][t] = token < n_tokens && k < cols ? x[token * cols + k] : 0.0f;
-    }
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
@@ -88,38 +79,89 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(TileTokens);
-HWY_EXPORT(PackInt8Tile);
-HWY_EXPORT(PackFloatTile);
+PRONK_EXPORT(TileTokens);
+PRONK_EXPORT(PackInt8Tile);
 
 namespace {
 
-// On any instruction set.
-size_t MaxTiles(size_t n_tokens) { return (n_tokens + kGemmMaxTokens - 1) / kGemmMaxTokens + 1; }
+// Bytes of 32 columns of a token, at most.
+constexpr size_t BlockBytes(BatchForm form) {
+  switch (form) {
+    case BatchForm::kFloats:
+      return 32 * sizeof(float);
+    case BatchForm::kInt8:
+      return 32 + 7 * sizeof(float);  // InputBlock
+    case BatchForm::kBf16:
+      return 32 * sizeof(uint16_t);
+  }
+  return 0;
+}
+
+// Number i of token t in a tile's blocks.
+void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
+  const size_t n_cols = (cols + 31) / 32 * 32;
+  float* const out = reinterpret_cast<float*>(blocks) + tile * tile_tokens * n_cols;
+  for (size_t t = 0; t < tile_tokens; ++t) {
+    const size_t token = tile * tile_tokens + t;
+    for (size_t k = 0; k < n_cols; ++k) {
+      out[k * tile_tokens + t] = token < n_tokens && k < cols ? x[token * cols + k] : 0.0f;
+    }
+  }
+}
+
+#if HWY_ARCH_X86
+void PackBf16(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+  const size_t n_blocks = (cols + 31) / 32;
+  Bf16InputBlock* const out = reinterpret_cast<Bf16InputBlock*>(blocks) + tile * n_blocks;
+  for (size_t t = 0; t < kBf16Tokens; ++t) {
+    const size_t token = tile * kBf16Tokens + t;
+    for (size_t b = 0; b < n_blocks; ++b) {
+      float padded[32] = {};
+      if (token < n_tokens) {
+        std::copy_n(x + token * cols + 32 * b, std::min<size_t>(32, cols - 32 * b), padded);
+      }
+      RoundToBf16(padded, 32, out[b].x[t]);
+    }
+  }
+}
+#endif
+
+// A quarter of the second-level cache is enough to use each tile of activations for several groups
+// of rows. AMX reads a tile so fast that it must do so for three groups at least, or it would wait
+// for the third-level cache; the CPUs that have it have 2 MB.
+size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 
 }  // namespace
 
 size_t PanelScratchBytes(size_t cols) {
-  return std::max(kPanelBytes, (cols + 31) / 32 * 32 * kGemmMaxRows * sizeof(float));
+  return std::max(PanelBytes(), (cols + 31) / 32 * 32 * kGemmMaxRows * sizeof(float));
 }
 
-size_t GemmInt8Bytes(size_t n_tokens, size_t cols) {
-  constexpr size_t kTokenBytes = 32 + 7 * sizeof(float);  // of a block, at most: InputBlock
-  return MaxTiles(n_tokens) * kGemmMaxTokens * ((cols + 31) / 32) * kTokenBytes;
+size_t BatchTileTokens(BatchForm form) {
+  return form == BatchForm::kBf16 ? kBf16Tokens : PRONK_DISPATCH(TileTokens)();
 }
 
-size_t GemmFloatBytes(size_t n_tokens, size_t cols) {
-  return MaxTiles(n_tokens) * kGemmMaxTokens * ((cols + 31) / 32 * 32) * sizeof(float);
+size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
+  const size_t tile_tokens = BatchTileTokens(form);
+  const size_t n_tiles = (n_tokens + tile_tokens - 1) / tile_tokens;
+  return n_tiles * tile_tokens * ((cols + 31) / 32) * BlockBytes(form);
 }
 
-size_t GemmTileTokens() { return HWY_DYNAMIC_DISPATCH(TileTokens)(); }
-
-void PackInt8(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
-  HWY_DYNAMIC_DISPATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
-}
-
-void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
-  HWY_DYNAMIC_DISPATCH(PackFloatTile)(x, n_tokens, cols, tile, blocks);
+void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
+               std::byte* blocks) {
+  switch (form) {
+    case BatchForm::kFloats:
+      return PackFloats(x, n_tokens, cols, tile, blocks);
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
+    case BatchForm::kBf16:
+#if HWY_ARCH_X86
+      return PackBf16(x, n_tokens, cols, tile, blocks);
+#else
+      return;  // never asked for
+#endif
+  }
 }
 
 }  // namespace kernels

@@ -19,35 +19,30 @@ namespace kernels {
 // faster.
 constexpr size_t kGemmTokens = 8;
 
-// Numbers of rows, columns and tokens are padded to multiples of these on any instruction set.
+// Rows of weights that are packed together, on any instruction set at most.
 constexpr size_t kGemmMaxRows = 32;
-constexpr size_t kGemmCols = 32;
-constexpr size_t kGemmMaxTokens = 12;
 
-// Bytes of a panel that stay in the second-level cache beside the activations.
-constexpr size_t kPanelBytes = size_t{256} << 10;
-
-// What a thread needs for panels of matrices with up to `cols` columns: kPanelBytes, or one group
-// of rows in the largest form, floats.
+// What a thread needs for panels of matrices with up to `cols` columns: what stays in the
+// second-level cache beside the activations, or one group of rows in the largest form, floats.
 size_t PanelScratchBytes(size_t cols);
 
-// A batch of vectors in the order in which the products read it (gemm-inl.h).
+// A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).
 struct GemmInput {
+  BatchForm form;
   const std::byte* blocks;
   size_t n_tokens;
   size_t cols;
 };
 
-// Bytes of n_tokens vectors of `cols` numbers, at most, as int8 and as floats.
-size_t GemmInt8Bytes(size_t n_tokens, size_t cols);
-size_t GemmFloatBytes(size_t n_tokens, size_t cols);
+// Bytes of n_tokens vectors of `cols` numbers, at most.
+size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
-// Tokens that are packed together: n_tokens tokens make ceil(n_tokens / GemmTileTokens()) tiles.
-size_t GemmTileTokens();
-// Packs tile number `tile` of x ([n_tokens][cols]) for products with quantized or float weights,
-// and rounds it to int8 as QuantizeActivations does. `blocks` is 64-byte aligned.
-void PackInt8(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks);
-void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks);
+// Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
+size_t BatchTileTokens(BatchForm form);
+// Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.
+// `blocks` is 64-byte aligned.
+void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
+               std::byte* blocks);
 
 // What becomes of a result.
 struct GemmOutput {

@@ -1,4 +1,5 @@
-// Batches: F32, F16 and BF16. A panel holds floats, whatever the type, and so does the input.
+// Batches: F32, F16 and BF16. A panel holds floats, whatever the type, and so does the input; or
+// both BF16, where the CPU multiplies that faster.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm_float.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -15,6 +16,8 @@ template <typename Weight>
 struct FloatPacking {
   using Panel = FloatPanelBlock;
   using Input = FloatInputBlock;
+  using Multiplier = TileMultiplier;
+  static constexpr size_t kRows = kGroupRows, kTokens = kTileTokens;
 
   static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
     const uint8_t* data[kGroupRows];
@@ -58,8 +61,31 @@ struct FloatPacking {
   }
 };
 
+#if PRONK_WIDE
+// F16 and BF16 where the CPU multiplies BF16.
+template <bool kF16>
+struct Bf16HalfPacking : Bf16Panels {
+  static void Pack(const Matrix& w, size_t row, Panel* panel) {
+    const auto convert = [&](const std::byte* data, size_t first, size_t n, uint16_t* out) {
+      const size_t columns = std::min(32 * n, w.cols - 32 * first);
+      std::memcpy(out, data + 32 * first * sizeof(uint16_t), columns * sizeof(uint16_t));
+      std::fill(out + columns, out + 32 * n, uint16_t{0});
+      if constexpr (kF16) HalfsToBf16(out, 32 * n);
+    };
+    PackRows(w, row, convert, panel);
+  }
+};
+#endif
+
 void RangeFloat(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                 const GemmOutput& out, std::span<std::byte> scratch) {
+#if PRONK_WIDE
+  if (x.form == BatchForm::kBf16) {
+    return w.dtype == gguf::DType::kF16
+               ? MultiplyRange<Bf16HalfPacking<true>>(w, begin, end, x, out, scratch)
+               : MultiplyRange<Bf16HalfPacking<false>>(w, begin, end, x, out, scratch);
+  }
+#endif
   switch (w.dtype) {
     case gguf::DType::kF16:
       return MultiplyRange<FloatPacking<hwy::float16_t>>(w, begin, end, x, out, scratch);

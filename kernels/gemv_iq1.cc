@@ -187,14 +187,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsIQ1_S);
-HWY_EXPORT(RowsIQ1_M);
+PRONK_EXPORT(RowsIQ1_S);
+PRONK_EXPORT(RowsIQ1_M);
 
 void GemvIQ1_S(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ1_S)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ1_S)(w, begin, end, x, out);
 }
 void GemvIQ1_M(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ1_M)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ1_M)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

@@ -174,18 +174,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsIQ2_XXS);
-HWY_EXPORT(RowsIQ2_XS);
-HWY_EXPORT(RowsIQ2_S);
+PRONK_EXPORT(RowsIQ2_XXS);
+PRONK_EXPORT(RowsIQ2_XS);
+PRONK_EXPORT(RowsIQ2_S);
 
 void GemvIQ2_XXS(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ2_XXS)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ2_XXS)(w, begin, end, x, out);
 }
 void GemvIQ2_XS(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ2_XS)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ2_XS)(w, begin, end, x, out);
 }
 void GemvIQ2_S(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ2_S)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ2_S)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

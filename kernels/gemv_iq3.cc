@@ -95,14 +95,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsIQ3_XXS);
-HWY_EXPORT(RowsIQ3_S);
+PRONK_EXPORT(RowsIQ3_XXS);
+PRONK_EXPORT(RowsIQ3_S);
 
 void GemvIQ3_XXS(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ3_XXS)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ3_XXS)(w, begin, end, x, out);
 }
 void GemvIQ3_S(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ3_S)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ3_S)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

@@ -156,18 +156,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsIQ4_NL);
-HWY_EXPORT(RowsIQ4_XS);
-HWY_EXPORT(RowsMXFP4);
+PRONK_EXPORT(RowsIQ4_NL);
+PRONK_EXPORT(RowsIQ4_XS);
+PRONK_EXPORT(RowsMXFP4);
 
 void GemvIQ4_NL(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ4_NL)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ4_NL)(w, begin, end, x, out);
 }
 void GemvIQ4_XS(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsIQ4_XS)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsIQ4_XS)(w, begin, end, x, out);
 }
 void GemvMXFP4(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsMXFP4)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsMXFP4)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

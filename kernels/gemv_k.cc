@@ -193,14 +193,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsQ4_K);
-HWY_EXPORT(RowsQ5_K);
+PRONK_EXPORT(RowsQ4_K);
+PRONK_EXPORT(RowsQ5_K);
 
 void GemvQ4_K(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ4_K)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ4_K)(w, begin, end, x, out);
 }
 void GemvQ5_K(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ5_K)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ5_K)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

@@ -143,18 +143,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsQ2_K);
-HWY_EXPORT(RowsQ3_K);
-HWY_EXPORT(RowsQ6_K);
+PRONK_EXPORT(RowsQ2_K);
+PRONK_EXPORT(RowsQ3_K);
+PRONK_EXPORT(RowsQ6_K);
 
 void GemvQ2_K(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ2_K)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ2_K)(w, begin, end, x, out);
 }
 void GemvQ3_K(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ3_K)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ3_K)(w, begin, end, x, out);
 }
 void GemvQ6_K(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ6_K)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ6_K)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

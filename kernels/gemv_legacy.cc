@@ -172,26 +172,26 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsQ4_0);
-HWY_EXPORT(RowsQ4_1);
-HWY_EXPORT(RowsQ5_0);
-HWY_EXPORT(RowsQ5_1);
-HWY_EXPORT(RowsQ8_0);
+PRONK_EXPORT(RowsQ4_0);
+PRONK_EXPORT(RowsQ4_1);
+PRONK_EXPORT(RowsQ5_0);
+PRONK_EXPORT(RowsQ5_1);
+PRONK_EXPORT(RowsQ8_0);
 
 void GemvQ4_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ4_0)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ4_0)(w, begin, end, x, out);
 }
 void GemvQ4_1(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ4_1)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ4_1)(w, begin, end, x, out);
 }
 void GemvQ5_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ5_0)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ5_0)(w, begin, end, x, out);
 }
 void GemvQ5_1(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ5_1)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ5_1)(w, begin, end, x, out);
 }
 void GemvQ8_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsQ8_0)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsQ8_0)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

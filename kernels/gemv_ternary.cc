@@ -214,14 +214,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(RowsTQ1_0);
-HWY_EXPORT(RowsTQ2_0);
+PRONK_EXPORT(RowsTQ1_0);
+PRONK_EXPORT(RowsTQ2_0);
 
 void GemvTQ1_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsTQ1_0)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsTQ1_0)(w, begin, end, x, out);
 }
 void GemvTQ2_0(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
-  HWY_DYNAMIC_DISPATCH(RowsTQ2_0)(w, begin, end, x, out);
+  PRONK_DISPATCH(RowsTQ2_0)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

@@ -36,7 +36,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kBlock = 256;
+constexpr size_t kGridBlock = 256;
 constexpr size_t kStepBlocks = PRONK_WIDE ? 2 : 1;
 // A PART is a vector of codes: a block, half of it or a quarter.
 constexpr size_t kBlockParts = 4 / kPieces;
@@ -339,7 +339,7 @@ struct GridType {
   using Block = BlockType;
   using Input = FourthsInput;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = kStepBlocks * kBlock;
+  static constexpr size_t kStepWeights = kStepBlocks * kGridBlock;
   static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {

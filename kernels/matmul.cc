@@ -7,6 +7,7 @@
 #include <cassert>
 #include <new>
 
+#include "kernels/cpu.h"
 #include "kernels/dispatch.h"
 #include "kernels/ops.h"
 #include "kernels/quantize.h"
@@ -26,6 +27,15 @@ constexpr size_t kRangeBytes = 256 << 10;
 constexpr size_t kRangeRows = 64;
 
 constexpr size_t kCacheLine = 64;
+
+size_t Index(BatchForm form) { return static_cast<size_t>(form); }
+
+// Those that this CPU may ask for.
+std::vector<BatchForm> BatchForms() {
+  std::vector<BatchForm> forms = {BatchForm::kFloats, BatchForm::kInt8};
+  if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
+  return forms;
+}
 
 size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
 
@@ -65,10 +75,12 @@ bool ByPanels(const Activations& x, DType dtype) {
 }
 
 // Rows that a thread takes at a time: few enough that all threads are done at about the same time,
-// many enough that the activations of a tile are used by several groups of rows.
+// many enough that the activations of a tile are used by several groups of rows, which matters most
+// to AMX (see PanelBytes in gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads) {
-  constexpr size_t kShares = 16, kMostGroups = 8;
-  const size_t groups = rows / (n_threads * kShares * kGemmMaxRows);
+  constexpr size_t kMostGroups = 8;
+  const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
+  const size_t groups = rows / (n_threads * shares * kGemmMaxRows);
   return std::clamp<size_t>(groups, 1, kMostGroups) * kGemmMaxRows;
 }
 
@@ -77,7 +89,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
   size_t total_rows = 0;
   for (const Product& p : products) {
     total_rows += p.weights.rows;
-    x.PackOnce(team, UsesInt8(p.weights.dtype));
+    x.PackOnce(team, p.weights.dtype);
   }
   const size_t grain = RowsAtATime(total_rows, team.size());
   size_t n_items = 0;
@@ -91,15 +103,15 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       }
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{p->out, p->out_stride, p->bias, false};
-      const GemmInput input = x.PackOnce(team, UsesInt8(p->weights.dtype));
+      const GemmInput input = x.PackOnce(team, p->weights.dtype);
       KernelsFor(p->weights.dtype).gemm(p->weights, first, last, input, output, x.scratch(thread));
     }
   });
 }
 
 void GatedBatch(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out) {
-  const GemmInput gate_input = x.PackOnce(team, UsesInt8(gate.dtype));
-  const GemmInput up_input = x.PackOnce(team, UsesInt8(up.dtype));
+  const GemmInput gate_input = x.PackOnce(team, gate.dtype);
+  const GemmInput up_input = x.PackOnce(team, up.dtype);
   const size_t grain = RowsAtATime(gate.rows, team.size());
   team.ForDynamic(gate.rows, grain, [&](size_t begin, size_t end, size_t thread) {
     const std::span<std::byte> scratch = x.scratch(thread);
@@ -116,8 +128,9 @@ bool UsesInt8(DType dtype) { return KernelsFor(dtype).int8; }
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
     : scratch_bytes_(PanelScratchBytes(max_cols)) {
   if (max_tokens >= kGemmTokens) {
-    packs_[false] = Allocate(GemmFloatBytes(max_tokens, max_cols));
-    packs_[true] = Allocate(GemmInt8Bytes(max_tokens, max_cols));
+    for (const BatchForm form : BatchForms()) {
+      packs_[Index(form)] = Allocate(BatchBytes(form, max_tokens, max_cols));
+    }
     scratch_ = Allocate(max_threads * scratch_bytes_);
   }
   const size_t padded = Padded(max_cols);
@@ -130,16 +143,18 @@ size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_thre
   const size_t padded = Padded(max_cols);
   const size_t per_token = padded * sizeof(int8_t) + padded / kActivationBlock * sizeof(float) +
                            padded / 16 * sizeof(int16_t);
-  if (max_tokens < kGemmTokens) return max_tokens * per_token;
-  return max_tokens * per_token + GemmFloatBytes(max_tokens, max_cols) +
-         GemmInt8Bytes(max_tokens, max_cols) + max_threads * PanelScratchBytes(max_cols);
+  size_t bytes = max_tokens * per_token;
+  if (max_tokens < kGemmTokens) return bytes;
+  for (const BatchForm form : BatchForms()) bytes += BatchBytes(form, max_tokens, max_cols);
+  return bytes + max_threads * PanelScratchBytes(max_cols);
 }
 
 void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  quantized_ = packed_[false] = packed_[true] = false;
+  quantized_ = false;
+  packed_.fill(false);
 }
 
 void Activations::AlignedDelete::operator()(std::byte* p) const {
@@ -154,19 +169,21 @@ std::span<std::byte> Activations::scratch(size_t thread) {
   return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
 }
 
-GemmInput Activations::PackOnce(Team& team, bool int8) {
-  std::byte* const blocks = packs_[int8].get();
-  if (!packed_[int8]) {
-    packed_[int8] = true;
-    const size_t tile_tokens = GemmTileTokens();
+GemmInput Activations::PackOnce(Team& team, DType dtype) {
+  const BatchForm form = BatchFormFor(dtype);
+  std::byte* const blocks = packs_[Index(form)].get();
+  bool& is_packed = packed_[Index(form)];
+  if (!is_packed) {
+    is_packed = true;
+    const size_t tile_tokens = BatchTileTokens(form);
     const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
     team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
       for (size_t tile = begin; tile < end; ++tile) {
-        (int8 ? PackInt8 : PackFloats)(x_, n_tokens_, cols_, tile, blocks);
+        PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
       }
     });
   }
-  return {blocks, n_tokens_, cols_};
+  return {form, blocks, n_tokens_, cols_};
 }
 
 ActivationRow Activations::row(size_t token) const {

@@ -7,6 +7,7 @@
 #ifndef PRONK_KERNELS_MATMUL_H_
 #define PRONK_KERNELS_MATMUL_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,6 +43,10 @@ struct ActivationRow {
       sums;  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets
 };
 
+// The numbers that a batch's products read. Quantized weights multiply with kInt8 and float weights
+// with kFloats, unless the CPU is faster with kBf16 (dispatch.h).
+enum class BatchForm { kFloats, kInt8, kBf16 };
+
 struct GemmInput;  // gemm.h
 
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms in which
@@ -56,8 +61,8 @@ class Activations {
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
   void Set(const float* x, size_t n_tokens, size_t cols);
   void QuantizeOnce(Team& team);
-  // The form for products of a whole batch, with quantized or with float weights.
-  GemmInput PackOnce(Team& team, bool int8);
+  // The form for products of a whole batch with weights of this type.
+  GemmInput PackOnce(Team& team, gguf::DType dtype);
 
   size_t n_tokens() const { return n_tokens_; }
   size_t cols() const { return cols_; }
@@ -75,11 +80,11 @@ class Activations {
   size_t n_tokens_ = 0, cols_ = 0;
   const float* x_ = nullptr;
   bool quantized_ = false;
-  bool packed_[2] = {};  // floats, int8
+  std::array<bool, 3> packed_ = {};  // [BatchForm]
   std::vector<int8_t> q_;
   std::vector<float> scales_;
   std::vector<int16_t> sums_;
-  Bytes packs_[2];  // floats, int8
+  std::array<Bytes, 3> packs_;  // [BatchForm]
   size_t scratch_bytes_;
   Bytes scratch_;  // [max_threads][scratch_bytes_]
 };

@@ -28,6 +28,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,12 +37,9 @@
 #include "kernels/simd-inl.h"
 #include "kernels/unpack-inl.h"
 
-// How bytes are multiplied on x86: u8 x i8 with four products added up in i32 (VNNI), or else with
-// neighbours added up in i16, saturating (maddubs). Elsewhere i8 x i8 with four in i32.
-#undef PRONK_VNNI
+// How bytes are multiplied on x86 without VNNI: neighbours added up in i16, saturating (maddubs).
 #undef PRONK_MADDUBS
-#define PRONK_VNNI (HWY_ARCH_X86 && PRONK_WIDE)
-#define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_WIDE)
+#define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_VNNI)
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -51,7 +49,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
 constexpr size_t kTileTokens = 6;
 constexpr size_t kGroupRows = kRowVectors * kFloats;
-static_assert(kGroupRows <= kGemmMaxRows && kTileTokens <= kGemmMaxTokens);
+static_assert(kGroupRows <= kGemmMaxRows);
 
 // Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
 // depends on the row alone, and is taken off where the sums begin.
@@ -153,7 +151,7 @@ HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
       VI32 sum = hn::Zero(d);
       for (size_t g = s * kGroups; g < (s + 1) * kGroups; ++g) {
         const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
-        sum = hn::SumOfMulQuadAccumulate(d, hn::Set(DU8(), kInputBias), codes, sum);
+        sum = DotBytes(sum, hn::Set(DU8(), kInputBias), codes);
       }
       hn::Store(hn::Neg(sum), d, &block.offsets[s][r]);
     }
@@ -161,30 +159,42 @@ HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
 }
 #endif
 
-// Rows [row, row + kGroupRows) of w as a group; the last row stands in for rows past it, whose
-// results nobody wants. Type::Unpack(blocks of one row, number of 32 weights, Unpacked&) reads the
-// next 256 weights of a row or, in types with blocks of 32, what is left.
+// Where n rows of w from `row` on begin. The last row stands in for rows past it, whose results
+// nobody wants.
+template <size_t n>
+HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
+  std::array<const std::byte*, n> data;
+  for (size_t r = 0; r < n; ++r) data[r] = w.row(std::min(row + r, w.rows - 1));
+  return data;
+}
+
+// Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::Unpack(blocks of one row,
+// number of 32 weights, Unpacked&) reads the next 256 weights of a row or, in types with blocks of
+// 32, what is left.
+template <class Type>
+HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Unpacked& out) {
+  using Block = typename Type::Block;
+  constexpr size_t kBlocks32 = Block::kWeights / 32;             // per block of the type
+  constexpr size_t kChunkBytes = 8 / kBlocks32 * sizeof(Block);  // of 256 weights
+  const Block* const blocks = reinterpret_cast<const Block*>(row) + first / kBlocks32;
+  // The next 256 weights of all rows are more streams than a CPU follows by itself.
+  for (size_t byte = 0; byte < kChunkBytes; byte += 64) {
+    hwy::Prefetch(reinterpret_cast<const uint8_t*>(blocks) + kChunkBytes + byte);
+  }
+  Type::Unpack(blocks, n, out);
+}
+
+// Rows [row, row + kGroupRows) of w as a group.
 template <class Type>
 HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
                             PanelBlock<typename Type::Format>* HWY_RESTRICT out) {
   using Format = typename Type::Format;
-  using Block = typename Type::Block;
-  constexpr size_t kBlocks32 = Block::kWeights / 32;             // per block of the type
-  constexpr size_t kChunkBytes = 8 / kBlocks32 * sizeof(Block);  // of 256 weights
   const size_t n_blocks = w.cols / 32;
-  const std::byte* data[kGroupRows];
-  for (size_t r = 0; r < kGroupRows; ++r) data[r] = w.row(std::min(row + r, w.rows - 1));
+  const auto data = RowPointers<kGroupRows>(w, row);
   Unpacked rows[kGroupRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
-    for (size_t r = 0; r < kGroupRows; ++r) {
-      const Block* const blocks = reinterpret_cast<const Block*>(data[r]) + first / kBlocks32;
-      // The next 256 weights of all rows are more streams than a CPU follows by itself.
-      for (size_t byte = 0; byte < kChunkBytes; byte += 64) {
-        hwy::Prefetch(reinterpret_cast<const uint8_t*>(blocks) + kChunkBytes + byte);
-      }
-      Type::Unpack(blocks, n, rows[r]);
-    }
+    for (size_t r = 0; r < kGroupRows; ++r) UnpackPart<Type>(data[r], first, n, rows[r]);
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Format>& block = out[first + b];
       Interleave<8, sizeof(Unpacked)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,

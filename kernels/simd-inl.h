@@ -21,6 +21,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/matmul.h"
+#include "kernels/targets.h"
 
 // Pieces of 16 bytes in a vector. 4 (and the macro "wide") where any byte can go anywhere in one
 // instruction (AVX-512 VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
@@ -35,6 +36,14 @@
 #else
 #define PRONK_PIECES 1
 #define PRONK_WIDE 0
+#endif
+
+// u8 x i8 products with four added up in i32 in one instruction, on x86.
+#undef PRONK_VNNI
+#if PRONK_WIDE || defined(PRONK_AVX_VNNI)
+#define PRONK_VNNI 1
+#else
+#define PRONK_VNNI 0
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -218,10 +227,21 @@ HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #endif
 }
 
+#if PRONK_VNNI
+// The same for any unsigned and any signed bytes.
+HWY_INLINE VI32 DotBytes(VI32 sum, VU8 a, VI8 b) {
+#ifdef PRONK_AVX_VNNI
+  return VI32{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};
+#else
+  return hn::SumOfMulQuadAccumulate(DI32(), a, b, sum);
+#endif
+}
+#endif
+
 // sum[lane] + the four products of the lane. Codes at most 127.
 HWY_INLINE VI32 Dot(VI32 sum, VU8 codes, VI8 x) {
-#if PRONK_WIDE
-  return hn::SumOfMulQuadAccumulate(DI32(), codes, x, sum);
+#if PRONK_VNNI
+  return DotBytes(sum, codes, x);
 #elif HWY_ARCH_X86
   // u8 x i8 products, added in pairs with saturation to i16: 2 * 127 * 127 < 32768.
   const DI16 d16;
@@ -234,7 +254,7 @@ HWY_INLINE VI32 Dot(VI32 sum, VU8 codes, VI8 x) {
 
 // Dot of both pairs. Codes at most 64.
 HWY_INLINE VI32 Dot2(VI32 sum, VU8 codes0, VI8 x0, VU8 codes1, VI8 x1) {
-#if HWY_ARCH_X86 && !PRONK_WIDE
+#if HWY_ARCH_X86 && !PRONK_VNNI
   // Four products of at most 64 * 127 fit in i16, which saves half of the widening.
   const DI16 d16;
   const VI16 pairs = hn::Add(hn::SatWidenMulPairwiseAdd(d16, codes0, x0),
