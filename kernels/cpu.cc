@@ -38,6 +38,8 @@ constexpr std::array kLevels = {
     Level{"neondot", HWY_NEON_BF16},
 };
 
+Extension emulated = Extension::kNone;
+
 #if HWY_ARCH_X86
 struct CpuId {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
@@ -72,8 +74,10 @@ bool CpuHas(Extension extension) {
     case Extension::kBf16:
       return Bit(Ask(7, 1).eax, 5);
     case Extension::kAmx: {
+      if (!CpuHas(Extension::kBf16)) return false;
+      if (emulated == Extension::kAmx) return true;
       const uint32_t edx = Ask(7, 0).edx;  // 22: products of BF16, 24: tiles
-      return CpuHas(Extension::kBf16) && Bit(edx, 22) && Bit(edx, 24) && MayUseTiles();
+      return Bit(edx, 22) && Bit(edx, 24) && MayUseTiles();
     }
   }
   return false;
@@ -151,6 +155,8 @@ bool LimitCpu(std::string_view name) {
 }
 
 std::string CpuTarget() { return std::string(kLevels[Current()].name); }
+
+void EmulateForTest(Extension extension) { emulated = extension; }
 
 bool CpuUses(Extension extension) {
   const size_t current = Current().load(std::memory_order_relaxed);

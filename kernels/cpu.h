@@ -36,6 +36,10 @@ enum class Extension {
 // The kernels use it: the CPU has it, the system permits it, and no limit forbids it.
 bool CpuUses(Extension extension);
 
+// As if the CPU had it, for tests that carry out its instructions themselves. Before anything else
+// here is called.
+void EmulateForTest(Extension extension);
+
 }  // namespace kernels
 
 #endif  // PRONK_KERNELS_CPU_H_

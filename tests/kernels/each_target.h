@@ -1,4 +1,4 @@
-// Runs a check with every instruction set that this build and this CPU have.
+// Runs a check with every instruction set that this build and this CPU have, or with one.
 #ifndef PRONK_TESTS_KERNELS_EACH_TARGET_H_
 #define PRONK_TESTS_KERNELS_EACH_TARGET_H_
 
@@ -10,9 +10,13 @@
 
 namespace kernels {
 
+// Where a program tests a single one; empty: all.
+inline std::string only_target;
+
 template <class Check>
 void ForEachTarget(Check check) {
   for (const std::string& target : CpuTargets()) {
+    if (!only_target.empty() && target != only_target) continue;
     SCOPED_TRACE("target " + target);
     ASSERT_TRUE(LimitCpu(target));
     ASSERT_EQ(CpuTarget(), target);

@@ -140,14 +140,14 @@ TEST_P(GemmOf, EqualsTheReference) {
 }
 
 // The part of a product's power that is lost. Activations as int8: see matmul_test.cc, 2.4e-5.
-// BF16: numbers of 8 bits are off by 2^-8 / sqrt(12) of their power of two, whose square is 2.4e-6
-// of a number's own for numbers of any size; and so are weights.
+// BF16: numbers of 8 bits are off by 2^-7 / sqrt(12) of their power of two, whose square is 2.4e-6
+// of a number's own on average; for weights, which are few different numbers, at most 5.1e-6.
 double LargestError(BatchForm form) {
   switch (form) {
     case BatchForm::kInt8:
       return 5e-5;
     case BatchForm::kBf16:
-      return 6e-6;
+      return 8e-6;
     case BatchForm::kFloats:
       return 1e-11;
   }

@@ -1,0 +1,14 @@
+// AMX for CPUs that do not have it, slowly, so that its kernels are tested on more machines. 64-bit
+// Linux on x86 only.
+#ifndef PRONK_TESTS_KERNELS_AMX_EMULATOR_H_
+#define PRONK_TESTS_KERNELS_AMX_EMULATOR_H_
+
+namespace kernels::test {
+
+// From now on AMX's instructions work in every thread of this process, as far as kernels/ uses
+// them.
+void EmulateAmx();
+
+}  // namespace kernels::test
+
+#endif  // PRONK_TESTS_KERNELS_AMX_EMULATOR_H_

@@ -1,0 +1,21 @@
+// The tests of products with batches (gemm_test.cc) with AMX, emulated where the CPU has none. The
+// rest of the AMX path is AVX-512 with BF16, which the CPU must have.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "kernels/cpu.h"
+#include "tests/kernels/amx_emulator.h"
+#include "tests/kernels/each_target.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  kernels::EmulateForTest(kernels::Extension::kAmx);
+  if (!kernels::LimitCpu("amx")) {
+    std::puts("no AVX-512 with BF16, no tests");
+    testing::GTEST_FLAG(filter) = "-*";
+  }
+  kernels::test::EmulateAmx();
+  kernels::only_target = "amx";
+  return RUN_ALL_TESTS();
+}
