@@ -9,7 +9,9 @@
 
 // One target, and that is AVX2. What is compiled for it lies between HWY_BEFORE_NAMESPACE and
 // HWY_AFTER_NAMESPACE, as ever: the rest of the file is for any CPU.
+#ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
+#endif
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #include "hwy/foreach_target.h"
 // After that the target is known.

@@ -1,7 +1,9 @@
 // Batches: products of BF16 pairs, and the way from other numbers to BF16. One kernel for all
 // weight types, compiled for one target, AVX-512 with BF16 (Zen 4 and Sapphire Rapids have it): as
 // a target of every file it would add a quarter to the build.
+#ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
+#endif
 #define HWY_BASELINE_TARGETS HWY_AVX3_ZEN4
 #undef HWY_DISABLED_TARGETS
 #include "hwy/foreach_target.h"
