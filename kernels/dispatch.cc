@@ -49,12 +49,11 @@ const TypeKernels& KernelsFor(DType dtype) {
 }
 
 BatchForm BatchFormFor(DType dtype) {
-  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
-  const bool int8 = KernelsFor(dtype).int8;
-  if (CpuUses(Extension::kAmx) ? half || int8 : half && CpuUses(Extension::kBf16)) {
-    return BatchForm::kBf16;
+  if (KernelsFor(dtype).int8) {
+    return CpuUses(Extension::kAmx) ? BatchForm::kInt8AsBf16 : BatchForm::kInt8;
   }
-  return int8 ? BatchForm::kInt8 : BatchForm::kFloats;
+  const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
+  return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;
 }
 
 void GemvReference(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {

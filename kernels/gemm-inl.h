@@ -320,7 +320,7 @@ template <class Type>
 HWY_INLINE void MultiplyQuantized(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                                   const GemmOutput& output, std::span<std::byte> scratch) {
 #if PRONK_WIDE
-  if (x.form == BatchForm::kBf16) {
+  if (x.form == BatchForm::kInt8AsBf16) {
     return MultiplyRange<Bf16Packing<Type>>(w, begin, end, x, output, scratch);
   }
 #endif
