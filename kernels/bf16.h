@@ -30,11 +30,6 @@ struct alignas(64) Bf16InputBlock {
 void RoundToBf16(const float* x, size_t n, uint16_t* out);
 // The same for f16 numbers, in their place.
 void HalfsToBf16(uint16_t* x, size_t n);
-// out[i] = scale * weights[i] + minimum for n weights, a multiple of 32. Each 32 have n_scales (1
-// or 2) scales and n_mins (0, 1 or 2) minimums.
-void WeightsToBf16(const int8_t* weights, size_t n, const float* scales, size_t n_scales,
-                   const float* mins, size_t n_mins, uint16_t* out);
-
 // Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. AMX has a state
 // that a thread sets up before and clears after: make one for a range of tiles, on that thread.
 class Bf16Multiplier {
@@ -58,8 +53,8 @@ void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_bloc
                  float* sums);
 void SetUpAmx();
 void ReleaseAmx();
-// Between those: rounds of products that load nothing, for the ceiling; returns the operations of a
-// round.
+// Between those: rounds of products of bytes that load nothing, for the ceiling; returns the
+// operations of a round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

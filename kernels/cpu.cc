@@ -76,8 +76,8 @@ bool CpuHas(Extension extension) {
     case Extension::kAmx: {
       if (!CpuHas(Extension::kBf16)) return false;
       if (emulated == Extension::kAmx) return true;
-      const uint32_t edx = Ask(7, 0).edx;  // 22: products of BF16, 24: tiles
-      return Bit(edx, 22) && Bit(edx, 24) && MayUseTiles();
+      const uint32_t edx = Ask(7, 0).edx;  // products of BF16, tiles, products of bytes
+      return Bit(edx, 22) && Bit(edx, 24) && Bit(edx, 25) && MayUseTiles();
     }
   }
   return false;

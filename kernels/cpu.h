@@ -28,9 +28,9 @@ std::string CpuTarget();
 // on top of a target of Highway's.
 enum class Extension {
   kNone,
-  kAvxVnni,  // on AVX2: dot products of bytes (avx_vnni.h)
+  kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
   kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs (bf16.h)
-  kAmx,      // on that: products of whole tiles of BF16 (bf16.h)
+  kAmx,      // on that: products of whole tiles (extension_target.h, bf16.h)
 };
 
 // The kernels use it: the CPU has it, the system permits it, and no limit forbids it.

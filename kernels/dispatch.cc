@@ -49,9 +49,7 @@ const TypeKernels& KernelsFor(DType dtype) {
 }
 
 BatchForm BatchFormFor(DType dtype) {
-  if (KernelsFor(dtype).int8) {
-    return CpuUses(Extension::kAmx) ? BatchForm::kInt8AsBf16 : BatchForm::kInt8;
-  }
+  if (KernelsFor(dtype).int8) return BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
   return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;
 }

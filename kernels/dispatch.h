@@ -17,8 +17,7 @@ struct TypeKernels {
 // For weights of this type; where there is no kernel, the scalar reference.
 const TypeKernels& KernelsFor(gguf::DType dtype);
 
-// What a batch is packed to for products with weights of this type. With AMX everything is faster
-// as BF16 than any other way, with products of BF16 pairs alone 16-bit floats are.
+// What a batch is packed to for products with weights of this type.
 BatchForm BatchFormFor(gguf::DType dtype);
 
 }  // namespace kernels

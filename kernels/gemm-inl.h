@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/bf16.h"
 #include "kernels/exp-inl.h"
@@ -97,13 +99,13 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
     }
   }
 }
-#else
+#elif !PRONK_TILES
 template <class Format, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
   constexpr size_t kGroups = 8 / Format::kScales;  // of four columns
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
-#if PRONK_VNNI
+#if PRONK_BIAS
     const VI32 start = hn::Load(d, w.offsets[kScale] + v * kFloats);
 #else
     const VI32 start = hn::Zero(d);
@@ -130,6 +132,92 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
 }
 #endif
 
+#undef PRONK_ALWAYS_INLINE
+#define PRONK_ALWAYS_INLINE __attribute__((always_inline))
+
+#if PRONK_TILES
+// AMX: an instruction multiplies 8 tokens with 16 rows of weights over the columns of a scale. It
+// takes both as they lie in the blocks: groups of four columns are a register's rows, and the rows
+// of weights are its columns.
+//
+//   registers   0 1   dots of 8 tokens with the first and last 16 rows
+//               4     activations: 8 tokens
+//               6 7   weights: the first and last 16 rows
+//
+// The dots go through memory, in the first-level cache, to vectors. That is what limits: 8 cycles
+// for a product, but at least 12 to convert and scale its dots.
+
+// What LDTILECFG reads: rows and bytes of each register.
+template <class Format>
+struct alignas(64) TileConfig {
+  static constexpr uint8_t kGroups = 8 / Format::kScales;  // of four columns
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 0, 0, 4 * kGroups, 0, 64, 64};
+  uint8_t rows[16] = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kGroups, kGroups};
+};
+
+struct alignas(64) StoredDots {
+  int32_t dots[kRowVectors][kTileTokens][kFloats];
+};
+static_assert(kTileTokens == 8 && kRowVectors == 2);
+
+// The integer dots of the columns of scale number kScale.
+template <class Format, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, StoredDots& out) {
+  constexpr size_t kGroup = 8 / Format::kScales * kScale;  // the first
+  constexpr int kInputStride = sizeof(x.q[0]), kWeightStride = sizeof(w.codes[0]);
+  constexpr int kDotStride = sizeof(out.dots[0][0]);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_loadd(4, x.q[0] + 4 * kGroup, kInputStride);
+  _tile_loadd(6, w.codes[kGroup][0], kWeightStride);
+  _tile_dpbssd(0, 4, 6);
+  _tile_loadd(7, w.codes[kGroup][kFloats], kWeightStride);
+  _tile_dpbssd(1, 4, 7);
+  _tile_stored(0, out.dots[0], kDotStride);
+  _tile_stored(1, out.dots[1], kDotStride);
+}
+
+// Calls each(number) for 0 to n - 1, with numbers that the compiler knows early: it keeps arrays in
+// registers over AMX's instructions only if no index is ever a variable.
+template <size_t n, class Each>
+HWY_INLINE void Unrolled(Each each) {
+  [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR PRONK_ALWAYS_INLINE {
+    (each(std::integral_constant<size_t, i>()), ...);
+  }
+  (std::make_index_sequence<n>());
+}
+
+// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x), in the order of the
+// other instruction sets: the same bits as with VNNI.
+template <class Format>
+HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& sums) {
+  const DF d;
+  StoredDots dots[Format::kScales];
+  DotBlock<Format, 0>(w, x, dots[0]);
+  if constexpr (Format::kScales == 2) DotBlock<Format, 1>(w, x, dots[1]);
+  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
+    constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
+    const float* const factors = w.factors[0] + v * kFloats;
+    const auto dot = [&](size_t s) HWY_ATTR PRONK_ALWAYS_INLINE {
+      return hn::ConvertTo(d, hn::Load(DI32(), dots[s].dots[v][t]));
+    };
+    VF scaled = hn::Mul(dot(0), hn::Load(d, factors));
+    if constexpr (Format::kScales == 2) {
+      scaled = hn::MulAdd(dot(1), hn::Load(d, factors + kGroupRows), scaled);
+    }
+    VF sum = hn::MulAdd(scaled, hn::Set(d, x.scale[t]), sums[v][t]);
+    for (size_t m = 0; m < Format::kMins; ++m) {
+      const float x_sum = x.sums[Columns(m, Format::kMins)][t];
+      const VF min = hn::Load(d, factors + (Format::kScales + m) * kGroupRows);
+      sum = hn::MulAdd(min, hn::Set(d, x_sum), sum);
+    }
+    sums[v][t] = sum;
+  });
+}
+#else
 // scaled = the sum of (scale of w) * dot for the scales from kScale on.
 template <class Format, size_t kScale = 0>
 HWY_INLINE void ScaleDots(const PanelBlock<Format>& w, const InputBlock& x, TileSums& scaled) {
@@ -168,6 +256,7 @@ HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileS
     }
   }
 }
+#endif
 
 // The same for weights that are floats in the panel.
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
@@ -192,6 +281,16 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
                                size_t n_blocks, float* HWY_RESTRICT result) {
   const DF d;
   TileSums sums;
+#if PRONK_TILES
+  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
+    sums[i / kTileTokens][i % kTileTokens] = hn::Zero(d);
+  });
+  for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
+  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
+    constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
+    hn::Store(sums[v][t], d, result + t * kGroupRows + v * kFloats);
+  });
+#else
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) sums[v][t] = hn::Zero(d);
@@ -203,6 +302,7 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
       hn::Store(sums[v][t], d, result + t * kGroupRows + v * kFloats);
     }
   }
+#endif
 }
 
 // One token's results of a group go where they belong; n_rows of them count.
@@ -266,12 +366,32 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   }
 }
 
+#if PRONK_TILES
+// The same between the set-up of AMX's registers and their release.
+template <class Format>
+struct AmxMultiplier : TileMultiplier {
+  AmxMultiplier() {
+    static constexpr TileConfig<Format> kConfig;
+    static_assert(sizeof(kConfig) == 64);
+    _tile_loadconfig(&kConfig);
+  }
+  ~AmxMultiplier() { _tile_release(); }
+  AmxMultiplier(const AmxMultiplier&) = delete;
+  AmxMultiplier& operator=(const AmxMultiplier&) = delete;
+};
+template <class Format>
+using Int8Multiplier = AmxMultiplier<Format>;
+#else
+template <class Format>
+using Int8Multiplier = TileMultiplier;
+#endif
+
 // How the rows of a quantized type become a panel.
 template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::Format>;
   using Input = InputBlock;
-  using Multiplier = TileMultiplier;
+  using Multiplier = Int8Multiplier<typename Type::Format>;
   static constexpr size_t kRows = kGroupRows, kTokens = kTileTokens;
   static void Pack(const Matrix& w, size_t row, Panel* panel) { PackGroup<Type>(w, row, panel); }
 };
@@ -301,31 +421,7 @@ struct Bf16Panels {
     }
   }
 };
-
-template <class Type>
-struct Bf16Packing : Bf16Panels {
-  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackRows(w, row, Convert, panel); }
-  static void Convert(const std::byte* row, size_t first, size_t n, uint16_t* out) {
-    using Format = typename Type::Format;
-    Unpacked unpacked;
-    UnpackPart<Type>(row, first, n, unpacked);
-    WeightsToBf16(unpacked.weights, 32 * n, unpacked.scales, Format::kScales, unpacked.mins,
-                  Format::kMins, out);
-  }
-};
 #endif
-
-// Rows [begin, end) of quantized weights.
-template <class Type>
-HWY_INLINE void MultiplyQuantized(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
-                                  const GemmOutput& output, std::span<std::byte> scratch) {
-#if PRONK_WIDE
-  if (x.form == BatchForm::kInt8AsBf16) {
-    return MultiplyRange<Bf16Packing<Type>>(w, begin, end, x, output, scratch);
-  }
-#endif
-  MultiplyRange<Int8Packing<Type>>(w, begin, end, x, output, scratch);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels

@@ -79,8 +79,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT(TileTokens);
-PRONK_EXPORT(PackInt8Tile);
+PRONK_EXPORT_BATCH(TileTokens);
+PRONK_EXPORT_BATCH(PackInt8Tile);
 
 namespace {
 
@@ -92,7 +92,6 @@ constexpr size_t BlockBytes(BatchForm form) {
     case BatchForm::kInt8:
       return 32 + 7 * sizeof(float);  // InputBlock
     case BatchForm::kBf16:
-    case BatchForm::kInt8AsBf16:
       return 32 * sizeof(uint16_t);
   }
   return 0;
@@ -112,31 +111,17 @@ void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::
 }
 
 #if HWY_ARCH_X86
-// n numbers, at most 32, as BF16; zeros up to 32.
-void RoundBlock(BatchForm form, const float* x, size_t n, uint16_t* out) {
-  float padded[32] = {};
-  std::copy_n(x, n, padded);
-  if (form == BatchForm::kBf16) return RoundToBf16(padded, 32, out);
-  int8_t q[32];
-  float scale;
-  int16_t sums[2];
-  QuantizeActivations(padded, 32, q, &scale, sums);
-  WeightsToBf16(q, 32, &scale, 1, nullptr, 0, out);
-}
-
-void PackBf16(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
-              std::byte* blocks) {
+void PackBf16(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
   const size_t n_blocks = (cols + 31) / 32;
   Bf16InputBlock* const out = reinterpret_cast<Bf16InputBlock*>(blocks) + tile * n_blocks;
   for (size_t t = 0; t < kBf16Tokens; ++t) {
     const size_t token = tile * kBf16Tokens + t;
     for (size_t b = 0; b < n_blocks; ++b) {
+      float padded[32] = {};
       if (token < n_tokens) {
-        const float* const from = x + token * cols + 32 * b;
-        RoundBlock(form, from, std::min<size_t>(32, cols - 32 * b), out[b].x[t]);
-      } else {
-        std::fill_n(out[b].x[t], 32, uint16_t{0});
+        std::copy_n(x + token * cols + 32 * b, std::min<size_t>(32, cols - 32 * b), padded);
       }
+      RoundToBf16(padded, 32, out[b].x[t]);
     }
   }
 }
@@ -154,8 +139,15 @@ size_t PanelScratchBytes(size_t cols) {
 }
 
 size_t BatchTileTokens(BatchForm form) {
-  const bool bf16 = form == BatchForm::kBf16 || form == BatchForm::kInt8AsBf16;
-  return bf16 ? kBf16Tokens : PRONK_DISPATCH(TileTokens)();
+  switch (form) {
+    case BatchForm::kFloats:
+      return HWY_DYNAMIC_DISPATCH(TileTokens)();
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH_BATCH(TileTokens)();
+    case BatchForm::kBf16:
+      return kBf16Tokens;
+  }
+  return 0;
 }
 
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
@@ -170,11 +162,10 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
     case BatchForm::kFloats:
       return PackFloats(x, n_tokens, cols, tile, blocks);
     case BatchForm::kInt8:
-      return PRONK_DISPATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
+      return PRONK_DISPATCH_BATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
     case BatchForm::kBf16:
-    case BatchForm::kInt8AsBf16:
 #if HWY_ARCH_X86
-      return PackBf16(form, x, n_tokens, cols, tile, blocks);
+      return PackBf16(x, n_tokens, cols, tile, blocks);
 #else
       return;  // never asked for
 #endif

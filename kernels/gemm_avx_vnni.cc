@@ -1,5 +1,6 @@
 // Products with batches for AVX2 with AVX-VNNI, and how fast its dots are at most.
-#include "kernels/avx_vnni.h"
+#define PRONK_AVX_VNNI 1
+#include "kernels/extension_target.h"
 // All that is compiled for it.
 #include "kernels/ceiling.cc"
 #include "kernels/gemm.cc"

@@ -84,23 +84,6 @@ void RoundHalfs(uint16_t* x, size_t n) {
   for (size_t i = 0; i < n; i += 32) StoreRounded(LoadHalfs(x + i), LoadHalfs(x + i + 16), x + i);
 }
 
-HWY_INLINE VF ScaleWeights(const int8_t* HWY_RESTRICT weights, float scale, float min) {
-  const DF d;
-  const hn::Rebind<int8_t, DF> d8;
-  const auto integers = hn::PromoteTo(hn::RebindToSigned<DF>(), hn::LoadU(d8, weights));
-  return hn::MulAdd(hn::ConvertTo(d, integers), hn::Set(d, scale), hn::Set(d, min));
-}
-
-void RoundWeights(const int8_t* HWY_RESTRICT weights, size_t n, const float* HWY_RESTRICT scales,
-                  size_t n_scales, const float* HWY_RESTRICT mins, size_t n_mins,
-                  uint16_t* HWY_RESTRICT out) {
-  const auto scaled = [&](size_t i) HWY_ATTR {
-    return ScaleWeights(weights + i, scales[i / 16 * n_scales / 2],
-                        n_mins == 0 ? 0.0f : mins[i / 16 * n_mins / 2]);
-  };
-  for (size_t i = 0; i < n; i += 32) StoreRounded(scaled(i), scaled(i + 16), out + i);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
@@ -112,11 +95,6 @@ void RoundToBf16(const float* x, size_t n, uint16_t* out) {
 }
 
 void HalfsToBf16(uint16_t* x, size_t n) { HWY_STATIC_DISPATCH(RoundHalfs)(x, n); }
-
-void WeightsToBf16(const int8_t* weights, size_t n, const float* scales, size_t n_scales,
-                   const float* mins, size_t n_mins, uint16_t* out) {
-  HWY_STATIC_DISPATCH(RoundWeights)(weights, n, scales, n_scales, mins, n_mins, out);
-}
 
 Bf16Multiplier::Bf16Multiplier() : amx_(CpuUses(Extension::kAmx)) {
   if (amx_) SetUpAmx();

@@ -221,25 +221,25 @@ void RangeIq(const Matrix& w, size_t begin, size_t end, const GemmInput& x, cons
   using gguf::DType;
   switch (w.dtype) {
     case DType::kIQ1_S:
-      return MultiplyQuantized<IQ1_S>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ1_S>>(w, begin, end, x, out, scratch);
     case DType::kIQ1_M:
-      return MultiplyQuantized<IQ1_M>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ1_M>>(w, begin, end, x, out, scratch);
     case DType::kIQ2_XXS:
-      return MultiplyQuantized<IQ2_XXS>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ2_XXS>>(w, begin, end, x, out, scratch);
     case DType::kIQ2_XS:
-      return MultiplyQuantized<IQ2_XS>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ2_XS>>(w, begin, end, x, out, scratch);
     case DType::kIQ2_S:
-      return MultiplyQuantized<IQ2_S>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ2_S>>(w, begin, end, x, out, scratch);
     case DType::kIQ3_XXS:
-      return MultiplyQuantized<IQ3_XXS>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ3_XXS>>(w, begin, end, x, out, scratch);
     case DType::kIQ3_S:
-      return MultiplyQuantized<IQ3_S>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ3_S>>(w, begin, end, x, out, scratch);
     case DType::kIQ4_XS:
-      return MultiplyQuantized<IQ4_XS>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ4_XS>>(w, begin, end, x, out, scratch);
     case DType::kTQ1_0:
-      return MultiplyQuantized<TQ1_0>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<TQ1_0>>(w, begin, end, x, out, scratch);
     case DType::kTQ2_0:
-      return MultiplyQuantized<TQ2_0>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<TQ2_0>>(w, begin, end, x, out, scratch);
     default:
       HWY_ABORT("a type of another file");
   }
@@ -252,11 +252,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT(RangeIq);
+PRONK_EXPORT_BATCH(RangeIq);
 
 void GemmIq(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
             std::span<std::byte> scratch) {
-  PRONK_DISPATCH(RangeIq)(w, begin, end, x, out, scratch);
+  PRONK_DISPATCH_BATCH(RangeIq)(w, begin, end, x, out, scratch);
 }
 
 }  // namespace kernels

@@ -190,15 +190,15 @@ void RangeK(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const
   using gguf::DType;
   switch (w.dtype) {
     case DType::kQ2_K:
-      return MultiplyQuantized<Q2_K>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q2_K>>(w, begin, end, x, out, scratch);
     case DType::kQ3_K:
-      return MultiplyQuantized<Q3_K>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q3_K>>(w, begin, end, x, out, scratch);
     case DType::kQ4_K:
-      return MultiplyQuantized<Q4_K>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q4_K>>(w, begin, end, x, out, scratch);
     case DType::kQ5_K:
-      return MultiplyQuantized<Q5_K>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q5_K>>(w, begin, end, x, out, scratch);
     case DType::kQ6_K:
-      return MultiplyQuantized<Q6_K>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q6_K>>(w, begin, end, x, out, scratch);
     default:
       HWY_ABORT("a type of another file");
   }
@@ -211,11 +211,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT(RangeK);
+PRONK_EXPORT_BATCH(RangeK);
 
 void GemmK(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
            std::span<std::byte> scratch) {
-  PRONK_DISPATCH(RangeK)(w, begin, end, x, out, scratch);
+  PRONK_DISPATCH_BATCH(RangeK)(w, begin, end, x, out, scratch);
 }
 
 }  // namespace kernels

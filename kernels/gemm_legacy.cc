@@ -110,19 +110,19 @@ void RangeLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
   using gguf::DType;
   switch (w.dtype) {
     case DType::kQ4_0:
-      return MultiplyQuantized<Q4_0>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q4_0>>(w, begin, end, x, out, scratch);
     case DType::kQ4_1:
-      return MultiplyQuantized<Q4_1>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q4_1>>(w, begin, end, x, out, scratch);
     case DType::kQ5_0:
-      return MultiplyQuantized<Q5_0>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q5_0>>(w, begin, end, x, out, scratch);
     case DType::kQ5_1:
-      return MultiplyQuantized<Q5_1>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q5_1>>(w, begin, end, x, out, scratch);
     case DType::kQ8_0:
-      return MultiplyQuantized<Q8_0>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<Q8_0>>(w, begin, end, x, out, scratch);
     case DType::kIQ4_NL:
-      return MultiplyQuantized<IQ4_NL>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<IQ4_NL>>(w, begin, end, x, out, scratch);
     case DType::kMXFP4:
-      return MultiplyQuantized<MXFP4>(w, begin, end, x, out, scratch);
+      return MultiplyRange<Int8Packing<MXFP4>>(w, begin, end, x, out, scratch);
     default:
       HWY_ABORT("a type of another file");
   }
@@ -135,11 +135,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT(RangeLegacy);
+PRONK_EXPORT_BATCH(RangeLegacy);
 
 void GemmLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                 const GemmOutput& out, std::span<std::byte> scratch) {
-  PRONK_DISPATCH(RangeLegacy)(w, begin, end, x, out, scratch);
+  PRONK_DISPATCH_BATCH(RangeLegacy)(w, begin, end, x, out, scratch);
 }
 
 }  // namespace kernels

@@ -1,5 +1,6 @@
 // Products with single vectors for AVX2 with AVX-VNNI.
-#include "kernels/avx_vnni.h"
+#define PRONK_AVX_VNNI 1
+#include "kernels/extension_target.h"
 // All that is compiled for it.
 #include "kernels/gemv_iq1.cc"
 #include "kernels/gemv_iq2.cc"

@@ -34,7 +34,6 @@ size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 std::vector<BatchForm> BatchForms() {
   std::vector<BatchForm> forms = {BatchForm::kFloats, BatchForm::kInt8};
   if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
-  if (CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8AsBf16);
   return forms;
 }
 

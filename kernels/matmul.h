@@ -44,9 +44,8 @@ struct ActivationRow {
 };
 
 // The numbers that a batch's products read. Quantized weights multiply with kInt8 and float weights
-// with kFloats, unless the CPU is faster with BF16 (dispatch.h): kBf16 is the floats rounded, and
-// kInt8AsBf16 what kInt8 has, so that a product is nearly the same with one vector and with many.
-enum class BatchForm { kFloats, kInt8, kBf16, kInt8AsBf16 };
+// with kFloats, or with kBf16 where the CPU multiplies that faster.
+enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
@@ -81,11 +80,11 @@ class Activations {
   size_t n_tokens_ = 0, cols_ = 0;
   const float* x_ = nullptr;
   bool quantized_ = false;
-  std::array<bool, 4> packed_ = {};  // [BatchForm]
+  std::array<bool, 3> packed_ = {};  // [BatchForm]
   std::vector<int8_t> q_;
   std::vector<float> scales_;
   std::vector<int16_t> sums_;
-  std::array<Bytes, 4> packs_;  // [BatchForm]
+  std::array<Bytes, 3> packs_;  // [BatchForm]
   size_t scratch_bytes_;
   Bytes scratch_;  // [max_threads][scratch_bytes_]
 };

@@ -37,9 +37,19 @@
 #include "kernels/simd-inl.h"
 #include "kernels/unpack-inl.h"
 
-// How bytes are multiplied on x86 without VNNI: neighbours added up in i16, saturating (maddubs).
+// How bytes are multiplied. On x86 without VNNI neighbours are added up in i16, saturating
+// (maddubs). With VNNI one side must be unsigned (a bias). AMX multiplies whole tiles, signed with
+// signed.
 #undef PRONK_MADDUBS
+#undef PRONK_TILES
+#undef PRONK_BIAS
 #define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_VNNI)
+#ifdef PRONK_AMX
+#define PRONK_TILES 1
+#else
+#define PRONK_TILES 0
+#endif
+#define PRONK_BIAS (PRONK_VNNI && !PRONK_TILES)
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -47,13 +57,13 @@ namespace HWY_NAMESPACE {
 
 // A tile: rows of a group and tokens whose sums are kept in registers together (README.md).
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
-constexpr size_t kTileTokens = 6;
+constexpr size_t kTileTokens = PRONK_TILES ? 8 : 6;
 constexpr size_t kGroupRows = kRowVectors * kFloats;
 static_assert(kGroupRows <= kGemmMaxRows);
 
 // Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
 // depends on the row alone, and is taken off where the sums begin.
-constexpr uint8_t kInputBias = PRONK_VNNI ? 128 : 0;
+constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
 // How a quantized type looks in a panel: weight = scale * w (+ minimum), where w is an integer of
 // kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
@@ -83,7 +93,7 @@ template <class Format>
 struct alignas(64) PanelBlock {
   uint8_t codes[8][kGroupRows][4];                             // w + kZero
   float factors[Format::kScales + Format::kMins][kGroupRows];  // scales, then minimums
-#if PRONK_VNNI
+#if PRONK_BIAS
   int32_t offsets[Format::kScales][kGroupRows];  // -kInputBias * (sum of w)
 #endif
 };
@@ -140,7 +150,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
   }
 }
 
-#if PRONK_VNNI
+#if PRONK_BIAS
 // What kInputBias adds to the dots of each row, negated.
 template <class Format>
 HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
@@ -207,7 +217,7 @@ HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
           block.factors[Format::kScales + s][r] = rows[r].mins[Format::kMins * b + s];
         }
       }
-#if PRONK_VNNI
+#if PRONK_BIAS
       SetOffsets(block);
 #endif
     }

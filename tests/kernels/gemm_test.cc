@@ -62,9 +62,6 @@ std::vector<float> SeenAs(BatchForm form, const std::vector<float>& input) {
     std::transform(input.begin(), input.end(), seen.begin(), RoundedToBf16);
     return seen;
   }
-  if (form == BatchForm::kInt8AsBf16) {
-    return SeenAs(BatchForm::kBf16, SeenAs(BatchForm::kInt8, input));
-  }
   const size_t n = input.size();
   std::vector<int8_t> q(n);
   std::vector<float> scales(n / 32), seen(n);
@@ -90,17 +87,16 @@ struct Expected {
 Expected Expect(const Matrix& w, size_t row, const float* x, BatchForm form) {
   std::vector<float> weights(w.cols);
   DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
-  const bool bf16 = form == BatchForm::kBf16 || form == BatchForm::kInt8AsBf16;
   double sum = 0, magnitude = 0, largest = 0;
   for (size_t i = 0; i < w.cols; ++i) {
-    const float weight = bf16 ? RoundedToBf16(weights[i]) : weights[i];
+    const float weight = form == BatchForm::kBf16 ? RoundedToBf16(weights[i]) : weights[i];
     const double term = double{weight} * double{x[i]};
     sum += term;
     magnitude += std::abs(term);
     largest = std::max(largest, std::abs(term));
   }
   const double n = static_cast<double>(w.cols);
-  if (bf16) {
+  if (form == BatchForm::kBf16) {
     return {sum, kEps / 2 * (n + 1) * magnitude + 4 * largest / 128 + 1e-30};
   }
   const bool quantized = gguf::Info(w.dtype).block_size > 1;
@@ -149,7 +145,6 @@ TEST_P(GemmOf, EqualsTheReference) {
 double LargestError(BatchForm form) {
   switch (form) {
     case BatchForm::kInt8:
-    case BatchForm::kInt8AsBf16:
       return 5e-5;
     case BatchForm::kBf16:
       return 8e-6;
