@@ -48,7 +48,7 @@ class Bf16Multiplier {
   bool amx_;
 };
 
-// The way of AMX (gemm_amx.cc).
+// The way of AMX (gemm_bf16_amx.cc).
 void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
                  float* sums);
 void SetUpAmx();

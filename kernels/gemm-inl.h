@@ -209,11 +209,10 @@ HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileS
       scaled = hn::MulAdd(dot(1), hn::Load(d, factors + kGroupRows), scaled);
     }
     VF sum = hn::MulAdd(scaled, hn::Set(d, x.scale[t]), sums[v][t]);
-    for (size_t m = 0; m < Format::kMins; ++m) {
-      const float x_sum = x.sums[Columns(m, Format::kMins)][t];
+    Unrolled<Format::kMins>([&](auto m) HWY_ATTR PRONK_ALWAYS_INLINE {
       const VF min = hn::Load(d, factors + (Format::kScales + m) * kGroupRows);
-      sum = hn::MulAdd(min, hn::Set(d, x_sum), sum);
-    }
+      sum = hn::MulAdd(min, hn::Set(d, x.sums[Columns(m, Format::kMins)][t]), sum);
+    });
     sums[v][t] = sum;
   });
 }
