@@ -74,10 +74,9 @@ bool CpuHas(Extension extension) {
     case Extension::kBf16:
       return Bit(Ask(7, 1).eax, 5);
     case Extension::kAmx: {
-      if (!CpuHas(Extension::kBf16)) return false;
-      if (emulated == Extension::kAmx) return true;
       const uint32_t edx = Ask(7, 0).edx;  // products of BF16, tiles, products of bytes
-      return Bit(edx, 22) && Bit(edx, 24) && Bit(edx, 25) && MayUseTiles();
+      const bool is_there = Bit(edx, 22) && Bit(edx, 24) && Bit(edx, 25) && MayUseTiles();
+      return CpuHas(Extension::kBf16) && (is_there || emulated == Extension::kAmx);
     }
   }
   return false;
