@@ -2,9 +2,9 @@
 // whole tiles of them (kAmx): both read the same layouts. Internal to kernels/.
 //
 // BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
-// costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs; in return
-// a sum over all columns needs neither scales nor minimums. The instructions multiply pairs of
-// neighbours and add both products to a float.
+// costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
+// instructions multiply pairs of neighbours and add both products to a float. For F16 and BF16
+// weights.
 #ifndef PRONK_KERNELS_BF16_H_
 #define PRONK_KERNELS_BF16_H_
 
@@ -30,6 +30,7 @@ struct alignas(64) Bf16InputBlock {
 void RoundToBf16(const float* x, size_t n, uint16_t* out);
 // The same for f16 numbers, in their place.
 void HalfsToBf16(uint16_t* x, size_t n);
+
 // Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. AMX has a state
 // that a thread sets up before and clears after: make one for a range of tiles, on that thread.
 class Bf16Multiplier {

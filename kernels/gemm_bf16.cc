@@ -1,6 +1,5 @@
-// Batches: products of BF16 pairs, and the way from other numbers to BF16. One kernel for all
-// weight types, compiled for one target, AVX-512 with BF16 (Zen 4 and Sapphire Rapids have it): as
-// a target of every file it would add a quarter to the build.
+// Batches: products of BF16 pairs, and the way from other floats to BF16. Compiled for one target,
+// AVX-512 with BF16 (Zen 4 and Sapphire Rapids have it), which no other file has to be built for.
 #ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
 #endif
@@ -22,8 +21,8 @@ using VF = hn::Vec<DF>;
 using DBF16 = hn::Repartition<hwy::bfloat16_t, DF>;
 using VBF16 = hn::Vec<DBF16>;
 
-// Tokens whose sums stay in registers, two vectors of rows for each: 16 chains of sums, which hide
-// the latency of a product (6 cycles, one a cycle on Zen 4).
+// Tokens whose sums stay in registers, two vectors of rows for each: 16 chains of sums, none of
+// which has to wait for another.
 constexpr size_t kTileTokens = 8;
 static_assert(kBf16Tokens % kTileTokens == 0 && kBf16Rows == 2 * 16);
 

@@ -14,7 +14,7 @@
 
 #include "kernels/bf16.h"
 
-#define PRONK_AMX __attribute__((target("amx-tile,amx-bf16,amx-int8")))
+#define PRONK_USES_TILES __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 
 namespace kernels {
 namespace {
@@ -35,15 +35,15 @@ constexpr int kSumStride = kBf16Rows * sizeof(float);
 
 }  // namespace
 
-PRONK_AMX void SetUpAmx() {
+PRONK_USES_TILES void SetUpAmx() {
   static constexpr TileConfig kConfig;
   _tile_loadconfig(&kConfig);
 }
 
-PRONK_AMX void ReleaseAmx() { _tile_release(); }
+PRONK_USES_TILES void ReleaseAmx() { _tile_release(); }
 
-PRONK_AMX void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks,
-                           size_t n_tokens, float* sums) {
+PRONK_USES_TILES void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks,
+                                  size_t n_tokens, float* sums) {
   _tile_zero(0);
   _tile_zero(1);
   if (n_tokens <= 16) {
@@ -74,7 +74,7 @@ PRONK_AMX void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, siz
   _tile_stored(1, sums + 16, kSumStride);
 }
 
-PRONK_AMX size_t AmxRounds(size_t rounds) {
+PRONK_USES_TILES size_t AmxRounds(size_t rounds) {
   _tile_zero(4);
   _tile_zero(6);
   for (size_t i = 0; i < rounds; ++i) {
