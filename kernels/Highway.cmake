@@ -45,9 +45,14 @@ else()
 
   # Highway's other targets are built by nobody, and its headers give no warnings.
   set_property(DIRECTORY ${highway_SOURCE_DIR} PROPERTY EXCLUDE_FROM_ALL ON)
-  # Of the library only what its headers call: the rest takes 10 seconds to compile.
-  set_property(TARGET hwy PROPERTY SOURCES
-    ${highway_SOURCE_DIR}/hwy/abort.cc ${highway_SOURCE_DIR}/hwy/targets.cc)
+  # Of the library only what its headers call, for the rest takes 10 seconds to compile: to choose a
+  # target it asks how long the vectors are (per_target.cc), but not on x86.
+  set(highway_sources abort.cc targets.cc)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86|AMD64|i.86")
+    list(APPEND highway_sources per_target.cc)
+  endif()
+  list(TRANSFORM highway_sources PREPEND ${highway_SOURCE_DIR}/hwy/)
+  set_property(TARGET hwy PROPERTY SOURCES ${highway_sources})
   get_target_property(hwy_include hwy INTERFACE_INCLUDE_DIRECTORIES)
   set_target_properties(hwy PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${hwy_include}")
 endif()
