@@ -250,7 +250,7 @@ void AttendItem(KvType type, const AttentionItem& item) {
 }
 
 // From so many tokens on keys are worth converting once for all of them.
-constexpr size_t kBatchTokens = 4;
+constexpr size_t kBatchTokens = 8;
 
 void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                  size_t first_pos, float scale, float* out) {

@@ -9,7 +9,7 @@
 namespace kernels {
 
 // Queries of a tile, at most: tokens times the heads that share a key-value head.
-constexpr size_t kTileQueries = 64;
+constexpr size_t kTileQueries = 128;
 
 struct AttentionTile {
   KvType type;

@@ -10,6 +10,8 @@
 //   kernels_bench --benchmark_filter='Gemm/Q4_0/.*'
 //
 // is a batch of tokens by one thread: operations, those of dot products alone, and their ratio.
+// "Attention" is that of 512 tokens behind others, by one thread: the operations of both of its
+// products, with keys after a token's own counted, too.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention.h"
 #include "kernels/ceiling.h"
 #include "kernels/cpu.h"
 #include "kernels/matmul.h"
@@ -67,19 +70,27 @@ double Ceiling(Team& team, const Matrix& w) {
   return ReadCeiling(team, {w.data, w.rows * w.row_bytes()}, 2);
 }
 
-// Multiplies as often as `state` wants; the seconds of the fastest time. input: tokens of kCols.
+// Calls `work`, on a team's thread, as often as `state` wants; the seconds of the fastest time.
+template <class Work>
+double BestSeconds(benchmark::State& state, Work work) {
+  double best = 1e9;
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    work();
+    const double seconds = Seconds(start);
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
+  }
+  return best;
+}
+
+// The same for a product with `input`, tokens of kCols.
 double BestSeconds(benchmark::State& state, Team& team, const Product& product,
                    const std::vector<float>& input, Activations& x) {
-  double best = 1e9;
+  double best = 0;
   team.Run([&] {
-    for (auto _ : state) {
-      x.Set(input.data(), input.size() / kCols, kCols);
-      const auto start = Clock::now();
-      MatMul(team, {&product, 1}, x);
-      const double seconds = Seconds(start);
-      state.SetIterationTime(seconds);
-      best = std::min(best, seconds);
-    }
+    x.Set(input.data(), input.size() / kCols, kCols);
+    best = BestSeconds(state, [&] { MatMul(team, {&product, 1}, x); });
   });
   return best;
 }
@@ -124,7 +135,44 @@ void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& targ
   state.counters["share"] = speed / ceiling;
 }
 
+// In the shape of Llama 3.2 1B.
+void RunAttention(benchmark::State& state, KvType type, const std::string& target, size_t depth) {
+  constexpr size_t kHeads = 32, kKvHeads = 8, kLength = 64, kTokens = 512;
+  LimitCpu(target);
+  const size_t capacity = depth + kTokens;
+  std::vector<std::byte> k(kKvHeads * capacity * KvBytes(type, kLength)), v = k;
+  const KvLayer cache{type, k.data(), v.data(), kKvHeads, capacity, kLength, kLength};
+  const std::vector<float> numbers = NormalFloats(kTokens * kHeads * kLength, 3);
+  for (size_t pos = 0; pos < capacity; pos += kTokens) {
+    StoreKv(cache, pos, std::min(kTokens, capacity - pos), numbers.data(), numbers.data());
+  }
+  std::vector<float> out(numbers.size());
+  Team team(1);
+  double best = 0;
+  team.Run([&] {
+    best = BestSeconds(state, [&] {
+      Attention(team, cache, numbers.data(), kHeads, kTokens, depth, 0.125f, out.data());
+    });
+  });
+  LimitCpu("");
+  state.counters["GOPS"] = 4e-9 * static_cast<double>(kHeads * kLength * kTokens * capacity) / best;
+}
+
+void RegisterAttention(KvType type, const std::string& kv) {
+  for (const std::string& target : CpuTargets()) {
+    for (const size_t depth : {0, 4096}) {
+      benchmark::RegisterBenchmark(
+          ("Attention/" + kv + "/" + target + "/depth:" + std::to_string(depth)).c_str(),
+          RunAttention, type, target, depth)
+          ->UseManualTime();
+    }
+  }
+}
+
 void RegisterAll() {
+  RegisterAttention(KvType::kF32, "f32");
+  RegisterAttention(KvType::kF16, "f16");
+  RegisterAttention(KvType::kQ8_0, "q8_0");
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (!IsWeightType(info.type)) continue;
     for (const std::string& target : CpuTargets()) {

@@ -1,0 +1,170 @@
+// The two products of attention for a batch, a tile of queries with a tile of keys
+// (attention_tiles.cc). Included once per instruction set.
+//
+// Both have the shape that panel-inl.h explains: keys become a panel whose lanes are keys, so that
+// a query's scores need no sums across lanes, and values one whose lanes are a value's numbers.
+// Converting a tile of keys is paid once for all queries.
+#if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#else
+#define PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/attention_tiles.h"
+#include "kernels/cached-inl.h"
+#include "kernels/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kKeys = 128;     // of a tile
+constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
+constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers together
+static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kGroupRows == 0 && kPart % kGroupRows == 0);
+
+// What a tile of queries keeps from one tile of keys to the next. A tile's weights are relative to
+// its own largest: what was added up before counts `keep` times, what is new `gain` times.
+struct TileState {
+  alignas(64) float scores[kTileQueries][kKeys];
+  alignas(64) float max[kTileQueries], sum[kTileQueries];
+  alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
+  alignas(64) float keep[kTileQueries], gain[kTileQueries];
+  std::array<const float*, kTileQueries> q;
+  std::array<float*, kTileQueries> out;
+  std::array<size_t, kTileQueries> position;
+  size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
+};
+
+using VSums = VF[kQueryUnit][kRowVectors];
+using OutRows = std::array<float*, kQueryUnit>;
+
+// out[row][lane] = keep[row] * out[row][lane] + gain[row] * sums[row][lane] for kGroupRows lanes,
+// of which the first n_lanes count. Without `keep` nothing is kept.
+HWY_INLINE void Store(const VSums& sums, const float* HWY_RESTRICT keep,
+                      const float* HWY_RESTRICT gain, const OutRows& out, size_t n_lanes) {
+  const DF d;
+  for (size_t r = 0; r < kQueryUnit; ++r) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      float* const to = out[r] + v * kFloats;
+      const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
+      VF result = hn::Mul(sums[r][v], hn::Set(d, gain[r]));
+      if (keep != nullptr) {
+        const VF old = count >= kFloats ? hn::LoadU(d, to) : hn::LoadN(d, to, count);
+        result = hn::MulAdd(old, hn::Set(d, keep[r]), result);
+      }
+      if (count >= kFloats) {
+        hn::StoreU(result, d, to);
+      } else {
+        hn::StoreN(result, d, to, count);
+      }
+    }
+  }
+}
+
+alignas(64) constexpr std::array<float, kTileQueries> kOnes = [] {
+  std::array<float, kTileQueries> ones{};
+  for (float& one : ones) one = 1.0f;
+  return ones;
+}();
+
+// Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of a vector's.
+template <typename T>
+HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t n,
+                        float* HWY_RESTRICT to) {
+  const DF d;
+  for (size_t i = 0; i < n; i += kFloats) {
+    hn::StoreU(LoadCached<T>(d, row, first + i, first + n), d, to + i);
+  }
+}
+
+// Products of floats: for caches of floats, and where nothing is faster (attention_int16-inl.h).
+template <typename T>
+class FloatProducts {
+ public:
+  // scores = scale * q . k for n_keys keys from `key` on.
+  void Score(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
+    for (size_t first = 0; first < tile.key_length; first += kPart) {
+      const size_t n = std::min(kPart, tile.key_length - first);
+      for (size_t i = 0; i < s.n_queries; ++i) {
+        for (size_t j = 0; j < n; ++j) q_part_[i][j] = tile.scale * s.q[i][first + j];
+      }
+      for (size_t group = 0; group < n_keys; group += kGroupRows) {
+        for (size_t r = 0; r < kGroupRows; ++r) {
+          // The last key stands in for keys past it, whose scores nobody wants.
+          const size_t row = key + std::min(group + r, n_keys - 1);
+          LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
+        }
+        Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
+                                            reinterpret_cast<uint8_t*>(panel_));
+        for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+          OutRows scores;
+          for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[i + r] + group;
+          VSums sums;
+          Multiply<kPart>(panel_, kGroupRows, n, q_part_[i], sums);
+          Store(sums, first == 0 ? nullptr : kOnes.data(), kOnes.data(), scores, kGroupRows);
+        }
+      }
+    }
+  }
+
+  // out = keep * out + gain * scores . v of the same keys.
+  void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
+    for (size_t first = 0; first < tile.value_length; first += kPart) {
+      const size_t n = std::min(kPart, tile.value_length - first);
+      for (size_t p = 0; p < n_keys; ++p) {
+        const std::byte* const v = tile.v + (key + p) * CachedBytes<T>(tile.value_length);
+        LoadRow<T>(v, first, n, panel_ + p * kPart);
+      }
+      for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+        for (size_t lane = 0; lane < n; lane += kGroupRows) {
+          OutRows out;
+          for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[i + r] + first + lane;
+          VSums sums;
+          Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[i], sums);
+          Store(sums, &s.keep[i], &s.gain[i], out, n - lane);
+        }
+      }
+    }
+  }
+
+ private:
+  // sums[row][lane] = sum over i < n of x[row * kStride + i] * w[i * w_stride + lane]. Rows that
+  // are a constant stride apart need one register for all of their addresses.
+  template <size_t kStride>
+  static HWY_INLINE void Multiply(const float* HWY_RESTRICT w, size_t w_stride, size_t n,
+                                  const float* HWY_RESTRICT x, VSums& sums) {
+    const DF d;
+    HWY_UNROLL(kQueryUnit)
+    for (size_t r = 0; r < kQueryUnit; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::Zero(d);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      VF weights[kRowVectors];
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        weights[v] = hn::LoadU(d, w + i * w_stride + v * kFloats);
+      }
+      HWY_UNROLL(kQueryUnit)
+      for (size_t r = 0; r < kQueryUnit; ++r) {
+        const VF factor = hn::Set(d, x[r * kStride + i]);
+        for (size_t v = 0; v < kRowVectors; ++v) {
+          sums[r][v] = hn::MulAdd(weights[v], factor, sums[r][v]);
+        }
+      }
+    }
+  }
+
+  alignas(64) float panel_[kPart * kKeys];
+  alignas(64) float q_part_[kTileQueries][kPart];
+  alignas(64) float rows_[kGroupRows][kPart];  // of keys
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
