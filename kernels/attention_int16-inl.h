@@ -73,6 +73,7 @@ class Int16Products {
         Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
                                                 reinterpret_cast<uint8_t*>(panel_));
         for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+          if (group >= UnitKeys(s, i, key, n_keys)) continue;
           OutRows scores;
           for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[i + r] + group;
           VSums sums;
@@ -87,7 +88,7 @@ class Int16Products {
     alignas(64) float gains[kTileQueries];
     for (size_t i = 0; i < s.n_queries; ++i) {
       const float limit = std::min(kInt16Limit, kWeightSum / s.tile_sum[i]);
-      RoundWeights(s.scores[i], limit, n_keys, weights_[i]);
+      RoundWeights(s.scores[i], limit, UnitKeys(s, i, key, n_keys), weights_[i]);
       gains[i] = s.gain[i] / limit;
     }
     for (size_t first = 0; first < tile.value_length; first += kPart) {
@@ -95,12 +96,14 @@ class Int16Products {
       alignas(64) float scales[kPart];
       PackValues(tile, key, n_keys, first, n, scales);
       for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+        const size_t n_visible = UnitKeys(s, i, key, n_keys);
+        if (n_visible == 0) continue;
         for (size_t lane = 0; lane < n; lane += kGroupRows) {
           OutRows out;
           for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[i + r] + first + lane;
           VSums sums;
-          Multiply<kKeys / 2>(panel_ + lane, kPart, CountPairs(n_keys), weights_[i], scales + lane,
-                              sums);
+          Multiply<kKeys / 2>(panel_ + lane, kPart, CountPairs(n_visible), weights_[i],
+                              scales + lane, sums);
           Store(sums, &s.keep[i], &gains[i], out, n - lane);
         }
       }

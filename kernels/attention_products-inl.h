@@ -40,6 +40,16 @@ struct TileState {
   size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
 };
 
+// How many of the keys [key, key + n_keys) query i sees: those up to its own position.
+HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
+  const size_t end = s.position[i] + 1;
+  return std::min(n_keys, end - std::min(key, end));
+}
+// How many the query that sees most of a unit sees, its last.
+HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
+  return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
+}
+
 using VSums = VF[kQueryUnit][kRowVectors];
 using OutRows = std::array<float*, kQueryUnit>;
 
@@ -86,7 +96,7 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
 template <typename T>
 class FloatProducts {
  public:
-  // scores = scale * q . k for n_keys keys from `key` on.
+  // scores = scale * q . k for n_keys keys from `key` on, as far as a unit of queries sees them.
   void Score(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
     for (size_t first = 0; first < tile.key_length; first += kPart) {
       const size_t n = std::min(kPart, tile.key_length - first);
@@ -102,6 +112,7 @@ class FloatProducts {
         Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
                                             reinterpret_cast<uint8_t*>(panel_));
         for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+          if (group >= UnitKeys(s, i, key, n_keys)) continue;
           OutRows scores;
           for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[i + r] + group;
           VSums sums;
@@ -121,11 +132,13 @@ class FloatProducts {
         LoadRow<T>(v, first, n, panel_ + p * kPart);
       }
       for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
+        const size_t n_visible = UnitKeys(s, i, key, n_keys);
+        if (n_visible == 0) continue;
         for (size_t lane = 0; lane < n; lane += kGroupRows) {
           OutRows out;
           for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[i + r] + first + lane;
           VSums sums;
-          Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[i], sums);
+          Multiply<kKeys>(panel_ + lane, kPart, n_visible, s.scores[i], sums);
           Store(sums, &s.keep[i], &s.gain[i], out, n - lane);
         }
       }

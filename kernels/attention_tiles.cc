@@ -24,15 +24,15 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// Turns the scores of the keys [key, key + n_keys) into weights: zeros past a query's own position
-// and past the last key, up to a multiple of 32.
+// Turns the scores of the keys [key, key + n_keys) into weights: zeros past a query's own position,
+// up to a multiple of 32 of what its unit sees.
 HWY_INLINE void Weigh(size_t key, size_t n_keys, TileState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
-  const size_t end = (n_keys + 31) / 32 * 32;
   for (size_t i = 0; i < s.n_queries; ++i) {
     float* const scores = s.scores[i];
-    const size_t n = std::min(n_keys, s.position[i] + 1 - std::min(key, s.position[i] + 1));
+    const size_t n = VisibleKeys(s, i, key, n_keys);
+    const size_t end = (UnitKeys(s, i, key, n_keys) + 31) / 32 * 32;
     std::fill(scores + n, scores + end, kLowest);
     VF max = hn::Set(d, kLowest);
     for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));

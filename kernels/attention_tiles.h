@@ -9,7 +9,7 @@
 namespace kernels {
 
 // Queries of a tile, at most: tokens times the heads that share a key-value head.
-constexpr size_t kTileQueries = 128;
+constexpr size_t kTileQueries = 256;
 
 struct AttentionTile {
   KvType type;
