@@ -49,65 +49,80 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
 // A magnitude as an integer, NaNs above everything: what is not a number has to stay in the result.
 HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 
+// Like FloatProducts.
 template <typename T>
 class Int16Products {
  public:
-  // Both as FloatProducts does them.
-  void Score(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
-    for (size_t first = 0; first < tile.key_length; first += kPart) {
-      const size_t n = std::min(kPart, tile.key_length - first);
-      if (key == 0 || tile.key_length > kPart) {
-        for (size_t i = 0; i < s.n_queries; ++i) {
-          q_scales_[i] = tile.scale * RoundPart<float>(reinterpret_cast<const std::byte*>(s.q[i]),
-                                                       first, n, q_[i]);
-        }
+  void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
+    for (size_t i = 0; i < s.n_queries; ++i) {
+      q_gains_[i] = tile.scale *
+                    RoundPart<float>(reinterpret_cast<const std::byte*>(s.q[i]), first, n, q_[i]);
+    }
+  }
+
+  void PackKeys(const AttentionTile& tile, size_t key, size_t end, size_t first, size_t n) {
+    for (size_t r = 0; r < kGroupRows; ++r) {
+      const size_t row = std::min(key + r, end - 1);
+      const std::byte* const k = tile.k + row * CachedBytes<T>(tile.key_length);
+      if (first == 0) PrefetchAhead(k, tile.key_length);
+      scales_[r] = RoundPart<T>(k, first, n, rows_[r]);
+    }
+    Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
+                                            reinterpret_cast<uint8_t*>(panel_));
+  }
+
+  HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
+    Multiply<kPart / 2>(panel_, kGroupRows, CountPairs(n), q_[unit], q_gains_ + unit, scales_,
+                        sums);
+  }
+
+  void PackWeights(const TileState& s, size_t key, size_t n_keys) {
+    for (size_t i = 0; i < s.n_queries; ++i) {
+      const float limit = std::min(kInt16Limit, kWeightSum / s.tile_sum[i]);
+      RoundWeights(s.scores[i], limit, UnitKeys(s, i, key, n_keys), weights_[i]);
+      gains_[i] = s.gain[i] / limit;
+    }
+  }
+
+  // The values as pairs of two keys, in the order of the weights' pairs, and a scale for each
+  // number.
+  void PackValues(const AttentionTile& tile, size_t key, size_t n_keys, size_t first, size_t n) {
+    const DF d;
+    const auto row = [&](size_t i) HWY_ATTR {
+      // Keys past the last have no weight.
+      return tile.v + (key + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_length);
+    };
+    const size_t end = first + n;
+    VI32 max[kPart / kFloats];
+    for (VI32& m : max) m = hn::Zero(DI32());
+    for (size_t p = 0; p < n_keys; ++p) {
+      const std::byte* const v = row(p);
+      if (first == 0) PrefetchAhead(v, tile.value_length);
+      for (size_t i = 0; i < kPart / kFloats; ++i) {
+        max[i] = hn::Max(max[i], Magnitude(Load<T>(v, first + i * kFloats, end)));
       }
-      for (size_t group = 0; group < n_keys; group += kGroupRows) {
-        alignas(64) float scales[kGroupRows];
-        for (size_t r = 0; r < kGroupRows; ++r) {
-          const size_t row = key + std::min(group + r, n_keys - 1);
-          const std::byte* const k = tile.k + row * CachedBytes<T>(tile.key_length);
-          if (first == 0) PrefetchAhead(k, tile.key_length);
-          scales[r] = RoundPart<T>(k, first, n, rows_[r]);
-        }
-        Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
-                                                reinterpret_cast<uint8_t*>(panel_));
-        for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
-          if (group >= UnitKeys(s, i, key, n_keys)) continue;
-          OutRows scores;
-          for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[i + r] + group;
-          VSums sums;
-          Multiply<kPart / 2>(panel_, kGroupRows, CountPairs(n), q_[i], scales, sums);
-          Store(sums, first == 0 ? nullptr : kOnes.data(), &q_scales_[i], scores, kGroupRows);
-        }
+    }
+    VF factors[kPart / kFloats];
+    for (size_t i = 0; i < kPart / kFloats; ++i) {
+      const VF largest = hn::BitCast(d, max[i]), limit = hn::Set(d, kValueLimit);
+      factors[i] = hn::IfThenZeroElse(hn::Eq(largest, hn::Zero(d)), hn::Div(limit, largest));
+      hn::Store(hn::Div(largest, limit), d, scales_ + i * kFloats);
+    }
+    for (size_t pair = 0; pair < CountPairs(n_keys); ++pair) {
+      const size_t p = pair / kFloats * kPairLanes + pair % kFloats;
+      const std::byte *const low = row(p), *const high = row(p + kFloats);
+      for (size_t i = 0; i < kPart / kFloats; ++i) {
+        const VF a = Rounded(Load<T>(low, first + i * kFloats, end), factors[i]);
+        const VF b = Rounded(Load<T>(high, first + i * kFloats, end), factors[i]);
+        hn::Store(Pairs(a, b), DU32(), panel_ + pair * kPart + i * kFloats);
       }
     }
   }
 
-  void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
-    alignas(64) float gains[kTileQueries];
-    for (size_t i = 0; i < s.n_queries; ++i) {
-      const float limit = std::min(kInt16Limit, kWeightSum / s.tile_sum[i]);
-      RoundWeights(s.scores[i], limit, UnitKeys(s, i, key, n_keys), weights_[i]);
-      gains[i] = s.gain[i] / limit;
-    }
-    for (size_t first = 0; first < tile.value_length; first += kPart) {
-      const size_t n = std::min(kPart, tile.value_length - first);
-      alignas(64) float scales[kPart];
-      PackValues(tile, key, n_keys, first, n, scales);
-      for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
-        const size_t n_visible = UnitKeys(s, i, key, n_keys);
-        if (n_visible == 0) continue;
-        for (size_t lane = 0; lane < n; lane += kGroupRows) {
-          OutRows out;
-          for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[i + r] + first + lane;
-          VSums sums;
-          Multiply<kKeys / 2>(panel_ + lane, kPart, CountPairs(n_visible), weights_[i],
-                              scales + lane, sums);
-          Store(sums, &s.keep[i], &gains[i], out, n - lane);
-        }
-      }
-    }
+  HWY_INLINE void Mean(const TileState& /*s*/, size_t unit, size_t lane, size_t n_keys,
+                       VSums& sums) const {
+    Multiply<kKeys / 2>(panel_ + lane, kPart, CountPairs(n_keys), weights_[unit], gains_ + unit,
+                        scales_ + lane, sums);
   }
 
  private:
@@ -160,48 +175,12 @@ class Int16Products {
     }
   }
 
-  // Numbers [first, first + n) of the values of n_keys keys as pairs of two keys, in the order of
-  // the weights' pairs, and a scale for each.
-  void PackValues(const AttentionTile& tile, size_t key, size_t n_keys, size_t first, size_t n,
-                  float* scales) {
-    const DF d;
-    const auto row = [&](size_t i) HWY_ATTR {
-      // Keys past the last have no weight.
-      return tile.v + (key + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_length);
-    };
-    const size_t end = first + n;
-    VI32 max[kPart / kFloats];
-    for (VI32& m : max) m = hn::Zero(DI32());
-    for (size_t p = 0; p < n_keys; ++p) {
-      const std::byte* const v = row(p);
-      if (first == 0) PrefetchAhead(v, tile.value_length);
-      for (size_t i = 0; i < kPart / kFloats; ++i) {
-        max[i] = hn::Max(max[i], Magnitude(Load<T>(v, first + i * kFloats, end)));
-      }
-    }
-    VF factors[kPart / kFloats];
-    for (size_t i = 0; i < kPart / kFloats; ++i) {
-      const VF largest = hn::BitCast(d, max[i]), limit = hn::Set(d, kValueLimit);
-      factors[i] = hn::IfThenZeroElse(hn::Eq(largest, hn::Zero(d)), hn::Div(limit, largest));
-      hn::Store(hn::Div(largest, limit), d, scales + i * kFloats);
-    }
-    for (size_t pair = 0; pair < CountPairs(n_keys); ++pair) {
-      const size_t p = pair / kFloats * kPairLanes + pair % kFloats;
-      const std::byte *const low = row(p), *const high = row(p + kFloats);
-      for (size_t i = 0; i < kPart / kFloats; ++i) {
-        const VF a = Rounded(Load<T>(low, first + i * kFloats, end), factors[i]);
-        const VF b = Rounded(Load<T>(high, first + i * kFloats, end), factors[i]);
-        hn::Store(Pairs(a, b), DU32(), panel_ + pair * kPart + i * kFloats);
-      }
-    }
-  }
-
-  // sums[row][lane] = scales[lane] * sum over i < n of the two products of x[row * kStride + i] and
-  // w[i * w_stride + lane].
+  // sums[row][lane] = gain[row] * scales[lane] * sum over i < n of the two products of
+  // x[row * kStride + i] and w[i * w_stride + lane].
   template <size_t kStride>
   static HWY_INLINE void Multiply(const uint32_t* HWY_RESTRICT w, size_t w_stride, size_t n,
-                                  const uint32_t* HWY_RESTRICT x, const float* HWY_RESTRICT scales,
-                                  VSums& sums) {
+                                  const uint32_t* HWY_RESTRICT x, const float* HWY_RESTRICT gain,
+                                  const float* HWY_RESTRICT scales, VSums& sums) {
     const DI16 d16;
     const DU32 d32;
     VI32 dots[kQueryUnit][kRowVectors], unused = hn::Zero(DI32());
@@ -209,7 +188,7 @@ class Int16Products {
     for (size_t r = 0; r < kQueryUnit; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = hn::Zero(DI32());
     }
-    for (size_t i = 0; i < n; i += 4) {
+    for (size_t i = 0; i < n; i += 4) {  // GCC copies all sums wherever a loop ends
       HWY_UNROLL(4)
       for (size_t k = i; k < i + 4; ++k) {
         VI16 weights[kRowVectors];
@@ -229,7 +208,8 @@ class Int16Products {
     HWY_UNROLL(kQueryUnit)
     for (size_t r = 0; r < kQueryUnit; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
-        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]), hn::Load(DF(), scales + v * kFloats));
+        sums[r][v] = hn::Mul(hn::ConvertTo(DF(), dots[r][v]),
+                             hn::Mul(hn::Load(DF(), scales + v * kFloats), hn::Set(DF(), gain[r])));
       }
     }
   }
@@ -237,8 +217,9 @@ class Int16Products {
   alignas(64) uint32_t panel_[kPart * kKeys / 2];
   alignas(64) uint32_t q_[kTileQueries][kPart / 2];
   alignas(64) uint32_t weights_[kTileQueries][kKeys / 2];
-  alignas(64) uint32_t rows_[kGroupRows][kPart / 2];  // of keys
-  alignas(64) float q_scales_[kTileQueries];
+  alignas(64) uint32_t rows_[kGroupRows][kPart / 2];   // of keys
+  alignas(64) float scales_[kPart];                    // of the panel's lanes
+  float q_gains_[kTileQueries], gains_[kTileQueries];  // of the rows of q_ and weights_
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,5 +1,5 @@
 // The two products of attention for a batch, a tile of queries with a tile of keys
-// (attention_tiles.cc). Included once per instruction set.
+// (attention_tiles.cc), in floats. Included once per instruction set.
 //
 // Both have the shape that panel-inl.h explains: keys become a panel whose lanes are keys, so that
 // a query's scores need no sums across lanes, and values one whose lanes are a value's numbers.
@@ -51,36 +51,6 @@ HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n
 }
 
 using VSums = VF[kQueryUnit][kRowVectors];
-using OutRows = std::array<float*, kQueryUnit>;
-
-// out[row][lane] = keep[row] * out[row][lane] + gain[row] * sums[row][lane] for kGroupRows lanes,
-// of which the first n_lanes count. Without `keep` nothing is kept.
-HWY_INLINE void Store(const VSums& sums, const float* HWY_RESTRICT keep,
-                      const float* HWY_RESTRICT gain, const OutRows& out, size_t n_lanes) {
-  const DF d;
-  for (size_t r = 0; r < kQueryUnit; ++r) {
-    for (size_t v = 0; v < kRowVectors; ++v) {
-      float* const to = out[r] + v * kFloats;
-      const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
-      VF result = hn::Mul(sums[r][v], hn::Set(d, gain[r]));
-      if (keep != nullptr) {
-        const VF old = count >= kFloats ? hn::LoadU(d, to) : hn::LoadN(d, to, count);
-        result = hn::MulAdd(old, hn::Set(d, keep[r]), result);
-      }
-      if (count >= kFloats) {
-        hn::StoreU(result, d, to);
-      } else {
-        hn::StoreN(result, d, to, count);
-      }
-    }
-  }
-}
-
-alignas(64) constexpr std::array<float, kTileQueries> kOnes = [] {
-  std::array<float, kTileQueries> ones{};
-  for (float& one : ones) one = 1.0f;
-  return ones;
-}();
 
 // Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of a vector's.
 template <typename T>
@@ -92,65 +62,58 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
   }
 }
 
-// Products of floats: for caches of floats, and where nothing is faster (attention_int16-inl.h).
+// For caches of T that stay as they are, and where nothing is faster (attention_int16-inl.h).
 template <typename T>
 class FloatProducts {
  public:
-  // scores = scale * q . k for n_keys keys from `key` on, as far as a unit of queries sees them.
-  void Score(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
-    for (size_t first = 0; first < tile.key_length; first += kPart) {
-      const size_t n = std::min(kPart, tile.key_length - first);
-      for (size_t i = 0; i < s.n_queries; ++i) {
-        for (size_t j = 0; j < n; ++j) q_part_[i][j] = tile.scale * s.q[i][first + j];
-      }
-      for (size_t group = 0; group < n_keys; group += kGroupRows) {
-        for (size_t r = 0; r < kGroupRows; ++r) {
-          // The last key stands in for keys past it, whose scores nobody wants.
-          const size_t row = key + std::min(group + r, n_keys - 1);
-          LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
-        }
-        Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
-                                            reinterpret_cast<uint8_t*>(panel_));
-        for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
-          if (group >= UnitKeys(s, i, key, n_keys)) continue;
-          OutRows scores;
-          for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[i + r] + group;
-          VSums sums;
-          Multiply<kPart>(panel_, kGroupRows, n, q_part_[i], sums);
-          Store(sums, first == 0 ? nullptr : kOnes.data(), kOnes.data(), scores, kGroupRows);
-        }
-      }
+  // Numbers [first, first + n) of all queries, n <= kPart.
+  void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
+    std::fill_n(scales_, kTileQueries, tile.scale);
+    for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
+  }
+
+  // The same numbers of the keys from `key` on, kGroupRows of them. The last one, end - 1, stands
+  // in for those past it, whose scores nobody wants.
+  void PackKeys(const AttentionTile& tile, size_t key, size_t end, size_t first, size_t n) {
+    for (size_t r = 0; r < kGroupRows; ++r) {
+      const size_t row = std::min(key + r, end - 1);
+      LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
+    }
+    Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
+                                        reinterpret_cast<uint8_t*>(panel_));
+  }
+
+  // scale * q . k of a unit of queries, the first of which is number `unit`, as far as it is
+  // packed.
+  HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
+    Multiply<kPart>(panel_, kGroupRows, n, q_[unit], scales_ + unit, sums);
+  }
+
+  // What Mean needs of the weights of the keys [key, key + n_keys): nothing else than the state
+  // has.
+  void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
+
+  // Numbers [first, first + n) of their values, n <= kPart.
+  void PackValues(const AttentionTile& tile, size_t key, size_t n_keys, size_t first, size_t n) {
+    for (size_t p = 0; p < n_keys; ++p) {
+      const std::byte* const v = tile.v + (key + p) * CachedBytes<T>(tile.value_length);
+      LoadRow<T>(v, first, n, panel_ + p * kPart);
     }
   }
 
-  // out = keep * out + gain * scores . v of the same keys.
-  void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, TileState& s) {
-    for (size_t first = 0; first < tile.value_length; first += kPart) {
-      const size_t n = std::min(kPart, tile.value_length - first);
-      for (size_t p = 0; p < n_keys; ++p) {
-        const std::byte* const v = tile.v + (key + p) * CachedBytes<T>(tile.value_length);
-        LoadRow<T>(v, first, n, panel_ + p * kPart);
-      }
-      for (size_t i = 0; i < s.n_queries; i += kQueryUnit) {
-        const size_t n_visible = UnitKeys(s, i, key, n_keys);
-        if (n_visible == 0) continue;
-        for (size_t lane = 0; lane < n; lane += kGroupRows) {
-          OutRows out;
-          for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[i + r] + first + lane;
-          VSums sums;
-          Multiply<kKeys>(panel_ + lane, kPart, n_visible, s.scores[i], sums);
-          Store(sums, &s.keep[i], &s.gain[i], out, n - lane);
-        }
-      }
-    }
+  // gain * weights . v of a unit for numbers first + lane and so on, over the first n_keys keys.
+  HWY_INLINE void Mean(const TileState& s, size_t unit, size_t lane, size_t n_keys,
+                       VSums& sums) const {
+    Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[unit], s.gain + unit, sums);
   }
 
  private:
-  // sums[row][lane] = sum over i < n of x[row * kStride + i] * w[i * w_stride + lane]. Rows that
-  // are a constant stride apart need one register for all of their addresses.
+  // sums[row][lane] = gain[row] * sum over i < n of x[row * kStride + i] * w[i * w_stride + lane].
+  // Rows that are a constant stride apart need one register for all of their addresses.
   template <size_t kStride>
   static HWY_INLINE void Multiply(const float* HWY_RESTRICT w, size_t w_stride, size_t n,
-                                  const float* HWY_RESTRICT x, VSums& sums) {
+                                  const float* HWY_RESTRICT x, const float* HWY_RESTRICT gain,
+                                  VSums& sums) {
     const DF d;
     HWY_UNROLL(kQueryUnit)
     for (size_t r = 0; r < kQueryUnit; ++r) {
@@ -169,11 +132,17 @@ class FloatProducts {
         }
       }
     }
+    HWY_UNROLL(kQueryUnit)
+    for (size_t r = 0; r < kQueryUnit; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v)
+        sums[r][v] = hn::Mul(sums[r][v], hn::Set(d, gain[r]));
+    }
   }
 
   alignas(64) float panel_[kPart * kKeys];
-  alignas(64) float q_part_[kTileQueries][kPart];
+  alignas(64) float q_[kTileQueries][kPart];
   alignas(64) float rows_[kGroupRows][kPart];  // of keys
+  float scales_[kTileQueries];
 };
 
 }  // namespace HWY_NAMESPACE

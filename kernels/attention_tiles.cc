@@ -8,6 +8,7 @@
 #include "kernels/attention_tiles.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -23,6 +24,54 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
+
+using OutRows = std::array<float*, kQueryUnit>;
+
+// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for kGroupRows lanes, of which the
+// first n_lanes count. Without `keep` nothing is kept.
+HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const OutRows& out,
+                    size_t n_lanes) {
+  const DF d;
+  for (size_t r = 0; r < kQueryUnit; ++r) {
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      float* const to = out[r] + v * kFloats;
+      const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
+      VF result = sums[r][v];
+      if (keep != nullptr) {
+        const VF old = count >= kFloats ? hn::LoadU(d, to) : hn::LoadN(d, to, count);
+        result = hn::MulAdd(old, hn::Set(d, keep[r]), result);
+      }
+      if (count >= kFloats) {
+        hn::StoreU(result, d, to);
+      } else {
+        hn::StoreN(result, d, to, count);
+      }
+    }
+  }
+}
+
+// Sets the scores of n_keys keys from `key` on, as far as a unit of queries sees any of a group.
+template <class Products>
+HWY_INLINE void Score(const AttentionTile& tile, size_t key, size_t n_keys, Products& products,
+                      TileState& s) {
+  static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
+  for (size_t first = 0; first < tile.key_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.key_length - first);
+    // Queries of one part stay packed.
+    if (key == 0 || tile.key_length > kPart) products.PackQueries(tile, s, first, n);
+    for (size_t group = 0; group < n_keys; group += kGroupRows) {
+      products.PackKeys(tile, key + group, key + n_keys, first, n);
+      for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
+        if (group >= UnitKeys(s, unit, key, n_keys)) continue;
+        VSums sums;
+        products.Score(unit, n, sums);
+        OutRows scores;
+        for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[unit + r] + group;
+        Add(sums, first == 0 ? nullptr : kOnes, scores, kGroupRows);
+      }
+    }
+  }
+}
 
 // Turns the scores of the keys [key, key + n_keys) into weights: zeros past a query's own position,
 // up to a multiple of 32 of what its unit sees.
@@ -60,6 +109,28 @@ HWY_INLINE void Weigh(size_t key, size_t n_keys, TileState& s) {
   }
 }
 
+// out = keep * out + gain * weights . v of the same keys.
+template <class Products>
+HWY_INLINE void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, Products& products,
+                          TileState& s) {
+  products.PackWeights(s, key, n_keys);
+  for (size_t first = 0; first < tile.value_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.value_length - first);
+    products.PackValues(tile, key, n_keys, first, n);
+    for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
+      const size_t n_visible = UnitKeys(s, unit, key, n_keys);
+      if (n_visible == 0) continue;
+      for (size_t lane = 0; lane < n; lane += kGroupRows) {
+        VSums sums;
+        products.Mean(s, unit, lane, n_visible, sums);
+        OutRows out;
+        for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[unit + r] + first + lane;
+        Add(sums, s.keep + unit, out, n - lane);
+      }
+    }
+  }
+}
+
 HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
   const size_t n = tile.n_tokens * tile.n_heads;
   s.n_queries = (n + kQueryUnit - 1) / kQueryUnit * kQueryUnit;
@@ -83,9 +154,9 @@ HWY_INLINE void Attend(const AttentionTile& tile) {
   const size_t n_positions = tile.first_pos + tile.n_tokens;
   for (size_t key = 0; key < n_positions; key += kKeys) {
     const size_t n_keys = std::min(kKeys, n_positions - key);
-    products.Score(tile, key, n_keys, s);
+    Score(tile, key, n_keys, products, s);
     Weigh(key, n_keys, s);
-    products.AddValues(tile, key, n_keys, s);
+    AddValues(tile, key, n_keys, products, s);
   }
   for (size_t i = 0; i < tile.n_tokens * tile.n_heads; ++i) {
     const float factor = 1.0f / s.sum[i];
