@@ -5,156 +5,188 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "kernels/grid-inl.h"
+#include "kernels/lookup-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// The sums of 16 weights of a part.
-HWY_INLINE VF DotIq2(VU8 codes, VU8 signs, const FourthsInput& in, size_t p) {
-  VI32 sum = in.offset[p];
-  sum = Dot(sum, WeightsOf<kIq2Levels, 0, 0, 4>(codes, signs), in.x[p][0]);
-  sum = Dot(sum, WeightsOf<kIq2Levels, 1, 2, 2>(codes, signs), in.x[p][1]);
-  sum = Dot(sum, WeightsOf<kIq2Levels, 2, 4, 4>(codes, signs), in.x[p][2]);
-  sum = Dot(sum, WeightsOf<kIq2Levels, 3, 6, 4>(codes, signs), in.x[p][3]);
-  return hn::ConvertTo(DF(), sum);
-}
+#if PRONK_WIDE
+// By look-ups in registers, for the 64 indices of two blocks at once. Type::Codes(w, codes) gives
+// the codes of both, in two vectors.
+template <class Type, class BlockType, size_t kScaleWeights>
+struct Iq2Type {
+  using Block = BlockType;
+  struct Input {
+    GridInput block[2];
+  };
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 2 * Block::kWeights;
+  static constexpr size_t kStepBytes = 2 * sizeof(Block);
 
-// 64 bytes at `offset` of the blocks of a step.
-template <class Block>
-HWY_INLINE void LoadParts(const uint8_t* HWY_RESTRICT w, size_t offset, VU8 (&parts)[kParts]) {
-  for (size_t p = 0; p < kParts; ++p) {
-    const uint8_t* const block = w + p / kBlockParts * sizeof(Block);
-    parts[p] = hn::LoadU(DU8(), block + offset + p % kBlockParts * kVectorBytes);
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return {{LoadFourths(x, i, 0.125f), LoadFourths(x, i + Block::kWeights, 0.125f)}};
   }
-}
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
+    VU8 codes[2];
+    Type::Codes(w, codes);
+    for (size_t b = 0; b < 2; ++b) {
+      const uint8_t* const block = w + b * sizeof(Block);
+      const VU8 signs = SplitSigns(Type::Signs(block, 0));
+      const GridInput& x = in.block[b];
+      VI32 sum = x.offset[0][0];
+      sum = Dot(sum, WeightsOf<kIq2Levels, 0, 0, 4>(codes[b], signs), x.x[0][0]);
+      sum = Dot(sum, WeightsOf<kIq2Levels, 1, 2, 2>(codes[b], signs), x.x[0][1]);
+      sum = Dot(sum, WeightsOf<kIq2Levels, 2, 4, 4>(codes[b], signs), x.x[0][2]);
+      sum = Dot(sum, WeightsOf<kIq2Levels, 3, 6, 4>(codes[b], signs), x.x[0][3]);
+      const VF scaled = hn::Mul(hn::ConvertTo(DF(), sum), OddScale(LaneScales(block), x, 0));
+      sums.a = hn::MulAdd(scaled, SetHalf(DF(), block + offsetof(Block, d)), sums.a);
+    }
+  }
+  // Small scales: of 32 weights in two lanes, or nibbles, one for each 16.
+  static HWY_INLINE VI32 LaneScales(const uint8_t* HWY_RESTRICT block) {
+    if constexpr (kScaleWeights == 32) {
+      return InBothLanes(Type::Scales(block, 0));
+    } else {
+      const DU8x16 d;
+      const auto bytes = hn::LoadU(hn::FixedTag<uint8_t, 8>(), block + offsetof(Block, scales));
+      const auto low = hn::ResizeBitCast(d, bytes);
+      const auto high = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(DU16x8(), low)));
+      const auto both = hn::InterleaveLower(d, low, high);
+      return hn::PromoteTo(DI32(), hn::And(both, hn::Set(d, uint8_t{15})));
+    }
+  }
+
+  // From the low seven bits of the indices and masks of those above.
+  template <size_t kSize>
+  static HWY_INLINE void LookUpBlocks(const SplitTable<kSize>& grid, VU8 index,
+                                      const MU8* HWY_RESTRICT bits, VU8 (&codes)[2]) {
+    const VU8 low = Lookup<kSize>(grid.low, index, bits);
+    const VU8 high = Lookup<kSize>(grid.high, index, bits);
+    codes[0] = hn::InterleaveWholeLower(DU8(), low, high);
+    codes[1] = hn::InterleaveWholeUpper(DU8(), low, high);
+  }
+};
+#else
+// By look-ups in memory: Type::Weights(block, index, p, weights).
+template <class Type, class BlockType, size_t kScaleWeights>
+struct Iq2Type : GridType<Type, BlockType, 1> {
+  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block,
+                               const uint16_t* HWY_RESTRICT index, size_t p, const GridInput& in) {
+    VU8 weights[4];
+    Type::Weights(block, index, p, weights);
+    const Sixteens dots = DotSigned(weights, Type::Signs(block, p), in.x[p]);
+    const VU64 s = Type::Scales(block, p);
+    if constexpr (kScaleWeights == 32) return Scaled32(dots, s, in, p);
+    return Scaled16<4>(dots, s, in, p);
+  }
+};
+#endif  // PRONK_WIDE
 
 // Four indices (bytes), four indices of signs and a small scale (32 bits) make a u64 for each group
 // of 32.
-struct IQ2_XXS : GridType<gguf::BlockIQ2_XXS, kCenter, 1> {
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    VU8 groups[kParts], codes[kParts];
-    LoadParts<Block>(w, offsetof(Block, qs), groups);
-    Codes(groups, codes);
-    AddBlocks<IQ2_XXS>(w, in, sums, codes, groups);
+struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 32> {
+  static HWY_INLINE VU64 Groups(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint64_t>(block + offsetof(Block, qs), p);
   }
-  static HWY_INLINE VF PartSum(const uint8_t* /*block*/, size_t p, size_t /*q*/, const Input& in,
-                               const VU8 (&codes)[kParts], const VU8 (&groups)[kParts]) {
-    const VU8 signs = EvenSignsOf<32, 7>(hn::BitCast(DU64(), groups[p]));
-    const VI32 s =
-        hn::BitCast(DI32(), hn::ShiftRight<28>(hn::DupOdd(hn::BitCast(DU32(), groups[p]))));
-    return hn::Mul(DotIq2(codes[p], signs, in, p), OddScale(s, in, p));
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return EvenSignsOf<32, 7>(Groups(block, p));
   }
-
-  static HWY_INLINE void Codes(const VU8 (&groups)[kParts], VU8 (&codes)[kParts]) {
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return hn::ShiftRight<60>(Groups(block, p));
+  }
 #if PRONK_WIDE
-    static constexpr SplitGrid<256> kGrid(kIq2xxsGrid);
-    const DU32 d32;
-    const VU8 index = hn::BitCast(
-        DU8(), hn::ConcatEven(d32, hn::BitCast(d32, groups[1]), hn::BitCast(d32, groups[0])));
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<256> kTable(kIq2xxsGrid);
+    const DU32 d;
+    const auto first = hn::BitCast(d, Groups(w, 0));
+    const auto second = hn::BitCast(d, Groups(w + sizeof(Block), 0));
+    const VU8 index = hn::BitCast(DU8(), hn::ConcatEven(d, second, first));
     const MU8 bits[] = {hn::MaskFromVec(index)};
-    LookupBlocks(kGrid, index, bits, codes);
-#else
-    constexpr uint8_t kZero = 128;
-    alignas(16) static constexpr uint8_t kToWords[16] = {0, kZero, 1, kZero, 2,  kZero, 3,  kZero,
-                                                         8, kZero, 9, kZero, 10, kZero, 11, kZero};
-    const VU8 to_words = hn::LoadDup128(DU8(), kToWords);
-    for (size_t p = 0; p < kParts; ++p) {
-      const VU8 index = hn::TableLookupBytesOr0(groups[p], to_words);
-      codes[p] = Gather<kIq2xxsGrid>(hn::BitCast(DU16(), index));
-    }
-#endif
+    LookUpBlocks(kTable, index, bits, codes);
   }
+#else
+  static HWY_INLINE void Weights(const uint8_t* HWY_RESTRICT block, const uint16_t* /*index*/,
+                                 size_t p, VU8 (&weights)[4]) {
+    LookUp<255, 8>(kIq2xxsBytes.data(), block + offsetof(Block, qs), p, weights);
+  }
+#endif
 };
 
 // Nine bits of index and seven of signs make a u16 for every 8 weights; a nibble is the small scale
 // of 16.
-struct IQ2_XS : GridType<gguf::BlockIQ2_XS, kCenter, 1> {
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    VU8 words[kParts], codes[kParts];
-    LoadParts<Block>(w, offsetof(Block, qs), words);
-    Codes(words, codes);
-    AddBlocks<IQ2_XS>(w, in, sums, codes, words);
+struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 16> {
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return EvenSignsOf<9, 16>(LoadGroups<uint64_t>(block + offsetof(Block, qs), p));
   }
-  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
-                               const Input& in, const VU8 (&codes)[kParts],
-                               const VU8 (&words)[kParts]) {
-    const VU8 signs = EvenSignsOf<9, 16>(hn::BitCast(DU64(), words[p]));
-    const VI32 s = LanesOf(LoadNibbles<8>(block + offsetof(Block, scales)), q);
-    return hn::Mul(DotIq2(codes[p], signs, in, p), OddScale(s, in, p));
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
   }
-
-  static HWY_INLINE void Codes(const VU8 (&words)[kParts], VU8 (&codes)[kParts]) {
 #if PRONK_WIDE
-    static constexpr SplitGrid<512> kGrid(kIq2xsGrid);
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<512> kTable(kIq2xsGrid);
     const DU8 d;
-    const VU8 index = hn::ConcatEven(d, words[1], words[0]);
-    const VU8 above = hn::ConcatOdd(d, words[1], words[0]);
+    const VU8 first = hn::LoadU(d, w + offsetof(Block, qs));
+    const VU8 second = hn::LoadU(d, w + sizeof(Block) + offsetof(Block, qs));
+    const VU8 index = hn::ConcatEven(d, second, first);
+    const VU8 above = hn::ConcatOdd(d, second, first);
     const MU8 bits[] = {hn::MaskFromVec(index), hn::TestBit(above, hn::Set(d, uint8_t{1}))};
-    LookupBlocks(kGrid, index, bits, codes);
-#else
-    const DU16 d;
-    for (size_t p = 0; p < kParts; ++p) {
-      const VU16 index = hn::And(hn::BitCast(d, words[p]), hn::Set(d, uint16_t{511}));
-      codes[p] = Gather<kIq2xsGrid>(index);
-    }
-#endif
+    LookUpBlocks(kTable, index, bits, codes);
   }
+#else
+  static HWY_INLINE void Weights(const uint8_t* HWY_RESTRICT block, const uint16_t* /*index*/,
+                                 size_t p, VU8 (&weights)[4]) {
+    const auto* const words = reinterpret_cast<const uint16_t*>(block + offsetof(Block, qs));
+    LookUp<511, 4>(kIq2xsBytes.data(), words, p, weights);
+  }
+#endif
 };
 
-// Indices (their top two bits apart), signs and small scales of 16 lie in arrays of their own.
-struct IQ2_S : GridType<gguf::BlockIQ2_S, kCenter, 1> {
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    VU8 codes[kParts];
-    Codes(w, codes);
-    AddBlocks<IQ2_S>(w, in, sums, codes);
+// Indices (their top two bits apart), signs and small scales of 16 lie in arrays of their own. The
+// top bits of the l-th index of group g are bits 2l and 2l + 1 of qh[g].
+struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 16> {
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadEighths(block + offsetof(Block, signs), p);
   }
-  static HWY_INLINE VF PartSum(const uint8_t* HWY_RESTRICT block, size_t p, size_t q,
-                               const Input& in, const VU8 (&codes)[kParts]) {
-    const VU8 signs = LoadSigns(block + offsetof(Block, signs) + q * kVectorBytes / 2);
-    const VI32 s = LanesOf(LoadNibbles<8>(block + offsetof(Block, scales)), q);
-    return hn::Mul(DotIq2(codes[p], signs, in, p), OddScale(s, in, p));
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
   }
-
-  // The top bits of the l-th index of group g are bits 2l and 2l + 1 of qh[g].
-  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kParts]) {
 #if PRONK_WIDE
-    static constexpr SplitGrid<1024> kGrid(kIq2sGrid);
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<1024> kTable(kIq2sGrid);
     const DU8 d;
     const hn::FixedTag<uint8_t, 32> d_indices;
-    const hn::FixedTag<uint8_t, 8> d_top;
     const uint8_t* const second = w + sizeof(Block);
     const VU8 index = hn::Combine(d, hn::LoadU(d_indices, second + offsetof(Block, qs)),
                                   hn::LoadU(d_indices, w + offsetof(Block, qs)));
-    const auto qh = hn::Combine(DU8x16(), hn::LoadU(d_top, second + offsetof(Block, qh)),
-                                hn::LoadU(d_top, w + offsetof(Block, qh)));
     alignas(64) static constexpr auto kFourOfEach = [] {
       std::array<uint8_t, 64> from{};
       for (size_t i = 0; i < 64; ++i) from[i] = static_cast<uint8_t>(i / 4);
       return from;
     }();
+    const hn::FixedTag<uint8_t, 8> d_top;
+    const auto qh = hn::Combine(DU8x16(), hn::LoadU(d_top, second + offsetof(Block, qh)),
+                                hn::LoadU(d_top, w + offsetof(Block, qh)));
     const VU8 top = Permute(hn::ResizeBitCast(d, qh), hn::Load(d, kFourOfEach.data()));
     const VU8 bit8 = hn::BitCast(d, hn::Set(DU32(), 0x40100401u));
     const VU8 bit9 = hn::BitCast(d, hn::Set(DU32(), 0x80200802u));
     const MU8 bits[] = {hn::MaskFromVec(index), hn::TestBit(top, bit8), hn::TestBit(top, bit9)};
-    LookupBlocks(kGrid, index, bits, codes);
-#else
-    const DU16 d;
-    const hn::Rebind<uint8_t, DU16> d_indices;
-    const hn::Rebind<uint8_t, DU64> d_top;
-    for (size_t p = 0; p < kParts; ++p) {
-      const uint8_t* const indices = w + offsetof(Block, qs) + p * kVectorBytes / 2;
-      const uint8_t* const top = w + offsetof(Block, qh) + p * kPartGroups;
-      const VU16 low = hn::PromoteTo(d, hn::LoadU(d_indices, indices));
-      const VU64 qh = hn::PromoteTo(DU64(), hn::LoadU(d_top, top));
-      // Bit 2l of a u64 to bit 8 of its word l.
-      const VU64 two = hn::Or(hn::ShiftLeft<8>(qh), hn::ShiftLeft<8 + 14>(qh));
-      const VU64 four = hn::Or(two, hn::ShiftLeft<28>(two));
-      const VU16 high = hn::And(hn::BitCast(d, four), hn::Set(d, uint16_t{0x300}));
-      codes[p] = Gather<kIq2sGrid>(hn::Or(low, high));
-    }
-#endif
+    LookUpBlocks(kTable, index, bits, codes);
   }
+#else
+  static constexpr size_t kIndices = 32;
+  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    for (size_t p = 0; p < kBlockParts; ++p) {
+      const VU16 low = LoadEighths(w + offsetof(Block, qs), p);
+      const VU16 high = SplitGroups<0, 2, 2, 8>(LoadGroups<uint8_t>(w + offsetof(Block, qh), p));
+      hn::Store(hn::Or(low, high), DU16(), index + p * kPartGroups * 4);
+    }
+  }
+  static HWY_INLINE void Weights(const uint8_t* /*block*/, const uint16_t* HWY_RESTRICT index,
+                                 size_t p, VU8 (&weights)[4]) {
+    LookUp<0xFFFF, 4>(kIq2sBytes.data(), index, p, weights);
+  }
+#endif
 };
 
 void RowsIQ2_XXS(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {

@@ -3,7 +3,9 @@
 #define HWY_TARGET_INCLUDE "kernels/gemv_ternary.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
-#include "kernels/grid-inl.h"
+#include "gguf/blocks.h"
+#include "kernels/gemv-inl.h"
+#include "kernels/lookup-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -12,15 +14,40 @@ namespace HWY_NAMESPACE {
 // A block is 64 bytes of codes: kByteVectors vectors.
 constexpr size_t kByteVectors = 4 / kPieces;
 
-// One vector from four of dots: lane 4p + k is the sum of piece p of vector k. |dots| < 8192.
-HWY_INLINE VI32 AddLanes(const VI32 (&dots)[4]) {
-  return AddNeighbours(AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
+// Two bits to a code. Where codes may be any bytes they stay where they are, which saves shifts:
+// code n is Unit(n) times as large, and so are offsets, while scales are as much smaller.
+constexpr int Unit(size_t n) { return PRONK_WIDE && n < 4 ? 1 << (2 * n) : 1; }
+HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
+#if PRONK_WIDE
+  for (size_t n = 0; n < 4; ++n) codes[n] = Mask(bytes, static_cast<uint8_t>(3 << (2 * n)));
+#else
+  VU8 four[4];
+  TwoBitCodes(bytes, four);
+  for (size_t n = 0; n < 4; ++n) codes[n] = four[n];
+#endif
 }
 
-// sum[lane] of the activations in each lane, negative: what codes 0, 1, 2 for -1, 0, 1 contribute.
-HWY_INLINE VI32 MinusSum(VI8 x) {
-  const VI32 none = hn::Zero(DI32());
-  return hn::Sub(none, Dot(none, hn::Set(DU8(), uint8_t{1}), x));
+// What a vector of codes is multiplied with.
+struct Factors {
+  VI8 x;
+  VI32 offset;
+  VF scale;  // of the activations, in each lane
+};
+
+// For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` of 32 weights is that of
+// each lane.
+HWY_INLINE Factors MakeFactors(VI8 x, size_t n, const Floats8& scales,
+                               const int32_t (&group)[kFloats]) {
+  const DI32 d;
+  const VI32 sum = Dot(hn::Zero(d), hn::Set(DU8(), uint8_t{1}), x);
+  const VF unit = hn::Set(DF(), 1.0f / static_cast<float>(Unit(n)));
+  return {x, hn::Mul(sum, hn::Set(d, -Unit(n))), hn::Mul(PickFloats(scales, group), unit)};
+}
+
+// sum + the scaled products, lane by lane: adding dots up first takes as many instructions, and
+// of those that are scarce.
+HWY_INLINE VF AddProducts(VF sum, VU8 codes, const Factors& in) {
+  return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);
 }
 
 // Byte l of each half of the block has weights 32 apart, two bits each.
@@ -31,39 +58,31 @@ struct TQ2_0 {
   static constexpr size_t kStepBytes = sizeof(Block);
 
   struct Input {
-    VI8 x[kByteVectors][4];
-    VI32 offset[kByteVectors][4];
-    VF scale[kByteVectors];  // of the activations, in the order of AddLanes
+    Factors of[kByteVectors][4];
   };
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
     const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kByteVectors; ++v) {
-      for (size_t k = 0; k < 4; ++k) {
-        in.x[v][k] = LoadRuns<128>(x.q + i + 32 * k, v);
-        in.offset[v][k] = MinusSum(in.x[v][k]);
+      for (size_t n = 0; n < 4; ++n) {
+        int32_t group[kFloats];
+        for (size_t lane = 0; lane < kFloats; ++lane) {
+          group[lane] = static_cast<int32_t>((v * kFloats + lane) / 8 * 4 + n);
+        }
+        in.of[v][n] = MakeFactors(LoadRuns<128>(x.q + i + 32 * n, v), n, scales, group);
       }
-      int32_t group[kFloats];
-      for (size_t lane = 0; lane < kFloats; ++lane) {
-        const size_t half = (v * kFloats + lane) / 8;
-        group[lane] = static_cast<int32_t>(4 * half + lane % 4);
-      }
-      in.scale[v] = PickFloats(scales, group);
     }
     return in;
   }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    const DF df;
-    VF sum = hn::Zero(df);
+    VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) {
       VU8 codes[4];
-      TwoBitCodes(hn::LoadU(DU8(), w + offsetof(Block, qs) + v * kVectorBytes), codes);
-      VI32 dots[4];
-      for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[v][k], codes[k], in.x[v][k]);
-      sum = hn::MulAdd(hn::ConvertTo(df, AddLanes(dots)), in.scale[v], sum);
+      FourCodes(hn::LoadU(DU8(), w + offsetof(Block, qs) + v * kVectorBytes), codes);
+      for (size_t n = 0; n < 4; ++n) sum = AddProducts(sum, codes[n], in.of[v][n]);
     }
-    sums.a = hn::MulAdd(sum, SetHalf(df, w + offsetof(Block, d)), sums.a);
+    sums.a = hn::MulAdd(sum, SetHalf(DF(), w + offsetof(Block, d)), sums.a);
   }
 };
 
@@ -94,29 +113,22 @@ struct TQ1_0 {
   static constexpr size_t kDigits = 5;
 
   struct Input {
-    VI8 x[kByteVectors][kDigits];
-    VI32 offset[kByteVectors][kDigits];
-    VF scale[kByteVectors];       // of digits 0 to 3, in the order of AddLanes
-    VF last_scale[kByteVectors];  // of digit 4, by lanes
+    Factors of[kByteVectors][kDigits];
   };
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
     const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kByteVectors; ++v) {
       for (size_t n = 0; n < kDigits; ++n) {
-        in.x[v][n] = LoadInput(x.q + i, v, n);
-        in.offset[v][n] = MinusSum(in.x[v][n]);
+        // Pieces 0 and 1 of the 64 bytes have group n of 32 weights, piece 2 group 5 + n / 2, the
+        // last group 7.
+        int32_t group[kFloats];
+        for (size_t lane = 0; lane < kFloats; ++lane) {
+          const size_t piece = v * kPieces + lane / 4;
+          group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
+        }
+        in.of[v][n] = MakeFactors(LoadInput(x.q + i, v, n), n, scales, group);
       }
-      // Pieces 0 and 1 of the 64 bytes have group n of 32 weights, piece 2 group 5 + n / 2, the
-      // last group 7.
-      int32_t group[kFloats], last[kFloats];
-      for (size_t lane = 0; lane < kFloats; ++lane) {
-        const size_t piece = v * kPieces + lane / 4, n = lane % 4;
-        group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
-        last[lane] = piece < 2 ? 4 : 7;
-      }
-      in.scale[v] = PickFloats(scales, group);
-      in.last_scale[v] = PickFloats(scales, last);
     }
     return in;
   }
@@ -143,18 +155,13 @@ struct TQ1_0 {
   }
 
   static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    const DF df;
-    VF sum = hn::Zero(df);
+    VF sum = hn::Zero(DF());
     for (size_t v = 0; v < kByteVectors; ++v) {
       VU8 digits[kDigits];
       Digits(LoadBytes(w, v), digits);
-      VI32 dots[4];
-      for (size_t n = 0; n < 4; ++n) dots[n] = Dot(in.offset[v][n], digits[n], in.x[v][n]);
-      const VI32 last = Dot(in.offset[v][4], digits[4], in.x[v][4]);
-      sum = hn::MulAdd(hn::ConvertTo(df, AddLanes(dots)), in.scale[v], sum);
-      sum = hn::MulAdd(hn::ConvertTo(df, last), in.last_scale[v], sum);
+      for (size_t n = 0; n < kDigits; ++n) sum = AddProducts(sum, digits[n], in.of[v][n]);
     }
-    sums.a = hn::MulAdd(sum, SetHalf(df, w + offsetof(Block, d)), sums.a);
+    sums.a = hn::MulAdd(sum, SetHalf(DF(), w + offsetof(Block, d)), sums.a);
   }
 
   // Vector v of the 52 bytes of digits and zeros.
@@ -183,11 +190,9 @@ struct TQ1_0 {
   static HWY_INLINE void Digits(VU8 bytes, VU8 (&digits)[kDigits]) {
     const DU8 d;
 #if PRONK_WIDE
-    static constexpr SplitGrid<256> kTable(DigitTable());
+    static constexpr SplitTable<256> kTable(DigitTable());
     const MU8 bits[] = {hn::MaskFromVec(bytes)};
-    VU8 four[4];
-    TwoBitCodes(Lookup<256>(kTable.low, bytes, bits), four);
-    for (size_t n = 0; n < 4; ++n) digits[n] = four[n];
+    FourCodes(Lookup<256>(kTable.low, bytes, bits), digits);
     digits[4] = Lookup<256>(kTable.high, bytes, bits);
 #else
     for (size_t n = 0; n < kDigits; ++n) {

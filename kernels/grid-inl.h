@@ -2,22 +2,21 @@
 // entry and to the sum of their products. Included once per instruction set by the gemv_iq*.cc
 // files; gemv-inl.h has the loop around it.
 //
-// The 256 weights of a block become 64 bytes of CODES, byte b standing for weights 4b to 4b + 3, as
-// the grids in tables.h are written. Vector c of the weights is what field c of every byte stands
-// for, and the activations are taken in the same order:
+// The tables in grid_bytes.h have a byte per weight, so that a load brings what dot products take.
+// Every 8 weights are an entry (or two of 4); four such EIGHTHS make a group of 32 weights, which
+// share a scale. Vectors are put together from equal eighths of neighbouring groups, and the
+// activations are taken in the same order:
 //
-//   codes      | byte 0: weights 0 1 2 3 | byte 1: weights 4 5 6 7 | ...
-//   vector c   |         weight c        |         weight 4 + c    | ...      c = 0..3
+//   vector 0   | eighth 0 of group 0 | eighth 0 of group 1 | ...
+//   vector 1   | eighth 1 of group 0 | eighth 1 of group 1 | ...        to vector 3
+//   lanes      |    0          1     |    2          3     |
 //
-// A lane of a dot product covers 4 bytes, so the dot products of the four vectors, added up, are
-// the sums of 16 neighbouring weights: each lane has one small scale, be it for 16 weights or
-// for 32.
+// So two lanes of all four dot products belong to a group, and their sums need no sorting: a scale
+// in both lanes is all that is left to do. Types with scales of 16 add up two vectors for each.
 //
-// How codes come from indices decides the speed of these types. With byte permutations across a
-// vector of 64 bytes, a grid of up to 1024 entries is looked up in registers for 64 indices at once
-// (those of two blocks, hence kStepBlocks): 3 instructions for a grid of 256 that replace 64 loads.
-// Elsewhere, and for the 2048 entries of IQ1, each entry is loaded. Gather instructions were no
-// faster than loads.
+// The indices are what takes time: an instruction or two for each of them, besides the load of the
+// entry. Where they are not bytes of the file they are computed as vectors, some steps ahead
+// (gemv-inl.h), since a load from what a vector has just stored has to wait for it.
 #if defined(PRONK_KERNELS_GRID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GRID_INL_H_
 #undef PRONK_KERNELS_GRID_INL_H_
@@ -26,37 +25,32 @@
 #endif
 
 #include <array>
-#include <bit>
 
 #include "gguf/blocks.h"
 #include "kernels/gemv-inl.h"
-#include "kernels/tables.h"
+#include "kernels/grid_bytes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kGridBlock = 256;
-constexpr size_t kStepBlocks = PRONK_WIDE ? 2 : 1;
-// A PART is a vector of codes: a block, half of it or a quarter.
-constexpr size_t kBlockParts = 4 / kPieces;
-constexpr size_t kParts = kStepBlocks * kBlockParts;
-// In a part, each u64 holds the codes of a group of 32 weights.
+// A PART is what a vector has an eighth of: as many groups as it has u64s, all 8 of a block or
+// fewer.
 constexpr size_t kPartGroups = kVectorBytes / 8;
+constexpr size_t kBlockParts = 8 / kPartGroups;
 
 using DU32 = hn::Repartition<uint32_t, DU8>;
 using DU64 = hn::Repartition<uint64_t, DU8>;
 using VU16 = hn::Vec<DU16>;
 using VU64 = hn::Vec<DU64>;
-using MU8 = hn::Mask<DU8>;
 
 // --------------------------------------------------------------------------------------------------
 // Activations.
 
-struct FourthsInput {
-  VI8 x[kParts][4];
-  VF scale[kParts], twice[kParts];  // of the activations, times a unit; and double that
-  VI32 offset[kParts];              // what the codes' zero point contributes to each lane
+struct GridInput {
+  VI8 x[kBlockParts][4];
+  VF scale[kBlockParts], twice[kBlockParts];  // of the activations, times a unit; and double that
+  VI32 offset[kBlockParts][2];                // what zero points contribute: the types' own
 };
 
 // Each of kFloats / 2 floats in two neighbouring lanes.
@@ -68,303 +62,243 @@ HWY_INLINE VF SpreadPairs(const float* HWY_RESTRICT p) {
                               hn::SetTableIndices(DF(), index));
 }
 
-// Vector c of 4 * kVectorBytes activations: numbers c, 4 + c, 8 + c ...
-HWY_INLINE void LoadFourths(const int8_t* HWY_RESTRICT q, VI8 (&x)[4]) {
-#if PRONK_WIDE
-  // In each vector, the fourths together; then the fourths of all four vectors. 12 permutations
-  // where LoadInterleaved4 takes 24.
-  const DI8 d;
-  alignas(64) static constexpr auto kFourths = [] {
-    std::array<int8_t, 64> index{};
-    for (size_t i = 0; i < 64; ++i) index[i] = static_cast<int8_t>(i % 16 * 4 + i / 16);
-    return index;
-  }();
-  const auto fourths = [d, q](size_t v) HWY_ATTR {
-    return hn::TableLookupLanes(hn::LoadU(d, q + 64 * v), hn::SetTableIndices(d, kFourths.data()))
-        .raw;
-  };
-  const __m512i v0 = fourths(0), v1 = fourths(1), v2 = fourths(2), v3 = fourths(3);
-  const __m512i low01 = _mm512_shuffle_i64x2(v0, v1, 0x44);
-  const __m512i low23 = _mm512_shuffle_i64x2(v2, v3, 0x44);
-  const __m512i high01 = _mm512_shuffle_i64x2(v0, v1, 0xEE);
-  const __m512i high23 = _mm512_shuffle_i64x2(v2, v3, 0xEE);
-  x[0] = VI8{_mm512_shuffle_i64x2(low01, low23, 0x88)};
-  x[1] = VI8{_mm512_shuffle_i64x2(low01, low23, 0xDD)};
-  x[2] = VI8{_mm512_shuffle_i64x2(high01, high23, 0x88)};
-  x[3] = VI8{_mm512_shuffle_i64x2(high01, high23, 0xDD)};
-#else
-  hn::LoadInterleaved4(DI8(), q, x[0], x[1], x[2], x[3]);
-#endif
-}
-
-// `zero` is the code of weight 0, `unit` what is common to all scales.
-HWY_INLINE FourthsInput LoadInput(const ActivationRow& x, size_t i, int zero, float unit) {
-  FourthsInput in;
-  for (size_t p = 0; p < kParts; ++p) {
-    const size_t first = i + p * kVectorBytes * 4;
-    LoadFourths(x.q + first, in.x[p]);
+// `unit` is what is common to all scales.
+HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i, float unit) {
+  GridInput in;
+  for (size_t p = 0; p < kBlockParts; ++p) {
+    const size_t first = i + p * kPartGroups * 32;
+    for (size_t v = 0; v < 4; ++v) {
+      alignas(64) int8_t eighths[kVectorBytes];
+      for (size_t g = 0; g < kPartGroups; ++g) {
+        hwy::CopyBytes<8>(x.q + first + 32 * g + 8 * v, eighths + 8 * g);
+      }
+      in.x[p][v] = hn::Load(DI8(), eighths);
+    }
     in.scale[p] = hn::Mul(SpreadPairs(x.scales + first / 32), hn::Set(DF(), unit));
     in.twice[p] = hn::Add(in.scale[p], in.scale[p]);
-    const auto sums = hn::LoadU(hn::Rebind<int16_t, DI32>(), x.sums + first / 16);
-    in.offset[p] = hn::Mul(hn::PromoteTo(DI32(), sums), hn::Set(DI32(), -zero));
   }
   return in;
 }
 
-// --------------------------------------------------------------------------------------------------
-// Codes from indices.
-
-#if PRONK_WIDE
-// table[index]; only the low six bits of each index count.
-HWY_INLINE VU8 Permute(VU8 table, VU8 index) {
-  return VU8{_mm512_permutexvar_epi8(index.raw, table.raw)};
+// The sums of both vectors in each lane.
+HWY_INLINE VI32 LaneSums(VI8 x0, VI8 x1) {
+  const VU8 ones = hn::Set(DU8(), uint8_t{1});
+  return Dot2(hn::Zero(DI32()), ones, x0, ones, x1);
 }
 
-// A grid as two tables of bytes.
-template <size_t kSize>
-struct SplitGrid {
-  constexpr explicit SplitGrid(const std::array<uint16_t, kSize>& grid) {
-    for (size_t i = 0; i < kSize; ++i) {
-      low[i] = static_cast<uint8_t>(grid[i]);
-      high[i] = static_cast<uint8_t>(grid[i] >> 8);
-    }
-  }
-  alignas(64) uint8_t low[kSize] = {};
-  alignas(64) uint8_t high[kSize] = {};
-};
+// --------------------------------------------------------------------------------------------------
+// Fields of a block.
 
-// table[index]. An index's low seven bits are in `index`, those above are masks, lowest first.
-template <size_t kSize>
-HWY_INLINE VU8 Lookup(const uint8_t* HWY_RESTRICT table, VU8 index, const MU8* HWY_RESTRICT bits) {
-  const DU8 d;
-  if constexpr (kSize == 128) {
-    return VU8{
-        _mm512_permutex2var_epi8(hn::Load(d, table).raw, index.raw, hn::Load(d, table + 64).raw)};
+// A number of type T for each group of part p, in a u64.
+template <typename T>
+HWY_INLINE VU64 LoadGroups(const uint8_t* HWY_RESTRICT from, size_t p) {
+  from += p * kPartGroups * sizeof(T);
+  if constexpr (sizeof(T) == 8) {
+    return hn::BitCast(DU64(), hn::LoadU(DU8(), from));
   } else {
-    constexpr size_t kHalf = kSize / 2;
-    return hn::IfThenElse(bits[std::bit_width(kSize / 512)],
-                          Lookup<kHalf>(table + kHalf, index, bits),
-                          Lookup<kHalf>(table, index, bits));
+    const hn::Rebind<T, DU64> d;
+    const hn::Repartition<uint8_t, decltype(d)> d_bytes;
+    return hn::PromoteTo(DU64(), hn::BitCast(d, hn::LoadU(d_bytes, from)));
   }
 }
 
-// The codes of two blocks by 32 indices each, for a grid with two bytes of codes an entry.
-template <size_t kSize>
-HWY_INLINE void LookupBlocks(const SplitGrid<kSize>& grid, VU8 index, const MU8* HWY_RESTRICT bits,
-                             VU8 (&codes)[kParts]) {
-  const VU8 low = Lookup<kSize>(grid.low, index, bits);
-  const VU8 high = Lookup<kSize>(grid.high, index, bits);
-  codes[0] = hn::InterleaveWholeLower(DU8(), low, high);
-  codes[1] = hn::InterleaveWholeUpper(DU8(), low, high);
-}
-#endif  // PRONK_WIDE
-
-// A grid from which four entries are put together by loads alone: an entry is the low two of 8
-// bytes, zeros above it and, in the entry before, below. Loaded 2t bytes early, it has its codes at
-// bit 16t. A quarter faster than loading and shifting 16 bits; with gather instructions it was a
-// tenth slower (Zen 4).
-template <size_t kSize>
-struct LooseGrid {
-  constexpr explicit LooseGrid(const std::array<uint16_t, kSize>& grid) {
-    for (size_t i = 0; i < kSize; ++i) entries[i + 1] = grid[i];
-  }
-  uint64_t entries[kSize + 1] = {};
-};
-
-// Four entries as one number, and eight.
-HWY_INLINE uint64_t GatherFour(const uint64_t* HWY_RESTRICT first_entry, const uint16_t* index) {
-  uint64_t four = 0;
-  for (size_t t = 0; t < 4; ++t) {
-    uint64_t entry;
-    const void* const at = first_entry + index[t];
-    hwy::CopyBytes<8>(static_cast<const uint8_t*>(at) - 2 * t, &entry);
-    four |= entry;
-  }
-  return four;
-}
-using DU64x2 = hn::FixedTag<uint64_t, 2>;
-HWY_INLINE hn::Vec<DU64x2> GatherEight(const uint64_t* HWY_RESTRICT first_entry,
-                                       const uint16_t* index) {
-  return hn::Dup128VecFromValues(DU64x2(), GatherFour(first_entry, index),
-                                 GatherFour(first_entry, index + 4));
-}
-
-// The codes of indices into kGrid, entry by entry.
-template <const auto& kGrid>
-HWY_INLINE VU8 Gather(VU16 indices) {
-  static constexpr LooseGrid<kGrid.size()> kLoose(kGrid);
-  const uint64_t* const first = kLoose.entries + 1;
-  alignas(64) uint16_t index[kVectorBytes / 2];
-  hn::Store(indices, DU16(), index);
-#if PRONK_PIECES == 1
-  const VU64 codes = GatherEight(first, index);
-#else
-  const hn::FixedTag<uint64_t, 4> d4;
-  const auto low = hn::Combine(d4, GatherEight(first, index + 8), GatherEight(first, index));
-#if PRONK_PIECES == 2
-  const VU64 codes = low;
-#else
-  const auto high = hn::Combine(d4, GatherEight(first, index + 24), GatherEight(first, index + 16));
-  const VU64 codes = hn::Combine(DU64(), high, low);
-#endif
-#endif
-  return hn::BitCast(DU8(), codes);
-}
-
-// --------------------------------------------------------------------------------------------------
-// Signs: the low four bits of byte b negate weights 4b to 4b + 3. What is above them is not used.
-
-// From words that hold a byte of eight signs each.
-HWY_INLINE VU8 SplitSigns(VU16 words) {
-  return hn::BitCast(DU8(), hn::Or(words, hn::ShiftLeft<4>(words)));
-}
-
-// From bytes of eight signs.
-HWY_INLINE VU8 LoadSigns(const uint8_t* HWY_RESTRICT signs) {
-  return SplitSigns(hn::PromoteTo(DU16(), hn::LoadU(hn::Rebind<uint8_t, DU16>(), signs)));
+// A byte for each eighth of part p, in a u16.
+HWY_INLINE VU16 LoadEighths(const uint8_t* HWY_RESTRICT from, size_t p) {
+  const hn::Rebind<uint8_t, DU16> d_bytes;
+  return hn::PromoteTo(DU16(), hn::LoadU(d_bytes, from + p * kPartGroups * 4));
 }
 
 #if !PRONK_WIDE
-// Bits kFrom .. kFrom + 6 of each u64 to the low bits of word t.
-template <int kFrom, int t>
-HWY_INLINE VU64 SevenBitsToWord(VU64 v) {
-  constexpr int kRight = kFrom - 16 * t;
-  if constexpr (kRight > 0) v = hn::ShiftRight<kRight>(v);
-  if constexpr (kRight < 0) v = hn::ShiftLeft<-kRight>(v);
-  return hn::And(v, hn::Set(DU64(), uint64_t{127} << (16 * t)));
+// kBits bits from bit kFrom on of each u64 to bit kTo.
+template <int kFrom, int kBits, int kTo>
+HWY_INLINE VU64 MoveBits(VU64 v) {
+  if constexpr (kFrom > kTo) v = hn::ShiftRight<kFrom - kTo>(v);
+  if constexpr (kFrom < kTo) v = hn::ShiftLeft<kTo - kFrom>(v);
+  return hn::And(v, hn::Set(DU64(), ((uint64_t{1} << kBits) - 1) << kTo));
 }
 #endif
 
+// A field for each eighth, from those of its group: kBits bits from bit kFirst on and every kStep
+// go to bit kTo (0 or 8) of each u16.
+template <int kFirst, int kStep, int kBits, int kTo>
+HWY_INLINE VU16 SplitGroups(VU64 v) {
+#if PRONK_WIDE
+  // Any eight bits of a u64 to any byte; to the others, zeros.
+  constexpr auto kShift = [](int t) { return uint64_t{kFirst + kStep * t} << (16 * t + kTo); };
+  const VU64 shifts = hn::Set(DU64(), kShift(0) | kShift(1) | kShift(2) | kShift(3));
+  constexpr uint64_t kBytes = uint64_t{0x5555555555555555} << (kTo / 8);
+  const VU16 fields{_mm512_maskz_multishift_epi64_epi8(kBytes, shifts.raw, v.raw)};
+  if constexpr (kBits == 8) return fields;
+  return hn::And(fields, hn::Set(DU16(), uint16_t{((1 << kBits) - 1) << kTo}));
+#else
+  const VU64 low =
+      hn::Or(MoveBits<kFirst, kBits, kTo>(v), MoveBits<kFirst + kStep, kBits, kTo + 16>(v));
+  const VU64 high = hn::Or(MoveBits<kFirst + 2 * kStep, kBits, kTo + 32>(v),
+                           MoveBits<kFirst + 3 * kStep, kBits, kTo + 48>(v));
+  return hn::BitCast(DU16(), hn::Or(low, high));
+#endif
+}
+
+// --------------------------------------------------------------------------------------------------
+// Weights from indices.
+
+// A vector from its pieces. (Highway's Combine clears the upper half before it is replaced.)
+HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&pieces)[kPieces]) {
+#if PRONK_PIECES == 1
+  return pieces[0];
+#else
+  const auto join = [&](size_t i) HWY_ATTR {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(pieces[i].raw), pieces[i + 1].raw, 1);
+  };
+#if PRONK_PIECES == 2
+  return VU8{join(0)};
+#else
+  return VU8{_mm512_inserti64x4(_mm512_castsi256_si512(join(0)), join(2), 1)};
+#endif
+#endif
+}
+
+// Vectors 0 to 3 of part p of the entries whose indices, kMask bits each, are at `index` (those of
+// the block), the first of each group kStride after the one before. An eighth is a u64 of the grid
+// or two u32. Indices are loaded in words of 32 bits, as loads are as scarce as instructions, and
+// used word by word, as registers are.
+template <uint32_t kMask, size_t kStride, typename Entry, typename Index>
+HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT index, size_t p,
+                       VU8 (&weights)[4]) {
+  constexpr size_t kEntries = 8 / sizeof(Entry);             // in an eighth
+  constexpr size_t kEighths = 4 / sizeof(Index) / kEntries;  // in a word
+  const hn::FixedTag<Entry, 16 / sizeof(Entry)> d;
+  hn::Vec<DU8x16> pieces[4][kPieces];
+  for (size_t k = 0; k < kPieces; ++k) {
+    const Index* const first = index + (p * kPartGroups + 2 * k) * kStride;
+    for (size_t v = 0; v < 4; ++v) {
+      uint32_t a, b;
+      hwy::CopyBytes<4>(first + v / kEighths * kEighths * kEntries, &a);
+      hwy::CopyBytes<4>(first + kStride + v / kEighths * kEighths * kEntries, &b);
+      const auto entry = [&](uint32_t word, size_t i) HWY_ATTR {
+        return grid[word >> (8 * sizeof(Index) * (v % kEighths * kEntries + i)) & kMask];
+      };
+      if constexpr (kEntries == 1) {
+        pieces[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(b, 0)));
+      } else {
+        pieces[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(a, 1),
+                                                                     entry(b, 0), entry(b, 1)));
+      }
+    }
+  }
+  for (size_t v = 0; v < 4; ++v) weights[v] = Join(pieces[v]);
+}
+
+// --------------------------------------------------------------------------------------------------
+// Signs: a byte for each eighth, in the low half of a u16. Bit i negates weight i.
+
 // From 7-bit indices (EvenSigns in tables.h): four of them in each u64, at bits kFirst + kStep * t.
 template <int kFirst, int kStep>
-HWY_INLINE VU8 EvenSignsOf(VU64 v) {
+HWY_INLINE VU16 EvenSignsOf(VU64 v) {
 #if PRONK_WIDE
-  constexpr auto kShift = [](int t) { return uint64_t{kFirst + kStep * t} << (16 * t); };
-  const VU64 shifts = hn::Set(DU64(), kShift(0) | kShift(1) | kShift(2) | kShift(3));
-  constexpr uint64_t kEvenBytes = 0x5555555555555555;
-  const __m512i indices = _mm512_maskz_multishift_epi64_epi8(kEvenBytes, shifts.raw, v.raw);
   // A product of bit matrices: bits 0 to 6 stay, bit 7 becomes the parity of those.
+  const VU16 index = SplitGroups<kFirst, kStep, 8, 0>(v);
   const VU64 matrix = hn::Set(DU64(), 0x010204081020407F);
-  return SplitSigns(VU16{_mm512_gf2p8affine_epi64_epi8(indices, matrix.raw, 0)});
+  return VU16{_mm512_gf2p8affine_epi64_epi8(index.raw, matrix.raw, 0)};
 #else
-  const DU16 d;
-  const VU64 words = hn::Or(
-      hn::Or(SevenBitsToWord<kFirst, 0>(v), SevenBitsToWord<kFirst + kStep, 1>(v)),
-      hn::Or(SevenBitsToWord<kFirst + 2 * kStep, 2>(v), SevenBitsToWord<kFirst + 3 * kStep, 3>(v)));
-  const VU16 index = hn::BitCast(d, words);
+  const VU16 index = SplitGroups<kFirst, kStep, 7, 0>(v);
   // The parity of seven bits is that of four, by a table.
+  const DU16 d;
   const VU16 four = hn::And(hn::Xor(index, hn::ShiftRight<4>(index)), hn::Set(d, uint16_t{15}));
   alignas(16) static constexpr uint8_t kParity[16] = {0,   128, 128, 0,   128, 0,   0,   128,
                                                       128, 0,   0,   128, 0,   128, 128, 0};
   const VU8 parity = hn::TableLookupBytes(hn::LoadDup128(DU8(), kParity), hn::BitCast(DU8(), four));
-  return SplitSigns(hn::Or(index, hn::BitCast(d, parity)));
+  return hn::Or(index, hn::BitCast(d, parity));
 #endif
+}
+
+// The activations of vector v with the signs of its weights.
+template <size_t v>
+HWY_INLINE VI8 Negate(VI8 x, VU16 signs) {
+  const DU8 d;
+  alignas(16) static constexpr auto kFrom = [] {
+    std::array<uint8_t, 16> from{};
+    for (size_t i = 0; i < 16; ++i) from[i] = static_cast<uint8_t>(i / 8 * 8 + 2 * v);
+    return from;
+  }();
+  const VU8 eight = hn::TableLookupBytes(hn::BitCast(d, signs), hn::LoadDup128(d, kFrom.data()));
+  const auto minus = hn::TestBit(eight, hn::BitCast(d, hn::Set(DU64(), 0x8040201008040201)));
+#if PRONK_WIDE
+  return VI8{_mm512_mask_sub_epi8(x.raw, minus.raw, _mm512_setzero_si512(), x.raw)};
+#else
+  const VI8 ones = hn::BitCast(DI8(), hn::VecFromMask(d, minus));
+  return hn::Sub(hn::Xor(x, ones), ones);
+#endif
+}
+
+// The products of vectors 0 and 1, and those of vectors 2 and 3: of 16 weights each, in two lanes.
+// Weights at most 64.
+struct Sixteens {
+  VI32 first, second;
+};
+HWY_INLINE Sixteens DotSigned(const VU8 (&weights)[4], VU16 signs, const VI8 (&x)[4]) {
+  const VI32 none = hn::Zero(DI32());
+  return {Dot2(none, weights[0], Negate<0>(x[0], signs), weights[1], Negate<1>(x[1], signs)),
+          Dot2(none, weights[2], Negate<2>(x[2], signs), weights[3], Negate<3>(x[3], signs))};
 }
 
 // --------------------------------------------------------------------------------------------------
-// Weights from codes, and sums.
+// Scales.
 
-// The dot product wants unsigned bytes: weights are kCenter more than they are. At most 127, see
-// Dot.
-constexpr uint8_t kCenter = 64;
-
-// kCenter + or - a level, by the level at bit `at` of the index and the sign at bit `sign`.
-template <size_t kLevels>
-constexpr std::array<uint8_t, 64> WeightTable(const std::array<int8_t, kLevels>& levels, int at,
-                                              int sign) {
-  std::array<uint8_t, 64> table{};
-  for (unsigned i = 0; i < 64; ++i) {
-    const size_t level = (i >> at) % std::bit_ceil(kLevels);
-    const int magnitude = level < kLevels ? levels[level] : 0;
-    table[i] = static_cast<uint8_t>(kCenter + ((i >> sign & 1) != 0 ? -magnitude : magnitude));
-  }
-  return table;
+// (2s + 1) * the scale of the activations.
+HWY_INLINE VF OddScale(VI32 s, const GridInput& in, size_t p) {
+  return hn::MulAdd(hn::ConvertTo(DF(), s), in.twice[p], in.scale[p]);
 }
 
-// Vector c of the weights, plus kCenter, where its levels are at bit kAt of the codes. kTo is where
-// they should go to be beside bit c, the sign, among the low six bits.
-template <const auto& kLevels, int c, int kAt, int kTo>
-HWY_INLINE VU8 WeightsOf(VU8 codes, VU8 signs) {
-  const DU8 d;
-  constexpr auto kMask = static_cast<uint8_t>(std::bit_ceil(kLevels.size()) - 1);
-#if PRONK_WIDE
-  alignas(64) static constexpr auto kTable = WeightTable(kLevels, kTo, c);
-  const VU8 index =
-      hn::BitwiseIfThenElse(hn::Set(d, uint8_t{kMask << kTo}), ShiftBits<kAt - kTo>(codes), signs);
-  return Permute(hn::Load(d, kTable.data()), index);
-#else
-  alignas(64) static constexpr auto kTable = WeightTable(kLevels, 0, 3);
-  const VU8 level = hn::And(ShiftBits<kAt>(codes), hn::Set(d, kMask));
-  const VU8 sign = hn::And(ShiftBits<c - 3>(signs), hn::Set(d, uint8_t{8}));
-  return hn::TableLookupBytes(hn::LoadDup128(d, kTable.data()), hn::Or(level, sign));
-#endif
+// The low half of each u64 in both.
+HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v)); }
+
+// The sums of part p where s belongs to groups of 32 ...
+HWY_INLINE VF Scaled32(VI32 dots, VU64 s, const GridInput& in, size_t p) {
+  return hn::Mul(hn::ConvertTo(DF(), dots), OddScale(InBothLanes(s), in, p));
+}
+HWY_INLINE VF Scaled32(const Sixteens& dots, VU64 s, const GridInput& in, size_t p) {
+  return Scaled32(hn::Add(dots.first, dots.second), s, in, p);
+}
+// ... and where kBits bits belong to 16 weights, and those above them to the next 16.
+template <int kBits>
+HWY_INLINE VF Scaled16(const Sixteens& dots, VU64 s, const GridInput& in, size_t p) {
+  const VI32 both = InBothLanes(s);
+  const VI32 mask = hn::Set(DI32(), (1 << kBits) - 1);
+  const VF first = OddScale(hn::And(both, mask), in, p);
+  const VF second = OddScale(hn::And(hn::ShiftRight<kBits>(both), mask), in, p);
+  return hn::MulAdd(hn::ConvertTo(DF(), dots.first), first,
+                    hn::Mul(hn::ConvertTo(DF(), dots.second), second));
 }
 
-// (2s + 1) * the scale of the activations, where s is in `small`.
-HWY_INLINE VF OddScale(VI32 small, const FourthsInput& in, size_t p) {
-  return hn::MulAdd(hn::ConvertTo(DF(), small), in.twice[p], in.scale[p]);
-}
+// --------------------------------------------------------------------------------------------------
 
-// The lanes of part p (of a block) of 16 small numbers, one for each 16 weights.
-HWY_INLINE VI32 LanesOf(hn::Vec<DU8x16> sixteen, size_t p) {
-  const DU8x16 d;
-  if constexpr (kBlockParts > 1) {
-    sixteen = hn::TableLookupBytes(sixteen, hn::Iota(d, p * kFloats));
-  }
-  return hn::PromoteTo(DI32(), hn::ResizeBitCast(hn::Rebind<uint8_t, DI32>(), sixteen));
-}
-
-// A number of type T for each group of 32 weights of part q of a block.
-template <typename T>
-HWY_INLINE VU64 LoadGroups(const uint8_t* HWY_RESTRICT p, size_t q) {
-  const hn::Rebind<T, DU64> d;
-  const hn::Repartition<uint8_t, decltype(d)> d_bytes;
-  const auto bytes = hn::LoadU(d_bytes, p + q * kPartGroups * sizeof(T));
-  return hn::PromoteTo(DU64(), hn::BitCast(d, bytes));
-}
-
-// The nibbles of kBytes (at most 8) bytes, low ones first.
-template <size_t kBytes>
-HWY_INLINE hn::Vec<DU8x16> LoadNibbles(const uint8_t* HWY_RESTRICT p) {
-  const DU8x16 d;
-  const auto low = hn::ResizeBitCast(d, hn::LoadU(hn::FixedTag<uint8_t, kBytes>(), p));
-  const auto high = hn::ShiftRight<4>(hn::BitCast(DU16x8(), low));
-  return hn::And(hn::InterleaveLower(d, low, hn::BitCast(d, high)), hn::Set(d, uint8_t{15}));
-}
-
-// What gemv-inl.h asks of a type, but for Step. kZero is the code of weight 0; scales are f16 d
-// times (2s + 1) / 8 * kEighths.
-template <class BlockType, int kZero, int kEighths>
+// What gemv-inl.h asks of a type, where Type::PartSum(block, index, p, in) gives the scaled sums of
+// a part, times d. Scales are f16 d times (2s + 1) / 8 * kEighths.
+template <class Type, class BlockType, int kEighths>
 struct GridType {
   using Block = BlockType;
-  using Input = FourthsInput;
+  using Input = GridInput;
   static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = kStepBlocks * kGridBlock;
-  static constexpr size_t kStepBytes = kStepBlocks * sizeof(Block);
+  static constexpr size_t kStepWeights = Block::kWeights;
+  static constexpr size_t kStepBytes = sizeof(Block);
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadInput(x, i, kZero, static_cast<float>(kEighths) / 8);
+    return LoadInput(x, i, static_cast<float>(kEighths) / 8);
   }
   static HWY_INLINE VF BlockScale(const uint8_t* HWY_RESTRICT block) {
     return SetHalf(DF(), block + offsetof(Block, d));
   }
-};
-
-// Adds the products of a step. Type::PartSum(block, p, q, in, unpacked...) gives the scaled sums of
-// part p of the step, which is part q of its block. (A function, since lambdas are not inlined
-// reliably.)
-template <class Type, class... Unpacked>
-HWY_INLINE void AddBlocks(const uint8_t* HWY_RESTRICT w, const FourthsInput& in, Sums& sums,
-                          const Unpacked&... unpacked) {
-  for (size_t b = 0; b < kStepBlocks; ++b) {
-    const uint8_t* const block = w + b * sizeof(typename Type::Block);
-    VF sum = Type::PartSum(block, b * kBlockParts, 0, in, unpacked...);
-    for (size_t q = 1; q < kBlockParts; ++q) {
-      sum = hn::Add(sum, Type::PartSum(block, b * kBlockParts + q, q, in, unpacked...));
-    }
-    sums.a = hn::MulAdd(sum, Type::BlockScale(block), sums.a);
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const uint16_t* HWY_RESTRICT index,
+                              const Input& in, Sums& sums) {
+    VF sum = Type::PartSum(w, index, 0, in);
+    for (size_t p = 1; p < kBlockParts; ++p) sum = hn::Add(sum, Type::PartSum(w, index, p, in));
+    sums.a = hn::MulAdd(sum, Type::BlockScale(w), sums.a);
   }
-}
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
+    Step(w, nullptr, in, sums);
+  }
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
