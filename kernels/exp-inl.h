@@ -24,7 +24,13 @@ template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
-  const V clamped = hn::Max(hn::Set(d, -87.3f), hn::Min(hn::Set(d, 88.0f), x));
+  const V low = hn::Set(d, -87.3f), high = hn::Set(d, 88.0f);
+#if HWY_ARCH_X86  // where the second of two stays if one is a NaN
+  const V clamped = hn::Max(low, hn::Min(high, x));
+#else
+  const V at_most = hn::IfThenElse(hn::Gt(x, high), high, x);
+  const V clamped = hn::IfThenElse(hn::Lt(at_most, low), low, at_most);
+#endif
   const V round = hn::Set(d, 12582912.0f);
   const V shifted = hn::MulAdd(clamped, hn::Set(d, 1.44269504f), round);
   const V n = hn::Sub(shifted, round);

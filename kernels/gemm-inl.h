@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/amx.h"
 #include "kernels/bf16.h"
 #include "kernels/exp-inl.h"
 #include "kernels/panel-inl.h"
@@ -146,17 +147,6 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
 //
 // The dots go through memory, in the first-level cache, to vectors. That is what limits: 8 cycles
 // for a product, but at least 12 to convert and scale its dots.
-
-// What LDTILECFG reads: rows and bytes of each register.
-template <class Format>
-struct alignas(64) TileConfig {
-  static constexpr uint8_t kGroups = 8 / Format::kScales;  // of four columns
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 0, 0, 4 * kGroups, 0, 64, 64};
-  uint8_t rows[16] = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kGroups, kGroups};
-};
 
 struct alignas(64) StoredDots {
   int32_t dots[kRowVectors][kTileTokens][kFloats];
@@ -370,8 +360,10 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
 template <class Format>
 struct AmxMultiplier : TileMultiplier {
   AmxMultiplier() {
-    static constexpr TileConfig<Format> kConfig;
-    static_assert(sizeof(kConfig) == 64);
+    constexpr uint8_t kGroups = 8 / Format::kScales;  // of four columns
+    static constexpr AmxConfig kConfig{
+        .row_bytes = {64, 64, 0, 0, 4 * kGroups, 0, 64, 64},
+        .rows = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kGroups, kGroups}};
     _tile_loadconfig(&kConfig);
   }
   ~AmxMultiplier() { _tile_release(); }

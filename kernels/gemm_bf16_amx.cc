@@ -12,22 +12,13 @@
 
 #include <cstdint>
 
+#include "kernels/amx.h"
 #include "kernels/bf16.h"
 
 #define PRONK_USES_TILES __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 
 namespace kernels {
 namespace {
-
-// What LDTILECFG reads: 16 rows of 64 bytes for each of the eight registers.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
 
 constexpr int kInputStride = sizeof(Bf16InputBlock::x[0]);
 constexpr int kWeightStride = sizeof(Bf16PanelBlock::weights[0]);
@@ -36,7 +27,8 @@ constexpr int kSumStride = kBf16Rows * sizeof(float);
 }  // namespace
 
 PRONK_USES_TILES void SetUpAmx() {
-  static constexpr TileConfig kConfig;
+  static constexpr AmxConfig kConfig{.row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                     .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
   _tile_loadconfig(&kConfig);
 }
 
