@@ -1,10 +1,10 @@
 // Attention for a batch, see attention_tiles.h.
 //
 // A tile of queries (some tokens, with all query heads that share a key-value head) meets a tile of
-// keys after the other. Between the two products (attention_products-inl.h, attention_int16-inl.h),
-// scores = q . k and
-// means = weights . v, stand the weights, exp(score - maximum of the tile's). What was added up
-// before and what is new are scaled to the larger of their maximums (Dao et al. 2022).
+// keys after the other. Between the two products, scores = q . k and means = weights . v
+// (attention_products-inl.h, attention_int16-inl.h), stand the weights, exp(score - maximum of the
+// tile's). What was added up before and what is new are scaled to the larger of their maximums (Dao
+// et al. 2022).
 #include "kernels/attention_tiles.h"
 
 #include <algorithm>
