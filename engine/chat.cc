@@ -93,8 +93,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   const std::span<const TokenId> cached = session_.tokens();
   const auto [differs, unused] =
       std::mismatch(ids.begin(), ids.end() - 1, cached.begin(), cached.end());
-  answer.n_reused = static_cast<size_t>(differs - ids.begin());
-  session_.Rewind(answer.n_reused);
+  answer.n_reused = session_.Rewind(static_cast<size_t>(differs - ids.begin()));
 
   if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);

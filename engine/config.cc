@@ -1,42 +1,30 @@
 #include "engine/config.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
 
+#include "engine/architecture.h"
+#include "engine/keys.h"
 #include "gguf/error.h"
 
 namespace engine {
 namespace {
 
 using gguf::Metadata;
-using kernels::RopePairs;
-
-// The only place that knows architectures by name. What differs between them otherwise (biases,
-// tied embeddings) is read off the tensors that are there.
-struct Architecture {
-  std::string_view name;
-  RopePairs rope_pairs;
-  bool qk_norm;
-};
-constexpr std::array kArchitectures = {
-    Architecture{"llama", RopePairs::kAdjacent, false},
-    Architecture{"qwen2", RopePairs::kHalves, false},
-    Architecture{"qwen3", RopePairs::kHalves, true},
-};
 
 // Far above any model, and small enough that products of a few of them fit in 64 bits.
 constexpr uint64_t kMaxLength = 1u << 24;
 constexpr uint64_t kMaxLayers = 1u << 12;
 constexpr uint64_t kMaxHeadDim = 1u << 12;
+constexpr uint64_t kMaxExperts = 1u << 16;
 
 const Architecture& FindArchitecture(const Metadata& meta) {
   constexpr std::string_view kKey = "general.architecture";
   const std::string_view name = meta.GetString(kKey);
   std::string known;
-  for (const Architecture& arch : kArchitectures) {
+  for (const Architecture& arch : Architectures()) {
     if (arch.name == name) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
@@ -44,116 +32,99 @@ const Architecture& FindArchitecture(const Metadata& meta) {
                       " is not supported (this program runs " + known + ")");
 }
 
-// The keys of one architecture, read with their ranges.
-class Keys {
- public:
-  Keys(const Metadata& meta, std::string_view arch)
-      : meta_(meta), prefix_(std::string(arch) + ".") {}
-
-  bool Has(std::string_view key) const { return meta_.Has(prefix_ + std::string(key)); }
-
-  size_t Count(std::string_view key, uint64_t max) const {
-    const std::string full = prefix_ + std::string(key);
-    const uint64_t value = meta_.GetUint(full, max);
-    if (value == 0) meta_.Fail(full, "must not be 0");
-    return value;
-  }
-  uint64_t UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
-    return meta_.GetUintOr(prefix_ + std::string(key), fallback, max);
-  }
-  size_t CountOr(std::string_view key, size_t fallback, uint64_t max) const {
-    return Has(key) ? Count(key, max) : fallback;
-  }
-  // A positive, finite number.
-  double Positive(std::string_view key) const {
-    const std::string full = prefix_ + std::string(key);
-    const double value = meta_.GetFloat(full);
-    if (!(value > 0) || !std::isfinite(value)) {
-      meta_.Fail(full, "expected a positive number, found " + std::to_string(value));
-    }
-    return value;
-  }
-  double PositiveOr(std::string_view key, double fallback) const {
-    return Has(key) ? Positive(key) : fallback;
-  }
-  std::string_view StringOr(std::string_view key, std::string_view fallback) const {
-    return meta_.GetStringOr(prefix_ + std::string(key), fallback);
-  }
-  [[noreturn]] void Fail(std::string_view key, const std::string& what) const {
-    meta_.Fail(prefix_ + std::string(key), what);
-  }
-
- private:
-  const Metadata& meta_;
-  std::string prefix_;
-};
-
-// Files of models without experts may say so: 0 of 0.
-void CheckExperts(const Keys& keys) {
-  const uint64_t n_experts = keys.UintOr("expert_count", 0, kMaxLength);
-  const uint64_t n_used = keys.UintOr("expert_used_count", 0, kMaxLength);
-  if (n_used > n_experts) {
-    keys.Fail("expert_used_count", "expected at most the expert_count of " +
-                                       std::to_string(n_experts) + ", found " +
-                                       std::to_string(n_used));
-  }
-  if (n_experts > 1) keys.Fail("expert_count", "mixtures of experts are not supported yet");
-}
+std::string Found(size_t value) { return ", found " + std::to_string(value); }
 
 void ReadHeads(const Keys& keys, Config& config) {
-  config.n_heads = keys.Count("attention.head_count", kMaxLength);
-  config.n_kv_heads = keys.CountOr("attention.head_count_kv", config.n_heads, kMaxLength);
-  if (config.n_heads % config.n_kv_heads != 0) {
-    keys.Fail("attention.head_count_kv", "expected a divisor of head_count " +
-                                             std::to_string(config.n_heads) + ", found " +
-                                             std::to_string(config.n_kv_heads));
-  }
+  const size_t n_layers = config.n_layers(), width = config.embedding_length;
+  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, 1, kMaxLength);
+  const auto n_kv_heads = keys.Has("attention.head_count_kv")
+                              ? keys.PerLayer("attention.head_count_kv", n_layers, 1, kMaxLength)
+                              : n_heads;
   const bool explicit_lengths =
       keys.Has("attention.key_length") && keys.Has("attention.value_length");
-  if (!explicit_lengths && config.embedding_length % config.n_heads != 0) {
-    keys.Fail("attention.head_count", "expected a divisor of embedding_length " +
-                                          std::to_string(config.embedding_length) + ", found " +
-                                          std::to_string(config.n_heads));
-  }
-  const size_t head_dim = config.embedding_length / config.n_heads;
-  config.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
-  config.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
-  if (config.key_length % 2 != 0) {
-    keys.Fail("attention.key_length",
-              "rope needs an even head dimension, found " + std::to_string(config.key_length));
+  for (size_t i = 0; i < n_layers; ++i) {
+    LayerPlan& layer = config.layers[i];
+    layer.n_heads = n_heads[i];
+    layer.n_kv_heads = n_kv_heads[i];
+    if (layer.n_heads % layer.n_kv_heads != 0) {
+      keys.Fail("attention.head_count_kv", "expected a divisor of head_count " +
+                                               std::to_string(layer.n_heads) +
+                                               Found(layer.n_kv_heads));
+    }
+    if (!explicit_lengths && width % layer.n_heads != 0) {
+      keys.Fail("attention.head_count", "expected a divisor of embedding_length " +
+                                            std::to_string(width) + Found(layer.n_heads));
+    }
+    const size_t head_dim = width / layer.n_heads;
+    layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
+    layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
+    if (layer.key_length % 2 != 0) {
+      keys.Fail("attention.key_length",
+                "rope needs an even head dimension" + Found(layer.key_length));
+    }
+    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.key_length));
   }
 }
 
 RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
+  const size_t key_length = config.layers[0].key_length;
   RopeConfig rope;
   rope.pairs = arch.rope_pairs;
-  rope.n_dims = keys.CountOr("rope.dimension_count", config.key_length, kMaxHeadDim);
-  if (rope.n_dims > config.key_length || rope.n_dims % 2 != 0) {
+  rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
+  const bool fits =
+      std::all_of(config.layers.begin(), config.layers.end(),
+                  [&rope](const LayerPlan& layer) { return rope.n_dims <= layer.key_length; });
+  if (!fits || rope.n_dims % 2 != 0) {
     keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
-                                          std::to_string(config.key_length) + ", found " +
-                                          std::to_string(rope.n_dims));
+                                          std::to_string(key_length) + Found(rope.n_dims));
   }
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
-  // Files of before there were types have a factor alone, older ones under another name.
-  const char* const factor_key =
-      keys.Has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-  const std::string_view scaling =
-      keys.StringOr("rope.scaling.type", keys.Has(factor_key) ? "linear" : "none");
-  if (scaling == "linear") {
+  const std::string_view scaling = keys.StringOr("rope.scaling.type", "linear");
+  if (scaling == "linear" || scaling == "longrope") {  // the latter divides by tensors of its own
     rope.scaling = RopeScaling::kLinear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
   } else if (scaling != "none") {
     keys.Fail("rope.scaling.type",
-              "expected none, linear or yarn, found " + gguf::Quoted(scaling, 40));
+              "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
   }
-  if (rope.scaling != RopeScaling::kNone) rope.factor = keys.PositiveOr(factor_key, 1.0);
+  // Older files have the factor under another name.
+  const double older = keys.PositiveUnlessZero("rope.scale_linear", 1.0);
+  const double factor =
+      keys.Has("rope.scaling.factor") ? keys.PositiveUnlessZero("rope.scaling.factor", 1.0) : older;
+  if (rope.scaling != RopeScaling::kNone) rope.factor = factor;
   rope.original_context =
-      keys.CountOr("rope.scaling.original_context_length", config.context_length, kMaxLength);
+      keys.CountOr("rope.scaling.original_context_length", config.context_length, UINT32_MAX);
   rope.attention_factor = keys.PositiveOr("rope.scaling.attn_factor", 1.0);
-  rope.beta_fast = keys.PositiveOr("rope.scaling.yarn_beta_fast", rope.beta_fast);
-  rope.beta_slow = keys.PositiveOr("rope.scaling.yarn_beta_slow", rope.beta_slow);
   return rope;
+}
+
+void ReadFeedForward(const Keys& keys, Config& config) {
+  const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), 1, kMaxLength);
+  for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
+}
+
+// Files of models without experts may say so: 0 of 0.
+void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
+  const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
+  const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
+  if (n_used > n_experts) {
+    keys.Fail("expert_used_count",
+              "expected at most the expert_count of " + std::to_string(n_experts) + Found(n_used));
+  }
+  if (n_experts == 0) return;
+  if (!arch.expert_weights) {
+    keys.Fail("expert_count", "models of this architecture have no experts" + Found(n_experts));
+  }
+  if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
+  config.expert_weights = *arch.expert_weights;
+  config.n_experts_used = n_used;
+  const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
+  for (LayerPlan& layer : config.layers) {
+    layer.n_experts = n_experts;
+    layer.shared_ffn_length = shared;
+    layer.ffn_length = keys.CountOr("expert_feed_forward_length", layer.ffn_length, kMaxLength);
+  }
 }
 
 }  // namespace
@@ -168,21 +139,33 @@ Config Config::Read(const gguf::File& file) {
   const Keys keys(meta, arch.name);
   Config config;
   config.architecture = arch.name;
+  config.norms = arch.norms;
   config.qk_norm = arch.qk_norm;
-  CheckExperts(keys);
+  config.sub_norms = arch.sub_norms;
+  config.sinks = arch.sinks;
+  config.activation = arch.activation;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
-  config.n_layers = keys.Count("block_count", kMaxLayers);
-  config.ffn_length = keys.Count("feed_forward_length", kMaxLength);
+  config.layers.resize(keys.Count("block_count", kMaxLayers));
+  ReadFeedForward(keys, config);
+  ReadExperts(keys, arch, config);
   ReadHeads(keys, config);
   config.norm_eps = static_cast<float>(keys.Positive("attention.layer_norm_rms_epsilon"));
-  config.rope = ReadRope(keys, arch, config);
+  config.ropes = {ReadRope(keys, arch, config)};
+  if (arch.refine != nullptr) arch.refine(keys, config);
+  keys.RequireAllRead();
 
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
   if (embedding == nullptr)
     throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
   config.vocab_size = embedding->rows();
   return config;
+}
+
+size_t Config::Widest(size_t (*member)(const LayerPlan&)) const {
+  size_t widest = 0;
+  for (const LayerPlan& layer : layers) widest = std::max(widest, member(layer));
+  return widest;
 }
 
 }  // namespace engine

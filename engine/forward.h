@@ -5,25 +5,25 @@
 #include <cstddef>
 #include <span>
 
-#include "engine/kv_cache.h"
 #include "engine/model.h"
 #include "engine/rope.h"
 #include "engine/scratch.h"
+#include "engine/sequence_state.h"
 #include "engine/trace.h"
 #include "kernels/team.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
 
-// Sends a batch of tokens through all layers. tokens[i] stands at position first_position + i; the
-// keys and values of all earlier positions are in the cache, and those of this batch are added to
-// it. Leaves the batch's residual stream in scratch.x ([tokens.size()][embedding_length]) for
-// Logits(). Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens,
-// first_position + tokens.size() <= cache.capacity(). To be called inside team.Run(). A trace,
-// where given, gets a step for every operation.
-void Forward(const Model& model, const RopeAngles& rope, std::span<const tokenizer::TokenId> tokens,
-             size_t first_position, KvCache& cache, Scratch& scratch, kernels::Team& team,
-             Trace* trace = nullptr);
+// Sends a batch of tokens through all layers. tokens[i] stands at position first_position + i; what
+// the layers remember of earlier positions is in the state, and this batch's is added to it. ropes
+// are those of Config::ropes. Leaves the batch's residual stream in scratch.x
+// ([tokens.size()][embedding_length]) for Logits(). Preconditions: every id < vocab_size,
+// tokens.size() <= scratch.max_tokens, first_position + tokens.size() <= state.capacity(). To be
+// called inside team.Run(). A trace, where given, gets a step for every operation.
+void Forward(const Model& model, std::span<const RopeAngles> ropes,
+             std::span<const tokenizer::TokenId> tokens, size_t first_position,
+             SequenceState& state, Scratch& scratch, kernels::Team& team, Trace* trace = nullptr);
 
 // Logits of n tokens of the last batch, from its index `first` on: logits is [n][vocab_size].
 // To be called inside team.Run().

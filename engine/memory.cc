@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "engine/error.h"
-#include "engine/kv_cache.h"
 #include "engine/scratch.h"
+#include "engine/sequence_state.h"
 #include "kernels/default_threads.h"
 #include "tokenizer/vocabulary.h"
 
@@ -106,18 +106,22 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
 
   // In doubles: a context that somebody asked for may be any number.
-  const double per_position =
-      KvCache::BytesPerPosition(config, plan.kv_type) + sizeof(tokenizer::TokenId);
-  const double cache = per_position * static_cast<double>(plan.context);
+  const auto state_bytes = [&](size_t context) {
+    return SequenceState::BytesFor(config, context, plan.batch, plan.kv_type) +
+           static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context);
+  };
   const auto scratch = static_cast<double>(scratch_bytes());
   const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;
-  if (cache <= left) return plan;
-  const double fits = std::floor(left / per_position);
+  if (state_bytes(plan.context) <= left) return plan;
+  size_t fits = 0;  // the longest context that does
+  for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
+    if (fits + step < plan.context && state_bytes(fits + step) <= left) fits += step;
+  }
   throw Error("a context of " + std::to_string(plan.context) + " tokens needs " +
-              Megabytes(cache + scratch) + " of memory for keys, values and scratch, and " +
+              Megabytes(state_bytes(plan.context) + scratch) +
+              " of memory for keys, values and scratch, and " +
               Megabytes(static_cast<double>(available)) + " are free here: " +
-              (fits >= 1 ? "choose a smaller one with -c, at most " +
-                               std::to_string(static_cast<uint64_t>(fits))
+              (fits >= 1 ? "choose a smaller one with -c, at most " + std::to_string(fits)
                          : "not even a context of one token fits"));
 }
 

@@ -23,7 +23,7 @@ Memory MachineMemory(const std::string& root = "/");
 
 // What decides the size of a session's buffers.
 struct MemoryPlan {
-  size_t context = 0;  // positions in the KV cache
+  size_t context = 0;  // positions that the state has room for
   size_t batch = 0;    // tokens that the scratch buffers hold
   size_t n_threads = 1;
   kernels::KvType kv_type = kernels::KvType::kF16;
@@ -31,7 +31,7 @@ struct MemoryPlan {
 
 // `wish` as it can be had. The batch gets smaller where scratch for it would exceed the model's own
 // size and 64 MB: no file can ask for much more memory than it is large. Throws engine::Error,
-// which says what would fit, where the KV cache and scratch are more than `available` bytes.
+// which says what would fit, where state and scratch are more than `available` bytes.
 MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
                       uint64_t available);
 

@@ -26,7 +26,15 @@ Model Model::From(gguf::File file) {
 uint64_t Model::BytesPerToken() const {
   const kernels::Matrix& embd = weights.token_embd;
   const bool tied = weights.output.data == embd.data;
-  return file.tensor_bytes() - (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+  uint64_t unread = weights.skipped_bytes + (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+  for (const LayerWeights& w : weights.layers) {
+    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      if (experts->tensor == nullptr) continue;
+      unread += experts->tensor->bytes / experts->n_experts *
+                (experts->n_experts - config.n_experts_used);
+    }
+  }
+  return file.tensor_bytes() - unread;
 }
 
 std::span<const std::byte> Model::LargestStretch() const {
@@ -44,11 +52,14 @@ std::span<const std::byte> Model::LargestStretch() const {
 }
 
 double Model::OperationsPerToken() const {
+  const auto operations = [](const kernels::Matrix& m) {
+    return 2.0 * static_cast<double>(m.rows) * static_cast<double>(m.cols);
+  };
   double n = 0;
   for (const LayerWeights& w : weights.layers) {
-    for (const kernels::Matrix* m :
-         {&w.attn_q, &w.attn_k, &w.attn_v, &w.attn_output, &w.ffn_gate, &w.ffn_up, &w.ffn_down}) {
-      n += 2.0 * static_cast<double>(m->rows) * static_cast<double>(m->cols);
+    for (const WeightView* m : w.Matrices()) n += operations(*m);
+    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      n += static_cast<double>(config.n_experts_used) * operations(experts->first);
     }
   }
   return n;

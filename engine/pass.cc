@@ -1,9 +1,12 @@
 #include "engine/pass.h"
 
 #include <array>
+#include <cassert>
 #include <cmath>
+#include <set>
 
 #include "engine/stopwatch.h"
+#include "kernels/experts.h"
 #include "kernels/ops.h"
 #include "kernels/reference.h"
 
@@ -12,24 +15,20 @@ namespace {
 
 constexpr size_t kMaxOutputs = 3;  // q, k and v
 
+uint64_t Bytes(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
+
+TraceWeights Traced(const WeightView& view) { return {view.tensor, view.rows, view.cols}; }
+
 }  // namespace
 
 template <class Work>
-void Pass::Step(std::string_view kind, uint64_t bytes,
-                std::initializer_list<const kernels::Matrix*> weights, Work work) {
+void Pass::Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
+                Work work) {
   if (trace_ == nullptr) return work();
   const Stopwatch watch;
   work();
-  TraceStep step;
-  step.kind = kind;
-  step.bytes = bytes;
-  step.seconds = watch.Seconds();
-  for (const kernels::Matrix* matrix : weights) {
-    if (matrix == nullptr) continue;
-    step.weights.push_back(*matrix);
-    step.bytes += matrix->rows * matrix->row_bytes();
-  }
-  trace_->steps.push_back(std::move(step));
+  const double seconds = watch.Seconds();
+  trace_->steps.push_back({kind, {weights.begin(), weights.end()}, bytes, seconds});
 }
 
 template <class Work>
@@ -39,91 +38,183 @@ void Pass::ForRows(size_t n, Work work) {
   });
 }
 
-void Pass::Embed(const kernels::Matrix& token_embd, std::span<const tokenizer::TokenId> tokens,
+void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens,
                  float* out) {
+  const size_t width = token_embd.cols;
   Step("embed", n_tokens_ * token_embd.row_bytes(), {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
+      float* const row = out + t * width;
       kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])),
-                             token_embd.cols, out + t * token_embd.cols);
+                             width, row);
+      if (config_.embedding_scale != 1) kernels::Scale(config_.embedding_scale, row, width);
     });
   });
 }
 
-void Pass::SetPositions(const RopeAngles& rope, size_t first) {
-  const size_t n_pairs = rope.n_pairs();
+void Pass::SetPositions(std::span<const RopeAngles> ropes) {
   ForRows(n_tokens_, [&](size_t t) {
-    rope.Fill(first + t, scratch_.rope_cos.row(t, n_pairs), scratch_.rope_sin.row(t, n_pairs));
+    size_t offset = 0;
+    for (const RopeAngles& rope : ropes) {
+      rope.Fill(first_position_ + t, scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
+                scratch_.rope_sin.get() + offset + t * rope.n_pairs());
+      offset += n_tokens_ * rope.n_pairs();
+    }
   });
 }
 
-void Pass::Norm(const float* in, const float* weight, float* out) {
-  const size_t width = config_.embedding_length;
+const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out) {
+  if (weight == nullptr) return in;
   Step("norm", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
       kernels::RmsNorm(in + t * width, weight, config_.norm_eps, width, out + t * width);
     });
   });
+  return out;
 }
 
-void Pass::NormHeads(float* heads, const float* weight, size_t n_heads, size_t head_dim) {
+void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* heads) {
+  const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
+  const size_t n = all ? n_tokens_ : n_tokens_ * n_heads;
+  const size_t width = all ? n_heads * length : length;
   Step("norm", 0, {}, [&] {
-    ForRows(n_tokens_ * n_heads, [&](size_t h) {
-      kernels::RmsNorm(heads + h * head_dim, weight, config_.norm_eps, head_dim,
-                       heads + h * head_dim);
+    ForRows(n, [&](size_t i) {
+      float* const head = heads + i * width;
+      kernels::RmsNorm(head, weight, config_.norm_eps, width, head);
     });
   });
 }
 
-void Pass::RotateHeads(float* heads, size_t n_heads) {
-  const RopeConfig& rope = config_.rope;
+void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
+  if (plan.rope == LayerPlan::kNoRope) return;
+  const RopeConfig& rope = config_.ropes[plan.rope];
   const size_t n_pairs = rope.n_dims / 2;
+  size_t offset = 0;  // of this rope's angles behind those of the ropes before it
+  for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
   Step("rope", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
-      kernels::Rope(heads + t * n_heads * config_.key_length, n_heads, config_.key_length,
-                    rope.n_dims, scratch_.rope_cos.row(t, n_pairs),
-                    scratch_.rope_sin.row(t, n_pairs), rope.pairs);
+      const size_t at = offset + t * n_pairs;
+      kernels::Rope(heads + t * n_heads * plan.key_length, n_heads, plan.key_length, rope.n_dims,
+                    scratch_.rope_cos.get() + at, scratch_.rope_sin.get() + at, rope.pairs);
     });
   });
 }
 
-void Pass::MatMul(const float* in, size_t in_width, std::initializer_list<Output> outputs) {
+void Pass::NormAndRotate(const LayerPlan& plan, const float* weight, float* heads, size_t n_heads) {
+  const bool after = config_.qk_norm == QkNorm::kHeadAfterRope;
+  if (weight != nullptr && !after) NormHeads(weight, n_heads, plan.key_length, heads);
+  Rotate(plan, heads, n_heads);
+  if (weight != nullptr && after) NormHeads(weight, n_heads, plan.key_length, heads);
+}
+
+void Pass::GrowQueries(const LayerPlan& plan, float* q) {
+  if (config_.query_growth == 0) return;
+  const size_t width = plan.n_heads * plan.key_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      const size_t spans = (first_position_ + t) / config_.query_growth_span;
+      const float growth = std::log(1 + static_cast<float>(spans));
+      kernels::Scale(1 + config_.query_growth * growth, q + t * width, width);
+    });
+  });
+}
+
+void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  assert(outputs.size() <= kMaxOutputs);
   std::array<kernels::Product, kMaxOutputs> products;
-  std::array<const kernels::Matrix*, kMaxOutputs> weights = {};
+  std::array<TraceWeights, kMaxOutputs> traced;
+  uint64_t bytes = 0;
   size_t n = 0;
-  for (const Output& output : outputs) {
-    weights[n] = &output.weights;
-    products[n++] = {output.weights, output.out, output.weights.rows, output.bias};
+  for (const auto& [weights, out] : outputs) {
+    products[n] = {weights, out, weights.rows, weights.bias};
+    traced[n++] = Traced(weights);
+    bytes += Bytes(weights);
   }
-  Step("matmul", 0, {weights[0], weights[1], weights[2]}, [&] {
-    scratch_.input.Set(in, n_tokens_, in_width);
+  Step("matmul", bytes, std::span(traced).first(n), [&] {
+    scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
     kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
   });
 }
 
-void Pass::GatedMatMul(const float* in, const kernels::Matrix& gate, const kernels::Matrix& up,
-                       float* out) {
-  Step("matmul", 0, {&gate, &up}, [&] {
+void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out) {
+  const std::array traced = {Traced(gate), Traced(up)};
+  Step("matmul", Bytes(gate) + Bytes(up), traced, [&] {
     scratch_.input.Set(in, n_tokens_, gate.cols);
-    kernels::GatedMatMul(team_, gate, up, scratch_.input, out);
+    kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation}, scratch_.input,
+                         out);
   });
 }
 
-void Pass::Attend(const kernels::KvLayer& cache, size_t first, const float* q, const float* k,
-                  const float* v, float* out) {
+void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
+                  const float* q, const float* k, const float* v, float* out) {
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);
-  const uint64_t cached = (first + n_tokens_) * cache.n_kv_heads * head;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(config_.key_length));
-  Step("attention", cached, {}, [&] {
-    kernels::StoreKv(cache, first, n_tokens_, k, v);
-    kernels::Attention(team_, cache, q, config_.n_heads, n_tokens_, first, scale, out);
+  const size_t n_keys = std::min(first_position_ + n_tokens_, cache.capacity);
+  const kernels::AttentionParams params = {
+      .scale = plan.attention_scale,
+      .window = plan.window,
+      .softcap = config_.attention_softcap,
+      .sinks = sinks,
+  };
+  Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
+    kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
+    kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
   });
 }
 
-void Pass::Add(float* x, const float* y) {
+void Pass::Route(const LayerPlan& plan, const float* router, uint32_t* chosen, float* shares) {
+  const size_t n_used = config_.n_experts_used;
+  Step("route", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      kernels::Route(router + t * plan.n_experts, plan.n_experts, n_used, config_.expert_weights,
+                     chosen + t * n_used, shares + t * n_used);
+    });
+  });
+}
+
+// Of all experts that a token of the batch chose.
+uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const {
+  const std::set<uint32_t> experts(chosen, chosen + n_tokens_ * config_.n_experts_used);
+  return experts.size() *
+         (Bytes(w.ffn_gate_exps.first) + Bytes(w.ffn_up_exps.first) + Bytes(w.ffn_down_exps.first));
+}
+
+void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chosen,
+                   const float* shares, float* out) {
+  const auto traced = [this](const ExpertsView& view) {
+    return TraceWeights{view.tensor, view.first.rows * config_.n_experts_used, view.first.cols};
+  };
+  const std::array tensors = {traced(w.ffn_gate_exps), traced(w.ffn_up_exps),
+                              traced(w.ffn_down_exps)};
+  Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
+    kernels::Experts(team_, {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation},
+                     in, n_tokens_, chosen, shares, config_.n_experts_used, scratch_.experts, out);
+  });
+}
+
+void Pass::ScaleBySigmoid(const float* gate, float* x) {
+  const size_t width = config_.embedding_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_,
+            [&](size_t t) { kernels::Scale(1 / (1 + std::exp(-gate[t])), x + t * width, width); });
+  });
+}
+
+void Pass::Add(float* x, const float* y, float factor) {
   const size_t width = config_.embedding_length;
   Step("add", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) { kernels::Add(x + t * width, y + t * width, width); });
+    ForRows(n_tokens_,
+            [&](size_t t) { kernels::AddScaled(x + t * width, y + t * width, factor, width); });
+  });
+}
+
+void Pass::FinishLogits(float* logits) {
+  if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
+  // A row can be as long as a whole batch of other rows: threads share it.
+  constexpr size_t kGrain = 1024;
+  team_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
+    float* const part = logits + begin;
+    if (config_.logit_scale != 1) kernels::Scale(config_.logit_scale, part, end - begin);
+    if (config_.logit_softcap != 0) kernels::SoftCap(config_.logit_softcap, part, end - begin);
   });
 }
 

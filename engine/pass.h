@@ -1,13 +1,17 @@
 // Pass: the operations that the forward pass is made of, for a batch of tokens.
 //
 // Each takes [tokens][width] rows, splits them (or the weights' rows) among the team's threads, and
-// notes its time where a trace is wanted. What they compute is in kernels/.
+// notes its time where a trace is wanted. What they compute is in kernels/. An operation that a
+// model does not have (no norm, no rope, a factor of 1) does nothing.
 #ifndef PRONK_ENGINE_PASS_H_
 #define PRONK_ENGINE_PASS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "engine/model.h"
 #include "engine/rope.h"
@@ -22,48 +26,65 @@ namespace engine {
 
 class Pass {
  public:
-  // trace may be null.
-  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team, Trace* trace)
-      : config_(config), n_tokens_(n_tokens), scratch_(scratch), team_(team), trace_(trace) {}
+  // The batch's first token stands at first_position. trace may be null.
+  Pass(const Config& config, size_t n_tokens, size_t first_position, Scratch& scratch,
+       kernels::Team& team, Trace* trace)
+      : config_(config),
+        n_tokens_(n_tokens),
+        first_position_(first_position),
+        scratch_(scratch),
+        team_(team),
+        trace_(trace) {}
 
-  // out[t] = the embedding's row of tokens[t].
-  void Embed(const kernels::Matrix& token_embd, std::span<const tokenizer::TokenId> tokens,
-             float* out);
-  // The angles of positions first, first + 1, ... for RotateHeads().
-  void SetPositions(const RopeAngles& rope, size_t first);
-  // out = rmsnorm(in) * weight; rows [n_tokens][embedding_length].
-  void Norm(const float* in, const float* weight, float* out);
-  // The same for every head of rows [n_tokens][n_heads][head_dim], in place.
-  void NormHeads(float* heads, const float* weight, size_t n_heads, size_t head_dim);
-  // Turns every head of rows [n_tokens][n_heads][key_length] to its token's position, in place.
-  void RotateHeads(float* heads, size_t n_heads);
-  // out[t] = weights . in[t] + bias for each product; in is [n_tokens][in_width].
+  // out[t] = the embedding's row of tokens[t], times the model's embedding_scale.
+  void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
+  // The angles of the batch's positions, for NormAndRotate().
+  void SetPositions(std::span<const RopeAngles> ropes);
+  // out = rmsnorm(in) * weight for rows [n_tokens][width]; returns it. Without weights, returns in.
+  const float* Normed(const float* in, const float* weight, size_t width, float* out);
+  // Norms heads [n_tokens][n_heads][key_length] as Config::qk_norm says, and turns each by the
+  // layer's rope to its token's position; in place.
+  void NormAndRotate(const LayerPlan& plan, const float* weight, float* heads, size_t n_heads);
+  // Multiplies queries by Config::query_growth's factor.
+  void GrowQueries(const LayerPlan& plan, float* q);
+  // out[t] = weights . in[t] + bias for each product; in is [n_tokens][weights.cols].
   struct Output {
-    const kernels::Matrix& weights;
+    const WeightView& weights;
     float* out;  // [n_tokens][weights.rows]
-    const float* bias = nullptr;
   };
-  void MatMul(const float* in, size_t in_width, std::initializer_list<Output> outputs);
-  // out = silu(gate . in) * (up . in)
-  void GatedMatMul(const float* in, const kernels::Matrix& gate, const kernels::Matrix& up,
-                   float* out);
-  // Adds k and v at positions first, first + 1, ... to the cache, then lets each q attend to all up
-  // to itself.
-  void Attend(const kernels::KvLayer& cache, size_t first, const float* q, const float* k,
-              const float* v, float* out);
-  // x += y; rows [n_tokens][embedding_length].
-  void Add(float* x, const float* y);
+  void MatMul(const float* in, std::initializer_list<Output> outputs);
+  // out = activation(gate . in) * (up . in)
+  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out);
+  // Adds k and v at the batch's positions to the cache, then lets each q attend to those that the
+  // layer lets it see. sinks: [n_heads] or null.
+  void Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
+              const float* q, const float* k, const float* v, float* out);
+  // The n_experts_used experts with the largest of a token's router logits, and their shares.
+  void Route(const LayerPlan& plan, const float* router, uint32_t* chosen, float* shares);
+  // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]; rows [n_tokens][embedding_length].
+  void Experts(const LayerWeights& w, const float* in, const uint32_t* chosen, const float* shares,
+               float* out);
+  // x[t] *= 1 / (1 + exp(-gate[t])); rows [n_tokens][embedding_length].
+  void ScaleBySigmoid(const float* gate, float* x);
+  // x += factor * y; rows [n_tokens][embedding_length].
+  void Add(float* x, const float* y, float factor);
+  // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
+  void FinishLogits(float* logits);
 
  private:
   template <class Work>
-  void Step(std::string_view kind, uint64_t bytes,
-            std::initializer_list<const kernels::Matrix*> weights, Work work);
+  void Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
+            Work work);
   // Calls work(t) for each of n rows.
   template <class Work>
   void ForRows(size_t n, Work work);
+  void NormHeads(const float* weight, size_t n_heads, size_t length, float* heads);
+  void Rotate(const LayerPlan& plan, float* heads, size_t n_heads);
+  uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
 
   const Config& config_;
   size_t n_tokens_;
+  size_t first_position_;
   Scratch& scratch_;
   kernels::Team& team_;
   Trace* trace_;

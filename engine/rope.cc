@@ -39,8 +39,10 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
     }
     frequencies_[i] = f;
   }
-  if (config.scaling == RopeScaling::kYarn) {
-    magnitude_ = config.attention_factor * (1 + 0.1 * std::log(config.factor));
+  magnitude_ = config.attention_factor;
+  if (config.scaling == RopeScaling::kYarn && config.factor > 1) {
+    const double growth = 0.1 * std::log(config.factor);
+    magnitude_ *= (1 + growth) / (1 + config.log_multiplier * growth);
   }
 }
 
@@ -50,6 +52,12 @@ void RopeAngles::Fill(size_t position, float* cos, float* sin) const {
     cos[i] = static_cast<float>(magnitude_ * std::cos(angle));
     sin[i] = static_cast<float>(magnitude_ * std::sin(angle));
   }
+}
+
+std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors) {
+  std::vector<RopeAngles> ropes;
+  for (const RopeConfig& rope : config.ropes) ropes.emplace_back(rope, freq_divisors);
+  return ropes;
 }
 
 }  // namespace engine

@@ -1,6 +1,6 @@
 // Rotary position embedding: the angles by which position p turns each pair of dimensions.
 //
-// Pair i turns by p * f_i with f_i = base^(-2i / n_dims) (Su et al. 2021). Long-context models
+// Pair i turns by p * f_i, with f_i = base^(-2i / n_dims) (Su et al. 2021). Long-context models
 // change the frequencies: Llama 3.1 divides each by a number of its own (tensor rope_freqs), linear
 // scaling divides all by one factor, YaRN (Peng et al. 2023) divides only those whose wavelength
 // exceeds the context and raises cos and sin a little to keep attention sharp.
@@ -27,6 +27,9 @@ class RopeAngles {
   std::vector<double> frequencies_;  // radians per position
   double magnitude_ = 1.0;           // multiplies cos and sin
 };
+
+// Those of Config::ropes, all with the same divisors ([n_dims / 2] or null).
+std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
 
 }  // namespace engine
 

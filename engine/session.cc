@@ -23,6 +23,14 @@ int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
               std::to_string(config.context_length) + ")");
 }
 
+// Those for the context that a session runs with, whatever part of it a text fills.
+const float* RopeDivisors(const Model& model, size_t context) {
+  const Weights& w = model.weights;
+  if (w.rope_factors_long == nullptr) return w.rope_freqs;
+  const bool is_long = context > model.config.ropes[0].original_context;
+  return is_long ? w.rope_factors_long : w.rope_factors_short;
+}
+
 }  // namespace
 
 size_t DefaultContext(const Config& config) {
@@ -44,7 +52,6 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      rope_(model.config.rope, model.weights.rope_freqs),
       team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
       plan_(PlanMemory(
@@ -54,7 +61,8 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
            .n_threads = std::max(team_.size(), batch_team_.size()),
            .kv_type = options.kv_type},
           available)),
-      cache_(model.config, plan_.context, plan_.kv_type),
+      ropes_(MakeRopes(model.config, RopeDivisors(model, plan_.context))),
+      state_(model.config, plan_.context, plan_.batch, plan_.kv_type),
       scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(options.sampler),
       all_logits_(model.config.vocab_size),
@@ -82,11 +90,12 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     const bool last = done + n == tokens.size();
     team.Run([&] {
-      Forward(model_, rope_, tokens.subspan(done, n), position(), cache_, scratch_, team, trace_);
+      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
       if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data(), trace_);
     });
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
+    state_.Extend(tokens_.size());
     done += n;
   }
   return true;
@@ -99,7 +108,7 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   for (size_t done = 0; done < tokens.size();) {
     const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     team.Run([&] {
-      Forward(model_, rope_, tokens.subspan(done, n), position(), cache_, scratch_, team);
+      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team);
       for (size_t first = 0; first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, scratch_, team, buffer.data());
@@ -107,16 +116,18 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
       }
     });
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
+    state_.Extend(tokens_.size());
     done += n;
   }
 }
 
 TokenId Session::Sample() { return sampler_.Sample(logits_); }
 
-void Session::Rewind(size_t position) {
-  if (position >= tokens_.size()) return;
-  tokens_.resize(position);
+size_t Session::Rewind(size_t position) {
+  if (position >= tokens_.size()) return tokens_.size();
+  tokens_.resize(state_.Rewind(position));
   sampler_.SetHistory(tokens_);
+  return tokens_.size();
 }
 
 }  // namespace engine

@@ -1,4 +1,4 @@
-// Session: one text being read and written. Owns what changes (KV cache, scratch, sampler,
+// Session: one text being read and written. Owns what changes (state, scratch, sampler,
 // position) and borrows the model, which other sessions may share.
 #ifndef PRONK_ENGINE_SESSION_H_
 #define PRONK_ENGINE_SESSION_H_
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "engine/forward.h"
-#include "engine/kv_cache.h"
 #include "engine/memory.h"
 #include "engine/model.h"
 #include "engine/rope.h"
 #include "engine/sampler.h"
 #include "engine/scratch.h"
+#include "engine/sequence_state.h"
 #include "kernels/team.h"
 
 namespace engine {
@@ -43,11 +43,11 @@ class Session {
   Session(const Model& model, const SessionOptions& options, uint64_t available);
 
   const Model& model() const { return model_; }
-  size_t capacity() const { return cache_.capacity(); }
-  // The text so far: all ids whose keys and values are in the cache.
+  size_t capacity() const { return state_.capacity(); }
+  // The text so far: all ids that the state remembers.
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
-  const KvCache& cache() const { return cache_; }
+  const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
 
   // Throws engine::Error where these tokens do not fit behind what is there, or an id is outside
@@ -79,18 +79,20 @@ class Session {
   // From now on every pass adds its operations to this trace; null ends that.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Forgets everything from `position` (<= position()) on; the sampler's penalties too.
-  void Rewind(size_t position);
+  // Forgets everything from `position` (<= position()) on; the sampler's penalties too. Returns the
+  // position that was reached, which may be an earlier one (sequence_state.h): from there on the
+  // text has to be read again.
+  size_t Rewind(size_t position);
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
 
   const Model& model_;
-  RopeAngles rope_;
   kernels::Team team_;
   kernels::Team batch_team_;
   MemoryPlan plan_;
-  KvCache cache_;
+  std::vector<RopeAngles> ropes_;
+  SequenceState state_;
   Scratch scratch_;
   Sampler sampler_;
   Trace* trace_ = nullptr;

@@ -8,14 +8,21 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/matmul.h"
+#include "gguf/tensor.h"
 
 namespace engine {
 
+// What an operation read of a tensor.
+struct TraceWeights {
+  const gguf::TensorView* tensor;
+  size_t rows;
+  size_t cols;
+};
+
 struct TraceStep {
-  std::string_view kind;                 // "norm", "matmul", "rope", ...
-  std::vector<kernels::Matrix> weights;  // those of a product; their data tells their tensors
-  uint64_t bytes = 0;                    // read from weights or cache
+  std::string_view kind;              // "norm", "matmul", "rope", ...
+  std::vector<TraceWeights> weights;  // those of a product
+  uint64_t bytes = 0;                 // read from weights or cache
   double seconds = 0;
 };
 

@@ -1,125 +1,137 @@
 #include "engine/weights.h"
 
-#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "gguf/error.h"
-#include "kernels/reference.h"
+#include "engine/binder.h"
 
 namespace engine {
 namespace {
 
-std::string ShapeText(uint64_t cols, uint64_t rows) {
-  return "[" + std::to_string(cols) + (rows == 1 ? "" : ", " + std::to_string(rows)) + "]";
-}
-
-// Finds tensors and checks them, and knows which of the file's were asked for.
-class Binder {
+// The tensors of one layer.
+class LayerBinder {
  public:
-  explicit Binder(const gguf::File& file) : file_(file), bound_(file.tensors().size()) {}
+  LayerBinder(Binder& bind, const Config& config, size_t layer)
+      : bind_(bind),
+        config_(config),
+        plan_(config.layers[layer]),
+        blk_("blk." + std::to_string(layer) + "."),
+        width_(config.embedding_length) {}
 
-  bool Has(const std::string& name) const { return file_.FindTensor(name) != nullptr; }
-
-  kernels::Matrix Matrix(const std::string& name, uint64_t rows, uint64_t cols) {
-    const gguf::TensorView& tensor = Checked(name, rows, cols);
-    if (!kernels::IsWeightType(tensor.dtype)) {
-      Fail(name, "type " + std::string(gguf::Info(tensor.dtype).name) + " cannot hold weights");
+  LayerWeights Bind() {
+    LayerWeights w;
+    w.attn_norm = Norm(config_.norms.attn, width_);
+    w.attn_post_norm = Norm(config_.norms.attn_post, width_);
+    w.ffn_norm = Norm(config_.norms.ffn, width_);
+    w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
+    BindAttention(w);
+    if (plan_.n_experts > 0) {
+      BindExperts(w);
+    } else {
+      BindFeedForward(w);
     }
-    return {tensor.dtype, tensor.data, rows, cols};
-  }
-
-  const float* Vector(const std::string& name, uint64_t n) {
-    const gguf::TensorView& tensor = Checked(name, 1, n);
-    if (tensor.dtype != gguf::DType::kF32) {
-      Fail(name, "expected type F32, found " + std::string(gguf::Info(tensor.dtype).name));
-    }
-    if (reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) != 0) {
-      Fail(name, "is not aligned to 4 bytes (general.alignment is too small)");
-    }
-    return reinterpret_cast<const float*>(tensor.data);
-  }
-  const float* OptionalVector(const std::string& name, uint64_t n) {
-    return Has(name) ? Vector(name, n) : nullptr;
-  }
-  // A tensor that nobody asked for is part of what the model was trained to compute: without it
-  // the text would be wrong, and nobody would see why.
-  void RequireAllBound() const {
-    const auto unused = std::find(bound_.begin(), bound_.end(), false);
-    if (unused == bound_.end()) return;
-    const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_.begin())];
-    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
-                      " has no place in what this program computes: its text would be wrong");
+    return w;
   }
 
  private:
-  [[noreturn]] void Fail(const std::string& name, const std::string& what) const {
-    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + name + ": " + what);
+  std::string Name(std::string_view name) const { return blk_ + std::string(name); }
+
+  const float* Norm(std::string_view name, size_t n) {
+    return name.empty() ? nullptr : bind_.Vector(Name(name), n);
   }
 
-  const gguf::TensorView& Checked(const std::string& name, uint64_t rows, uint64_t cols) {
-    const gguf::TensorView* tensor = file_.FindTensor(name);
-    if (tensor == nullptr) {
-      Fail(name, "is missing; expected a tensor of shape " + ShapeText(cols, rows));
+  void BindAttention(LayerWeights& w) {
+    const size_t q_rows = plan_.n_heads * plan_.key_length;
+    const size_t k_rows = plan_.n_kv_heads * plan_.key_length;
+    const size_t v_rows = plan_.n_kv_heads * plan_.value_length;
+    const size_t out_cols = plan_.n_heads * plan_.value_length;
+    if (bind_.Has(Name("attn_qkv"))) {
+      const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
+      w.attn_q = Binder::Rows(qkv, 0, q_rows);
+      w.attn_k = Binder::Rows(qkv, q_rows, k_rows);
+      w.attn_v = Binder::Rows(qkv, q_rows + k_rows, v_rows);
+    } else {
+      w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
+      w.attn_k = bind_.Matrix(Name("attn_k"), k_rows, width_);
+      w.attn_v = bind_.Matrix(Name("attn_v"), v_rows, width_);
     }
-    if (tensor->dims != std::array<uint64_t, 4>{cols, rows, 1, 1}) {
-      std::string found = "[";
-      for (uint32_t i = 0; i < tensor->n_dims; ++i) {
-        found += (i == 0 ? "" : ", ") + std::to_string(tensor->dims[i]);
-      }
-      Fail(name, "expected shape " + ShapeText(cols, rows) + ", found " + found + "]");
+    if (config_.qk_norm != QkNorm::kNone) {
+      const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
+      w.attn_q_norm = bind_.Vector(Name("attn_q_norm"), all ? q_rows : plan_.key_length);
+      w.attn_k_norm = bind_.Vector(Name("attn_k_norm"), all ? k_rows : plan_.key_length);
     }
-    bound_[static_cast<size_t>(tensor - file_.tensors().data())] = true;
-    return *tensor;
+    if (config_.sinks) w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
+    if (config_.sub_norms) w.attn_sub_norm = bind_.Vector(Name("attn_sub_norm"), out_cols);
+    w.attn_output = bind_.Matrix(Name("attn_output"), width_, out_cols);
   }
 
-  const gguf::File& file_;
-  std::vector<bool> bound_;  // by place in file_.tensors()
+  void BindFeedForward(LayerWeights& w) {
+    const size_t hidden = plan_.ffn_length;
+    if (bind_.Has(Name("ffn_gate"))) {
+      w.ffn_gate = bind_.Matrix(Name("ffn_gate"), hidden, width_);
+      w.ffn_up = bind_.Matrix(Name("ffn_up"), hidden, width_);
+    } else {  // both in one, the gate's rows first
+      const WeightView both = bind_.Matrix(Name("ffn_up"), 2 * hidden, width_);
+      w.ffn_gate = Binder::Rows(both, 0, hidden);
+      w.ffn_up = Binder::Rows(both, hidden, hidden);
+    }
+    if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector(Name("ffn_sub_norm"), hidden);
+    w.ffn_down = bind_.Matrix(Name("ffn_down"), width_, hidden);
+  }
+
+  void BindExperts(LayerWeights& w) {
+    const size_t n = plan_.n_experts, hidden = plan_.ffn_length, shared = plan_.shared_ffn_length;
+    w.ffn_gate_inp = bind_.Matrix(Name("ffn_gate_inp"), n, width_);
+    w.ffn_gate_exps = bind_.Experts(Name("ffn_gate_exps"), n, hidden, width_);
+    w.ffn_up_exps = bind_.Experts(Name("ffn_up_exps"), n, hidden, width_);
+    w.ffn_down_exps = bind_.Experts(Name("ffn_down_exps"), n, width_, hidden);
+    if (shared == 0) return;
+    if (bind_.Has(Name("ffn_gate_inp_shexp"))) {
+      w.ffn_gate_inp_shexp = bind_.OneRow(Name("ffn_gate_inp_shexp"), width_);
+    }
+    w.ffn_gate_shexp = bind_.Matrix(Name("ffn_gate_shexp"), shared, width_);
+    w.ffn_up_shexp = bind_.Matrix(Name("ffn_up_shexp"), shared, width_);
+    w.ffn_down_shexp = bind_.Matrix(Name("ffn_down_shexp"), width_, shared);
+  }
+
+  Binder& bind_;
+  const Config& config_;
+  const LayerPlan& plan_;
+  std::string blk_;
+  size_t width_;
 };
-
-LayerWeights BindLayer(Binder& bind, const Config& c, size_t layer) {
-  const std::string blk = "blk." + std::to_string(layer) + ".";
-  const size_t q_rows = c.n_heads * c.key_length;
-  const size_t k_rows = c.n_kv_heads * c.key_length;
-  const size_t v_rows = c.n_kv_heads * c.value_length;
-  const size_t width = c.embedding_length;
-
-  LayerWeights w;
-  w.attn_norm = bind.Vector(blk + "attn_norm.weight", width);
-  w.attn_q = bind.Matrix(blk + "attn_q.weight", q_rows, width);
-  w.attn_k = bind.Matrix(blk + "attn_k.weight", k_rows, width);
-  w.attn_v = bind.Matrix(blk + "attn_v.weight", v_rows, width);
-  w.attn_q_bias = bind.OptionalVector(blk + "attn_q.bias", q_rows);
-  w.attn_k_bias = bind.OptionalVector(blk + "attn_k.bias", k_rows);
-  w.attn_v_bias = bind.OptionalVector(blk + "attn_v.bias", v_rows);
-  if (c.qk_norm) {
-    w.attn_q_norm = bind.Vector(blk + "attn_q_norm.weight", c.key_length);
-    w.attn_k_norm = bind.Vector(blk + "attn_k_norm.weight", c.key_length);
-  }
-  w.attn_output = bind.Matrix(blk + "attn_output.weight", width, c.n_heads * c.value_length);
-  w.attn_output_bias = bind.OptionalVector(blk + "attn_output.bias", width);
-
-  w.ffn_norm = bind.Vector(blk + "ffn_norm.weight", width);
-  w.ffn_gate = bind.Matrix(blk + "ffn_gate.weight", c.ffn_length, width);
-  w.ffn_up = bind.Matrix(blk + "ffn_up.weight", c.ffn_length, width);
-  w.ffn_down = bind.Matrix(blk + "ffn_down.weight", width, c.ffn_length);
-  return w;
-}
 
 }  // namespace
 
+std::vector<const WeightView*> LayerWeights::Matrices() const {
+  std::vector<const WeightView*> there;
+  for (const WeightView* view :
+       {&attn_q, &attn_k, &attn_v, &attn_output, &ffn_gate, &ffn_up, &ffn_down, &ffn_gate_inp,
+        &ffn_gate_inp_shexp, &ffn_gate_shexp, &ffn_up_shexp, &ffn_down_shexp}) {
+    if (view->tensor != nullptr) there.push_back(view);
+  }
+  return there;
+}
+
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
   Binder bind(file);
-  const size_t width = config.embedding_length;
+  const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
   Weights w;
-  w.token_embd = bind.Matrix("token_embd.weight", config.vocab_size, width);
-  w.rope_freqs = bind.OptionalVector("rope_freqs.weight", config.rope.n_dims / 2);
-  for (size_t layer = 0; layer < config.n_layers; ++layer) {
-    w.layers.push_back(BindLayer(bind, config, layer));
+  w.token_embd = bind.Table("token_embd", config.vocab_size, width);
+  w.rope_freqs = bind.OptionalVector("rope_freqs", n_pairs);
+  if (bind.Has("rope_factors_short") || bind.Has("rope_factors_long")) {
+    w.rope_factors_short = bind.Vector("rope_factors_short", n_pairs);
+    w.rope_factors_long = bind.Vector("rope_factors_long", n_pairs);
   }
-  w.output_norm = bind.Vector("output_norm.weight", width);
-  w.output = bind.Has("output.weight") ? bind.Matrix("output.weight", config.vocab_size, width)
-                                       : w.token_embd;
+  for (size_t layer = 0; layer < config.n_layers(); ++layer) {
+    w.layers.push_back(LayerBinder(bind, config, layer).Bind());
+  }
+  for (size_t i = 0; i < config.n_skipped_layers; ++i) {
+    w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
+  }
+  w.output_norm = bind.Vector("output_norm", width);
+  w.output = bind.Has("output") ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
   bind.RequireAllBound();
   return w;
 }

@@ -57,7 +57,7 @@ void RunTest(const engine::Model& model, engine::SessionOptions options, int rep
   session.Prefill(depth);
   for (int i = -1; i < repetitions; ++i) {  // the first is the warm-up
     if (Interrupted()) throw engine::Error("interrupted");
-    session.Rewind(test.n_depth);
+    session.Prefill(depth.subspan(session.Rewind(test.n_depth)));
     const engine::Stopwatch watch;
     if (test.n_prompt > 0) {
       session.Prefill(work);

@@ -13,8 +13,8 @@
 #include "engine/cli/model_stores.h"
 #include "engine/cli/terminal.h"
 #include "engine/config.h"
-#include "engine/kv_cache.h"
 #include "engine/memory.h"
+#include "engine/sequence_state.h"
 #include "engine/session.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
@@ -51,8 +51,8 @@ std::string MainType(const gguf::File& file) {
 // Weights, and keys and values of the default context.
 double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
   return static_cast<double>(file.tensor_bytes()) +
-         static_cast<double>(engine::DefaultContext(config)) *
-             engine::KvCache::BytesPerPosition(config, kernels::KvType::kF16);
+         engine::SequenceState::BytesFor(config, engine::DefaultContext(config),
+                                         engine::SessionOptions().batch, kernels::KvType::kF16);
 }
 
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {

@@ -64,9 +64,9 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                     const engine::Session& session, const engine::SessionOptions& session_options) {
   const engine::Config& config = model.config;
   Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
-                       ", " + std::to_string(config.n_layers) + " layers");
+                       ", " + std::to_string(config.n_layers()) + " layers");
   Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file; " +
-                        Bytes(session.cache().bytes()) + " of keys and values; " +
+                        Bytes(session.state().bytes()) + " of keys and values; " +
                         Bytes(engine::MachineMemory().available) + " available");
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
@@ -28,9 +27,11 @@ struct TraceOptions {
 // The same pass several times: each step's median is what it takes.
 engine::Trace MedianTrace(engine::Session& session, size_t depth, int repetitions) {
   std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
-  session.Prefill(std::vector<tokenizer::TokenId>(depth + 1, 0));  // warms up, too
+  const std::vector<tokenizer::TokenId> text(depth + 1, 0);
+  session.Prefill(text);  // warms up, too
   for (engine::Trace& trace : traces) {
-    session.Rewind(depth);
+    session.TraceTo(nullptr);
+    session.Prefill(std::span(text).first(depth).subspan(session.Rewind(depth)));
     session.TraceTo(&trace);
     session.Decode(0);
   }
@@ -62,12 +63,13 @@ void Print(const Line& line, double ceiling) {
 }
 
 // "blk.3.attn_q,k,v" for the tensors of one step.
-std::string TensorNames(const engine::TraceStep& step,
-                        const std::unordered_map<const std::byte*, std::string_view>& names) {
+std::string TensorNames(const engine::TraceStep& step) {
   std::string text;
-  for (const kernels::Matrix& matrix : step.weights) {
-    std::string_view name = names.at(matrix.data);
-    name = name.substr(0, name.rfind(".weight"));
+  const gguf::TensorView* last = nullptr;  // rows of one tensor may play several roles
+  for (const engine::TraceWeights& weights : step.weights) {
+    if (weights.tensor == last) continue;
+    last = weights.tensor;
+    std::string_view name = last->name.substr(0, last->name.rfind(".weight"));
     if (!text.empty()) name = name.substr(name.rfind('.') + 1);
     text += (text.empty() ? "" : " ") + std::string(name);
   }
@@ -81,9 +83,6 @@ int RunTrace(const TraceOptions& options) {
   engine::Session session(model, session_options);
   const engine::Trace trace = MedianTrace(session, options.depth, options.repetitions);
 
-  std::unordered_map<const std::byte*, std::string_view> names;
-  for (const gguf::TensorView& tensor : model.file.tensors())
-    names.emplace(tensor.data, tensor.name);
   kernels::Team team(static_cast<int>(session.n_threads()));
   const double ceiling = kernels::ReadCeiling(team, model.LargestStretch());
 
@@ -92,11 +91,11 @@ int RunTrace(const TraceOptions& options) {
   std::map<std::string, Line> totals;
   Line all{"all", "", "", "", 0, 0};
   for (const engine::TraceStep& step : trace.steps) {
-    Line line{std::string(step.kind), TensorNames(step, names), "", "", step.bytes, step.seconds};
+    Line line{std::string(step.kind), TensorNames(step), "", "", step.bytes, step.seconds};
     if (!step.weights.empty()) {
       size_t rows = 0;
-      for (const kernels::Matrix& matrix : step.weights) rows += matrix.rows;
-      line.type = gguf::Info(step.weights[0].dtype).name;
+      for (const engine::TraceWeights& weights : step.weights) rows += weights.rows;
+      line.type = gguf::Info(step.weights[0].tensor->dtype).name;
       line.shape = std::to_string(step.weights[0].cols) + " x " + std::to_string(rows);
     }
     Print(line, ceiling);

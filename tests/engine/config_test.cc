@@ -19,7 +19,7 @@
 namespace engine {
 namespace {
 
-using Setting = std::variant<uint32_t, float, std::string>;
+using Setting = std::variant<uint32_t, float, std::string, std::vector<uint32_t>>;
 
 // A llama of one layer, of which a test changes single keys and tensors.
 struct SmallModel {
@@ -48,7 +48,15 @@ struct SmallModel {
     const test::TempDir dir;
     gguf::Writer writer;
     for (const auto& [key, value] : keys) {
-      std::visit([&, &name = key](const auto& v) { writer.Add(name, v); }, value);
+      if (const auto* const list = std::get_if<std::vector<uint32_t>>(&value)) {
+        writer.AddArray(key, std::span<const uint32_t>(*list));
+      } else if (const auto* const number = std::get_if<uint32_t>(&value)) {
+        writer.Add(key, *number);
+      } else if (const auto* const real = std::get_if<float>(&value)) {
+        writer.Add(key, *real);
+      } else {
+        writer.Add(key, std::get<std::string>(value));
+      }
     }
     const std::vector<std::byte> zeros(64 * 64 * sizeof(float));
     for (const auto& [name, dims] : tensors) {
@@ -73,15 +81,15 @@ TEST(Config, ReadsWhatIsThere) {
   model.Read([](const Config& c, const Weights& w) {
     EXPECT_EQ(c.architecture, "llama");
     EXPECT_EQ(c.vocab_size, 10u);
-    EXPECT_EQ(c.key_length, 8u);  // 32 / 4
-    EXPECT_EQ(c.value_length, 8u);
-    EXPECT_EQ(c.rope.n_dims, 8u);
-    EXPECT_EQ(c.rope.base, 10000.0);
-    EXPECT_EQ(c.rope.scaling, RopeScaling::kLinear);
-    EXPECT_EQ(c.rope.factor, 2.0);
+    EXPECT_EQ(c.layers[0].key_length, 8u);  // 32 / 4
+    EXPECT_EQ(c.layers[0].value_length, 8u);
+    EXPECT_EQ(c.ropes[0].n_dims, 8u);
+    EXPECT_EQ(c.ropes[0].base, 10000.0);
+    EXPECT_EQ(c.ropes[0].scaling, RopeScaling::kLinear);
+    EXPECT_EQ(c.ropes[0].factor, 2.0);
     EXPECT_EQ(w.output.data, w.token_embd.data);  // tied
     EXPECT_EQ(w.rope_freqs, nullptr);
-    EXPECT_EQ(w.layers[0].attn_q_bias, nullptr);
+    EXPECT_EQ(w.layers[0].attn_q.bias, nullptr);
   });
 }
 
@@ -90,7 +98,7 @@ TEST(Config, HeadsAreThoseOfQueriesWhereKvHeadsAreAbsent) {
   model.keys.erase("llama.attention.head_count_kv");
   model.tensors["blk.0.attn_k.weight"] = {32, 32};
   model.tensors["blk.0.attn_v.weight"] = {32, 32};
-  model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.n_kv_heads, 4u); });
+  model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.layers[0].n_kv_heads, 4u); });
 }
 
 TEST(Config, AFactorAloneMeansLinear) {
@@ -99,21 +107,21 @@ TEST(Config, AFactorAloneMeansLinear) {
     SmallModel model;
     model.keys[key] = 4.0f;
     model.Read([](const Config& c, const Weights&) {
-      EXPECT_EQ(c.rope.scaling, RopeScaling::kLinear);
-      EXPECT_EQ(c.rope.factor, 4.0);
+      EXPECT_EQ(c.ropes[0].scaling, RopeScaling::kLinear);
+      EXPECT_EQ(c.ropes[0].factor, 4.0);
     });
     model.keys["llama.rope.scaling.type"] = "yarn";
     model.Read([](const Config& c, const Weights&) {
-      EXPECT_EQ(c.rope.scaling, RopeScaling::kYarn);
-      EXPECT_EQ(c.rope.factor, 4.0);
+      EXPECT_EQ(c.ropes[0].scaling, RopeScaling::kYarn);
+      EXPECT_EQ(c.ropes[0].factor, 4.0);
     });
     model.keys["llama.rope.scaling.type"] = "none";
-    model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.rope.factor, 1.0); });
+    model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.ropes[0].factor, 1.0); });
   }
   SmallModel both;
   both.keys["llama.rope.scaling.factor"] = 4.0f;
   both.keys["llama.rope.scale_linear"] = 2.0f;
-  both.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.rope.factor, 4.0); });
+  both.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.ropes[0].factor, 4.0); });
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -168,11 +176,77 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"general.architecture", 7u, "expected a string, found u32"},
         BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
         BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
-        BadKey{"llama.rope.scaling.type", "ntk", "none, linear or yarn"},
+        BadKey{"llama.rope.scaling.type", "ntk", "none, linear, yarn or longrope"},
         BadKey{"llama.rope.scale_linear", -1.0f, "positive"},
-        BadKey{"llama.expert_count", 8u, "not supported"},
-        BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 16777216"},
+        BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 65536"},
         BadKey{"llama.expert_used_count", 2u, "at most the expert_count of 0, found 2"}));
+
+// Keys that change the arithmetic in other architectures, or in ones to come.
+TEST(Config, NoKeyIsIgnored) {
+  const std::map<std::string, Setting> keys = {{"attention.scale", 0.5f},
+                                               {"logit_scale", 2.0f},
+                                               {"attention.sliding_window", 128u},
+                                               {"attn_logit_softcapping", 50.0f},
+                                               {"final_logit_softcapping", 30.0f},
+                                               {"residual_scale", 0.5f},
+                                               {"embedding_scale", 2.0f},
+                                               {"attention.clamp_kqv", 8.0f},
+                                               {"attention.causal", 0u},
+                                               {"use_parallel_residual", 1u},
+                                               {"rope.scaling.alpha", 1000.0f},
+                                               {"attention.max_alibi_bias", 8.0f},
+                                               {"expert_gating_func", 2u},
+                                               {"nextn_predict_layers", 1u},
+                                               {"attention.temperature_scale", 0.1f}};
+  for (const auto& [key, value] : keys) {
+    SmallModel model;
+    model.keys["llama." + key] = value;
+    const std::string error = model.Error();
+    EXPECT_NE(error.find("key \"llama." + key + "\": expected "), std::string::npos) << error;
+  }
+  SmallModel unknown;
+  unknown.keys["llama.attention.new_idea"] = 1u;
+  EXPECT_NE(unknown.Error().find("key \"llama.attention.new_idea\": may change what"),
+            std::string::npos)
+      << unknown.Error();
+}
+
+TEST(Config, KeysThatSayWhatIsUsual) {
+  SmallModel model;
+  model.keys["llama.attention.causal"] = 1u;
+  model.keys["llama.logit_scale"] = 1.0f;
+  model.keys["llama.residual_scale"] = 0.0f;
+  model.keys["llama.attention.sliding_window"] = 0u;
+  model.keys["llama.vocab_size"] = 10u;
+  model.keys["llama.rope.scaling.yarn_beta_fast"] = 5.0f;  // read by mistral3 alone
+  model.keys["qwen2.attention.scale"] = 0.5f;              // another architecture's
+  EXPECT_EQ(model.Error(), "");
+}
+
+TEST(Config, OneNumberForEachLayer) {
+  SmallModel model;
+  model.keys["llama.feed_forward_length"] = std::vector<uint32_t>{64};
+  model.keys["llama.attention.head_count_kv"] = std::vector<uint32_t>{2};
+  EXPECT_EQ(model.Error(), "");
+  model.keys["llama.feed_forward_length"] = std::vector<uint32_t>{64, 64};
+  EXPECT_NE(model.Error().find("for each of 1 layers, found 2"), std::string::npos)
+      << model.Error();
+  model.keys["llama.feed_forward_length"] = std::vector<uint32_t>{0};
+  EXPECT_NE(model.Error().find("from 1 to 16777216, found 0"), std::string::npos) << model.Error();
+}
+
+TEST(Config, ArchitecturesWithoutExperts) {
+  SmallModel model;
+  std::map<std::string, Setting> keys;
+  for (const auto& [key, value] : model.keys) {
+    keys[key.starts_with("llama.") ? "qwen2" + key.substr(5) : key] = value;
+  }
+  model.keys = keys;
+  model.keys["general.architecture"] = "qwen2";
+  ASSERT_EQ(model.Error(), "");
+  model.keys["qwen2.expert_count"] = 4u;
+  EXPECT_NE(model.Error().find("have no experts, found 4"), std::string::npos) << model.Error();
+}
 
 TEST(Config, ExpertsOfWhichThereAreNone) {
   SmallModel model;
@@ -180,6 +254,7 @@ TEST(Config, ExpertsOfWhichThereAreNone) {
   model.keys["llama.expert_used_count"] = 0u;
   EXPECT_EQ(model.Error(), "");
   model.keys["llama.expert_count"] = 8u;
+  EXPECT_NE(model.Error().find("must not be 0 where there are experts"), std::string::npos);
   model.keys["llama.expert_used_count"] = 9u;
   EXPECT_NE(
       model.Error().find("expert_used_count\": expected at most the expert_count of 8, found 9"),
@@ -196,8 +271,9 @@ TEST(Weights, MissingTensor) {
 }
 
 TEST(Weights, TensorsThatNobodyUses) {
-  for (const std::string name : {"blk.0.ffn_down.bias", "blk.1.attn_norm.weight", "output.bias",
-                                 "blk.0.attn_q_norm.weight", "token_embd_norm.weight"}) {
+  for (const std::string name :
+       {"blk.0.attn_sinks.weight", "blk.1.attn_norm.weight", "token_embd.bias",
+        "blk.0.attn_q_norm.weight", "token_embd_norm.weight"}) {
     SmallModel model;
     model.tensors[name] = {32};
     const std::string error = model.Error();

@@ -1,5 +1,7 @@
 // The logits of small models against those of an independent engine (tests/data/tiny, and where the
 // shared folder exists a trained model too).
+#include "tests/support/logits.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,31 +16,11 @@
 namespace engine {
 namespace {
 
+using test::AllLogits;
+using test::Nmse;
 using tokenizer::TokenId;
 
 const std::vector<TokenId> kTinyIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
-
-// Energy of the difference over energy of the expected.
-double Nmse(const std::vector<float>& actual, const std::vector<float>& expected) {
-  EXPECT_EQ(actual.size(), expected.size());
-  double error = 0, energy = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double diff = static_cast<double>(actual[i]) - expected[i];
-    error += diff * diff;
-    energy += static_cast<double>(expected[i]) * expected[i];
-  }
-  return error / energy;
-}
-
-std::vector<float> AllLogits(const Model& model, const std::vector<TokenId>& ids,
-                             const SessionOptions& options) {
-  Session session(model, options);
-  std::vector<float> logits;
-  session.PrefillAllLogits(ids, [&](size_t, size_t, std::span<const float> rows) {
-    logits.insert(logits.end(), rows.begin(), rows.end());
-  });
-  return logits;
-}
 
 SessionOptions Options(kernels::KvType kv, int threads, size_t batch) {
   SessionOptions options;

@@ -96,7 +96,7 @@ std::string PlanError(size_t context, uint64_t available) {
 TEST(PlanMemory, RefusesWhatDoesNotFitAndSaysWhatWould) {
   const uint64_t scratch = Scratch::BytesFor(SomeConfig(), 512, 1);
   const auto per_position = static_cast<uint64_t>(
-      KvCache::BytesPerPosition(SomeConfig(), kernels::KvType::kF16) + sizeof(TokenId));
+      SequenceState::BytesFor(SomeConfig(), 1, 1, kernels::KvType::kF16) + sizeof(TokenId));
   EXPECT_EQ(PlanError(1000, scratch + 1000 * per_position), "");
   const std::string error = PlanError(1'000'000, scratch + 1000 * per_position);
   EXPECT_NE(error.find("a context of 1000000 tokens needs"), std::string::npos) << error;
@@ -113,7 +113,7 @@ TEST(PlanMemory, NoNumberOverflows) {
 // A file that asks for a wide hidden layer gets smaller batches, not gigabytes.
 TEST(PlanMemory, ScratchIsInProportionToTheFile) {
   Config config = SomeConfig();
-  config.ffn_length = size_t{1} << 24;
+  config.layers[0].ffn_length = size_t{1} << 24;
   const auto batch = [&](uint64_t file_bytes) {
     return PlanMemory(config, file_bytes, {.context = 4096, .batch = 512}, UINT64_MAX).batch;
   };

@@ -37,7 +37,7 @@ struct Outcome {
   std::string error;  // empty: tokens were generated
   double seconds = 0;
   size_t bytes = 0;        // most memory held at once
-  size_t cache_bytes = 0;  // of that, the KV cache
+  size_t state_bytes = 0;  // of that, keys and values
 };
 
 struct Counts {
@@ -47,7 +47,7 @@ struct Counts {
   bool failed = false;
 };
 
-// All that a user would do; returns the size of the KV cache.
+// All that a user would do; returns the size of the state.
 size_t UseModel(const Bytes& bytes) {
   const engine::Model model = engine::Model::From(gguf::File::Parse("f.gguf", bytes));
   const auto source = model.file.metadata().GetStringOr("tokenizer.chat_template", "");
@@ -64,7 +64,7 @@ size_t UseModel(const Bytes& bytes) {
     text += model.tokenizer->Piece(id);
     session.Decode(id);
   }
-  return session.cache().bytes();
+  return session.state().bytes();
 }
 
 Outcome Try(const Bytes& damaged) {
@@ -74,7 +74,7 @@ Outcome Try(const Bytes& damaged) {
   test::ResetPeak();
   const std::clock_t start = std::clock();
   try {
-    outcome.cache_bytes = UseModel(exact);
+    outcome.state_bytes = UseModel(exact);
   } catch (const gguf::Error& error) {
     outcome.error = error.what();
   } catch (const engine::Error& error) {
@@ -91,7 +91,7 @@ void Add(const Outcome& outcome, const Bytes& damaged, const std::string& name, 
   ++counts.n;
   counts.refused += !outcome.error.empty();
   counts.slowest = std::max(counts.slowest, outcome.seconds);
-  const size_t bytes = outcome.bytes - std::min(outcome.bytes, outcome.cache_bytes);
+  const size_t bytes = outcome.bytes - std::min(outcome.bytes, outcome.state_bytes);
   counts.largest = std::max(counts.largest, bytes);
   const bool one_line = std::all_of(outcome.error.begin(), outcome.error.end(),
                                     [](char c) { return static_cast<unsigned char>(c) >= ' '; });

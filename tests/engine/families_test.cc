@@ -1,0 +1,129 @@
+// One model for each way in which a family differs from a dense llama, against logits of an
+// independent model: small ones of tests/data/families (reference_logits.py), and where the shared
+// folder exists those of golden/families, whose logits are another engine's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "engine/session.h"
+#include "tests/support/data.h"
+#include "tests/support/logits.h"
+
+namespace engine {
+namespace {
+
+using test::AllLogits;
+using test::Nmse;
+using tokenizer::TokenId;
+
+// What a cache in f16 may cost, as a share of the logits' energy. Rounding keys and values to 2^-11
+// is 2e-7 of theirs. A layer adds that to the stream, and the next ones carry it on: deep models,
+// and those whose scores are large, multiply it.
+constexpr double kF16Usual = 2e-6, kF16Deep = 3e-5;
+// Where weights are quantized activations are rounded to int8, which is 2e-5 of their energy in
+// each product.
+constexpr double kInt8 = 5e-3;
+
+struct Family {
+  const char* name;
+  double f16_error = kF16Usual;
+  double f32_error = 1e-9;
+};
+
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+
+struct Golden {
+  std::filesystem::path model;
+  std::vector<TokenId> ids;
+  std::vector<float> logits;
+};
+
+std::vector<Golden> Goldens(const std::string& name) {
+  std::vector<Golden> goldens;
+  for (const auto& folder : {test::DataPath("families"), test::SharedPath("golden/families")}) {
+    if (folder.empty()) continue;
+    std::ifstream ids(folder / "ids.txt");
+    goldens.push_back({folder / (name + ".gguf"),
+                       {std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>()},
+                       test::ReadFloats(folder / (name + ".f32"))});
+  }
+  return goldens;
+}
+
+SessionOptions Options(kernels::KvType kv, size_t batch, int threads = 1) {
+  SessionOptions options;
+  options.context = 1024;
+  options.kv_type = kv;
+  options.batch = batch;
+  options.n_threads = threads;
+  return options;
+}
+
+class FamilyTest : public testing::TestWithParam<Family> {};
+
+TEST_P(FamilyTest, EqualsTheReference) {
+  const auto& [name, f16_error, f32_error] = GetParam();
+  for (const Golden& golden : Goldens(name)) {
+    SCOPED_TRACE(golden.model);
+    const Model model = Model::Load(golden.model);
+    for (const size_t batch : {512u, 17u, 7u, 1u}) {
+      SCOPED_TRACE(batch);
+      const auto f32 = AllLogits(model, golden.ids, Options(kernels::KvType::kF32, batch));
+      EXPECT_LT(Nmse(f32, golden.logits), f32_error);
+      const auto f16 = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch));
+      EXPECT_LT(Nmse(f16, golden.logits), std::max(f16_error, f32_error));
+    }
+  }
+}
+
+TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
+  const Golden golden = Goldens(GetParam().name)[0];
+  const Model model = Model::Load(golden.model);
+  for (const size_t batch : {512u, 1u}) {
+    SCOPED_TRACE(batch);
+    const auto one = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch, 1));
+    for (const int threads : {2, 3}) {
+      EXPECT_EQ(one, AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch, threads)));
+    }
+  }
+}
+
+// A text that is far longer than a window: rings wrap, in batches whose ends lie anywhere.
+TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
+  const Golden golden = Goldens(GetParam().name)[0];
+  const Model model = Model::Load(golden.model);
+  std::vector<TokenId> ids;
+  while (ids.size() < 600) ids.insert(ids.end(), golden.ids.begin(), golden.ids.end());
+  const auto single = AllLogits(model, ids, Options(kernels::KvType::kF32, 1));
+  const auto batch = AllLogits(model, ids, Options(kernels::KvType::kF32, 50));
+  const double error = GetParam().f32_error;
+  EXPECT_LT(Nmse(batch, single), error == 1e-9 ? 1e-8 : error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, FamilyTest,
+    testing::Values(Family{"bitnet"}, Family{"ernie4_5"}, Family{"exaone4"},
+                    Family{"exaone4-64", kF16Deep}, Family{"gemma2"}, Family{"gemma2-46", kF16Deep},
+                    Family{"gemma3"}, Family{"gemma3-swa-base"}, Family{"glm4"},
+                    Family{"gpt-oss", kF16Deep}, Family{"gpt-oss-mxfp4", kF16Deep, kInt8},
+                    Family{"granite"}, Family{"granitemoe"}, Family{"granitemoe-shared"},
+                    Family{"hunyuan-dense"}, Family{"llama-nvfp4", kF16Deep, kInt8},
+                    Family{"mistral3"}, Family{"mixtral"}, Family{"olmo2"}, Family{"olmo3"},
+                    Family{"phi3"}, Family{"phi3-long"}, Family{"phi3-short"}, Family{"qwen2moe"},
+                    Family{"qwen3moe"}, Family{"qwen3moe-nvfp4", kF16Deep, kInt8},
+                    Family{"smollm3"}),
+    [](const auto& param) {
+      std::string name = param.param.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+}  // namespace
+}  // namespace engine

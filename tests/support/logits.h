@@ -1,0 +1,41 @@
+// Logits of whole texts, and how far two sets of them are apart.
+#ifndef PRONK_TESTS_SUPPORT_LOGITS_H_
+#define PRONK_TESTS_SUPPORT_LOGITS_H_
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+#include "engine/session.h"
+
+namespace test {
+
+// Energy of the difference over energy of the expected.
+inline double Nmse(const std::vector<float>& actual, const std::vector<float>& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  if (actual.size() != expected.size()) return 1;
+  double error = 0, energy = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double diff = static_cast<double>(actual[i]) - expected[i];
+    error += diff * diff;
+    energy += static_cast<double>(expected[i]) * expected[i];
+  }
+  return error / energy;
+}
+
+// [ids.size()][vocab_size], by a session of its own.
+inline std::vector<float> AllLogits(const engine::Model& model,
+                                    const std::vector<tokenizer::TokenId>& ids,
+                                    const engine::SessionOptions& options) {
+  engine::Session session(model, options);
+  std::vector<float> logits;
+  session.PrefillAllLogits(ids, [&](size_t, size_t, std::span<const float> rows) {
+    logits.insert(logits.end(), rows.begin(), rows.end());
+  });
+  return logits;
+}
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_LOGITS_H_
