@@ -93,6 +93,36 @@ struct BlockMXFP4 {
 };
 static_assert(sizeof(BlockMXFP4) == 17);
 
+// 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2, the d 8-bit floats without a sign (UE4M3: four bits of
+// exponent, three of mantissa; half.h). Group g of 16 weights uses qs[8g .. 8g+7]: eight low
+// nibbles, then eight high nibbles. A file has one more factor for all weights of a matrix, in a
+// tensor of its own.
+struct BlockNVFP4 {
+  static constexpr int kWeights = 64;
+  uint8_t d[4];    // UE4M3
+  uint8_t qs[32];  // nibbles
+};
+static_assert(sizeof(BlockNVFP4) == 36);
+
+// ---------------------------------------------------------------------------------------------------
+// Simple types of few bits: one scale, and weights in order, from the lowest bits of a byte up.
+
+// 1.125 b/w. x[j] = d where bit j % 8 of qs[j/8] is set, else -d
+struct BlockQ1_0 {
+  static constexpr int kWeights = 128;
+  uint16_t d;      // f16
+  uint8_t qs[16];  // bits
+};
+static_assert(sizeof(BlockQ1_0) == 18);
+
+// 2.25 b/w. x[j] = d * (q - 1) with q = (qs[j/4] >> 2*(j%4)) & 3: -1, 0, 1 or 2 times d
+struct BlockQ2_0 {
+  static constexpr int kWeights = 64;
+  uint16_t d;      // f16
+  uint8_t qs[16];  // two bits
+};
+static_assert(sizeof(BlockQ2_0) == 18);
+
 // ---------------------------------------------------------------------------------------------------
 // K-quants: 256 weights, a scale (and a min) for every 16 or 32 of them, themselves quantized.
 

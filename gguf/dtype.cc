@@ -56,6 +56,9 @@ constexpr std::array kTypes = {
     Packed<BlockTQ1_0>(DType::kTQ1_0, "TQ1_0"),
     Packed<BlockTQ2_0>(DType::kTQ2_0, "TQ2_0"),
     Packed<BlockMXFP4>(DType::kMXFP4, "MXFP4"),
+    Packed<BlockNVFP4>(DType::kNVFP4, "NVFP4"),
+    Packed<BlockQ1_0>(DType::kQ1_0, "Q1_0"),
+    Packed<BlockQ2_0>(DType::kQ2_0, "Q2_0"),
 };
 
 // kRowOf[id] is 1 + the row of the type in kTypes, 0 where no type has this id: RowBytes is asked

@@ -36,6 +36,9 @@ constexpr std::array kKernels = {
     TypeKernels{DType::kTQ1_0, &GemvTQ1_0, &GemmIq, true},
     TypeKernels{DType::kTQ2_0, &GemvTQ2_0, &GemmIq, true},
     TypeKernels{DType::kMXFP4, &GemvMXFP4, &GemmLegacy, true},
+    TypeKernels{DType::kNVFP4, &GemvNVFP4, &GemmLegacy, true},
+    TypeKernels{DType::kQ1_0, &GemvQ1_0, &GemmLegacy, true},
+    TypeKernels{DType::kQ2_0, &GemvQ2_0, &GemmLegacy, true},
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                   const GemmOutput& out, std::span<std::byte> scratch);
 
 Gemm GemmFloat;   // gemm_float.cc: F32, F16, BF16
-Gemm GemmLegacy;  // gemm_legacy.cc: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4
+Gemm GemmLegacy;  // gemm_legacy.cc: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4, NVFP4, Q1_0, Q2_0
 Gemm GemmK;       // gemm_k.cc: Q2_K to Q6_K
 Gemm GemmIq;      // gemm_iq.cc: IQ1_S to IQ4_XS, TQ1_0, TQ2_0
 

@@ -1,4 +1,4 @@
-// Batches: types with blocks of 32 weights.
+// Batches: simple types, with blocks of 32 to 128 weights.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm_legacy.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -12,8 +12,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// 16 in byte i where `bits` has bit i, else 0.
-HWY_INLINE VU8x16 FifthBits(uint32_t bits) {
+// `value` in byte i where `bits` has bit i, else 0.
+HWY_INLINE VU8x16 SpreadBits(uint32_t bits, uint8_t value) {
   const DU8x16 d;
   alignas(16) static constexpr uint8_t kByte[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
   alignas(16) static constexpr uint8_t kBit[16] = {1, 2, 4, 8, 16, 32, 64, 128,
@@ -21,7 +21,7 @@ HWY_INLINE VU8x16 FifthBits(uint32_t bits) {
   const auto all = hn::BitCast(d, hn::Set(hn::FixedTag<uint32_t, 4>(), bits));
   const auto mask = hn::Load(d, kBit);
   const auto masked = hn::And(hn::TableLookupBytes(all, hn::Load(d, kByte)), mask);
-  return hn::IfThenElseZero(hn::Eq(masked, mask), hn::Set(d, uint8_t{16}));
+  return hn::IfThenElseZero(hn::Eq(masked, mask), hn::Set(d, value));
 }
 
 // weights[j] = code of nibble j - kZero, with a fifth bit where the type has one.
@@ -32,8 +32,8 @@ HWY_INLINE void UnpackNibbles(const Block& block, int8_t* HWY_RESTRICT weights) 
   if constexpr (requires { block.qh; }) {
     uint32_t fifth;
     hwy::CopyBytes<4>(block.qh, &fifth);
-    low = hn::Or(low, FifthBits(fifth));
-    high = hn::Or(high, FifthBits(fifth >> 16));
+    low = hn::Or(low, SpreadBits(fifth, 16));
+    high = hn::Or(high, SpreadBits(fifth >> 16, 16));
   }
   StoreWeights(low, kZero, weights);
   StoreWeights(high, kZero, weights + 16);
@@ -105,6 +105,62 @@ struct MXFP4 {
   }
 };
 
+struct NVFP4 {
+  using Block = gguf::BlockNVFP4;
+  using Format = Int8Format<5, 2>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    const hn::FixedTag<float, 4> df;
+    const hn::RebindToSigned<DU8x16> d;
+    const hn::Repartition<uint64_t, DU8x16> d64;  // eight weights
+    const auto values = hn::LoadU(d, kFp4Values.data());
+    for (size_t b = 0; b < n / 2; ++b) {
+      const auto scale_bytes = hn::LoadU(hn::Rebind<uint8_t, decltype(df)>(), blocks[b].d);
+      const auto scales = hn::Mul(PromoteUe4m3(df, scale_bytes), hn::Set(df, 0.5f * kUe4m3Unit));
+      hn::StoreU(scales, df, out.scales + 4 * b);
+      for (size_t half = 0; half < 2; ++half) {
+        const VU8x16 nibbles = Load16(blocks[b].qs + 16 * half);
+        const auto low = hn::TableLookupBytes(values, hn::BitCast(d, Bits<0, 4>(nibbles)));
+        const auto high = hn::TableLookupBytes(values, hn::BitCast(d, Bits<4, 4>(nibbles)));
+        int8_t* const weights = out.weights + 64 * b + 32 * half;
+        const auto first = hn::InterleaveLower(d64, hn::BitCast(d64, low), hn::BitCast(d64, high));
+        const auto second = hn::InterleaveUpper(d64, hn::BitCast(d64, low), hn::BitCast(d64, high));
+        hn::StoreU(hn::BitCast(d, first), d, weights);
+        hn::StoreU(hn::BitCast(d, second), d, weights + 16);
+      }
+    }
+  }
+};
+
+struct Q1_0 {
+  using Block = gguf::BlockQ1_0;
+  using Format = Int8Format<4>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    for (size_t b = 0; b < n / 4; ++b) {
+      for (size_t i = 0; i < 8; ++i) {
+        uint16_t bits;
+        hwy::CopyBytes<2>(blocks[b].qs + 2 * i, &bits);
+        StoreWeights(SpreadBits(bits, 2), 1, out.weights + 128 * b + 16 * i);
+      }
+      std::fill_n(out.scales + 4 * b, 4, HalfToFloat(blocks[b].d));
+    }
+  }
+};
+
+struct Q2_0 {
+  using Block = gguf::BlockQ2_0;
+  using Format = Int8Format<4>;
+  static HWY_INLINE void Unpack(const Block* HWY_RESTRICT blocks, size_t n, Unpacked& out) {
+    const DU8x16 d;
+    for (size_t b = 0; b < n / 2; ++b) {
+      const VU8x16 bytes = Load16(blocks[b].qs), one = hn::Set(d, uint8_t{1});
+      hn::StoreInterleaved4(hn::Sub(Bits<0, 2>(bytes), one), hn::Sub(Bits<2, 2>(bytes), one),
+                            hn::Sub(Bits<4, 2>(bytes), one), hn::Sub(Bits<6, 2>(bytes), one), d,
+                            reinterpret_cast<uint8_t*>(out.weights) + 64 * b);
+      std::fill_n(out.scales + 2 * b, 2, HalfToFloat(blocks[b].d));
+    }
+  }
+};
+
 void RangeLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                  const GemmOutput& out, std::span<std::byte> scratch) {
   using gguf::DType;
@@ -123,6 +179,12 @@ void RangeLegacy(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
       return MultiplyRange<Int8Packing<IQ4_NL>>(w, begin, end, x, out, scratch);
     case DType::kMXFP4:
       return MultiplyRange<Int8Packing<MXFP4>>(w, begin, end, x, out, scratch);
+    case DType::kNVFP4:
+      return MultiplyRange<Int8Packing<NVFP4>>(w, begin, end, x, out, scratch);
+    case DType::kQ1_0:
+      return MultiplyRange<Int8Packing<Q1_0>>(w, begin, end, x, out, scratch);
+    case DType::kQ2_0:
+      return MultiplyRange<Int8Packing<Q2_0>>(w, begin, end, x, out, scratch);
     default:
       HWY_ABORT("a type of another file");
   }

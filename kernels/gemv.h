@@ -20,8 +20,8 @@ Gemv GemvQ2_K, GemvQ3_K, GemvQ6_K;                      // gemv_k16.cc
 Gemv GemvIQ1_S, GemvIQ1_M;                              // gemv_iq1.cc
 Gemv GemvIQ2_XXS, GemvIQ2_XS, GemvIQ2_S;                // gemv_iq2.cc
 Gemv GemvIQ3_XXS, GemvIQ3_S;                            // gemv_iq3.cc
-Gemv GemvIQ4_NL, GemvIQ4_XS, GemvMXFP4;                 // gemv_iq4.cc
-Gemv GemvTQ1_0, GemvTQ2_0;                              // gemv_ternary.cc
+Gemv GemvIQ4_NL, GemvIQ4_XS, GemvMXFP4, GemvNVFP4;      // gemv_iq4.cc
+Gemv GemvTQ1_0, GemvTQ2_0, GemvQ1_0, GemvQ2_0;          // gemv_ternary.cc
 Gemv GemvReference;  // dispatch.cc: any type, through the scalar reference
 
 }  // namespace kernels

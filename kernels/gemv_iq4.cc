@@ -1,4 +1,4 @@
-// Products with IQ4_NL, IQ4_XS and MXFP4: nibbles that stand for uneven values, by a table.
+// Products with IQ4_NL, IQ4_XS, MXFP4 and NVFP4: nibbles that stand for uneven values, by a table.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemv_iq4.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -139,6 +139,85 @@ struct MXFP4 : UnevenNibbles<gguf::BlockMXFP4, kFp4Zero> {
   }
 };
 
+// Groups of 16, of which byte j has weight j in its low half and weight j + 8 in its high: a piece
+// has two groups, and a lane's dots belong to one of them. A block's two pieces lie side by side.
+struct NVFP4 {
+  using Block = gguf::BlockNVFP4;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+  static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
+
+  struct Input {
+    VI8 first[kDotVectors], second[kDotVectors];  // the first 8 of each group, and the second
+    VI32 offset[kDotVectors];                     // -zero * (sum of the lane)
+    VF scales[kScaleVectors];  // of the activations, in the order of ScaleBytes, for weights of
+                               // twice the value
+  };
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const hn::Repartition<uint64_t, DU8> d64;
+    const VI32 none = hn::Zero(DI32());
+    const VU8 zero = hn::Set(DU8(), uint8_t{kFp4Zero});
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      const int8_t* const q = x.q + i + 2 * kVectorBytes * v;
+      const auto low = hn::BitCast(d64, hn::LoadU(DI8(), q));
+      const auto high = hn::BitCast(d64, hn::LoadU(DI8(), q + kVectorBytes));
+      in.first[v] = hn::BitCast(DI8(), hn::ConcatEven(d64, high, low));
+      in.second[v] = hn::BitCast(DI8(), hn::ConcatOdd(d64, high, low));
+      in.offset[v] = hn::Sub(none, Dot2(none, zero, in.first[v], zero, in.second[v]));
+    }
+    const VF unit = hn::Set(DF(), 0.5f * kUe4m3Unit);
+    for (size_t k = 0; k < kScaleVectors; ++k) {
+      alignas(64) float scales[kFloats];
+      for (size_t lane = 0; lane < kFloats; ++lane) {
+        const size_t vector = 2 * k + lane % 4 / 2;
+        scales[lane] = x.scales[i / 32 + vector * kPieces + lane / 4];
+      }
+      in.scales[k] = hn::Mul(hn::Load(DF(), scales), unit);
+    }
+    return in;
+  }
+
+  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
+    alignas(16) static constexpr auto kCodes = Codes<kFp4Zero>(kFp4Values);
+    const VU8 table = hn::LoadDup128(DU8(), kCodes.data());
+    VI32 dots[kDotVectors];
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      const VU8 nibbles = LoadRuns<sizeof(Block)>(w + offsetof(Block, qs), v);
+      dots[v] = Dot2(in.offset[v], hn::TableLookupBytes(table, LowNibbles(nibbles)), in.first[v],
+                     hn::TableLookupBytes(table, HighNibbles(nibbles)), in.second[v]);
+    }
+    for (size_t k = 0; k < kScaleVectors; ++k) {
+      const VF scales = hn::Mul(PromoteUe4m3(DF(), ScaleBytes(w, k)), in.scales[k]);
+      const VI32 groups = AddNeighbours(dots[2 * k], dots[2 * k + 1]);
+      sums.a = hn::MulAdd(hn::ConvertTo(DF(), groups), scales, sums.a);
+    }
+  }
+
+  // The scales of vectors 2k and 2k + 1, two of one and two of the other by turns: the order in
+  // which AddNeighbours leaves their groups.
+  using DBytes = hn::Rebind<uint8_t, DF>;
+  static HWY_INLINE hn::Vec<DBytes> ScaleBytes(const uint8_t* HWY_RESTRICT w, size_t k) {
+#if PRONK_PIECES == 1
+    return hn::LoadU(DBytes(), w + k * sizeof(Block));
+#else
+    const hn::Repartition<uint16_t, DBytes> d16;
+    const auto of_vector = [&](size_t v) HWY_ATTR {
+      constexpr size_t kBlocks = kPieces / 2;
+      uint32_t scales[2] = {};
+      for (size_t b = 0; b < kBlocks; ++b) {
+        hwy::CopyBytes<4>(w + (v * kBlocks + b) * sizeof(Block), &scales[b]);
+      }
+      const uint64_t bits = scales[0] | static_cast<uint64_t>(scales[1]) << 32;
+      return hn::ResizeBitCast(d16, hn::Set(hn::FixedTag<uint64_t, 1>(), bits));
+    };
+    return hn::BitCast(DBytes(), hn::InterleaveLower(d16, of_vector(2 * k), of_vector(2 * k + 1)));
+#endif
+  }
+};
+
 void RowsIQ4_NL(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
   MultiplyRows<IQ4_NL>(w, begin, end, x, out);
 }
@@ -147,6 +226,9 @@ void RowsIQ4_XS(const Matrix& w, size_t begin, size_t end, const ActivationRow& 
 }
 void RowsMXFP4(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
   MultiplyRows<MXFP4>(w, begin, end, x, out);
+}
+void RowsNVFP4(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  MultiplyRows<NVFP4>(w, begin, end, x, out);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -159,6 +241,7 @@ namespace kernels {
 PRONK_EXPORT(RowsIQ4_NL);
 PRONK_EXPORT(RowsIQ4_XS);
 PRONK_EXPORT(RowsMXFP4);
+PRONK_EXPORT(RowsNVFP4);
 
 void GemvIQ4_NL(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
   PRONK_DISPATCH(RowsIQ4_NL)(w, begin, end, x, out);
@@ -168,6 +251,9 @@ void GemvIQ4_XS(const Matrix& w, size_t begin, size_t end, const ActivationRow& 
 }
 void GemvMXFP4(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
   PRONK_DISPATCH(RowsMXFP4)(w, begin, end, x, out);
+}
+void GemvNVFP4(const Matrix& w, size_t begin, size_t end, const ActivationRow& x, float* out) {
+  PRONK_DISPATCH(RowsNVFP4)(w, begin, end, x, out);
 }
 
 }  // namespace kernels

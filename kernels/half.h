@@ -1,7 +1,7 @@
 // The small floating-point formats that weights and scales are stored in, as bit patterns, and
-// their way to float and back: f16 (IEEE 754 binary16), bf16 (the upper half of a float) and e8m0
-// (a power of two alone). One number at a time, exact: the definition that vectorized conversions
-// are tested against.
+// their way to float and back: f16 (IEEE 754 binary16), bf16 (the upper half of a float), e8m0 (a
+// power of two alone) and ue4m3 (eight bits without a sign). One number at a time, exact: the
+// definition that vectorized conversions are tested against.
 #ifndef PRONK_KERNELS_HALF_H_
 #define PRONK_KERNELS_HALF_H_
 
@@ -65,6 +65,13 @@ constexpr uint16_t F32ToBf16(float x) {
 // like any other.
 constexpr float E8m0HalfToF32(uint8_t e) {
   return std::bit_cast<float>(e < 2 ? uint32_t{0x00200000} << e : (e - 1u) << 23);
+}
+
+// ue4m3: 4 bits of exponent (bias 7), 3 of mantissa, and a top bit that is never set and not looked
+// at; the scale of 16 weights of NVFP4. 0x7F, elsewhere NaN, stands for 0. An f16 has more bits of
+// both, and a bias that is larger by 8.
+constexpr float Ue4m3ToF32(uint8_t v) {
+  return v == 0x7F ? 0.0f : F16ToF32(static_cast<uint16_t>((v & 0x7Fu) << 7)) * 0x1p8f;
 }
 
 }  // namespace kernels

@@ -179,8 +179,8 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
 }
 
 // Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::Unpack(blocks of one row,
-// number of 32 weights, Unpacked&) reads the next 256 weights of a row or, in types with blocks of
-// 32, what is left.
+// number of 32 weights, Unpacked&) reads the next 256 weights of a row or, in types with smaller
+// blocks, what is left.
 template <class Type>
 HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Unpacked& out) {
   using Block = typename Type::Block;

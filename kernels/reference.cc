@@ -93,6 +93,12 @@ DequantizeFunction FunctionFor(DType dtype) {
       return Quantized<gguf::BlockTQ2_0>;
     case DType::kMXFP4:
       return Quantized<gguf::BlockMXFP4>;
+    case DType::kNVFP4:
+      return Quantized<gguf::BlockNVFP4>;
+    case DType::kQ1_0:
+      return Quantized<gguf::BlockQ1_0>;
+    case DType::kQ2_0:
+      return Quantized<gguf::BlockQ2_0>;
     case DType::kI8:
     case DType::kI16:
     case DType::kI32:

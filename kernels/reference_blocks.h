@@ -12,7 +12,7 @@
 
 namespace kernels {
 
-// reference_legacy.cc: 32 weights and one scale
+// reference_legacy.cc: simple blocks
 void DequantizeBlock(const gguf::BlockQ4_0& block, float* out);
 void DequantizeBlock(const gguf::BlockQ4_1& block, float* out);
 void DequantizeBlock(const gguf::BlockQ5_0& block, float* out);
@@ -21,6 +21,9 @@ void DequantizeBlock(const gguf::BlockQ8_0& block, float* out);
 void DequantizeBlock(const gguf::BlockQ8_1& block, float* out);
 void DequantizeBlock(const gguf::BlockIQ4_NL& block, float* out);
 void DequantizeBlock(const gguf::BlockMXFP4& block, float* out);
+void DequantizeBlock(const gguf::BlockNVFP4& block, float* out);
+void DequantizeBlock(const gguf::BlockQ1_0& block, float* out);
+void DequantizeBlock(const gguf::BlockQ2_0& block, float* out);
 
 // reference_k.cc: 256 weights with scales of scales
 void DequantizeBlock(const gguf::BlockQ2_K& block, float* out);

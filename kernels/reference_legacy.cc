@@ -1,4 +1,4 @@
-// What the bytes of the types with 32 weights and one scale mean.
+// What the bytes of the simple types mean: 32 to 128 weights, scales that stand alone.
 #include <bit>
 #include <cstdint>
 
@@ -69,6 +69,29 @@ void DequantizeBlock(const gguf::BlockMXFP4& block, float* out) {
   const float d = E8m0HalfToF32(block.e);
   for (int j = 0; j < block.kWeights; ++j) {
     out[j] = d * static_cast<float>(kFp4Values[Nibble(block.qs, j)]);
+  }
+}
+
+void DequantizeBlock(const gguf::BlockNVFP4& block, float* out) {
+  for (int j = 0; j < block.kWeights; ++j) {
+    const int group = j / 16;
+    const uint8_t byte = block.qs[8 * group + j % 8];
+    const int nibble = j % 16 < 8 ? byte & 15 : byte >> 4;
+    out[j] = Ue4m3ToF32(block.d[group]) * 0.5f * static_cast<float>(kFp4Values[nibble]);
+  }
+}
+
+void DequantizeBlock(const gguf::BlockQ1_0& block, float* out) {
+  const float d = F16ToF32(block.d);
+  for (int j = 0; j < block.kWeights; ++j) {
+    out[j] = (block.qs[j / 8] >> (j % 8) & 1) != 0 ? d : -d;
+  }
+}
+
+void DequantizeBlock(const gguf::BlockQ2_0& block, float* out) {
+  const float d = F16ToF32(block.d);
+  for (int j = 0; j < block.kWeights; ++j) {
+    out[j] = d * static_cast<float>((block.qs[j / 4] >> (2 * (j % 4)) & 3) - 1);
   }
 }
 

@@ -1,5 +1,5 @@
-// The number tables that IQ and MXFP4 blocks point into: grids (codebooks), signs and uneven 4-bit
-// values. They belong to the formats, like the bytes in gguf/blocks.h: points chosen by the
+// The number tables that IQ, MXFP4 and NVFP4 blocks point into: grids (codebooks), signs and uneven
+// 4-bit values. They belong to the formats, like the bytes in gguf/blocks.h: points chosen by the
 // formats' authors to lie where weights of trained models do.
 //
 // An entry of a grid is a point of 8 (IQ1, IQ2) or 4 (IQ3) weights, each one of a few levels. It is
@@ -39,8 +39,8 @@ constexpr uint8_t EvenSigns(uint32_t index) {
 inline constexpr std::array<int8_t, 16> kIq4nlValues = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                         1,    13,   25,  38,  53,  69,  89,  113};
 
-// Of MXFP4, by nibble: the values of a 4-bit float (sign, two bits of exponent, one of mantissa),
-// doubled to be integers.
+// Of MXFP4 and NVFP4, by nibble: the values of a 4-bit float (sign, two bits of exponent, one of
+// mantissa), doubled to be integers.
 inline constexpr std::array<int8_t, 16> kFp4Values = {0, 1,  2,  3,  4,  6,  8,  12,
                                                       0, -1, -2, -3, -4, -6, -8, -12};
 

@@ -29,7 +29,8 @@ constexpr Fact kFacts[] = {
     {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
     {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},
     {29, "IQ1_M", 256, 56},   {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},
-    {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},
+    {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},    {40, "NVFP4", 64, 36},
+    {41, "Q1_0", 128, 18},    {42, "Q2_0", 64, 18},
 };
 
 TEST(DTypeTest, TableHoldsTheFacts) {
@@ -48,7 +49,7 @@ TEST(DTypeTest, TableHoldsTheFacts) {
 }
 
 TEST(DTypeTest, UnknownIdsAndNamesAreNotFound) {
-  for (const uint32_t id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 40u, 255u, 0xffffffffu}) {
+  for (const uint32_t id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 255u, 0xffffffffu}) {
     EXPECT_EQ(FindDType(id), nullptr) << id;
   }
   for (const char* name : {"", "Q4", "Q4_K_M", "Q4_KK", "F3"}) {
@@ -81,6 +82,7 @@ TEST(DTypeTest, FieldsLieWhereTheFormatSays) {
   EXPECT_EQ(offsetof(BlockIQ3_S, signs), 74u);
   EXPECT_EQ(offsetof(BlockIQ4_XS, qs), 8u);
   EXPECT_EQ(offsetof(BlockTQ1_0, d), 52u);
+  EXPECT_EQ(offsetof(BlockNVFP4, qs), 4u);
 }
 
 TEST(TensorViewTest, RowsAreOneAfterTheOther) {

@@ -37,6 +37,10 @@ std::vector<size_t> Cols(DType dtype) {
       return {1, 31, 32, 100, 515};
     case 32:
       return {32, 96, 288, 544};
+    case 64:
+      return {64, 192, 320, 576};
+    case 128:
+      return {128, 384, 640};
     default:
       return {256, 768};
   }

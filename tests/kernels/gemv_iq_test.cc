@@ -1,5 +1,5 @@
 // What matmul_test.cc's random matrices might miss of the types that look weights up: every entry
-// of every grid, every byte of base-3 digits, every power of two.
+// of every grid, every byte of base-3 digits, every power of two, every scale of 8 bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +34,7 @@ std::vector<float> Integers(size_t n, float x_max) {
 // Roundings: integer sums are exact; each block then passes fewer than 16 operations in float, each
 // of which is off by at most eps / 2 of the block's magnitude. Where codes have an offset it is
 // taken off as an integer. x itself is off by an eps, since x_max / 127 * q is rounded.
-void ExpectProducts(const Matrix& w, float x_max) {
-  const std::vector<float> input = Integers(w.cols, x_max);
+void ExpectProducts(const Matrix& w, const std::vector<float>& input) {
   Team team(1);
   Activations x(1, w.cols);
   x.Set(input.data(), 1, w.cols);
@@ -60,6 +59,8 @@ void ExpectProducts(const Matrix& w, float x_max) {
     }
   });
 }
+
+void ExpectProducts(const Matrix& w, float x_max) { ExpectProducts(w, Integers(w.cols, x_max)); }
 
 class GridTypes : public testing::TestWithParam<DType> {};
 
@@ -119,6 +120,43 @@ TEST(Mxfp4, EveryExponent) {
       weights.bytes()[at] = static_cast<std::byte>(e);
     }
     ExpectProducts(weights.view(), std::ldexp(1.0f, std::clamp(128 - e, -100, 100)));
+  }
+}
+
+// Row v has scale v for all of its groups of 16, for every byte, besides a row of random ones.
+TEST(Nvfp4, EveryScale) {
+  RandomMatrix weights(DType::kNVFP4, 257, 320, 21);
+  const size_t row_bytes = weights.view().row_bytes();
+  for (size_t at = 0; at < 256 * row_bytes; at += sizeof(gguf::BlockNVFP4)) {
+    std::fill_n(weights.bytes().begin() + static_cast<ptrdiff_t>(at), 4, std::byte(at / row_bytes));
+  }
+  ExpectProducts(weights.view(), 1.0f);
+}
+
+// Codes of the largest magnitude, a row for each pair of signs, with activations of 127 and of -127
+// everywhere: sums near the limits of their integers.
+TEST(Nvfp4, LargestCodes) {
+  RandomMatrix weights(DType::kNVFP4, 4, 512, 22);
+  constexpr unsigned kBytes[] = {0x77, 0xFF, 0x7F, 0xF7};
+  const size_t row_bytes = weights.view().row_bytes();
+  for (size_t at = 0; at < weights.bytes().size(); ++at) {
+    if (at % sizeof(gguf::BlockNVFP4) < offsetof(gguf::BlockNVFP4, qs)) continue;
+    weights.bytes()[at] = std::byte(kBytes[at / row_bytes]);
+  }
+  ExpectProducts(weights.view(), std::vector<float>(512, 1.0f));
+  ExpectProducts(weights.view(), std::vector<float>(512, -1.0f));
+}
+
+// A row for each byte of codes.
+TEST(FewBits, EveryByte) {
+  for (const DType dtype : {DType::kQ1_0, DType::kQ2_0}) {
+    RandomMatrix weights(dtype, 256, 640, 23);
+    const size_t row_bytes = weights.view().row_bytes();
+    for (size_t at = 0; at < weights.bytes().size(); ++at) {
+      if (at % gguf::Info(dtype).block_bytes < 2) continue;  // d
+      weights.bytes()[at] = std::byte(at / row_bytes);
+    }
+    ExpectProducts(weights.view(), 1.0f);
   }
 }
 

@@ -118,6 +118,15 @@ TEST(Half, E8m0IsAPowerOfTwo) {
   }
 }
 
+TEST(Half, Ue4m3IsTheDefinitionForEveryByte) {
+  for (int v = 0; v < 256; ++v) {
+    const int exponent = v >> 3 & 15, mantissa = v & 7;
+    const double normal = std::ldexp(1 + mantissa / 8.0, exponent - 7);
+    const double expected = v == 0x7F ? 0 : exponent == 0 ? std::ldexp(mantissa, -9) : normal;
+    EXPECT_EQ(Ue4m3ToF32(static_cast<uint8_t>(v)), expected) << v;
+  }
+}
+
 static_assert(F16ToF32(0x3C00) == 1.0f && F32ToF16(-2.0f) == 0xC000);
 static_assert(Bf16ToF32(0x3F80) == 1.0f && F32ToBf16(-2.0f) == 0xC000);
 static_assert(E8m0HalfToF32(128) == 1.0f);

@@ -37,6 +37,10 @@ std::vector<size_t> Cols(DType dtype) {
       return {1, 7, 31, 64, 100, 515};
     case 32:
       return {32, 64, 96, 160, 288, 1056};
+    case 64:
+      return {64, 128, 192, 320, 1088};
+    case 128:
+      return {128, 256, 384, 640, 1152};
     default:
       return {256, 512, 1280};
   }

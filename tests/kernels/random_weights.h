@@ -30,6 +30,8 @@ inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
     case DType::kIQ3_XXS:
     case DType::kIQ3_S:
     case DType::kIQ1_S:
+    case DType::kQ1_0:
+    case DType::kQ2_0:
       return {0};
     case DType::kQ4_1:
     case DType::kQ5_1:
@@ -78,6 +80,9 @@ class RandomMatrix {
     if (dtype_ == DType::kBF16) put(0, F32ToBf16(x));
     for (const size_t at : ScaleOffsets(dtype_)) put(at, F32ToF16(0.05f * normal(rng)));
     if (dtype_ == DType::kMXFP4) put(0, static_cast<uint8_t>(120 + rng() % 8));
+    if (dtype_ == DType::kNVFP4) {  // 1/16 to 2
+      for (size_t i = 0; i < 4; ++i) put(i, static_cast<uint8_t>(24 + rng() % 41));
+    }
     if (dtype_ == DType::kQ8_K) put(0, 0.01f * x);
     if (dtype_ == DType::kIQ1_M) {  // d = 0x2Cxx (about 0.06) in the four top nibbles, lowest first
       for (size_t i = 0; i < 4; ++i) {

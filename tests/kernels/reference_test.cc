@@ -62,14 +62,16 @@ TEST_P(GoldenBlocks, AreDequantizedToTheLastBit) {
   if (std::filesystem::exists(shared)) ExpectGolden(shared, info);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Reference, GoldenBlocks,
-    testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
-                    DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K,
-                    DType::kQ5_K, DType::kQ6_K, DType::kQ8_K, DType::kIQ1_S, DType::kIQ1_M,
-                    DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S, DType::kIQ3_XXS, DType::kIQ3_S,
-                    DType::kIQ4_NL, DType::kIQ4_XS, DType::kTQ1_0, DType::kTQ2_0, DType::kMXFP4),
-    [](const auto& type) { return std::string(gguf::Info(type.param).name); });
+INSTANTIATE_TEST_SUITE_P(Reference, GoldenBlocks,
+                         testing::Values(DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ4_1,
+                                         DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ2_K,
+                                         DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,
+                                         DType::kQ8_K, DType::kIQ1_S, DType::kIQ1_M,
+                                         DType::kIQ2_XXS, DType::kIQ2_XS, DType::kIQ2_S,
+                                         DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ4_NL,
+                                         DType::kIQ4_XS, DType::kTQ1_0, DType::kTQ2_0,
+                                         DType::kMXFP4, DType::kNVFP4, DType::kQ1_0, DType::kQ2_0),
+                         [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
 TEST(Reference, Q8_1) {  // no golden file: nothing but an intermediate form, elsewhere
   gguf::BlockQ8_1 block = {F32ToF16(-0.375f), F32ToF16(1000.0f), {}};
