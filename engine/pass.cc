@@ -104,7 +104,7 @@ void Pass::GatedMatMul(const float* in, const kernels::Matrix& gate, const kerne
                        float* out) {
   Step("matmul", 0, {&gate, &up}, [&] {
     scratch_.input.Set(in, n_tokens_, gate.cols);
-    kernels::GatedMatMul(team_, gate, up, scratch_.input, out);
+    kernels::GatedMatMul(team_, {gate, up}, scratch_.input, out);
   });
 }
 
