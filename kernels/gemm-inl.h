@@ -19,9 +19,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/activation-inl.h"
 #include "kernels/amx.h"
 #include "kernels/bf16.h"
-#include "kernels/exp-inl.h"
 #include "kernels/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -294,18 +294,19 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
 #endif
 }
 
-// One token's results of a group go where they belong; n_rows of them count.
-HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, size_t row, size_t n_rows,
-                         const GemmOutput& output, float* HWY_RESTRICT out) {
+// Results of a group for token number `token` go where they belong; n_rows of them count.
+HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
+                         size_t n_rows, const GemmOutput& output) {
   const DF d;
+  const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
+  float* const out = output.out + out_token * output.stride + row;
   for (size_t i = 0; i < n_rows; i += kFloats) {
     const size_t n = std::min(kFloats, n_rows - i);
-    VF v = hn::Load(d, sums + i);
+    VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
     if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
-    if (output.gated) {
-      const VF gate = hn::LoadN(d, out + i, n);
-      const VF one = hn::Set(d, 1.0f);
-      v = hn::Mul(v, hn::Div(gate, hn::Add(one, Exp(d, hn::Neg(gate)))));
+    if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v);
+    if (output.factors != nullptr) {
+      v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));
     }
     hn::StoreN(v, d, out + i, n);
   }
@@ -346,9 +347,8 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
         alignas(64) float sums[kTokens][kRows];
         multiplier.Multiply(panel + (row - first) / kRows * n_blocks,
                             input + token / kTokens * n_blocks, n_blocks, n_tokens, sums[0]);
-        float* out = output.out + token * output.stride + row;
-        for (size_t t = 0; t < n_tokens; ++t, out += output.stride) {
-          StoreRow(sums[t], row, std::min(kRows, last - row), output, out);
+        for (size_t t = 0; t < n_tokens; ++t) {
+          StoreRow(sums[t], w.scale, token + t, row, std::min(kRows, last - row), output);
         }
       }
     }

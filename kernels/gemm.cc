@@ -30,24 +30,31 @@ HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
 #endif
 }
 
-// Token t of a tile, `cols` numbers at x.
-void PackToken(const float* HWY_RESTRICT x, size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+// Token t of a tile, n rounded numbers.
+HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTRICT scales,
+                            const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
+                            InputBlock* HWY_RESTRICT out) {
+  for (size_t b = 0; b < n / 32; ++b, ++out) {
+    for (size_t k = 0; k < 32; ++k) {
+      out->q[t][k] = static_cast<uint8_t>(q[32 * b + k] + kInputBias);
+    }
+    out->scale[t] = scales[b];
+    const int16_t* const halves = sums + 2 * b;
+    SetSums(*out, t, kAll, halves[0] + halves[1]);
+    SetSums(*out, t, kFirstHalf, halves[0]);
+    SetSums(*out, t, kLastHalf, halves[1]);
+  }
+}
+
+void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+  if (x.q != nullptr) return PackRounded(x.q, x.scales, x.sums, cols, t, out);
   int8_t q[kChunk];
   float scales[kChunk / 32];
   int16_t sums[kChunk / 16];
   for (size_t first = 0; first < cols; first += kChunk) {
     const size_t n = std::min(kChunk, cols - first);
-    QuantizeActivations(x + first, n, q, scales, sums);
-    for (size_t b = 0; b < n / 32; ++b, ++out) {
-      for (size_t k = 0; k < 32; ++k) {
-        out->q[t][k] = static_cast<uint8_t>(q[32 * b + k] + kInputBias);
-      }
-      out->scale[t] = scales[b];
-      const int16_t* const halves = sums + 2 * b;
-      SetSums(*out, t, kAll, halves[0] + halves[1]);
-      SetSums(*out, t, kFirstHalf, halves[0]);
-      SetSums(*out, t, kLastHalf, halves[1]);
-    }
+    QuantizeActivations(x.x + first, n, q, scales, sums);
+    PackRounded(q, scales, sums, n, t, out + first / 32);
   }
 }
 
@@ -60,12 +67,12 @@ void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   }
 }
 
-void PackInt8Tile(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
+                  std::byte* blocks) {
   InputBlock* const out = reinterpret_cast<InputBlock*>(blocks) + tile * (cols / 32);
   for (size_t t = 0; t < kTileTokens; ++t) {
-    const size_t token = tile * kTileTokens + t;
-    if (token < n_tokens) {
-      PackToken(x + token * cols, cols, t, out);
+    if (t < rows.size()) {
+      PackToken(rows[t], cols, t, out);
     } else {
       PackNothing(cols, t, out);
     }
@@ -98,28 +105,26 @@ constexpr size_t BlockBytes(BatchForm form) {
 }
 
 // Number i of token t in a tile's blocks.
-void PackFloats(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
   const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
   const size_t n_cols = (cols + 31) / 32 * 32;
   float* const out = reinterpret_cast<float*>(blocks) + tile * tile_tokens * n_cols;
   for (size_t t = 0; t < tile_tokens; ++t) {
-    const size_t token = tile * tile_tokens + t;
     for (size_t k = 0; k < n_cols; ++k) {
-      out[k * tile_tokens + t] = token < n_tokens && k < cols ? x[token * cols + k] : 0.0f;
+      out[k * tile_tokens + t] = t < rows.size() && k < cols ? rows[t].x[k] : 0.0f;
     }
   }
 }
 
 #if HWY_ARCH_X86
-void PackBf16(const float* x, size_t n_tokens, size_t cols, size_t tile, std::byte* blocks) {
+void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
   const size_t n_blocks = (cols + 31) / 32;
   Bf16InputBlock* const out = reinterpret_cast<Bf16InputBlock*>(blocks) + tile * n_blocks;
   for (size_t t = 0; t < kBf16Tokens; ++t) {
-    const size_t token = tile * kBf16Tokens + t;
     for (size_t b = 0; b < n_blocks; ++b) {
       float padded[32] = {};
-      if (token < n_tokens) {
-        std::copy_n(x + token * cols + 32 * b, std::min<size_t>(32, cols - 32 * b), padded);
+      if (t < rows.size()) {
+        std::copy_n(rows[t].x + 32 * b, std::min<size_t>(32, cols - 32 * b), padded);
       }
       RoundToBf16(padded, 32, out[b].x[t]);
     }
@@ -158,14 +163,25 @@ size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
 
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks) {
+  std::array<ActivationRow, kMostTileTokens> rows;
+  const size_t first = tile * BatchTileTokens(form);
+  const size_t n = std::min(BatchTileTokens(form), n_tokens - first);
+  for (size_t t = 0; t < n; ++t) {
+    rows[t] = {x + (first + t) * cols, nullptr, nullptr, nullptr};
+  }
+  PackTile(form, {rows.data(), n}, cols, tile, blocks);
+}
+
+void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
+              std::byte* blocks) {
   switch (form) {
     case BatchForm::kFloats:
-      return PackFloats(x, n_tokens, cols, tile, blocks);
+      return PackFloats(rows, cols, tile, blocks);
     case BatchForm::kInt8:
-      return PRONK_DISPATCH_BATCH(PackInt8Tile)(x, n_tokens, cols, tile, blocks);
+      return PRONK_DISPATCH_BATCH(PackInt8Tile)(rows, cols, tile, blocks);
     case BatchForm::kBf16:
 #if HWY_ARCH_X86
-      return PackBf16(x, n_tokens, cols, tile, blocks);
+      return PackBf16(rows, cols, tile, blocks);
 #else
       return;  // never asked for
 #endif

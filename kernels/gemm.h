@@ -7,6 +7,7 @@
 #define PRONK_KERNELS_GEMM_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "kernels/matmul.h"
@@ -37,22 +38,31 @@ struct GemmInput {
 // Bytes of n_tokens vectors of `cols` numbers, at most.
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
+// Tokens that are packed together, of any form at most.
+constexpr size_t kMostTileTokens = 32;
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
 size_t BatchTileTokens(BatchForm form);
 // Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);
+// The same from rows that need not be neighbours, at most BatchTileTokens. kInt8 takes them as they
+// were rounded before, if they were.
+void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
+              std::byte* blocks);
 
-// What becomes of a result.
+// What becomes of a result, in this order.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
-  const float* bias;  // [weights.rows] or null
-  bool gated;         // out = silu(out) * result
+  const float* bias = nullptr;                     // [weights.rows], is added
+  std::optional<Activation> gated = std::nullopt;  // is joined with what is there: the gate
+  // Where they are not null: out[tokens[t]] += factors[t] * (result of token t).
+  const uint32_t* tokens = nullptr;
+  const float* factors = nullptr;
 };
 
-// out[token][row] = w.row(row) . x[token] for rows [begin, end); begin is a multiple of
+// out[token][row] = w.scale * (w.row(row) . x[token]) for rows [begin, end); begin is a multiple of
 // kGemmMaxRows. A result does not depend on the range or the batch it is computed in. scratch:
 // PanelScratchBytes(w.cols), 64-byte aligned.
 using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,

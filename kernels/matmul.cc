@@ -3,30 +3,17 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
-#include <new>
+#include <vector>
 
 #include "kernels/cpu.h"
 #include "kernels/dispatch.h"
-#include "kernels/ops.h"
-#include "kernels/quantize.h"
+#include "kernels/rows.h"
 
 namespace kernels {
 namespace {
 
 using gguf::DType;
-
-// Threads split rows at multiples of this: a cache line of results.
-constexpr size_t kRowGrain = 16;
-
-// Rows that a batch of tokens passes through together, so that they are read from memory once: at
-// most so many bytes of them, a good part of the second-level cache, ...
-constexpr size_t kRangeBytes = 256 << 10;
-// ... and at most so many rows.
-constexpr size_t kRangeRows = 64;
-
-constexpr size_t kCacheLine = 64;
 
 size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
@@ -35,16 +22,6 @@ std::vector<BatchForm> BatchForms() {
   std::vector<BatchForm> forms = {BatchForm::kFloats, BatchForm::kInt8};
   if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
   return forms;
-}
-
-size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
-
-// One token reads a row once, so as many rows at a time as results of `up` lie on the stack.
-constexpr size_t kGatedRows = 512;
-
-size_t RangeRows(const Matrix& w) {
-  const size_t rows = kRangeBytes / std::max<size_t>(w.row_bytes(), 1);
-  return std::clamp(rows / kRowGrain * kRowGrain, kRowGrain, kRangeRows);
 }
 
 size_t Bytes(const Matrix& w) { return w.rows * w.row_bytes(); }
@@ -57,14 +34,12 @@ size_t RowAt(const Matrix& w, size_t byte) {
 }
 
 void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations& x) {
-  Gemv* const gemv = KernelsFor(p.weights.dtype).gemv;
-  const size_t n_rows = x.n_tokens() == 1 ? p.weights.rows : RangeRows(p.weights);
+  // One token reads a row once.
+  const size_t n_rows = x.n_tokens() == 1 ? p.weights.rows : RowsInCache(p.weights);
   for (size_t first = begin; first < end; first += n_rows) {
     const size_t last = std::min(first + n_rows, end);
     for (size_t t = 0; t < x.n_tokens(); ++t) {
-      float* const out = p.out + t * p.out_stride;
-      gemv(p.weights, first, last, x.row(t), out + first);
-      if (p.bias != nullptr) Add(out + first, p.bias + first, last - first);
+      MultiplyRows(p.weights, p.bias, first, last, x.row(t), p.out + t * p.out_stride + first);
     }
   }
 }
@@ -72,16 +47,6 @@ void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations
 // A batch is computed by the panel from kGemmTokens tokens on, if there is a kernel for its types.
 bool ByPanels(const Activations& x, DType dtype) {
   return x.n_tokens() >= kGemmTokens && KernelsFor(dtype).gemm != nullptr;
-}
-
-// Rows that a thread takes at a time: few enough that all threads are done at about the same time,
-// many enough that the activations of a tile are used by several groups of rows, which matters most
-// to AMX (see PanelBytes in gemm.cc).
-size_t RowsAtATime(size_t rows, size_t n_threads) {
-  constexpr size_t kMostGroups = 8;
-  const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
-  const size_t groups = rows / (n_threads * shares * kGemmMaxRows);
-  return std::clamp<size_t>(groups, 1, kMostGroups) * kGemmMaxRows;
 }
 
 // All products by panels, which threads take as they become free: cores need not be equal.
@@ -102,23 +67,21 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
         first -= (p->weights.rows + grain - 1) / grain * grain;
       }
       const size_t last = std::min(first + grain, p->weights.rows);
-      const GemmOutput output{p->out, p->out_stride, p->bias, false};
+      const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       const GemmInput input = x.PackOnce(team, p->weights.dtype);
       KernelsFor(p->weights.dtype).gemm(p->weights, first, last, input, output, x.scratch(thread));
     }
   });
 }
 
-void GatedBatch(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out) {
-  const GemmInput gate_input = x.PackOnce(team, gate.dtype);
-  const GemmInput up_input = x.PackOnce(team, up.dtype);
-  const size_t grain = RowsAtATime(gate.rows, team.size());
-  team.ForDynamic(gate.rows, grain, [&](size_t begin, size_t end, size_t thread) {
-    const std::span<std::byte> scratch = x.scratch(thread);
-    KernelsFor(gate.dtype)
-        .gemm(gate, begin, end, gate_input, {out, gate.rows, nullptr, false}, scratch);
-    KernelsFor(up.dtype).gemm(up, begin, end, up_input, {out, gate.rows, nullptr, true}, scratch);
-  });
+void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+  const GemmInput gate_input = x.PackOnce(team, layer.gate.dtype);
+  const GemmInput up_input = x.PackOnce(team, layer.up.dtype);
+  const size_t rows = layer.gate.rows;
+  team.ForDynamic(
+      rows, RowsAtATime(rows, team.size()), [&](size_t begin, size_t end, size_t thread) {
+        GatedPanels(layer, begin, end, gate_input, up_input, out, rows, x.scratch(thread));
+      });
 }
 
 }  // namespace
@@ -126,24 +89,16 @@ void GatedBatch(Team& team, const Matrix& gate, const Matrix& up, Activations& x
 bool UsesInt8(DType dtype) { return KernelsFor(dtype).int8; }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
-    : scratch_bytes_(PanelScratchBytes(max_cols)) {
-  if (max_tokens >= kGemmTokens) {
-    for (const BatchForm form : BatchForms()) {
-      packs_[Index(form)] = Allocate(BatchBytes(form, max_tokens, max_cols));
-    }
-    scratch_ = Allocate(max_threads * scratch_bytes_);
+    : quantized_(max_tokens, max_cols), scratch_bytes_(PanelScratchBytes(max_cols)) {
+  if (max_tokens < kGemmTokens) return;
+  for (const BatchForm form : BatchForms()) {
+    packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
   }
-  const size_t padded = Padded(max_cols);
-  q_.resize(max_tokens * padded);
-  scales_.resize(max_tokens * (padded / kActivationBlock));
-  sums_.resize(max_tokens * (padded / 16));
+  scratch_ = Buffer<std::byte>(max_threads * scratch_bytes_);
 }
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
-  const size_t padded = Padded(max_cols);
-  const size_t per_token = padded * sizeof(int8_t) + padded / kActivationBlock * sizeof(float) +
-                           padded / 16 * sizeof(int16_t);
-  size_t bytes = max_tokens * per_token;
+  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols);
   if (max_tokens < kGemmTokens) return bytes;
   for (const BatchForm form : BatchForms()) bytes += BatchBytes(form, max_tokens, max_cols);
   return bytes + max_threads * PanelScratchBytes(max_cols);
@@ -153,16 +108,9 @@ void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
   x_ = x;
   n_tokens_ = n_tokens;
   cols_ = cols;
-  quantized_ = false;
+  is_quantized_ = false;
   packed_.fill(false);
-}
-
-void Activations::AlignedDelete::operator()(std::byte* p) const {
-  ::operator delete[](p, std::align_val_t(kCacheLine));
-}
-
-Activations::Bytes Activations::Allocate(size_t n) {
-  return Bytes(new (std::align_val_t(kCacheLine)) std::byte[n]);
+  quantized_.SetCols(cols);
 }
 
 std::span<std::byte> Activations::scratch(size_t thread) {
@@ -187,30 +135,15 @@ GemmInput Activations::PackOnce(Team& team, DType dtype) {
 }
 
 ActivationRow Activations::row(size_t token) const {
-  const size_t padded = Padded(cols_);
-  ActivationRow row{x_ + token * cols_, nullptr, nullptr, nullptr};
-  if (quantized_) {
-    row.q = q_.data() + token * padded;
-    row.scales = scales_.data() + token * (padded / kActivationBlock);
-    row.sums = sums_.data() + token * (padded / 16);
-  }
-  return row;
+  const float* const x = x_ + token * cols_;
+  return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
 }
 
 void Activations::QuantizeOnce(Team& team) {
-  if (quantized_) return;
-  quantized_ = true;
-  const size_t padded = Padded(cols_);
+  if (is_quantized_) return;
+  is_quantized_ = true;
   const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t t = begin; t < end; ++t) {
-      int8_t* const q = q_.data() + t * padded;
-      float* const scales = scales_.data() + t * (padded / kActivationBlock);
-      int16_t* const sums = sums_.data() + t * (padded / 16);
-      QuantizeActivations(x_ + t * cols_, cols_, q, scales, sums);
-      std::fill(q + cols_, q + padded, int8_t{0});
-      std::fill(scales + cols_ / kActivationBlock, scales + padded / kActivationBlock, 0.0f);
-      std::fill(sums + cols_ / 16, sums + padded / 16, int16_t{0});
-    }
+    for (size_t t = begin; t < end; ++t) quantized_.Quantize(t, 0, cols_, x_ + t * cols_);
   };
   // One vector takes less time than a meeting of threads.
   if (n_tokens_ == 1) {
@@ -248,23 +181,18 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
   });
 }
 
-void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out) {
+void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+  const Matrix &gate = layer.gate, &up = layer.up;
   assert(gate.rows == up.rows && gate.cols == x.cols() && up.cols == x.cols());
-  if (ByPanels(x, gate.dtype) && ByPanels(x, up.dtype)) {
-    return GatedBatch(team, gate, up, x, out);
-  }
-  const TypeKernels &gate_kernels = KernelsFor(gate.dtype), &up_kernels = KernelsFor(up.dtype);
-  if (gate_kernels.int8 || up_kernels.int8) x.QuantizeOnce(team);
-  const size_t n_rows = x.n_tokens() == 1 ? kGatedRows : std::min(RangeRows(gate), RangeRows(up));
+  if (ByPanels(x, gate.dtype) && ByPanels(x, up.dtype)) return GatedBatch(team, layer, x, out);
+  if (UsesInt8(gate.dtype) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
+  const size_t n_rows =
+      x.n_tokens() == 1 ? kGatedRows : std::min(RowsInCache(gate), RowsInCache(up));
   team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
-    std::array<float, kGatedRows> up_out;
     for (size_t first = begin; first < end; first += n_rows) {
       const size_t last = std::min(first + n_rows, end);
       for (size_t t = 0; t < x.n_tokens(); ++t) {
-        float* const gate_out = out + t * gate.rows + first;
-        gate_kernels.gemv(gate, first, last, x.row(t), gate_out);
-        up_kernels.gemv(up, first, last, x.row(t), up_out.data());
-        SiluMul(gate_out, up_out.data(), last - first);
+        GatedRows(layer, first, last, x.row(t), out + t * gate.rows + first);
       }
     }
   });

@@ -10,21 +10,24 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "gguf/dtype.h"
+#include "kernels/buffer.h"
+#include "kernels/ops.h"
+#include "kernels/quantize.h"
 #include "kernels/team.h"
 
 namespace kernels {
 
-// A weight matrix as it lies in the file: `rows` rows of `cols` weights each. Owns nothing.
+// A weight matrix as it lies in the file: `rows` rows of `cols` weights each, all times a factor.
+// Owns nothing.
 struct Matrix {
   gguf::DType dtype = gguf::DType::kF32;
   const std::byte* data = nullptr;
   size_t rows = 0;
   size_t cols = 0;
+  float scale = 1.0f;
 
   size_t row_bytes() const { return gguf::RowBytes(dtype, cols); }
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
@@ -32,16 +35,6 @@ struct Matrix {
 
 // True where a product with weights of this type reads int8 activations.
 bool UsesInt8(gguf::DType dtype);
-
-// One input vector as the kernels read it. q, scales and sums are null where only floats are
-// needed.
-struct ActivationRow {
-  const float* x;   // [cols]
-  const int8_t* q;  // [cols, padded with zeros to a multiple of 512], in -127..127; x ~ scale * q
-  const float* scales;  // [cols / 32, padded with zeros]
-  const int16_t*
-      sums;  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets
-};
 
 // The numbers that a batch's products read. Quantized weights multiply with kInt8 and float weights
 // with kFloats, or with kBf16 where the CPU multiplies that faster.
@@ -70,26 +63,18 @@ class Activations {
   std::span<std::byte> scratch(size_t thread);
 
  private:
-  // Without initial values: pages that nobody touches never become resident.
-  struct AlignedDelete {
-    void operator()(std::byte* p) const;
-  };
-  using Bytes = std::unique_ptr<std::byte[], AlignedDelete>;
-  static Bytes Allocate(size_t n);
-
   size_t n_tokens_ = 0, cols_ = 0;
   const float* x_ = nullptr;
-  bool quantized_ = false;
+  bool is_quantized_ = false;
   std::array<bool, 3> packed_ = {};  // [BatchForm]
-  std::vector<int8_t> q_;
-  std::vector<float> scales_;
-  std::vector<int16_t> sums_;
-  std::array<Bytes, 3> packs_;  // [BatchForm]
+  QuantizedRows quantized_;
+  std::array<Buffer<std::byte>, 3> packs_;  // [BatchForm]
   size_t scratch_bytes_;
-  Bytes scratch_;  // [max_threads][scratch_bytes_]
+  Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
 };
 
-// out[token * out_stride + row] = weights.row(row) . x[token] (+ bias[row] where there is one)
+// out[token * out_stride + row] = weights.scale * (weights.row(row) . x[token]) (+ bias[row] where
+// there is one)
 struct Product {
   Matrix weights;
   float* out;
@@ -102,9 +87,17 @@ struct Product {
 // threads.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
-// out[token][row] = silu(gate.row(row) . x[token]) * (up.row(row) . x[token]), silu(a) = a / (1 +
-// exp(-a)). gate and up have the same shape; out is [n_tokens][gate.rows].
-void GatedMatMul(Team& team, const Matrix& gate, const Matrix& up, Activations& x, float* out);
+// The first half of a feed-forward layer. gate and up have the same shape.
+struct GatedLayer {
+  Matrix gate, up;
+  const float* gate_bias = nullptr;  // [gate.rows]
+  const float* up_bias = nullptr;    // [up.rows]
+  Activation activation = Activation::kSilu;
+};
+
+// out[token][row] = the activation of what gate and up give for the row: gate.scale *
+// (gate.row(row) . x[token]) + gate_bias[row], and up alike. out is [n_tokens][gate.rows].
+void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels
 

@@ -9,7 +9,7 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"
-#include "kernels/exp-inl.h"
+#include "kernels/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -101,16 +101,34 @@ void RopeT(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const fl
   }
 }
 
-void SiluMulT(float* gate, const float* up, size_t n) {
-  Zip(gate, up, n, gate, [](V g, V u) {
-    const D d;
-    const V one = hn::Set(d, 1.0f);
-    return hn::Mul(hn::Div(g, hn::Add(one, Exp(d, hn::Neg(g)))), u);
-  });
+template <Activation kActivation>
+HWY_INLINE void Gate(float* gate, const float* up, size_t n) {
+  Zip(gate, up, n, gate, [](V g, V u) { return Gated(D(), kActivation, g, u); });
+}
+
+void GatedActivationT(Activation activation, float* gate, const float* up, size_t n) {
+  switch (activation) {
+    case Activation::kSilu:
+      return Gate<Activation::kSilu>(gate, up, n);
+    case Activation::kGelu:
+      return Gate<Activation::kGelu>(gate, up, n);
+    case Activation::kSwigluOai:
+      return Gate<Activation::kSwigluOai>(gate, up, n);
+  }
 }
 
 void AddT(float* x, const float* y, size_t n) {
   Zip(x, y, n, x, [](V a, V b) { return hn::Add(a, b); });
+}
+
+void AddScaledT(float* x, float factor, const float* y, size_t n) {
+  const V f = hn::Set(D(), factor);
+  Zip(x, y, n, x, [f](V a, V b) { return hn::MulAdd(b, f, a); });
+}
+
+void ScaleT(float* x, float factor, size_t n) {
+  const V f = hn::Set(D(), factor);
+  Zip(x, x, n, x, [f](V a, V) { return hn::Mul(a, f); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -122,8 +140,10 @@ namespace kernels {
 
 HWY_EXPORT(RmsNormT);
 HWY_EXPORT(RopeT);
-HWY_EXPORT(SiluMulT);
+HWY_EXPORT(GatedActivationT);
 HWY_EXPORT(AddT);
+HWY_EXPORT(AddScaledT);
+HWY_EXPORT(ScaleT);
 
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(RmsNormT)(x, weight, eps, n, out);
@@ -134,11 +154,17 @@ void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const flo
   HWY_DYNAMIC_DISPATCH(RopeT)(heads, n_heads, head_dim, n_rot, cos, sin, pairs);
 }
 
-void SiluMul(float* gate, const float* up, size_t n) {
-  HWY_DYNAMIC_DISPATCH(SiluMulT)(gate, up, n);
+void GatedActivation(Activation activation, float* gate, const float* up, size_t n) {
+  HWY_DYNAMIC_DISPATCH(GatedActivationT)(activation, gate, up, n);
 }
 
 void Add(float* x, const float* y, size_t n) { HWY_DYNAMIC_DISPATCH(AddT)(x, y, n); }
+
+void AddScaled(float* x, float factor, const float* y, size_t n) {
+  HWY_DYNAMIC_DISPATCH(AddScaledT)(x, factor, y, n);
+}
+
+void Scale(float* x, float factor, size_t n) { HWY_DYNAMIC_DISPATCH(ScaleT)(x, factor, n); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

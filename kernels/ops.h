@@ -23,11 +23,25 @@ enum class RopePairs {
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// gate[i] = silu(gate[i]) * up[i], silu(a) = a / (1 + exp(-a)). SwiGLU, Shazeer 2020.
-void SiluMul(float* gate, const float* up, size_t n);
+// How a feed-forward layer joins a gate g with the number u beside it. Gated linear units, Shazeer
+// 2020.
+enum class Activation {
+  kSilu,       // g / (1 + exp(-g)) * u
+  kGelu,       // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
+  kSwigluOai,  // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
+};
+
+// gate[i] = the above of gate[i] and up[i].
+void GatedActivation(Activation activation, float* gate, const float* up, size_t n);
 
 // x[i] += y[i]
 void Add(float* x, const float* y, size_t n);
+
+// x[i] += factor * y[i], rounded once
+void AddScaled(float* x, float factor, const float* y, size_t n);
+
+// x[i] *= factor
+void Scale(float* x, float factor, size_t n);
 
 }  // namespace kernels
 

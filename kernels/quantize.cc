@@ -1,6 +1,8 @@
 // Activations to int8, see quantize.h.
 #include "kernels/quantize.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/quantize.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -51,6 +53,42 @@ HWY_EXPORT(Quantize);
 
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
   HWY_DYNAMIC_DISPATCH(Quantize)(x, n, q, scales, sums);
+}
+
+namespace {
+
+size_t Padded(size_t cols) { return (cols + kActivationPad - 1) / kActivationPad * kActivationPad; }
+
+}  // namespace
+
+QuantizedRows::QuantizedRows(size_t max_rows, size_t max_cols)
+    : q_(max_rows * Padded(max_cols)),
+      scales_(max_rows * (Padded(max_cols) / kActivationBlock)),
+      sums_(max_rows * (Padded(max_cols) / 16)) {}
+
+size_t QuantizedRows::BytesFor(size_t max_rows, size_t max_cols) {
+  const size_t padded = Padded(max_cols);
+  return max_rows * (padded * sizeof(int8_t) + padded / kActivationBlock * sizeof(float) +
+                     padded / 16 * sizeof(int16_t));
+}
+
+void QuantizedRows::Quantize(size_t row, size_t begin, size_t end, const float* x) {
+  const size_t padded = Padded(cols_);
+  int8_t* const q = q_.get() + row * padded;
+  float* const scales = scales_.get() + row * (padded / kActivationBlock);
+  int16_t* const sums = sums_.get() + row * (padded / 16);
+  QuantizeActivations(x + begin, end - begin, q + begin, scales + begin / kActivationBlock,
+                      sums + begin / 16);
+  if (end < cols_) return;
+  std::fill(q + cols_, q + padded, int8_t{0});
+  std::fill(scales + cols_ / kActivationBlock, scales + padded / kActivationBlock, 0.0f);
+  std::fill(sums + cols_ / 16, sums + padded / 16, int16_t{0});
+}
+
+ActivationRow QuantizedRows::row(size_t row, const float* x) const {
+  const size_t padded = Padded(cols_);
+  return {x, q_.get() + row * padded, scales_.get() + row * (padded / kActivationBlock),
+          sums_.get() + row * (padded / 16)};
 }
 
 }  // namespace kernels

@@ -10,6 +10,9 @@
 //   kernels_bench --benchmark_filter='Gemm/Q4_0/.*'
 //
 // is a batch of tokens by one thread: operations, those of dot products alone, and their ratio.
+// "Experts" is a layer of which every token uses 8 of 64 experts: decode is one token at a time, of
+// experts that are not in a cache, prefill 512 tokens. "Dense" has the same bytes and operations in
+// one network 8 times as wide.
 // "Attention" is that of 512 tokens behind others, by one thread: the operations of both of its
 // products, with keys after a token's own counted, too.
 #include <benchmark/benchmark.h>
@@ -23,6 +26,7 @@
 #include "kernels/attention.h"
 #include "kernels/ceiling.h"
 #include "kernels/cpu.h"
+#include "kernels/experts.h"
 #include "kernels/matmul.h"
 #include "kernels/reference.h"
 #include "tests/kernels/random_weights.h"
@@ -135,6 +139,109 @@ void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& targ
   state.counters["share"] = speed / ceiling;
 }
 
+// Layers in the shape of a small Qwen3 with experts, in as many bytes of memory as matrices have.
+struct FeedForward {
+  static constexpr size_t kEmbd = 1024, kFf = 512, kExperts = 64, kUsed = 8;
+
+  FeedForward(gguf::DType dtype, size_t n_tokens, size_t n_threads)
+      : all(SharedWeights().Get(dtype, kMatrixBytes)),
+        matrix_bytes(kFf * gguf::RowBytes(dtype, kEmbd)),
+        n_layers(kMatrixBytes / (3 * kExperts * matrix_bytes)),
+        input(NormalFloats(n_tokens * kEmbd, 2)),
+        out(input.size()),
+        hidden(n_tokens * kUsed * kFf),
+        chosen(n_tokens * kUsed),
+        weights(n_tokens * kUsed, 1.0f / kUsed),
+        x(n_tokens, kUsed * kFf, n_threads),
+        scratch(n_tokens, kExperts, kUsed, kEmbd, kFf, n_threads) {}
+
+  // Matrix number i of those of kFf times kEmbd weights.
+  Matrix Get(size_t i, size_t rows, size_t cols) const {
+    return {all.dtype, all.data + i * matrix_bytes, rows, cols};
+  }
+  // Decoding, pass after pass takes the next experts of the next layer; a prompt takes any.
+  void Choose(size_t pass) {
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      chosen[i] = static_cast<uint32_t>((pass / n_layers * kUsed + i) % kExperts);
+    }
+    for (size_t t = 0; n_tokens() > 1 && t < n_tokens(); ++t) {
+      const std::vector<float> logits = NormalFloats(kExperts, static_cast<unsigned>(t));
+      Route(logits.data(), kExperts, kUsed, ExpertWeights::kNormed, &chosen[t * kUsed],
+            &weights[t * kUsed]);
+    }
+  }
+  void RunExperts(Team& team, size_t pass) {
+    const size_t first = pass % n_layers * 3 * kExperts;
+    const ExpertLayer layer{{Get(first, kFf, kEmbd), kExperts},
+                            {Get(first + kExperts, kFf, kEmbd), kExperts},
+                            {Get(first + 2 * kExperts, kEmbd, kFf), kExperts}};
+    Experts(team, layer, input.data(), n_tokens(), chosen.data(), weights.data(), kUsed, scratch,
+            out.data());
+  }
+  void RunDense(Team& team, size_t pass) {
+    const size_t first = pass * 3 * kUsed % (3 * kExperts * n_layers);
+    const GatedLayer layer{Get(first, kUsed * kFf, kEmbd), Get(first + kUsed, kUsed * kFf, kEmbd)};
+    x.Set(input.data(), n_tokens(), kEmbd);
+    GatedMatMul(team, layer, x, hidden.data());
+    x.Set(hidden.data(), n_tokens(), kUsed * kFf);
+    const Product down{Get(first + 2 * kUsed, kEmbd, kUsed * kFf), out.data(), kEmbd};
+    MatMul(team, {&down, 1}, x);
+  }
+  size_t n_tokens() const { return input.size() / kEmbd; }
+
+  Matrix all;
+  size_t matrix_bytes, n_layers;
+  std::vector<float> input, out, hidden;
+  std::vector<uint32_t> chosen;
+  std::vector<float> weights;
+  Activations x;
+  ExpertScratch scratch;
+};
+
+void RunFeedForward(benchmark::State& state, gguf::DType dtype, bool dense, size_t n_tokens,
+                    int threads) {
+  // So many layers are timed together, each with other experts.
+  const size_t n_passes = n_tokens == 1 ? 24 : 1;
+  Team team(threads);
+  FeedForward layers(dtype, n_tokens, team.size());
+  layers.Choose(0);
+  double read = n_tokens == 1 ? Ceiling(team, layers.all) : 0, best = 0;
+  size_t pass = 0;
+  team.Run([&] {
+    best = BestSeconds(state, [&] {
+      for (size_t i = 0; i < n_passes; ++i, ++pass) {
+        if (n_tokens == 1) layers.Choose(pass);
+        dense ? layers.RunDense(team, pass) : layers.RunExperts(team, pass);
+      }
+    });
+  });
+  const size_t n_matrices = n_passes * n_tokens * 3 * FeedForward::kUsed;
+  if (n_tokens == 1) {
+    const double speed = static_cast<double>(n_matrices * layers.matrix_bytes) / best;
+    read = std::max(read, Ceiling(team, layers.all));
+    state.counters["GB/s"] = speed * 1e-9;
+    state.counters["read"] = read * 1e-9;
+    state.counters["share"] = speed / read;
+  } else {
+    const size_t n_weights = n_matrices * FeedForward::kEmbd * FeedForward::kFf;
+    state.counters["GOPS"] = 2e-9 * static_cast<double>(n_weights) / best;
+  }
+}
+
+void RegisterFeedForward(gguf::DType dtype) {
+  for (const bool dense : {false, true}) {
+    for (const size_t n_tokens : {1, 512}) {
+      for (const int threads : {1, 2}) {
+        const std::string name =
+            std::string(dense ? "Dense/" : "Experts/") + (n_tokens == 1 ? "decode/" : "prefill/") +
+            std::string(gguf::Info(dtype).name) + "/threads:" + std::to_string(threads);
+        benchmark::RegisterBenchmark(name.c_str(), RunFeedForward, dtype, dense, n_tokens, threads)
+            ->UseManualTime();
+      }
+    }
+  }
+}
+
 // In the shape of Llama 3.2 1B.
 void RunAttention(benchmark::State& state, KvType type, const std::string& target, size_t depth) {
   constexpr size_t kHeads = 32, kKvHeads = 8, kLength = 64, kTokens = 512;
@@ -170,6 +277,9 @@ void RegisterAttention(KvType type, const std::string& kv) {
 }
 
 void RegisterAll() {
+  for (const gguf::DType dtype : {gguf::DType::kQ4_0, gguf::DType::kQ4_K, gguf::DType::kMXFP4}) {
+    RegisterFeedForward(dtype);
+  }
   RegisterAttention(KvType::kF32, "f32");
   RegisterAttention(KvType::kF16, "f16");
   RegisterAttention(KvType::kQ8_0, "q8_0");

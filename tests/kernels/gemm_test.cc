@@ -351,7 +351,7 @@ TEST(Gemm, GatedIsSiluOfGateTimesUp) {
       Activations x(kTokens, kCols, team.size());
       x.Set(input.data(), kTokens, kCols);
       std::vector<float> out(kTokens * kRows, NAN);
-      team.Run([&] { GatedMatMul(team, gate.view(), up.view(), x, out.data()); });
+      team.Run([&] { GatedMatMul(team, {gate.view(), up.view()}, x, out.data()); });
       for (size_t i = 0; i < out.size(); ++i) {
         const double g = double{gates[i]};
         const double expected = g / (1 + std::exp(-g)) * double{ups[i]};

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/reference.h"
+#include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
@@ -287,33 +288,70 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   }
 }
 
-TEST(GatedMatMul, IsSiluOfGateTimesUp) {
-  constexpr size_t kRows = 150, kCols = 256, kTokens = 3;
-  const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1);
-  const RandomMatrix up(DType::kQ8_0, kRows, kCols, 2);
-  const std::vector<float> input = NormalFloats(kTokens * kCols, 3);
-  ForEachTarget([&] {
-    Activations x(kTokens, kCols);
-    x.Set(input.data(), kTokens, kCols);
-    std::vector<float> gates(kTokens * kRows), ups(kTokens * kRows), first;
-    for (const int threads : {1, 2, 3}) {
-      Team team(threads);
-      std::vector<float> out(kTokens * kRows, NAN);
-      team.Run([&] {
-        const Product products[] = {{gate.view(), gates.data(), kRows},
-                                    {up.view(), ups.data(), kRows}};
+// y = factor * (W x) + bias, one by one and by panels.
+TEST(MatMul, MultipliesByTheFactorBeforeTheBias) {
+  constexpr size_t kRows = 50, kCols = 64;
+  const std::vector<float> bias = NormalFloats(kRows, 4);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ4_0, DType::kQ6_K}) {
+    const size_t cols = dtype == DType::kQ6_K ? 256 : kCols;
+    const RandomMatrix weights(dtype, kRows, cols, 1);
+    Matrix scaled = weights.view();
+    scaled.scale = 0.3f;
+    for (const size_t n_tokens : {1, 3, 40}) {
+      const std::vector<float> input = NormalFloats(n_tokens * cols, 5);
+      ForEachTarget([&] {
+        Team team(1);
+        Activations x(n_tokens, cols);
+        x.Set(input.data(), n_tokens, cols);
+        std::vector<float> plain(n_tokens * kRows), out(n_tokens * kRows);
+        const Product products[] = {{weights.view(), plain.data(), kRows},
+                                    {scaled, out.data(), kRows, bias.data()}};
         MatMul(team, products, x);
-        GatedMatMul(team, gate.view(), up.view(), x, out.data());
+        for (size_t i = 0; i < out.size(); ++i) {
+          const double product = double{plain[i]} * double{0.3f}, b = double{bias[i % kRows]};
+          ASSERT_NEAR(out[i], product + b, kEps * (std::abs(product) + std::abs(b)))
+              << "number " << i << " of " << n_tokens << " tokens";
+        }
       });
-      for (size_t i = 0; i < out.size(); ++i) {
-        const double g = gates[i];
-        const double expected = g / (1 + std::exp(-g)) * ups[i];
-        ASSERT_NEAR(out[i], expected, 8 * kEps * std::abs(expected) + 1e-30);
-      }
-      if (first.empty()) first = out;
-      ASSERT_EQ(out, first) << threads << " threads";
     }
-  });
+  }
+}
+
+// One by one and by panels.
+TEST(GatedMatMul, IsTheActivationOfBothProducts) {
+  constexpr size_t kRows = 150, kCols = 256;
+  const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1), up(DType::kQ8_0, kRows, kCols, 2);
+  const std::vector<float> gate_bias = NormalFloats(kRows, 4), up_bias = NormalFloats(kRows, 5);
+  GatedLayer layer{gate.view(), up.view(), gate_bias.data(), up_bias.data()};
+  layer.gate.scale = 0.2f;
+  layer.up.scale = 0.7f;
+  for (const size_t n_tokens : {1, 3, 29}) {
+    const std::vector<float> input = NormalFloats(n_tokens * kCols, 3);
+    for (const Activation activation : kActivations) {
+      layer.activation = activation;
+      ForEachTarget([&] {
+        std::vector<float> gates(n_tokens * kRows), ups(n_tokens * kRows), first;
+        for (const int threads : {1, 2, 3}) {
+          Team team(threads);
+          Activations x(n_tokens, kCols, team.size());
+          x.Set(input.data(), n_tokens, kCols);
+          std::vector<float> out(n_tokens * kRows, NAN);
+          team.Run([&] {
+            const Product products[] = {{layer.gate, gates.data(), kRows, layer.gate_bias},
+                                        {layer.up, ups.data(), kRows, layer.up_bias}};
+            MatMul(team, products, x);
+            GatedMatMul(team, layer, x, out.data());
+          });
+          for (size_t i = 0; i < out.size(); ++i) {
+            const GatedExpected e = GatedReference(activation, gates[i], ups[i]);
+            ASSERT_NEAR(out[i], e.value, e.tolerance);
+          }
+          if (first.empty()) first = out;
+          ASSERT_EQ(out, first) << threads << " threads";
+        }
+      });
+    }
+  }
 }
 
 TEST(Activations, RoundToInt8TheSameOnEveryTarget) {

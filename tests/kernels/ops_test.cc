@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 
@@ -80,22 +81,66 @@ TEST(Rope, TurnsPairs) {
   });
 }
 
-TEST(SiluMul, IsGateTimesSigmoidTimesUp) {
+TEST(GatedActivation, IsTheDefinition) {
+  for (const Activation activation : kActivations) {
+    ForEachTarget([&] {
+      for (const size_t n : kLengths) {
+        std::vector<float> gate = NormalFloats(n, 1), up = NormalFloats(n, 2);
+        for (size_t i = 0; i < n; ++i) gate[i] *= i % 3 == 0 ? 60.0f : 2.0f;
+        for (size_t i = 0; i < n; ++i) up[i] *= i % 4 == 0 ? 10.0f : 1.0f;
+        std::vector<float> out = gate;
+        out.push_back(kSentinel);
+        GatedActivation(activation, out.data(), up.data(), n);
+        for (size_t i = 0; i < n; ++i) {
+          const GatedExpected e = GatedReference(activation, gate[i], up[i]);
+          ASSERT_NEAR(out[i], e.value, e.tolerance) << gate[i] << ", " << up[i];
+        }
+        ASSERT_EQ(out[n], kSentinel);
+      }
+    });
+  }
+}
+
+TEST(GatedActivation, KeepsItsLimitsAndNaN) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  ForEachTarget([] {
+    for (const Activation activation : kActivations) {
+      float gate[] = {0.0f, NAN, 1.0f, 1e30f, -1e30f};
+      const float up[] = {1.0f, 1.0f, NAN, 1.0f, 1.0f};
+      GatedActivation(activation, gate, up, 5);
+      EXPECT_EQ(gate[0], 0.0f);
+      EXPECT_TRUE(std::isnan(gate[1]));
+      EXPECT_TRUE(std::isnan(gate[2]));
+      const GatedExpected e = GatedReference(activation, 1e30, 1);
+      EXPECT_NEAR(gate[3], e.value, e.tolerance);
+      EXPECT_NEAR(gate[4], 0.0f, 1e-7f);
+    }
+    float gate[] = {7.0f, 8.0f, kInf, 7.0f, 7.0f};
+    const float up[] = {7.0f, 9.0f, kInf, -7.0f, -kInf};
+    GatedActivation(Activation::kSwigluOai, gate, up, 5);
+    EXPECT_EQ(gate[1], gate[0]);
+    EXPECT_EQ(gate[2], gate[0]);
+    EXPECT_EQ(gate[4], gate[3]);
+  });
+}
+
+TEST(AddScaled, RoundsOnce) {
   ForEachTarget([] {
     for (const size_t n : kLengths) {
-      std::vector<float> gate = NormalFloats(n, 1);
-      for (size_t i = 0; i < n; ++i) gate[i] *= i % 3 == 0 ? 60.0f : 2.0f;
-      const std::vector<float> up = NormalFloats(n, 2);
-      std::vector<float> out = gate;
+      const std::vector<float> x = NormalFloats(n, 1), y = NormalFloats(n, 2);
+      std::vector<float> out = x, scaled = x;
       out.push_back(kSentinel);
-      SiluMul(out.data(), up.data(), n);
+      scaled.push_back(kSentinel);
+      AddScaled(out.data(), 0.3f, y.data(), n);
+      Scale(scaled.data(), 0.3f, n);
       for (size_t i = 0; i < n; ++i) {
-        const double g = gate[i];
-        const double expected = g / (1 + std::exp(-g)) * up[i];
-        // Below -88 the result is at most 1e-36 instead of less.
-        ASSERT_NEAR(out[i], expected, 6e-7 * std::abs(expected) + 1e-35) << g;
+        const double expected = double{x[i]} + double{0.3f} * double{y[i]};
+        const double magnitude = std::abs(double{x[i]}) + std::abs(0.3 * double{y[i]});
+        ASSERT_NEAR(out[i], expected, kEps * magnitude);
+        ASSERT_EQ(scaled[i], x[i] * 0.3f);
       }
       ASSERT_EQ(out[n], kSentinel);
+      ASSERT_EQ(scaled[n], kSentinel);
     }
   });
 }

@@ -1,0 +1,319 @@
+// The products of a layer of experts.
+//
+// Slots, one for each token and each of its experts, are ordered by expert, so an expert's inputs
+// and hidden vectors are a batch like any other:
+//
+//   tokens of expert 0 | tokens of expert 1 | ...
+//   gate, up: x[token of the slot] -> hidden[slot], rounded to int8 by whoever computed it
+//   down:     hidden[slot] -> out[token of the slot] += weight * result
+//
+// Threads split the rows of all gates and ups together, and then the rows of down: a thread
+// computes its rows of out for all experts and tokens, one expert after the other, so nobody adds
+// to what others add to, and a token's experts come in the same order in every batch. That makes
+// two meetings of threads for a token. Experts of large batches that have kGemmTokens tokens go by
+// panels (gemm.h), for which their inputs and hidden vectors are packed before: four meetings.
+#include "kernels/experts.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "kernels/dispatch.h"
+#include "kernels/rows.h"
+
+namespace kernels {
+namespace {
+
+size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+// A tile of packed inputs, in the order of the form.
+size_t TileBytes(BatchForm form, size_t cols) {
+  return RoundUp(BatchBytes(form, BatchTileTokens(form), cols), kCacheLine);
+}
+
+// Room for the tiles of n_slots slots in any form: every expert that has tiles may have one that is
+// not full.
+size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
+  size_t most = 0;
+  for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
+    const size_t partial = std::min(n_experts, n_slots / kGemmTokens);
+    const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
+    most = std::max(most, n_tiles * TileBytes(form, cols));
+  }
+  return most;
+}
+
+// Rows of down that a thread takes at a time in a large batch: its share in several parts.
+size_t RowsOfDown(size_t rows, size_t n_threads) {
+  constexpr size_t kParts = 8;
+  return std::max<size_t>(rows / (n_threads * kParts * kGemmMaxRows), 1) * kGemmMaxRows;
+}
+
+}  // namespace
+
+Matrix ExpertStack::expert(size_t e) const {
+  Matrix matrix = first;
+  matrix.data += e * first.rows * first.row_bytes();
+  if (scales != nullptr) matrix.scale = scales[e];
+  return matrix;
+}
+
+const float* ExpertStack::expert_bias(size_t e) const {
+  return bias == nullptr ? nullptr : bias + e * first.rows;
+}
+
+ExpertScratch::ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
+                             size_t n_ff, size_t max_threads)
+    : slot_tokens_(max_tokens * n_used),
+      slot_weights_(max_tokens * n_used),
+      first_slots_(n_experts + 1),
+      first_tiles_(n_experts + 1),
+      active_(n_experts),
+      input_(max_tokens, n_embd),
+      hidden_(max_tokens * n_used * n_ff),
+      quantized_(max_tokens * n_used, n_ff),
+      panel_bytes_(0) {
+  if (max_tokens <= kExpertsAlone) return;
+  const size_t cols = std::max(n_embd, n_ff);
+  tiles_ = Buffer<std::byte>(TilesBytes(max_tokens * n_used, n_experts, cols));
+  panel_bytes_ = PanelScratchBytes(cols);
+  panels_ = Buffer<std::byte>(max_threads * panel_bytes_);
+}
+
+size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
+                               size_t n_ff, size_t max_threads) {
+  const size_t n_slots = max_tokens * n_used;
+  const size_t cols = std::max(n_embd, n_ff);
+  size_t bytes = n_slots * (sizeof(uint32_t) + sizeof(float)) +
+                 (3 * n_experts + 2) * sizeof(uint32_t) +
+                 QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
+                 QuantizedRows::BytesFor(n_slots, n_ff);
+  if (max_tokens <= kExpertsAlone) return bytes;
+  bytes += TilesBytes(n_slots, n_experts, cols);
+  return bytes + max_threads * PanelScratchBytes(cols);
+}
+
+// One call of Experts().
+class ExpertPass {
+ public:
+  ExpertPass(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens, float* out,
+             ExpertScratch& scratch)
+      : team_(team), layer_(layer), x_(x), n_tokens_(n_tokens), out_(out), s_(scratch) {}
+  void Sort(const uint32_t* experts, const float* weights, size_t n_used);
+  void GateAndUp();
+  void Down();
+
+ private:
+  size_t n_experts() const { return layer_.gate.n_experts; }
+  size_t n_embd() const { return layer_.gate.first.cols; }
+  size_t n_ff() const { return layer_.gate.first.rows; }
+  size_t first_slot(size_t e) const { return s_.first_slots_.get()[e]; }
+  size_t n_slots(size_t e) const { return first_slot(e + 1) - first_slot(e); }
+  float* hidden(size_t slot) { return s_.hidden_.get() + slot * n_ff(); }
+  std::span<std::byte> panels(size_t thread) {
+    return {s_.panels_.get() + thread * s_.panel_bytes_, s_.panel_bytes_};
+  }
+
+  bool HaveKernels() const;
+  bool ByPanels(size_t e) const { return panels_ && n_slots(e) >= kGemmTokens; }
+  ActivationRow InputRow(size_t slot) const;
+  ActivationRow HiddenRow(size_t slot);
+  void QuantizeInput();
+  // What products by panels with weights of this type read, made of the rows that row(slot) gives.
+  template <class Row>
+  void Pack(gguf::DType dtype, size_t cols, Row row);
+  GemmInput Packed(size_t e, gguf::DType dtype, size_t cols) const;
+  // Rows [begin, end) of an expert's matrices for all of its slots.
+  void GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread);
+  void DownRows(size_t e, size_t begin, size_t end, size_t thread);
+
+  Team& team_;
+  const ExpertLayer& layer_;
+  const float* x_;
+  size_t n_tokens_;
+  float* out_;
+  ExpertScratch& s_;
+  size_t n_active_ = 0;
+  bool int8_input_ = false, int8_hidden_ = false;
+  bool panels_ = false;  // whether experts with many slots go by panels, and there are such
+};
+
+// Slots by expert, those of an expert in the order of tokens.
+void ExpertPass::Sort(const uint32_t* experts, const float* weights, size_t n_used) {
+  uint32_t* const first = s_.first_slots_.get();
+  std::fill_n(first, n_experts() + 1, 0u);
+  for (size_t i = 0; i < n_tokens_ * n_used; ++i) ++first[experts[i] + 1];
+  const uint32_t most_slots = *std::max_element(first, first + n_experts() + 1);
+  for (size_t e = 0; e < n_experts(); ++e) {
+    if (first[e + 1] != 0) s_.active_.get()[n_active_++] = static_cast<uint32_t>(e);
+    first[e + 1] += first[e];
+  }
+  for (size_t i = 0; i < n_tokens_ * n_used; ++i) {
+    const uint32_t slot = first[experts[i]]++;
+    s_.slot_tokens_.get()[slot] = static_cast<uint32_t>(i / n_used);
+    s_.slot_weights_.get()[slot] = weights[i];
+  }
+  // Each expert's entry has moved on to the next expert's first slot.
+  std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
+  first[0] = 0;
+  panels_ = n_tokens_ > kExpertsAlone && most_slots >= kGemmTokens && HaveKernels();
+  int8_input_ = UsesInt8(layer_.gate.first.dtype) || UsesInt8(layer_.up.first.dtype);
+  int8_hidden_ = UsesInt8(layer_.down.first.dtype);
+}
+
+// Whether all types have kernels for panels; gate and up must read the same form.
+bool ExpertPass::HaveKernels() const {
+  for (const ExpertStack* stack : {&layer_.gate, &layer_.up, &layer_.down}) {
+    if (KernelsFor(stack->first.dtype).gemm == nullptr) return false;
+  }
+  return BatchFormFor(layer_.gate.first.dtype) == BatchFormFor(layer_.up.first.dtype);
+}
+
+ActivationRow ExpertPass::InputRow(size_t slot) const {
+  const size_t token = s_.slot_tokens_.get()[slot];
+  const float* const x = x_ + token * n_embd();
+  return int8_input_ ? s_.input_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+}
+
+ActivationRow ExpertPass::HiddenRow(size_t slot) {
+  const float* const x = hidden(slot);
+  return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+}
+
+void ExpertPass::QuantizeInput() {
+  s_.input_.SetCols(n_embd());
+  const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t t = begin; t < end; ++t) s_.input_.Quantize(t, 0, n_embd(), x_ + t * n_embd());
+  };
+  // One vector takes less time than a meeting of threads.
+  if (n_tokens_ == 1) return quantize(0, 1, 0);
+  team_.For(n_tokens_, 1, quantize);
+}
+
+template <class Row>
+void ExpertPass::Pack(gguf::DType dtype, size_t cols, Row row) {
+  const BatchForm form = BatchFormFor(dtype);
+  const size_t tile_tokens = BatchTileTokens(form);
+  uint32_t* const first = s_.first_tiles_.get();
+  first[0] = 0;
+  for (size_t e = 0; e < n_experts(); ++e) {
+    const size_t n_tiles = ByPanels(e) ? (n_slots(e) + tile_tokens - 1) / tile_tokens : 0;
+    first[e + 1] = first[e] + static_cast<uint32_t>(n_tiles);
+  }
+  team_.ForDynamic(first[n_experts()], 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t tile = begin; tile < end; ++tile) {
+      const uint32_t* const after = std::upper_bound(first, first + n_experts() + 1, tile);
+      const size_t e = static_cast<size_t>(after - first) - 1;
+      const size_t t = (tile - first[e]) * tile_tokens;
+      std::array<ActivationRow, kMostTileTokens> rows;
+      const size_t n = std::min(tile_tokens, n_slots(e) - t);
+      for (size_t i = 0; i < n; ++i) rows[i] = row(first_slot(e) + t + i);
+      PackTile(form, {rows.data(), n}, cols, tile - first[e],
+               s_.tiles_.get() + first[e] * TileBytes(form, cols));
+    }
+  });
+}
+
+GemmInput ExpertPass::Packed(size_t e, gguf::DType dtype, size_t cols) const {
+  const BatchForm form = BatchFormFor(dtype);
+  const size_t first = s_.first_tiles_.get()[e];
+  return {form, s_.tiles_.get() + first * TileBytes(form, cols), n_slots(e), cols};
+}
+
+void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
+  const GatedLayer gated{layer_.gate.expert(e), layer_.up.expert(e), layer_.gate.expert_bias(e),
+                         layer_.up.expert_bias(e), layer_.activation};
+  const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
+  if (ByPanels(e)) {
+    const GemmInput input = Packed(e, gated.gate.dtype, n_embd());
+    GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), panels(thread));
+  } else {
+    const size_t n_rows = n_slots(e) == 1 ? kGatedRows : RowsInCache(gated.gate);
+    for (size_t first = begin; first < end; first += n_rows) {
+      const size_t last = std::min(first + n_rows, end);
+      for (size_t slot = first_slot; slot < last_slot; ++slot) {
+        GatedRows(gated, first, last, InputRow(slot), hidden(slot) + first);
+      }
+    }
+  }
+  if (!int8_hidden_) return;
+  for (size_t slot = first_slot; slot < last_slot; ++slot) {
+    s_.quantized_.Quantize(slot, begin, end, hidden(slot));
+  }
+}
+
+void ExpertPass::GateAndUp() {
+  if (int8_input_) QuantizeInput();
+  if (int8_hidden_) s_.quantized_.SetCols(n_ff());
+  const uint32_t* const active = s_.active_.get();
+  if (!panels_) {
+    return team_.For(n_active_ * n_ff(), kActivationBlock,
+                     [&](size_t begin, size_t end, size_t thread) {
+                       for (size_t row = begin; row < end;) {
+                         const size_t first = row % n_ff();
+                         const size_t n = std::min(n_ff() - first, end - row);
+                         GateAndUpRows(active[row / n_ff()], first, first + n, thread);
+                         row += n;
+                       }
+                     });
+  }
+  Pack(layer_.gate.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
+  const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
+  const size_t n_parts = (n_ff() + grain - 1) / grain;
+  team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+    for (size_t item = begin; item < end; ++item) {
+      const size_t first = item % n_parts * grain;
+      GateAndUpRows(active[item / n_parts], first, std::min(first + grain, n_ff()), thread);
+    }
+  });
+}
+
+void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
+  const Matrix down = layer_.down.expert(e);
+  const float* const bias = layer_.down.expert_bias(e);
+  const size_t first_slot = this->first_slot(e);
+  const uint32_t* const tokens = s_.slot_tokens_.get() + first_slot;
+  const float* const weights = s_.slot_weights_.get() + first_slot;
+  if (ByPanels(e)) {
+    const GemmInput input = Packed(e, down.dtype, n_ff());
+    const GemmOutput output{
+        .out = out_, .stride = n_embd(), .bias = bias, .tokens = tokens, .factors = weights};
+    return KernelsFor(down.dtype).gemm(down, begin, end, input, output, panels(thread));
+  }
+  std::array<float, kGatedRows> result;
+  const size_t n_rows = n_slots(e) == 1 ? kGatedRows : RowsInCache(down);
+  for (size_t first = begin; first < end; first += n_rows) {
+    const size_t last = std::min(first + n_rows, end);
+    for (size_t i = 0; i < n_slots(e); ++i) {
+      MultiplyRows(down, bias, first, last, HiddenRow(first_slot + i), result.data());
+      AddScaled(out_ + tokens[i] * n_embd() + first, weights[i], result.data(), last - first);
+    }
+  }
+}
+
+void ExpertPass::Down() {
+  const auto work = [&](size_t begin, size_t end, size_t thread) {
+    for (size_t t = 0; t < n_tokens_; ++t) {
+      std::fill(out_ + t * n_embd() + begin, out_ + t * n_embd() + end, 0.0f);
+    }
+    for (size_t i = 0; i < n_active_; ++i) DownRows(s_.active_.get()[i], begin, end, thread);
+  };
+  if (!panels_) return team_.For(n_embd(), kRowGrain, work);
+  Pack(layer_.down.first.dtype, n_ff(), [&](size_t slot) { return HiddenRow(slot); });
+  team_.ForDynamic(n_embd(), RowsOfDown(n_embd(), team_.size()), work);
+}
+
+void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
+             const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,
+             float* out) {
+  assert(layer.up.first.rows == layer.gate.first.rows &&
+         layer.up.first.cols == layer.gate.first.cols);
+  assert(layer.down.first.rows == layer.gate.first.cols &&
+         layer.down.first.cols == layer.gate.first.rows);
+  ExpertPass pass(team, layer, x, n_tokens, out, scratch);
+  pass.Sort(experts, weights, n_used);
+  pass.GateAndUp();
+  pass.Down();
+}
+
+}  // namespace kernels

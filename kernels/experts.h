@@ -1,0 +1,92 @@
+// Mixtures of experts: layers with many small feed-forward networks, of which a router chooses a
+// few for each token. Shazeer et al. 2017; as in Mixtral (Jiang et al. 2024), without a capacity:
+// every token gets the experts that it wants.
+//
+// Few tokens want mostly different experts, whose weights are read once each: as for all products
+// of single vectors the time is that of reading. Many tokens are sorted by expert, and each expert
+// is a product with a batch of its own tokens (experts.cc).
+#ifndef PRONK_KERNELS_EXPERTS_H_
+#define PRONK_KERNELS_EXPERTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/buffer.h"
+#include "kernels/matmul.h"
+#include "kernels/ops.h"
+#include "kernels/quantize.h"
+#include "kernels/team.h"
+
+namespace kernels {
+
+// One matrix for each expert, one behind the other, all of the shape and type of the first.
+struct ExpertStack {
+  Matrix first;
+  size_t n_experts = 0;
+  const float* scales = nullptr;  // [n_experts], in place of first.scale
+  const float* bias = nullptr;    // [n_experts][first.rows]
+
+  Matrix expert(size_t e) const;
+  const float* expert_bias(size_t e) const;  // [first.rows] or null
+};
+
+// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff].
+struct ExpertLayer {
+  ExpertStack gate, up, down;
+  Activation activation = Activation::kSilu;
+};
+
+enum class ExpertWeights {
+  kNormed,  // softmax over the chosen experts
+  kPlain,   // softmax over all, as it is
+};
+
+// Chooses for one token the n_used experts with the largest logits ([n_experts], of the router),
+// the largest first and of equal ones the lower index, and gives their weights ([n_used]). A NaN is
+// less than any number. 1 <= n_used <= n_experts.
+void Route(const float* logits, size_t n_experts, size_t n_used, ExpertWeights kind,
+           uint32_t* experts, float* weights);
+
+// What Experts() needs besides its arguments. Buffers are sized at construction and have no initial
+// values: pages that no batch touches never become resident.
+class ExpertScratch {
+ public:
+  ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd, size_t n_ff,
+                size_t max_threads);
+  // The size of the buffers that these make. For 512 tokens, 8 of 128 experts, 2048 and 768 numbers
+  // wide (Qwen3 30B A3B) 72 MB, of which quantized weights touch 38.
+  static size_t BytesFor(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
+                         size_t n_ff, size_t max_threads);
+
+ private:
+  friend class ExpertPass;  // experts.cc
+
+  // A slot is one token's turn with one of its experts. Slots are ordered by expert.
+  Buffer<uint32_t> slot_tokens_;  // [slots]
+  Buffer<float> slot_weights_;    // [slots]
+  Buffer<uint32_t> first_slots_;  // [n_experts + 1]
+  Buffer<uint32_t> first_tiles_;  // [n_experts + 1], of the experts that go by panels
+  Buffer<uint32_t> active_;       // [n_experts]: those with slots
+  QuantizedRows input_;           // [max_tokens][n_embd]
+  Buffer<float> hidden_;          // [slots][n_ff]
+  QuantizedRows quantized_;       // the same
+  Buffer<std::byte> tiles_;       // of the input, then of hidden_
+  size_t panel_bytes_;
+  Buffer<std::byte> panels_;  // [max_threads][panel_bytes_]
+};
+
+constexpr size_t kExpertsAlone = 16;
+
+// out[t] = the sum over token t's experts e of weight * (down_e(act(gate_e x[t], up_e x[t])) +
+// down's bias), where gate, up and down have their scales and gate and up their biases. x and out
+// are [n_tokens][n_embd], experts (each below n_experts) and weights [n_tokens][n_used]. The result
+// does not depend on the number of threads. Of up to kExpertsAlone tokens each has the same bits as
+// alone.
+void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
+             const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,
+             float* out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_EXPERTS_H_

@@ -1,0 +1,306 @@
+// Layers of experts against sums in double.
+#include "kernels/experts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "kernels/dispatch.h"
+#include "kernels/reference.h"
+#include "tests/kernels/activation_reference.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+
+struct Stack {
+  Stack(DType dtype, size_t n, size_t rows, size_t cols, bool with_factors, unsigned seed)
+      : n_experts(n),
+        weights(dtype, n * rows, cols, seed),
+        scales(NormalFloats(n, seed + 1)),
+        bias(NormalFloats(n * rows, seed + 2)),
+        has_factors(with_factors) {
+    weights_of.resize(n * rows * cols);
+    for (size_t r = 0; r < n * rows; ++r) {
+      DequantizeRow(dtype, weights.view().row(r), cols, weights_of.data() + r * cols);
+    }
+  }
+  ExpertStack view() const {
+    Matrix first = weights.view();
+    first.rows /= n_experts;
+    if (!has_factors) return {first, n_experts};
+    return {first, n_experts, scales.data(), bias.data()};
+  }
+
+  size_t n_experts;
+  RandomMatrix weights;
+  std::vector<float> weights_of;  // as floats
+  std::vector<float> scales, bias;
+  bool has_factors;
+};
+
+struct Types {
+  std::string name;
+  DType gate, up, down;
+  size_t n_embd, n_ff;
+};
+
+struct Layer {
+  Layer(const Types& t, size_t n_experts, bool with_factors, Activation a)
+      : gate(t.gate, n_experts, t.n_ff, t.n_embd, with_factors, 1),
+        up(t.up, n_experts, t.n_ff, t.n_embd, with_factors, 11),
+        down(t.down, n_experts, t.n_embd, t.n_ff, with_factors, 21),
+        activation(a) {}
+  ExpertLayer view() const { return {gate.view(), up.view(), down.view(), activation}; }
+  size_t n_experts() const { return gate.n_experts; }
+  size_t n_embd() const { return gate.view().first.cols; }
+  size_t n_ff() const { return gate.view().first.rows; }
+
+  Stack gate, up, down;
+  Activation activation;
+};
+
+// Tokens and where they go.
+struct Batch {
+  Batch(const Layer& layer, size_t tokens, size_t used, unsigned seed)
+      : n_tokens(tokens), n_used(used), x(NormalFloats(tokens * layer.n_embd(), seed)) {
+    for (float& v : x) v *= 0.2f;
+    for (size_t t = 0; t < tokens; ++t) {
+      const std::vector<float> logits =
+          NormalFloats(layer.n_experts(), seed + static_cast<unsigned>(t) + 1);
+      experts.resize((t + 1) * used);
+      weights.resize((t + 1) * used);
+      Route(logits.data(), layer.n_experts(), used, ExpertWeights::kNormed, &experts[t * used],
+            &weights[t * used]);
+    }
+  }
+  size_t NumSlots(uint32_t e) const {
+    return static_cast<size_t>(std::count(experts.begin(), experts.end(), e));
+  }
+
+  size_t n_tokens, n_used;
+  std::vector<float> x;
+  std::vector<uint32_t> experts;
+  std::vector<float> weights;
+};
+
+std::vector<float> RunExperts(const Layer& layer, const Batch& batch, int threads,
+                              ExpertScratch& scratch) {
+  Team team(threads);
+  std::vector<float> out(batch.n_tokens * layer.n_embd(), NAN);
+  team.Run([&] {
+    Experts(team, layer.view(), batch.x.data(), batch.n_tokens, batch.experts.data(),
+            batch.weights.data(), batch.n_used, scratch, out.data());
+  });
+  return out;
+}
+
+ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads) {
+  return ExpertScratch(batch.n_tokens, layer.n_experts(), batch.n_used, layer.n_embd(),
+                       layer.n_ff(), threads);
+}
+
+// An input as products read it, and the largest step of its rounding: where the kernel's hidden
+// numbers differ from ours in the last bits, one of them may be rounded to the other side.
+struct Seen {
+  std::vector<float> x;
+  double step = 0;
+};
+Seen SeenAs(BatchForm form, std::vector<float> x) {
+  Seen seen{x};
+  if (form == BatchForm::kInt8) {
+    std::vector<int8_t> q(x.size());
+    std::vector<float> scales(x.size() / 32);
+    std::vector<int16_t> sums(x.size() / 16);
+    QuantizeActivations(x.data(), x.size(), q.data(), scales.data(), sums.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      seen.x[i] = scales[i / 32] * static_cast<float>(q[i]);
+      seen.step = std::max(seen.step, double{scales[i / 32]});
+    }
+  }
+  if (form == BatchForm::kBf16) {
+    for (float& v : seen.x) {
+      seen.step = std::max(seen.step, std::abs(double{v}) / 128);
+      const uint32_t bits = std::bit_cast<uint32_t>(v);
+      v = std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+    }
+  }
+  return seen;
+}
+
+// A number and how far off the kernel's may be.
+struct Expected {
+  double value, tolerance;
+};
+
+// Row `row` of expert e with x, of which number i is off by errors[i]. The roundings of the product
+// itself are those of gemm_test.cc.
+Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
+             const std::vector<double>& errors) {
+  const size_t rows = stack.view().first.rows, cols = x.x.size();
+  const float* const w = stack.weights_of.data() + (e * rows + row) * cols;
+  double sum = 0, magnitude = 0, error = 0, largest = 0;
+  for (size_t i = 0; i < cols; ++i) {
+    const double term = double{w[i]} * double{x.x[i]};
+    sum += term;
+    magnitude += std::abs(term);
+    largest = std::max(largest, std::abs(double{w[i]}));
+    if (!errors.empty()) error += std::abs(double{w[i]}) * errors[i];
+  }
+  if (!errors.empty()) error += 2 * x.step * largest;
+  const bool quantized = gguf::Info(stack.view().first.dtype).block_size > 1;
+  const double n = static_cast<double>(cols);
+  error += kEps / 2 * (quantized ? 6 * n / 32 * 16 : n + 1) * magnitude;
+  if (!stack.has_factors) return {sum, error};
+  const double scale = double{stack.scales[e]}, bias = double{stack.bias[e * rows + row]};
+  const double value = sum * scale + bias;
+  return {value, error * std::abs(scale) + kEps * (std::abs(sum * scale) + std::abs(bias))};
+}
+
+// What an expert makes of x: the rows of down.
+std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<float>& x,
+                             bool by_panels) {
+  const auto form = [&](const Stack& stack) {
+    const DType dtype = stack.view().first.dtype;
+    if (UsesInt8(dtype)) return BatchForm::kInt8;
+    return by_panels ? BatchFormFor(dtype) : BatchForm::kFloats;
+  };
+  const Seen gate_x = SeenAs(form(layer.gate), x), up_x = SeenAs(form(layer.up), x);
+  std::vector<float> hidden;
+  std::vector<double> errors;
+  for (size_t r = 0; r < layer.n_ff(); ++r) {
+    const Expected g = Dot(layer.gate, e, r, gate_x, {}), u = Dot(layer.up, e, r, up_x, {});
+    const GatedExpected h = GatedReference(layer.activation, g.value, u.value);
+    hidden.push_back(static_cast<float>(h.value));
+    // The slope of every activation is below 1.2, and its value at most that of the gate.
+    errors.push_back(1.2 * (std::abs(u.value) + 1) * g.tolerance + std::abs(g.value) * u.tolerance +
+                     h.tolerance);
+  }
+  const Seen down_x = SeenAs(form(layer.down), hidden);
+  std::vector<Expected> out;
+  for (size_t r = 0; r < layer.n_embd(); ++r) out.push_back(Dot(layer.down, e, r, down_x, errors));
+  return out;
+}
+
+void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float>& out) {
+  for (size_t t = 0; t < batch.n_tokens; ++t) {
+    const auto x = batch.x.begin() + static_cast<ptrdiff_t>(t * layer.n_embd());
+    const std::vector<float> token(x, x + static_cast<ptrdiff_t>(layer.n_embd()));
+    std::vector<Expected> sums(layer.n_embd(), {0, 0});
+    for (size_t i = t * batch.n_used; i < (t + 1) * batch.n_used; ++i) {
+      const uint32_t e = batch.experts[i];
+      const bool one_form =
+          BatchFormFor(layer.gate.view().first.dtype) == BatchFormFor(layer.up.view().first.dtype);
+      const bool by_panels =
+          one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) >= kGemmTokens;
+      const std::vector<Expected> results = Expert(layer, e, token, by_panels);
+      const double weight = double{batch.weights[i]};
+      for (size_t r = 0; r < sums.size(); ++r) {
+        const double value = weight * results[r].value;
+        sums[r].value += value;
+        sums[r].tolerance += std::abs(weight) * results[r].tolerance +
+                             kEps * static_cast<double>(batch.n_used) * std::abs(value);
+      }
+    }
+    for (size_t r = 0; r < sums.size(); ++r) {
+      ASSERT_NEAR(out[t * layer.n_embd() + r], sums[r].value, sums[r].tolerance + 1e-30)
+          << "row " << r << ", token " << t << " of " << batch.n_tokens;
+    }
+  }
+}
+
+class ExpertsOf : public testing::TestWithParam<Types> {};
+
+// From one token to a large batch, in which some of the experts go by panels.
+TEST_P(ExpertsOf, EqualTheReference) {
+  for (const Activation activation : kActivations) {
+    const Layer layer(GetParam(), 5, activation != Activation::kGelu, activation);
+    for (const size_t n_tokens : {1, 2, 8, 16, 17, 40}) {
+      const Batch batch(layer, n_tokens, 2, static_cast<unsigned>(n_tokens));
+      ForEachTarget([&] {
+        ExpertScratch scratch = ScratchFor(layer, batch, 1);
+        ExpectEqual(layer, batch, RunExperts(layer, batch, 1, scratch));
+      });
+    }
+  }
+}
+
+TEST_P(ExpertsOf, TakeAllTokensOnOneExpert) {
+  const Layer layer(GetParam(), 3, true, Activation::kSilu);
+  for (const size_t n_tokens : {3, 19}) {
+    Batch batch(layer, n_tokens, 1, 5);
+    std::fill(batch.experts.begin(), batch.experts.end(), 2u);
+    ForEachTarget([&] {
+      ExpertScratch scratch = ScratchFor(layer, batch, 1);
+      ExpectEqual(layer, batch, RunExperts(layer, batch, 1, scratch));
+    });
+  }
+}
+
+TEST_P(ExpertsOf, GiveTheSameBitsWithAnyNumberOfThreads) {
+  const Layer layer(GetParam(), 4, true, Activation::kSwigluOai);
+  for (const size_t n_tokens : {1, 5, 40}) {
+    const Batch batch(layer, n_tokens, 3, 7);
+    ForEachTarget([&] {
+      ExpertScratch scratch = ScratchFor(layer, batch, 3);
+      const std::vector<float> expected = RunExperts(layer, batch, 1, scratch);
+      for (const int threads : {2, 3}) {
+        ASSERT_EQ(RunExperts(layer, batch, threads, scratch), expected) << threads << " threads";
+      }
+    });
+  }
+}
+
+TEST_P(ExpertsOf, GiveTokensOfSmallBatchesTheBitsThatTheyHaveAlone) {
+  const Layer layer(GetParam(), 4, true, Activation::kGelu);
+  const Batch batch(layer, kExpertsAlone, 2, 9);
+  ForEachTarget([&] {
+    ExpertScratch scratch = ScratchFor(layer, batch, 1);
+    const std::vector<float> expected = RunExperts(layer, batch, 1, scratch);
+    for (size_t t = 0; t < batch.n_tokens; ++t) {
+      Batch alone = batch;
+      alone.n_tokens = 1;
+      alone.x.erase(alone.x.begin(), alone.x.begin() + static_cast<ptrdiff_t>(t * layer.n_embd()));
+      alone.experts = {batch.experts[2 * t], batch.experts[2 * t + 1]};
+      alone.weights = {batch.weights[2 * t], batch.weights[2 * t + 1]};
+      const std::vector<float> out = RunExperts(layer, alone, 1, scratch);
+      for (size_t r = 0; r < layer.n_embd(); ++r) {
+        ASSERT_EQ(out[r], expected[t * layer.n_embd() + r]) << "row " << r << ", token " << t;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, ExpertsOf,
+    testing::Values(Types{"F32", DType::kF32, DType::kF32, DType::kF32, 37, 51},
+                    Types{"BF16", DType::kBF16, DType::kBF16, DType::kBF16, 70, 33},
+                    Types{"Q4_0", DType::kQ4_0, DType::kQ4_0, DType::kQ4_0, 96, 160},
+                    Types{"MXFP4", DType::kMXFP4, DType::kMXFP4, DType::kMXFP4, 160, 96},
+                    Types{"Q4_K", DType::kQ4_K, DType::kQ4_K, DType::kQ4_K, 512, 256},
+                    Types{"Mixed", DType::kQ4_K, DType::kQ6_K, DType::kQ5_0, 256, 288},
+                    Types{"Forms", DType::kQ8_0, DType::kBF16, DType::kF32, 64, 45}),
+    [](const auto& test) { return test.param.name; });
+
+// A batch leaves nothing behind that the next one would see.
+TEST(Experts, UseTheirScratchAgain) {
+  const Types types{"", DType::kQ4_0, DType::kQ4_0, DType::kQ4_0, 64, 64};
+  const Layer layer(types, 6, false, Activation::kSilu);
+  const Batch large(layer, 50, 2, 1), small(layer, 20, 2, 2);
+  ExpertScratch used = ScratchFor(layer, large, 1), fresh = ScratchFor(layer, small, 1);
+  RunExperts(layer, large, 1, used);
+  EXPECT_EQ(RunExperts(layer, small, 1, used), RunExperts(layer, small, 1, fresh));
+}
+
+}  // namespace
+}  // namespace kernels
