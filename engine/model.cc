@@ -1,11 +1,20 @@
 #include "engine/model.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "gguf/error.h"
 
 namespace engine {
+
+gguf::DType MainType(const gguf::File& file) {
+  std::map<gguf::DType, uint64_t> bytes;
+  for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? gguf::DType::kF32 : most->first;
+}
 
 Model Model::Load(const std::string& path) { return From(gguf::File::Open(path)); }
 

@@ -13,6 +13,9 @@
 
 namespace engine {
 
+// The type that most of a file's bytes are of; F32 where there are none.
+gguf::DType MainType(const gguf::File& file);
+
 struct Model {
   gguf::File file;
   Config config;

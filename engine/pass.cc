@@ -46,7 +46,7 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
       float* const row = out + t * width;
       kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])),
                              width, row);
-      if (config_.embedding_scale != 1) kernels::Scale(config_.embedding_scale, row, width);
+      if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
     });
   });
 }
@@ -113,7 +113,7 @@ void Pass::GrowQueries(const LayerPlan& plan, float* q) {
     ForRows(n_tokens_, [&](size_t t) {
       const size_t spans = (first_position_ + t) / config_.query_growth_span;
       const float growth = std::log(1 + static_cast<float>(spans));
-      kernels::Scale(1 + config_.query_growth * growth, q + t * width, width);
+      kernels::Scale(q + t * width, 1 + config_.query_growth * growth, width);
     });
   });
 }
@@ -195,7 +195,7 @@ void Pass::ScaleBySigmoid(const float* gate, float* x) {
   const size_t width = config_.embedding_length;
   Step("scale", 0, {}, [&] {
     ForRows(n_tokens_,
-            [&](size_t t) { kernels::Scale(1 / (1 + std::exp(-gate[t])), x + t * width, width); });
+            [&](size_t t) { kernels::Scale(x + t * width, 1 / (1 + std::exp(-gate[t])), width); });
   });
 }
 
@@ -203,7 +203,7 @@ void Pass::Add(float* x, const float* y, float factor) {
   const size_t width = config_.embedding_length;
   Step("add", 0, {}, [&] {
     ForRows(n_tokens_,
-            [&](size_t t) { kernels::AddScaled(x + t * width, y + t * width, factor, width); });
+            [&](size_t t) { kernels::AddScaled(x + t * width, factor, y + t * width, width); });
   });
 }
 
@@ -213,8 +213,8 @@ void Pass::FinishLogits(float* logits) {
   constexpr size_t kGrain = 1024;
   team_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
     float* const part = logits + begin;
-    if (config_.logit_scale != 1) kernels::Scale(config_.logit_scale, part, end - begin);
-    if (config_.logit_softcap != 0) kernels::SoftCap(config_.logit_softcap, part, end - begin);
+    if (config_.logit_scale != 1) kernels::Scale(part, config_.logit_scale, end - begin);
+    if (config_.logit_softcap != 0) kernels::SoftCap(part, config_.logit_softcap, end - begin);
   });
 }
 

@@ -131,6 +131,10 @@ void ScaleT(float* x, float factor, size_t n) {
   Zip(x, x, n, x, [f](V a, V) { return hn::Mul(a, f); });
 }
 
+void SoftCapT(float* x, float cap, size_t n) {
+  Zip(x, x, n, x, [cap](V a, V) { return SoftCap(D(), a, cap); });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
@@ -144,6 +148,7 @@ HWY_EXPORT(GatedActivationT);
 HWY_EXPORT(AddT);
 HWY_EXPORT(AddScaledT);
 HWY_EXPORT(ScaleT);
+HWY_EXPORT(SoftCapT);
 
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(RmsNormT)(x, weight, eps, n, out);
@@ -165,6 +170,8 @@ void AddScaled(float* x, float factor, const float* y, size_t n) {
 }
 
 void Scale(float* x, float factor, size_t n) { HWY_DYNAMIC_DISPATCH(ScaleT)(x, factor, n); }
+
+void SoftCap(float* x, float cap, size_t n) { HWY_DYNAMIC_DISPATCH(SoftCapT)(x, cap, n); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -43,6 +43,9 @@ void AddScaled(float* x, float factor, const float* y, size_t n);
 // x[i] *= factor
 void Scale(float* x, float factor, size_t n);
 
+// x[i] = cap * tanh(x[i] / cap): nothing leaves [-cap, cap]. Gemma 2 (2024).
+void SoftCap(float* x, float cap, size_t n);
+
 }  // namespace kernels
 
 #endif  // PRONK_KERNELS_OPS_H_

@@ -74,7 +74,7 @@ std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
   n >= 1e9 ? std::snprintf(size.data(), size.size(), "%.2fB", n / 1e9)
            : std::snprintf(size.data(), size.size(), "%.1fM", n / 1e6);
   return model.config.architecture + " " + size.data() + " " +
-         std::string(gguf::Info(model.weights.layers[0].ffn_up.dtype).name);
+         std::string(gguf::Info(engine::MainType(model.file)).name);
 }
 
 int Bench(const BenchOptions& options) {

@@ -1,6 +1,5 @@
 // pronk list: the models found on this machine.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +13,7 @@
 #include "engine/cli/terminal.h"
 #include "engine/config.h"
 #include "engine/memory.h"
+#include "engine/model.h"
 #include "engine/sequence_state.h"
 #include "engine/session.h"
 #include "gguf/dtype.h"
@@ -39,15 +39,6 @@ struct ListedModel {
   std::string problem;  // why it cannot be run; "" where it can
 };
 
-// The type that most bytes are of.
-std::string MainType(const gguf::File& file) {
-  std::map<gguf::DType, uint64_t> bytes;
-  for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
-  const auto most = std::max_element(
-      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? "" : std::string(gguf::Info(most->first).name);
-}
-
 // Weights, and keys and values of the default context.
 double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
   return static_cast<double>(file.tensor_bytes()) +
@@ -61,7 +52,7 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   try {
     const gguf::File file = gguf::File::Open(stored.path);
     model.bytes = file.file_bytes();
-    model.type = MainType(file);
+    model.type = gguf::Info(engine::MainType(file)).name;
     model.architecture = file.metadata().GetStringOr("general.architecture", "");
     model.memory = MemoryNeeded(file, engine::Config::Read(file));
     model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
