@@ -113,10 +113,11 @@ void Pass::Attend(const kernels::KvLayer& cache, size_t first, const float* q, c
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);
   const uint64_t cached = (first + n_tokens_) * cache.n_kv_heads * head;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(config_.key_length));
+  kernels::AttentionParams params;
+  params.scale = 1.0f / std::sqrt(static_cast<float>(config_.key_length));
   Step("attention", cached, {}, [&] {
     kernels::StoreKv(cache, first, n_tokens_, k, v);
-    kernels::Attention(team_, cache, q, config_.n_heads, n_tokens_, first, scale, out);
+    kernels::Attention(team_, cache, q, config_.n_heads, n_tokens_, first, params, out);
   });
 }
 
