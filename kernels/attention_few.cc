@@ -194,14 +194,22 @@ struct Panels {
   alignas(64) float rows[kGroupRows][kPart];    // of keys, to be transposed
 };
 
+// What stands where `row` does in the next tile, while this one is multiplied.
+template <typename T>
+HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length) {
+  const size_t bytes = CachedBytes<T>(length);
+  for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + kTile * bytes + i);
+}
+
 // The keys from `key` on, kGroupRows of them; those that nobody sees are copies.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
     for (size_t r = 0; r < kGroupRows; ++r) {
       const size_t row = std::clamp(key + r, tile.keys.begin, tile.keys.end - 1);
-      LoadRow<T>(tile.k + row * CachedBytes<T>(length), first, std::min(kPart, length - first),
-                 panels.rows[r]);
+      const std::byte* const k = tile.k + row * CachedBytes<T>(length);
+      if (first == 0) PrefetchAhead<T>(k, length);
+      LoadRow<T>(k, first, std::min(kPart, length - first), panels.rows[r]);
     }
     Interleave<kPart, sizeof(panels.rows[0])>(
         reinterpret_cast<const uint8_t*>(panels.rows[0]), 0,
@@ -219,44 +227,52 @@ HWY_INLINE void AddUnit(UnitSums& a, const UnitSums& b) {
   }
 }
 
-// Chain number `chain` of the scores of a panel's keys.
-HWY_INLINE void AddChain(const float* HWY_RESTRICT panel, size_t length,
-                         const std::array<const float*, kScoreUnit>& q, size_t chain,
-                         UnitSums& sums) {
+// Number i of a panel's keys times that of the queries, added to their sums.
+HWY_INLINE void AddProducts(const float* HWY_RESTRICT panel, size_t i,
+                            const std::array<const float*, kScoreUnit>& q, UnitSums& sums) {
   const DF d;
+  VF key[kRowVectors];
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    key[v] = hn::Load(d, panel + i * kGroupRows + v * kFloats);
+  }
   HWY_UNROLL(kScoreUnit)
   for (size_t r = 0; r < kScoreUnit; ++r) {
-    for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::Zero(d);
-  }
-  for (size_t i = chain; i < length; i += kLanes) {
-    VF key[kRowVectors];
-    for (size_t v = 0; v < kRowVectors; ++v) {
-      key[v] = hn::Load(d, panel + i * kGroupRows + v * kFloats);
-    }
-    HWY_UNROLL(kScoreUnit)
-    for (size_t r = 0; r < kScoreUnit; ++r) {
-      const VF x = hn::Set(d, q[r][i]);
-      for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::MulAdd(key[v], x, sums[r][v]);
-    }
+    const VF x = hn::Set(d, q[r][i]);
+    for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::MulAdd(key[v], x, sums[r][v]);
   }
 }
 
-// What AddLanes has in lane `lane` when it has added up fours.
-HWY_INLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
-                         const std::array<const float*, kScoreUnit>& q, size_t lane,
-                         UnitSums& sums) {
-  AddChain(panel, length, q, lane, sums);
-  if constexpr (kLanes > 4) {
-    UnitSums other;
-    AddChain(panel, length, q, lane + 4, other);
-    AddUnit(sums, other);
+// What AddLanes has in lane `lane` when it has added up fours, of a panel's scores. Not inline: GCC
+// would keep the sums of the loop in memory.
+HWY_NOINLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
+                           const std::array<const float*, kScoreUnit>& q, size_t lane,
+                           UnitSums& out) {
+  constexpr size_t kChains = kLanes / 4;
+  UnitSums sums[kChains];
+  HWY_UNROLL(kChains)
+  for (size_t c = 0; c < kChains; ++c) {
+    HWY_UNROLL(kScoreUnit)
+    for (size_t r = 0; r < kScoreUnit; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v) sums[c][r][v] = hn::Zero(DF());
+    }
   }
-  if constexpr (kLanes > 8) {
-    UnitSums upper, other;
-    AddChain(panel, length, q, lane + 8, upper);
-    AddChain(panel, length, q, lane + 12, other);
-    AddUnit(upper, other);
-    AddUnit(sums, upper);
+  size_t i = lane;
+  for (; i + kLanes - 4 < length; i += kLanes) {
+    HWY_UNROLL(kChains)
+    for (size_t c = 0; c < kChains; ++c) AddProducts(panel, i + 4 * c, q, sums[c]);
+  }
+  HWY_UNROLL(kChains)
+  for (size_t c = 0; c + 1 < kChains; ++c) {
+    if (i + 4 * c < length) AddProducts(panel, i + 4 * c, q, sums[c]);
+  }
+  if constexpr (kChains > 1) AddUnit(sums[0], sums[1]);
+  if constexpr (kChains > 2) {
+    AddUnit(sums[2], sums[3]);
+    AddUnit(sums[0], sums[2]);
+  }
+  HWY_UNROLL(kScoreUnit)
+  for (size_t r = 0; r < kScoreUnit; ++r) {
+    for (size_t v = 0; v < kRowVectors; ++v) out[r][v] = sums[0][r][v];
   }
 }
 
@@ -333,7 +349,9 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, float* HWY_RESTRICT
   for (size_t number = 0; number < length; number += kPart) {
     const size_t n = std::min(kPart, length - number);
     for (size_t p = tile.keys.begin; p < tile.keys.end; ++p) {
-      LoadRow<T>(tile.v + p * CachedBytes<T>(length), number, n, panel + p * kPart);
+      const std::byte* const v = tile.v + p * CachedBytes<T>(length);
+      if (number == 0) PrefetchAhead<T>(v, length);
+      LoadRow<T>(v, number, n, panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries;) {
       // Together go only queries that see the same keys: what one does not see, it must not add.

@@ -38,6 +38,7 @@ struct TileState {
   std::array<const float*, kTileQueries> q;
   std::array<float*, kTileQueries> out;
   std::array<size_t, kTileQueries> first, position;  // the query sees keys from one to the other
+  size_t n_present;                                  // queries
   size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
 };
 

@@ -121,6 +121,9 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
     hn::Store(keep, d, s.keep + i);
     hn::Store(gain, d, s.gain + i);
   }
+  // Those that stand in for missing ones point to the last one's result: they leave it as it is.
+  std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
+  std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
 }
 
 // out = keep * out + gain * weights . v of the same keys.
@@ -149,6 +152,7 @@ HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
   std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kTileQueries, 0.0f);
   const size_t n = tile.n_tokens * tile.n_heads;
+  s.n_present = n;
   s.n_queries = (n + kQueryUnit - 1) / kQueryUnit * kQueryUnit;
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t query = std::min(i, n - 1);
