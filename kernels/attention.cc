@@ -1,194 +1,31 @@
-// Attention over the key-value cache, see attention.h. Batches go by tiles of queries
-// (attention_tiles.cc); this is the way of single tokens.
-//
-// An item of work is one token and one key-value head with all the query heads that share it. It
-// walks through the keys in tiles small enough for the first-level cache: scores of the tile for
-// each head, then the values weighted with exp(score - maximum so far). When a tile raises the
-// maximum, what was added up before is scaled down by exp(old maximum - new maximum).
+// Attention over the key-value cache, see attention.h: the cache's types, and who computes what. A
+// token or a few go by blocks (attention_few.cc), more by tiles of queries (attention_tiles.cc).
 #include "kernels/attention.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <span>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "gguf/blocks.h"
+#include "hwy/highway.h"
+#include "kernels/attention_few.h"
 #include "kernels/attention_tiles.h"
-#include "kernels/cached-inl.h"
-#include "kernels/exp-inl.h"
 #include "kernels/half.h"
 #include "kernels/quantize.h"
-
-#ifndef PRONK_KERNELS_ATTENTION_CC_ITEM_
-#define PRONK_KERNELS_ATTENTION_CC_ITEM_
-namespace kernels {
-
-// One token and one key-value head.
-struct AttentionItem {
-  const std::byte* k;  // [n_keys][key_length]
-  const std::byte* v;  // [n_keys][value_length]
-  size_t n_keys;
-  size_t key_length;
-  size_t value_length;
-  const float* q;  // [n_heads][key_length], the heads that share k and v
-  float* out;      // [n_heads][value_length]
-  size_t n_heads;
-  float scale;
-};
-
-}  // namespace kernels
-#endif  // PRONK_KERNELS_ATTENTION_CC_ITEM_
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
-
-using D = hn::CappedTag<float, 16>;
-using V = hn::Vec<D>;
-constexpr size_t kLanes = hn::MaxLanes(D());
-
-constexpr size_t kTile = 64;   // keys
-constexpr size_t kHeads = 4;   // query heads whose sums fit in registers together
-constexpr size_t kGroup = 16;  // query heads that pass through a tile while it is in the cache
-
-HWY_INLINE V LoadFloats(const float* p, size_t n) {
-  const D d;
-  return n >= kLanes ? hn::LoadU(d, p) : hn::LoadN(d, p, n);
-}
-
-HWY_INLINE void StoreFloats(V v, float* p, size_t n) {
-  const D d;
-  if (n >= kLanes) {
-    hn::StoreU(v, d, p);
-  } else {
-    hn::StoreN(v, d, p, n);
-  }
-}
-
-// The state of the heads that pass through the tiles together.
-struct Heads {
-  std::array<float, kGroup> max;
-  std::array<float, kGroup> sum;
-  float scores[kGroup][kTile];
-};
-
-// scores[h][p] = scale * q[h] . k[p] for kHeads heads; heads past the last repeat it.
-template <typename T>
-HWY_INLINE void Scores(const std::byte* HWY_RESTRICT k, size_t n_keys, size_t length,
-                       const std::array<const float*, kHeads>& q, float scale,
-                       const std::array<float*, kHeads>& scores) {
-  const D d;
-  for (size_t p = 0; p < n_keys; ++p) {
-    V sums[kHeads] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-    for (size_t i = 0; i < length; i += kLanes) {
-      const V key = LoadCached<T>(d, k + p * CachedBytes<T>(length), i, length);
-      for (size_t h = 0; h < kHeads; ++h) {
-        sums[h] = hn::MulAdd(key, LoadFloats(q[h] + i, length - i), sums[h]);
-      }
-    }
-    for (size_t h = 0; h < kHeads; ++h) scores[h][p] = hn::ReduceSum(d, sums[h]) * scale;
-  }
-}
-
-// Turns the scores of a tile into weights, keeps maximum and sum, and returns the factor for what
-// was added up before.
-HWY_INLINE float Weigh(float* HWY_RESTRICT scores, size_t n_keys, float& max, float& sum) {
-  const D d;
-  float tile_max = scores[0];
-  for (size_t p = 1; p < n_keys; ++p) tile_max = std::max(tile_max, scores[p]);
-  const float new_max = std::max(max, tile_max);
-  const float factor = hn::GetLane(Exp(d, hn::Set(d, max - new_max)));  // 1 where nothing changes
-  const V shift = hn::Set(d, new_max);
-  V sums = hn::Zero(d);
-  for (size_t p = 0; p < n_keys; p += kLanes) {
-    const size_t count = std::min(kLanes, n_keys - p);
-    const V e = Exp(d, hn::Sub(hn::LoadU(d, scores + p), shift));
-    hn::StoreU(e, d, scores + p);
-    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, count), e));
-  }
-  max = new_max;
-  sum = sum * factor + hn::ReduceSum(d, sums);
-  return factor;
-}
-
-// out[h] = factor[h] * out[h] + sum over p of weights[h][p] * v[p] for kHeads heads.
-template <typename T>
-HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, size_t n_keys, size_t length,
-                          const std::array<const float*, kHeads>& weights,
-                          const std::array<float, kHeads>& factors,
-                          const std::array<float*, kHeads>& out, size_t n_heads) {
-  const D d;
-  for (size_t i = 0; i < length; i += kLanes) {
-    V sums[kHeads];
-    for (size_t h = 0; h < kHeads; ++h) {
-      sums[h] = hn::Mul(LoadFloats(out[h] + i, length - i), hn::Set(d, factors[h]));
-    }
-    for (size_t p = 0; p < n_keys; ++p) {
-      const V value = LoadCached<T>(d, v + p * CachedBytes<T>(length), i, length);
-      for (size_t h = 0; h < kHeads; ++h) {
-        sums[h] = hn::MulAdd(hn::Set(d, weights[h][p]), value, sums[h]);
-      }
-    }
-    for (size_t h = 0; h < n_heads; ++h) StoreFloats(sums[h], out[h] + i, length - i);
-  }
-}
-
-// Up to kGroup heads of an item, from `first` on.
-template <typename T>
-void AttendGroup(const AttentionItem& item, size_t first, size_t n_heads, Heads& heads) {
-  float* const out = item.out + first * item.value_length;
-  heads.max.fill(-std::numeric_limits<float>::max());
-  heads.sum.fill(0.0f);
-  std::fill_n(out, n_heads * item.value_length, 0.0f);
-  for (size_t key = 0; key < item.n_keys; key += kTile) {
-    const size_t n_keys = std::min(kTile, item.n_keys - key);
-    for (size_t base = 0; base < n_heads; base += kHeads) {
-      const size_t count = std::min(kHeads, n_heads - base);
-      std::array<const float*, kHeads> q, weights;
-      std::array<float*, kHeads> scores, outs;
-      std::array<float, kHeads> factors{};
-      for (size_t i = 0; i < kHeads; ++i) {
-        const size_t h = base + std::min(i, count - 1);
-        q[i] = item.q + (first + h) * item.key_length;
-        weights[i] = scores[i] = heads.scores[h];
-        outs[i] = out + h * item.value_length;
-      }
-      Scores<T>(item.k + key * CachedBytes<T>(item.key_length), n_keys, item.key_length, q,
-                item.scale, scores);
-      for (size_t i = 0; i < count; ++i) {
-        factors[i] = Weigh(scores[i], n_keys, heads.max[base + i], heads.sum[base + i]);
-      }
-      AddValues<T>(item.v + key * CachedBytes<T>(item.value_length), n_keys, item.value_length,
-                   weights, factors, outs, count);
-    }
-  }
-  const D d;
-  for (size_t h = 0; h < n_heads; ++h) {
-    const V factor = hn::Set(d, 1.0f / heads.sum[h]);
-    float* const o = out + h * item.value_length;
-    for (size_t i = 0; i < item.value_length; i += kLanes) {
-      const size_t n = item.value_length - i;
-      StoreFloats(hn::Mul(LoadFloats(o + i, n), factor), o + i, n);
-    }
-  }
-}
-
-template <typename T>
-HWY_INLINE void Attend(const AttentionItem& item) {
-  Heads heads = {};
-  for (size_t first = 0; first < item.n_heads; first += kGroup) {
-    AttendGroup<T>(item, first, std::min(kGroup, item.n_heads - first), heads);
-  }
-}
-
-void AttendF32(const AttentionItem& item) { Attend<float>(item); }
-void AttendF16(const AttentionItem& item) { Attend<hwy::float16_t>(item); }
-void AttendQ8(const AttentionItem& item) { Attend<gguf::BlockQ8_0>(item); }
+namespace hn = hwy::HWY_NAMESPACE;
 
 void StoreF16(const float* HWY_RESTRICT x, size_t n, std::byte* out) {
+  using D = hn::CappedTag<float, 16>;
+  constexpr size_t kLanes = hn::MaxLanes(D());
   const D d;
   const hn::Rebind<hwy::float16_t, D> dh;
   hwy::float16_t* const to = reinterpret_cast<hwy::float16_t*>(out);
@@ -206,9 +43,6 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 namespace {
 
-HWY_EXPORT(AttendF32);
-HWY_EXPORT(AttendF16);
-HWY_EXPORT(AttendQ8);
 HWY_EXPORT(StoreF16);
 
 // Rounded as activations are, but with the scale in f16.
@@ -238,22 +72,14 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
   }
 }
 
-void AttendItem(KvType type, const AttentionItem& item) {
-  switch (type) {
-    case KvType::kF32:
-      return HWY_DYNAMIC_DISPATCH(AttendF32)(item);
-    case KvType::kF16:
-      return HWY_DYNAMIC_DISPATCH(AttendF16)(item);
-    case KvType::kQ8_0:
-      return HWY_DYNAMIC_DISPATCH(AttendQ8)(item);
-  }
+// What a kernel gets whose first query head is `head`.
+AttentionParams ParamsOf(AttentionParams params, size_t head) {
+  if (params.sinks != nullptr) params.sinks += head;
+  return params;
 }
 
-// From so many tokens on keys are worth converting once for all of them.
-constexpr size_t kBatchTokens = 8;
-
 void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-                 size_t first_pos, float scale, float* out) {
+                 size_t first_pos, const AttentionParams& params, float* out) {
   const size_t group = n_heads / cache.n_kv_heads;
   const size_t heads = std::min(group, kTileQueries);  // of a tile
   const size_t tokens = kTileQueries / heads;
@@ -272,6 +98,7 @@ void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_head
           .type = cache.type,
           .k = cache.k + start * KvBytes(cache.type, cache.key_length),
           .v = cache.v + start * KvBytes(cache.type, cache.value_length),
+          .capacity = cache.capacity,
           .key_length = cache.key_length,
           .value_length = cache.value_length,
           .q = q + (token * n_heads + head) * cache.key_length,
@@ -281,10 +108,170 @@ void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_head
           .n_tokens = std::min(tokens, n_tokens - token),
           .n_heads = std::min(heads, group - first_head),
           .first_pos = first_pos + token,
-          .scale = scale,
+          .params = ParamsOf(params, head),
       });
     }
   });
+}
+
+// Up to kFewTokens tokens go by parts of kPartKeys keys, aligned to multiples of that, which
+// threads compute side by side: there may be a single key-value head. The results of parts are then
+// added up in the order of positions, so a token's is the same for any number of threads and
+// tokens.
+constexpr size_t kPartKeys = 512;
+static_assert(kPartKeys % kKvTile == 0);
+// What is kept of parts that are computed side by side: 256 KB of the caller's stack.
+constexpr size_t kScratchFloats = size_t{1} << 16;
+constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
+constexpr size_t kMaxParts = 64;
+constexpr size_t kAddedQueries = 8;  // that a thread adds up at a time, at least
+
+void Scale(float factor, size_t n, float* x) {
+  for (size_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+// Some tokens with all of their heads. Query number t * n_heads + h is head h of token t.
+struct FewTokens {
+  const KvLayer& cache;
+  const AttentionParams& params;
+  const float* q;
+  float* out;
+  size_t n_heads;
+  size_t n_tokens;
+  size_t first_pos;
+  size_t part_keys;
+
+  size_t n_queries() const { return n_tokens * n_heads; }
+  size_t FirstPart(size_t token) const {
+    return FirstVisible(first_pos + token, params.window) / part_keys;
+  }
+  size_t LastPart(size_t token) const { return (first_pos + token) / part_keys; }
+};
+
+// Of each query, what AttentionBlock gives.
+struct Sums {
+  float* max;  // [n_queries]
+  float* sum;  // [n_queries]
+  float* out;  // [n_queries][value_length]
+};
+
+// Queries in blocks: tokens times heads that share a key-value head.
+struct Blocks {
+  explicit Blocks(const FewTokens& few)
+      : group(few.n_heads / few.cache.n_kv_heads),
+        heads(std::min(group, kBlockQueries)),
+        tokens(kBlockQueries / heads),
+        per_group((group + heads - 1) / heads),
+        per_token(few.cache.n_kv_heads * per_group),
+        count((few.n_tokens + tokens - 1) / tokens * per_token) {}
+
+  size_t group;   // heads that share a key-value head
+  size_t heads;   // of a block
+  size_t tokens;  // of a block
+  size_t per_group, per_token, count;
+};
+
+// Block number `index` against the keys of one part; `sums` are those of the part. Divides by the
+// sum where that is all.
+void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
+                const Sums& sums, bool is_all) {
+  const KvLayer& cache = few.cache;
+  const size_t token = index / blocks.per_token * blocks.tokens;
+  const size_t kv_head = index % blocks.per_token / blocks.per_group;
+  const size_t first_head = index % blocks.per_group * blocks.heads;
+  const size_t head = kv_head * blocks.group + first_head;
+  const size_t start = kv_head * cache.capacity;
+  const size_t query = token * few.n_heads + head;
+  const AttentionBlock block{
+      .type = cache.type,
+      .k = cache.k + start * KvBytes(cache.type, cache.key_length),
+      .v = cache.v + start * KvBytes(cache.type, cache.value_length),
+      .capacity = cache.capacity,
+      .key_length = cache.key_length,
+      .value_length = cache.value_length,
+      .q = few.q + query * cache.key_length,
+      .q_stride = few.n_heads * cache.key_length,
+      .n_tokens = std::min(blocks.tokens, few.n_tokens - token),
+      .n_heads = std::min(blocks.heads, blocks.group - first_head),
+      .first_pos = few.first_pos + token,
+      .begin = part * few.part_keys,
+      .end = (part + 1) * few.part_keys,
+      .params = ParamsOf(few.params, head),
+      .max = sums.max + query,
+      .sum = sums.sum + query,
+      .sum_stride = few.n_heads,
+      .out = sums.out + query * cache.value_length,
+      .out_stride = few.n_heads * cache.value_length,
+  };
+  AttendBlock(block);
+  if (!is_all) return;
+  for (size_t t = 0; t < block.n_tokens; ++t) {
+    for (size_t h = 0; h < block.n_heads; ++h) {
+      Scale(1.0f / block.sum[t * block.sum_stride + h], cache.value_length,
+            block.out + t * block.out_stride + h * cache.value_length);
+    }
+  }
+}
+
+// Adds the parts from `begin` on, as far as query number `query` sees them, to what it has so far,
+// which lies in `total`. parts[i] belongs to part begin + i.
+void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const Sums> parts,
+              const Sums& total) {
+  const size_t length = few.cache.value_length;
+  const size_t token = query / few.n_heads;
+  const size_t first = few.FirstPart(token), last = few.LastPart(token);
+  float* const out = total.out + query * length;
+  for (size_t part = std::max(first, begin); part <= last && part < begin + parts.size(); ++part) {
+    const Sums& sums = parts[part - begin];
+    const float* const add = sums.out + query * length;
+    if (part == first) {
+      total.max[query] = sums.max[query];
+      total.sum[query] = sums.sum[query];
+      std::copy_n(add, length, out);
+    } else {
+      const float max = std::max(total.max[query], sums.max[query]);
+      const float keep = std::exp(total.max[query] - max);
+      const float gain = std::exp(sums.max[query] - max);
+      total.max[query] = max;
+      total.sum[query] = total.sum[query] * keep + sums.sum[query] * gain;
+      for (size_t i = 0; i < length; ++i) out[i] = out[i] * keep + add[i] * gain;
+    }
+    if (part == last) Scale(1.0f / total.sum[query], length, out);
+  }
+}
+
+// As many parts at a time as there is scratch for, then the next.
+void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
+  const Blocks blocks(few);
+  const size_t n = few.n_queries();
+  const size_t first = few.FirstPart(0), end = few.LastPart(few.n_tokens - 1) + 1;
+  const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
+  const Sums total = sums_at(scratch.data(), few.out);
+  if (end - first == 1) {
+    return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
+    });
+  }
+  std::array<Sums, kMaxParts> parts;
+  const size_t part_floats = n * (few.cache.value_length + 2);
+  const size_t n_parts = std::min((kScratchFloats - 2 * n) / part_floats, kMaxParts);
+  for (size_t i = 0; i < n_parts; ++i) {
+    float* const p = scratch.data() + 2 * n + i * part_floats;
+    parts[i] = sums_at(p, p + 2 * n);
+  }
+  for (size_t begin = first; begin < end; begin += n_parts) {
+    const size_t count = std::min(n_parts, end - begin);
+    team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) {
+        AttendPart(few, blocks, i / count, begin + i % count, parts[i % count], false);
+      }
+    });
+    team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) {
+        AddParts(few, i, begin, std::span(parts).first(count), total);
+      }
+    });
+  }
 }
 
 }  // namespace
@@ -305,7 +292,7 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
              const float* v) {
   for (size_t t = 0; t < n_tokens; ++t) {
     for (size_t h = 0; h < cache.n_kv_heads; ++h) {
-      const size_t to = h * cache.capacity + first_pos + t;
+      const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
       const size_t from = t * cache.n_kv_heads + h;
       Store(cache.type, k + from * cache.key_length, cache.key_length,
             cache.k + to * KvBytes(cache.type, cache.key_length));
@@ -316,37 +303,28 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
 }
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-               size_t first_pos, float scale, float* out) {
-  if (n_tokens >= kBatchTokens) {
-    return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, scale, out);
+               size_t first_pos, const AttentionParams& params, float* out) {
+  if (n_tokens > kFewTokens) {
+    return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, params, out);
   }
-  const size_t group = n_heads / cache.n_kv_heads;
-  const auto attend = [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t i = begin; i < end; ++i) {
-      // The last tokens have most keys: they go first, so that no thread is left with one.
-      const size_t token = n_tokens - 1 - i / cache.n_kv_heads;
-      const size_t kv_head = i % cache.n_kv_heads;
-      const size_t start = kv_head * cache.capacity;
-      const size_t head = token * n_heads + kv_head * group;
-      const AttentionItem item{
-          .k = cache.k + start * KvBytes(cache.type, cache.key_length),
-          .v = cache.v + start * KvBytes(cache.type, cache.value_length),
-          .n_keys = first_pos + token + 1,
-          .key_length = cache.key_length,
-          .value_length = cache.value_length,
-          .q = q + head * cache.key_length,
-          .out = out + head * cache.value_length,
-          .n_heads = group,
-          .scale = scale,
-      };
-      AttendItem(cache.type, item);
-    }
-  };
-  const size_t n_items = n_tokens * cache.n_kv_heads;
-  if (n_tokens == 1) {
-    team.For(n_items, 1, attend);
-  } else {
-    team.ForDynamic(n_items, 1, attend);
+  // As many tokens at a time as there is scratch for a part of; if not for one, keys stay together.
+  const size_t token_floats = n_heads * (cache.value_length + 4);
+  const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
+  const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
+  const size_t n_steps = (n_tokens + limit - 1) / limit;
+  alignas(64) std::array<float, kScratchFloats> scratch;
+  for (size_t step = 0; step < n_steps; ++step) {
+    const size_t token = n_tokens * step / n_steps;
+    AttendFew(team,
+              {.cache = cache,
+               .params = params,
+               .q = q + token * n_heads * cache.key_length,
+               .out = out + token * n_heads * cache.value_length,
+               .n_heads = n_heads,
+               .n_tokens = n_tokens * (step + 1) / n_steps - token,
+               .first_pos = first_pos + token,
+               .part_keys = part_keys},
+              scratch);
   }
 }
 

@@ -55,14 +55,14 @@ class Int16Products {
  public:
   void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
-      q_gains_[i] = tile.scale *
+      q_gains_[i] = tile.params.scale *
                     RoundPart<float>(reinterpret_cast<const std::byte*>(s.q[i]), first, n, q_[i]);
     }
   }
 
-  void PackKeys(const AttentionTile& tile, size_t key, size_t end, size_t first, size_t n) {
+  void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
     for (size_t r = 0; r < kGroupRows; ++r) {
-      const size_t row = std::min(key + r, end - 1);
+      const size_t row = std::min(slot + r, end - 1);
       const std::byte* const k = tile.k + row * CachedBytes<T>(tile.key_length);
       if (first == 0) PrefetchAhead(k, tile.key_length);
       scales_[r] = RoundPart<T>(k, first, n, rows_[r]);
@@ -86,11 +86,11 @@ class Int16Products {
 
   // The values as pairs of two keys, in the order of the weights' pairs, and a scale for each
   // number.
-  void PackValues(const AttentionTile& tile, size_t key, size_t n_keys, size_t first, size_t n) {
+  void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     const DF d;
     const auto row = [&](size_t i) HWY_ATTR {
       // Keys past the last have no weight.
-      return tile.v + (key + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_length);
+      return tile.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_length);
     };
     const size_t end = first + n;
     VI32 max[kPart / kFloats];

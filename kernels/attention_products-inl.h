@@ -25,6 +25,7 @@ namespace HWY_NAMESPACE {
 constexpr size_t kKeys = 128;     // of a tile
 constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers together
+static_assert(kKvTile % kKeys == 0);
 static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kGroupRows == 0 && kPart % kGroupRows == 0);
 
 // What a tile of queries keeps from one tile of keys to the next. A tile's weights are relative to
@@ -36,16 +37,30 @@ struct TileState {
   alignas(64) float keep[kTileQueries], gain[kTileQueries];
   std::array<const float*, kTileQueries> q;
   std::array<float*, kTileQueries> out;
-  std::array<size_t, kTileQueries> position;
+  std::array<size_t, kTileQueries> first, position;  // the query sees keys from one to the other
+  size_t n_present;                                  // queries
   size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
 };
 
-// How many of the keys [key, key + n_keys) query i sees: those up to its own position.
+// Keys of a tile that stand beside each other, from position `key` and slot `slot` of the cache on.
+struct TileKeys {
+  size_t key, slot, n;
+};
+
+// How many of the keys [key, key + n_keys) lie before those that query i sees.
+HWY_INLINE size_t HiddenKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
+  return std::min(n_keys, s.first[i] - std::min(key, s.first[i]));
+}
+// How many lie before what the query of a unit sees that sees most of them, its first.
+HWY_INLINE size_t HiddenUnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
+  return HiddenKeys(s, unit / kQueryUnit * kQueryUnit, key, n_keys);
+}
+// How many of the keys query i sees or are hidden before them: those up to its own position.
 HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
   const size_t end = s.position[i] + 1;
   return std::min(n_keys, end - std::min(key, end));
 }
-// How many the query that sees most of a unit sees, its last.
+// How many up to that of a unit's last query.
 HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
   return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
 }
@@ -68,15 +83,15 @@ class FloatProducts {
  public:
   // Numbers [first, first + n) of all queries, n <= kPart.
   void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
-    std::fill_n(scales_, kTileQueries, tile.scale);
+    std::fill_n(scales_, kTileQueries, tile.params.scale);
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of the keys from `key` on, kGroupRows of them. The last one, end - 1, stands
-  // in for those past it, whose scores nobody wants.
-  void PackKeys(const AttentionTile& tile, size_t key, size_t end, size_t first, size_t n) {
+  // The same numbers of the keys in the slots from `slot` on, kGroupRows of them. The last one, end
+  // - 1, stands in for those past it, whose scores nobody wants.
+  void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
     for (size_t r = 0; r < kGroupRows; ++r) {
-      const size_t row = std::min(key + r, end - 1);
+      const size_t row = std::min(slot + r, end - 1);
       LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
     }
     Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
@@ -93,10 +108,10 @@ class FloatProducts {
   // has.
   void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
 
-  // Numbers [first, first + n) of their values, n <= kPart.
-  void PackValues(const AttentionTile& tile, size_t key, size_t n_keys, size_t first, size_t n) {
+  // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
+  void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     for (size_t p = 0; p < n_keys; ++p) {
-      const std::byte* const v = tile.v + (key + p) * CachedBytes<T>(tile.value_length);
+      const std::byte* const v = tile.v + (slot + p) * CachedBytes<T>(tile.value_length);
       LoadRow<T>(v, first, n, panel_ + p * kPart);
     }
   }

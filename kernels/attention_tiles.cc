@@ -50,19 +50,21 @@ HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const Out
   }
 }
 
-// Sets the scores of n_keys keys from `key` on, as far as a unit of queries sees any of a group.
+// Sets the scores of a tile's keys, as far as a unit of queries sees any of a group. `is_first`: of
+// the tiles.
 template <class Products>
-HWY_INLINE void Score(const AttentionTile& tile, size_t key, size_t n_keys, Products& products,
-                      TileState& s) {
+HWY_INLINE void Score(const AttentionTile& tile, const TileKeys& keys, bool is_first,
+                      Products& products, TileState& s) {
   static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
   for (size_t first = 0; first < tile.key_length; first += kPart) {
     const size_t n = std::min(kPart, tile.key_length - first);
     // Queries of one part stay packed.
-    if (key == 0 || tile.key_length > kPart) products.PackQueries(tile, s, first, n);
-    for (size_t group = 0; group < n_keys; group += kGroupRows) {
-      products.PackKeys(tile, key + group, key + n_keys, first, n);
+    if (is_first || tile.key_length > kPart) products.PackQueries(tile, s, first, n);
+    for (size_t group = 0; group < keys.n; group += kGroupRows) {
+      products.PackKeys(tile, keys.slot + group, keys.slot + keys.n, first, n);
       for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
-        if (group >= UnitKeys(s, unit, key, n_keys)) continue;
+        if (group >= UnitKeys(s, unit, keys.key, keys.n)) continue;
+        if (group + kGroupRows <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
         VSums sums;
         products.Score(unit, n, sums);
         OutRows scores;
@@ -73,29 +75,41 @@ HWY_INLINE void Score(const AttentionTile& tile, size_t key, size_t n_keys, Prod
   }
 }
 
-// Turns the scores of the keys [key, key + n_keys) into weights: zeros past a query's own position,
-// up to a multiple of 32 of what its unit sees.
-HWY_INLINE void Weigh(size_t key, size_t n_keys, TileState& s) {
+// Turns query i's scores into weights relative to their maximum: zeros before what it sees and past
+// its own position, up to a multiple of 32 of what its unit sees.
+HWY_INLINE void WeighQuery(const TileKeys& keys, float softcap, size_t i, TileState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
-  for (size_t i = 0; i < s.n_queries; ++i) {
-    float* const scores = s.scores[i];
-    const size_t n = VisibleKeys(s, i, key, n_keys);
-    const size_t end = (UnitKeys(s, i, key, n_keys) + 31) / 32 * 32;
-    std::fill(scores + n, scores + end, kLowest);
-    VF max = hn::Set(d, kLowest);
-    for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));
-    max = hn::MaxOfLanes(d, max);
-    VF sum = hn::Zero(d);
-    for (size_t p = 0; p < end; p += kFloats) {
-      const VF e = Exp(d, hn::Sub(hn::Load(d, scores + p), max));
-      hn::Store(e, d, scores + p);
-      sum = hn::Add(sum, e);
+  float* const scores = s.scores[i];
+  const size_t begin = HiddenKeys(s, i, keys.key, keys.n);
+  const size_t n = std::max(VisibleKeys(s, i, keys.key, keys.n), begin);
+  const size_t end = (UnitKeys(s, i, keys.key, keys.n) + 31) / 32 * 32;
+  if (softcap != 0) {
+    for (size_t p = begin / kFloats * kFloats; p < n; p += kFloats) {
+      hn::Store(SoftCap(d, hn::Load(d, scores + p), softcap), d, scores + p);
     }
-    std::fill(scores + n, scores + end, 0.0f);
-    s.tile_max[i] = hn::GetLane(max);
-    s.tile_sum[i] = hn::ReduceSum(d, sum);
   }
+  std::fill(scores, scores + begin, kLowest);
+  if (n < end) std::fill(scores + n, scores + end, kLowest);
+  VF max = hn::Set(d, kLowest);
+  for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));
+  max = hn::MaxOfLanes(d, max);
+  VF sum = hn::Zero(d);
+  for (size_t p = 0; p < end; p += kFloats) {
+    const VF e = Exp(d, hn::Sub(hn::Load(d, scores + p), max));
+    hn::Store(e, d, scores + p);
+    sum = hn::Add(sum, e);
+  }
+  std::fill(scores, scores + begin, 0.0f);
+  if (n < end) std::fill(scores + n, scores + end, 0.0f);
+  s.tile_max[i] = hn::GetLane(max);
+  s.tile_sum[i] = begin < n ? hn::ReduceSum(d, sum) : 0;
+}
+
+// The weights of all queries, and how they and what was added up before count.
+HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
+  const DF d;
+  for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(keys, softcap, i, s);
   for (size_t i = 0; i < s.n_queries; i += kFloats) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);
@@ -107,19 +121,22 @@ HWY_INLINE void Weigh(size_t key, size_t n_keys, TileState& s) {
     hn::Store(keep, d, s.keep + i);
     hn::Store(gain, d, s.gain + i);
   }
+  // Those that stand in for missing ones point to the last one's result: they leave it as it is.
+  std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
+  std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
 }
 
 // out = keep * out + gain * weights . v of the same keys.
 template <class Products>
-HWY_INLINE void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, Products& products,
+HWY_INLINE void AddValues(const AttentionTile& tile, const TileKeys& keys, Products& products,
                           TileState& s) {
-  products.PackWeights(s, key, n_keys);
+  products.PackWeights(s, keys.key, keys.n);
   for (size_t first = 0; first < tile.value_length; first += kPart) {
     const size_t n = std::min(kPart, tile.value_length - first);
-    products.PackValues(tile, key, n_keys, first, n);
+    products.PackValues(tile, keys.slot, keys.n, first, n);
     for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
-      const size_t n_visible = UnitKeys(s, unit, key, n_keys);
-      if (n_visible == 0) continue;
+      const size_t n_visible = UnitKeys(s, unit, keys.key, keys.n);
+      if (n_visible <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
       for (size_t lane = 0; lane < n; lane += kGroupRows) {
         VSums sums;
         products.Mean(s, unit, lane, n_visible, sums);
@@ -132,7 +149,10 @@ HWY_INLINE void AddValues(const AttentionTile& tile, size_t key, size_t n_keys, 
 }
 
 HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
+  std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
+  std::fill_n(s.sum, kTileQueries, 0.0f);
   const size_t n = tile.n_tokens * tile.n_heads;
+  s.n_present = n;
   s.n_queries = (n + kQueryUnit - 1) / kQueryUnit * kQueryUnit;
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t query = std::min(i, n - 1);
@@ -140,10 +160,14 @@ HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
     s.q[i] = tile.q + token * tile.q_stride + head * tile.key_length;
     s.out[i] = tile.out + token * tile.out_stride + head * tile.value_length;
     s.position[i] = tile.first_pos + token;
+    s.first[i] = FirstVisible(s.position[i], tile.params.window);
     std::fill_n(s.out[i], tile.value_length, 0.0f);
+    if (tile.params.sinks !=
+        nullptr) {  // as if a key without a value had been there before all others
+      s.max[i] = tile.params.sinks[head];
+      s.sum[i] = 1;
+    }
   }
-  std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
-  std::fill_n(s.sum, kTileQueries, 0.0f);
 }
 
 template <class Products>
@@ -151,12 +175,14 @@ HWY_INLINE void Attend(const AttentionTile& tile) {
   TileState s;
   BeginTile(tile, s);
   Products products;
-  const size_t n_positions = tile.first_pos + tile.n_tokens;
-  for (size_t key = 0; key < n_positions; key += kKeys) {
-    const size_t n_keys = std::min(kKeys, n_positions - key);
-    Score(tile, key, n_keys, products, s);
-    Weigh(key, n_keys, s);
-    AddValues(tile, key, n_keys, products, s);
+  const size_t begin = FirstVisible(tile.first_pos, tile.params.window);
+  const size_t end = tile.first_pos + tile.n_tokens;
+  for (size_t key = begin, next; key < end; key = next) {
+    next = std::min((key / kKeys + 1) * kKeys, end);  // aligned, so that no tile wraps
+    const TileKeys keys = {key, key % tile.capacity, next - key};
+    Score(tile, keys, key == begin, products, s);
+    Weigh(keys, tile.params.softcap, s);
+    AddValues(tile, keys, products, s);
   }
   for (size_t i = 0; i < tile.n_tokens * tile.n_heads; ++i) {
     const float factor = 1.0f / s.sum[i];

@@ -13,8 +13,9 @@ constexpr size_t kTileQueries = 256;
 
 struct AttentionTile {
   KvType type;
-  const std::byte* k;  // [positions][key_length] of one key-value head
-  const std::byte* v;  // [positions][value_length]
+  const std::byte* k;  // [capacity][key_length] of one key-value head
+  const std::byte* v;  // [capacity][value_length]
+  size_t capacity;
   size_t key_length;
   size_t value_length;
   const float* q;   // the first head of the first token; [n_heads][key_length] for each token
@@ -23,8 +24,8 @@ struct AttentionTile {
   size_t out_stride;
   size_t n_tokens;  // n_tokens * n_heads <= kTileQueries
   size_t n_heads;
-  size_t first_pos;  // of the first token
-  float scale;
+  size_t first_pos;        // of the first token
+  AttentionParams params;  // sinks: those of the tile's heads
 };
 
 void AttendTile(const AttentionTile& tile);

@@ -258,7 +258,7 @@ void RunAttention(benchmark::State& state, KvType type, const std::string& targe
   double best = 0;
   team.Run([&] {
     best = BestSeconds(state, [&] {
-      Attention(team, cache, numbers.data(), kHeads, kTokens, depth, 0.125f, out.data());
+      Attention(team, cache, numbers.data(), kHeads, kTokens, depth, {.scale = 0.125f}, out.data());
     });
   });
   LimitCpu("");

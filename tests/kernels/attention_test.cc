@@ -1,12 +1,17 @@
-// Attention on every instruction set against softmax in double.
+// Attention on every instruction set against its definition, and what its results must not depend
+// on: threads, batches of a few tokens, where the cache's ring begins.
 #include "kernels/attention.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <ostream>
 #include <vector>
 
+#include "kernels/attention_reference.h"
 #include "kernels/half.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
@@ -14,129 +19,210 @@
 namespace kernels {
 namespace {
 
-struct Shape {
-  size_t n_heads, n_kv_heads, key_length, value_length, first_pos, n_tokens;
+constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kQ8_0};
+
+struct Case {
+  AttentionShape shape;
+  size_t first_pos, n_tokens;
+  size_t window = 0;
+  float softcap = 0;
+  bool sinks = false;
+  size_t capacity = 0;  // 0: for all positions and some more
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& c) {
+    return out << "heads " << c.shape.n_heads << "/" << c.shape.n_kv_heads << ", lengths "
+               << c.shape.key_length << ", " << c.shape.value_length << ", " << c.n_tokens
+               << " tokens from " << c.first_pos << ", window " << c.window << ", softcap "
+               << c.softcap << ", sinks " << c.sinks << ", capacity " << c.capacity;
+  }
 };
 
-// One and many tokens, odd group sizes, lengths that fill no vector, keys that fill no tile.
-const std::vector<Shape> kShapes = {
-    {1, 1, 2, 2, 0, 1},     {4, 4, 64, 64, 0, 1},    {4, 2, 64, 64, 63, 1},
-    {8, 1, 32, 32, 64, 1},  {5, 1, 80, 80, 199, 1},  {6, 2, 48, 20, 129, 1},
-    {40, 2, 16, 16, 70, 1}, {4, 2, 64, 64, 0, 70},   {3, 3, 18, 34, 60, 9},
-    {8, 4, 128, 128, 5, 3}, {140, 2, 16, 16, 66, 5}, {8, 2, 96, 136, 190, 40},
+// One token, a few, as many as still go like single ones, and more; odd group sizes, more heads
+// than a block or a tile has queries, lengths that fill no vector, keys that fill no tile, several
+// parts of keys.
+const std::vector<Case> kPlain = {
+    {{1, 1, 2, 2}, 0, 1},       {{4, 4, 64, 64}, 0, 1},      {{4, 2, 64, 64}, 63, 1},
+    {{8, 1, 32, 32}, 64, 1},    {{5, 1, 80, 80}, 199, 1},    {{6, 2, 48, 20}, 129, 1},
+    {{40, 2, 16, 16}, 70, 1},   {{4, 2, 64, 64}, 0, 70},     {{3, 3, 18, 34}, 60, 17},
+    {{8, 4, 128, 128}, 5, 7},   {{140, 2, 16, 16}, 66, 16},  {{600, 2, 16, 16}, 66, 17},
+    {{8, 2, 96, 136}, 190, 40}, {{4, 1, 256, 256}, 1500, 1}, {{4, 1, 256, 256}, 505, 16},
+    {{3, 1, 24, 24}, 1020, 7},  {{4, 1, 576, 512}, 130, 16}, {{4, 1, 576, 512}, 600, 1},
+    {{3, 1, 64, 64}, 300, 17},  // 51 queries, which fill no unit of a tile
+    {{2, 2, 700, 24}, 100, 9},  // keys too long for a panel
 };
 
+// The same with all that a layer may have besides; positions within a ring, at its end, beyond it.
+const std::vector<Case> kAll = {
+    {{4, 2, 64, 64}, 200, 1, 1},
+    {{4, 2, 64, 64}, 200, 7, 5, 0, true},
+    {{4, 2, 24, 24}, 300, 16, 100, 30, true, 128},
+    {{4, 2, 24, 24}, 127, 1, 128, 0, false, 128},
+    {{4, 2, 24, 24}, 128, 1, 128, 0, false, 128},
+    {{8, 2, 80, 80}, 1000, 16, 130, 0, false, 256},
+    {{8, 2, 80, 80}, 1000, 17, 130, 0, false, 256},
+    {{6, 3, 96, 96}, 1300, 40, 64, 50, false, 128},
+    {{6, 3, 96, 96}, 1300, 1, 64, 50, false, 128},
+    {{4, 4, 128, 128}, 700, 300, 100, 0, true, 512},
+    {{4, 1, 256, 256}, 1500, 7, 1024, 0, true, 1152},
+    {{4, 1, 256, 256}, 1500, 17, 1024, 20, true, 1152},
+    {{2, 1, 576, 512}, 250, 7, 0, 0, true},
+    {{64, 8, 64, 64}, 90, 40, 128, 0, true, 256},
+    {{1, 1, 64, 64}, 1000, 40, 3, 0, false, 128},
+    {{5, 1, 64, 64}, 0, 40, 8, 10, true, 128},
+};
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Queries and a cache that holds what came before them. Nothing else in it is a number.
 class Attended {
  public:
-  Attended(const Shape& s, KvType type, float spread) : s_(s), type_(type) {
-    const size_t n_keys = s.first_pos + s.n_tokens;
-    q_ = NormalFloats(s.n_tokens * s.n_heads * s.key_length, 1);
+  Attended(const Case& c, KvType type, float spread = 1) : c_(c), type_(type) {
+    const AttentionShape& s = c.shape;
+    const size_t n_keys = c.first_pos + c.n_tokens;
+    q_ = NormalFloats(c.n_tokens * s.n_heads * s.key_length, 1);
     for (float& v : q_) v *= spread;
     k_ = NormalFloats(n_keys * s.n_kv_heads * s.key_length, 2);
     v_ = NormalFloats(n_keys * s.n_kv_heads * s.value_length, 3);
-    const size_t capacity = n_keys + 3;
-    k_bytes_.resize(s.n_kv_heads * capacity * KvBytes(type, s.key_length));
-    v_bytes_.resize(s.n_kv_heads * capacity * KvBytes(type, s.value_length));
-    cache_ = {type,     k_bytes_.data(), v_bytes_.data(), s.n_kv_heads,
-              capacity, s.key_length,    s.value_length};
+    sinks_ = NormalFloats(s.n_heads, 4);
+    k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.key_length), std::byte{0xFF});
+    v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.value_length), std::byte{0xFF});
+    Store(0, c.first_pos);
   }
 
-  std::vector<float> Run(int threads) {
-    // In two parts, as a prompt and what follows are.
-    const size_t split = s_.first_pos;
-    StoreKv(cache_, 0, split, k_.data(), v_.data());
-    StoreKv(cache_, split, s_.n_tokens, k_.data() + split * s_.n_kv_heads * s_.key_length,
-            v_.data() + split * s_.n_kv_heads * s_.value_length);
-    std::vector<float> out(s_.n_tokens * s_.n_heads * s_.value_length, NAN);
+  // In batches of n tokens.
+  std::vector<float> Run(int threads, size_t n) {
+    const AttentionShape& s = c_.shape;
+    const size_t width = s.n_heads * s.value_length;
+    std::vector<float> out(c_.n_tokens * width, NAN);
     Team team(threads);
-    team.Run([&] {
-      Attention(team, cache_, q_.data(), s_.n_heads, s_.n_tokens, s_.first_pos, 0.125f, out.data());
-    });
+    for (size_t t = 0; t < c_.n_tokens; t += n) {
+      const size_t count = std::min(n, c_.n_tokens - t);
+      Store(c_.first_pos + t, count);
+      team.Run([&] {
+        Attention(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
+                  c_.first_pos + t, params(), out.data() + t * width);
+      });
+    }
+    return out;
+  }
+  std::vector<float> Run(int threads = 1) { return Run(threads, c_.n_tokens); }
+
+  // What it should give, from the numbers as the cache holds them.
+  std::vector<double> Expected() const {
+    std::vector<double> out(c_.n_tokens * c_.shape.n_heads * c_.shape.value_length);
+    AttentionReference(c_.shape, q_.data(), Cached(k_, c_.shape.key_length).data(),
+                       Cached(v_, c_.shape.value_length).data(), c_.n_tokens, c_.first_pos,
+                       params(), out.data());
     return out;
   }
 
-  void SpoilFirstKey(bool in_values) { (in_values ? v_ : k_)[3] = NAN; }
-
-  // What a head of a token should give, from the numbers as the cache holds them.
-  std::vector<double> Expected(size_t token, size_t head) const {
-    const size_t kv_head = head / (s_.n_heads / s_.n_kv_heads);
-    const size_t n_keys = s_.first_pos + token + 1;
-    std::vector<double> scores(n_keys);
-    for (size_t p = 0; p < n_keys; ++p) {
-      for (size_t i = 0; i < s_.key_length; ++i) {
-        scores[p] += 0.125 * q_[(token * s_.n_heads + head) * s_.key_length + i] *
-                     Cached(k_, (p * s_.n_kv_heads + kv_head) * s_.key_length, s_.key_length, i);
-      }
-    }
-    const double max = *std::max_element(scores.begin(), scores.end());
-    double sum = 0;
-    for (double& score : scores) sum += score = std::exp(score - max);
-    std::vector<double> out(s_.value_length);
-    for (size_t p = 0; p < n_keys; ++p) {
-      for (size_t i = 0; i < s_.value_length; ++i) {
-        out[i] += scores[p] / sum *
-                  Cached(v_, (p * s_.n_kv_heads + kv_head) * s_.value_length, s_.value_length, i);
-      }
-    }
-    return out;
+  void SpoilFirstKey(bool in_values) {
+    (in_values ? v_ : k_)[3] = NAN;
+    Store(0, c_.first_pos);
   }
 
  private:
-  // Number i of the vector of `length` at x[first], as the cache holds it.
-  double Cached(const std::vector<float>& x, size_t first, size_t length, size_t i) const {
-    const float number = x[first + i];
-    if (type_ == KvType::kF32) return number;
-    if (type_ == KvType::kF16) return F16ToF32(F32ToF16(number));
-    const size_t block = i / 32 * 32;
-    float max = 0;
-    for (size_t k = block; k < std::min(block + 32, length); ++k) {
-      max = std::max(max, std::abs(x[first + k]));
-    }
-    return std::nearbyint(number * (127.0f / max)) * F16ToF32(F32ToF16(max / 127.0f));
+  AttentionParams params() const {
+    return {0.125f, c_.window, c_.softcap, c_.sinks ? sinks_.data() : nullptr};
   }
 
-  Shape s_;
+  size_t capacity() const {
+    return c_.capacity == 0 ? c_.first_pos + c_.n_tokens + 3 : c_.capacity;
+  }
+
+  KvLayer cache() {
+    return {type_,      k_bytes_.data(),     v_bytes_.data(),      c_.shape.n_kv_heads,
+            capacity(), c_.shape.key_length, c_.shape.value_length};
+  }
+
+  void Store(size_t first, size_t n) {
+    StoreKv(cache(), first, n, k_.data() + first * c_.shape.n_kv_heads * c_.shape.key_length,
+            v_.data() + first * c_.shape.n_kv_heads * c_.shape.value_length);
+  }
+
+  // Vectors of `length` as the cache holds them.
+  std::vector<float> Cached(std::vector<float> x, size_t length) const {
+    if (type_ == KvType::kF16) {
+      for (float& number : x) number = F16ToF32(F32ToF16(number));
+    }
+    if (type_ != KvType::kQ8_0) return x;
+    for (size_t row = 0; row < x.size(); row += length) {
+      for (size_t i = 0; i < length; i += 32) {
+        float* const block = &x[row + i];
+        const size_t n = std::min<size_t>(32, length - i);
+        float max = 0;
+        for (size_t j = 0; j < n; ++j) max = std::max(max, std::abs(block[j]));
+        const float scale = F16ToF32(F32ToF16(max / 127.0f));
+        for (size_t j = 0; j < n; ++j) block[j] = std::nearbyint(block[j] * (127.0f / max)) * scale;
+      }
+    }
+    return x;
+  }
+
+  Case c_;
   KvType type_;
-  std::vector<float> q_, k_, v_;
+  std::vector<float> q_, k_, v_, sinks_;
   std::vector<std::byte> k_bytes_, v_bytes_;
-  KvLayer cache_;
 };
 
+void ExpectNear(const Case& c, KvType type, float spread, const std::vector<float>& out,
+                const std::vector<double>& expected) {
+  double difference = 0, error = 0, power = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const double e = out[i] - expected[i];
+    if (!(std::abs(e) <= difference)) difference = std::abs(e);  // or not a number
+    error += e * e;
+    power += expected[i] * expected[i];
+  }
+  const double length = static_cast<double>(c.shape.key_length);
+  // tanh errs by 3e-7, the division before it and the product after it by 6e-8 each.
+  const double cap = 4.2e-7 * c.softcap;
+  if (c.n_tokens <= kFewTokens || type == KvType::kF32) {
+    // A score is a sum of key_length products of about 0.125 * spread each, whose rounding errors
+    // (eps / 2 of the sum of magnitudes) become relative errors of the weights; values are below 5.
+    // Exponentials err by 2e-7, and sums of n keys are chains of 64 + n / 64 additions, whose
+    // errors add up like a random walk: 6e-8 * sqrt(64 + 1500 / 64).
+    EXPECT_LT(difference, 5 * (6e-8 * 0.125 * spread * length * 4 + cap + 1e-6));
+  } else {
+    // Batches may round to int16. A query's length is spread * sqrt(key_length), a step 1 / 46300
+    // of that, and the variance of its error 1 / 12 of a step's square; likewise for keys, each
+    // with the other's length. Weights and values err by less than 1e-8.
+    const double score = 0.125 * spread * length / 46300;
+    EXPECT_LT(error / power, 2 * score * score / 12 * 2 + cap * cap + 4e-8);
+  }
+}
+
 TEST(Attention, IsTheWeightedMeanOfValues) {
-  for (const Shape& shape : kShapes) {
-    for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kQ8_0}) {
-      for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
-        Attended attended(shape, type, spread);
-        SCOPED_TRACE(testing::Message()
-                     << "heads " << shape.n_heads << "/" << shape.n_kv_heads << ", length "
-                     << shape.key_length << ", tokens " << shape.n_tokens << ", spread " << spread);
+  for (const std::vector<Case>* cases : {&kPlain, &kAll}) {
+    for (const Case& c : *cases) {
+      for (const KvType type : kTypes) {
+        for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
+          SCOPED_TRACE(testing::Message()
+                       << c << ", type " << static_cast<int>(type) << ", spread " << spread);
+          Attended attended(c, type, spread);
+          const std::vector<double> expected = attended.Expected();
+          ForEachTarget([&] { ExpectNear(c, type, spread, attended.Run(), expected); });
+        }
+      }
+    }
+  }
+}
+
+// kFewTokens' promise. Tokens that come one by one find nothing behind them in the cache.
+TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll}) {
+    for (Case c : *cases) {
+      c.n_tokens = kFewTokens;
+      if (c.capacity != 0 && c.capacity < c.window + kFewTokens - 1) c.capacity += kKvTile;
+      SCOPED_TRACE(testing::Message() << c);
+      for (const KvType type : kTypes) {
+        const Attended before(c, type);
         ForEachTarget([&] {
-          const std::vector<float> out = attended.Run(1);
-          double difference = 0, error = 0, power = 0;
-          for (size_t t = 0; t < shape.n_tokens; ++t) {
-            for (size_t h = 0; h < shape.n_heads; ++h) {
-              const std::vector<double> expected = attended.Expected(t, h);
-              for (size_t i = 0; i < shape.value_length; ++i) {
-                const double e =
-                    out[(t * shape.n_heads + h) * shape.value_length + i] - expected[i];
-                difference = std::max(difference, std::abs(e));
-                error += e * e;
-                power += expected[i] * expected[i];
-              }
-            }
-          }
-          const double length = static_cast<double>(shape.key_length);
-          if (shape.n_tokens < 8 || type == KvType::kF32) {
-            // A score is a sum of key_length products of about 0.125 * spread each, whose rounding
-            // errors (eps / 2 of the sum of magnitudes) become relative errors of the weights;
-            // values are below 5.
-            EXPECT_LT(difference, 5 * (6e-8 * 0.125 * spread * length * 4 + 1e-6));
-          } else {
-            // Batches may round to int16. A query's length is spread * sqrt(key_length), a step
-            // 1 / 46300 of that, and the variance of its error 1 / 12 of a step's square; likewise
-            // for keys, each with the other's length. Weights and values err by less than 1e-8.
-            const double score = 0.125 * spread * length / 46300;
-            EXPECT_LT(error / power, 2 * score * score / 12 * 2 + 4e-8);
+          const std::vector<float> alone = Attended(before).Run(1, 1);
+          for (const size_t n : {2, 5, 16}) {
+            EXPECT_TRUE(SameBits(Attended(before).Run(1, n), alone)) << n << " tokens";
           }
         });
       }
@@ -144,36 +230,129 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
   }
 }
 
-// What is not a number stays that, so that whoever samples can say so.
-TEST(Attention, KeepsNaNs) {
-  const Shape shape = {4, 2, 64, 64, 30, 20};
-  for (const KvType type : {KvType::kF32, KvType::kF16}) {
-    for (const bool in_values : {false, true}) {
-      Attended attended(shape, type, 1.0f);
-      attended.SpoilFirstKey(in_values);
-      ForEachTarget([&] {
-        // Where Highway converts f16 by arithmetic, a NaN is a large number.
-        if (CpuTarget() == "sse4" && type == KvType::kF16) return;
-        const std::vector<float> out = attended.Run(1);
-        for (size_t t = 0; t < shape.n_tokens; ++t) {
-          // Number 3 of the values of the first key-value head; or, by way of a score, all of them.
-          EXPECT_TRUE(std::isnan(out[t * 4 * 64 + 3])) << t;
-          EXPECT_FALSE(std::isnan(out[t * 4 * 64 + 3 * 64])) << t;  // the other key-value head
-        }
-      });
+TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll}) {
+    for (const Case& c : *cases) {
+      SCOPED_TRACE(testing::Message() << c);
+      for (const KvType type : kTypes) {
+        Attended attended(c, type);
+        ForEachTarget([&] {
+          const std::vector<float> expected = attended.Run(1);
+          EXPECT_TRUE(SameBits(attended.Run(2), expected));
+          EXPECT_TRUE(SameBits(attended.Run(3), expected));
+        });
+      }
     }
   }
 }
 
-TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
-  for (const Shape& shape : kShapes) {
-    for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
-      Attended attended(shape, type, 1.0f);
-      ForEachTarget([&] {
-        const std::vector<float> expected = attended.Run(1);
-        EXPECT_EQ(attended.Run(2), expected);
-        EXPECT_EQ(attended.Run(3), expected);
-      });
+TEST(Attention, GivesTheSameBitsInARing) {
+  for (const Case& c : kAll) {
+    if (c.capacity == 0) continue;
+    SCOPED_TRACE(testing::Message() << c);
+    Case straight = c;
+    straight.capacity = 0;
+    for (const KvType type : kTypes) {
+      ForEachTarget(
+          [&] { EXPECT_TRUE(SameBits(Attended(c, type).Run(), Attended(straight, type).Run())); });
+    }
+  }
+}
+
+// A sink far above all scores takes everything, one far below nothing.
+TEST(Attention, LeavesToSinksWhatIsTheirs) {
+  constexpr size_t kHeads = 2, kLength = 32, kTokens = 20;
+  const std::vector<float> x = NormalFloats(kTokens * kHeads * kLength, 1);
+  std::vector<float> k(kTokens * kLength), v = k;
+  const KvLayer cache{KvType::kF32,
+                      reinterpret_cast<std::byte*>(k.data()),
+                      reinterpret_cast<std::byte*>(v.data()),
+                      1,
+                      kTokens,
+                      kLength,
+                      kLength};
+  StoreKv(cache, 0, kTokens, x.data(), x.data());
+  const float sinks[kHeads] = {60, -std::numeric_limits<float>::infinity()};
+  ForEachTarget([&] {
+    for (const size_t n_tokens : {size_t{1}, kTokens}) {
+      Team team(1);
+      std::vector<float> out(n_tokens * kHeads * kLength), without = out;
+      const size_t first = kTokens - n_tokens;
+      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
+                out.data());
+      Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f}, without.data());
+      for (size_t i = 0; i < out.size(); ++i) {
+        if (i / kLength % kHeads == 0) {
+          EXPECT_LT(std::abs(out[i]), 1e-20f);  // e^-60 of a value, or a score of 10 more
+        } else {
+          EXPECT_EQ(out[i], without[i]);
+        }
+      }
+    }
+  });
+}
+
+// Two keys with scores x and 0, and the values (1, 0) and (0, 1): the logarithm of the ratio of the
+// results is the capped score. Caps from far above the scores, where only tanh's slope at 0 counts,
+// to below them.
+TEST(Attention, CapsScoresToAFloatsPrecision) {
+  constexpr size_t kPositions = 64, kQueries = 40;  // many heads for blocks, many tokens for tiles
+  ForEachTarget([&] {
+    for (const size_t n_tokens : {size_t{1}, kQueries}) {
+      const size_t n_heads = kQueries / n_tokens;
+      std::vector<float> k(2 * kPositions, 0.0f), v(2 * kPositions, 0.0f), q(2 * kQueries, 0.0f);
+      k[0] = v[0] = v[3] = 1;
+      const KvLayer cache{KvType::kF32,
+                          reinterpret_cast<std::byte*>(k.data()),
+                          reinterpret_cast<std::byte*>(v.data()),
+                          1,
+                          kPositions,
+                          2,
+                          2};
+      for (const float cap : {1e5f, 1000.0f, 100.0f, 30.0f, 10.0f, 3.0f}) {
+        for (size_t i = 0; i < kQueries; ++i) {
+          q[2 * i] = static_cast<float>(i) - 20.3f;
+        }
+        std::vector<float> out(2 * kQueries);
+        Team team(1);
+        for (size_t i = 0; i < kQueries; i += n_tokens) {
+          // Keys past the second have no value: they take part of the weights, but not of the
+          // ratio.
+          Attention(team, cache, &q[2 * i], 1, n_tokens, kPositions - n_tokens, {.softcap = cap},
+                    &out[2 * i]);
+        }
+        for (size_t i = 0; i < kQueries; ++i) {
+          const double expected = cap * std::tanh(static_cast<double>(q[2 * i]) / cap);
+          const double capped = std::log(static_cast<double>(out[2 * i]) / out[2 * i + 1]);
+          // tanh 3e-7, its division and product; two exponentials of 2e-7, whose arguments are
+          // rounded, and a few roundings of sums.
+          EXPECT_NEAR(capped, expected, 4.8e-7 * std::abs(expected) + 6e-7)
+              << q[2 * i] << " capped at " << cap << ", " << n_heads << " heads";
+        }
+      }
+    }
+  });
+}
+
+// What is not a number stays that, so that whoever samples can say so.
+TEST(Attention, KeepsNaNs) {
+  for (const size_t n_tokens : {3, 16, 20}) {
+    const Case c = {{4, 2, 64, 64}, 30, n_tokens};
+    for (const KvType type : {KvType::kF32, KvType::kF16}) {
+      for (const bool in_values : {false, true}) {
+        Attended attended(c, type);
+        attended.SpoilFirstKey(in_values);
+        ForEachTarget([&] {
+          // Where Highway converts f16 by arithmetic, a NaN is a large number.
+          if (CpuTarget() == "sse4" && type == KvType::kF16) return;
+          const std::vector<float> out = attended.Run();
+          for (size_t t = 0; t < n_tokens; ++t) {
+            // Number 3 of the values of the first key-value head; or, by way of a score, all.
+            EXPECT_TRUE(std::isnan(out[t * 4 * 64 + 3])) << t;
+            EXPECT_FALSE(std::isnan(out[t * 4 * 64 + 3 * 64])) << t;  // the other key-value head
+          }
+        });
+      }
     }
   }
 }
