@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Types{"BF16", DType::kBF16, DType::kBF16, DType::kBF16, 70, 33},
                     Types{"Q4_0", DType::kQ4_0, DType::kQ4_0, DType::kQ4_0, 96, 160},
                     Types{"MXFP4", DType::kMXFP4, DType::kMXFP4, DType::kMXFP4, 160, 96},
-                    Types{"Q4_K", DType::kQ4_K, DType::kQ4_K, DType::kQ4_K, 512, 256},
+                    Types{"Q4_K", DType::kQ4_K, DType::kQ4_K, DType::kQ4_K, 256, 256},
                     Types{"Mixed", DType::kQ4_K, DType::kQ6_K, DType::kQ5_0, 256, 288},
                     Types{"Forms", DType::kQ8_0, DType::kBF16, DType::kF32, 64, 45}),
     [](const auto& test) { return test.param.name; });
