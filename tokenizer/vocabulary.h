@@ -1,5 +1,5 @@
 // The vocabulary as the file has it, checked: the first stop on the way from a file to token ids.
-// What is done with it is up to the two families, spm.h and bpe.h.
+// What is done with it is up to the families, spm.h, bpe.h and raw_bpe.h.
 #ifndef PRONK_TOKENIZER_VOCABULARY_H_
 #define PRONK_TOKENIZER_VOCABULARY_H_
 
