@@ -1,8 +1,80 @@
 #include "tokenizer/merge_table.h"
 
+#include <algorithm>
 #include <bit>
+#include <string>
+#include <utility>
+
+#include "gguf/error.h"
 
 namespace tokenizer {
+namespace {
+
+constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+
+class MergeReader {
+ public:
+  MergeReader(const gguf::Metadata& metadata, const std::vector<std::string_view>& tokens,
+              const TokenIndex& index)
+      : metadata_(metadata), tokens_(tokens), index_(index) {}
+
+  // A merge is the spelling of two tokens with a space between; together they spell a third. Tokens
+  // are looked up in batches (see FindAll).
+  std::vector<Merge> Read(const gguf::StringArray& strings) {
+    constexpr size_t kBatch = 1024;
+    merges_.reserve(strings.size());
+    std::vector<std::string_view> parts;
+    for (const std::string_view merge : strings) {
+      const size_t space = std::min(merge.find(' '), merge.size());
+      parts.push_back(merge.substr(0, space));
+      parts.push_back(merge.substr(std::min(space + 1, merge.size())));
+      if (parts.size() < 2 * kBatch && merges_.size() + parts.size() / 2 < strings.size()) continue;
+      Add(parts);
+      parts.clear();
+    }
+    return std::move(merges_);
+  }
+
+ private:
+  // parts: left, right, left, right...
+  void Add(const std::vector<std::string_view>& parts) {
+    const std::vector<TokenId> ids = index_.FindAll(parts);
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      const std::string_view left = parts[i];
+      const std::string_view right = parts[i + 1];
+      const TokenId result = JoinedToken(left, right);
+      if (left.empty() || right.empty() || ids[i] < 0 || ids[i + 1] < 0 || result < 0) {
+        metadata_.Fail(kMerges, "expected \"A B\" where A, B and AB are tokens, found " +
+                                    gguf::Quoted(left) + " and " + gguf::Quoted(right) +
+                                    " as merge " + std::to_string(merges_.size()));
+      }
+      merges_.push_back({ids[i], ids[i + 1], result});
+    }
+  }
+
+  // The token spelt as the two together, or -1. Vocabularies list the results of merges in the
+  // order of the merges, some of them repeatedly: in practice it is the one before or the next
+  // after that, which saves the search. (Not where tokens are spelt the same: then the one that
+  // Find finds counts.)
+  TokenId JoinedToken(std::string_view left, std::string_view right) const {
+    const auto before = static_cast<size_t>(merges_.empty() ? 0 : merges_.back().result);
+    for (size_t i = before; index_.AllDiffer() && i <= before + 1 && i < tokens_.size(); ++i) {
+      const std::string_view text = tokens_[i];
+      if (text.size() == left.size() + right.size() && text.starts_with(left) &&
+          text.ends_with(right)) {
+        return static_cast<TokenId>(i);
+      }
+    }
+    return index_.Find(std::string(left).append(right));
+  }
+
+  const gguf::Metadata& metadata_;
+  const std::vector<std::string_view>& tokens_;
+  const TokenIndex& index_;
+  std::vector<Merge> merges_;
+};
+
+}  // namespace
 
 MergeTable::MergeTable(std::span<const Merge> merges)
     : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 1)) {
@@ -35,6 +107,18 @@ size_t MergeTable::Locate(TokenId left, TokenId right) const {
 Rank MergeTable::Find(TokenId left, TokenId right) const {
   const Slot& slot = slots_[Locate(left, right)];
   return slot.left < 0 ? kNoMerge : slot.rank;
+}
+
+std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
+                              const std::vector<std::string_view>& tokens,
+                              const TokenIndex& index) {
+  const gguf::StringArray strings = metadata.GetStrings(kMerges);
+  if (strings.size() == 0) metadata.Fail(kMerges, "expected merges, found an empty list");
+  if (strings.size() > kMaxMerges) {
+    metadata.Fail(kMerges, "expected at most " + std::to_string(kMaxMerges) + " merges, found " +
+                               std::to_string(strings.size()));
+  }
+  return MergeReader(metadata, tokens, index).Read(strings);
 }
 
 }  // namespace tokenizer

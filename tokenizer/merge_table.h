@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "gguf/metadata.h"
 #include "tokenizer/hash.h"
+#include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
 
 namespace tokenizer {
@@ -42,6 +45,12 @@ class MergeTable {
   std::vector<Slot> slots_;       // a power of two, at most two thirds full
   std::vector<TokenId> results_;  // by rank
 };
+
+// The merges of a file (tokenizer.ggml.merges), by rank: "A B" where A, B and AB are spelt as
+// `tokens` has them; `index` is of those. Throws gguf::Error where a merge is anything else, and
+// where there are none or more than kMaxMerges.
+std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
+                              const std::vector<std::string_view>& tokens, const TokenIndex& index);
 
 }  // namespace tokenizer
 

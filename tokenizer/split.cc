@@ -15,21 +15,36 @@ using std::string_view;
 constexpr string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-constexpr string_view kGpt2Names[] = {"gpt-2", "phi-2", "olmo"};
+constexpr string_view kGpt2Names[] = {"gpt-2",           "phi-2",   "olmo",   "exaone4",
+                                      "granite-docling", "a.x-4.0", "mellum", "trillion"};
 constexpr string_view kGpt2Patterns[] = {kGpt2};
 
 // Digits in groups of three, line ends with the punctuation before them.
-constexpr string_view kLlama3Names[] = {"llama-bpe", "llama3", "llama-v3", "falcon3"};
-constexpr string_view kSmaugNames[] = {"smaug-bpe"};
+constexpr string_view kLlama3Names[] = {"llama-bpe", "llama3",  "llama-v3", "falcon3",
+                                        "lfm2",      "pixtral", "midm-2.0"};
+constexpr string_view kDbrxNames[] = {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"};
 constexpr string_view kLlama3Patterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
 // As Llama 3, with single digits.
-constexpr string_view kQwen2Names[] = {"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2"};
+constexpr string_view kQwen2Names[] = {"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2",
+                                       "hunyuan"};
 constexpr string_view kQwen2Patterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+// As Qwen 2, with the marks of letters (accents, vowel signs) as part of their words.
+constexpr string_view kQwen35Names[] = {"qwen35"};
+constexpr string_view kQwen35Patterns[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
+// As Qwen 2, with line ends apart from the punctuation before them.
+constexpr string_view kSeedCoderNames[] = {"seed-coder"};
+constexpr string_view kSeedCoderPatterns[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
 // Words also end before a capital letter that follows a small one; single digits; a slash goes with
 // the punctuation before it.
@@ -39,8 +54,18 @@ constexpr string_view kTekkenPatterns[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
+// As tekken, with "'s" and its like at the end of a word, and digits in groups of three.
+constexpr string_view kGpt4oNames[] = {"gpt-4o", "llama4", "kanana2"};
+constexpr string_view kGpt4oPatterns[] = {
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
 // Single digits first, then as GPT-2.
-constexpr string_view kSmolLmNames[] = {"smollm", "starcoder", "refact", "minerva-7b"};
+constexpr string_view kSmolLmNames[] = {"smollm",     "starcoder", "refact",
+                                        "minerva-7b", "exaone",    "codeshell"};
 constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
 
 // Punctuation first, then as GPT-2, then numbers in groups of three digits.
@@ -82,16 +107,28 @@ constexpr string_view kDeepSeekCoderNames[] = {"deepseek-coder"};
 constexpr string_view kDeepSeekCoderPatterns[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                   kChineseJapaneseKorean, R"(\p{N})"};
 
+// Digits in groups of three; then Chinese and Japanese; then words with their marks. A sign goes
+// with the Latin letters after it, and other punctuation takes the line ends after it.
+constexpr string_view kDeepSeek3Names[] = {"deepseek-v3", "hunyuan-dense", "joyai-llm"};
+constexpr string_view kDeepSeek3Patterns[] = {
+    R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)",
+    R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+    R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+
 constexpr SplitRule kRules[] = {
     // names, patterns, ignore_merges, add_bos
     {kLlama3Names, kLlama3Patterns, true, true},
-    {kSmaugNames, kLlama3Patterns, false, false},
+    {kDbrxNames, kLlama3Patterns, false, false},
     {kGpt2Names, kGpt2Patterns, false, false},
     {kQwen2Names, kQwen2Patterns, false, false},
+    {kQwen35Names, kQwen35Patterns, false, false},
+    {kSeedCoderNames, kSeedCoderPatterns, false, false},
     {kSmolLmNames, kSmolLmPatterns, false, false},
     {kTekkenNames, kTekkenPatterns, true, true},
+    {kGpt4oNames, kGpt4oPatterns, false, false},
     {kDeepSeekNames, kDeepSeekPatterns, false, false},
     {kDeepSeekCoderNames, kDeepSeekCoderPatterns, false, false},
+    {kDeepSeek3Names, kDeepSeek3Patterns, false, false},
     {kDefaultNames, kDefaultPatterns, false, false},
 };
 

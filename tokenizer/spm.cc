@@ -3,20 +3,18 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "tokenizer/space_mark.h"
 #include "tokenizer/utf8.h"
 
 namespace tokenizer {
 namespace {
 
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space inside a piece
-
 // sentencepiece needs some 150 bytes of memory for each byte of text, so longer texts go through it
 // in parts of at least kMinPart bytes that end where no piece can lie across (parts of 2 KiB take
 // two thirds of the time of parts of 64 KiB). Where there is no such place for kMaxPart bytes, the
@@ -70,30 +68,22 @@ class SpmTokenizer final : public Tokenizer {
   size_t PartLength(std::string_view text) const;
 
   sentencepiece::SentencePieceProcessor processor_;
-  std::array<TokenId, 256> bytes_;  // the byte tokens; -1: none
-  bool words_apart_ = true;         // no piece has a space after anything else
+  ByteTokens bytes_;
+  bool words_apart_ = true;  // no piece has a space after anything else
 };
 
 SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
-    : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})) {
-  bytes_.fill(-1);
+    : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})),
+      bytes_(FindByteTokens(metadata, vocab())) {
   for (size_t i = 0; i < vocab().size(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    if (TypeOf(id) == TokenType::kByte) {
-      bytes_[static_cast<size_t>(ByteOfToken(Spelling(id)))] = id;
-    } else if (IsMatchable(id)) {
-      std::string_view text = Spelling(id);
-      while (text.starts_with(kSpace)) text.remove_prefix(kSpace.size());
-      words_apart_ &= text.find(kSpace) == std::string_view::npos;
-    }
+    if (!IsMatchable(id)) continue;
+    std::string_view text = Spelling(id);
+    while (text.starts_with(kSpaceMark)) text.remove_prefix(kSpaceMark.size());
+    words_apart_ &= text.find(kSpaceMark) == std::string_view::npos;
   }
-  size_t n_bytes = 0;
-  for (const TokenId id : bytes_) n_bytes += id >= 0;
-  if (n_bytes < 256 && vocab().unk < 0) {
-    metadata.Fail(kTokens, "expected an unknown token or byte tokens for all 256 bytes, found " +
-                               std::to_string(n_bytes) + " byte tokens and no unknown one");
-  }
-  const auto status = processor_.LoadFromSerializedProto(SerializedModel(n_bytes == 256));
+  const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
+  const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
   if (!status.ok()) {
     metadata.Fail(kTokens, std::string("sentencepiece does not take them: ") + status.message());
   }
@@ -161,7 +151,7 @@ size_t SpmTokenizer::PartLength(std::string_view text) const {
   const size_t max = std::min(text.size(), kMaxPart);
   if (words_apart_) {
     for (size_t at = kMinPart; at < max; ++at) {
-      const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpace);
+      const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpaceMark);
       if (text[at] == ' ' && !after_space) return at;
     }
   }
@@ -192,14 +182,7 @@ std::string SpmTokenizer::TextOf(TokenId id) const {
   if (TypeOf(id) == TokenType::kByte) {
     return std::string(1, static_cast<char>(ByteOfToken(Spelling(id))));
   }
-  std::string_view left = Spelling(id);
-  std::string text;
-  for (size_t at; (at = left.find(kSpace)) != std::string_view::npos;) {
-    text += left.substr(0, at);
-    text += ' ';
-    left.remove_prefix(at + kSpace.size());
-  }
-  return text += left;
+  return UnmarkSpaces(Spelling(id));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "gguf/error.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/raw_bpe.h"
 #include "tokenizer/spm.h"
 #include "tokenizer/utf8.h"
 
@@ -32,8 +33,11 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file) {
     tokenizer = CreateSpm(metadata);
   } else if (model == "gpt2") {
     tokenizer = CreateBpe(metadata);
+  } else if (model == "gemma4") {
+    tokenizer = CreateRawBpe(metadata);
   } else {
-    metadata.Fail(kModel, "expected \"llama\" or \"gpt2\", found " + gguf::Quoted(model));
+    metadata.Fail(kModel,
+                  "expected \"llama\", \"gpt2\" or \"gemma4\", found " + gguf::Quoted(model));
   }
   tokenizer->FindSpecials();
   return tokenizer;

@@ -1,8 +1,9 @@
 // Text to token ids and back, with the vocabulary that a GGUF file carries.
 //
-// Two families exist: "llama" vocabularies (sentencepiece, here SPM; spm.h) and "gpt2" vocabularies
-// (byte-level byte-pair encoding, BPE; bpe.h). What they share is here: special tokens, options,
-// and the way back from ids to bytes.
+// Three families exist: "llama" vocabularies (sentencepiece, here SPM; spm.h), "gpt2" vocabularies
+// (byte-level byte-pair encoding, BPE; bpe.h) and "gemma4" vocabularies (the merges of the second
+// on the text of the first; raw_bpe.h). What they share is here: special tokens, options, and the
+// way back from ids to bytes.
 #ifndef PRONK_TOKENIZER_TOKENIZER_H_
 #define PRONK_TOKENIZER_TOKENIZER_H_
 
@@ -63,10 +64,7 @@ class Tokenizer {
   // The bytes of a token that is neither control nor unknown.
   virtual std::string TextOf(TokenId id) const = 0;
 
-  std::vector<TokenId> FindAll(std::span<const std::string_view> tokens) const {
-    return index_.FindAll(tokens);
-  }
-  bool AllSpellingsDiffer() const { return index_.AllDiffer(); }
+  const TokenIndex& index() const { return index_; }
   TokenType TypeOf(TokenId id) const { return vocab_.types[static_cast<size_t>(id)]; }
   std::string_view Spelling(TokenId id) const { return vocab_.tokens[static_cast<size_t>(id)]; }
 

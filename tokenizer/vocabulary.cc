@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "gguf/error.h"
@@ -16,25 +17,52 @@ constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
 // Tokens that end a generation whatever the file's eos is: the markers by which the common chat
-// formats end a turn. They are spelt so that no text has them by chance. Where the file has no key
-// for eot, it is the first of this table, up to kTurnMarkers, that the vocabulary has.
-constexpr std::array<std::string_view, 14> kEndMarkers = {
-    "<|eot_id|>",             // Llama 3: end of turn
-    "<|im_end|>",             // ChatML: Qwen, SmolLM, Yi
-    "<|end|>",                // Phi-3
-    "<end_of_turn>",          // Gemma
-    "<|eot|>",                // Llama 4
-    "<|end_of_turn|>",        // OpenChat
-    "<end_of_utterance>",     // SmolVLM
-    "<EOT>",                  // CodeLlama and others, in three spellings
-    "_<EOT>",                 //
-    "< EOT >",                //
-    "<｜end▁of▁sentence｜>",  // DeepSeek
-    "<|endoftext|>",          // GPT-2, Qwen base, Phi
-    "<|end_of_text|>",        // Llama 3 base
-    "<|eom_id|>",             // Llama 3.1: end of a message to a tool
+// formats end a turn, a message or a text.
+enum class Marks : uint8_t { kTurn, kMessage };
+struct EndMarker {
+  std::string_view token;
+  Marks end_of;
+  // Most are spelt so that no text has them by chance, and count whatever type the file gives them.
+  // These may also be pieces of text (Gemma has HTML's </s>), and count only as control tokens.
+  bool only_control = false;
+  // It is meant so only in vocabularies that have this token too, or only in those that do not.
+  std::string_view with = {}, without = {};
 };
-constexpr size_t kTurnMarkers = 11;  // those after end a text or message, not a turn
+
+// Where the file has no key for eot, it is the first end of a turn here that the vocabulary has.
+constexpr EndMarker kEndMarkers[] = {
+    {"<|eot_id|>", Marks::kTurn},  // Llama 3
+    {"<|im_end|>", Marks::kTurn},  // ChatML: Qwen, SmolLM, LFM2, OLMo 3
+    {.token = "<|end|>",           // Phi-3. In gpt-oss the message ends, and another one may follow
+     .end_of = Marks::kTurn,
+     .without = "<|return|>"},
+    {"<|return|>", Marks::kTurn},                  // gpt-oss
+    {"<end_of_turn>", Marks::kTurn},               // Gemma 2, 3
+    {"<turn|>", Marks::kTurn},                     // Gemma 4
+    {"<|eot|>", Marks::kTurn},                     // Llama 4
+    {"<|end_of_turn|>", Marks::kTurn},             // OpenChat
+    {"<end_of_utterance>", Marks::kTurn},          // SmolVLM
+    {"[|endofturn|]", Marks::kTurn},               // EXAONE
+    {"<｜hy_place▁holder▁no▁2｜>", Marks::kTurn},  // Hunyuan, dense
+    {"<|eos|>", Marks::kTurn},                     // Hunyuan
+    {"<|end_of_sentence|>", Marks::kTurn},         // ERNIE 4.5
+    {"<EOT>", Marks::kTurn},                       // CodeLlama and others, in three spellings
+    {"_<EOT>", Marks::kTurn},                      //
+    {"< EOT >", Marks::kTurn},                     //
+    {"[EOT]", Marks::kTurn, true},                 // Kimi
+    {"<｜end▁of▁sentence｜>", Marks::kTurn},       // DeepSeek
+    {"<|user|>", Marks::kTurn, true, "<|observation|>"},     // GLM 4: the user's turn begins
+    {"<|observation|>", Marks::kMessage, true, "<|user|>"},  // GLM 4: a tool is to answer
+    {"<|call|>", Marks::kMessage},                           // gpt-oss: to a tool
+    {"<|eom_id|>", Marks::kMessage},                         // Llama 3.1: to a tool
+    {"<|eom|>", Marks::kMessage},                            // Llama 4: to a tool
+    {"<|tool_response>", Marks::kMessage},                   // Gemma 4: a tool is to answer
+    {"<|endoftext|>", Marks::kMessage},                      // GPT-2, Qwen base, Phi, GLM 4, OLMo 2
+    {"<|end_of_text|>", Marks::kMessage},                    // Llama 3 base, Granite
+    {"</s>", Marks::kMessage, true},                         // Llama 2, Mistral, ERNIE
+    {"<eos>", Marks::kMessage, true},                        // Gemma
+    {"[EOS]", Marks::kMessage, true},                        // Kimi
+};
 
 // Before the elements are copied: they may be many.
 void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens) {
@@ -135,24 +163,46 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
                      FirstOfType(vocab, TokenType::kUnknown));
 }
 
-// Fills eog and, where the file has no key for it, eot; makes control tokens of the end markers.
-void FindEndMarkers(Vocabulary& vocab) {
-  size_t eot_marker = vocab.eot >= 0 ? 0 : kTurnMarkers;
+// The tokens that are spelt as the markers, by their places in the table; -1: none.
+std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& vocab) {
+  std::array<TokenId, std::size(kEndMarkers)> ids;
+  ids.fill(-1);
   for (size_t i = 0; i < vocab.size(); ++i) {
     const std::string_view token = vocab.tokens[i];
-    if (token.empty() || (token[0] != '<' && token[0] != '_')) continue;
-    const auto marker = std::find(kEndMarkers.begin(), kEndMarkers.end(), token);
-    if (marker == kEndMarkers.end()) continue;
+    if (token.empty() || std::string_view("<_[").find(token[0]) == std::string_view::npos) continue;
+    const auto* const marker =
+        std::find_if(std::begin(kEndMarkers), std::end(kEndMarkers),
+                     [&](const EndMarker& one) { return one.token == token; });
+    if (marker == std::end(kEndMarkers)) continue;
     const auto id = static_cast<TokenId>(i);
-    vocab.types[i] = TokenType::kControl;
-    vocab.eog.push_back(id);
-    const auto which = static_cast<size_t>(marker - kEndMarkers.begin());
-    if (which < eot_marker) {
-      eot_marker = which;
-      vocab.eot = id;
-    }
+    if (marker->only_control && !vocab.IsControl(id)) continue;
+    ids[static_cast<size_t>(marker - kEndMarkers)] = id;
   }
-  for (const TokenId id : {vocab.eos, vocab.eot}) {
+  return ids;
+}
+
+// Fills eog and, where the file has no key for it, eot; makes control tokens of the end markers.
+void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
+  const auto ids = FindSpellings(vocab);
+  const auto has = [&](std::string_view token) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (kEndMarkers[i].token == token) return ids[i] >= 0;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const EndMarker& marker = kEndMarkers[i];
+    if (ids[i] < 0) continue;
+    vocab.types[static_cast<size_t>(ids[i])] = TokenType::kControl;
+    if (!marker.with.empty() && !has(marker.with)) continue;
+    if (has(marker.without)) {
+      if (vocab.eot == ids[i]) vocab.eot = -1;  // as some files of gpt-oss have it
+      continue;
+    }
+    vocab.eog.push_back(ids[i]);
+    if (vocab.eot < 0 && marker.end_of == Marks::kTurn) vocab.eot = ids[i];
+  }
+  for (const TokenId id : {vocab.eos, vocab.eot, eom}) {
     if (id >= 0) vocab.eog.push_back(id);
   }
   std::sort(vocab.eog.begin(), vocab.eog.end());
@@ -173,7 +223,7 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   if (defaults.llama) vocab.scores = ReadScores(metadata, vocab.size());
   vocab.types = ReadTypes(metadata, vocab.tokens, defaults.llama);
   ReadSpecialIds(metadata, defaults.llama, vocab);
-  FindEndMarkers(vocab);
+  FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab.size(), -1));
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
   vocab.add_space_prefix =
@@ -186,6 +236,21 @@ int ByteOfToken(std::string_view token) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
   return error == std::errc() && end == token.data() + 5 ? static_cast<int>(value) : -1;
+}
+
+ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& vocab) {
+  ByteTokens bytes;
+  bytes.fill(-1);
+  for (size_t i = 0; i < vocab.size(); ++i) {
+    if (vocab.types[i] != TokenType::kByte) continue;
+    bytes[static_cast<size_t>(ByteOfToken(vocab.tokens[i]))] = static_cast<TokenId>(i);
+  }
+  const auto n_missing = std::count(bytes.begin(), bytes.end(), -1);
+  if (n_missing > 0 && vocab.unk < 0) {
+    metadata.Fail(kTokens, "expected an unknown token or byte tokens for all 256 bytes, found " +
+                               std::to_string(256 - n_missing) + " byte tokens and no unknown one");
+  }
+  return bytes;
 }
 
 }  // namespace tokenizer

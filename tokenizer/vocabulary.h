@@ -1,8 +1,9 @@
 // The vocabulary as the file has it, checked: the first stop on the way from a file to token ids.
-// What is done with it is up to the two families, spm.h and bpe.h.
+// What is done with it is up to the families, spm.h, bpe.h and raw_bpe.h.
 #ifndef PRONK_TOKENIZER_VOCABULARY_H_
 #define PRONK_TOKENIZER_VOCABULARY_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -53,14 +54,21 @@ inline constexpr size_t kMaxMerges = size_t{1} << 20;
 
 // Throws gguf::Error naming the key where something is missing or cannot be true.
 //
-// The ids that end a generation are eos, eot and every token spelt like one of the known markers
-// (the table is in vocabulary.cc); a token spelt so is a control token, whatever type the file
-// says.
+// The ids that end a generation are eos, eot, eom and every token spelt like one of the known
+// markers (the table is in vocabulary.cc); a token spelt so is a control token, whatever type the
+// file says, but for spellings that may also be text, as </s>.
 Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults);
 
 // The byte that a token of type kByte stands for, spelt <0x00> to <0xFF>, or -1 for another
 // spelling.
 int ByteOfToken(std::string_view token);
+
+// The tokens of type kByte, by byte; -1: none.
+using ByteTokens = std::array<TokenId, 256>;
+
+// For vocabularies whose tokens are text: what is no token becomes those of its bytes. Throws
+// gguf::Error where some are missing and there is no unknown token to take their place.
+ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& vocab);
 
 }  // namespace tokenizer
 

@@ -421,6 +421,184 @@ TEMPLATES = [
     "{% if builtin_tools is defined or tools is not none %}tools{% endif %}{{ documents is none }}",
 ]
 
+# As the templates of newer families are written: what they use of the language, on other texts.
+FAMILY_TEMPLATES = [
+    # gpt-oss: types of parameters, an effort by default, what the last call was
+    """{%- macro kind(spec, needed, nullable=false) -%}
+    {%- if spec.type == "array" -%}
+        {%- if spec['items'] -%}{{- kind(spec['items'], needed) + "[]" -}}{%- else -%}any[]{%- endif -%}
+        {%- if spec.nullable or nullable -%}{{- " | null" -}}{%- endif -%}
+    {%- elif spec.type is defined and spec.type is iterable and spec.type is not string and spec.type is not mapping and spec.type[0] is defined -%}
+        {%- if spec.type | length > 1 -%}{{- spec.type | join(" | ") -}}{%- else -%}{{- spec.type[0] -}}{%- endif -%}
+    {%- elif spec.oneOf -%}
+        {%- for v in spec.oneOf -%}{{- kind(v, needed) -}}{%- if v.default is defined -%}{{- "// default: " + v.default | tojson -}}{%- endif -%}{%- if not loop.last -%}{{- " | " }}{%- endif -%}{%- endfor -%}
+    {%- elif spec.enum -%}{{- '"' + spec.enum | join('" | "') + '"' -}}
+    {%- elif spec.type in ["number", "integer"] -%}number
+    {%- elif spec.type == "object" and spec.properties -%}
+        {{- "{\\n" -}}{%- for name, one in spec.properties.items() -%}{{- name -}}{%- if name not in (spec.required or []) -%}{{- "?" -}}{%- endif -%}{{- ": " }}{{ kind(one, spec.required or []) }}{%- if not loop.last -%}{{- ", " -}}{%- endif -%}{%- endfor -%}{{- "}" -}}
+    {%- else -%}any{%- endif -%}
+{%- endmacro -%}
+{%- for tool in tools %}{%- set tool = tool.function %}
+{{- "// " + tool.description + "\\n" }}{{- "type " + tool.name + " = " }}{{ kind(tool.parameters, []) }}
+{%- endfor %}
+{{ kind({"type": "array", "items": {"oneOf": [{"type": "number", "default": 1.5}, {"enum": ["a", "b"]}]}, "nullable": true}, []) }}
+{{ kind({"type": ["string"]}, []) }}{{ kind({"type": "array"}, [], nullable=true) }}""",
+    """{%- set effort = "medium" if reasoning_effort is not defined else reasoning_effort %}
+{{- "Today: " + strftime_now("%Y-%m-%d") + "\\nEffort: " + effort + "\\n" }}
+{%- set last_call = namespace(name=none) %}
+{%- for message in messages -%}
+    {%- if message.role == 'assistant' -%}
+        {%- if "content" in message and message.content is string and ("<|mark|>" in message.content or "<think>" in message.content) %}{{- "thinks," }}{%- endif %}
+        {%- if "tool_calls" in message %}
+            {%- set call = message.tool_calls[0] %}{%- if call.function %}{%- set call = call.function %}{%- endif %}
+            {{- "<to=functions." ~ call.name ~ " " ~ (call.content_type if call.content_type is defined else "json") ~ ">" ~ call.arguments | tojson }}
+            {%- set last_call.name = call.name %}
+        {%- elif loop.last and not add_generation_prompt %}{{- "<return>" }}
+        {%- else %}{{- "<end>" }}{%- set last_call.name = none %}{%- endif %}
+    {%- elif message.role == 'tool' -%}
+        {%- if last_call.name is none %}{{- raise_exception("A tool answers but none was called") }}{%- endif %}
+        {{- "<functions." + last_call.name + ">" + message.content | tojson }}
+    {%- elif message.role == 'user' -%}{{- message.content }}
+    {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}<start>{%- endif -%}""",
+    # mistral3: yesterday by arithmetic on dates, contents in blocks, roles that alternate
+    """{%- set today = strftime_now("%Y-%m-%d") %}
+{%- set y, m, d = today[:4] | int, today[5:7] | int, today.split("-")[2] | int %}
+{%- if d > 1 %}{%- set d = d - 1 %}
+{%- else %}
+    {%- if m == 1 %}{%- set y = y - 1 %}{%- set m = 12 %}{%- else %}{%- set m = m - 1 %}{%- endif %}
+    {%- set leap = (y % 4 == 0 and y % 100 != 0) or y % 400 == 0 %}
+    {%- set d = {1: 31, 2: 29 if leap else 28, 3: 31, 4: 30}[m] | default(31) %}
+{%- endif %}
+{%- set text = "It is {today}, {yesterday} is over.".replace("{today}", today).replace("{yesterday}", "%04d-%02d-%02d" | format(y, m, d)) %}
+{{- bos_token + "[SYS]" + text + "[/SYS]" }}
+{%- set ns = namespace(index=0) %}
+{%- for message in messages if message.role in ["user", "assistant"] and message.tool_calls is not defined %}
+    {%- if (message["role"] == "user") != (ns.index % 2 == 0) %}{{- raise_exception("roles must alternate") }}{%- endif %}
+    {%- set ns.index = ns.index + 1 %}
+    {%- set content = [{"type": "text", "text": message.content}, {"type": "image_url"}] if loop.first else message.content %}
+    {%- if content is string %}{{- content }}
+    {%- else %}{%- for block in content | sort(attribute="type", reverse=true) %}
+        {%- if block["type"] == "text" %}{{- block["text"] }}{%- elif block["type"] in ["image", "image_url"] %}[IMG]{%- else %}{{- raise_exception("type?") }}{%- endif %}
+    {%- endfor %}{%- endif %}
+{%- endfor %}{{ eos_token }}""",
+    "{%- set user_messages = messages | selectattr('role', 'equalto', 'user') | list %}"
+    "{%- for m in messages %}{%- if tools is not none and m == user_messages[-1] %}[TOOLS]{{ tools | map(attribute='function') | map(attribute='name') | join(', ') }}{%- endif %}"
+    "{%- if m.tool_call_id is defined and m.tool_call_id | length == 9 %}{{ '{\"id\": ' ~ (m.tool_call_id | string) ~ '}' }}{%- endif %}{%- endfor %}",
+    "{%- for today in ['2024-03-01', '2025-01-01', '2100-03-01', '2000-03-01', '2026-12-10'] %}"
+    "{%- set y, m, d = today[:4] | int, today[5:7] | int, today[8:] | int - 1 %}"
+    "{%- if d == 0 %}{%- set m = m - 1 or 12 %}{%- set y = y - 1 if m == 12 else y %}"
+    "{%- set leap = (y % 4 == 0 and y % 100 != 0) or y % 400 == 0 %}"
+    "{%- set d = {2: 29 if leap else 28, 4: 30, 6: 30, 9: 30, 11: 30}.get(m, 31) %}{%- endif %}"
+    "{{ y }}-{{ '%02d' | format(m) }}-{{ '0' ~ d if d < 10 else d }} {%- endfor %}",
+    # glm4: tools as JSON, contents by lines, observations
+    """[gM]<s>{%- if tools -%}<|system|>
+# Tools{% for tool in tools %}{% if tool['type'] == 'function' %}
+## {{ tool['function']['name'] }}
+
+{{ tool['function'] | tojson(indent=4, ensure_ascii=False) }}
+{%- endif %}{%- endfor %}{%- endif -%}
+{%- for msg in messages %}{%- if msg.role == 'tool' %}<|observation|>
+{%- if msg.content is string %}{{ '\\n' + msg.content }}{%- else %}{% for tr in msg.content %}{{ tr.output if tr.output is defined else tr }}{% endfor %}{% endif %}
+{%- elif msg.role == 'assistant' and not msg.content %}{% for tc in msg.tool_calls %}<|assistant|>{{ tc.function.name }}
+{{ tc.function.arguments | tojson(ensure_ascii=False) }}{% endfor %}
+{%- else %}<|{{ msg.role }}|>{{ msg.metadata or '' }}
+{%- for line in (msg.content or '').split('\\n') if line.strip() %}
+{{ loop.index }}:{{ line.rstrip() }}{%- endfor %}{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}<|assistant|>{{ '\\n<think></think>' if (enable_thinking is defined and not enable_thinking) else '' }}{% endif %}""",
+    # granite: tools and documents that may not be there, controls
+    """{%- set tools_system = namespace(message='') %}
+{%- if available_tools is defined and available_tools %}{%- set shown = available_tools %}{%- elif tools %}{%- set shown = tools %}{%- endif %}
+{%- for tool in shown or [] %}{%- set tools_system.message = tools_system.message + '\\n' + (tool | tojson) %}{%- endfor %}
+{%- set documents = documents or [{'doc_id': 7, 'text': 'x "y"'}, {'text': 'z'}] %}
+{%- if messages[0]['role'] == 'system' %}{%- set system_message = messages[0]['content'] %}{%- set loop_messages = messages[1:] %}
+{%- else %}{%- set system_message = "Today's Date: " + strftime_now('%B %d, %Y') + "." %}{%- set loop_messages = messages %}{%- endif %}
+{%- if tools and documents %}{%- set system_message = system_message + " With both." %}{%- endif %}
+{{- '<r>system</r>' + system_message ~ tools_system.message + '\\n' }}
+{%- for doc in documents %}{{- '<r>document ' + (doc['doc_id'] | string if doc.doc_id is defined else loop.index | string) + '</r>' ~ doc.text ~ '\\n' }}{%- endfor %}
+{%- for message in loop_messages %}
+    {{- '<r>' + message['role'] + '</r>' }}{{- message['content'] if message['content'] is not none else message.tool_calls | tojson }}{{- '\\n' }}
+    {%- if loop.last and add_generation_prompt %}{{- '<r>assistant' }}{%- if controls %}{{- ' ' + controls | tojson }}{%- endif %}{{- '</r>' }}{%- endif %}
+{%- endfor %}""",
+    # gemma: a system message before the first user's, the other name of the assistant
+    """{{ bos_token }}{%- if messages[0]['role'] == 'system' -%}
+    {%- if messages[0]['content'] is string -%}{%- set prefix = messages[0]['content'] + '\\n\\n' -%}{%- else -%}{%- set prefix = messages[0]['content'][0]['text'] -%}{%- endif -%}
+    {%- set loop_messages = messages[1:] -%}
+{%- else -%}{%- set prefix = "" -%}{%- set loop_messages = messages -%}{%- endif -%}
+{%- for message in loop_messages -%}
+    {%- if (message['role'] == 'assistant') -%}{%- set role = "model" -%}{%- else -%}{%- set role = message['role'] -%}{%- endif -%}
+    {{ '<turn>' + role + '\\n' + (prefix if loop.first else "") }}
+    {%- if message['content'] is string -%}{{ message['content'] | trim }}
+    {%- elif message['content'] is iterable -%}{%- for item in message['content'] -%}{{ item['text'] | trim }}{%- endfor -%}
+    {%- elif not message.tool_calls -%}{{ raise_exception("Invalid content type") }}{%- endif -%}
+    {{ '<end>\\n' }}
+{%- endfor -%}""",
+    "{{ bos_token }}{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}",
+    "{% for m in messages %}{% if (m['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Conversation roles must alternate user/assistant') }}{% endif %}{% endfor %}",
+    # gemma4: arguments sorted, thoughts cut out, macros that call each other
+    """{%- macro argument(value, escape=True) -%}
+    {%- if value is string -%}{{- '<q>' + value + '<q>' if escape else value -}}
+    {%- elif value is boolean -%}{{- 'true' if value else 'false' -}}
+    {%- elif value is mapping -%}{{- '{' -}}{%- set ns = namespace(some=false) -%}{%- for key, v in value | dictsort -%}{%- if ns.some %},{% endif -%}{%- set ns.some = true -%}{{- key -}}:{{- argument(v, escape=escape) -}}{%- endfor -%}{{- '}' -}}
+    {%- elif value is sequence -%}{{- '[' -}}{%- for v in value -%}{{- argument(v) -}}{%- if not loop.last %},{% endif -%}{%- endfor -%}{{- ']' -}}
+    {%- else -%}{{- value -}}{%- endif -%}
+{%- endmacro -%}
+{%- macro without_thoughts(text) -%}{%- set ns = namespace(out='') -%}
+    {%- for part in text.split('</think>') -%}{%- if '<think>' in part -%}{%- set ns.out = ns.out + part.split('<think>')[0] -%}{%- else -%}{%- set ns.out = ns.out + part -%}{%- endif -%}{%- endfor -%}
+    {{- ns.out | trim -}}
+{%- endmacro -%}
+{%- for m in messages -%}{%- for call in m['tool_calls'] or [] -%}<call>{{- call['function']['name'] -}}{{- argument(call['function']['arguments']) -}}{%- endfor -%}
+{%- if m.content is string -%}{{- without_thoughts(m.content) -}}|{%- endif -%}{%- endfor -%}
+{{- argument(tools[0].function.parameters.properties, escape=false) -}}{{- tools[0]['function']['parameters']['type'] | upper == 'OBJECT' -}}""",
+    # deepseek: what is before the end of a thought goes; several calls of one turn
+    """{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}{% if not thinking is defined %}{% set thinking = false %}{% endif %}
+{%- set ns = namespace(is_first=false, is_tool=false, is_output_first=true, system_prompt='', is_first_sp=true, is_last_user=false) %}
+{%- for message in messages %}{%- if message['role'] == 'system' %}{%- if ns.is_first_sp %}{% set ns.system_prompt = ns.system_prompt + message['content'] %}{% set ns.is_first_sp = false %}{%- else %}{% set ns.system_prompt = ns.system_prompt + '\\n\\n' + message['content'] %}{%- endif %}{%- endif %}{%- endfor %}
+{{- bos_token }}{{ ns.system_prompt }}
+{%- for message in messages %}
+{%- if message['role'] == 'user' %}{%- set ns.is_tool = false -%}{%- set ns.is_last_user = true -%}{{'<U>' + message['content']}}{%- endif %}
+{%- if message['role'] == 'assistant' and message['tool_calls'] is defined and message['tool_calls'] is not none %}{%- set ns.is_last_user = false -%}
+{%- for tool in message['tool_calls'] %}{%- if not ns.is_first %}{%- if message['content'] is none %}{{'<A><calls>' + tool['type'] + '<sep>' + tool['function']['name'] + '\\n' + tool['function']['arguments'] | tojson}}{%- else %}{{message['content']}}{%- endif %}{%- set ns.is_first = true -%}{%- endif %}{%- endfor %}
+{%- elif message['role'] == 'assistant' %}{%- if ns.is_tool %}{{'</outputs>'}}{%- set ns.is_tool = false -%}{%- endif %}{% set content = message['content'] %}{% if '</think>' in content %}{% set content = content.split('</think>', 1)[1] if thinking else content.split('</think>')[-1] %}{% endif %}{{'<A>' + content + eos_token}}{%- endif %}
+{%- if message['role'] == 'tool' %}{%- set ns.is_tool = true -%}{%- if ns.is_output_first %}{{'<outputs>' + message['content']}}{%- set ns.is_output_first = false %}{%- endif %}{%- endif %}
+{%- endfor -%}{% if ns.is_tool %}{{'</outputs>'}}{% endif %}{% if add_generation_prompt and not ns.is_tool %}{{'<A>'}}{% if not thinking %}{{'</think>'}}{% endif %}{% endif %}""",
+    # exaone4: roles by a dictionary, the last question searched from behind
+    """{%- set roles = {'user': '[|user|]\\n', 'assistant': '[|assistant|]\\n', 'system': '[|system|]\\n', 'tool': '[|tool|]\\n'} %}
+{%- set end = '[|end|]\\n' %}{%- set ns = namespace(turn=-1, more=true) %}
+{%- for message in messages[::-1] %}{%- if ns.more and message.role == "user" %}{%- set ns.turn = (messages | length - 1) - loop.index0 %}{%- set ns.more = false %}{%- endif %}{%- endfor %}
+{%- for i in range(messages | length) %}{%- set msg = messages[i] %}{%- set role = msg.role %}
+{%- if role not in roles %}{{- raise_exception('Unknown role: ' ~ role) }}{%- endif %}
+{{- roles[role] }}
+{%- if role == 'assistant' and msg.content %}
+    {%- if i > ns.turn and '</think>' in msg.content %}{%- set thought = msg.content.split('</think>')[0].strip().lstrip('<think>').strip() %}{{- '<think>\\n' ~ thought ~ '\\n</think>\\n\\n' }}{{- msg.content.split('</think>')[-1].strip() }}
+    {%- else %}{{- msg.content }}{%- endif %}
+{%- elif role == 'assistant' %}{%- for tool_call in msg.tool_calls %}{%- if tool_call.function is defined %}{%- set tool_call = tool_call.function %}{%- endif %}{%- if tool_call.arguments is defined %}{%- set arguments = tool_call.arguments %}{%- else %}{%- set arguments = tool_call.parameters %}{%- endif %}{{- '{"name": "' ~ tool_call.name ~ '", "arguments": ' ~ (arguments if arguments is string else arguments | tojson(ensure_ascii=False)) ~ '}' }}{{- '\\n' if not loop.last }}{%- endfor %}
+{%- else %}{{- msg.content if msg.content is string else msg.content[0].text }}{%- endif %}{{- end }}{%- endfor %}""",
+    # qwen35 and its like: keys that were not handled, values by their types
+    """{%- macro extra(d, handled) %}{%- if d is mapping %}{%- for key in d if key not in handled %}{%- if d[key] is mapping or (d[key] is sequence and d[key] is not string) %}{{- '\\n<' ~ key ~ '>' ~ (d[key] | tojson | safe) ~ '</' ~ key ~ '>' }}{%- else %}{{- '\\n<' ~ key ~ '>' ~ (d[key] | string) ~ '</' ~ key ~ '>' }}{%- endif %}{%- endfor %}{%- endif %}{%- endmacro %}
+{%- for tool in tools %}{%- if tool.function is defined %}{%- set tool = tool.function %}{%- endif %}{{- extra(tool, ['name', 'description']) }}
+{%- for name, fields in (tool.parameters.properties if tool.parameters is defined and tool.parameters is mapping else {}) | items %}{{- extra(fields, ['type']) }}{%- if fields.type is defined %}{{- name ~ ':' ~ (fields.type | string) }}{%- endif %}{%- endfor %}{%- endfor %}
+{%- for message in messages %}{%- set content = message.content if message.content is string else '' %}
+{%- if message.reasoning_content is string %}{%- set thought = message.reasoning_content %}{%- elif '</think>' in content %}{%- set thought = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}{%- set content = content.split('</think>')[-1].lstrip('\\n') %}{%- else %}{%- set thought = '' %}{%- endif %}
+{{- message.role ~ '\\n' ~ (('<think>\\n' ~ thought.strip('\\n') ~ '\\n</think>\\n\\n') if thought and (loop.last or not loop.nextitem) else '') ~ content }}
+{%- for call in message.tool_calls or () %}{%- for k, v in call.function.arguments | items %}{%- set v = v | tojson | safe if v is mapping or (v is sequence and v is not string) else v | string %}{{- '<' ~ k ~ '>\\n' ~ v ~ '\\n' }}{%- endfor %}{%- endfor %}
+{%- if loop.previtem and loop.previtem.role == 'tool' or loop.first %}!{%- endif %}{%- endfor %}""",
+    # lfm2, ernie4_5, hunyuan, nemotron_h: defaults of what is not there
+    """{%- if not add_generation_prompt is defined -%}{%- set add_generation_prompt = true -%}{%- endif -%}
+{%- if not cls_token is defined -%}{%- set cls_token = "<|begin|>" -%}{%- endif -%}{{- cls_token -}}
+{%- set ns = namespace(system_prompt="", keep=keep_past_thinking | default(false), last=-1) -%}
+{%- for message in messages -%}{%- if message["role"] == "assistant" -%}{%- set ns.last = loop.index0 -%}{%- endif -%}{%- endfor -%}
+{%- if messages[0]["role"] == "system" -%}{%- set ns.system_prompt = messages[0]["content"] -%}{%- set messages = messages[1:] -%}{%- endif -%}
+{%- if tools -%}{%- set ns.system_prompt = ns.system_prompt + ("\\n" if ns.system_prompt else "") + "List of tools: [" -%}{%- for tool in tools -%}{%- if tool is not string -%}{%- set tool = tool | tojson -%}{%- endif -%}{%- set ns.system_prompt = ns.system_prompt + tool -%}{%- if not loop.last -%}{%- set ns.system_prompt = ns.system_prompt + ", " -%}{%- endif -%}{%- endfor -%}{%- set ns.system_prompt = ns.system_prompt + "]" -%}{%- endif -%}
+{{- ns.system_prompt + "\\n" if ns.system_prompt else "" -}}
+{%- for message in messages -%}{%- set content = message["content"] or "" -%}
+{%- if message["role"] == "assistant" and not ns.keep and loop.index0 != ns.last -%}{%- if "</think>" in content -%}{%- set content = content.split("</think>")[-1] | trim -%}{%- endif -%}{%- endif -%}
+{%- if content is not string -%}{%- set content = content | tojson -%}{%- endif -%}
+{{- message["role"] | capitalize + ": " + content.replace("<think>", "").strip() ~ "\\n" * 2 -}}
+{%- endfor -%}{%- if add_generation_prompt is not defined or add_generation_prompt is true -%}{{- "Assistant: " -}}{%- if enable_thinking is defined and enable_thinking is false -%}<think></think>{%- endif -%}{%- endif -%}""",
+]
+
 BAD_TEMPLATES = [
     "{% if %}x{% endif %}", "{% if true %}x", "{% for x in xs %}x", "{% for in xs %}{% endfor %}", "{% endif %}", "{% else %}",
     "{% if true %}{% endfor %}", "{% nope %}", "{% set %}", "{% set x %}", "{% set 1 = 2 %}", "{% set x = %}", "{{ }}", "{{ x", "{% if true",
@@ -448,7 +626,7 @@ def case(template):
 def main():
     # An expression may go on in the next line after a backslash: one item per template.
     expressions = EXPRESSIONS.replace("\\\n", "\0").split("\n")
-    good = ["{{ " + e.replace("\0", "\\\n") + " }}" for e in expressions] + TEMPLATES
+    good = ["{{ " + e.replace("\0", "\\\n") + " }}" for e in expressions] + TEMPLATES + FAMILY_TEMPLATES
     bad = ["{{ " + e + " }}" for e in BAD_EXPRESSIONS.split("\n")] + BAD_TEMPLATES
     cases = [case(t) for t in good + bad]
     for c in cases[:len(good)]:

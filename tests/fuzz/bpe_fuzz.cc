@@ -1,6 +1,6 @@
-// A byte-level BPE vocabulary and a text, both a stranger's. Input: a byte of flags, a line with
-// the name of the split pattern, tokens (vocabulary_fuzz.h), lines of merges up to an empty one,
-// the text.
+// A BPE vocabulary (of bytes or of plain text) and a text, both a stranger's. Input: a byte of
+// flags, a line with the name of the split pattern, tokens (vocabulary_fuzz.h), lines of merges up
+// to an empty one, the text.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,8 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t flags = input.Byte();
   const std::string pre(input.Line());
   test::VocabSpec spec;
-  if ((flags & 1) != 0) {
-    spec = test::BpeSpec(pre);  // else the input has all there is
+  if ((flags & 1) != 0) {  // else the input has all there is
+    spec = (flags & 32) != 0 ? test::SpmSpec() : test::BpeSpec(pre);
   } else {
     spec.model = "gpt2";
     spec.pre = pre;
@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       spec.merges.emplace_back(merge);
     }
   }
+  if ((flags & 32) != 0) spec.model = "gemma4";
   if ((flags & 4) != 0) spec.types.clear();
   if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_bos_token", true);
   if ((flags & 16) != 0) spec.more.Add("tokenizer.ggml.bos_token_id", uint32_t{input.Byte()});

@@ -1,4 +1,4 @@
-// What the fuzzers of the two tokenizers share: a vocabulary and a text out of a fuzzer's bytes,
+// What the fuzzers of the tokenizers share: a vocabulary and a text out of a fuzzer's bytes,
 // and what must hold whatever they are.
 #ifndef PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
 #define PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_

@@ -24,6 +24,11 @@ using test::VocabSpec;
 constexpr EncodeOptions kPlain = {.add_bos = false};
 const std::string kSpace = "\u0120";  // a space in the byte alphabet
 
+// One name of each row of patterns.
+const std::vector<std::string> kPatterns = {
+    "gpt-2",  "llama-bpe", "dbrx",    "qwen2",        "qwen35",         "seed-coder", "tekken",
+    "gpt-4o", "smollm",    "default", "deepseek-llm", "deepseek-coder", "deepseek-v3"};
+
 struct Example {
   explicit Example(const std::string& pre) : spec(BpeSpec(pre)) {}
   VocabSpec spec;
@@ -182,8 +187,7 @@ TEST(Bpe, OneWordOfMegabytes) {
 }
 
 TEST(Bpe, LongRunsOfSpaces) {
-  for (const std::string pre : {"gpt-2", "llama-bpe", "qwen2", "tekken", "smollm", "default",
-                                "deepseek-llm", "deepseek-coder"}) {
+  for (const std::string& pre : kPatterns) {
     Example x(pre);
     const VocabFile file(x.spec);
     const std::string text = std::string(1 << 20, ' ') + "he" + std::string(1 << 20, '\n') + "!";
@@ -194,8 +198,7 @@ TEST(Bpe, LongRunsOfSpaces) {
 TEST(Bpe, AnyBytesComeBack) {
   std::mt19937 random(1);
   const std::string letters = "hel 0'\n\r!\xC3\xA9\xE2\x82\xAC\xF0\xFF";
-  for (const std::string pre : {"gpt-2", "llama-bpe", "qwen2", "tekken", "smollm", "default",
-                                "deepseek-llm", "deepseek-coder"}) {
+  for (const std::string& pre : kPatterns) {
     const Example x(pre);
     const VocabFile file(x.spec);
     for (int round = 0; round < 500; ++round) {

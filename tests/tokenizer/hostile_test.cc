@@ -107,10 +107,25 @@ TEST(Hostile, SpmVocabularies) {
   EXPECT_GT(accepted, 50);
 }
 
+TEST(Hostile, RawBpeVocabularies) {
+  std::mt19937 random(1);
+  int accepted = 0;
+  for (int round = 0; round < 150; ++round) {
+    VocabSpec spec = SpmSpec();
+    spec.model = "gemma4";
+    for (const char* token : {"a", "b", "<", "\u2581", "\u00E9", "\n"}) spec.Add(token);
+    AddNonsense(random, spec);
+    AddMerges(random, spec);
+    accepted += UseAll(random, spec);
+  }
+  EXPECT_GT(accepted, 50);
+}
+
 TEST(Hostile, BpeVocabularies) {
   std::mt19937 random(1);
   int accepted = 0;
-  const std::vector<std::string> pres = {"llama-bpe", "gpt-2", "smollm", "default", "deepseek-llm"};
+  const std::vector<std::string> pres = {"llama-bpe", "gpt-2",        "smollm",
+                                         "default",   "deepseek-llm", "deepseek-v3"};
   for (int round = 0; round < 150; ++round) {
     VocabSpec spec = BpeSpec(Pick(random, pres));
     AddNonsense(random, spec);

@@ -56,6 +56,34 @@ TEST(Split, Tekken) {
                    "B"}));
 }
 
+// The same was found with another engine of regular expressions, here and in those that follow.
+TEST(Split, Qwen35) {
+  const std::string text = "x\u0301y \u1780\u17B6!\u0301\n42";
+  EXPECT_EQ(Split("qwen35", text), (Words{"x\u0301y", " \u1780\u17B6", "!\u0301", "\n", "4", "2"}));
+  EXPECT_EQ(Split("qwen2", text), (Words{"x", "\u0301y", " \u1780", "\u17B6!\u0301\n", "4", "2"}));
+}
+
+TEST(Split, SeedCoder) {
+  EXPECT_EQ(Split("seed-coder", "it's!\n\n f(12);\n"),
+            (Words{"it", "'s", "!", "\n\n", " f", "(", "1", "2", ");", "\n"}));
+}
+
+TEST(Split, Gpt4o) {
+  EXPECT_EQ(Split("gpt-4o", "Hello camelCase HTTPServer it'S 20245"),
+            (Words{"Hello", " camel", "Case", " HTTPServer", " it'S", " ", "202", "45"}));
+  EXPECT_EQ(Split("gpt-4o", "I'LL y'all x//\n \u1780\u17B6"),
+            (Words{"I'LL", " y", "'all", " x", "//\n", " \u1780\u17B6"}));
+}
+
+TEST(Split, DeepSeek3) {
+  EXPECT_EQ(Split("deepseek-v3", "Hi, you're\n\n20245  \u4E2D\u6587\u3042\u3002x!?\n "),
+            (Words{"Hi", ",", " you", "'re", "\n\n", "202", "45", "  ", "\u4E2D\u6587\u3042",
+                   "\u3002", "x", "!?\n", " "}));
+  EXPECT_EQ(Split("deepseek-v3", "(abc) [a]_b {x\u0301} `q`\\w^2"),
+            (Words{"(abc", ")", " [", "a", "]_", "b", " {", "x\u0301", "}", " `", "q", "`\\", "w",
+                   "^", "2"}));
+}
+
 TEST(Split, SmolLm) {
   // Digits first: the space before one stands alone, and "'s" is looked for in what is left.
   EXPECT_EQ(Split("smollm", "in 2024's \u00BD"),
@@ -89,9 +117,17 @@ TEST(Split, SpaceIsUnicodeWhiteSpace) {
 }
 
 TEST(Split, KnowsTheNamesThatFilesUse) {
-  for (const std::string name :
-       {"llama-bpe", "llama3", "llama-v3", "gpt-2", "qwen2", "deepseek-r1-qwen", "tekken", "smollm",
-        "default", "deepseek-llm", "deepseek-coder"}) {
+  for (const std::string name : {"llama-bpe",     "llama3",         "llama-v3",
+                                 "falcon3",       "lfm2",           "pixtral",
+                                 "dbrx",          "glm4",           "smaug-bpe",
+                                 "chatglm-bpe",   "gpt-2",          "olmo",
+                                 "exaone4",       "qwen2",          "hunyuan",
+                                 "qwen35",        "seed-coder",     "deepseek-r1-qwen",
+                                 "tekken",        "gpt-4o",         "llama4",
+                                 "smollm",        "starcoder",      "refact",
+                                 "exaone",        "default",        "minerva-7b",
+                                 "deepseek-llm",  "deepseek-coder", "deepseek-v3",
+                                 "hunyuan-dense", "granite-docling"}) {
     EXPECT_NE(FindSplitRule(name), nullptr) << name;
     EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
   }

@@ -128,7 +128,7 @@ TEST(Vocabulary, BytesMustBeBytes) {
 }
 
 TEST(Vocabulary, SpecialIdsMustBeTokens) {
-  for (const std::string name : {"bos", "eos", "eot", "unknown"}) {
+  for (const std::string name : {"bos", "eos", "eot", "eom", "unknown"}) {
     VocabSpec spec = SpmSpec();
     spec.more.Add("tokenizer.ggml." + name + "_token_id", uint32_t{259});
     ExpectError(spec, name + "_token_id", "expected a token id below 259, found 259");
@@ -145,7 +145,7 @@ TEST(Vocabulary, NoSpecialId) {
   const VocabFile file(spec);
   EXPECT_EQ(file->vocab().bos, -1);
   EXPECT_EQ(file->vocab().eos, -1);
-  EXPECT_TRUE(file->vocab().eog.empty());
+  EXPECT_EQ(file->vocab().eog, test::Ids{2});  // by its spelling, </s>
   EXPECT_TRUE(file->Encode("").empty());
 }
 
@@ -218,6 +218,118 @@ TEST(Vocabulary, NoTurnMarker) {
   VocabSpec spec = MergedBpeSpec();
   spec.Add("<|endoftext|>", 0, TokenType::kControl);
   EXPECT_EQ(VocabFile(spec)->vocab().eot, -1);
+}
+
+// What the vocabularies of a family have of control tokens, and which of them end a generation
+// although the file names no eos.
+struct FamilyMarkers {
+  std::string name;
+  std::vector<std::string> control, end;
+  std::string eot;
+};
+
+TEST(Vocabulary, EndOfGenerationOfFamilies) {
+  const std::vector<FamilyMarkers> families = {
+      {"gpt-oss",
+       {"<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>",
+        "<|start|>", "<|end|>", "<|message|>", "<|call|>"},
+       {"<|endoftext|>", "<|return|>", "<|call|>"},
+       "<|return|>"},
+      {"phi3",
+       {"<s>", "</s>", "<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>"},
+       {"</s>", "<|endoftext|>", "<|end|>"},
+       "<|end|>"},
+      {"gemma3",
+       {"<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"},
+       {"<eos>", "<end_of_turn>"},
+       "<end_of_turn>"},
+      {"gemma4",
+       {"<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<|tool_call>",
+        "<tool_call|>", "<|tool_response>", "<tool_response|>"},
+       {"<eos>", "<turn|>", "<|tool_response>"},
+       "<turn|>"},
+      {"granite",
+       {"<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"},
+       {"<|end_of_text|>"},
+       ""},
+      {"glm4",
+       {"<|endoftext|>", "[gMASK]", "<sop>", "<eop>", "<|system|>", "<|user|>", "<|assistant|>",
+        "<|observation|>"},
+       {"<|endoftext|>", "<|user|>", "<|observation|>"},
+       "<|user|>"},
+      {"exaone4",
+       {"[PAD]", "[BOS]", "[EOS]", "[|system|]", "[|user|]", "[|endofturn|]"},
+       {"[EOS]", "[|endofturn|]"},
+       "[|endofturn|]"},
+      {"hunyuan-dense",
+       {"<｜hy_begin▁of▁sentence｜>", "<｜hy_User｜>", "<｜hy_Assistant｜>",
+        "<｜hy_place▁holder▁no▁2｜>", "<｜hy_place▁holder▁no▁8｜>"},
+       {"<｜hy_place▁holder▁no▁2｜>"},
+       "<｜hy_place▁holder▁no▁2｜>"},
+      {"ernie4_5",
+       {"<s>", "</s>", "<|begin_of_sentence|>", "<|end_of_sentence|>"},
+       {"</s>", "<|end_of_sentence|>"},
+       "<|end_of_sentence|>"},
+      {"lfm2",
+       {"<|pad|>", "<|startoftext|>", "<|im_start|>", "<|im_end|>", "<|tool_call_start|>"},
+       {"<|im_end|>"},
+       "<|im_end|>"},
+      {"smollm3",
+       {"<|begin_of_text|>", "<|end_of_text|>", "<|im_start|>", "<|im_end|>"},
+       {"<|end_of_text|>", "<|im_end|>"},
+       "<|im_end|>"},
+      {"bitnet",
+       {"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|eot_id|>"},
+       {"<|end_of_text|>", "<|eot_id|>"},
+       "<|eot_id|>"},
+      {"deepseek2",
+       {"<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜User｜>"},
+       {"<｜end▁of▁sentence｜>"},
+       "<｜end▁of▁sentence｜>"},
+      {"mistral3", {"<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]"}, {"</s>"}, ""},
+      {"llama4",
+       {"<|end_of_text|>", "<|eom|>", "<|eot|>", "<|header_start|>"},
+       {"<|end_of_text|>", "<|eom|>", "<|eot|>"},
+       "<|eot|>"},
+  };
+  for (const FamilyMarkers& family : families) {
+    SCOPED_TRACE(family.name);
+    VocabSpec spec = MergedBpeSpec();
+    for (const std::string& token : family.control) spec.Add(token, 0, TokenType::kControl);
+    const VocabFile file(spec);
+    std::vector<std::string> end;
+    for (const TokenId id : file->vocab().eog) end.push_back(file->Piece(id, true));
+    EXPECT_EQ(end, family.end);
+    EXPECT_EQ(file->vocab().eot, file->Find(family.eot));
+    for (const std::string& token : family.control) {
+      EXPECT_TRUE(file->vocab().IsControl(file->Find(token))) << token;
+    }
+  }
+}
+
+// Gemma's </s> is a tag of HTML; a word in brackets is text.
+TEST(Vocabulary, EndMarkersThatMayBeText) {
+  VocabSpec spec = MergedBpeSpec();
+  const TokenId tag = spec.Add("</s>", 0, TokenType::kUserDefined);
+  spec.Add("[EOS]");
+  spec.Add("<|user|>");
+  spec.Add("<|observation|>", 0, TokenType::kControl);
+  const VocabFile file(spec);
+  EXPECT_TRUE(file->vocab().eog.empty());
+  EXPECT_EQ(file->Encode("</s>"), test::Ids{tag});
+}
+
+TEST(Vocabulary, EndOfGenerationByKeys) {
+  VocabSpec spec = MergedBpeSpec();
+  const TokenId end = spec.Add("<|end|>", 0, TokenType::kControl);
+  spec.more.Add("tokenizer.ggml.eos_token_id", uint32_t{'x'});
+  spec.more.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(end));
+  spec.more.Add("tokenizer.ggml.eom_token_id", uint32_t{'y'});
+  EXPECT_EQ(VocabFile(spec)->vocab().eog, (test::Ids{'x', 'y', end}));
+  const TokenId last = spec.Add("<|return|>", 0, TokenType::kControl);
+  const VocabFile harmony(spec);
+  EXPECT_EQ(harmony->vocab().eog, (test::Ids{'x', 'y', last}));
+  EXPECT_EQ(harmony->vocab().eot, last);
 }
 
 TEST(Vocabulary, UnknownSplitPatternListsTheKnown) {

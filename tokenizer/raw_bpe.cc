@@ -1,0 +1,107 @@
+#include "tokenizer/raw_bpe.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tokenizer/merge_table.h"
+#include "tokenizer/space_mark.h"
+#include "tokenizer/utf8.h"
+#include "tokenizer/word_merger.h"
+
+namespace tokenizer {
+namespace {
+
+// The models were trained with bos before every text, whatever their files say.
+Vocabulary ReadVocabularyWithBos(const gguf::Metadata& metadata) {
+  Vocabulary vocab = ReadVocabulary(metadata, {});
+  vocab.add_bos = true;
+  return vocab;
+}
+
+class RawBpeTokenizer final : public Tokenizer {
+ public:
+  explicit RawBpeTokenizer(const gguf::Metadata& metadata)
+      : Tokenizer(ReadVocabularyWithBos(metadata)),
+        bytes_(FindByteTokens(metadata, vocab())),
+        merges_(ReadMerges(metadata, vocab().tokens, index())) {}
+
+ private:
+  void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const override;
+  TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
+  std::string TextOf(TokenId id) const override {
+    return TypeOf(id) == TokenType::kByte
+               ? std::string(1, static_cast<char>(ByteOfToken(Spelling(id))))
+               : UnmarkSpaces(Spelling(id));
+  }
+
+  TokenId FindNormal(std::string_view spelling) const;
+  void EncodePiece(std::string_view spelling, WordMerger& merger, std::vector<TokenId>& out) const;
+
+  ByteTokens bytes_;
+  MergeTable merges_;
+};
+
+// The token that text spelt so can become, or -1: never a control token.
+TokenId RawBpeTokenizer::FindNormal(std::string_view spelling) const {
+  const TokenId id = Find(spelling);
+  return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
+}
+
+// Merges at most kMaxWord characters. One that is no token merges with nothing, so it is still
+// there afterwards, as -1, in its order among its like: then its bytes take its place.
+void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
+                                  std::vector<TokenId>& out) const {
+  std::vector<TokenId> symbols;
+  std::vector<std::string_view> unknown;
+  while (!spelling.empty()) {
+    const std::string_view character = spelling.substr(0, NextUtf8(spelling).length);
+    symbols.push_back(FindNormal(character));
+    if (symbols.back() < 0) unknown.push_back(character);
+    spelling.remove_prefix(character.size());
+  }
+  std::vector<TokenId> merged;
+  merger.Merge(symbols, merged);
+  auto next_unknown = unknown.begin();
+  for (const TokenId id : merged) {
+    if (id >= 0) {
+      out.push_back(id);
+      continue;
+    }
+    for (const char c : *next_unknown++) {
+      const TokenId byte = bytes_[static_cast<uint8_t>(c)];
+      if (byte >= 0 || vocab().unk >= 0) out.push_back(byte >= 0 ? byte : vocab().unk);
+    }
+  }
+}
+
+// Words are whole lines, and the runs of line ends between them: no token has both.
+void RawBpeTokenizer::EncodeText(std::string_view text, bool, std::vector<TokenId>& out) const {
+  WordMerger merger(merges_);
+  while (!text.empty()) {
+    const bool line_ends = text[0] == '\n';
+    const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
+    const std::string spelling = MarkSpaces(text.substr(0, end));
+    text.remove_prefix(std::min(end, text.size()));
+    const TokenId whole =
+        line_ends && spelling.size() <= kMaxTokenBytes ? FindNormal(spelling) : -1;
+    if (whole >= 0) {
+      out.push_back(whole);
+      continue;
+    }
+    for (std::string_view left = spelling; !left.empty();) {
+      size_t length = std::min(left.size(), kMaxWord);
+      while (length < left.size() && (left[length] & 0xC0) == 0x80) --length;  // whole characters
+      EncodePiece(left.substr(0, length), merger, out);
+      left.remove_prefix(length);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata) {
+  return std::make_unique<RawBpeTokenizer>(metadata);
+}
+
+}  // namespace tokenizer

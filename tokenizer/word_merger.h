@@ -1,0 +1,48 @@
+// The algorithm of byte-pair encoding: how the symbols of a word merge into tokens.
+#ifndef PRONK_TOKENIZER_WORD_MERGER_H_
+#define PRONK_TOKENIZER_WORD_MERGER_H_
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <vector>
+
+#include "tokenizer/merge_table.h"
+
+namespace tokenizer {
+
+// A longer word (which is no word of any language) is cut, so that the memory for merging it stays
+// bounded: some 40 bytes for each of its bytes.
+inline constexpr size_t kMaxWord = size_t{1} << 22;
+
+// A word on its way from bytes to tokens: a list of symbols of which neighbours merge, always the
+// pair of lowest rank, of equals the leftmost. Every pair that may merge waits in a queue; one that
+// has changed since it was queued is skipped when its turn comes. n symbols take O(n log n).
+class WordMerger {
+ public:
+  explicit WordMerger(const MergeTable& merges) : merges_(merges) {}
+
+  // Replaces symbols by merged ones until nothing merges, and appends what is left to `out`. A
+  // symbol of -1 (one without a token) merges with nothing. At most kMaxWord symbols.
+  void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out);
+
+ private:
+  struct Symbol {
+    TokenId id;
+    int32_t previous, next;  // -1: none
+    Rank rank;               // of the pair that this and the next symbol are; kNoMerge also if gone
+  };
+  Symbol& at(int32_t i) { return symbols_[static_cast<size_t>(i)]; }
+
+  void QueuePair(int32_t left);
+  void MergePair(int32_t left, Rank rank);
+
+  const MergeTable& merges_;
+  std::vector<Symbol> symbols_;
+  // rank << 32 | position of the left symbol, lowest first
+  std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> queue_;
+};
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_WORD_MERGER_H_
