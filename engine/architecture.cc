@@ -42,7 +42,6 @@ void SetLocalRope(const RopeConfig& rope, Config& config) {
 
 RopeConfig Unscaled(RopeConfig rope) {
   rope.scaling = RopeScaling::kNone;
-  rope.attention_factor = 1;
   return rope;
 }
 
@@ -137,7 +136,9 @@ void GptOss(const Keys& keys, Config& config) {
 // OLMo 2 has no window, OLMo 3 has one.
 void Olmo2(const Keys& keys, Config& config) {
   SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 4, config);
-  SetLocalRope(Unscaled(config.ropes[0]), config);
+  RopeConfig local = Unscaled(config.ropes[0]);
+  local.attention_factor = 1;
+  SetLocalRope(local, config);
 }
 
 void Glm4(const Keys& keys, Config& config) {
@@ -173,6 +174,8 @@ constexpr std::array kArchitectures = {
     Architecture{.name = "qwen2", .rope_pairs = RopePairs::kHalves},
     Architecture{.name = "qwen2moe",
                  .rope_pairs = RopePairs::kHalves,
+                 .shared_gate = true,
+                 .output = OutputMatrix::kOwn,
                  .expert_weights = ExpertWeights::kPlain,
                  .refine = Qwen2Moe},
     Architecture{
@@ -194,6 +197,7 @@ constexpr std::array kArchitectures = {
                  .rope_pairs = RopePairs::kHalves,
                  .norms = kNormsAround,
                  .activation = Activation::kGelu,
+                 .output = OutputMatrix::kEmbedding,
                  .refine = Gemma2},
     Architecture{.name = "gemma3",
                  .rope_pairs = RopePairs::kHalves,
@@ -206,16 +210,21 @@ constexpr std::array kArchitectures = {
                  .norms = kGptOssNorms,
                  .activation = Activation::kSwigluOai,
                  .sinks = true,
+                 .biases = true,
                  .expert_weights = ExpertWeights::kNormed,
                  .refine = GptOss},
     Architecture{.name = "olmo2",
                  .rope_pairs = RopePairs::kHalves,
                  .norms = kNormsBehind,
                  .qk_norm = QkNorm::kAllBeforeRope,
+                 .output = OutputMatrix::kOwn,
                  .refine = Olmo2},
     Architecture{
         .name = "glm4", .rope_pairs = RopePairs::kAdjacent, .norms = kNormsAround, .refine = Glm4},
-    Architecture{.name = "bitnet", .rope_pairs = RopePairs::kHalves, .sub_norms = true},
+    Architecture{.name = "bitnet",
+                 .rope_pairs = RopePairs::kHalves,
+                 .sub_norms = true,
+                 .output = OutputMatrix::kEmbedding},
     Architecture{.name = "ernie4_5", .rope_pairs = RopePairs::kAdjacent},
     Architecture{.name = "hunyuan-dense",
                  .rope_pairs = RopePairs::kHalves,

@@ -25,6 +25,9 @@ struct Architecture {
   kernels::Activation activation = kernels::Activation::kSilu;
   bool sub_norms = false;
   bool sinks = false;
+  bool biases = false;
+  bool shared_gate = false;
+  OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   // Of families whose layers may have experts.
   std::optional<kernels::ExpertWeights> expert_weights = {};
   // Completes a config that holds all that the common keys say; or null.

@@ -99,6 +99,12 @@ WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
   return {{tensor.dtype, tensor.data, 1, cols}, &tensor};
 }
 
+void Binder::RequireBias(const std::string& name) const {
+  if (file_.FindTensor(name + ".bias") == nullptr) {
+    Fail(name + ".bias", "is missing; models of this architecture have biases");
+  }
+}
+
 const float* Binder::Vector(const std::string& name, uint64_t n) {
   return Floats(name + ".weight", {n});
 }

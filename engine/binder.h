@@ -32,7 +32,10 @@ class Binder {
   // A row of a matrix that has no other: in the file a vector.
   WeightView OneRow(const std::string& name, uint64_t cols);
 
-  // n numbers of type F32; null where the name is "".
+  // Where a matrix must not come without its bias.
+  void RequireBias(const std::string& name) const;
+
+  // n numbers of type F32.
   const float* Vector(const std::string& name, uint64_t n);
   const float* OptionalVector(const std::string& name, uint64_t n) {
     return Has(name) ? Vector(name, n) : nullptr;

@@ -143,6 +143,9 @@ Config Config::Read(const gguf::File& file) {
   config.qk_norm = arch.qk_norm;
   config.sub_norms = arch.sub_norms;
   config.sinks = arch.sinks;
+  config.biases = arch.biases;
+  config.shared_gate = arch.shared_gate;
+  config.output = arch.output;
   config.activation = arch.activation;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);

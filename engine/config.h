@@ -67,6 +67,13 @@ enum class QkNorm {
   kAllBeforeRope,  // all heads as one vector
 };
 
+// Where the output matrix is.
+enum class OutputMatrix {
+  kOwnOrEmbedding,  // output where the file has it, else token_embd
+  kEmbedding,
+  kOwn,
+};
+
 struct Config {
   std::string architecture;     // general.architecture
   size_t vocab_size = 0;        // rows of token_embd
@@ -76,8 +83,11 @@ struct Config {
 
   NormRoles norms;
   QkNorm qk_norm = QkNorm::kNone;
-  bool sub_norms = false;  // norms of what goes into attn_output and into ffn_down
-  bool sinks = false;      // each head has a score that no token stands for
+  bool sub_norms = false;    // norms of what goes into attn_output and into ffn_down
+  bool sinks = false;        // each head has a score that no token stands for
+  bool biases = false;       // of attention, router and experts: required, not merely used if there
+  bool shared_gate = false;  // how much a shared expert counts depends on the token
+  OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   kernels::Activation activation = kernels::Activation::kSilu;
   kernels::ExpertWeights expert_weights = kernels::ExpertWeights::kNormed;
   size_t n_experts_used = 0;  // by a token, of a layer that has experts

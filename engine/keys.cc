@@ -12,7 +12,7 @@ namespace {
 
 // Keys without effect on the logits, or, those of YaRN, without effect in the architectures that do
 // not read them: published files carry its usual numbers there.
-constexpr std::array<std::string_view, 9> kWithoutEffect = {
+constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
     "pooling_type",
@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 9> kWithoutEffect = {
     "rope.scaling.yarn_beta_slow",
     "rope.scaling.yarn_attn_factor",
     "rope.scaling.yarn_ext_factor",
+    "rope.scaling.yarn_log_multiplier",
 };
 
 // Keys that change what is computed, but not where they have these values.
@@ -44,7 +45,6 @@ constexpr std::array kUsual = {
     UsualValue{"embedding_scale", 1, 0},
     UsualValue{"residual_scale", 1, 0},
     UsualValue{"rope.scaling.alpha", 0, 0},
-    UsualValue{"rope.scaling.yarn_log_multiplier", 0, 0},
     UsualValue{"expert_count", 0, 0},
     UsualValue{"expert_used_count", 0, 0},
     UsualValue{"expert_shared_count", 0, 0},

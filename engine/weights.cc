@@ -64,6 +64,11 @@ class LayerBinder {
     if (config_.sinks) w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
     if (config_.sub_norms) w.attn_sub_norm = bind_.Vector(Name("attn_sub_norm"), out_cols);
     w.attn_output = bind_.Matrix(Name("attn_output"), width_, out_cols);
+    if (config_.biases) {
+      for (const char* const name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+        bind_.RequireBias(Name(name));
+      }
+    }
   }
 
   void BindFeedForward(LayerWeights& w) {
@@ -86,8 +91,14 @@ class LayerBinder {
     w.ffn_gate_exps = bind_.Experts(Name("ffn_gate_exps"), n, hidden, width_);
     w.ffn_up_exps = bind_.Experts(Name("ffn_up_exps"), n, hidden, width_);
     w.ffn_down_exps = bind_.Experts(Name("ffn_down_exps"), n, width_, hidden);
+    if (config_.biases) {
+      for (const char* const name :
+           {"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+        bind_.RequireBias(Name(name));
+      }
+    }
     if (shared == 0) return;
-    if (bind_.Has(Name("ffn_gate_inp_shexp"))) {
+    if (config_.shared_gate) {
       w.ffn_gate_inp_shexp = bind_.OneRow(Name("ffn_gate_inp_shexp"), width_);
     }
     w.ffn_gate_shexp = bind_.Matrix(Name("ffn_gate_shexp"), shared, width_);
@@ -131,7 +142,9 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
   }
   w.output_norm = bind.Vector("output_norm", width);
-  w.output = bind.Has("output") ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
+  const bool own = config.output == OutputMatrix::kOwn ||
+                   (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
+  w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
   bind.RequireAllBound();
   return w;
 }
