@@ -55,7 +55,7 @@ struct Line {
 
 void Print(const Line& line, double ceiling) {
   const double speed = static_cast<double>(line.bytes) / line.seconds;
-  std::printf("%-10s %-42s %-6s %-13s %10.1f %8.1f", line.kind.c_str(), line.tensors.c_str(),
+  std::printf("%-10s %-47s %-6s %-13s %10.1f %8.1f", line.kind.c_str(), line.tensors.c_str(),
               line.type.c_str(), line.shape.c_str(), static_cast<double>(line.bytes) / 1e3,
               line.seconds * 1e6);
   if (line.bytes > 0) std::printf(" %7.1f %5.0f%%", speed / 1e9, 100 * speed / ceiling);
@@ -86,7 +86,7 @@ int RunTrace(const TraceOptions& options) {
   kernels::Team team(static_cast<int>(session.n_threads()));
   const double ceiling = kernels::ReadCeiling(team, model.LargestStretch());
 
-  std::printf("%-10s %-42s %-6s %-13s %10s %8s %7s %6s\n", "operation", "tensors", "type", "shape",
+  std::printf("%-10s %-47s %-6s %-13s %10s %8s %7s %6s\n", "operation", "tensors", "type", "shape",
               "KB", "us", "GB/s", "share");
   std::map<std::string, Line> totals;
   Line all{"all", "", "", "", 0, 0};
