@@ -122,6 +122,7 @@ constexpr size_t kPartKeys = 512;
 static_assert(kPartKeys % kKvTile == 0);
 // What is kept of parts that are computed side by side: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
+// Where that is too little for a token, its keys are one part.
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
 constexpr size_t kMaxParts = 64;
 constexpr size_t kAddedQueries = 8;  // that a thread adds up at a time, at least
