@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/model.h"
 #include "engine/session.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/logits.h"
 
 namespace engine {
@@ -107,6 +111,40 @@ TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
   const auto batch = AllLogits(model, ids, Options(kernels::KvType::kF32, 50));
   const double error = GetParam().f32_error;
   EXPECT_LT(Nmse(batch, single), error == 1e-9 ? 5e-8 : error);
+}
+
+// A file with one of its tensors under another name of the same length.
+std::string ErrorWithout(const std::string& family, const std::string& tensor) {
+  std::string bytes = test::ReadText(test::DataPath("families/" + family + ".gguf"));
+  std::string name(8, '\0');  // a string is its length and its bytes
+  name[0] = static_cast<char>(tensor.size());
+  const size_t at = bytes.find(name + tensor);
+  if (at == std::string::npos) return "no such tensor";
+  bytes[at + 8 + tensor.size() - 1] = '_';
+  std::vector<uint64_t> aligned((bytes.size() + 7) / 8);
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  return test::ErrorOf([&] {
+    Model::From(gguf::File::Parse("f.gguf", std::as_bytes(std::span(aligned)).first(bytes.size())));
+  });
+}
+
+TEST(Families, CannotDoWithoutWhatMakesThem) {
+  for (const auto& [family, tensor] : std::vector<std::pair<std::string, std::string>>{
+           {"gpt-oss", "blk.0.attn_q.bias"},
+           {"gpt-oss", "blk.1.attn_sinks.weight"},
+           {"gpt-oss", "blk.0.ffn_gate_inp.bias"},
+           {"gpt-oss", "blk.2.ffn_down_exps.bias"},
+           {"qwen2moe", "blk.0.ffn_gate_inp_shexp.weight"},
+           {"qwen3moe", "blk.0.ffn_up_exps.weight"},
+           {"olmo2", "output.weight"},
+           {"gemma3", "blk.0.post_ffw_norm.weight"},
+           {"bitnet", "blk.0.ffn_sub_norm.weight"},
+           {"phi3-long", "rope_factors_long.weight"},
+           {"hunyuan-dense", "blk.0.attn_k_norm.weight"}}) {
+    const std::string error = ErrorWithout(family, tensor);
+    EXPECT_NE(error.find("tensor " + tensor + ": is missing"), std::string::npos)
+        << family << ": " << error;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
