@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/encode.h"
 #include "engine/error.h"
 
 namespace engine {
@@ -45,18 +46,24 @@ ChatForm::ChatForm(std::string_view template_source)
       is_transcript(template_source == tokenizer::kTranscriptTemplate) {}
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
-                                const std::vector<Message>& messages) {
+                                const std::vector<Message>& messages, size_t context,
+                                const std::function<bool()>& interrupted) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   tokenizer::ChatInput input(messages);
   input.extra = form.variables;
+  input.interrupted = interrupted;
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
   input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
   const tokenizer::RenderedChat chat = form.chat_template.Render(input);
   // Many templates begin with the token that begins a text; it must not stand there twice.
   const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
-  return tokenizer.Encode(chat.text,
-                          {.add_bos = !has_bos, .parse_special = true, .plain = chat.foreign});
+  return Encode(model, chat.text,
+                {.add_bos = !has_bos,
+                 .parse_special = true,
+                 .plain = chat.foreign,
+                 .interrupted = &interrupted},
+                context);
 }
 
 Chat::Chat(Session& session, std::string system, ChatForm form)
@@ -64,6 +71,8 @@ Chat::Chat(Session& session, std::string system, ChatForm form)
 
 Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
+  CheckTextSize(session_.model(), text.size(),
+                session_.capacity());  // before anything is made of it
   std::vector<Message> messages = messages_;
   messages.push_back({"user", text});
   // Without the oldest questions and their answers.
@@ -71,23 +80,29 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
     std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
                              messages.end());
     if (!system_.empty()) all.insert(all.begin(), {"system", system_});
-    return EncodeChat(session_.model(), form_, all);
+    return EncodeChat(session_.model(), form_, all, session_.capacity(), options.interrupted);
+  };
+  const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
+  std::vector<TokenId> ids;
+  const auto fits = [&](size_t n_dropped_pairs) {
+    try {
+      ids = encode(n_dropped_pairs);
+      return ids.size() <= room;
+    } catch (const TooLong&) {
+      return false;
+    }
   };
   Answer answer;
-  std::vector<TokenId> ids = encode(0);
-  const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
-  if (ids.size() > room) {  // what a conversation takes, only its template can say
-    const size_t n_pairs = FirstThatFits(
-        messages.size() / 2, [&](size_t n_dropped) { return encode(n_dropped).size() <= room; });
+  if (!fits(0)) {  // what a conversation takes, only its template can say
+    const size_t n_pairs = FirstThatFits(messages.size() / 2, fits);
     ids = encode(n_pairs);
     answer.n_dropped = 2 * n_pairs;
     messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
   }
   if (ids.size() > session_.capacity()) {
-    throw Error("the message needs " + std::to_string(ids.size()) +
-                " tokens, and the context has room for " + std::to_string(session_.capacity()) +
-                " (set with -c)");
+    ThrowNoRoom(ids.size(), /*at_least=*/false, session_.capacity(), session_.model().config);
   }
+  if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
 
   // At least one token must be read for there to be logits.
   const std::span<const TokenId> cached = session_.tokens();

@@ -38,9 +38,10 @@ class Chat {
     size_t n_reused = 0;   // tokens that were in the cache already
     size_t n_dropped = 0;  // oldest messages given up because the context is full
   };
-  // Adds the user's text and answers it. on_text gets the answer as it comes. Throws engine::Error
-  // where not even this one message fits, tokenizer::TemplateError where the template refuses it;
-  // the conversation is then as before, and also where it was interrupted before the first word.
+  // Adds the user's text and answers it. on_text gets the answer as it comes. Throws
+  // engine::TooLong where not even this one message fits, tokenizer::TemplateError where the
+  // template refuses it; the conversation is then as before, and also where it was interrupted
+  // before the first word.
   Answer Say(const std::string& text, GenerateOptions options,
              const std::function<bool(std::string_view)>& on_text);
 
@@ -65,10 +66,13 @@ class Chat {
   std::vector<tokenizer::Message> messages_;  // without the system's
 };
 
-// The ids of a conversation as the model wants to see it, up to where its answer begins. Throws
-// tokenizer::TemplateError.
+// The ids of a conversation as the model wants to see it, up to where its answer begins, for a
+// context of so many tokens (0: the default). Throws tokenizer::TemplateError, and as Encode()
+// (encode.h).
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,
-                                           const std::vector<tokenizer::Message>& messages);
+                                           const std::vector<tokenizer::Message>& messages,
+                                           size_t context = 0,
+                                           const std::function<bool()>& interrupted = nullptr);
 // The template that the model's file carries, or the documented default where there is none or
 // nothing in it: its source.
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);

@@ -12,6 +12,12 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A text does not fit into the context.
+class TooLong : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace engine
 
 #endif  // PRONK_ENGINE_ERROR_H_

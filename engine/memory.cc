@@ -121,7 +121,7 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
               Megabytes(state_bytes(plan.context) + scratch) +
               " of memory for keys, values and scratch, and " +
               Megabytes(static_cast<double>(available)) + " are free here: " +
-              (fits >= 1 ? "choose a smaller one with -c, at most " + std::to_string(fits)
+              (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
                          : "not even a context of one token fits"));
 }
 

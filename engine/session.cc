@@ -17,12 +17,6 @@ constexpr size_t kLogitRows = 16;
 
 int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
 
-[[noreturn]] void ThrowNoRoom(const std::string& needed, size_t room, const Config& config) {
-  throw Error("the text needs " + needed + " tokens, and the context has room for " +
-              std::to_string(room) + " (set with -c; the model was trained for " +
-              std::to_string(config.context_length) + ")");
-}
-
 // Those for the context that a session runs with, whatever part of it a text fills.
 const float* RopeDivisors(const Model& model, size_t context) {
   const Weights& w = model.weights;
@@ -37,6 +31,13 @@ size_t DefaultContext(const Config& config) {
   return std::min(config.context_length, kDefaultContext);
 }
 
+void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
+  throw TooLong("the text needs " + std::string(at_least ? "at least " : "") +
+                std::to_string(needed) + " tokens, and the context has room for " +
+                std::to_string(room) + " (set with -c; the model was trained for " +
+                std::to_string(config.context_length) + ")");
+}
+
 void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
   size_t longest = 1;  // spellings in the file are never shorter than their text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
@@ -44,7 +45,7 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
   }
   const size_t room = context != 0 ? context : DefaultContext(model.config);
   if (n_bytes / longest > room)
-    ThrowNoRoom("at least " + std::to_string(n_bytes / longest), room, model.config);
+    ThrowNoRoom(n_bytes / longest, /*at_least=*/true, room, model.config);
 }
 
 Session::Session(const Model& model, const SessionOptions& options)
@@ -72,7 +73,7 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
 
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
   if (tokens.size() > capacity() - position()) {
-    ThrowNoRoom(std::to_string(position() + tokens.size()), capacity(), model_.config);
+    ThrowNoRoom(position() + tokens.size(), /*at_least=*/false, capacity(), model_.config);
   }
   for (const TokenId id : tokens) {
     if (id < 0 || static_cast<size_t>(id) >= model_.config.vocab_size) {

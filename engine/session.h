@@ -31,7 +31,10 @@ struct SessionOptions {
 // The context of a session that is given none.
 size_t DefaultContext(const Config& config);
 
-// Throws engine::Error where a text of so many bytes cannot fit into a context of so many tokens
+// Throws engine::TooLong: so many tokens are needed, or at least so many.
+[[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);
+
+// Throws engine::TooLong where a text of so many bytes cannot fit into a context of so many tokens
 // (0: the default), however it is cut. Takes no time, unlike cutting a hundred megabytes.
 void CheckTextSize(const Model& model, size_t n_bytes, size_t context);
 
@@ -50,8 +53,8 @@ class Session {
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
 
-  // Throws engine::Error where these tokens do not fit behind what is there, or an id is outside
-  // the vocabulary.
+  // Throws engine::TooLong where these tokens do not fit behind what is there, engine::Error where
+  // an id is outside the vocabulary.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
 
   // Called between batches of a prompt with the tokens read so far; false stops the reading there.

@@ -110,7 +110,7 @@ void File::OpenOtherParts() {
                      "expected " + PartName(no, count) + " beside it, found " + error.what());
     }
     const std::span<const std::byte> bytes = mappings_.back().bytes();
-    const Part part = ReadPart(path, bytes);
+    const Part part = ReadPart(path, bytes, kMaxItems - tensors_.size());
     CheckLaterPart(part.metadata, no, count);
     AddTensors(part.tensors);
     file_bytes_ += bytes.size();
@@ -139,6 +139,12 @@ void File::IndexTensors() {
   if (twin == by_name_.end()) return;
   throw Error(PrintablePath(path_) + ": tensor " + Quoted(name(*twin)) +
               ": expected each name once, found it again");
+}
+
+std::vector<FileId> File::ids() const {
+  std::vector<FileId> ids;
+  for (const MappedFile& mapping : mappings_) ids.push_back(mapping.id());
+  return ids;
 }
 
 const TensorView* File::FindTensor(std::string_view name) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/file_id.h"
 #include "gguf/mapped_file.h"
 #include "gguf/metadata.h"
 #include "gguf/reader.h"
@@ -31,6 +32,8 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
+  // Of all parts; none of bytes in memory. For OutputFile, which must not write into them.
+  std::vector<FileId> ids() const;
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }  // of a split file: of the first part
   uint32_t n_parts() const { return n_parts_; }

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -51,6 +54,37 @@ void CheckRegular(const std::string& path, const struct stat& status) {
 
 }  // namespace
 
+// One file, in the list of all that are mapped.
+struct MappedFile::Mapping {
+  std::span<const std::byte> bytes;
+  FileId id;
+  std::string name;  // fit to print
+  std::atomic<Mapping*> next = nullptr;
+
+  // Handlers of signals walk the list while it is changed: links are always whole.
+  static std::atomic<Mapping*> first;
+  static std::mutex changing;
+};
+std::atomic<MappedFile::Mapping*> MappedFile::Mapping::first = nullptr;
+std::mutex MappedFile::Mapping::changing;
+
+MappedFile::MappedFile(std::unique_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {
+  const std::lock_guard lock(Mapping::changing);
+  mapping_->next = Mapping::first.load();
+  Mapping::first = mapping_.get();
+}
+
+MappedFile::~MappedFile() {
+  if (mapping_ == nullptr) return;
+  {
+    const std::lock_guard lock(Mapping::changing);
+    std::atomic<Mapping*>* link = &Mapping::first;
+    while (*link != mapping_.get()) link = &link->load()->next;
+    *link = mapping_->next.load();
+  }
+  munmap(const_cast<std::byte*>(mapping_->bytes.data()), mapping_->bytes.size());
+}
+
 MappedFile MappedFile::Open(const std::string& path) {
   struct stat status;
   // Asked before opening: opening a pipe waits for its writer, opening a device may move it.
@@ -69,18 +103,33 @@ MappedFile MappedFile::Open(const std::string& path) {
   if (start == MAP_FAILED) {
     Fail(path, "cannot be mapped into memory: " + std::generic_category().message(errno));
   }
-  return MappedFile({static_cast<const std::byte*>(start), size});
+  auto mapping = std::make_unique<Mapping>();
+  mapping->bytes = {static_cast<const std::byte*>(start), size};
+  mapping->id = FileId::Of(status);
+  mapping->name = PrintablePath(path);
+  return MappedFile(std::move(mapping));
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept = default;
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(bytes_, other.bytes_);  // the old mapping goes with `other`
+  std::swap(mapping_, other.mapping_);  // the old mapping goes with `other`
   return *this;
 }
 
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+std::span<const std::byte> MappedFile::bytes() const {
+  return mapping_ == nullptr ? std::span<const std::byte>() : mapping_->bytes;
 }
+
+const char* MappedFileAt(const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  for (const auto* m = MappedFile::Mapping::first.load(); m != nullptr; m = m->next) {
+    const auto begin = reinterpret_cast<uintptr_t>(m->bytes.data());
+    if (at >= begin && at - begin < m->bytes.size()) return m->name.c_str();
+  }
+  return nullptr;
+}
+
+FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }
 
 }  // namespace gguf

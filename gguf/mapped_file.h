@@ -7,10 +7,17 @@
 #define PRONK_GGUF_MAPPED_FILE_H_
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "gguf/file_id.h"
+
 namespace gguf {
+
+// The path, fit to print, of the file that is mapped at this address; nullptr where none is. For
+// handlers of signals.
+const char* MappedFileAt(const void* address);
 
 // Move-only. Moving keeps the mapping at its address, so views into it stay valid.
 class MappedFile {
@@ -25,11 +32,14 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const;
+  FileId id() const;
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  std::span<const std::byte> bytes_;  // the mapping; empty once moved from
+  friend const char* MappedFileAt(const void* address);
+  struct Mapping;
+  explicit MappedFile(std::unique_ptr<Mapping> mapping);
+  std::unique_ptr<Mapping> mapping_;  // none once moved from
 };
 
 }  // namespace gguf

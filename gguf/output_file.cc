@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -33,17 +34,52 @@ void RemoveUnfinishedFile() {
   if (name != nullptr) unlink(name);
 }
 
-OutputFile::OutputFile(const std::string& path) : path_(path) {
-  if (IsReplaceable(path)) {
-    temporary_ = path + ".tmp" + std::to_string(getpid());
+OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) : path_(path) {
+  struct stat status;
+  if (!IsReplaceable(path)) {
+    OpenAsItStands(inputs);
+  } else {
+    if (stat(path.c_str(), &status) == 0) RefuseInputs(status, inputs);
+    CreateTemporary();
+  }
+}
+
+// A name may be taken by what a killed program left, and process ids repeat.
+void OutputFile::CreateTemporary() {
+  constexpr int kMostTries = 100;
+  const std::string first = path_ + ".tmp" + std::to_string(getpid());
+  for (int i = 1; i <= kMostTries; ++i) {
+    temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
+    errno = EEXIST;
+    if (access(temporary_.c_str(), F_OK) == 0) continue;
     unfinished = temporary_.c_str();  // before it is there: a signal may come right after
     fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } else {
-    fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd_ >= 0) return;
+    unfinished = nullptr;
+    if (errno != EEXIST) break;
   }
-  if (fd_ >= 0) return;
-  unfinished = nullptr;
-  Fail();
+  // Where it is the name's own fault, that is told.
+  const std::string name = std::exchange(temporary_, {});
+  Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
+}
+
+// Emptied only once it is known to be none of the inputs.
+void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  struct stat status;
+  if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
+  try {
+    RefuseInputs(status, inputs);
+    if (S_ISREG(status.st_mode) && ftruncate(fd_, 0) != 0) Fail(path_);
+  } catch (const Error&) {
+    close(fd_);
+    throw;
+  }
+}
+
+void OutputFile::RefuseInputs(const struct stat& status, std::span<const FileId> inputs) const {
+  if (std::ranges::find(inputs, FileId::Of(status)) == inputs.end()) return;
+  throw Error(PrintablePath(path_) + ": is a file that is read: give another name");
 }
 
 OutputFile::~OutputFile() {
@@ -52,8 +88,8 @@ OutputFile::~OutputFile() {
   unfinished = nullptr;
 }
 
-void OutputFile::Fail() const {
-  throw Error(PrintablePath(path_) +
+void OutputFile::Fail(const std::string& path) const {
+  throw Error(PrintablePath(path) +
               ": cannot be written: " + std::generic_category().message(errno));
 }
 
@@ -61,17 +97,17 @@ void OutputFile::Write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail();
+    if (n < 0) Fail(path_);
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
 }
 
 void OutputFile::Commit() {
   // On the disk before it has its name. What is written through may be no disk's.
-  if (!temporary_.empty() && fsync(fd_) != 0) Fail();
-  if (close(std::exchange(fd_, -1)) != 0) Fail();
+  if (!temporary_.empty() && fsync(fd_) != 0) Fail(path_);
+  if (close(std::exchange(fd_, -1)) != 0) Fail(path_);
   if (temporary_.empty()) return;
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail();
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail(path_);
   unfinished = nullptr;
   temporary_.clear();
 }

@@ -7,17 +7,20 @@
 #include <span>
 #include <string>
 
+#include "gguf/file_id.h"
+
 namespace gguf {
 
-// Written under a temporary name beside `path`, which is renamed by Commit(): nobody sees half a
-// file, an old one stays until then, and without Commit() nothing is left. But what is not a file
-// of its own cannot be replaced by one: devices, pipes and links (/dev/stdout is one) are written
-// through, as they stand.
+// Written under a temporary name beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on where that
+// is taken), which is renamed by Commit(): nobody sees half a file, an old one stays until then,
+// and without Commit() nothing is left. But what is not a file of its own cannot be replaced by
+// one: devices, pipes and links (/dev/stdout is one) are written through, as they stand.
 //
-// All methods throw gguf::Error. One at a time.
+// A path that leads to one of the `inputs`, which somebody still reads, is refused before anything
+// is touched. All methods throw gguf::Error. One at a time.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);
+  explicit OutputFile(const std::string& path, std::span<const FileId> inputs = {});
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -26,7 +29,10 @@ class OutputFile {
   void Commit();
 
  private:
-  [[noreturn]] void Fail() const;
+  void CreateTemporary();
+  void OpenAsItStands(std::span<const FileId> inputs);
+  void RefuseInputs(const struct stat& status, std::span<const FileId> inputs) const;
+  [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;
   std::string temporary_;  // empty once it is renamed, and for what is written through

@@ -20,17 +20,13 @@ namespace {
 
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kLastVersion = 3;
-constexpr uint64_t kMaxNameBytes = 65535;  // of keys and tensor names; the format's limit for keys
-constexpr int kMaxArrayDepth = 4;          // arrays in arrays; real files have one level
-// Keys, and tensors: the largest models have some thousands. An entry takes more memory than it may
-// take in the file; this many take 30 MB.
-constexpr uint64_t kMaxItems = uint64_t{1} << 17;
+constexpr int kMaxArrayDepth = 4;  // arrays in arrays; real files have one level
 constexpr std::string_view kAlignmentKey = "general.alignment";
 
 class PartReader {
  public:
-  PartReader(const std::string& path, std::span<const std::byte> bytes)
-      : path_(path), cursor_(path, bytes) {}
+  PartReader(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors)
+      : path_(path), cursor_(path, bytes), max_tensors_(max_tensors) {}
 
   Part Read() {
     ReadHeader();
@@ -44,7 +40,8 @@ class PartReader {
  private:
   void CheckMagic() const;
   void ReadHeader();
-  void CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes, std::string_view what) const;
+  void CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
+                  std::string_view what) const;
   std::string_view ReadName();
   void ReadEntries();
   ValueType ReadValueType(std::string_view what);
@@ -57,6 +54,7 @@ class PartReader {
 
   std::string path_;
   Cursor cursor_;
+  uint64_t max_tensors_;
   uint64_t n_entries_ = 0;
   uint64_t n_tensors_ = 0;
   std::vector<TensorInfo> infos_;
@@ -97,11 +95,11 @@ void PartReader::ReadHeader() {
   // The shortest of each: a key of one letter with a value of one byte; a one-letter tensor of one
   // dimension. The counts are never trusted further: vectors grow as entries are really read.
   const uint64_t length = cursor_.length_bytes();
-  CheckCount(counts_at, n_tensors_, length + 1 + 4 + length + 4 + 8, "tensors");
-  CheckCount(counts_at + length, n_entries_, length + 1 + 4 + 1, "keys");
+  CheckCount(counts_at, n_tensors_, max_tensors_, length + 1 + 4 + length + 4 + 8, "tensors");
+  CheckCount(counts_at + length, n_entries_, kMaxItems, length + 1 + 4 + 1, "keys");
 }
 
-void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes,
+void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t most, uint64_t min_bytes,
                             std::string_view what) const {
   const uint64_t max = cursor_.remaining() / min_bytes;
   const std::string found = ", found a count of " + std::to_string(count);
@@ -109,9 +107,10 @@ void PartReader::CheckCount(uint64_t at, uint64_t count, uint64_t min_bytes,
     cursor_.Fail(at, "expected at most " + std::to_string(max) + " " + std::string(what) +
                          " in the rest of the file" + found + ": truncated or damaged");
   }
-  if (count > kMaxItems) {
-    cursor_.Fail(at,
-                 "expected at most " + std::to_string(kMaxItems) + " " + std::string(what) + found);
+  if (count > most) {
+    const std::string others = most < kMaxItems ? " besides those of the parts before" : "";
+    cursor_.Fail(
+        at, "expected at most " + std::to_string(most) + " " + std::string(what) + others + found);
   }
 }
 
@@ -269,8 +268,8 @@ void PartReader::ReadTensorInfos() {
 
 }  // namespace
 
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes) {
-  return PartReader(path, bytes).Read();
+Part ReadPart(const std::string& path, std::span<const std::byte> bytes, uint64_t max_tensors) {
+  return PartReader(path, bytes, max_tensors).Read();
 }
 
 }  // namespace gguf

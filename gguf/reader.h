@@ -25,6 +25,13 @@ constexpr bool IsValidAlignment(uint64_t n) {
   return std::has_single_bit(n) && n >= kMinAlignment && n <= kMaxAlignment;
 }
 
+// More keys, or tensors in all parts of a model, are refused: the largest models have some
+// thousands. An entry takes more memory than it may take in the file; this many take 30 MB.
+inline constexpr uint64_t kMaxItems = uint64_t{1} << 17;
+
+// Longer names of keys and tensors are refused; the format's limit for keys.
+inline constexpr uint64_t kMaxNameBytes = 65535;
+
 // What one file holds; everything views its bytes.
 struct Part {
   uint32_t version = 0;
@@ -35,8 +42,10 @@ struct Part {
 
 // Reads and checks the head of a file; of the tensors' data it checks only that it is there. `path`
 // is for messages. Time and memory are O(n log n) in the size of the head whatever the bytes say.
-// Tensor names may still repeat (File checks that over all parts). Throws gguf::Error.
-Part ReadPart(const std::string& path, std::span<const std::byte> bytes);
+// Tensor names may still repeat (File checks that over all parts). More than max_tensors are
+// refused. Throws gguf::Error.
+Part ReadPart(const std::string& path, std::span<const std::byte> bytes,
+              uint64_t max_tensors = kMaxItems);
 
 }  // namespace gguf
 

@@ -62,6 +62,14 @@ void Claim(std::set<std::string, std::less<>>& names, std::string_view name,
            std::string_view kind) {
   const std::string where = "writing " + std::string(kind) + " " + Quoted(name) + ": ";
   if (name.empty()) throw Error(where + "expected a name, found an empty one");
+  if (name.size() > kMaxNameBytes) {
+    throw Error(where + "expected a name of at most " + std::to_string(kMaxNameBytes) +
+                " bytes, found one of " + std::to_string(name.size()));
+  }
+  if (names.size() == kMaxItems) {
+    throw Error(where + "expected at most " + std::to_string(kMaxItems) + " " + std::string(kind) +
+                "s, found more");
+  }
   if (!names.emplace(name).second) throw Error(where + "expected each name once, found it again");
 }
 
@@ -171,8 +179,8 @@ void Writer::Emit(const Sink& sink) const {
   }
 }
 
-void Writer::WriteFile(const std::string& path) const {
-  OutputFile file(path);
+void Writer::WriteFile(const std::string& path, std::span<const FileId> inputs) const {
+  OutputFile file(path, inputs);
   Emit([&](std::span<const std::byte> bytes) { file.Write(bytes); });
   file.Commit();
 }

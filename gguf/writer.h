@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "gguf/dtype.h"
+#include "gguf/file_id.h"
 #include "gguf/metadata.h"
 #include "gguf/reader.h"
 
@@ -33,7 +34,7 @@ class Writer {
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
   // gguf::Error for what the reader would refuse: an empty or repeated name, an impossible shape,
-  // and so on.
+  // too many keys, and so on.
   explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
 
   // Key-value pairs. T is a fixed-size integer, float, double or bool, and decides the type in the
@@ -60,8 +61,8 @@ class Writer {
                  TensorSource source);
 
   // As output_file.h writes: nobody sees half a file, and after an error nothing is left. Replaces
-  // an existing file.
-  void WriteFile(const std::string& path) const;
+  // an existing file, unless it is one of the inputs.
+  void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
   std::vector<std::byte> ToBytes() const;
 
  private:

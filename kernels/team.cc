@@ -2,11 +2,18 @@
 #include "kernels/team.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace kernels {
@@ -35,6 +42,71 @@ void WaitUntil(Condition condition) {
       sched_yield();
     }
   }
+}
+
+// Stacks smaller than this are too small for an operation's work.
+constexpr size_t kLeastStack = size_t{256} << 10;
+
+// The stack in bytes that the environment asks OpenMP to give each thread, "512", "512K" or "1 G";
+// 0 where it says nothing or nothing that means something: then it is the system's choice.
+size_t StackFromEnvironment() {
+  const char* const text = std::getenv("OMP_STACKSIZE");
+  if (text == nullptr) return 0;
+  char* unit = nullptr;
+  const unsigned long long number = std::strtoull(text, &unit, 10);
+  if (unit == text) return 0;
+  while (*unit == ' ') ++unit;
+  constexpr std::string_view kUnits = "BKMG";
+  const size_t power = *unit == '\0' ? 1 : kUnits.find(static_cast<char>(*unit & ~0x20));
+  if (power == std::string_view::npos || number > SIZE_MAX >> (10 * power)) return 0;
+  return static_cast<size_t>(number) << (10 * power);
+}
+
+// Threads that do nothing but be there, to see whether there can be so many. OpenMP ends the
+// program where it cannot start one.
+class Trial {
+ public:
+  // Starts n; returns an error number, 0 for none.
+  int Start(size_t n, size_t stack) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack > 0) pthread_attr_setstacksize(&attributes, stack);
+    int error = 0;
+    for (threads_.reserve(n); threads_.size() < n && error == 0;) {
+      pthread_t thread;
+      error = pthread_create(&thread, &attributes, Wait, this);
+      if (error == 0) threads_.push_back(thread);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+  }
+  ~Trial() {
+    over_ = true;
+    over_.notify_all();
+    for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+  }
+
+ private:
+  static void* Wait(void* trial) {
+    static_cast<Trial*>(trial)->over_.wait(false);
+    return nullptr;
+  }
+
+  std::vector<pthread_t> threads_;
+  std::atomic<bool> over_ = false;
+};
+
+void CheckThreads(size_t n_threads) {
+  const size_t stack = StackFromEnvironment();
+  if (stack > 0 && stack < kLeastStack) {
+    throw std::runtime_error("OMP_STACKSIZE: expected at least " +
+                             std::to_string(kLeastStack >> 10) + "K for the stack of a thread");
+  }
+  const int error = Trial().Start(n_threads - 1, stack);  // the caller is there already
+  if (error == 0) return;
+  throw std::runtime_error(std::to_string(n_threads) +
+                           " threads cannot be started: " + std::generic_category().message(error) +
+                           " (their number, OMP_STACKSIZE and ulimit -v and -u decide)");
 }
 
 }  // namespace
@@ -104,6 +176,7 @@ void Team::Shared::DoPiece(size_t piece, size_t thread) {
 Team::Team(int n_threads)
     : size_(static_cast<size_t>(std::max(n_threads, 1))), shared_(std::make_unique<Shared>()) {
   shared_->claims = std::vector<Shared::Claim>(size_);
+  if (size_ > 1) CheckThreads(size_);
 }
 
 Team::~Team() = default;

@@ -44,7 +44,9 @@ class Team {
   // What a worker does: items [begin, end), as thread number `thread` of the team.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
-  explicit Team(int n_threads);  // at least 1
+  // n_threads: at least 1. Throws std::runtime_error where the system does not let so many start,
+  // as far as that can be known before they do.
+  explicit Team(int n_threads);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

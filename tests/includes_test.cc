@@ -63,9 +63,9 @@ constexpr std::array kLibraries = {
 };
 
 // Of the operating system; everyone may include these and the standard library's.
-constexpr std::array<std::string_view, 11> kSystemHeaders = {
-    "cpuid.h",  "fcntl.h", "mach-o/dyld.h", "malloc",     "poll.h",  "sched.h",
-    "signal.h", "sys/",    "termios.h",     "ucontext.h", "unistd.h"};
+constexpr std::array<std::string_view, 12> kSystemHeaders = {
+    "cpuid.h", "fcntl.h",  "mach-o/dyld.h", "malloc",    "poll.h",     "pthread.h",
+    "sched.h", "signal.h", "sys/",          "termios.h", "ucontext.h", "unistd.h"};
 
 const Room* RoomOf(std::string_view path) {
   const auto& rooms = Rooms();

@@ -21,7 +21,7 @@ class BpeTokenizer final : public Tokenizer {
   BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule);
 
  private:
-  void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const override;
+  void EncodeText(std::string_view text, bool first, IdList& out) const override;
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override;
 
@@ -69,7 +69,7 @@ TokenId BpeTokenizer::WholeWord(std::string_view word, std::string& spelling) co
   return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
 }
 
-void BpeTokenizer::EncodeText(std::string_view text, bool, std::vector<TokenId>& out) const {
+void BpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
   WordMerger merger(merges_);
   std::vector<TokenId> symbols;
   std::vector<TokenId> merged;

@@ -10,8 +10,6 @@
 namespace tokenizer {
 namespace {
 
-constexpr size_t kMaxSource = 1 << 20;  // bytes; the longest templates in use have 20,000
-
 // Copies a value into a rendering, so that the template cannot change the caller's, and marks where
 // its strings are from.
 class Importer {
@@ -111,14 +109,14 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
 ChatTemplate ChatTemplate::Parse(std::string_view source) {
-  if (source.size() > kMaxSource) {
-    throw TemplateError("longer than " + std::to_string(kMaxSource) + " bytes");
+  if (source.size() > kMaxTemplateBytes) {
+    throw TemplateError("longer than " + std::to_string(kMaxTemplateBytes) + " bytes");
   }
   return ChatTemplate(std::make_unique<Program>(Program{jinja::ParseTemplate(source)}));
 }
 
 RenderedChat ChatTemplate::Render(const ChatInput& input) const {
-  jinja::Runtime rt{jinja::Limits()};
+  jinja::Runtime rt(jinja::Limits(), input.interrupted);
   jinja::Interpreter interpreter(rt, input.now.value_or(LocalNow()));
   interpreter.SetVariable("messages", CopyMessages(rt, input.messages));
   interpreter.SetVariable("tools", Importer(rt, true).Copy(input.tools));

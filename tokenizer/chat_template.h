@@ -9,6 +9,8 @@
 #define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,8 @@ struct ChatInput {
   std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
   std::optional<std::chrono::local_seconds> now;     // for strftime_now; none: this moment
   std::vector<std::pair<std::string, Value>> extra;  // more variables, enable_thinking for example
+  // Asked now and then while a template is rendered; true ends that with tokenizer::Interrupted.
+  std::function<bool()> interrupted;
 };
 
 struct RenderedChat {
@@ -51,6 +55,9 @@ struct RenderedChat {
   // own: many templates build their control tokens from them, as <|user|>.
   std::vector<ByteSpan> foreign;
 };
+
+// A longer template is refused; the longest in use have 20,000 bytes.
+inline constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 
 class ChatTemplate {
  public:

@@ -27,7 +27,7 @@ class RawBpeTokenizer final : public Tokenizer {
         merges_(ReadMerges(metadata, vocab().tokens, index())) {}
 
  private:
-  void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const override;
+  void EncodeText(std::string_view text, bool first, IdList& out) const override;
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override {
     return TypeOf(id) == TokenType::kByte
@@ -36,7 +36,7 @@ class RawBpeTokenizer final : public Tokenizer {
   }
 
   TokenId FindNormal(std::string_view spelling) const;
-  void EncodePiece(std::string_view spelling, WordMerger& merger, std::vector<TokenId>& out) const;
+  void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const;
 
   ByteTokens bytes_;
   MergeTable merges_;
@@ -51,7 +51,7 @@ TokenId RawBpeTokenizer::FindNormal(std::string_view spelling) const {
 // Merges at most kMaxWord characters. One that is no token merges with nothing, so it is still
 // there afterwards, as -1, in its order among its like: then its bytes take its place.
 void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
-                                  std::vector<TokenId>& out) const {
+                                  IdList& out) const {
   std::vector<TokenId> symbols;
   std::vector<std::string_view> unknown;
   while (!spelling.empty()) {
@@ -76,9 +76,10 @@ void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
 }
 
 // Words are whole lines, and the runs of line ends between them: no token has both.
-void RawBpeTokenizer::EncodeText(std::string_view text, bool, std::vector<TokenId>& out) const {
+void RawBpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
   WordMerger merger(merges_);
   while (!text.empty()) {
+    out.Look();
     const bool line_ends = text[0] == '\n';
     const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
     const std::string spelling = MarkSpaces(text.substr(0, end));

@@ -1,42 +1,97 @@
 // Finds special tokens (control and user-defined ones) in text: "<|eot_id|>" is one token and not
 // eight characters of text.
+//
+// Tokens and text may both be a stranger's, so the time for a byte of text depends neither on how
+// many tokens there are nor, but for a logarithm, on how long they are. The longest token at a
+// place is found by its length, bit by bit from the highest one on (Waldvogel et al. 1997,
+// "Scalable high speed IP routing lookups"): a table holds the hash of every token and of those
+// beginnings of it that such a search passes through, and with each beginning the longest token
+// that fits into it, should the search find nothing longer. Hashes of a text's stretches are
+// differences of sums over its beginnings (Karp and Rabin 1987), with a random base: whoever makes
+// a file cannot make hashes meet.
 #ifndef PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 #define PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
+
+#include "tokenizer/byte_span.h"
+#include "tokenizer/hash.h"
 
 namespace tokenizer {
 
 class SpecialMatcher {
  public:
   struct Entry {
-    std::string text;
+    std::string_view text;  // must outlive the matcher
     int32_t id;
+    bool user_defined = true;  // found in every text; others only where control tokens are read
   };
   struct Match {
     size_t begin;   // offset in the text; its size where nothing was found
     size_t length;  // bytes; 0 where nothing was found
     int32_t id;
   };
+  class Search;
 
   // Entries with an empty text never match; of equal texts the last one counts.
   explicit SpecialMatcher(std::vector<Entry> entries = {});
 
-  // The first match at or after `from`; of several that begin there, the longest. The cost of a
-  // byte of text does not depend on the number of entries unless an entry begins with that byte.
-  Match Find(std::string_view text, size_t from) const;
+ private:
+  struct Special {
+    std::string_view text;
+    int32_t id;            // of the last entry with this text
+    int32_t user_defined;  // of the last user-defined one with this text; -1: none
+    int32_t nearest = -1;  // this special or the longest it begins with that is user-defined
+  };
+  void AddBeginnings(const std::vector<int32_t>& chain);
+  size_t Locate(uint64_t hash) const;
+
+  std::vector<Special> specials_;  // sorted by text, no two the same
+  // A table of beginnings of specials, at most three quarters full: of each its hash, and the
+  // longest special that it begins with.
+  static constexpr int32_t kNone = -1, kFree = -2;
+  std::vector<uint64_t> hashes_;
+  std::vector<int32_t> bests_;
+  size_t longest_ = 0;            // bytes of a special
+  size_t top_bit_ = 0;            // the highest one of that
+  uint64_t base_;                 // of the sums
+  std::vector<uint64_t> powers_;  // of the base, up to longest_
+  SeededHash hash_;
+  enum : uint8_t { kAny = 1, kUserDefined = 2 };
+  std::array<uint8_t, 256> first_byte_{};  // what begins with this byte
+};
+
+// The special tokens of one text, from its begin to its end.
+class SpecialMatcher::Search {
+ public:
+  // control: control tokens are found, too; but not where they have a byte in one of the spans
+  // `plain`, which are ascending. tick is called now and then, however long it takes to find the
+  // next token: it may throw. All must outlive the search.
+  Search(const SpecialMatcher& matcher, std::string_view text, bool control,
+         std::span<const ByteSpan> plain, const std::function<void()>& tick);
+
+  // The first match at or after `from`, which is not before that of the last call; of several that
+  // begin there, the longest.
+  Match Next(size_t from);
 
  private:
-  // The longest entry that `text` begins with, or nullptr.
-  const Entry* LongestAt(std::string_view text) const;
+  int32_t LongestAt(size_t at);
+  void SumUpTo(size_t at, size_t end);
+  uint64_t HashOf(size_t at, size_t length) const;
 
-  std::vector<Entry> entries_;            // sorted by text
-  std::array<uint32_t, 257> first_byte_;  // entries_[first_byte_[b] ..] begin with byte b
+  const SpecialMatcher& matcher_;
+  std::string_view text_;
+  bool control_;
+  std::span<const ByteSpan> plain_;
+  const std::function<void()>& tick_;
+  size_t first_ = 0;  // sums_[i] is of the text from first_ (or before) up to first_ + i
+  std::vector<uint64_t> sums_;
 };
 
 }  // namespace tokenizer

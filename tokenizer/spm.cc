@@ -20,7 +20,10 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 // two thirds of the time of parts of 64 KiB). Where there is no such place for kMaxPart bytes, the
 // text is cut all the same.
 constexpr size_t kMinPart = size_t{1} << 11;
-constexpr size_t kMaxPart = size_t{1} << 20;
+constexpr size_t kMaxPart = size_t{1} << 18;
+// The same where not every byte has a token: sentencepiece makes one unknown token of all
+// characters in a row that it does not know, and takes time quadratic in their number.
+constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
 
 // Unused pieces may be stages of a merge but not its result: sentencepiece takes them apart again,
 // by a recursion that may be as deep as the piece is long.
@@ -59,16 +62,20 @@ class SpmTokenizer final : public Tokenizer {
   explicit SpmTokenizer(const gguf::Metadata& metadata);
 
  private:
-  void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const override;
+  void EncodeText(std::string_view text, bool first, IdList& out) const override;
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override;
 
-  std::string SerializedModel(bool byte_fallback) const;
+  std::string SerializedModel(bool byte_fallback);
   bool IsMatchable(TokenId id) const;
   size_t PartLength(std::string_view text) const;
 
   sentencepiece::SentencePieceProcessor processor_;
+  // The token that each of sentencepiece's pieces is. It gets only what text can become: it keeps
+  // each piece several times.
+  std::vector<TokenId> pieces_;
   ByteTokens bytes_;
+  size_t max_part_ = kMaxPart;
   bool words_apart_ = true;  // no piece has a space after anything else
 };
 
@@ -83,6 +90,7 @@ SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
     words_apart_ &= text.find(kSpaceMark) == std::string_view::npos;
   }
   const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
+  max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
   const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
   if (!status.ok()) {
     metadata.Fail(kTokens, std::string("sentencepiece does not take them: ") + status.message());
@@ -101,9 +109,8 @@ bool SpmTokenizer::IsMatchable(TokenId id) const {
 
 // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is a
 // stranger's, and sentencepiece refuses whole models for one empty or doubled piece: so only what
-// text can become goes in as it is. Everything else keeps its place in the list as a control piece
-// with a name that no text has, and the one unknown piece that there must be comes last.
-std::string SpmTokenizer::SerializedModel(bool byte_fallback) const {
+// text can become goes in, and the one unknown piece that there must be comes last. Fills pieces_.
+std::string SpmTokenizer::SerializedModel(bool byte_fallback) {
   constexpr char kHex[] = "0123456789ABCDEF";
   ProtoWriter model;
   ProtoWriter part;
@@ -121,20 +128,19 @@ std::string SpmTokenizer::SerializedModel(bool byte_fallback) const {
     if (byte_fallback && byte >= 0 && bytes_[static_cast<size_t>(byte)] == id) {
       const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
       add_piece({name, sizeof(name)}, score, TokenType::kByte);
+      pieces_.push_back(id);
     } else if (IsMatchable(id)) {
       add_piece(Spelling(id), score, TypeOf(id));
-    } else {
-      std::string name("\xFF");
-      name += std::to_string(i);
-      add_piece(name, score, TokenType::kControl);
+      pieces_.push_back(id);
     }
   }
   add_piece("\xFFunknown", 0, TokenType::kUnknown);
+  pieces_.push_back(vocab().unk);
   part.clear();
   part.Number(3, 2);  // trainer_spec.model_type: BPE
-  part.Number(4, vocab().size() + 1);
+  part.Number(4, pieces_.size());
   part.Number(35, byte_fallback);
-  part.Number(40, vocab().size());  // unk_id
+  part.Number(40, pieces_.size() - 1);  // unk_id
   model.Bytes(2, part.out());
   part.clear();
   part.Bytes(1, "identity");  // normalizer_spec
@@ -148,7 +154,7 @@ std::string SpmTokenizer::SerializedModel(bool byte_fallback) const {
 // How much of the text to give to sentencepiece at once.
 size_t SpmTokenizer::PartLength(std::string_view text) const {
   if (text.size() <= kMinPart) return text.size();
-  const size_t max = std::min(text.size(), kMaxPart);
+  const size_t max = std::min(text.size(), max_part_);
   if (words_apart_) {
     for (size_t at = kMinPart; at < max; ++at) {
       const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpaceMark);
@@ -161,7 +167,7 @@ size_t SpmTokenizer::PartLength(std::string_view text) const {
   return at;
 }
 
-void SpmTokenizer::EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const {
+void SpmTokenizer::EncodeText(std::string_view text, bool first, IdList& out) const {
   std::string prefixed;
   if (first && vocab().add_space_prefix) {
     prefixed.reserve(text.size() + 1);
@@ -170,10 +176,11 @@ void SpmTokenizer::EncodeText(std::string_view text, bool first, std::vector<Tok
   }
   std::vector<int> ids;
   while (!text.empty()) {
+    out.Look();
     const size_t length = PartLength(text);
     const auto status = processor_.Encode(text.substr(0, length), &ids);
     if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
-    for (const int id : ids) out.push_back(vocab().Has(id) ? id : vocab().unk);
+    for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
     text.remove_prefix(length);
   }
 }

@@ -16,13 +16,6 @@ namespace {
 constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// One of the ascending spans has a byte of [begin, end).
-bool Touches(std::span<const ByteSpan> spans, size_t begin, size_t end) {
-  const auto it = std::upper_bound(spans.begin(), spans.end(), begin,
-                                   [](size_t at, const ByteSpan& span) { return at < span.end; });
-  return it != spans.end() && it->begin < end;
-}
-
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file) {
@@ -46,43 +39,52 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file) {
 Tokenizer::Tokenizer(Vocabulary vocab) : vocab_(std::move(vocab)), index_(vocab_.tokens) {}
 
 void Tokenizer::FindSpecials() {
-  std::vector<SpecialMatcher::Entry> user_defined;
-  std::vector<SpecialMatcher::Entry> specials;
+  const auto is_special = [](TokenType type) {
+    return type == TokenType::kUserDefined || type == TokenType::kControl ||
+           type == TokenType::kUnknown;
+  };
+  std::vector<SpecialMatcher::Entry> entries;
+  entries.reserve(
+      static_cast<size_t>(std::count_if(vocab_.types.begin(), vocab_.types.end(), is_special)));
   for (size_t i = 0; i < vocab_.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
     const TokenType type = TypeOf(id);
     if (type == TokenType::kUserDefined) {
-      user_defined.push_back({TextOf(id), id});
-      specials.push_back(user_defined.back());
-    } else if (type == TokenType::kControl || type == TokenType::kUnknown) {
-      specials.push_back({std::string(Spelling(id)), id});
+      std::string text = TextOf(id);
+      const bool respelt = text != Spelling(id);
+      entries.push_back({respelt ? respelt_.emplace_back(std::move(text)) : Spelling(id), id});
+    } else if (is_special(type)) {
+      entries.push_back({Spelling(id), id, /*user_defined=*/false});
     }
   }
-  user_defined_ = SpecialMatcher(std::move(user_defined));
-  specials_ = SpecialMatcher(std::move(specials));
+  specials_ = SpecialMatcher(std::move(entries));
 }
 
 std::vector<TokenId> Tokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  std::vector<TokenId> out;
+  IdList out(options.most_ids, options.interrupted);
+  try {
+    EncodeAll(text, options, out);
+  } catch (const IdList::Full&) {
+  }
+  return out.Take();
+}
+
+void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const {
   if (options.add_bos && vocab_.add_bos && vocab_.bos >= 0) out.push_back(vocab_.bos);
-  const SpecialMatcher& matcher = options.parse_special ? specials_ : user_defined_;
+  const std::function<void()> tick = [&] { out.Look(); };
+  SpecialMatcher::Search search(specials_, text, options.parse_special, options.plain, tick);
   for (size_t at = 0; at < text.size();) {
-    SpecialMatcher::Match match = matcher.Find(text, at);
-    while (match.length > 0 && TypeOf(match.id) != TokenType::kUserDefined &&
-           Touches(options.plain, match.begin, match.begin + match.length)) {
-      match = matcher.Find(text, match.begin + 1);
-    }
+    const SpecialMatcher::Match match = search.Next(at);
     if (match.begin > at) EncodeBytes(text.substr(at, match.begin - at), out);
     if (match.length > 0) out.push_back(match.id);
     at = match.begin + match.length;
   }
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
-  return out;
 }
 
 // Text between special tokens: what is valid UTF-8 goes to the family's algorithm, other bytes
 // become tokens one by one. A byte that the vocabulary cannot express at all is left out.
-void Tokenizer::EncodeBytes(std::string_view text, std::vector<TokenId>& out) const {
+void Tokenizer::EncodeBytes(std::string_view text, IdList& out) const {
   for (bool first = true; !text.empty(); first = false) {
     const size_t valid = ValidUtf8Prefix(text);
     EncodeText(text.substr(0, valid), first, out);

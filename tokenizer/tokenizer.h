@@ -8,6 +8,8 @@
 #define PRONK_TOKENIZER_TOKENIZER_H_
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +18,7 @@
 
 #include "gguf/file.h"
 #include "tokenizer/byte_span.h"
+#include "tokenizer/id_list.h"
 #include "tokenizer/special_matcher.h"
 #include "tokenizer/token_index.h"
 #include "tokenizer/vocabulary.h"
@@ -28,6 +31,11 @@ struct EncodeOptions {
   // Stretches of the text, ascending, in which control tokens are mere text all the same: what a
   // user wrote inside a chat template.
   std::span<const ByteSpan> plain = {};
+  // Cutting ends soon after there are more ids than this: nobody needs the rest of a text that does
+  // not fit anywhere.
+  size_t most_ids = SIZE_MAX;
+  // Asked now and then; true ends it with tokenizer::Interrupted.
+  const std::function<bool()>* interrupted = nullptr;
 };
 
 // Immutable after Create: threads may share it.
@@ -58,7 +66,7 @@ class Tokenizer {
   explicit Tokenizer(Vocabulary vocab);
   // Valid UTF-8 without special tokens; may be empty. `first`: it is at the start of the input or
   // follows a special token.
-  virtual void EncodeText(std::string_view text, bool first, std::vector<TokenId>& out) const = 0;
+  virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
   // The token for a byte that is no UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
   // The bytes of a token that is neither control nor unknown.
@@ -70,12 +78,13 @@ class Tokenizer {
 
  private:
   void FindSpecials();
-  void EncodeBytes(std::string_view text, std::vector<TokenId>& out) const;
+  void EncodeAll(std::string_view text, const EncodeOptions& options, IdList& out) const;
+  void EncodeBytes(std::string_view text, IdList& out) const;
 
   Vocabulary vocab_;
   TokenIndex index_;
-  SpecialMatcher user_defined_;  // found in every text
-  SpecialMatcher specials_;      // those and control and unknown tokens
+  std::deque<std::string> respelt_;  // texts of special tokens that are spelt otherwise in the file
+  SpecialMatcher specials_;          // user-defined, control and unknown tokens
 };
 
 // Bytes of tokens in, whole UTF-8 characters out: keeps the first bytes of a character until its

@@ -81,6 +81,7 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
   }
   std::vector<std::string_view> tokens;
   tokens.reserve(strings.size());
+  uint64_t n_bytes = 0;
   for (const std::string_view token : strings) {
     if (token.size() > kMaxTokenBytes) {
       metadata.Fail(kTokens, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
@@ -88,6 +89,11 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
                                  std::to_string(token.size()));
     }
     tokens.push_back(token);
+    n_bytes += token.size();
+  }
+  if (n_bytes > kMaxVocabularyBytes) {
+    metadata.Fail(kTokens, "expected tokens of at most " + std::to_string(kMaxVocabularyBytes) +
+                               " bytes together, found " + std::to_string(n_bytes));
   }
   return tokens;
 }

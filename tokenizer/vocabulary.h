@@ -47,6 +47,10 @@ struct VocabularyDefaults {
 // A token longer than this is refused. The longest in use are runs of some hundred spaces.
 inline constexpr size_t kMaxTokenBytes = 1 << 14;
 
+// More bytes of all tokens together are refused: sentencepiece keeps each of them several times.
+// The largest vocabularies in use have three millions.
+inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
+
 // More tokens are refused, and more merges (bpe.h), so that what a vocabulary takes in memory is
 // bounded by more than the size of its file. The largest in use have half a million.
 inline constexpr size_t kMaxTokens = size_t{1} << 20;

@@ -13,7 +13,7 @@ namespace tokenizer {
 
 // A longer word (which is no word of any language) is cut, so that the memory for merging it stays
 // bounded: some 40 bytes for each of its bytes.
-inline constexpr size_t kMaxWord = size_t{1} << 22;
+inline constexpr size_t kMaxWord = size_t{1} << 20;
 
 // A word on its way from bytes to tokens: a list of symbols of which neighbours merge, always the
 // pair of lowest rank, of equals the leftmost. Every pair that may merge waits in a queue; one that

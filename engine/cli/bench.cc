@@ -10,6 +10,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
@@ -78,13 +79,13 @@ std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
 }
 
 int Bench(const BenchOptions& options) {
-  std::optional<gguf::OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
-  if (!options.plot.empty()) plot.emplace(options.plot);
   const engine::Stopwatch watch;
   const engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::Load(options.model.ModelPath());
+  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   BenchReport report;
   report.load_ms = watch.Seconds() * 1e3;
+  std::optional<gguf::OutputFile> plot;  // opened now: nobody wants to measure for minutes in vain
+  if (!options.plot.empty()) plot.emplace(options.plot, model.file.ids());
   {
     engine::SessionOptions first = session_options;
     first.context = 16;
@@ -161,7 +162,7 @@ void AddBench(CommandLine& line) {
       .OneOf({"md", "csv", "json"})
       .ShowDefault();
   command.Add("--plot", options->plot, "Draw the results against the limits").Type("FILE.svg");
-  options->model.AddModelFlag(command);
+  options->model.AddModelFlag(command).Once();  // other lists here are measured one by one
   options->model.AddMachineFlags(command);
   command.Does([options] { return Bench(*options); });
 }

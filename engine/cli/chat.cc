@@ -15,6 +15,7 @@
 #include "engine/cli/signals.h"
 #include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/error.h"
 #include "engine/model.h"
 
 namespace cli {
@@ -37,6 +38,7 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
     if (result == LineEditor::Result::kEnd && !entry.empty()) return LineEditor::Result::kLine;
     if (result != LineEditor::Result::kLine) return result;
     entry += line;
+    if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
     if (!entry.ends_with('\\')) return result;
     entry.back() = '\n';
   }

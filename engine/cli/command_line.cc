@@ -2,13 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 #include <type_traits>
 
 #include "engine/cli/command.h"
+#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -17,6 +21,52 @@ template <class T>
 struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
+
+template <class T>
+struct Element {
+  using Type = T;
+};
+template <class T>
+struct Element<std::vector<T>> {
+  using Type = T;
+};
+
+// What is wrong with a number; "" where nothing is. Stricter than the library that reads arguments,
+// which takes nan, makes infinity of 1e999 and the largest number of one that is larger still.
+template <class T>
+std::string NumberFault(const std::string& text) {
+  // Of a signed type: that a number is less than 0 is for its range to say.
+  std::conditional_t<std::is_unsigned_v<T>, int64_t, T> value{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + text.starts_with('+'), end, value);
+  if (error == std::errc::result_out_of_range) return "expected a smaller number, found " + text;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc() && rest == end && std::isfinite(value)) return "";
+    return "expected a number, found " + text;
+  } else {
+    if (error == std::errc() && rest == end) return "";
+    return "expected a whole number, found " + text;
+  }
+}
+
+// As people write numbers: 1000000000 and not 1e+09.
+std::string Digits(double number) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.15g", number);
+  return text.data();
+}
+
+// Looked at before all else: a number that is none, or too large for its type, is out of the range,
+// too, and the range says more.
+void Limit(CLI::Option& option, double low, double high, const std::string& end) {
+  option.transform(CLI::Validator(
+      [=](std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        if (value >= low && value <= high) return std::string();
+        return "expected a number from " + Digits(low) + end + ", found " + text;
+      },
+      ""));
+}
 
 // llama.cpp has flags of one dash and two letters, which CLI11 would read as two flags.
 std::vector<std::string> WithLongNames(int argc, char** argv) {
@@ -59,14 +109,17 @@ Flag& Flag::Type(const std::string& name) {
 }
 
 Flag& Flag::Between(double low, double high) {
-  option_->check([low, high](const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end != text.c_str() && *end == '\0' && value >= low && value <= high) return std::string();
-    std::ostringstream expected;
-    expected << "expected a number from " << low << " to " << high << ", found " << text;
-    return expected.str();
-  });
+  Limit(*option_, low, high, " to " + Digits(high));
+  return *this;
+}
+
+Flag& Flag::AtLeast(double low) {
+  Limit(*option_, low, HUGE_VAL, " on");
+  return *this;
+}
+
+Flag& Flag::Once() {
+  option_->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   return *this;
 }
 
@@ -105,6 +158,8 @@ Flag Command::Add(const std::string& names, T& variable, const std::string& what
     } else if constexpr (IsVector<T>::value) {
       option->delimiter(',');
     }
+    using Number = typename Element<T>::Type;
+    if constexpr (std::is_arithmetic_v<Number>) option->check(NumberFault<Number>);
     return Flag(option);
   }
 }
@@ -131,7 +186,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& what,
   app_->require_subcommand(0, 1);
   app_->get_formatter()->column_width(34);
   app_->failure_message([name](const CLI::App*, const CLI::Error& error) {
-    return name + ": " + error.what() + "\nTry '" + name + " --help'.\n";
+    return name + ": " + gguf::Printable(error.what()) + "\nTry '" + name + " --help'.\n";
   });
 }
 
@@ -144,6 +199,13 @@ Command CommandLine::Add(const std::string& name, const std::string& what) {
 }
 
 int CommandLine::Run(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "-";
+  const CLI::App& app = *app_;
+  const auto is_it = [&](const CLI::App* command) { return command->get_name() == first; };
+  if (!first.starts_with('-') && app.get_subcommands(is_it).empty()) {
+    throw UsageError("there is no subcommand " + gguf::Quoted(first) + ": '" + app.get_name() +
+                     " --help' lists them");
+  }
   try {
     app_->parse(WithLongNames(argc, argv));
   } catch (const CLI::ParseError& error) {

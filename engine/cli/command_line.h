@@ -27,6 +27,8 @@ class Flag {
   // What --help calls the value. FILE and MODEL are also what the shells complete.
   Flag& Type(const std::string& name);
   Flag& Between(double low, double high);
+  Flag& AtLeast(double low);
+  Flag& Once();  // to give it twice is wrong usage; of others the last one counts
   Flag& OneOf(const std::vector<std::string>& values);
   Flag& ShowDefault();  // the variable's present value, in --help
   Flag& Group(const std::string& title);

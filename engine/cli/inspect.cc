@@ -1,30 +1,27 @@
 // pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/value_text.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "gguf/load.h"
 
 namespace cli {
 namespace {
 
-using gguf::Load;
-using gguf::Value;
-using gguf::ValueType;
-
 constexpr size_t kColumns = 80;
-constexpr size_t kArrayHead = 8;  // elements of an array that are shown
 
 struct InspectOptions {
   std::string model;
@@ -32,61 +29,24 @@ struct InspectOptions {
   bool json = false;
 };
 
-Json ScalarJson(ValueType type, const std::byte* at) {
-  switch (type) {
-    case ValueType::kU8:
-      return Load<uint8_t>(at);
-    case ValueType::kI8:
-      return Load<int8_t>(at);
-    case ValueType::kU16:
-      return Load<uint16_t>(at);
-    case ValueType::kI16:
-      return Load<int16_t>(at);
-    case ValueType::kU32:
-      return Load<uint32_t>(at);
-    case ValueType::kI32:
-      return Load<int32_t>(at);
-    case ValueType::kU64:
-      return Load<uint64_t>(at);
-    case ValueType::kI64:
-      return Load<int64_t>(at);
-    case ValueType::kF32:
-      return Load<float>(at);
-    case ValueType::kF64:
-      return Load<double>(at);
-    case ValueType::kBool:
-      return Load<uint8_t>(at) != 0;
-    case ValueType::kString:
-    case ValueType::kArray:
-      break;  // have no fixed size
-  }
-  return nullptr;
-}
+// Hands text on in large pieces, until nobody reads any more.
+class Output {
+ public:
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
 
-// Arrays: their first elements only. Of arrays in arrays, none.
-Json ValueJson(const Value& value) {
-  if (value.type == ValueType::kString) return *gguf::StringArray(value).begin();
-  if (value.type != ValueType::kArray) return ScalarJson(value.type, value.data);
-  Json head = Json::array();
-  const uint64_t n = std::min<uint64_t>(value.count, kArrayHead);
-  if (value.element_type == ValueType::kString) {
-    auto it = gguf::StringArray(value).begin();
-    for (uint64_t i = 0; i < n; ++i, ++it) head.push_back(*it);
-  } else if (value.element_type != ValueType::kArray) {
-    const uint64_t size = gguf::ValueTypeBytes(value.element_type);
-    for (uint64_t i = 0; i < n; ++i) {
-      head.push_back(ScalarJson(value.element_type, value.data + i * size));
-    }
+  void Add(std::string_view text) {
+    text_ += text;
+    if (text_.size() >= kPiece) Flush();
   }
-  return head;
-}
+  void Flush() { open_ = open_ && WriteOut(std::exchange(text_, "")); }
 
-// Any bytes as one line of printable ASCII and UTF-8.
-std::string OneLine(const Json& json) {
-  std::string line = JsonText(json, -1);
-  line.pop_back();  // its line feed
-  return line;
-}
+ private:
+  static constexpr size_t kPiece = size_t{1} << 16;
+  std::string text_;
+  bool open_ = true;
+};
 
 // Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
 std::string Cut(const std::string& text, size_t columns) {
@@ -147,76 +107,81 @@ std::string TypesText(const gguf::File& file) {
   return text;
 }
 
-void PrintText(const gguf::File& file, bool list_tensors) {
-  std::string text = file.path() + "\n";
+std::string HeadText(const gguf::File& file) {
+  std::string text = gguf::PrintablePath(file.path()) + "\n";
   text += "  GGUF version " + std::to_string(file.version()) + ", " +
           HumanBytes(static_cast<double>(file.file_bytes()));
   if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
-  text += ", " + HumanCount(Parameters(file)) + " weights\n";
+  return text + ", " + HumanCount(Parameters(file)) + " weights\n";
+}
 
+std::string EntryText(const gguf::Metadata::Entry& entry) {
+  const std::string head = "  " + Padded(gguf::Printable(entry.key), 40) + " ";
+  const std::string shown = ValueLine(entry.value, kColumns);
+  // A long key has the line for itself.
+  return head.size() + 20 < kColumns
+             ? head + Cut(shown, kColumns - head.size() - 1) + "\n"
+             : Cut(head, kColumns - 1) + "\n    " + Cut(shown, kColumns - 5) + "\n";
+}
+
+void PrintText(const gguf::File& file, bool list_tensors) {
+  Output out;
+  out.Add(HeadText(file));
   const auto& entries = file.metadata().entries();
-  text += "\nMetadata: " + std::to_string(entries.size()) + " keys\n";
-  for (const auto& [key, value] : entries) {
-    std::string shown = OneLine(ValueJson(value));
-    if (value.type == ValueType::kArray) {
-      if (value.count > kArrayHead) shown.replace(shown.size() - 1, 1, ",\u2026]");
-      shown = std::to_string(value.count) + " x " +
-              std::string(gguf::ValueTypeName(value.element_type)) + " " + shown;
-    }
-    const std::string head = "  " + Padded(gguf::PrintablePath(key), 40) + " ";
-    // A long key has the line for itself.
-    text += head.size() + 20 < kColumns
-                ? head + Cut(shown, kColumns - head.size() - 1) + "\n"
-                : Cut(head, kColumns - 1) + "\n    " + Cut(shown, kColumns - 5) + "\n";
-  }
-
-  text += "\nTensors: " + std::to_string(file.tensors().size()) + "\n" + TypesText(file);
+  out.Add("\nMetadata: " + std::to_string(entries.size()) + " keys\n");
+  for (const gguf::Metadata::Entry& entry : entries) out.Add(EntryText(entry));
+  out.Add("\nTensors: " + std::to_string(file.tensors().size()) + "\n" + TypesText(file));
   if (list_tensors) {
-    text += "\n";
+    out.Add("\n");
     for (const gguf::TensorView& tensor : file.tensors()) {
-      text += "  " + Padded(gguf::PrintablePath(tensor.name), 32) + " " +
+      out.Add("  " + Padded(gguf::Printable(tensor.name), 32) + " " +
               Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
               Padded(DimsText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
-              "\n";
+              "\n");
     }
   }
-  WriteOut(text);
+  out.Flush();
 }
 
 void PrintJson(const gguf::File& file) {
-  Json json = {{"path", file.path()},
-               {"version", file.version()},
-               {"parts", file.n_parts()},
-               {"file_bytes", file.file_bytes()},
-               {"tensor_bytes", file.tensor_bytes()},
-               {"parameters", Parameters(file)},
-               {"alignment", file.alignment()}};
-  // Keys are put behind each other: to look each one up among those before would take minutes where
-  // they are many, and none is there twice.
-  auto& metadata = (json["metadata"] = Json::object()).get_ref<Json::object_t&>();
+  Output out;
+  const TextSink sink = [&](std::string_view text) { out.Add(text); };
+  const Json head = {{"path", file.path()},
+                     {"version", file.version()},
+                     {"parts", file.n_parts()},
+                     {"file_bytes", file.file_bytes()},
+                     {"tensor_bytes", file.tensor_bytes()},
+                     {"parameters", Parameters(file)},
+                     {"alignment", file.alignment()}};
+  std::string text = JsonText(head, 2);
+  text.resize(text.size() - 3);  // "\n}\n": more follows
+  out.Add(text + ",\n  \"metadata\": {");
+  std::string_view before = "\n    ";
   for (const auto& [key, value] : file.metadata().entries()) {
-    Json shown = ValueJson(value);
-    if (value.type == ValueType::kArray) {
-      shown = {{"type", gguf::ValueTypeName(value.element_type)},
-               {"count", value.count},
-               {"first", std::move(shown)}};
-    }
-    metadata.emplace_back(std::string(key), std::move(shown));
+    out.Add(std::exchange(before, ",\n    "));
+    WriteJsonString(key, sink);
+    out.Add(": ");
+    WriteJsonValue(value, sink);
   }
-  Json& tensors = json["tensors"] = Json::array();
+  out.Add("\n  },\n  \"tensors\": [");
+  before = "\n    ";
   for (const gguf::TensorView& tensor : file.tensors()) {
-    Json dims = Json::array();
-    for (uint32_t i = 0; i < tensor.n_dims; ++i) dims.push_back(tensor.dims[i]);
-    tensors.push_back({{"name", tensor.name},
-                       {"type", gguf::Info(tensor.dtype).name},
-                       {"dims", dims},
-                       {"bytes", tensor.bytes}});
+    out.Add(std::exchange(before, ",\n    "));
+    const std::span<const uint64_t> dims(tensor.dims.data(), tensor.n_dims);
+    std::string line = JsonText(Json{{"name", tensor.name},
+                                     {"type", gguf::Info(tensor.dtype).name},
+                                     {"dims", dims},
+                                     {"bytes", tensor.bytes}},
+                                -1);
+    line.pop_back();  // its line feed
+    out.Add(line);
   }
-  WriteOut(JsonText(json, 2));
+  out.Add("\n  ]\n}\n");
+  out.Flush();
 }
 
 int Inspect(const InspectOptions& options) {
-  const gguf::File file = gguf::File::Open(ResolveModel(options.model));
+  const gguf::File file = OpenFile(ResolveModel(options.model));
   options.json ? PrintJson(file) : PrintText(file, options.tensors);
   return kExitDone;
 }

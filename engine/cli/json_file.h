@@ -13,12 +13,16 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-// The JSON in a file, "-" for stdin. Throws engine::Error where it is none, or is nested deeper or
-// has objects of more keys than any honest one.
+// The one door for JSON from outside. Throws engine::Error, which says where it is from, where it
+// is none, or is nested deeper, has objects of more keys, more values or larger numbers than any
+// honest one.
+Json ParseJson(const std::string& text, const std::string& name);
+// The JSON in a file, "-" for stdin.
 Json ReadJson(const std::string& path);
 // What a JSON string stands for ("\"a\\nb\"" is two lines); nothing where the text is none.
 std::optional<std::string> UnquoteJson(const std::string& text);
-// JSON as text: bytes that are no UTF-8 are replaced. indent -1: all in one line.
+// JSON as text, which commands no terminal: bytes that are no UTF-8 are replaced, and control
+// characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
 
 // A conversation as a list of {"role": ..., "content": ...}, which is also what `pronk template`

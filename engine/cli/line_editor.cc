@@ -17,6 +17,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
+#include "engine/error.h"
 
 namespace cli {
 namespace {
@@ -261,17 +262,20 @@ LineEditor::~LineEditor() = default;
 LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line) {
   if (terminal_) return terminal_->Read(prompt, line);
   if (IsTerminal(0)) std::fputs(prompt.c_str(), stderr);
-  char* buffer = nullptr;
-  size_t capacity = 0;
-  const ssize_t n = getline(&buffer, &capacity, stdin);
-  const std::unique_ptr<char, void (*)(void*)> owner(buffer, std::free);
-  if (n < 0) {
+  line.clear();
+  int c = 0;
+  while ((c = std::getc(stdin)) != EOF && c != '\n') {
+    line += static_cast<char>(c);
+    if (line.size() > kMaxEntryBytes) {
+      throw engine::Error("stdin: a line is longer than " + std::to_string(kMaxEntryBytes) +
+                          " bytes");
+    }
+  }
+  if (c == EOF && (line.empty() || Interrupted())) {
     std::clearerr(stdin);
     if (IsTerminal(0)) std::fputs("\n", stderr);
     return Interrupted() ? Result::kInterrupted : Result::kEnd;
   }
-  line.assign(buffer, static_cast<size_t>(n));
-  if (line.ends_with('\n')) line.pop_back();
   if (IsTerminal(0)) line = FromTerminal(line);
   return Result::kLine;
 }

@@ -3,11 +3,15 @@
 #ifndef PRONK_ENGINE_CLI_LINE_EDITOR_H_
 #define PRONK_ENGINE_CLI_LINE_EDITOR_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace cli {
+
+// More bytes of an entry are refused: what is read may never end.
+inline constexpr size_t kMaxEntryBytes = size_t{64} << 20;
 
 class LineEditor {
  public:
@@ -19,7 +23,7 @@ class LineEditor {
   // Reads a line from stdin, without the line feed that ends it; it has others inside where several
   // lines were pasted at once. The prompt is shown on stderr, and only on a terminal. kInterrupted:
   // Ctrl-C (which has to be caught, see terminal.h); kEnd: Ctrl-D on an empty line, or the end of
-  // the input.
+  // the input. Throws engine::Error where the line is too long.
   Result Read(const std::string& prompt, std::string& line);
   // What the arrow keys bring back.
   void Remember(const std::string& entry);

@@ -8,6 +8,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/model_stores.h"
 #include "engine/cli/terminal.h"
@@ -50,10 +51,11 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   ListedModel model;
   model.stored = stored;
   try {
-    const gguf::File file = gguf::File::Open(stored.path);
+    const gguf::File file = OpenFile(stored.path);
     model.bytes = file.file_bytes();
     model.type = gguf::Info(engine::MainType(file)).name;
-    model.architecture = file.metadata().GetStringOr("general.architecture", "");
+    model.architecture =
+        gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
     model.memory = MemoryNeeded(file, engine::Config::Read(file));
     model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
                  : model.memory <= static_cast<double>(memory.total)   ? "tight"
@@ -66,12 +68,13 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
 
 std::string Table(const std::vector<ListedModel>& models) {
   size_t width = 5;
-  for (const ListedModel& model : models) width = std::max(width, model.stored.name.size());
+  const auto name_of = [](const ListedModel& m) { return gguf::PrintablePath(m.stored.name); };
+  for (const ListedModel& model : models) width = std::max(width, name_of(model).size());
   std::string text = Padded("model", width) + "  size     type     architecture  fits in memory\n";
   for (const ListedModel& m : models) {
-    text += Padded(m.stored.name, width) + "  " +
-            Padded(HumanBytes(static_cast<double>(m.bytes)), 9) + Padded(m.type, 9) +
-            Padded(m.architecture, 14) + (m.problem.empty() ? m.fits : "cannot be run") + "\n";
+    text += Padded(name_of(m), width) + "  " + Padded(HumanBytes(static_cast<double>(m.bytes)), 9) +
+            Padded(m.type, 9) + Padded(m.architecture, 14) +
+            (m.problem.empty() ? m.fits : "cannot be run") + "\n";
   }
   return text;
 }
@@ -93,12 +96,13 @@ Json ToJson(const std::vector<ListedModel>& models) {
 }
 
 int List(const ListOptions& options) {
+  if (options.json && options.names) throw UsageError("--json and --names: give one of them");
   Stores stores = FindModels();
   const std::string own = DefaultModelPath();
   if (!own.empty()) stores.models.insert(stores.models.begin(), {kDefaultModel, own, "pronk"});
   if (options.names) {
     std::string names;
-    for (const StoredModel& model : stores.models) names += model.name + "\n";
+    for (const StoredModel& model : stores.models) names += gguf::PrintablePath(model.name) + "\n";
     WriteOut(names);
     return kExitDone;
   }
@@ -107,9 +111,9 @@ int List(const ListOptions& options) {
   for (const StoredModel& stored : stores.models) models.push_back(LookAt(stored, memory));
   WriteOut(options.json ? JsonText(ToJson(models), 2) : Table(models));
   for (const ListedModel& model : models) {
-    if (!model.problem.empty()) Note(model.problem);
+    if (!model.problem.empty()) Note(gguf::PrintablePath(model.problem));
   }
-  for (const std::string& line : stores.skipped) Note("skipped " + line);
+  for (const std::string& line : stores.skipped) Note("skipped " + gguf::PrintablePath(line));
   return kExitDone;
 }
 

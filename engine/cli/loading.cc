@@ -1,12 +1,17 @@
 #include "engine/cli/loading.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
 #include "engine/cli/charset.h"
 #include "engine/cli/residency.h"
 #include "engine/cli/terminal.h"
+#include "engine/error.h"
 #include "engine/memory.h"
+#include "gguf/error.h"
 #include "kernels/cpu.h"
 #include "kernels/team.h"
 
@@ -44,20 +49,32 @@ void LockWeights(const engine::Model& model) {
 std::string Bytes(uint64_t n) { return HumanBytes(static_cast<double>(n)); }
 
 void Explain(const char* what, const std::string& text) {
-  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(text).c_str());
+  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(gguf::PrintablePath(text)).c_str());
 }
 
 }  // namespace
 
+gguf::File OpenFile(const std::string& path) {
+  gguf::File file = gguf::File::Open(path);
+  const std::vector<gguf::FileId> inputs = file.ids();
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status;
+    if (fstat(fd, &status) != 0) continue;
+    if (std::ranges::find(inputs, gguf::FileId::Of(status)) == inputs.end()) continue;
+    throw engine::Error("what is printed would go into " + path + ", the file that is read");
+  }
+  return file;
+}
+
 engine::Model LoadModel(const ModelOptions& options) {
-  engine::Model model = engine::Model::Load(options.ModelPath());
+  engine::Model model = engine::Model::From(OpenFile(options.ModelPath()));
   if (HasEscapes(2)) PageInWeights(model);
   if (options.mlock) LockWeights(model);
   return model;
 }
 
 std::string ModelTitle(const engine::Model& model) {
-  return std::string(model.file.metadata().GetStringOr("general.name", model.file.path()));
+  return gguf::Printable(model.file.metadata().GetStringOr("general.name", model.file.path()));
 }
 
 void ExplainChoices(const ModelOptions& options, const engine::Model& model,

@@ -8,15 +8,20 @@
 #include "engine/cli/model_options.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "gguf/file.h"
 
 namespace cli {
+
+// Opens a file of which nothing that we print may go into itself: `inspect MODEL >> MODEL` would
+// break it. Throws gguf::Error, engine::Error.
+gguf::File OpenFile(const std::string& path);
 
 // Opens the model that the flags name. Weights that are not in memory yet are read from the disk
 // with a progress line on a terminal; without one, they come when they are used. With --mlock they
 // are locked there. Throws gguf::Error, engine::Error.
 engine::Model LoadModel(const ModelOptions& options);
 
-// How the model calls itself, or the path of its file.
+// How the model calls itself, or the path of its file; in one line, fit to print.
 std::string ModelTitle(const engine::Model& model);
 
 // Model, memory, threads and instruction set, a line each on stderr, with the reasons.

@@ -6,6 +6,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -16,6 +17,7 @@ namespace {
 
 struct LogitsOptions {
   ModelOptions model;
+  std::string file;
   std::string ids;
   std::string out;
 };
@@ -42,12 +44,13 @@ std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
 
 int Logits(const LogitsOptions& options) {
   static_assert(std::endian::native == std::endian::little, "the output is little-endian");
+  if (!options.model.model.empty()) throw UsageError("-m and MODEL: give one of them");
   const std::vector<tokenizer::TokenId> ids = ParseIds(options.ids);
   const engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::Load(options.model.ModelPath());
+  const engine::Model model = engine::Model::From(OpenFile(ResolveModel(options.file)));
   engine::Session session(model, session_options);
 
-  gguf::OutputFile file(options.out);
+  gguf::OutputFile file(options.out, model.file.ids());
   session.PrefillAllLogits(
       ids, [&](size_t, size_t, std::span<const float> rows) { file.Write(std::as_bytes(rows)); });
   file.Commit();
@@ -61,7 +64,7 @@ void AddLogits(CommandLine& line) {
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
   options->model.AddSessionFlags(command);
-  command.Add("MODEL", options->model.model, "A file or a name").Type("MODEL").Required();
+  command.Add("MODEL", options->file, "A file or a name").Type("MODEL").Required();
   command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
   command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
       .Type("FILE")

@@ -1,9 +1,12 @@
 // pronk, the program: reads the arguments, runs one subcommand, turns faults into one line and a
 // status.
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
@@ -37,11 +40,22 @@ int Main(int argc, char** argv) {
   return line.Run(argc, argv);
 }
 
-}  // namespace
+// Templates and libraries go some levels deep, and so do threads, whose stacks are as large as this
+// one may get. Where there is too little, the system ends the program without a word.
+void CheckStack() {
+  constexpr rlim_t kLeast = rlim_t{2} << 20;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (limit.rlim_cur >= kLeast) return;
+  throw std::runtime_error("expected a stack of at least " + std::to_string(kLeast >> 10) +
+                           " KB, found a limit of " + std::to_string(limit.rlim_cur >> 10) +
+                           " KB (ulimit -s)");
+}
 
-int main(int argc, char** argv) {
-  cli::SetUpSignals();
+// All that main does, but for how it ends.
+int Guarded(int argc, char** argv) {
   try {
+    CheckStack();
     const int status = Main(argc, argv);
     cli::FlushOut();
     return status;
@@ -54,4 +68,14 @@ int main(int argc, char** argv) {
     cli::Complain(error.what());
   }
   return cli::kExitFault;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::ReserveStandardStreams();
+  cli::SetUpSignals();
+  const int status = Guarded(argc, argv);
+  cli::ExpectExit();
+  return status;
 }

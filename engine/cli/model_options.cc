@@ -1,5 +1,8 @@
 #include "engine/cli/model_options.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -30,6 +33,12 @@ fs::path ProgramPath() {
 #endif
 }
 
+// There is something at this path, or something keeps us from knowing: opening it will say what.
+bool MayBeFile(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 }  // namespace
 
 std::string DefaultModelPath() {
@@ -43,10 +52,9 @@ std::string DefaultModelPath() {
 }
 
 std::string ResolveModel(const std::string& name) {
-  std::error_code error;
   const bool is_path = name.starts_with('/') || name.starts_with('.');
   // A file that happens to be called "default" is not what no -m at all means.
-  if (is_path || (name != kDefaultModel && fs::exists(name, error))) return name;
+  if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();
   if (path.empty()) {
@@ -55,8 +63,8 @@ std::string ResolveModel(const std::string& name) {
   return path;
 }
 
-void ModelOptions::AddModelFlag(Command& command) {
-  command
+Flag ModelOptions::AddModelFlag(Command& command) {
+  return command
       .Add("-m,--model", model, "A file or a name (default: $PRONK_MODEL, else the one that ships)")
       .Type("MODEL");
 }

@@ -25,7 +25,7 @@ struct ModelOptions {
   bool mlock = false;
   bool verbose = false;
 
-  void AddModelFlag(Command& command);
+  Flag AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --cpu
   void AddSessionFlags(Command& command);  // all of them

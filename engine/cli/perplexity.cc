@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,8 +83,10 @@ int Perplexity(const PerplexityOptions& options) {
   if (session_options.context == 0) session_options.context = std::min(kWindow, trained);
   const size_t n_window = session_options.context;
   const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  CatchInterrupts();
+  const std::function<bool()> interrupted = Interrupted;
   std::vector<TokenId> ids =
-      model.tokenizer->Encode(options.file == "-" ? ReadStdin() : ReadFile(options.file));
+      model.tokenizer->Encode(ReadText(options.file), {.interrupted = &interrupted});
   if (n_window < 4 || ids.size() < n_window) {
     throw engine::Error(options.file + ": has " + std::to_string(ids.size()) +
                         " tokens, and a window (-c) " + std::to_string(n_window) +
@@ -92,7 +95,6 @@ int Perplexity(const PerplexityOptions& options) {
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
-  CatchInterrupts();
   Surprise surprise;
   const size_t n_windows = ids.size() / n_window;
   ProgressLine progress("window", 1.0, "windows");

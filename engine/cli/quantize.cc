@@ -6,16 +6,15 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/dtype.h"
@@ -172,14 +171,10 @@ size_t CountConverted(const gguf::File& file, DType type) {
   return n_converted;
 }
 
-void CheckFiles(const gguf::File& file, const std::string& out) {
+void CheckVersion(const gguf::File& file) {
   if (file.version() == 1) {
     throw gguf::Error(gguf::PrintablePath(file.path()) +
                       ": expected GGUF of version 2 or 3, found version 1");
-  }
-  std::error_code error;  // there may be nothing yet
-  if (std::filesystem::equivalent(file.path(), out, error)) {
-    throw gguf::Error(gguf::PrintablePath(out) + ": is the file that is read: give another name");
   }
 }
 
@@ -201,14 +196,14 @@ uint64_t Write(const gguf::File& file, const Target& target, const QuantizeOptio
       bytes += tensor.bytes;
     }
   }
-  writer.WriteFile(options.out);
+  writer.WriteFile(options.out, file.ids());
   return bytes;
 }
 
 int Quantize(const QuantizeOptions& options) {
   const Target target = FindTarget(options.type);
-  const gguf::File file = gguf::File::Open(ResolveModel(options.in));
-  CheckFiles(file, options.out);
+  const gguf::File file = OpenFile(ResolveModel(options.in));
+  CheckVersion(file);
   const size_t n_converted = CountConverted(file, target.type);
   const uint64_t bytes = Write(file, target, options);
   if (IsTerminal(2)) {

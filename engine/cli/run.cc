@@ -1,4 +1,5 @@
 // pronk run: complete a prompt, or several one after the other, streaming.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -17,6 +18,7 @@
 #include "engine/cli/signals.h"
 #include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/encode.h"
 #include "engine/generate.h"
 #include "engine/model.h"
 #include "engine/stopwatch.h"
@@ -53,12 +55,11 @@ std::string WithoutLastNewline(std::string text) {
 // One prompt a line; empty lines are none. A line in JSON's quotes may hold line feeds as \n.
 std::vector<std::string> ReadPrompts(const std::string& path) {
   std::vector<std::string> prompts;
-  std::istringstream lines(path == "-" ? ReadStdin() : ReadFile(path));
+  std::istringstream lines(ReadText(path));
   for (std::string line; std::getline(lines, line);) {
     line = WithoutLastNewline(line);
     if (line.empty()) continue;
-    const std::optional<std::string> quoted = UnquoteJson(line);
-    prompts.push_back(quoted ? *quoted : line);
+    prompts.push_back(UnquoteJson(line).value_or(line));
   }
   return prompts;
 }
@@ -68,10 +69,10 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
     throw UsageError("-p, -f and --prompts: give one of them");
   }
   if (options.prompt) return {FromTerminal(*options.prompt)};
-  if (!options.file.empty()) return {WithoutLastNewline(ReadFile(options.file))};
+  if (!options.file.empty()) return {WithoutLastNewline(ReadFile(options.file, kMaxTextBytes))};
   if (!options.prompts.empty()) return ReadPrompts(options.prompts);
   if (IsTerminal(0)) throw UsageError("no prompt: give one with -p TEXT or -f FILE, or pipe it in");
-  return {WithoutLastNewline(ReadStdin())};
+  return {WithoutLastNewline(ReadStdin(kMaxTextBytes))};
 }
 
 // The default context holds the tokens that -n asks for, even if that is more than the model has
@@ -91,15 +92,19 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
 std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
                                        const std::optional<engine::ChatForm>& form,
                                        const std::string& prompt) {
-  engine::CheckTextSize(model, prompt.size(), options.model.context);
+  const size_t context = options.model.context;
+  const std::function<bool()> interrupted = Interrupted;
   if (!form) {
-    return model.tokenizer->Encode(prompt, {.add_bos = true, .parse_special = options.special});
+    return engine::Encode(
+        model, prompt,
+        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
   }
+  engine::CheckTextSize(model, prompt.size(), context);  // before a template copies it
   std::vector<tokenizer::Message> messages = {{"user", prompt}};
   if (!options.system.empty()) {
     messages.insert(messages.begin(), {"system", FromTerminal(options.system)});
   }
-  return engine::EncodeChat(model, *form, messages);
+  return engine::EncodeChat(model, *form, messages, context, interrupted);
 }
 
 // Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
@@ -133,7 +138,24 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   });
 }
 
+// Flags that would have no effect: whoever gives one believes it has.
+void CheckFlags(const RunOptions& options) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw UsageError(std::string(flag) + why);
+  };
+  if (options.chat) {
+    refuse(options.special, "--special",
+           " has no effect with --chat: the template says what is special");
+    return;
+  }
+  constexpr const char* kChatOnly = " has no effect without --chat";
+  refuse(!options.system.empty(), "--system", kChatOnly);
+  refuse(!options.form.file.empty(), "--template", kChatOnly);
+  refuse(!options.form.variables.empty(), "--template-var", kChatOnly);
+}
+
 int Run(const RunOptions& options) {
+  CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
   const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
   const engine::Stopwatch watch;

@@ -52,7 +52,7 @@ void SamplingOptions::AddFlags(Command& command) {
   const auto number = [&](const char* flag, auto& value, const char* what) {
     return command.Add(flag, value, what).ShowDefault().Type("X").Group("Sampling");
   };
-  number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time");
+  number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time").AtLeast(-1);
   number("--temp", sampler.temperature, "Temperature; 0 takes the most likely token")
       .Between(0, 1e6);
   number("--top-k", sampler.top_k, "Keep the K most likely; 0 keeps all");

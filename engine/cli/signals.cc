@@ -5,20 +5,28 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <string_view>
 
 #include "engine/cli/command.h"
 #include "engine/cli/terminal.h"
+#include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
 
 namespace cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;  // written by OnInterrupt
+bool exit_expected = false;
 
 void TidyUp() {
   RestoreKeyboard();
   gguf::RemoveUnfinishedFile();
+}
+
+// Nothing can be done about an error of this write.
+void Say(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
 void OnEnd(int signal) {
@@ -38,13 +46,24 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
     return;
   }
   constexpr std::string_view kMessage =
-      "pronk: a file in use can no longer be read: it was shortened, or its disk failed\n";
+      ": can no longer be read: it was shortened, or its disk failed\n";
+  const char* const name = gguf::MappedFileAt(info->si_addr);
   // Several threads may come here at once; the first one speaks for all.
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   while (said.test_and_set()) pause();
   TidyUp();
-  // Nothing can be done about an error of this write.
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  Say("pronk: ");
+  Say(name != nullptr ? name : "a file in use");
+  Say(kMessage);
+  _exit(kExitFault);
+}
+
+void OnExit() {
+  if (exit_expected) return;
+  TidyUp();
+  Say("pronk: ended by a library, most likely for lack of memory for threads: choose fewer with "
+      "-t, "
+      "or look at OMP_STACKSIZE and ulimit -v\n");
   _exit(kExitFault);
 }
 
@@ -62,11 +81,16 @@ void SetUpSignals() {
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   sigaction(SIGBUS, &action, nullptr);
+  std::atexit(OnExit);
 }
+
+void ExpectExit() { exit_expected = true; }
 
 void CatchInterrupts() {
   interrupted = 0;
   struct sigaction action = {};  // without SA_RESTART
+  if (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+  action = {};
   action.sa_handler = OnInterrupt;
   sigaction(SIGINT, &action, nullptr);
 }

@@ -10,6 +10,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
@@ -46,12 +47,12 @@ int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
   input.extra = options.form.Variables();
   std::string source;
-  if (!options.form.file.empty()) {
-    source = ReadFile(options.form.file);
-  } else {
-    const gguf::File file = gguf::File::Open(options.model.ModelPath());
+  if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
+  // With a template of its own, a model is needed only where one is named: for its tokens' texts.
+  if (options.form.file.empty() || !options.model.model.empty()) {
+    const gguf::File file = OpenFile(options.model.ModelPath());
     const auto tokenizer = tokenizer::Tokenizer::Create(file);
-    source = engine::ChatTemplateSource(file, *tokenizer);
+    if (options.form.file.empty()) source = engine::ChatTemplateSource(file, *tokenizer);
     input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
     input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
   }

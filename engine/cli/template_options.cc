@@ -5,6 +5,8 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/terminal.h"
+#include "engine/error.h"
+#include "gguf/error.h"
 
 namespace cli {
 
@@ -47,19 +49,26 @@ std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables
   std::vector<std::pair<std::string, tokenizer::Value>> values;
   for (const std::string& variable : variables) {
     const size_t equals = std::min(variable.find('='), variable.size());
-    const Json json = Json::parse(variable.substr(std::min(equals + 1, variable.size())), nullptr,
-                                  /*allow_exceptions=*/false);
-    if (equals == 0 || json.is_discarded()) {
-      throw UsageError("--template-var " + variable +
+    const std::string name = variable.substr(0, equals);
+    try {
+      if (name.empty()) throw engine::Error("has no name");
+      const std::string json = variable.substr(std::min(equals + 1, variable.size()));
+      values.emplace_back(name, ToTemplateValue(ParseJson(json, name + "=...")));
+    } catch (const engine::Error& error) {
+      throw UsageError("--template-var: " + gguf::Printable(error.what()) +
                        ": expected NAME=JSON, for example enable_thinking=false or mode=\"high\"");
     }
-    values.emplace_back(variable.substr(0, equals), ToTemplateValue(json));
   }
   return values;
 }
 
+std::string ReadTemplate(const std::string& path) {
+  return ReadFile(path, tokenizer::kMaxTemplateBytes);
+}
+
 engine::ChatForm TemplateOptions::For(const engine::Model& model) const {
-  engine::ChatForm form = file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadFile(file));
+  engine::ChatForm form =
+      file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadTemplate(file));
   form.variables = Variables();
   return form;
 }

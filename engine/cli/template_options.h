@@ -25,7 +25,10 @@ struct TemplateOptions {
   engine::ChatForm For(const engine::Model& model) const;
 };
 
-// JSON as a template sees it.
+// A chat template in a file. Throws engine::Error.
+std::string ReadTemplate(const std::string& path);
+
+// JSON as a template sees it, at most 64 levels of it (ParseJson).
 tokenizer::Value ToTemplateValue(const Json& json);
 
 }  // namespace cli

@@ -1,5 +1,6 @@
 #include "engine/cli/terminal.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <termios.h>
 #include <unistd.h>
@@ -32,11 +33,14 @@ bool IsSet(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-std::string ReadAll(std::FILE* file, const std::string& name) {
+std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
   std::string text;
   std::array<char, 1 << 16> buffer;
   while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file)) {
     text.append(buffer.data(), n);
+    if (text.size() > most) {
+      throw engine::Error(name + ": is longer than " + std::to_string(most) + " bytes");
+    }
   }
   if (std::ferror(file) != 0) {
     throw engine::Error(name + ": cannot be read: " + std::strerror(errno));
@@ -64,7 +68,8 @@ void Note(const std::string& text) {
 }
 
 void Complain(std::string_view text) {
-  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::PrintablePath(text)).c_str());
+  constexpr size_t kMost = 2000;  // bytes
+  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::Printable(text, kMost)).c_str());
 }
 
 bool WriteOut(std::string_view text) {
@@ -90,13 +95,26 @@ void FlushOut() {
   if (!written && errno != EPIPE) ThrowCannotWrite();
 }
 
-std::string ReadStdin() { return ReadAll(stdin, "stdin"); }
+std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }
 
-std::string ReadFile(const std::string& path) {
+std::string ReadFile(const std::string& path, size_t most) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
   if (!file) throw engine::Error(path + ": cannot be opened: " + std::strerror(errno));
-  return ReadAll(file.get(), path);
+  return ReadAll(file.get(), path, most);
+}
+
+std::string ReadText(const std::string& path) {
+  return path == "-" ? ReadStdin(kMaxTextBytes) : ReadFile(path, kMaxTextBytes);
+}
+
+// Opened the wrong way round: reading and writing fail as if they were closed.
+void ReserveStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free is the one that is given.
+    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 KeyboardGuard::KeyboardGuard(const char* undo) {

@@ -21,8 +21,8 @@ bool HasColour(int fd);
 // What we say about the text, on stderr: dim where there is colour. As all that goes there it may
 // quote files, so nothing in it commands the terminal.
 void Note(const std::string& text);
-// "pronk: TEXT" in one line on stderr, whatever the text holds: what went wrong, or should be
-// known.
+// "pronk: TEXT" in one line on stderr, whatever the text holds and however long it is: what went
+// wrong, or should be known.
 void Complain(std::string_view text);
 
 // Writes UTF-8 text to stdout at once; on a terminal as it can show it. False where nobody reads
@@ -32,10 +32,18 @@ bool WriteOut(std::string_view text);
 // What printf has left in its buffer. Throws as WriteOut().
 void FlushOut();
 
-// All of stdin, byte for byte.
-std::string ReadStdin();
-// All of a file. Throws engine::Error.
-std::string ReadFile(const std::string& path);
+// More bytes of text are refused: what is read may never end.
+inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
+// All of stdin, byte for byte. Throws engine::Error, also where there are more bytes than `most`.
+std::string ReadStdin(size_t most);
+// All of a file, likewise.
+std::string ReadFile(const std::string& path, size_t most);
+// A text of at most kMaxTextBytes: "-" is stdin.
+std::string ReadText(const std::string& path);
+
+// For main, before all else: what was closed (stdin, stdout, stderr) stays so for us, but no file
+// that is opened takes its number, and with that what was not meant for it.
+void ReserveStandardStreams();
 
 // For whoever changes how the keyboard is read: at the end of the scope, or when a signal ends the
 // program, it is as it was. Nothing happens where stdin is no terminal. One at a time.

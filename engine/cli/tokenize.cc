@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/json_file.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "gguf/file.h"
@@ -26,10 +28,10 @@ struct TokenizeOptions {
 
 int Tokenize(const TokenizeOptions& options) {
   // Only the vocabulary is needed, so a file without weights will do.
-  const gguf::File file = gguf::File::Open(options.model.ModelPath());
+  const gguf::File file = OpenFile(options.model.ModelPath());
   const auto tokenizer = tokenizer::Tokenizer::Create(file);
   const std::vector<tokenizer::TokenId> ids =
-      tokenizer->Encode(options.prompt ? FromTerminal(*options.prompt) : ReadStdin(),
+      tokenizer->Encode(options.prompt ? FromTerminal(*options.prompt) : ReadStdin(kMaxTextBytes),
                         {.add_bos = !options.no_bos, .parse_special = options.special});
   if (options.ids) {
     std::string line = "[";
@@ -40,14 +42,18 @@ int Tokenize(const TokenizeOptions& options) {
     return kExitDone;
   }
   std::string lines;
+  const auto flush = [&](size_t at) {
+    return lines.size() < at || WriteOut(std::exchange(lines, ""));
+  };
   for (const tokenizer::TokenId id : ids) {
     // JSON's quotes show spaces, line feeds and bytes that are no text.
     const Json piece = tokenizer->Piece(id, /*special=*/true);
     const std::string number = std::to_string(id);
     lines += std::string(number.size() < 7 ? 7 - number.size() : 0, ' ') + number + "  " +
              JsonText(piece, -1);
+    if (!flush(1 << 16)) break;
   }
-  WriteOut(lines);
+  flush(0);
   return kExitDone;
 }
 

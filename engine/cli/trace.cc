@@ -9,6 +9,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/model.h"
@@ -78,7 +79,7 @@ std::string TensorNames(const engine::TraceStep& step) {
 
 int RunTrace(const TraceOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::Load(options.model.ModelPath());
+  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   session_options.context = options.depth + 1;
   engine::Session session(model, session_options);
   const engine::Trace trace = MedianTrace(session, options.depth, options.repetitions);

@@ -60,7 +60,7 @@ TEST(HostileFile, ThatShrinksInUse) {
       "echo Hello >&3; exec 3>&-\n"
       "wait $!; status=$?; sed 1,/^seed/d \"$2/err\" >&2; exit $status",
       dir.Path(""));
-  ExpectOneLine(run, "a file in use can no longer be read: it was shortened, or its disk failed");
+  ExpectOneLine(run, "/model: can no longer be read: it was shortened, or its disk failed");
 }
 
 TEST(HostileDisk, FullUnderTheOutput) {

@@ -1,6 +1,6 @@
 // A BPE vocabulary (of bytes or of plain text) and a text, both a stranger's. Input: a byte of
 // flags, a line with the name of the split pattern, tokens (vocabulary_fuzz.h), lines of merges up
-// to an empty one, the text.
+// to an empty one, the text, which one of the flags makes long.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -29,6 +29,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((flags & 4) != 0) spec.types.clear();
   if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_bos_token", true);
   if ((flags & 16) != 0) spec.more.Add("tokenizer.ggml.bos_token_id", uint32_t{input.Byte()});
-  fuzz::UseVocabulary(spec, input.Rest());
+  fuzz::UseVocabulary(spec, fuzz::Repeated(input.Rest(), (flags & 128) != 0 ? 1000 : 1));
   return 0;
 }

@@ -4,101 +4,29 @@
 //   damaged_model [COUNT [SEED]]          that many random ones (default 300)
 //   damaged_model --write FOLDER COUNT    only writes them, to try other programs with
 //
-// Whatever the bytes: one line of error or an answer, in at most 2 seconds of processor time, with
-// at most 64 MB of memory besides the KV cache and the file's size. Ends with status 1 otherwise
-// (or by whatever signal; it is most telling with sanitizers).
+// Whatever the bytes: one line of error or an answer, within the bounds of use_model.h. Ends with
+// status 1 otherwise (or by whatever signal; it is most telling with sanitizers).
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
-#include "engine/model.h"
-#include "engine/session.h"
-#include "gguf/error.h"
-#include "tests/support/allocations.h"
+#include "gguf/file.h"
+#include "tests/fuzz/use_model.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
-#include "tokenizer/chat_template.h"
 
 namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr double kMostSeconds = 2;
-constexpr size_t kMostBytes = 64'000'000;
-
-struct Outcome {
-  std::string error;  // empty: tokens were generated
-  double seconds = 0;
-  size_t bytes = 0;        // most memory held at once
-  size_t state_bytes = 0;  // of that, keys and values
-};
-
-struct Counts {
-  size_t n = 0, refused = 0;
-  double slowest = 0;
-  size_t largest = 0;
-  bool failed = false;
-};
-
-// All that a user would do; returns the size of the state.
-size_t UseModel(const Bytes& bytes) {
-  const engine::Model model = engine::Model::From(gguf::File::Parse("f.gguf", bytes));
-  const auto source = model.file.metadata().GetStringOr("tokenizer.chat_template", "");
-  const auto chat = tokenizer::ChatTemplate::Parse(source);
-  chat.Render(tokenizer::ChatInput(std::vector<tokenizer::Message>{{"user", "Hi"}}));
-  auto ids = model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
-  engine::SessionOptions options;
-  options.n_threads = 1;
-  engine::Session session(model, options);
-  session.Prefill(ids);
-  std::string text;
-  for (int i = 0; i < 4; ++i) {
-    const tokenizer::TokenId id = session.Sample();
-    text += model.tokenizer->Piece(id);
-    session.Decode(id);
-  }
-  return session.state().bytes();
-}
-
-Outcome Try(const Bytes& damaged) {
-  Outcome outcome;
+fuzz::Outcome Try(const Bytes& damaged) {
   const Bytes exact = damaged;  // a block of just this size, whose ends the sanitizers watch
-  const size_t before = test::CountAllocations().bytes;
-  test::ResetPeak();
-  const std::clock_t start = std::clock();
-  try {
-    outcome.state_bytes = UseModel(exact);
-  } catch (const gguf::Error& error) {
-    outcome.error = error.what();
-  } catch (const engine::Error& error) {
-    outcome.error = error.what();
-  } catch (const tokenizer::TemplateError& error) {
-    outcome.error = error.what();
-  }
-  outcome.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  outcome.bytes = test::CountAllocations().peak - before;
-  return outcome;
-}
-
-void Add(const Outcome& outcome, const Bytes& damaged, const std::string& name, Counts& counts) {
-  ++counts.n;
-  counts.refused += !outcome.error.empty();
-  counts.slowest = std::max(counts.slowest, outcome.seconds);
-  const size_t bytes = outcome.bytes - std::min(outcome.bytes, outcome.state_bytes);
-  counts.largest = std::max(counts.largest, bytes);
-  const bool one_line = std::all_of(outcome.error.begin(), outcome.error.end(),
-                                    [](char c) { return static_cast<unsigned char>(c) >= ' '; });
-  if (outcome.seconds <= kMostSeconds && bytes <= kMostBytes + damaged.size() && one_line) return;
-  counts.failed = true;
-  std::fprintf(stderr, "%s: %.1f s, %zu bytes, %s\n", name.c_str(), outcome.seconds, bytes,
-               outcome.error.c_str());
+  return fuzz::UseModel([&] { return gguf::File::Parse("f.gguf", exact); });
 }
 
 class Damage {
@@ -187,11 +115,6 @@ class Damage {
   std::mt19937 random_;
 };
 
-void Print(const char* what, const Counts& counts) {
-  std::printf("%s: %zu, of them %zu refused; slowest %.2f s, most memory %.1f MB\n", what, counts.n,
-              counts.refused, counts.slowest, static_cast<double>(counts.largest) / 1e6);
-}
-
 int Main(int argc, char** argv) {
   const bool write = argc == 4 && std::strcmp(argv[1], "--write") == 0;
   const size_t n = write ? std::strtoull(argv[3], nullptr, 10)
@@ -203,16 +126,17 @@ int Main(int argc, char** argv) {
     test::SmallModel model;
     model.tokenizer = family;
     const Bytes good = model.Bytes();
-    if (const Outcome sound = Try(good); !sound.error.empty()) {
+    if (const fuzz::Outcome sound = Try(good); !sound.error.empty()) {
       std::fprintf(stderr, "%s: the sound model is refused: %s\n", family, sound.error.c_str());
       return 1;
     }
-    Counts cut;
+    fuzz::Counts cut;
     for (size_t size = 0; size < good.size() && !write; ++size) {
       const Bytes bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
-      Add(Try(bytes), bytes, std::string(family) + " cut at " + std::to_string(size), cut);
+      fuzz::Add(Try(bytes), bytes.size(), std::string(family) + " cut at " + std::to_string(size),
+                cut);
     }
-    Counts random;
+    fuzz::Counts random;
     Damage damage(good, seed);
     for (size_t i = 0; i < n / 2; ++i) {
       const Bytes bytes = damage.Next();
@@ -220,12 +144,12 @@ int Main(int argc, char** argv) {
       if (write) {
         test::WriteBytes(std::string(argv[2]) + "/" + name, bytes);
       } else {
-        Add(Try(bytes), bytes, name, random);
+        fuzz::Add(Try(bytes), bytes.size(), name, random);
       }
     }
     if (write) continue;
-    Print((std::string(family) + " cut at every byte").c_str(), cut);
-    Print((std::string(family) + " damaged").c_str(), random);
+    fuzz::Print(std::string(family) + " cut at every byte", cut);
+    fuzz::Print(std::string(family) + " damaged", random);
     // Every cut has to be noticed; of the damaged, some are and some are not.
     failed |= cut.failed || random.failed || cut.refused != cut.n;
     failed |= random.refused == 0 || random.refused == random.n;

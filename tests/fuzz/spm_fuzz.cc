@@ -1,5 +1,5 @@
 // A sentencepiece vocabulary and a text, both a stranger's. Input: a byte of flags, tokens
-// (vocabulary_fuzz.h), the text.
+// (vocabulary_fuzz.h), the text, which one of the flags makes long.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,6 +16,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((flags & 4) != 0) spec.more.Add("tokenizer.ggml.add_space_prefix", false);
   if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_eos_token", true);
   if ((flags & 16) != 0) spec.more.Add("tokenizer.ggml.unknown_token_id", uint32_t{input.Byte()});
-  fuzz::UseVocabulary(spec, input.Rest());
+  fuzz::UseVocabulary(spec, fuzz::Repeated(input.Rest(), (flags & 128) != 0 ? 1000 : 1));
   return 0;
 }

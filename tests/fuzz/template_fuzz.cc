@@ -1,10 +1,36 @@
-// A chat template and what a user wrote, both a stranger's. Input: a line that is the user's text,
-// the template.
+// A chat template and what a user wrote, both a stranger's; and what the template makes, however
+// much it is, as the tokenizer gets it. Input: a line that is the user's text, the template.
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "gguf/file.h"
 #include "tests/fuzz/input.h"
+#include "tests/support/vocab_spec.h"
 #include "tokenizer/chat_template.h"
+
+namespace {
+
+// Bytes, and special tokens that are long and begin alike.
+const tokenizer::Tokenizer& LongTokens() {
+  static const std::vector<std::byte> bytes = [] {
+    test::VocabSpec spec = test::BpeSpec("gpt-2");
+    test::AddMerge(spec, "a", "a");
+    for (size_t length : {2u, 100u, 101u, 8000u, 16000u}) {
+      spec.Add(std::string(length, 'a'), 0, test::TokenType::kControl);
+      spec.Add(std::string(length, 'b'), 0, test::TokenType::kUserDefined);
+    }
+    gguf::Writer writer;
+    spec.AddTo(writer);
+    return writer.ToBytes();
+  }();
+  static const gguf::File file = gguf::File::Parse("f.gguf", bytes);
+  static const std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
+  return *tokenizer;
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
@@ -24,6 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       end = span.end;
     }
+    LongTokens().Encode(rendered.text,
+                        {.parse_special = true, .plain = rendered.foreign, .most_ids = 100'000});
   } catch (const tokenizer::TemplateError&) {
   }
   return 0;

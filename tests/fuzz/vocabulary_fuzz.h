@@ -4,6 +4,7 @@
 #define PRONK_TESTS_FUZZ_VOCABULARY_FUZZ_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -21,17 +22,29 @@ inline void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-// Lines up to an empty one: a byte with the type, one with the score, the token.
+// The text so many times; at most 64 KB, and at least once.
+inline std::string Repeated(std::string_view text, size_t n) {
+  std::string repeated(text);
+  while (--n > 0 && repeated.size() + text.size() <= size_t{1} << 16 && n < SIZE_MAX) {
+    repeated += text;
+  }
+  return repeated;
+}
+
+// Lines up to an empty one: a byte with the type, one with the score, the token. A type's highest
+// bit stands for a long token: a byte of how often it is repeated, in 64ths, follows.
 inline void AddTokens(Input& input, test::VocabSpec& spec) {
   for (std::string_view line = input.Line(); !line.empty(); line = input.Line()) {
     Input token(reinterpret_cast<const uint8_t*>(line.data()), line.size());
-    const auto type = static_cast<test::TokenType>(token.Byte() % 8);
+    const uint8_t type = token.Byte();
     const auto score = static_cast<float>(static_cast<int8_t>(token.Byte()));
-    spec.Add(std::string(token.Rest()), score, type);
+    const size_t n = (type & 0x80) != 0 ? size_t{1} + 64 * token.Byte() : 1;
+    spec.Add(Repeated(token.Rest(), n), score, static_cast<test::TokenType>(type % 8));
   }
 }
 
-// Encodes and decodes the text in every way, with a vocabulary that may be refused.
+// Encodes and decodes the text in every way, with a vocabulary that may be refused. Half of it is
+// plain text in which no control token is found.
 inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
   try {
     gguf::Writer writer = spec.more;
@@ -40,7 +53,9 @@ inline void UseVocabulary(const test::VocabSpec& spec, std::string_view text) {
     const gguf::File file = gguf::File::Parse("f.gguf", bytes);
     const auto tokenizer = tokenizer::Tokenizer::Create(file);
     for (const bool special : {false, true}) {
-      const auto ids = tokenizer->Encode(text, {.parse_special = special});
+      const tokenizer::ByteSpan half = {text.size() / 2, text.size()};
+      const auto ids = tokenizer->Encode(text, {.parse_special = special, .plain = {&half, 1}});
+      tokenizer->Encode(text, {.most_ids = 10});
       for (const test::TokenId id : ids) Check(tokenizer->vocab().Has(id));
       tokenizer::StreamDecoder decoder;
       for (const test::TokenId id : ids) decoder.Push(tokenizer->Piece(id, special));

@@ -172,6 +172,26 @@ TEST(QuotedTest, EscapesAndCuts) {
   EXPECT_EQ(Quoted("a\"b\\c\n\x1b\xe2"), "\"a\\\"b\\\\c\\n\\x1b\\xe2\"");
   EXPECT_EQ(Quoted("abcdef", 3), "\"abc\"...");
   EXPECT_EQ(Quoted(std::string(1'000'000, 'x')).size(), 80u + 5);
+}
+
+TEST(PrintableTest, CommandsNoTerminalAndStaysInItsLine) {
+  EXPECT_EQ(Printable("modèle \"a\\b\".gguf \U0001F999"), "modèle \"a\\b\".gguf \U0001F999");
+  EXPECT_EQ(Printable("a\t\n\r\x1b\x7f"), "a\\x09\\n\\x0d\\x1b\\x7f");
+  EXPECT_EQ(Printable("\xc2\x80\xc2\x9f\xc2\xa0"), "\\xc2\\x80\\xc2\\x9f\xc2\xa0");
+  EXPECT_EQ(Printable("\u2028\u202e\u2066\u200f"),
+            "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f");
+  // No UTF-8: alone, cut off, too long a form, a surrogate, beyond the last character.
+  EXPECT_EQ(Printable("\x9b|\xe2\x96|\xc1\x9b|\xe0\x82\x9b"),
+            "\\x9b|\\xe2\\x96|\\xc1\\x9b|\\xe0\\x82\\x9b");
+  EXPECT_EQ(Printable("\xed\xa0\x80|\xf4\x90\x80\x80|\xff"),
+            "\\xed\\xa0\\x80|\\xf4\\x90\\x80\\x80|\\xff");
+}
+
+TEST(PrintableTest, CutsAtACharactersEdge) {
+  EXPECT_EQ(Printable("aéé", 5), "aéé");
+  EXPECT_EQ(Printable("aéé", 4), "aé...");
+  EXPECT_EQ(Printable(std::string(1000, 'x')).size(), 203u);
+  EXPECT_EQ(PrintablePath(std::string(1000, 'x')).size(), 1000u);
   EXPECT_EQ(PrintablePath("modèle\t.gguf"), "modèle\\x09.gguf");
 }
 

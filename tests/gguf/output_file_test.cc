@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
@@ -67,12 +68,30 @@ TEST(OutputFileTest, NeighboursAreLeftAlone) {
   dir.Write("out.partial", "mine");
   Write(path, "new");
   EXPECT_EQ(ReadText(dir.Path("out.partial")), "mine");
-  // Not even one of the name that the unfinished file would have.
+  // Not even one of the name that the unfinished file would have: it takes another.
   test::WriteBytes(taken, std::as_bytes(std::span(std::string_view("mine"))));
-  EXPECT_EQ(test::ErrorOf([&] { Write(path, "newer"); }),
-            path + ": cannot be written: File exists");
+  Write(path, "newer");
   EXPECT_EQ(ReadText(taken), "mine");
-  EXPECT_EQ(ReadText(path), "new");
+  EXPECT_EQ(ReadText(path), "newer");
+  EXPECT_EQ(CountFiles(dir), 3u);
+}
+
+// By whatever name: nothing is touched.
+TEST(OutputFileTest, InputsAreRefused) {
+  const test::TempDir dir;
+  const std::string input = dir.Write("input", "read me");
+  fs::create_symlink("input", dir.Path("link"));
+  fs::create_hard_link(input, dir.Path("hard"));
+  struct stat status;
+  ASSERT_EQ(stat(input.c_str(), &status), 0);
+  const std::vector<FileId> inputs = {FileId::Of(status)};
+  for (const std::string& path : {input, dir.Path("link"), dir.Path("hard")}) {
+    EXPECT_EQ(test::ErrorOf([&] { OutputFile file(path, inputs); }),
+              path + ": is a file that is read: give another name");
+  }
+  EXPECT_EQ(ReadText(input), "read me");
+  EXPECT_EQ(CountFiles(dir), 3u);
+  OutputFile other(dir.Path("other"), inputs);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "tests/support/process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,9 +38,14 @@ Finished RunProgram(const std::vector<std::string>& args, const std::string& inp
     _exit(127);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  rusage used = {};
+  wait4(child, &status, 0, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), ReadText(out),
-          ReadText(err)};
+          ReadText(err), seconds(used.ru_utime) + seconds(used.ru_stime),
+          static_cast<size_t>(used.ru_maxrss) * 1024};
 }
 
 }  // namespace test

@@ -7,8 +7,6 @@
 #include <random>
 
 #include "gguf/blocks.h"
-#include "tests/support/vocab_spec.h"
-
 namespace test {
 namespace {
 
@@ -65,7 +63,8 @@ std::vector<std::byte> SmallModel::Bytes() const {
   gguf::Writer writer;
   AddConfig(writer, width);
   writer.Add("tokenizer.chat_template", chat_template);
-  const VocabSpec vocabulary = Vocabulary(tokenizer);
+  VocabSpec vocabulary = Vocabulary(tokenizer);
+  if (change_vocabulary) change_vocabulary(vocabulary);
   vocabulary.AddTo(writer);
 
   std::mt19937 random(7);

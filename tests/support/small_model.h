@@ -12,6 +12,7 @@
 
 #include "gguf/dtype.h"
 #include "gguf/writer.h"
+#include "tests/support/vocab_spec.h"
 
 namespace test {
 
@@ -20,6 +21,9 @@ struct SmallModel {
   gguf::DType dtype = gguf::DType::kQ8_0;  // of all matrices
   // Fills the data of each matrix. Absent: small pseudo-random weights, for F32 and Q8_0 only.
   std::function<void(std::span<std::byte>)> fill;
+
+  // Changes the vocabulary that the model would have.
+  std::function<void(VocabSpec&)> change_vocabulary = nullptr;
 
   std::string chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
 

@@ -2,6 +2,7 @@
 // test fails by crashing, hanging or giving ids that are none; it is most telling with sanitizers.
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <limits>
 #include <random>
 #include <string>
@@ -119,6 +120,18 @@ TEST(Hostile, RawBpeVocabularies) {
     accepted += UseAll(random, spec);
   }
   EXPECT_GT(accepted, 50);
+}
+
+// Characters in a row that the vocabulary does not know, and no space to cut the text at.
+TEST(Hostile, LongUnknownTexts) {
+  VocabSpec spec = SpmSpec();
+  spec.tokens.pop_back();  // one byte less: characters without a token are unknown
+  spec.scores.pop_back();
+  spec.types.pop_back();
+  const VocabFile file(spec);
+  const std::clock_t start = std::clock();
+  EXPECT_FALSE(file->Encode(std::string(4'000'000, 'x')).empty());
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);  // minutes, uncut
 }
 
 TEST(Hostile, BpeVocabularies) {

@@ -2,42 +2,68 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tokenizer/interrupted.h"
 
 namespace tokenizer {
 namespace {
 
 using Entries = std::vector<SpecialMatcher::Entry>;
+using Match = SpecialMatcher::Match;
+
+const std::function<void()> kNoTick = [] {};
+
+Match Find(const SpecialMatcher& matcher, std::string_view text, size_t from, bool control = true,
+           std::span<const ByteSpan> plain = {}) {
+  return SpecialMatcher::Search(matcher, text, control, plain, kNoTick).Next(from);
+}
 
 TEST(SpecialMatcher, TakesTheLongestOfTheFirst) {
   const SpecialMatcher matcher(Entries{{"<|a|>", 1}, {"<|a|><|b|>", 2}, {"|><|", 3}, {"<", 4}});
   const std::string text = "x<|a|><|b|>";
-  SpecialMatcher::Match match = matcher.Find(text, 0);
+  Match match = Find(matcher, text, 0);
   EXPECT_EQ(match.begin, 1u);
   EXPECT_EQ(match.length, 10u);
   EXPECT_EQ(match.id, 2);
-  match = matcher.Find(text, 2);
+  match = Find(matcher, text, 2);
   EXPECT_EQ(match.begin, 4u);
   EXPECT_EQ(match.id, 3);
-  match = matcher.Find(text, 7);
+  match = Find(matcher, text, 7);
   EXPECT_EQ(match.begin, text.size());
   EXPECT_EQ(match.length, 0u);
 }
 
 TEST(SpecialMatcher, NothingMatchesNothing) {
-  EXPECT_EQ(SpecialMatcher().Find("abc", 0).length, 0u);
-  EXPECT_EQ(SpecialMatcher(Entries{{"", 1}}).Find("abc", 0).length, 0u);
-  EXPECT_EQ(SpecialMatcher(Entries{{"a", 1}}).Find("", 0).length, 0u);
+  EXPECT_EQ(Find(SpecialMatcher(), "abc", 0).length, 0u);
+  EXPECT_EQ(Find(SpecialMatcher(Entries{{"", 1}}), "abc", 0).length, 0u);
+  EXPECT_EQ(Find(SpecialMatcher(Entries{{"a", 1}}), "", 0).length, 0u);
 }
 
 TEST(SpecialMatcher, OfEqualTextsTheLastCounts) {
   const SpecialMatcher matcher(Entries{{"ab", 1}, {"a", 2}, {"ab", 3}});
-  EXPECT_EQ(matcher.Find("ab", 0).id, 3);
+  EXPECT_EQ(Find(matcher, "ab", 0).id, 3);
 }
 
-// Against the definition, tried entry by entry.
+TEST(SpecialMatcher, ControlTokensWhereTheyAreRead) {
+  const SpecialMatcher matcher(
+      Entries{{"<", 1}, {"<|a|>", 2, false}, {"<|a|><", 3}, {"|", 4, false}});
+  EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/false).id, 1);
+  EXPECT_EQ(Find(matcher, "<|a|>", 0, /*control=*/true).id, 2);
+  EXPECT_EQ(Find(matcher, "<|a|><", 0, /*control=*/false).id, 3);
+  // Not where a byte of them is plain text; then the longest user-defined one.
+  const std::vector<ByteSpan> plain = {{4, 5}};
+  EXPECT_EQ(Find(matcher, "<|a|>", 0, true, plain).id, 1);
+  EXPECT_EQ(Find(matcher, "<|a|>", 1, true, plain).id, 4);
+  EXPECT_EQ(Find(matcher, "<|a|>", 3, true, plain).id, 4);
+}
+
+// Against the definition, tried entry by entry; some of them control tokens, of which none is found
+// with a byte in the plain parts.
 TEST(SpecialMatcher, RandomTexts) {
   std::mt19937 random(1);
   const auto text_of = [&](size_t longest) {
@@ -47,12 +73,18 @@ TEST(SpecialMatcher, RandomTexts) {
     return text;
   };
   for (int round = 0; round < 500; ++round) {
+    std::vector<std::string> texts;
+    for (int32_t i = 0; i < 12; ++i) texts.push_back(text_of(round % 2 == 0 ? 6 : 14));
+    if (round % 5 == 0) {  // tokens that begin with others
+      for (size_t i = 1; i < texts.size(); ++i) texts[i] = texts[i - 1] + texts[i].substr(0, 2);
+    }
     Entries entries;
-    for (int32_t i = 0; i < 8; ++i) entries.push_back({text_of(6), i});
+    for (int32_t i = 0; i < 12; ++i) entries.push_back({texts[static_cast<size_t>(i)], i});
     const SpecialMatcher matcher(entries);
-    const std::string text = text_of(40);
+    const std::string text = text_of(40) + texts[11] + text_of(9);
+    SpecialMatcher::Search search(matcher, text, false, {}, kNoTick);
     for (size_t from = 0; from <= text.size(); ++from) {
-      SpecialMatcher::Match expected = {text.size(), 0, -1};
+      Match expected = {text.size(), 0, -1};
       for (size_t at = from; at < text.size() && expected.length == 0; ++at) {
         for (const auto& entry : entries) {
           const bool here =
@@ -62,12 +94,61 @@ TEST(SpecialMatcher, RandomTexts) {
           }
         }
       }
-      const SpecialMatcher::Match match = matcher.Find(text, from);
+      const Match match = search.Next(from);
       ASSERT_EQ(match.begin, expected.begin);
       ASSERT_EQ(match.length, expected.length);
       ASSERT_EQ(match.id, expected.id);
     }
   }
+}
+
+// Long enough that the sums of a text's beginnings are dropped and made anew.
+TEST(SpecialMatcher, LongTexts) {
+  const std::string longest(5000, 'a');
+  const SpecialMatcher matcher(Entries{{longest, 1}, {"ab", 2}});
+  std::string text(100'000, 'a');
+  text[50'003] = 'b';
+  SpecialMatcher::Search search(matcher, text, false, {}, kNoTick);
+  std::vector<size_t> begins;
+  for (size_t at = 0; at < text.size();) {
+    const Match match = search.Next(at);
+    begins.push_back(match.begin);
+    at = match.begin + match.length;
+    if (match.length == 0) break;
+  }
+  // Ten of the longest, "ab" behind two letters too many, nine more, and nothing.
+  ASSERT_EQ(begins.size(), 21u);
+  EXPECT_EQ(begins[9], 45'000u);
+  EXPECT_EQ(begins[10], 50'002u);
+}
+
+// Tokens of 16,000 equal letters, in texts that nearly are such tokens: what a place costs does not
+// grow with their length. Counted by the clock, with room for a slow machine: where each place
+// costs a token's length, this takes minutes.
+TEST(SpecialMatcher, LongEqualTokensTakeLinearTime) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < 200; ++i) texts.push_back(std::string(16'000 + i, 'a') + "b");
+  Entries entries;
+  for (const std::string& text : texts) {
+    entries.push_back({text, static_cast<int32_t>(entries.size()), entries.size() % 2 == 0});
+  }
+  const SpecialMatcher matcher(entries);
+  const std::string text(2'000'000, 'a');
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(Find(matcher, text, 0).length, 0u);
+  // All of a token is there, but it is what a user wrote.
+  const std::string whole = text + "b";
+  const std::vector<ByteSpan> plain = {{0, whole.size()}};
+  EXPECT_EQ(Find(matcher, whole, 0, true, plain).begin, whole.size() - 16'199);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20);
+}
+
+TEST(SpecialMatcher, SearchesCanBeEnded) {
+  const SpecialMatcher matcher(Entries{{"aab", 1}});
+  const std::function<void()> tick = [] { throw Interrupted(); };
+  const std::string text(1'000'000, 'a');
+  SpecialMatcher::Search search(matcher, text, true, {}, tick);
+  EXPECT_THROW(search.Next(1), Interrupted);
 }
 
 }  // namespace

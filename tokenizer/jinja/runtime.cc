@@ -1,5 +1,8 @@
 #include "tokenizer/jinja/runtime.h"
 
+#include <utility>
+
+#include "tokenizer/interrupted.h"
 #include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
@@ -15,7 +18,9 @@ void Runtime::PaySteps(size_t n) {
     throw TemplateError("the template does not come to an end (more than " +
                         std::to_string(limits_.steps) + " steps)");
   }
-  steps_ += n;
+  constexpr size_t kTick = size_t{1} << 14;  // steps between two questions
+  const size_t before = std::exchange(steps_, steps_ + n);
+  if (interrupted_ && before / kTick != steps_ / kTick && interrupted_()) throw Interrupted();
 }
 
 void Runtime::PayBytes(size_t n) {

@@ -7,6 +7,7 @@
 #ifndef PRONK_TOKENIZER_JINJA_RUNTIME_H_
 #define PRONK_TOKENIZER_JINJA_RUNTIME_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,7 +27,9 @@ struct Limits {
 
 class Runtime {
  public:
-  explicit Runtime(const Limits& limits) : limits_(limits) {}
+  // interrupted: asked now and then; true ends the rendering with tokenizer::Interrupted.
+  explicit Runtime(const Limits& limits, std::function<bool()> interrupted = nullptr)
+      : limits_(limits), interrupted_(std::move(interrupted)) {}
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -36,7 +39,7 @@ class Runtime {
     limits_.steps += input_bytes / limits_.input_bytes_per_step;
   }
 
-  // These throw TemplateError where the limit is reached.
+  // These throw TemplateError where the limit is reached; PaySteps also Interrupted.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);
   // For operations that pass over n bytes: searching, comparing, copying what is soon freed.
@@ -77,6 +80,7 @@ class Runtime {
   static constexpr size_t kEntryCost = 160;  // bytes of a dictionary's entry: two values, an index
 
   Limits limits_;
+  std::function<bool()> interrupted_;
   size_t steps_ = 0, bytes_ = 0;
   int depth_ = 0;
   std::vector<std::shared_ptr<List>> lists_;

@@ -1,0 +1,348 @@
+// What strangers' files and texts cost, as the system sees it from outside: the most memory that
+// the program had, mapped files included, and processor time. The bounds are README.md's promise;
+// times are generous, for slow machines and sanitizers: what they are to notice takes minutes.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+using test::Shell;
+using test::TokenType;
+
+constexpr size_t kMB = 1'000'000;
+
+// Sanitizers take memory of their own, many times ours.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryIsOurs = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kMemoryIsOurs = false;
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
+constexpr double kMostSeconds = kMemoryIsOurs ? 30 : 200;
+
+class Limits : public testing::Test {
+ protected:
+  // At most the file's size and so many bytes more.
+  void ExpectCost(const Finished& run, const std::string& file, size_t most_bytes) const {
+    EXPECT_LT(run.seconds, kMostSeconds);
+    const size_t bytes = file.empty() ? 0 : fs::file_size(file);
+    if (!kMemoryIsOurs) return;
+    EXPECT_LT(run.peak_bytes, bytes + most_bytes);
+  }
+  std::string Write(const std::string& name, const gguf::Writer& writer) const {
+    writer.WriteFile(dir_.Path(name));
+    return dir_.Path(name);
+  }
+  std::string Write(const std::string& name, const test::SmallModel& model) const {
+    return dir_.Write(name, model.Bytes());
+  }
+
+  const test::TempDir dir_;
+};
+
+// --- Heads of files
+// ---------------------------------------------------------------------------------
+
+TEST_F(Limits, AStringOfAHundredMegabytes) {
+  gguf::Writer writer;
+  writer.Add("general.name", std::string(100 * kMB, 'x'));
+  const std::string path = Write("name.gguf", writer);
+  const Finished text = Pronk({"inspect", path});
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_LT(text.out.size(), 1000u);
+  ExpectCost(text, path, 64 * kMB);
+  const Finished json = Shell("exec \"$PRONK\" inspect --json \"$M\" >/dev/null", {"M=" + path});
+  EXPECT_EQ(json.status, 0) << json.err;
+  ExpectCost(json, path, 64 * kMB);
+}
+
+TEST_F(Limits, AHundredThousandKeysOfLists) {
+  gguf::Writer writer;
+  const std::vector<std::string_view> texts(8);
+  for (uint64_t i = 0; i < gguf::kMaxItems; ++i) writer.AddStrings("k" + std::to_string(i), texts);
+  const std::string path = Write("keys.gguf", writer);
+  for (const char* form : {"", " --json"}) {
+    SCOPED_TRACE(form);
+    const Finished run =
+        Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null" + std::string(form), {"M=" + path});
+    EXPECT_EQ(run.status, 0) << run.err;
+    ExpectCost(run, path, 64 * kMB);
+  }
+}
+
+TEST_F(Limits, AHundredThousandTensors) {
+  const std::vector<std::byte> weights(4);
+  gguf::Writer writer;
+  for (uint64_t i = 0; i < gguf::kMaxItems; ++i) {
+    writer.AddTensor("t" + std::to_string(i), gguf::DType::kF32, {1}, weights);
+  }
+  const std::string path = Write("tensors.gguf", writer);
+  for (const char* form : {"--tensors", "--json"}) {
+    const Finished run =
+        Shell("exec \"$PRONK\" inspect \"$M\" >/dev/null " + std::string(form), {"M=" + path});
+    EXPECT_EQ(run.status, 0) << run.err;
+    ExpectCost(run, path, 64 * kMB);
+  }
+}
+
+// All parts together have no more tensors than one file may have.
+TEST_F(Limits, ManyTensorsInManyParts) {
+  constexpr uint64_t kPerPart = 100'000;
+  const std::vector<std::byte> weights(4);
+  const auto part = [&](uint32_t no) {
+    return dir_.Path("m-0000" + std::to_string(no + 1) + "-of-00003.gguf");
+  };
+  for (const uint32_t no : {0u, 1u, 2u}) {
+    gguf::Writer writer;
+    writer.Add("general.architecture", "llama");
+    writer.Add("split.no", no);
+    writer.Add("split.count", uint32_t{3});
+    writer.Add("split.tensors.count", uint32_t{3 * kPerPart});
+    for (uint64_t i = 0; i < kPerPart; ++i) {
+      writer.AddTensor(std::to_string(no * kPerPart + i), gguf::DType::kF32, {1}, weights);
+    }
+    writer.WriteFile(part(no));
+  }
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"inspect", "--json", part(0)},
+        {"run", "-m", part(0), "-p", "x"}}) {
+    const Finished run = Pronk(args);
+    ExpectError(run, 1,
+                part(1) +
+                    ": byte 8: expected at most 31072 tensors besides those of the parts "
+                    "before, found a count of 100000");
+    ExpectCost(run, part(0), 64 * kMB);
+  }
+}
+
+// --- Vocabularies
+// -----------------------------------------------------------------------------------
+
+// Tokens of 16,000 equal letters, and a text that has many of them or nearly.
+TEST_F(Limits, LongEqualSpecialTokens) {
+  for (const char* family : {"llama", "gpt2"}) {
+    SCOPED_TRACE(family);
+    test::SmallModel model;
+    model.tokenizer = family;
+    model.chat_template =
+        "{% for i in range(20) %}{{ 'aaaaaaaaaa' * 100000 }}{{ 'b' }}{% endfor %}";
+    model.change_vocabulary = [](test::VocabSpec& spec) {
+      for (size_t i = 0; i < 200; ++i) {
+        spec.Add(std::string(16'000 + i, 'a'), 0,
+                 i % 2 == 0 ? TokenType::kControl : TokenType::kUserDefined);
+      }
+    };
+    const std::string path = Write("long.gguf", model);
+    const Finished run = Pronk({"run", "-m", path, "--chat", "-p", "Hi", "-n", "1"});
+    ExpectError(run, 1, "the context has room for 64");
+    // With room for all that the template makes: it is cut, and then there is too much of it.
+    const Finished wide = Pronk({"run", "-m", path, "--chat", "-p", "Hi", "-n", "1", "-c", "8000"});
+    EXPECT_LT(wide.seconds, kMostSeconds);
+  }
+}
+
+TEST_F(Limits, AMillionUserDefinedTokens) {
+  for (const char* family : {"llama", "gpt2"}) {
+    SCOPED_TRACE(family);
+    test::SmallModel model;
+    model.tokenizer = family;
+    model.change_vocabulary = [](test::VocabSpec& spec) {
+      while (spec.tokens.size() < tokenizer::kMaxTokens) {
+        spec.Add("\u2581token" + std::to_string(spec.tokens.size()), 0, TokenType::kUserDefined);
+      }
+    };
+    const std::string path = Write("many.gguf", model);
+    const Finished run = Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    ExpectCost(run, path, 250 * kMB);
+  }
+}
+
+TEST_F(Limits, LongTokensOfSpm) {
+  test::SmallModel model;
+  model.change_vocabulary = [](test::VocabSpec& spec) {
+    for (size_t i = 0; i < 1000; ++i) {
+      std::string token = std::to_string(i);
+      token.resize(tokenizer::kMaxTokenBytes, 'x');
+      spec.Add(token);
+    }
+  };
+  const std::string path = Write("long.gguf", model);
+  const Finished run = Pronk({"tokenize", "-m", path, "-p", "a token300 b", "--ids"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  ExpectCost(run, path, 250 * kMB);
+}
+
+TEST_F(Limits, AVocabularyOfTooManyBytes) {
+  test::SmallModel model;
+  model.change_vocabulary = [](test::VocabSpec& spec) {
+    for (size_t i = 0; i < 2000; ++i) spec.Add(std::string(tokenizer::kMaxTokenBytes - i, 'x'));
+  };
+  const std::string path = Write("long.gguf", model);
+  const Finished run = Pronk({"tokenize", "-m", path, "-p", "x"});
+  ExpectError(run, 1,
+              "tokenizer.ggml.tokens\": expected tokens of at most 16777216 bytes together");
+  ExpectCost(run, path, 64 * kMB);
+}
+
+// --- Texts and templates
+// ----------------------------------------------------------------------------
+
+TEST_F(Limits, ATemplateThatMakesMuch) {
+  test::SmallModel model;
+  model.chat_template = "{{ '\\n' * 40000000 }}";
+  for (const char* family : {"llama", "gpt2"}) {
+    SCOPED_TRACE(family);
+    model.tokenizer = family;
+    const std::string path = Write("much.gguf", model);
+    const Finished run = Pronk({"run", "-m", path, "--chat", "-p", "Hi"});
+    ExpectError(run, 1, "tokens, and the context has room for 64");
+    ExpectCost(run, path, 250 * kMB);
+    const Finished chat = Pronk({"chat", "-m", path}, "Hi\n");
+    ExpectError(chat, 1, "tokens, and the context has room for 64");
+    ExpectCost(chat, path, 250 * kMB);
+  }
+}
+
+// A token so long that the size of a text says nothing: cutting ends where there is too much.
+TEST_F(Limits, ATemplateThatMakesMuchOfLongTokens) {
+  test::SmallModel model;
+  model.chat_template = "{{ '\\n' * 40000000 }}";
+  model.change_vocabulary = [](test::VocabSpec& spec) {
+    spec.Add(std::string(tokenizer::kMaxTokenBytes, 'x'));
+  };
+  for (const char* family : {"llama", "gpt2"}) {
+    SCOPED_TRACE(family);
+    model.tokenizer = family;
+    const std::string path = Write("much.gguf", model);
+    const Finished run = Pronk({"run", "-m", path, "--chat", "-p", "Hi", "-c", "4096", "-n", "1"});
+    ExpectError(run, 1, "tokens, and the context has room for 4096");
+    ExpectCost(run, path, 300 * kMB);
+  }
+}
+
+TEST_F(Limits, ALineOfTwentyMegabytes) {
+  const Finished run =
+      Shell("head -c 20000000 /dev/zero | tr '\\0' x | \"$PRONK\" chat -m \"$MODEL\"");
+  ExpectError(run, 1, "tokens, and the context has room for");
+  ExpectCost(run, test::kTinyModel, (4 * 20 + 64) * kMB);
+}
+
+TEST_F(Limits, TextsWithoutEnd) {
+  const std::string m = test::kTinyModel;
+  const auto expect = [&](const std::string& command, int status, const std::string& says) {
+    SCOPED_TRACE(command);
+    const Finished run = Shell("exec \"$PRONK\" " + command);
+    ExpectError(run, status, says);
+    ExpectCost(run, m, 700 * kMB);
+  };
+  expect("run -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
+  expect("run -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
+  expect("run -m \"$MODEL\" --prompts /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
+  expect("tokenize -m \"$MODEL\" </dev/zero", 1, "stdin: is longer than 268435456 bytes");
+  expect("perplexity -m \"$MODEL\" -f /dev/zero", 1, "/dev/zero: is longer than 268435456 bytes");
+  expect("chat -m \"$MODEL\" </dev/zero", 1, "stdin: a line is longer than 67108864 bytes");
+  expect("run -m \"$MODEL\" --chat -p x --template /dev/zero", 1,
+         "/dev/zero: is longer than 1048576 bytes");
+  expect("template -m \"$MODEL\" --messages /dev/zero", 1,
+         "/dev/zero: is longer than 16777216 bytes");
+}
+
+// --- Stacks and threads
+// -----------------------------------------------------------------------------
+
+TEST_F(Limits, SmallStacks) {
+  ExpectError(Shell("ulimit -s 256; exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1"), 1,
+              "expected a stack of at least 2048 KB, found a limit of 256 KB (ulimit -s)");
+#ifndef __clang__  // whose OpenMP has a word of its own to say about it
+  ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 2", {"OMP_STACKSIZE=32K"}), 1,
+              "OMP_STACKSIZE: expected at least 256K");
+#endif
+}
+
+// What is as deep as it may be, with the least stack there may be.
+TEST_F(Limits, DeepTemplatesOnTheSmallestStack) {
+  if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers' stacks are larger";
+  std::string deep;
+  for (int i = 0; i < 390; ++i) deep += "{% if 1 %}";
+  deep += "{{ ";
+  for (int i = 0; i < 300; ++i) deep += "(";
+  const std::string source = dir_.Write("t", deep);
+  const Finished run =
+      Shell("ulimit -s 2048; exec \"$PRONK\" template --template \"$T\" --messages \"$J\"",
+            {"T=" + source, "J=" + dir_.Write("j", "[]")});
+  EXPECT_EQ(run.status, 1) << run.err;
+  std::string call = "{% macro m(n) %}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}";
+  const Finished recursion =
+      Shell("ulimit -s 2048; exec \"$PRONK\" template --template \"$T\" --messages \"$J\"",
+            {"T=" + dir_.Write("r", call), "J=" + dir_.Write("j", "[]")});
+  ExpectError(recursion, 1, "nested more than 400 levels deep");
+}
+
+TEST_F(Limits, ThreadsThatCannotStart) {
+#ifdef __clang__
+  GTEST_SKIP() << "clang's OpenMP has words of its own to say about such environments";
+#endif
+  const test::TempDir out;
+  const std::string in = test::DataPath("tiny/llama.gguf");
+  ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 2", {"OMP_STACKSIZE=1000G"}), 1,
+              "2 threads cannot be started");
+  if (kMemoryIsOurs) {
+    ExpectError(Shell("ulimit -v 400000; exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 200"), 1,
+                "200 threads cannot be started");
+    const Finished run = Shell(
+        "ulimit -v 400000; exec \"$PRONK\" bench -m \"$MODEL\" -p 4 -n 0 -r 1 -t 200 "
+        "--plot \"$D/plot\"",
+        {"D=" + out.Path("")});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_TRUE(fs::is_empty(out.Path("")));
+  }
+}
+
+// --- Interrupts
+// -------------------------------------------------------------------------------------
+
+// While a long text is cut, which takes seconds.
+TEST_F(Limits, InterruptsWhileCutting) {
+  const std::string text = dir_.Path("text");
+  ASSERT_EQ(Shell("seq -s ' ' 30000000 | head -c 200000000 >\"$T\"", {"T=" + text}).status, 0);
+  const Finished run = Shell(
+      "timeout --foreground --preserve-status -s INT 1.5 "
+      "\"$PRONK\" run -m \"$MODEL\" -f \"$T\" -c 1073741824",
+      {"T=" + text});
+  EXPECT_EQ(run.err, "pronk: interrupted\n");
+  EXPECT_LT(run.seconds, 10);
+}
+
+// As nohup and shells' background jobs have it.
+TEST_F(Limits, InterruptsThatAParentIgnores) {
+  const Finished run = Shell(
+      "trap '' INT; \"$PRONK\" run -m \"$MODEL\" -p Hello -n 400 --ignore-eos -c 500 --json "
+      ">\"$D/out\" & sleep 0.2; kill -INT $!; wait $! && cat \"$D/out\"",
+      {"D=" + dir_.Path("")});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.out.find("\"stop_reason\": \"length\""), std::string::npos) << run.out;
+}
+
+}  // namespace

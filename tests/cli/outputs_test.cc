@@ -1,0 +1,140 @@
+// What is written, and where: never into what is read, never into a file that merely got the number
+// of a closed stream, and under a temporary name that is free.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+using test::Shell;
+
+class Outputs : public testing::Test {
+ protected:
+  // A copy of the small model, by two names.
+  void SetUp() override {
+    fs::copy_file(test::kTinyModel, model_);
+    fs::permissions(model_, fs::perms::owner_write, fs::perm_options::add);
+    fs::create_symlink(model_, dir_.Path("link"));
+    fs::create_hard_link(model_, dir_.Path("hard"));
+  }
+  void TearDown() override { EXPECT_EQ(test::ReadText(model_), test::ReadText(test::kTinyModel)); }
+
+  const test::TempDir dir_;
+  const std::string model_ = dir_.Path("model.gguf");
+};
+
+TEST_F(Outputs, ThatAreTheModel) {
+  for (const std::string& out : {model_, dir_.Path("link"), dir_.Path("hard")}) {
+    SCOPED_TRACE(out);
+    const std::string says = out + ": is a file that is read: give another name";
+    ExpectError(Pronk({"logits", model_, "--ids", "1 2", out}), 1, says);
+    ExpectError(Pronk({"bench", "-m", model_, "-p", "4", "-n", "0", "-r", "1", "--plot", out}), 1,
+                says);
+    ExpectError(Pronk({"quantize", model_, out, "F16"}), 1,
+                out == model_ ? "" : "");  // refused, for this or because it is quantized already
+  }
+}
+
+TEST_F(Outputs, ThatAreWherePrintedTextGoes) {
+  for (const char* command :
+       {"inspect \"$M\" >>\"$M\"", "run -m \"$M\" -p x -n 1 >>\"$M\"",
+        "tokenize -m \"$M\" -p x >>\"$M\"", "bench -m \"$M\" -p 4 -n 0 -r 1 >>\"$M\"",
+        "trace -m \"$M\" >>\"$M\"", "perplexity -m \"$M\" -f \"$M\" >>\"$M\""}) {
+    SCOPED_TRACE(command);
+    ExpectError(Shell(std::string("exec \"$PRONK\" ") + command, {"M=" + model_}), 1,
+                model_ + ", the file that is read");
+  }
+}
+
+TEST(OutputsOfParts, QuantizeOntoPartTwo) {
+  const test::TempDir dir;
+  const std::vector<std::byte> weights(32 * 4);
+  for (uint32_t no : {0u, 1u}) {
+    gguf::Writer writer;
+    if (no == 0) writer.Add("general.architecture", "llama");
+    writer.Add("split.no", no);
+    writer.Add("split.count", uint32_t{2});
+    writer.Add("split.tensors.count", uint32_t{2});
+    writer.AddTensor(no == 0 ? "a" : "b", gguf::DType::kF32, {32, 1}, weights);
+    writer.WriteFile(dir.Path(no == 0 ? "m-00001-of-00002.gguf" : "m-00002-of-00002.gguf"));
+  }
+  const std::string first = dir.Path("m-00001-of-00002.gguf");
+  const std::string second = dir.Path("m-00002-of-00002.gguf");
+  const std::string before = test::ReadText(second);
+  ExpectError(Pronk({"quantize", first, second, "Q8_0"}), 1,
+              second + ": is a file that is read: give another name");
+  EXPECT_EQ(test::ReadText(second), before);
+  EXPECT_EQ(Pronk({"quantize", first, dir.Path("out"), "Q8_0"}).status, 0);
+}
+
+// Not more than the reader takes.
+TEST(OutputsOfQuantize, CanBeRead) {
+  const test::TempDir dir;
+  const std::vector<std::byte> weights(32 * 4);
+  gguf::Writer writer;
+  for (uint64_t i = 0; i + 1 < gguf::kMaxItems; ++i) writer.Add("k" + std::to_string(i), true);
+  writer.Add("general.alignment", uint32_t{32});
+  writer.AddTensor("a", gguf::DType::kF32, {32, 1}, weights);
+  writer.WriteFile(dir.Path("in"));
+  EXPECT_EQ(Pronk({"inspect", dir.Path("in")}).status, 0);
+  ExpectError(Pronk({"quantize", dir.Path("in"), dir.Path("out"), "Q8_0"}), 1,
+              "expected at most 131072 keys");
+  EXPECT_FALSE(fs::exists(dir.Path("out")));
+}
+
+// The first file that is opened would get the number of stdout.
+TEST(OutputsWithClosedStreams, GoNowhere) {
+  const test::TempDir dir;
+  const std::string plot = dir.Path("plot.svg");
+  const Finished run = Shell(
+      "exec \"$PRONK\" bench -m \"$MODEL\" -p 4 -n 0 -r 1 --plot \"$PLOT\" >&-", {"PLOT=" + plot});
+  ExpectError(run, 1, "cannot write to the output: Bad file descriptor");
+  EXPECT_FALSE(fs::exists(plot));
+  ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" <&-"), 1, "stdin: cannot be read");
+  const std::string logits = dir.Path("logits");
+  EXPECT_EQ(Shell("exec \"$PRONK\" logits \"$MODEL\" --ids '1 2' \"$OUT\" 2>&- >&- <&-",
+                  {"OUT=" + logits})
+                .status,
+            0);
+  EXPECT_EQ(fs::file_size(logits) % sizeof(float), 0u);
+}
+
+// Where process ids repeat, as in containers, a name may be taken by what a killed program left.
+TEST(OutputsNextToOthers, TakeANameThatIsFree) {
+  const test::TempDir dir;
+  const Finished run =
+      Shell("echo mine >\"$OUT.tmp$$\" && exec \"$PRONK\" logits \"$MODEL\" --ids '1 2' \"$OUT\"",
+            {"OUT=" + dir.Path("out")});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(fs::exists(dir.Path("out")));
+  size_t n_files = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir.Path(""))) {
+    ++n_files;
+    if (entry.path() == dir.Path("out")) continue;
+    EXPECT_EQ(test::ReadText(entry.path()), "mine\n");
+  }
+  EXPECT_EQ(n_files, 2u);
+}
+
+// The file that is in the way is named, not the one that is wanted.
+TEST(OutputsNextToOthers, NameWhatIsInTheWay) {
+  const test::TempDir dir;
+  const std::string out =
+      dir.Path(std::string(250, 'x'));  // with the end of a temporary name, too long
+  ExpectError(Pronk({"logits", test::kTinyModel, "--ids", "1", out}), 1, "x.tmp");
+}
+
+}  // namespace

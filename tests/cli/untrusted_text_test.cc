@@ -1,0 +1,153 @@
+// Text that comes from a file, wherever it is printed: it commands no terminal, ends no line of
+// ours, and does not fill the screen. (On a terminal: terminal_test.cc.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::Finished;
+using test::Pronk;
+
+// A line feed, escape codes in both spellings, DEL, a C1 control, ways to turn the direction of
+// writing and to end a line, and a byte that is no UTF-8.
+const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b";
+
+// Printable UTF-8 but for line feeds.
+void ExpectHarmless(std::string_view text) {
+  const nlohmann::json valid = text;
+  ASSERT_NO_THROW(valid.dump()) << "is no UTF-8";
+  for (const std::string_view bad :
+       {"\x1b", "\x7f", "\r", "\xc2\x9b", "\u202e", "\u2028", "\nforged"}) {
+    EXPECT_EQ(text.find(bad), std::string_view::npos) << text;
+  }
+}
+
+class UntrustedText : public testing::Test {
+ protected:
+  // A file whose metadata and tensor have such names and values.
+  std::string EvilFile() const {
+    gguf::Writer writer;
+    writer.Add("general.architecture", kEvil);
+    writer.Add("general.name", kEvil);
+    writer.Add(kEvil, kEvil);
+    const std::vector<std::string_view> texts = {kEvil, kEvil};
+    writer.AddStrings("general.tags", texts);
+    writer.AddTensor(kEvil, gguf::DType::kF32, {2}, weights_);
+    writer.WriteFile(dir_.Path("evil.gguf"));
+    return dir_.Path("evil.gguf");
+  }
+
+  // The small model with another name.
+  std::string Named(const std::string& name) const {
+    const gguf::File file = gguf::File::Open(test::kTinyModel);
+    gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
+    for (const gguf::Metadata::Entry& entry : file.metadata().entries()) {
+      if (entry.key != "general.name" && entry.key != "general.alignment") writer.Add(entry);
+    }
+    writer.Add("general.name", name);
+    for (const gguf::TensorView& t : file.tensors()) {
+      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                       std::span(t.data, t.bytes));
+    }
+    writer.WriteFile(dir_.Path("named.gguf"));
+    return dir_.Path("named.gguf");
+  }
+
+  const std::vector<std::byte> weights_ = std::vector<std::byte>(8);
+  const test::TempDir dir_;
+};
+
+TEST_F(UntrustedText, Inspect) {
+  const std::string path = EvilFile();
+  for (const char* form : {"--tensors", "--json"}) {
+    SCOPED_TRACE(form);
+    const Finished run = Pronk({"inspect", path, form});
+    EXPECT_EQ(run.status, 0) << run.err;
+    ExpectHarmless(run.out);
+    EXPECT_NE(run.out.find("forged"), std::string::npos);  // shown, not left out
+  }
+  // JSON still says what is there, but for the byte that it has no way to say.
+  const auto json = nlohmann::json::parse(Pronk({"inspect", path, "--json"}).out);
+  const std::string said = json["metadata"]["general.name"];
+  EXPECT_EQ(said, kEvil.substr(0, kEvil.size() - 1) + "\ufffd");
+}
+
+TEST_F(UntrustedText, List) {
+  const std::string folder = dir_.Path(".lmstudio/models/a/" + kEvil);
+  fs::create_directories(folder);
+  fs::rename(EvilFile(), folder + "/m.gguf");
+  const std::vector<std::string> environment = {"HOME=" + dir_.Path("")};
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"list"}, {"list", "--names"}, {"list", "--json"}}) {
+    const Finished run = Pronk(args, "", environment);
+    EXPECT_EQ(run.status, 0) << run.err;
+    ExpectHarmless(run.out);
+    ExpectHarmless(run.err);
+    EXPECT_NE(run.out.find("forged"), std::string::npos);
+  }
+  // The file's row is the last of the table, and a row of its own.
+  const Finished table = Pronk({"list"}, "", environment);
+  const size_t rows = static_cast<size_t>(std::count(table.out.begin(), table.out.end(), '\n'));
+  const Finished names = Pronk({"list", "--names"}, "", environment);
+  EXPECT_EQ(rows, static_cast<size_t>(std::count(names.out.begin(), names.out.end(), '\n')) + 1);
+}
+
+TEST_F(UntrustedText, Refusals) {
+  const Finished run = Pronk({"run", "-m", EvilFile(), "-p", "x"});
+  EXPECT_EQ(run.status, 1);
+  ExpectHarmless(run.err);
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+TEST_F(UntrustedText, Verbose) {
+  const Finished evil = Pronk({"run", "-m", Named(kEvil), "-p", "x", "-n", "1", "--verbose"});
+  EXPECT_EQ(evil.status, 0) << evil.err;
+  ExpectHarmless(evil.err);
+  const Finished plain = Pronk({"run", "-m", test::kTinyModel, "-p", "x", "-n", "1", "--verbose"});
+  EXPECT_EQ(std::count(evil.err.begin(), evil.err.end(), '\n'),
+            std::count(plain.err.begin(), plain.err.end(), '\n'));
+  const Finished endless =
+      Pronk({"run", "-m", Named(std::string(1'000'000, 'x')), "-p", "x", "-n", "1", "--verbose"});
+  EXPECT_EQ(endless.status, 0) << endless.err;
+  EXPECT_LT(endless.err.size(), 4000u);
+}
+
+TEST_F(UntrustedText, Tokenize) {
+  const Finished run =
+      Pronk({"tokenize", "-m", test::kTinyModel}, "a\x1b[2J\x7f\xc2\x9b\u202e\u2028");
+  EXPECT_EQ(run.status, 0) << run.err;
+  ExpectHarmless(run.out);
+}
+
+// What a template has to say, as long as it likes.
+TEST_F(UntrustedText, Templates) {
+  const std::string path =
+      dir_.Write("t", "{{ raise_exception('" + std::string(100'000, 'x') + "\x1b[2J\xc2\x9b') }}");
+  const Finished run = Pronk({"template", "--template", path, "--messages", "-"}, "[]");
+  EXPECT_EQ(run.status, 1);
+  ExpectHarmless(run.err);
+  EXPECT_LT(run.err.size(), 4000u);
+}
+
+TEST_F(UntrustedText, Arguments) {
+  const Finished run = Pronk({kEvil});
+  EXPECT_EQ(run.status, 2);
+  ExpectHarmless(run.err);
+  ExpectHarmless(Pronk({"run", "--" + kEvil}).err);
+  ExpectHarmless(Pronk({"run", "-m", kEvil, "-p", "x"}).err);
+}
+
+}  // namespace

@@ -1,0 +1,175 @@
+// Arguments that mean nothing, JSON from outside, and what is said of them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/gguf_bytes.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+const std::string& kModel = test::kTinyModel;
+
+std::vector<std::string> With(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(Usage, NumbersThatAreNone) {
+  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x"};
+  const auto expect = [&](const std::vector<std::string>& more, const std::string& says) {
+    SCOPED_TRACE(more[0] + " " + more[1]);
+    ExpectError(Pronk(With(run, more)), 2, says);
+  };
+  expect({"-s", "12345678901234567890"}, "expected a smaller number, found 12345678901234567890");
+  expect({"-c", "12345678901234567890"}, "expected a number from 1 to 1073741824, found 1234567");
+  expect({"-s", "-2"}, "expected a number from -1 on, found -2");
+  expect({"-s", "0x10"}, "expected a whole number, found 0x10");
+  for (const char* flag : {"--presence-penalty", "--frequency-penalty"}) {
+    expect({flag, "nan"}, "expected a number, found nan");
+    expect({flag, "inf"}, "expected a number, found inf");
+    expect({flag, "1e999"}, "expected a smaller number, found 1e999");
+    expect({flag, "1x"}, "expected a number, found 1x");
+  }
+  for (const char* value : {"nan", "inf", "1e999"}) {
+    expect({"--top-p", value}, std::string("expected a number from 0 to 1, found ") + value);
+  }
+  // A range is printed as numbers are written.
+  expect({"-n", "1e3"}, "expected a whole number, found 1e3");
+  expect({"-n", "2000000000"}, "expected a number from -1 to 1000000000, found 2000000000");
+  EXPECT_EQ(Pronk(With(run, {"-s", "9223372036854775807", "-n", "+1", "--temp", "1e0"})).status, 0);
+}
+
+TEST(Usage, FlagsWithoutEffect) {
+  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x", "-n", "1"};
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--system", "Be kind."},
+                                               {"--template", "t"},
+                                               {"--template-var", "a=1"}}) {
+    ExpectError(Pronk(With(run, more)), 2, more[0] + " has no effect without --chat");
+  }
+  ExpectError(Pronk(With(run, {"--chat", "--special"})), 2, "--special has no effect with --chat");
+  EXPECT_EQ(Pronk({"bench", "-m", kModel, "-m", kModel, "-p", "4", "-n", "0", "-r", "1"}).status,
+            2);
+  EXPECT_EQ(Pronk({"run", "-m", "none", "-m", kModel, "-p", "x", "-n", "1"}).status,
+            0);  // an alias
+  ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");
+  ExpectError(Pronk({"logits", kModel, "-m", kModel, "--ids", "1", "/dev/null"}), 2,
+              "give one of them");
+}
+
+// With a template from elsewhere, a model that is named gives its tokens' texts.
+TEST(Usage, ATemplateAndAModel) {
+  const test::TempDir dir;
+  const std::vector<std::string> args = {"template", "--template",
+                                         dir.Write("t", "[{{ bos_token }}]"), "--messages",
+                                         dir.Write("m", "[]")};
+  EXPECT_EQ(Pronk(args).out, "[]");
+  EXPECT_EQ(Pronk(With(args, {"-m", kModel})).out, "[<s>]");
+}
+
+TEST(Usage, Subcommands) {
+  ExpectError(Pronk({"frobnicate"}), 2, "there is no subcommand \"frobnicate\"");
+  ExpectError(Pronk({"\x1b[2J"}), 2, "there is no subcommand \"\\x1b[2J\"");
+}
+
+TEST(Usage, JsonFromOutside) {
+  const test::TempDir dir;
+  const auto messages = [&](const std::string& json) {
+    return Pronk({"template", "-m", kModel, "--messages", dir.Write("j", json)});
+  };
+  ExpectError(messages("[1, 2,, 3]"), 1, "j: is not JSON from byte 7 on");
+  ExpectError(messages("[18446744073709551615]"), 1,
+              "j: is JSON with a number of more than 63 bits");
+  ExpectError(messages("[1e999]"), 1, "j: is JSON with a number that is too large");
+  ExpectError(messages("[" + std::string(2'200'000, '0').replace(0, 0, "")), 1, "j: is not JSON");
+  std::string many = "[0";
+  for (int i = 0; i < 1'100'000; ++i) many += ",0";
+  ExpectError(messages(many + "]"), 1, "j: is JSON with more than 1048576 values");
+  for (const std::string command : {"template", "chat", "run"}) {
+    std::vector<std::string> args = {command, "-m", kModel, "--template-var",
+                                     "a=" + std::string(30'000, '[')};
+    if (command == "run") args.insert(args.end(), {"--chat", "-p", "x"});
+    if (command == "template") args.insert(args.end(), {"--messages", dir.Write("m", "[]")});
+    ExpectError(Pronk(args), 2, "is JSON with more than 64 levels");
+  }
+  ExpectError(Pronk({"template", "-m", kModel, "--messages", dir.Write("m", "[]"), "--template-var",
+                     "a=18446744073709551615"}),
+              2, "a number of more than 63 bits");
+}
+
+TEST(Usage, PathsThatCannotBeOpened) {
+  const test::TempDir dir;
+  fs::create_symlink("b", dir.Path("a"));
+  fs::create_symlink("a", dir.Path("b"));
+  const auto in_folder = [&](const std::string& model) {
+    return test::Shell("cd \"$D\" && exec \"$PRONK\" run -m " + model + " -p x",
+                       {"D=" + dir.Path("")});
+  };
+  ExpectError(in_folder("a"), 1, "a: cannot be opened: Too many levels of symbolic links");
+  if (geteuid() == 0) return;  // who may read all
+  fs::create_directory(dir.Path("closed"));
+  fs::permissions(dir.Path("closed"), fs::perms::none);
+  ExpectError(in_folder("closed/model.gguf"), 1, "permission denied");
+  fs::permissions(dir.Path("closed"), fs::perms::owner_all);
+}
+
+// They have no -c to choose a smaller context with.
+TEST(Usage, ContextsOfBenchAndTrace) {
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"bench", "-m", kModel, "-p", "1073741824", "-n", "0"},
+        {"trace", "-m", kModel, "-d", "1073741823"}}) {
+    const Finished run = Pronk(args);
+    ExpectError(run, 1, "one of at most ");
+    EXPECT_EQ(run.err.find("-c"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Usage, InspectShowsAllKindsOfValues) {
+  const test::TempDir dir;
+  gguf::Writer writer;
+  writer.Add("a.nan", std::nanf(""));
+  writer.Add("b.infinity", -std::numeric_limits<double>::infinity());
+  const std::vector<float> odd = {1, std::nanf("")};
+  writer.AddArray<float>("c.odd", odd);
+  test::GgufBytes nested(0, 1);
+  nested.Key("n", gguf::ValueType::kArray).Array(gguf::ValueType::kArray, 10);
+  for (int i = 0; i < 10; ++i) {
+    nested.Array(gguf::ValueType::kString, 9);
+    for (int j = 0; j < 9; ++j) nested.String(std::to_string(j));
+  }
+  const std::string plain = dir.Path("plain.gguf");
+  writer.WriteFile(plain);
+  const std::string text = Pronk({"inspect", plain}).out;
+  EXPECT_NE(text.find(" NaN\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" -Infinity\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 x f32 [1.0,NaN]\n"), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(Pronk({"inspect", "--json", plain}).out)["metadata"];
+  EXPECT_EQ(json["a.nan"], "NaN");
+  EXPECT_EQ(json["b.infinity"], "-Infinity");
+  EXPECT_EQ(json["c.odd"]["first"], nlohmann::json::parse("[1.0, \"NaN\"]"));
+
+  const std::string deep = dir.Write("deep.gguf", nested.bytes());
+  const std::string deep_text = Pronk({"inspect", deep}).out;
+  EXPECT_NE(deep_text.find("10 x array [[\"0\",\"1\""), std::string::npos) << deep_text;
+  const auto list = nlohmann::json::parse(Pronk({"inspect", "--json", deep}).out)["metadata"]["n"];
+  EXPECT_EQ(list["count"], 10);
+  EXPECT_EQ(list["first"].size(), 8u);
+  EXPECT_EQ(list["first"][7]["count"], 9);
+  EXPECT_EQ(list["first"][7]["first"][7], "7");
+}
+
+}  // namespace

@@ -1,0 +1,80 @@
+#include "tests/fuzz/use_model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <vector>
+
+#include "engine/chat.h"
+#include "engine/error.h"
+#include "engine/model.h"
+#include "engine/session.h"
+#include "gguf/error.h"
+#include "tests/support/allocations.h"
+
+namespace fuzz {
+namespace {
+
+using tokenizer::TokenId;
+
+// Returns the size of the state.
+size_t Use(gguf::File file) {
+  const engine::Model model = engine::Model::From(std::move(file));
+  engine::SessionOptions options;
+  options.n_threads = 1;
+  engine::Session session(model, options);
+  const std::vector<TokenId> ids =
+      model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
+  session.Prefill(ids);
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    const TokenId id = session.Sample();
+    text += model.tokenizer->Piece(id);
+    session.Decode(id);
+  }
+  engine::EncodeChat(model, engine::ChatForm(model), {{"user", text}}, session.capacity());
+  return session.state().bytes();
+}
+
+}  // namespace
+
+Outcome UseModel(const std::function<gguf::File()>& open) {
+  Outcome outcome;
+  const size_t before = test::CountAllocations().bytes;
+  test::ResetPeak();
+  const std::clock_t start = std::clock();
+  try {
+    outcome.state_bytes = Use(open());
+  } catch (const gguf::Error& error) {
+    outcome.error = error.what();
+  } catch (const engine::Error& error) {
+    outcome.error = error.what();
+  } catch (const tokenizer::TemplateError& error) {
+    outcome.error = error.what();
+  }
+  outcome.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  outcome.bytes = test::CountAllocations().peak - before;
+  return outcome;
+}
+
+bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Counts& counts,
+         size_t most_bytes) {
+  ++counts.n;
+  counts.refused += !outcome.error.empty();
+  counts.slowest = std::max(counts.slowest, outcome.seconds);
+  const size_t bytes = outcome.bytes - std::min(outcome.bytes, outcome.state_bytes);
+  counts.largest = std::max(counts.largest, bytes);
+  const bool one_line = gguf::PrintablePath(outcome.error) == outcome.error;
+  if (outcome.seconds <= kMostSeconds && bytes <= most_bytes + model_bytes && one_line) return true;
+  counts.failed = true;
+  std::fprintf(stderr, "%s: %.1f s, %zu bytes, %s\n", name.c_str(), outcome.seconds, bytes,
+               outcome.error.c_str());
+  return false;
+}
+
+void Print(const std::string& what, const Counts& counts) {
+  std::printf("%s: %zu, of them %zu refused; slowest %.2f s, most memory %.1f MB\n", what.c_str(),
+              counts.n, counts.refused, counts.slowest, static_cast<double>(counts.largest) / 1e6);
+}
+
+}  // namespace fuzz

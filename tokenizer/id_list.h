@@ -1,0 +1,45 @@
+// The ids of a text while it is cut. A text may be a stranger's and long: whoever waits can end
+// this, and so can a number of ids that is more than anybody has use for.
+#ifndef PRONK_TOKENIZER_ID_LIST_H_
+#define PRONK_TOKENIZER_ID_LIST_H_
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/interrupted.h"
+#include "tokenizer/vocabulary.h"
+
+namespace tokenizer {
+
+class IdList {
+ public:
+  struct Full {};  // thrown, see below
+
+  IdList(size_t most, const std::function<bool()>* interrupted)
+      : most_(most), interrupted_(interrupted) {}
+
+  // Throws as Look(), now and then.
+  void push_back(TokenId id) {
+    ids_.push_back(id);
+    if (ids_.size() % kStep == 0) Look();
+  }
+  // Throws Interrupted where somebody asks to stop, Full where there are more ids than `most`.
+  void Look() const {
+    if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
+    if (ids_.size() > most_) throw Full();
+  }
+  std::vector<TokenId> Take() { return std::move(ids_); }
+
+ private:
+  static constexpr size_t kStep = 1024;  // ids between two looks
+
+  std::vector<TokenId> ids_;
+  size_t most_;
+  const std::function<bool()>* interrupted_;
+};
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_ID_LIST_H_
