@@ -16,15 +16,15 @@
 //   two threads, 8 experts of 1024 rows of 288 bytes, all three matrices: 37 instead of 43 GB/s.
 // - More tokens: each thread computes some rows of out for all experts and tokens. No results wait
 //   in memory to be combined, which for 512 tokens and 8 experts would be more than caches hold.
-//   Experts that have kGemmTokens tokens go by panels (gemm.h), for which their inputs and hidden
-//   vectors are packed before.
+//   Experts with more than kRowTokens tokens go by panels (gemm.h), for which their inputs and
+//   hidden vectors are packed before.
 #include "kernels/experts.h"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 
-#include "kernels/dispatch.h"
+#include "kernels/registry.h"
 #include "kernels/rows.h"
 
 namespace kernels {
@@ -37,12 +37,18 @@ size_t TileBytes(BatchForm form, size_t cols) {
   return RoundUp(BatchBytes(form, BatchTileTokens(form), cols), kCacheLine);
 }
 
+// What a thread needs: for panels or for rows, with an expert's inputs or with hidden vectors.
+size_t ThreadBytes(size_t max_tokens, size_t cols) {
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
+  return max_tokens <= kExpertsAlone ? rows : std::max(rows, PanelScratchBytes(cols));
+}
+
 // Room for the tiles of n_slots slots in any form: every expert that has tiles may have one that is
 // not full.
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
   size_t most = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
-    const size_t partial = std::min(n_experts, n_slots / kGemmTokens);
+    const size_t partial = std::min(n_experts, n_slots / (kRowTokens + 1));
     const size_t n_tiles = n_slots / BatchTileTokens(form) + partial;
     most = std::max(most, n_tiles * TileBytes(form, cols));
   }
@@ -82,26 +88,24 @@ ExpertScratch::ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used,
       hidden_(max_tokens * n_used * n_ff),
       quantized_(max_tokens * n_used, n_ff),
       results_(std::min(max_tokens, kExpertsAlone) * n_used * n_embd),
-      panel_bytes_(0) {
+      thread_bytes_(ThreadBytes(max_tokens, std::max(n_embd, n_ff))),
+      threads_(max_threads * thread_bytes_) {
   if (max_tokens <= kExpertsAlone) return;
   const size_t cols = std::max(n_embd, n_ff);
   tiles_ = Buffer<std::byte>(TilesBytes(max_tokens * n_used, n_experts, cols));
-  panel_bytes_ = PanelScratchBytes(cols);
-  panels_ = Buffer<std::byte>(max_threads * panel_bytes_);
 }
 
 size_t ExpertScratch::BytesFor(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
                                size_t n_ff, size_t max_threads) {
   const size_t n_slots = max_tokens * n_used;
   const size_t cols = std::max(n_embd, n_ff);
-  size_t bytes = n_slots * (sizeof(uint32_t) + sizeof(float)) +
-                 (3 * n_experts + 2) * sizeof(uint32_t) +
-                 QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
-                 QuantizedRows::BytesFor(n_slots, n_ff) +
-                 std::min(max_tokens, kExpertsAlone) * n_used * n_embd * sizeof(float);
-  if (max_tokens <= kExpertsAlone) return bytes;
-  bytes += TilesBytes(n_slots, n_experts, cols);
-  return bytes + max_threads * PanelScratchBytes(cols);
+  size_t bytes =
+      n_slots * (sizeof(uint32_t) + sizeof(float)) + (3 * n_experts + 2) * sizeof(uint32_t) +
+      QuantizedRows::BytesFor(max_tokens, n_embd) + n_slots * n_ff * sizeof(float) +
+      QuantizedRows::BytesFor(n_slots, n_ff) + max_threads * ThreadBytes(max_tokens, cols) +
+      std::min(max_tokens, kExpertsAlone) * n_used * n_embd * sizeof(float);
+  if (max_tokens > kExpertsAlone) bytes += TilesBytes(n_slots, n_experts, cols);
+  return bytes;
 }
 
 // One call of Experts().
@@ -121,15 +125,18 @@ class ExpertPass {
   size_t first_slot(size_t e) const { return s_.first_slots_.get()[e]; }
   size_t n_slots(size_t e) const { return first_slot(e + 1) - first_slot(e); }
   float* hidden(size_t slot) { return s_.hidden_.get() + slot * n_ff(); }
-  std::span<std::byte> panels(size_t thread) {
-    return {s_.panels_.get() + thread * s_.panel_bytes_, s_.panel_bytes_};
+  std::span<std::byte> scratch(size_t thread) {
+    return {s_.threads_.get() + thread * s_.thread_bytes_, s_.thread_bytes_};
   }
 
   bool Alone() const { return n_tokens_ <= kExpertsAlone; }
-  bool HaveKernels() const;
-  bool ByPanels(size_t e) const { return panels_ && n_slots(e) >= kGemmTokens; }
+  bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kRowTokens; }
   ActivationRow InputRow(size_t slot) const;
   ActivationRow HiddenRow(size_t slot);
+  // Calls each(first slot, rows) for kRowTokens or fewer of an expert's slots at a time, with the
+  // vectors that row(slot) gives.
+  template <class Row, class Each>
+  void ForSlots(size_t e, Row row, Each each) const;
   void QuantizeInput();
   // What products by panels with weights of this type read, made of the rows that row(slot) gives.
   template <class Row>
@@ -139,7 +146,7 @@ class ExpertPass {
   void GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread);
   void DownRows(size_t e, size_t begin, size_t end, size_t thread);
   // The same, to results_.
-  void DownResults(size_t e, size_t begin, size_t end);
+  void DownResults(size_t e, size_t begin, size_t end, size_t thread);
   void Clear(size_t begin, size_t end);  // those numbers of out for all tokens
   // out = the sum of results_ for numbers [begin, end) of all tokens.
   void Combine(size_t begin, size_t end);
@@ -179,17 +186,11 @@ void ExpertPass::Sort(const uint32_t* experts, const float* weights, size_t n_us
   // Each expert's entry has moved on to the next expert's first slot.
   std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
   first[0] = 0;
-  panels_ = !Alone() && most_slots >= kGemmTokens && HaveKernels();
+  // Gate and up must read the same form.
+  panels_ = !Alone() && most_slots > kRowTokens &&
+            BatchFormFor(layer_.gate.first.dtype) == BatchFormFor(layer_.up.first.dtype);
   int8_input_ = UsesInt8(layer_.gate.first.dtype) || UsesInt8(layer_.up.first.dtype);
   int8_hidden_ = UsesInt8(layer_.down.first.dtype);
-}
-
-// Whether all types have kernels for panels; gate and up must read the same form.
-bool ExpertPass::HaveKernels() const {
-  for (const ExpertStack* stack : {&layer_.gate, &layer_.up, &layer_.down}) {
-    if (KernelsFor(stack->first.dtype).gemm == nullptr) return false;
-  }
-  return BatchFormFor(layer_.gate.first.dtype) == BatchFormFor(layer_.up.first.dtype);
 }
 
 ActivationRow ExpertPass::InputRow(size_t slot) const {
@@ -201,6 +202,16 @@ ActivationRow ExpertPass::InputRow(size_t slot) const {
 ActivationRow ExpertPass::HiddenRow(size_t slot) {
   const float* const x = hidden(slot);
   return int8_hidden_ ? s_.quantized_.row(slot, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+}
+
+template <class Row, class Each>
+void ExpertPass::ForSlots(size_t e, Row row, Each each) const {
+  std::array<ActivationRow, kRowTokens> rows;
+  for (size_t first = first_slot(e); first < first_slot(e + 1); first += kRowTokens) {
+    const size_t n = std::min(kRowTokens, first_slot(e + 1) - first);
+    for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
+    each(first, std::span<const ActivationRow>(rows.data(), n));
+  }
 }
 
 void ExpertPass::QuantizeInput() {
@@ -250,15 +261,13 @@ void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread
   const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
   if (ByPanels(e)) {
     const GemmInput input = Packed(e, gated.gate.dtype, n_embd());
-    GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), panels(thread));
+    GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), scratch(thread));
   } else {
-    const size_t n_rows = n_slots(e) == 1 ? kGatedRows : RowsInCache(gated.gate);
-    for (size_t first = begin; first < end; first += n_rows) {
-      const size_t last = std::min(first + n_rows, end);
-      for (size_t slot = first_slot; slot < last_slot; ++slot) {
-        GatedRows(gated, first, last, InputRow(slot), hidden(slot) + first);
-      }
-    }
+    ForSlots(
+        e, [&](size_t slot) { return InputRow(slot); },
+        [&](size_t first, std::span<const ActivationRow> x) {
+          GatedRows(gated, begin, end, x, hidden(first) + begin, n_ff(), scratch(thread));
+        });
   }
   if (!int8_hidden_) return;
   for (size_t slot = first_slot; slot < last_slot; ++slot) {
@@ -300,36 +309,39 @@ void ExpertPass::GateAndUp() {
 void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
   const Matrix down = layer_.down.expert(e);
   const float* const bias = layer_.down.expert_bias(e);
-  const size_t first_slot = this->first_slot(e);
-  const uint32_t* const tokens = s_.slot_tokens_.get() + first_slot;
-  const float* const weights = s_.slot_weights_.get() + first_slot;
+  const uint32_t* const tokens = s_.slot_tokens_.get();
+  const float* const weights = s_.slot_weights_.get();
   if (ByPanels(e)) {
     const GemmInput input = Packed(e, down.dtype, n_ff());
-    const GemmOutput output{
-        .out = out_, .stride = n_embd(), .bias = bias, .tokens = tokens, .factors = weights};
-    return KernelsFor(down.dtype).gemm(down, begin, end, input, output, panels(thread));
+    const GemmOutput output{.out = out_,
+                            .stride = n_embd(),
+                            .bias = bias,
+                            .tokens = tokens + first_slot(e),
+                            .factors = weights + first_slot(e)};
+    return FormatOf(down.dtype).panels(down, begin, end, input, output, scratch(thread));
   }
-  std::array<float, kGatedRows> result;
-  const size_t n_rows = n_slots(e) == 1 ? kGatedRows : RowsInCache(down);
-  for (size_t first = begin; first < end; first += n_rows) {
-    const size_t last = std::min(first + n_rows, end);
-    for (size_t i = 0; i < n_slots(e); ++i) {
-      MultiplyRows(down, bias, first, last, HiddenRow(first_slot + i), result.data());
-      AddScaled(out_ + tokens[i] * n_embd() + first, weights[i], result.data(), last - first);
+  const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
+    float* const results = RowsScratch(scratch(thread), x.size()).results;
+    for (size_t first = begin; first < end; first += kWaitingRows) {
+      const size_t last = std::min(first + kWaitingRows, end);
+      MultiplyRows(down, bias, first, last, x, results, kWaitingRows, scratch(thread));
+      for (size_t i = 0; i < x.size(); ++i) {
+        AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
+                  results + i * kWaitingRows, last - first);
+      }
     }
-  }
+  };
+  ForSlots(
+      e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
 }
 
-void ExpertPass::DownResults(size_t e, size_t begin, size_t end) {
-  const Matrix down = layer_.down.expert(e);
-  const size_t n_rows = n_slots(e) == 1 ? end - begin : RowsInCache(down);
-  for (size_t first = begin; first < end; first += n_rows) {
-    const size_t last = std::min(first + n_rows, end);
-    for (size_t slot = first_slot(e); slot < first_slot(e + 1); ++slot) {
-      MultiplyRows(down, layer_.down.expert_bias(e), first, last, HiddenRow(slot),
-                   s_.results_.get() + slot * n_embd() + first);
-    }
-  }
+void ExpertPass::DownResults(size_t e, size_t begin, size_t end, size_t thread) {
+  const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
+    MultiplyRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, x,
+                 s_.results_.get() + slot * n_embd() + begin, n_embd(), scratch(thread));
+  };
+  ForSlots(
+      e, [&](size_t slot) { return HiddenRow(slot); }, multiply);
 }
 
 void ExpertPass::Clear(size_t begin, size_t end) {
@@ -349,8 +361,8 @@ void ExpertPass::Combine(size_t begin, size_t end) {
 
 void ExpertPass::Down() {
   if (Alone()) {
-    ForRowsOfAll(n_embd(), kRowGrain, [&](size_t e, size_t begin, size_t end, size_t /*thread*/) {
-      DownResults(e, begin, end);
+    ForRowsOfAll(n_embd(), kRowGrain, [&](size_t e, size_t begin, size_t end, size_t thread) {
+      DownResults(e, begin, end, thread);
     });
     return team_.For(n_embd(), kCombineGrain,
                      [&](size_t begin, size_t end, size_t /*thread*/) { Combine(begin, end); });

@@ -76,8 +76,8 @@ class ExpertScratch {
   QuantizedRows quantized_;       // the same
   Buffer<float> results_;         // [slots of at most kExpertsAlone tokens][n_embd], of down
   Buffer<std::byte> tiles_;       // of the input, then of hidden_
-  size_t panel_bytes_;
-  Buffer<std::byte> panels_;  // [max_threads][panel_bytes_]
+  size_t thread_bytes_;
+  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare
 };
 
 // out[t] = the sum over token t's experts e of weight * (down_e(act(gate_e x[t], up_e x[t])) +

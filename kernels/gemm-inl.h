@@ -1,12 +1,12 @@
 // Products of a panel of weights with a batch of tokens, tile by tile. Included once per
 // instruction set by the gemm_*.cc files. The layout is in panel-inl.h.
 //
-// A tile is one group of rows and kTileTokens tokens. Its results stay in registers while it walks
-// through all columns. The tile's activations are the same for all groups of a panel and stay in
+// A tile is one band of rows and kTileTokens tokens. Its results stay in registers while it walks
+// through all columns. The tile's activations are the same for all bands of a panel and stay in
 // the first-level cache, while weights come from the second: one vector for kTileTokens products.
 //
-// A type is a struct with its Block, its Format and Unpack() (see Q4_0 in gemm_legacy.cc, and
-// PackGroup in panel-inl.h, which calls it).
+// A type is a struct with its Block, its Form and ToBytes() (see PackBand in panel-inl.h, which
+// calls it).
 #if defined(PRONK_KERNELS_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GEMM_INL_H_
 #undef PRONK_KERNELS_GEMM_INL_H_
@@ -41,25 +41,25 @@ HWY_INLINE VU8 Broadcast4(const uint8_t* p) {
 using TileDots = VI32[kRowVectors][kTileTokens];
 using TileSums = VF[kRowVectors][kTileTokens];
 
-template <class Format>
-HWY_INLINE VU8 LoadCodes(const PanelBlock<Format>& w, size_t group, size_t v) {
-  return hn::Load(DU8(), &w.codes[group][v * kFloats][0]);
+template <class Form>
+HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t quad, size_t v) {
+  return hn::Load(DU8(), &w.codes[quad][v * kFloats][0]);
 }
 
 #if PRONK_MADDUBS
 // What makes codes count as weights: -kZero times the sum of the activations.
-template <class Format, size_t kScale>
+template <class Form, size_t kScale>
 HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
   const DI32 d;
-  if constexpr (Format::kSigned) return hn::Zero(d);
-  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, Format::kScales)][t]);
-  return hn::ShiftRight<Format::kZeroShift>(offset);
+  if constexpr (Form::kSigned) return hn::Zero(d);
+  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, Form::kScales)][t]);
+  return hn::ShiftRight<Form::kZeroShift>(offset);
 }
 
 // Products of neighbours, added up in pairs.
-template <class Format>
+template <class Form>
 HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
-  if constexpr (Format::kSigned) {
+  if constexpr (Form::kSigned) {
     const VI8 w = hn::BitCast(DI8(), codes);
     return hn::SatWidenMulPairwiseAdd(DI16(), hn::BitCast(DU8(), hn::Abs(w)),
                                       hn::IfNegativeThenNegOrUndefIfZero(w, x));
@@ -70,22 +70,22 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
 
 // The integer dots of the columns of scale number kScale. Products are added up in i16 as long as
 // they fit.
-template <class Format, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kGroups = 8 / Format::kScales;  // of four columns
-  constexpr size_t kRun = std::min(kGroups, Format::kRun);
+template <class Form, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kQuads = 8 / Form::kScales;
+  constexpr size_t kRun = std::min(kQuads, Form::kRun);
   HWY_UNROLL(8)
-  for (size_t first = 0; first < kGroups; first += kRun) {
+  for (size_t first = 0; first < kQuads; first += kRun) {
     VI16 pairs[kRowVectors][kTileTokens];
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
-      const size_t g = kScale * kGroups + first + i;
+      const size_t g = kScale * kQuads + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
         HWY_UNROLL(kTileTokens)
         for (size_t t = 0; t < kTileTokens; ++t) {
           const VI8 four = hn::BitCast(DI8(), Broadcast4(x.q[t] + 4 * g));
-          const VI16 products = MultiplyPairs<Format>(codes, four);
+          const VI16 products = MultiplyPairs<Form>(codes, four);
           pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
         }
       }
@@ -93,7 +93,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
     for (size_t v = 0; v < kRowVectors; ++v) {
       HWY_UNROLL(kTileTokens)
       for (size_t t = 0; t < kTileTokens; ++t) {
-        const VI32 start = first == 0 ? Offset<Format, kScale>(x, t) : dots[v][t];
+        const VI32 start = first == 0 ? Offset<Form, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
       }
@@ -101,9 +101,9 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
   }
 }
 #elif !PRONK_TILES
-template <class Format, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kGroups = 8 / Format::kScales;  // of four columns
+template <class Form, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kQuads = 8 / Form::kScales;
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
@@ -115,7 +115,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
     for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = start;
   }
   HWY_UNROLL(8)
-  for (size_t g = kScale * kGroups; g < (kScale + 1) * kGroups; ++g) {
+  for (size_t g = kScale * kQuads; g < (kScale + 1) * kQuads; ++g) {
     VI8 codes[kRowVectors];
     for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
     HWY_UNROLL(kTileTokens)
@@ -138,7 +138,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, TileD
 
 #if PRONK_TILES
 // AMX: an instruction multiplies 8 tokens with 16 rows of weights over the columns of a scale. It
-// takes both as they lie in the blocks: groups of four columns are a register's rows, and the rows
+// takes both as they lie in the blocks: quads of columns are a register's rows, and the rows
 // of weights are its columns.
 //
 //   registers   0 1   dots of 8 tokens with the first and last 16 rows
@@ -154,17 +154,17 @@ struct alignas(64) StoredDots {
 static_assert(kTileTokens == 8 && kRowVectors == 2);
 
 // The integer dots of the columns of scale number kScale.
-template <class Format, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Format>& w, const InputBlock& x, StoredDots& out) {
-  constexpr size_t kGroup = 8 / Format::kScales * kScale;  // the first
+template <class Form, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, StoredDots& out) {
+  constexpr size_t kQuad = 8 / Form::kScales * kScale;  // the first
   constexpr int kInputStride = sizeof(x.q[0]), kWeightStride = sizeof(w.codes[0]);
   constexpr int kDotStride = sizeof(out.dots[0][0]);
   _tile_zero(0);
   _tile_zero(1);
-  _tile_loadd(4, x.q[0] + 4 * kGroup, kInputStride);
-  _tile_loadd(6, w.codes[kGroup][0], kWeightStride);
+  _tile_loadd(4, x.q[0] + 4 * kQuad, kInputStride);
+  _tile_loadd(6, w.codes[kQuad][0], kWeightStride);
   _tile_dpbssd(0, 4, 6);
-  _tile_loadd(7, w.codes[kGroup][kFloats], kWeightStride);
+  _tile_loadd(7, w.codes[kQuad][kFloats], kWeightStride);
   _tile_dpbssd(1, 4, 7);
   _tile_stored(0, out.dots[0], kDotStride);
   _tile_stored(1, out.dots[1], kDotStride);
@@ -182,12 +182,12 @@ HWY_INLINE void Unrolled(Each each) {
 
 // sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x), in the order of the
 // other instruction sets: the same bits as with VNNI.
-template <class Format>
-HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& sums) {
+template <class Form>
+HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
   const DF d;
-  StoredDots dots[Format::kScales];
-  DotBlock<Format, 0>(w, x, dots[0]);
-  if constexpr (Format::kScales == 2) DotBlock<Format, 1>(w, x, dots[1]);
+  StoredDots dots[Form::kScales];
+  DotBlock<Form, 0>(w, x, dots[0]);
+  if constexpr (Form::kScales == 2) DotBlock<Form, 1>(w, x, dots[1]);
   Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
     constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
     const float* const factors = w.factors[0] + v * kFloats;
@@ -195,24 +195,24 @@ HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileS
       return hn::ConvertTo(d, hn::Load(DI32(), dots[s].dots[v][t]));
     };
     VF scaled = hn::Mul(dot(0), hn::Load(d, factors));
-    if constexpr (Format::kScales == 2) {
-      scaled = hn::MulAdd(dot(1), hn::Load(d, factors + kGroupRows), scaled);
+    if constexpr (Form::kScales == 2) {
+      scaled = hn::MulAdd(dot(1), hn::Load(d, factors + kBandRows), scaled);
     }
     VF sum = hn::MulAdd(scaled, hn::Set(d, x.scale[t]), sums[v][t]);
-    Unrolled<Format::kMins>([&](auto m) HWY_ATTR PRONK_ALWAYS_INLINE {
-      const VF min = hn::Load(d, factors + (Format::kScales + m) * kGroupRows);
-      sum = hn::MulAdd(min, hn::Set(d, x.sums[Columns(m, Format::kMins)][t]), sum);
+    Unrolled<Form::kMins>([&](auto m) HWY_ATTR PRONK_ALWAYS_INLINE {
+      const VF min = hn::Load(d, factors + (Form::kScales + m) * kBandRows);
+      sum = hn::MulAdd(min, hn::Set(d, x.sums[Columns(m, Form::kMins)][t]), sum);
     });
     sums[v][t] = sum;
   });
 }
 #else
 // scaled = the sum of (scale of w) * dot for the scales from kScale on.
-template <class Format, size_t kScale = 0>
-HWY_INLINE void ScaleDots(const PanelBlock<Format>& w, const InputBlock& x, TileSums& scaled) {
+template <class Form, size_t kScale = 0>
+HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSums& scaled) {
   const DF d;
   TileDots dots;
-  DotBlock<Format, kScale>(w, x, dots);
+  DotBlock<Form, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF scale = hn::Load(d, w.factors[kScale] + v * kFloats);
     HWY_UNROLL(kTileTokens)
@@ -221,23 +221,23 @@ HWY_INLINE void ScaleDots(const PanelBlock<Format>& w, const InputBlock& x, Tile
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
   }
-  if constexpr (kScale + 1 < Format::kScales) ScaleDots<Format, kScale + 1>(w, x, scaled);
+  if constexpr (kScale + 1 < Form::kScales) ScaleDots<Form, kScale + 1>(w, x, scaled);
 }
 
 // sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
-template <class Format>
-HWY_INLINE void AddBlock(const PanelBlock<Format>& w, const InputBlock& x, TileSums& sums) {
+template <class Form>
+HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
   const DF d;
   TileSums scaled;
-  ScaleDots<Format>(w, x, scaled);
+  ScaleDots<Form>(w, x, scaled);
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) {
       sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
     }
-    for (size_t m = 0; m < Format::kMins; ++m) {
-      const VF min = hn::Load(d, w.factors[Format::kScales + m] + v * kFloats);
-      const float* const x_sums = x.sums[Columns(m, Format::kMins)];
+    for (size_t m = 0; m < Form::kMins; ++m) {
+      const VF min = hn::Load(d, w.factors[Form::kScales + m] + v * kFloats);
+      const float* const x_sums = x.sums[Columns(m, Form::kMins)];
       HWY_UNROLL(kTileTokens)
       for (size_t t = 0; t < kTileTokens; ++t) {
         sums[v][t] = hn::MulAdd(min, hn::Set(d, x_sums[t]), sums[v][t]);
@@ -264,7 +264,7 @@ HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, Til
 // --------------------------------------------------------------------------------------------------
 // Tiles and panels.
 
-// result: [kTileTokens][kGroupRows]
+// result: [kTileTokens][kBandRows]
 template <class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
                                size_t n_blocks, float* HWY_RESTRICT result) {
@@ -277,7 +277,7 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
   Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
     constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
-    hn::Store(sums[v][t], d, result + t * kGroupRows + v * kFloats);
+    hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
   });
 #else
   for (size_t v = 0; v < kRowVectors; ++v) {
@@ -288,13 +288,13 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) {
-      hn::Store(sums[v][t], d, result + t * kGroupRows + v * kFloats);
+      hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
     }
   }
 #endif
 }
 
-// Results of a group for token number `token` go where they belong; n_rows of them count.
+// Results of a band for token number `token` go where they belong; n_rows of them count.
 HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
                          size_t n_rows, const GemmOutput& output) {
   const DF d;
@@ -321,7 +321,7 @@ struct TileMultiplier {
   }
 };
 
-// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a group of kRows rows, and
+// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a band of kRows rows, and
 // Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
 // Packing::Input are the two sides' blocks.
 template <class Packing>
@@ -357,45 +357,45 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
 
 #if PRONK_TILES
 // The same between the set-up of AMX's registers and their release.
-template <class Format>
+template <class Form>
 struct AmxMultiplier : TileMultiplier {
   AmxMultiplier() {
-    constexpr uint8_t kGroups = 8 / Format::kScales;  // of four columns
+    constexpr uint8_t kQuads = 8 / Form::kScales;
     static constexpr AmxConfig kConfig{
-        .row_bytes = {64, 64, 0, 0, 4 * kGroups, 0, 64, 64},
-        .rows = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kGroups, kGroups}};
+        .row_bytes = {64, 64, 0, 0, 4 * kQuads, 0, 64, 64},
+        .rows = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kQuads, kQuads}};
     _tile_loadconfig(&kConfig);
   }
   ~AmxMultiplier() { _tile_release(); }
   AmxMultiplier(const AmxMultiplier&) = delete;
   AmxMultiplier& operator=(const AmxMultiplier&) = delete;
 };
-template <class Format>
-using Int8Multiplier = AmxMultiplier<Format>;
+template <class Form>
+using Int8Multiplier = AmxMultiplier<Form>;
 #else
-template <class Format>
+template <class Form>
 using Int8Multiplier = TileMultiplier;
 #endif
 
 // How the rows of a quantized type become a panel.
 template <class Type>
 struct Int8Packing {
-  using Panel = PanelBlock<typename Type::Format>;
+  using Panel = PanelBlock<typename Type::Form>;
   using Input = InputBlock;
-  using Multiplier = Int8Multiplier<typename Type::Format>;
-  static constexpr size_t kRows = kGroupRows, kTokens = kTileTokens;
-  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackGroup<Type>(w, row, panel); }
+  using Multiplier = Int8Multiplier<typename Type::Form>;
+  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
+  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackBand<Type>(w, row, panel); }
 };
 
 #if PRONK_WIDE
-// A group of rows in BF16 (bf16.h): Packing::Convert(row, first, n, out) makes 32 * n weights of a
+// A band of rows in BF16 (bf16.h): Packing::Convert(row, first, n, out) makes 32 * n weights of a
 // row from number 32 * first on.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;
   using Input = Bf16InputBlock;
   using Multiplier = Bf16Multiplier;
   static constexpr size_t kRows = kBf16Rows, kTokens = kBf16Tokens;
-  static_assert(kRows == kGroupRows);
+  static_assert(kRows == kBandRows);
 
   template <class Convert>
   static HWY_INLINE void PackRows(const Matrix& w, size_t row, Convert convert, Panel* out) {

@@ -132,8 +132,8 @@ void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std
 }
 #endif
 
-// A quarter of the second-level cache is enough to use each tile of activations for several groups
-// of rows. AMX reads a tile so fast that it must do so for three groups at least, or it would wait
+// A quarter of the second-level cache is enough to use each tile of activations for several bands
+// of rows. AMX reads a tile so fast that it must do so for three bands at least, or it would wait
 // for the third-level cache; the CPUs that have it have 2 MB.
 size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 

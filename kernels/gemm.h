@@ -1,5 +1,5 @@
 // Products of a range of weight rows with a batch of input vectors, one function per weight type:
-// what matmul.cc calls for batches, as gemv.h is for single vectors. Internal to kernels/.
+// what matmul.cc calls for batches of more than kRowTokens. Internal to kernels/.
 //
 // A thread converts a panel of rows, whatever their type, to plain bytes in its own cache, once,
 // and multiplies them with all tokens of the batch. gemm-inl.h has the picture.
@@ -14,17 +14,15 @@
 
 namespace kernels {
 
-// Batches from so many tokens on are multiplied by panels. Measured (Q4_0, Q6_K; AVX-512 VNNI,
-// AVX2): at 8 tokens panels and single products take as long, since unpacking a panel costs as much
-// as multiplying it with five tokens and tiles are multiples of six; at 12 panels are 1.4 times
-// faster.
-constexpr size_t kGemmTokens = 8;
+// Products with up to so many tokens go row by row (rows-inl.h), in which a token's results have
+// the same bits in any company; batches with more go by panels.
+constexpr size_t kRowTokens = 16;
 
 // Rows of weights that are packed together, on any instruction set at most.
 constexpr size_t kGemmMaxRows = 32;
 
 // What a thread needs for panels of matrices with up to `cols` columns: what stays in the
-// second-level cache beside the activations, or one group of rows in the largest form, floats.
+// second-level cache beside the activations, or one band of rows in the largest form, floats.
 size_t PanelScratchBytes(size_t cols);
 
 // A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).
@@ -67,11 +65,6 @@ struct GemmOutput {
 // PanelScratchBytes(w.cols), 64-byte aligned.
 using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                   const GemmOutput& out, std::span<std::byte> scratch);
-
-Gemm GemmFloat;   // gemm_float.cc: F32, F16, BF16
-Gemm GemmLegacy;  // gemm_legacy.cc: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4, NVFP4, Q1_0, Q2_0
-Gemm GemmK;       // gemm_k.cc: Q2_K to Q6_K
-Gemm GemmIq;      // gemm_iq.cc: IQ1_S to IQ4_XS, TQ1_0, TQ2_0
 
 }  // namespace kernels
 

@@ -3,12 +3,12 @@
 // files; gemv-inl.h has the loop around it.
 //
 // The tables in grid_bytes.h have a byte per weight, so that a load brings what dot products take.
-// Every 8 weights are an entry (or two of 4); four such EIGHTHS make a group of 32 weights, which
-// share a scale. Vectors are put together from equal eighths of neighbouring groups, and the
+// Every 8 weights are an entry (or two of 4); four such OCTETS make a group of 32 weights, which
+// share a scale. Vectors are put together from equal octets of neighbouring groups, and the
 // activations are taken in the same order:
 //
-//   vector 0   | eighth 0 of group 0 | eighth 0 of group 1 | ...
-//   vector 1   | eighth 1 of group 0 | eighth 1 of group 1 | ...        to vector 3
+//   vector 0   | octet 0 of group 0 | octet 0 of group 1 | ...
+//   vector 1   | octet 1 of group 0 | octet 1 of group 1 | ...        to vector 3
 //   lanes      |    0          1     |    2          3     |
 //
 // So two lanes of all four dot products belong to a group, and their sums need no sorting: a scale
@@ -16,7 +16,7 @@
 //
 // The indices are what takes time: an instruction or two for each of them, besides the load of the
 // entry. Where they are not bytes of the file they are computed as vectors, some steps ahead
-// (gemv-inl.h), since a load from what a vector has just stored has to wait for it.
+// (rows-inl.h), since a load from what a vector has just stored has to wait for it.
 #if defined(PRONK_KERNELS_GRID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GRID_INL_H_
 #undef PRONK_KERNELS_GRID_INL_H_
@@ -27,17 +27,17 @@
 #include <array>
 
 #include "gguf/blocks.h"
-#include "kernels/gemv-inl.h"
 #include "kernels/grid_bytes.h"
+#include "kernels/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// A PART is what a vector has an eighth of: as many groups as it has u64s, all 8 of a block or
+// A SLICE is what a vector has an octet of: as many groups as it has u64s, all 8 of a block or
 // fewer.
-constexpr size_t kPartGroups = kVectorBytes / 8;
-constexpr size_t kBlockParts = 8 / kPartGroups;
+constexpr size_t kSliceGroups = kVectorBytes / 8;
+constexpr size_t kBlockSlices = 8 / kSliceGroups;
 
 using DU32 = hn::Repartition<uint32_t, DU8>;
 using DU64 = hn::Repartition<uint64_t, DU8>;
@@ -48,9 +48,9 @@ using VU64 = hn::Vec<DU64>;
 // Activations.
 
 struct GridInput {
-  VI8 x[kBlockParts][4];
-  VF scale[kBlockParts], twice[kBlockParts];  // of the activations, times a unit; and double that
-  VI32 offset[kBlockParts][2];                // what zero points contribute: the types' own
+  VI8 x[kBlockSlices][4];
+  VF scale[kBlockSlices];        // of the activations, times a unit
+  VI32 offset[kBlockSlices][2];  // what zero points contribute to vectors 0 and 1, and 2 and 3
 };
 
 // Each of kFloats / 2 floats in two neighbouring lanes.
@@ -65,17 +65,16 @@ HWY_INLINE VF SpreadPairs(const float* HWY_RESTRICT p) {
 // `unit` is what is common to all scales.
 HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i, float unit) {
   GridInput in;
-  for (size_t p = 0; p < kBlockParts; ++p) {
-    const size_t first = i + p * kPartGroups * 32;
+  for (size_t p = 0; p < kBlockSlices; ++p) {
+    const size_t first = i + p * kSliceGroups * 32;
     for (size_t v = 0; v < 4; ++v) {
-      alignas(64) int8_t eighths[kVectorBytes];
-      for (size_t g = 0; g < kPartGroups; ++g) {
-        hwy::CopyBytes<8>(x.q + first + 32 * g + 8 * v, eighths + 8 * g);
+      alignas(64) int8_t octets[kVectorBytes];
+      for (size_t g = 0; g < kSliceGroups; ++g) {
+        hwy::CopyBytes<8>(x.q + first + 32 * g + 8 * v, octets + 8 * g);
       }
-      in.x[p][v] = hn::Load(DI8(), eighths);
+      in.x[p][v] = hn::Load(DI8(), octets);
     }
     in.scale[p] = hn::Mul(SpreadPairs(x.scales + first / 32), hn::Set(DF(), unit));
-    in.twice[p] = hn::Add(in.scale[p], in.scale[p]);
   }
   return in;
 }
@@ -89,10 +88,10 @@ HWY_INLINE VI32 LaneSums(VI8 x0, VI8 x1) {
 // --------------------------------------------------------------------------------------------------
 // Fields of a block.
 
-// A number of type T for each group of part p, in a u64.
+// A number of type T for each group of slice p, in a u64.
 template <typename T>
 HWY_INLINE VU64 LoadGroups(const uint8_t* HWY_RESTRICT from, size_t p) {
-  from += p * kPartGroups * sizeof(T);
+  from += p * kSliceGroups * sizeof(T);
   if constexpr (sizeof(T) == 8) {
     return hn::BitCast(DU64(), hn::LoadU(DU8(), from));
   } else {
@@ -102,10 +101,10 @@ HWY_INLINE VU64 LoadGroups(const uint8_t* HWY_RESTRICT from, size_t p) {
   }
 }
 
-// A byte for each eighth of part p, in a u16.
-HWY_INLINE VU16 LoadEighths(const uint8_t* HWY_RESTRICT from, size_t p) {
+// A byte for each octet of slice p, in a u16.
+HWY_INLINE VU16 LoadOctets(const uint8_t* HWY_RESTRICT from, size_t p) {
   const hn::Rebind<uint8_t, DU16> d_bytes;
-  return hn::PromoteTo(DU16(), hn::LoadU(d_bytes, from + p * kPartGroups * 4));
+  return hn::PromoteTo(DU16(), hn::LoadU(d_bytes, from + p * kSliceGroups * 4));
 }
 
 #if !PRONK_WIDE
@@ -118,13 +117,15 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 }
 #endif
 
-// A field for each eighth, from those of its group: kBits bits from bit kFirst on and every kStep
+// A field for each octet, from those of its group: kBits bits from bit kFirst on and every kStep
 // go to bit kTo (0 or 8) of each u16.
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {
 #if PRONK_WIDE
   // Any eight bits of a u64 to any byte; to the others, zeros.
-  constexpr auto kShift = [](int t) { return uint64_t{kFirst + kStep * t} << (16 * t + kTo); };
+  constexpr auto kShift = [](int t) {
+    return static_cast<uint64_t>(kFirst + kStep * t) << (16 * t + kTo);
+  };
   const VU64 shifts = hn::Set(DU64(), kShift(0) | kShift(1) | kShift(2) | kShift(3));
   constexpr uint64_t kBytes = uint64_t{0x5555555555555555} << (kTo / 8);
   const VU16 fields{_mm512_maskz_multishift_epi64_epi8(kBytes, shifts.raw, v.raw)};
@@ -158,25 +159,25 @@ HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&pieces)[kPieces]) {
 #endif
 }
 
-// Vectors 0 to 3 of part p of the entries whose indices, kMask bits each, are at `index` (those of
-// the block), the first of each group kStride after the one before. An eighth is a u64 of the grid
+// Vectors 0 to 3 of slice p of the entries whose indices, kMask bits each, are at `index` (those of
+// the block), the first of each group kStride after the one before. An octet is a u64 of the grid
 // or two u32. Indices are loaded in words of 32 bits, as loads are as scarce as instructions, and
 // used word by word, as registers are.
 template <uint32_t kMask, size_t kStride, typename Entry, typename Index>
 HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT index, size_t p,
                        VU8 (&weights)[4]) {
-  constexpr size_t kEntries = 8 / sizeof(Entry);             // in an eighth
-  constexpr size_t kEighths = 4 / sizeof(Index) / kEntries;  // in a word
+  constexpr size_t kEntries = 8 / sizeof(Entry);            // in an octet
+  constexpr size_t kOctets = 4 / sizeof(Index) / kEntries;  // in a word
   const hn::FixedTag<Entry, 16 / sizeof(Entry)> d;
   hn::Vec<DU8x16> pieces[4][kPieces];
   for (size_t k = 0; k < kPieces; ++k) {
-    const Index* const first = index + (p * kPartGroups + 2 * k) * kStride;
+    const Index* const first = index + (p * kSliceGroups + 2 * k) * kStride;
     for (size_t v = 0; v < 4; ++v) {
       uint32_t a, b;
-      hwy::CopyBytes<4>(first + v / kEighths * kEighths * kEntries, &a);
-      hwy::CopyBytes<4>(first + kStride + v / kEighths * kEighths * kEntries, &b);
+      hwy::CopyBytes<4>(first + v / kOctets * kOctets * kEntries, &a);
+      hwy::CopyBytes<4>(first + kStride + v / kOctets * kOctets * kEntries, &b);
       const auto entry = [&](uint32_t word, size_t i) HWY_ATTR {
-        return grid[word >> (8 * sizeof(Index) * (v % kEighths * kEntries + i)) & kMask];
+        return grid[word >> (8 * sizeof(Index) * (v % kOctets * kEntries + i)) & kMask];
       };
       if constexpr (kEntries == 1) {
         pieces[v][k] = hn::BitCast(DU8x16(), hn::Dup128VecFromValues(d, entry(a, 0), entry(b, 0)));
@@ -190,7 +191,7 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
 }
 
 // --------------------------------------------------------------------------------------------------
-// Signs: a byte for each eighth, in the low half of a u16. Bit i negates weight i.
+// Signs: a byte for each octet, in the low half of a u16. Bit i negates weight i.
 
 // From 7-bit indices (EvenSigns in tables.h): four of them in each u64, at bits kFirst + kStep * t.
 template <int kFirst, int kStep>
@@ -212,9 +213,9 @@ HWY_INLINE VU16 EvenSignsOf(VU64 v) {
 #endif
 }
 
-// The activations of vector v with the signs of its weights.
+// The signs of vector v: -1 or 1 in each byte.
 template <size_t v>
-HWY_INLINE VI8 Negate(VI8 x, VU16 signs) {
+HWY_INLINE VI8 SignBytes(VU16 signs) {
   const DU8 d;
   alignas(16) static constexpr auto kFrom = [] {
     std::array<uint8_t, 16> from{};
@@ -223,62 +224,37 @@ HWY_INLINE VI8 Negate(VI8 x, VU16 signs) {
   }();
   const VU8 eight = hn::TableLookupBytes(hn::BitCast(d, signs), hn::LoadDup128(d, kFrom.data()));
   const auto minus = hn::TestBit(eight, hn::BitCast(d, hn::Set(DU64(), 0x8040201008040201)));
-#if PRONK_WIDE
-  return VI8{_mm512_mask_sub_epi8(x.raw, minus.raw, _mm512_setzero_si512(), x.raw)};
-#else
-  const VI8 ones = hn::BitCast(DI8(), hn::VecFromMask(d, minus));
-  return hn::Sub(hn::Xor(x, ones), ones);
-#endif
-}
-
-// The products of vectors 0 and 1, and those of vectors 2 and 3: of 16 weights each, in two lanes.
-// Weights at most 64.
-struct Sixteens {
-  VI32 first, second;
-};
-HWY_INLINE Sixteens DotSigned(const VU8 (&weights)[4], VU16 signs, const VI8 (&x)[4]) {
-  const VI32 none = hn::Zero(DI32());
-  return {Dot2(none, weights[0], Negate<0>(x[0], signs), weights[1], Negate<1>(x[1], signs)),
-          Dot2(none, weights[2], Negate<2>(x[2], signs), weights[3], Negate<3>(x[3], signs))};
+  return hn::BitCast(DI8(), hn::Or(hn::VecFromMask(d, minus), hn::Set(d, uint8_t{1})));
 }
 
 // --------------------------------------------------------------------------------------------------
-// Scales.
+// Scales: numbers s that stand for 2s + 1.
 
-// (2s + 1) * the scale of the activations.
-HWY_INLINE VF OddScale(VI32 s, const GridInput& in, size_t p) {
-  return hn::MulAdd(hn::ConvertTo(DF(), s), in.twice[p], in.scale[p]);
+HWY_INLINE VF OddNumbers(VI32 s) {
+  return hn::ConvertTo(DF(), hn::Add(hn::Add(s, s), hn::Set(DI32(), 1)));
 }
 
 // The low half of each u64 in both.
 HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v)); }
 
-// The sums of part p where s belongs to groups of 32 ...
-HWY_INLINE VF Scaled32(VI32 dots, VU64 s, const GridInput& in, size_t p) {
-  return hn::Mul(hn::ConvertTo(DF(), dots), OddScale(InBothLanes(s), in, p));
-}
-HWY_INLINE VF Scaled32(const Sixteens& dots, VU64 s, const GridInput& in, size_t p) {
-  return Scaled32(hn::Add(dots.first, dots.second), s, in, p);
-}
-// ... and where kBits bits belong to 16 weights, and those above them to the next 16.
-template <int kBits>
-HWY_INLINE VF Scaled16(const Sixteens& dots, VU64 s, const GridInput& in, size_t p) {
-  const VI32 both = InBothLanes(s);
-  const VI32 mask = hn::Set(DI32(), (1 << kBits) - 1);
-  const VF first = OddScale(hn::And(both, mask), in, p);
-  const VF second = OddScale(hn::And(hn::ShiftRight<kBits>(both), mask), in, p);
-  return hn::MulAdd(hn::ConvertTo(DF(), dots.first), first,
-                    hn::Mul(hn::ConvertTo(DF(), dots.second), second));
-}
-
 // --------------------------------------------------------------------------------------------------
 
-// What gemv-inl.h asks of a type, where Type::PartSum(block, index, p, in) gives the scaled sums of
-// a part, times d. Scales are f16 d times (2s + 1) / 8 * kEighths.
-template <class Type, class BlockType, int kEighths>
+// A block. Of types with scales of 32 weights only the first of each two scales is there.
+struct UnpackedGrid {
+  VU8 weights[kBlockSlices]
+             [4];              // magnitudes, or plus a zero point that the input's offset takes off
+  VI8 signs[kBlockSlices][4];  // where there are magnitudes
+  VF scale[kBlockSlices][2];   // d * (2s + 1)
+};
+
+// What rows-inl.h asks of a type, which adds its Unpack(). Scales are f16 d times (2s + 1) / 8 *
+// kEighths, kBits bits for each 16 weights, or for each 32 (kBits 0). kSigns: whether signs are
+// apart.
+template <class BlockType, int kEighths, int kBits, bool kSigns>
 struct GridType {
   using Block = BlockType;
   using Input = GridInput;
+  using Unpacked = UnpackedGrid;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
@@ -286,19 +262,76 @@ struct GridType {
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     return LoadInput(x, i, static_cast<float>(kEighths) / 8);
   }
-  static HWY_INLINE VF BlockScale(const uint8_t* HWY_RESTRICT block) {
-    return SetHalf(DF(), block + offsetof(Block, d));
+  // s for each group of slice p.
+  static HWY_INLINE void SetScales(VU64 s, VF d, size_t p, Unpacked& out) {
+    const VI32 both = InBothLanes(s);
+    if constexpr (kBits == 0) {
+      out.scale[p][0] = hn::Mul(OddNumbers(both), d);
+    } else {
+      const VI32 mask = hn::Set(DI32(), (1 << kBits) - 1);
+      out.scale[p][0] = hn::Mul(OddNumbers(hn::And(both, mask)), d);
+      out.scale[p][1] = hn::Mul(OddNumbers(hn::And(hn::ShiftRight<kBits>(both), mask)), d);
+    }
   }
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const uint16_t* HWY_RESTRICT index,
-                              const Input& in, Sums& sums) {
-    VF sum = Type::PartSum(w, index, 0, in);
-    for (size_t p = 1; p < kBlockParts; ++p) sum = hn::Add(sum, Type::PartSum(w, index, p, in));
-    sums.a = hn::MulAdd(sum, Type::BlockScale(w), sums.a);
+  static HWY_INLINE void SetSigns(VU16 signs, size_t p, Unpacked& out) {
+    out.signs[p][0] = SignBytes<0>(signs);
+    out.signs[p][1] = SignBytes<1>(signs);
+    out.signs[p][2] = SignBytes<2>(signs);
+    out.signs[p][3] = SignBytes<3>(signs);
   }
-  static HWY_INLINE void Step(const uint8_t* HWY_RESTRICT w, const Input& in, Sums& sums) {
-    Step(w, nullptr, in, sums);
+
+  // Weights at most 64.
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const DF d;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      VI8 x[4];
+      for (size_t v = 0; v < 4; ++v) {
+        x[v] = in.x[p][v];
+        if constexpr (kSigns) x[v] = hn::IfNegativeThenNegOrUndefIfZero(w.signs[p][v], x[v]);
+      }
+      // The sums of 16 weights each, in two lanes.
+      VI32 first = hn::Zero(DI32()), second = first;
+      if constexpr (!kSigns) first = in.offset[p][0];
+      if constexpr (!kSigns && kBits != 0) second = in.offset[p][1];
+      first = Dot2(first, w.weights[p][0], x[0], w.weights[p][1], x[1]);
+      second = Dot2(second, w.weights[p][2], x[2], w.weights[p][3], x[3]);
+      if constexpr (kBits == 0) {
+        const VF dots = hn::ConvertTo(d, hn::Add(first, second));
+        sums.a = hn::MulAdd(hn::Mul(dots, in.scale[p]), w.scale[p][0], sums.a);
+      } else {
+        const VF scaled = hn::MulAdd(hn::ConvertTo(d, first), w.scale[p][0],
+                                     hn::Mul(hn::ConvertTo(d, second), w.scale[p][1]));
+        sums.a = hn::MulAdd(scaled, in.scale[p], sums.a);
+      }
+    }
   }
 };
+
+// --------------------------------------------------------------------------------------------------
+// For panels, which take bytes in the order of the weights: entries as they are in memory, eight
+// weights to a number, and signs by arithmetic. The vectors above, in another order and with signs
+// apart, would have to be put in order again, which takes longer.
+
+HWY_INLINE void Store8(uint64_t bytes, int8_t* to) { hwy::CopyBytes<8>(&bytes, to); }
+
+// Eight magnitudes, each at least 1, negated where `mask` has a byte of ones. A byte's ~m + 1 never
+// carries into the next.
+HWY_INLINE uint64_t Negate8(uint64_t magnitudes, uint64_t mask) {
+  return (magnitudes ^ mask) + (mask & 0x0101010101010101u);
+}
+
+// --------------------------------------------------------------------------------------------------
+// For scalar definitions.
+
+inline uint32_t LoadU32(const void* bytes) {
+  uint32_t value;
+  hwy::CopyBytes<4>(bytes, &value);
+  return value;
+}
+// Nibble i of packed scales, low ones first.
+inline int ScaleNibble(const uint8_t* scales, size_t i) {
+  return scales[i / 2] >> (4 * (i % 2)) & 15;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels

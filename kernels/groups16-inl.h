@@ -19,6 +19,8 @@
 #define PRONK_KERNELS_GROUPS16_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "kernels/groups32-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -114,23 +116,12 @@ HWY_INLINE V8 DotSums(const Small16& numbers, const RunInput& in) {
   return sum;
 }
 
+// The sixteen scales, as products with dots want them.
 #if PRONK_WIDE
-
-// Adds to the sums: d * sum over the groups of scale * (code - zero) * x * (scale of x), where
-// Type::Codes(w, v, codes) gives vector v of the four runs. |code - zero| * factor <= 32.
-template <class Type>
-HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, const uint8_t* d,
-                              const RunInput& in, Sums& sums) {
-  const DI16 d16;
-  const DF df;
-  VU8 codes[4];
-  Type::Codes(w, 0, codes);
-  VI32 dots[4];
-  for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[k], codes[k], in.x[k][0]);
-  // Piece p: two numbers for each of its runs, the group 8 * (p / 2) + 2 * run + p % 2.
-  const VI16 groups =
-      hn::ReorderDemote2To(d16, AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
-  // Scales in the upper bytes of i16, so times 256; zeros (from beyond the 16) in the lower.
+// Piece p of the dots' sums has two numbers for each of its runs, of group 8 * (p / 2) + 2 * run +
+// p % 2. Scales in the upper bytes of i16, so times 256; zeros (from beyond the 16) in the lower.
+using RunScales = VI16;
+HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
   static constexpr auto kIndex = [] {
     std::array<uint8_t, 64> index{};
     for (size_t i = 0; i < 64; ++i) {
@@ -141,14 +132,10 @@ HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, cons
   }();
   const DU8 d8;
   const VU8 bytes = hn::ZeroExtendResizeBitCast(d8, DI8x16(), scales);
-  const VU8 spread =
-      hn::TableLookupLanes(bytes, hn::IndicesFromVec(d8, hn::LoadU(d8, kIndex.data())));
-  const VI32 scaled = hn::WidenMulPairwiseAdd(DI32(), groups, hn::BitCast(d16, spread));
-  sums.a = hn::MulAdd(hn::Mul(hn::ConvertTo(df, scaled), in.scale), SetHalf(df, d), sums.a);
+  const auto index = hn::IndicesFromVec(d8, hn::LoadU(d8, kIndex.data()));
+  return hn::BitCast(DI16(), hn::TableLookupLanes(bytes, index));
 }
-
 #else
-
 // The four products of each lane times the group's scale. Codes at most 127.
 #if HWY_ARCH_X86
 using VScale = VI16;
@@ -179,30 +166,115 @@ HWY_INLINE VScale ScalesOf(const Small16& scales, size_t k, size_t v) {
 #endif
 }
 
-// Adds to the sums: d * sum over the groups of scale * (code - zero) * x * (scale of x), where
-// Type::Codes(w, v, codes) gives vector v of the four runs. Codes at most 127.
-template <class Type>
-HWY_INLINE void AddScaledRuns(const uint8_t* HWY_RESTRICT w, VI8x16 scales, const uint8_t* d,
-                              const RunInput& in, Sums& sums) {
-  const DF df;
-  const Small16 wide_scales = Widen(scales);
-  VF sum = hn::Zero(df);
+struct RunScales {
+  VScale of[kRunVectors][4];
+};
+HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
+  const Small16 wide = Widen(scales);
+  RunScales spread;
   for (size_t v = 0; v < kRunVectors; ++v) {
-    VU8 codes[4];
-    Type::Codes(w, v, codes);
-    for (size_t k = 0; k < 4; ++k) {
-      const VI32 dots = ScaledDot(codes[k], in.x[k][v], ScalesOf(wide_scales, k, v));
-      sum = hn::MulAdd(hn::ConvertTo(df, dots), in.scale[k][v], sum);
+    for (size_t k = 0; k < 4; ++k) spread.of[v][k] = ScalesOf(wide, k, v);
+  }
+  return spread;
+}
+#endif
+
+// A block: weight = d * scale * (code - zero) / factor - dmin * min, with codes of run k in
+// codes[v][k].
+struct UnpackedRuns {
+  VU8 codes[kRunVectors][4];
+  VI8x16 scales, mins;
+  VF d;
+  V8 dmin;
+};
+
+// Whether scales and codes become one number in panels.
+template <class Type>
+constexpr bool kFold = [] {
+  if constexpr (requires { Type::kProducts; }) return !PRONK_MADDUBS;
+  return false;
+}();
+
+// What the types share: a type adds Unpack(), kZero and kFactors.
+template <class Type, class BlockType, bool kMinimum>
+struct RunType {
+  using Block = BlockType;
+  using Input = RunInput;
+  using Unpacked = UnpackedRuns;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = sizeof(Block);
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return LoadRunInput<Type>(x, i);
+  }
+
+  // |code - zero| * factor <= 32 with vectors of 64 bytes, codes at most 127 with others.
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const DF df;
+    const RunScales scales = SpreadRuns(w.scales);
+#if PRONK_WIDE
+    VI32 dots[4];
+    for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[k], w.codes[0][k], in.x[k][0]);
+    const VI16 groups = hn::ReorderDemote2To(DI16(), AddNeighbours(dots[0], dots[1]),
+                                             AddNeighbours(dots[2], dots[3]));
+    const VI32 scaled = hn::WidenMulPairwiseAdd(DI32(), groups, scales);
+    sums.a = hn::MulAdd(hn::Mul(hn::ConvertTo(df, scaled), in.scale), w.d, sums.a);
+#else
+    VF sum = hn::Zero(df);
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      for (size_t k = 0; k < 4; ++k) {
+        const VI32 dots = ScaledDot(w.codes[v][k], in.x[k][v], scales.of[v][k]);
+        sum = hn::MulAdd(hn::ConvertTo(df, dots), in.scale[k][v], sum);
+      }
+    }
+    sums.a = hn::MulAdd(sum, w.d, sums.a);
+    if constexpr (Type::kZero != 0) {
+      const V8 factor = hn::Mul(hn::ResizeBitCast(D8(), w.d), hn::Set(D8(), -float{Type::kZero}));
+      sums.mins = hn::MulAdd(DotSums(Widen(w.scales), in), factor, sums.mins);
+    }
+#endif
+    if constexpr (kMinimum) {
+      sums.mins = hn::NegMulAdd(DotSums(Widen(w.mins), in), w.dmin, sums.mins);
     }
   }
-  sums.a = hn::MulAdd(sum, SetHalf(df, d), sums.a);
-  if constexpr (Type::kZero != 0) {
-    const V8 factor = hn::Mul(SetHalf(D8(), d), hn::Set(D8(), static_cast<float>(-Type::kZero)));
-    sums.mins = hn::MulAdd(DotSums(wide_scales, in), factor, sums.mins);
-  }
-}
 
-#endif  // PRONK_WIDE
+  // For panels. Codes of two and three bits times their scales are integers of a byte, by tables of
+  // 16 for each scale + kProductZero, Type::kProducts, and one scale is left for all. Small codes
+  // are better only where their products are added up as i16.
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const Unpacked unpacked = Type::Unpack(w);
+    const float d = hn::GetLane(unpacked.d);
+    alignas(16) int8_t scales[16], mins[16];
+    hn::Store(unpacked.scales, DI8x16(), scales);
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      for (size_t k = 0; k < 4; ++k) {
+        VU8 codes = unpacked.codes[v][k];
+        if constexpr (Type::kFactors[1] == 4) codes = k % 2 == 1 ? ShiftBits<2>(codes) : codes;
+        if constexpr (!kFold<Type>) codes = hn::Sub(codes, hn::Set(DU8(), uint8_t{Type::kZero}));
+        StorePieces(hn::BitCast(DI8(), codes), [&](size_t p) HWY_ATTR {
+          const size_t piece = v * kPieces + p;  // of the run's four
+          return out.weights + 128 * (piece / 2) + 32 * k + 16 * (piece % 2);
+        });
+      }
+    }
+    if constexpr (kFold<Type>) {
+      for (size_t g = 0; g < 16; ++g) {
+        const auto& table = Type::kProducts[static_cast<size_t>(scales[g] + Type::kProductZero)];
+        const auto codes = hn::LoadU(DI8x16(), out.weights + 16 * g);
+        const auto products = hn::TableLookupBytes(hn::LoadU(DI8x16(), table.data()), codes);
+        hn::StoreU(products, DI8x16(), out.weights + 16 * g);
+      }
+      std::fill_n(out.scales, 8, Type::kProductSign * d);
+    } else {
+      StoreScaled(scales, 16, d, out.scales);
+    }
+    if constexpr (kMinimum) {
+      hn::Store(unpacked.mins, DI8x16(), mins);
+      StoreScaled(mins, 16, -hn::GetLane(unpacked.dmin), out.mins);
+    }
+  }
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels

@@ -10,7 +10,8 @@
 //   kPieces 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
 //   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   out: 0 0 4 4 1 1 5 5 2 2 6 6 3 3 7 7
 //   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6       out: 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
-// Included once per instruction set.
+// (kEvenOdd is for types whose bytes hold nibbles of neighbouring groups.) Included once per
+// instruction set.
 #if defined(PRONK_KERNELS_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GROUPS32_INL_H_
 #undef PRONK_KERNELS_GROUPS32_INL_H_
@@ -18,7 +19,7 @@
 #define PRONK_KERNELS_GROUPS32_INL_H_
 #endif
 
-#include "kernels/simd-inl.h"
+#include "kernels/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
@@ -41,23 +42,43 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #endif
 }
 
-// sum + dots * scales. |dots| at most 16383 in each lane: eight products with codes of at most 16.
-template <bool kEvenOdd = false>
-HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const Floats8& scales) {
-  const DF df;
+// Eight floats, one for each group, in the lanes in which AddDots leaves the groups.
+struct GroupScales {
 #if PRONK_PIECES == 4
+  VF spread;
+#else
+  Floats8 spread;
+#endif
+};
+template <bool kEvenOdd>
+HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
+#if PRONK_PIECES == 4
+  const DF df;
   alignas(64) static constexpr int32_t kIndex[2][16] = {
       {0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7},
       {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}};
-  const VF scale = hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
-                                        hn::SetTableIndices(df, kIndex[kEvenOdd]));
-  return hn::MulAdd(hn::ConvertTo(df, AddNeighbours(dots[0], dots[1])), scale, sum);
+  return {hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
+                               hn::SetTableIndices(df, kIndex[kEvenOdd]))};
+#else
+  return {scales};
+#endif
+}
+
+// sum + dots * w * x. |dots| at most kMostDot in each lane.
+constexpr int kMostDot = PRONK_WIDE ? 32767 : 16383;
+HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const GroupScales& w,
+                            const GroupScales& x) {
+  const DF df;
+#if PRONK_PIECES == 4
+  const VF dot = hn::ConvertTo(df, AddNeighbours(dots[0], dots[1]));
+  return hn::MulAdd(dot, hn::Mul(w.spread, x.spread), sum);
 #else
   for (size_t k = 0; k < kParts8; ++k) {
     const VI32* const four = dots + 4 * k;
     const VI32 added =
         AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
-    sum = hn::MulAdd(hn::ConvertTo(df, added), scales.part[k], sum);
+    const VF scale = hn::Mul(w.spread.part[k], x.spread.part[k]);
+    sum = hn::MulAdd(hn::ConvertTo(df, added), scale, sum);
   }
   return sum;
 #endif
@@ -124,6 +145,208 @@ HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
     sums.part[k] = hn::Mul(sums.part[k], hn::ConvertTo(d, of_32));
   }
   return sums;
+}
+
+// --------------------------------------------------------------------------------------------------
+// Types with scales (and minimums) for groups of 32.
+
+// The group of piece p of vector v.
+template <bool kEvenOdd>
+constexpr size_t GroupOf(size_t v, size_t p) {
+  return kEvenOdd && PRONK_WIDE ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
+}
+
+// Codes less `zero` in the order of the weights.
+template <bool kEvenOdd>
+HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
+                             int8_t* HWY_RESTRICT weights) {
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    for (size_t half = 0; half < 2; ++half) {
+      const VU8 bytes = hn::Sub(codes[v][half], hn::Set(DU8(), static_cast<uint8_t>(zero)));
+      StorePieces(hn::BitCast(DI8(), bytes), [&](size_t p) HWY_ATTR {
+        return weights + 32 * GroupOf<kEvenOdd>(v, p) + 16 * half;
+      });
+    }
+  }
+}
+HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
+  for (size_t k = 0; k < kParts8; ++k) {
+    hn::StoreU(floats.part[k], D8(), out + k * hn::MaxLanes(D8()));
+  }
+}
+
+template <int kCenter>
+struct Offsets {
+  VI32 offset[kDotVectors];  // -kCenter * (sum of the lane)
+};
+template <>
+struct Offsets<0> {};
+
+// The activations of a step.
+template <bool kEvenOdd, int kCenter>
+struct Input32 : Offsets<kCenter> {
+  VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
+  GroupScales scales;     // of the activations
+  Floats8 sums;           // scale * (sum of the 32)
+};
+
+template <bool kEvenOdd, int kCenter>
+HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t i) {
+  constexpr size_t kStride = 32 * (GroupOf<kEvenOdd>(0, 1) - GroupOf<kEvenOdd>(0, 0));
+  Input32<kEvenOdd, kCenter> in;
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
+    if constexpr (kCenter != 0) {
+      const VI32 none = hn::Zero(DI32());
+      const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
+      in.offset[v] = hn::Sub(none, Dot2(none, center, in.x[v][0], center, in.x[v][1]));
+    }
+  }
+  in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
+  in.sums = LoadScaledSums(x, i);
+  return in;
+}
+
+// The codes of the first 16 weights of each group and of the other 16, and numbers for each group.
+struct Unpacked32 {
+  VU8 codes[kDotVectors][2];
+  Floats8 scales, mins;
+};
+
+// a * factor (+ b)
+HWY_INLINE Floats8 Mul(const Floats8& a, float factor) {
+  Floats8 product;
+  for (size_t k = 0; k < kParts8; ++k) {
+    product.part[k] = hn::Mul(a.part[k], hn::Set(D8(), factor));
+  }
+  return product;
+}
+HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
+  Floats8 sum;
+  for (size_t k = 0; k < kParts8; ++k) {
+    sum.part[k] = hn::MulAdd(a.part[k], hn::Set(D8(), factor), b.part[k]);
+  }
+  return sum;
+}
+
+// What is the same for all: a type adds Unpack(). Its steps are 256 weights, with codes of 0 to
+// kMostCode.
+//   kMinimum false   weight = scale * (code - kZero)
+//   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
+template <class Type, class BlockType, int kZero, int kMostCode, bool kMinimum = false,
+          bool kEvenOdd = false>
+struct Type32 {
+  using Block = BlockType;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+
+  // Where codes are too large for sums of 16 bits they are taken less kZero.
+  static constexpr int kCenter = 8 * 127 * kMostCode > kMostDot ? kZero : 0;
+  using Input = Input32<kEvenOdd, kCenter>;
+  using Unpacked = Unpacked32;
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return LoadInput32<kEvenOdd, kCenter>(x, i);
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    VI32 dots[kDotVectors];
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      VI32 start = hn::Zero(DI32());
+      if constexpr (kCenter != 0) start = in.offset[v];
+      dots[v] = Dot2(start, w.codes[v][0], in.x[v][0], w.codes[v][1], in.x[v][1]);
+    }
+    sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
+    if constexpr (kMinimum && kCenter == 0) {
+      sums.mins = MulAdd(w.mins, in.sums, sums.mins);
+    } else if constexpr (kMinimum) {
+      sums.mins = MulAdd(MulAdd(w.scales, kCenter, w.mins), in.sums, sums.mins);
+    } else if constexpr (kCenter != kZero) {
+      sums.mins = MulAdd(Mul(w.scales, kCenter - kZero), in.sums, sums.mins);
+    }
+  }
+
+  // For panels (panel-inl.h).
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const Unpacked unpacked = Type::Unpack(w);
+    StoreBytes32<kEvenOdd>(unpacked.codes, kZero, out.weights);
+    StoreFloats(unpacked.scales, out.scales);
+    if constexpr (kMinimum) StoreFloats(MulAdd(unpacked.scales, kZero, unpacked.mins), out.mins);
+  }
+};
+
+// The same for signed bytes: weight = scale * w. Dot products want them unsigned, as w + 128, or
+// they take signs and magnitudes apart. The dots are too large for sums of 16 bits.
+constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
+
+struct InputSigned32 {
+  VI8 x[kDotVectors][2];
+  VF scales[kDotVectors];  // of the activations, in the lanes of their groups
+  Floats8 sums;
+};
+
+// Each of eight floats in the lanes of its group in vector v.
+HWY_INLINE VF SpreadGroups(const Floats8& floats, size_t v) {
+  int32_t group[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) {
+    group[i] = static_cast<int32_t>(FirstGroup(v) + i / 4 * kGroupStep);
+  }
+  return PickFloats(floats, group);
+}
+
+template <class Type, class BlockType>
+struct Signed32 {
+  using Block = BlockType;
+  using Input = InputSigned32;
+  using Unpacked = Unpacked32;  // codes w + kSignedZero
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const Floats8 scales = LoadScales(x, i);
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
+      in.scales[v] = SpreadGroups(scales, v);
+    }
+    in.sums = LoadScaledSums(x, i);
+    return in;
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      VI32 dot = hn::Zero(DI32());
+      for (size_t half = 0; half < 2; ++half) {
+#if PRONK_VNNI
+        dot = Dot(dot, w.codes[v][half], in.x[v][half]);
+#else
+        dot = DotSigned(dot, hn::BitCast(DI8(), w.codes[v][half]), in.x[v][half]);
+#endif
+      }
+      const VF scale = hn::Mul(SpreadGroups(w.scales, v), in.scales[v]);
+      sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scale, sums.a);
+    }
+    if constexpr (kSignedZero != 0) {
+      sums.mins = MulAdd(Mul(w.scales, -float{kSignedZero}), in.sums, sums.mins);
+    }
+  }
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const Unpacked unpacked = Type::Unpack(w);
+    StoreBytes32<false>(unpacked.codes, kSignedZero, out.weights);
+    StoreFloats(unpacked.scales, out.scales);
+  }
+};
+
+// Codes from nibbles: values + kZero.
+template <int kZero>
+HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (&codes)[kDotVectors][2]) {
+  const DU8 d;
+  const VU8 zero = hn::Set(d, static_cast<uint8_t>(kZero));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(values.data());
+  const VU8 table = hn::Add(hn::LoadDup128(d, bytes), zero);
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    for (VU8& code : codes[v]) code = hn::TableLookupBytes(table, code);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -108,6 +108,13 @@ HWY_INLINE VU8 WeightsOf(VU8 codes, VU8 signs) {
   return Permute(hn::Load(d, kTable.data()), index);
 }
 
+// The sums of 16 neighbouring weights in each lane, times scale and the activations' scale.
+HWY_INLINE VF AddFourths(VF sum, const VU8 (&weights)[4], VF scale, const GridInput& in) {
+  VI32 dots = in.offset[0][0];
+  for (size_t c = 0; c < 4; ++c) dots = Dot(dots, weights[c], in.x[0][c]);
+  return hn::MulAdd(hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), scale, sum);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();

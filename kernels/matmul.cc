@@ -1,13 +1,14 @@
 // Products of matrices: who computes which rows, and in what order they pass through the caches.
-// The arithmetic is in gemv_*.cc for single vectors and gemm_*.cc for batches.
+// The arithmetic is in rows-inl.h for up to kRowTokens tokens and in gemm-inl.h for batches.
 #include "kernels/matmul.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <vector>
 
 #include "kernels/cpu.h"
-#include "kernels/dispatch.h"
+#include "kernels/registry.h"
 #include "kernels/rows.h"
 
 namespace kernels {
@@ -33,20 +34,22 @@ size_t RowAt(const Matrix& w, size_t byte) {
   return byte / w.row_bytes() / kRowGrain * kRowGrain;
 }
 
-void MultiplyRange(const Product& p, size_t begin, size_t end, const Activations& x) {
-  // One token reads a row once.
-  const size_t n_rows = x.n_tokens() == 1 ? p.weights.rows : RowsInCache(p.weights);
-  for (size_t first = begin; first < end; first += n_rows) {
-    const size_t last = std::min(first + n_rows, end);
-    for (size_t t = 0; t < x.n_tokens(); ++t) {
-      MultiplyRows(p.weights, p.bias, first, last, x.row(t), p.out + t * p.out_stride + first);
-    }
+// All tokens of x, at most kRowTokens.
+class Tokens {
+ public:
+  explicit Tokens(const Activations& x) : n_(x.n_tokens()) {
+    for (size_t t = 0; t < n_; ++t) rows_[t] = x.row(t);
   }
-}
+  std::span<const ActivationRow> rows() const { return {rows_.data(), n_}; }
 
-// A batch is computed by the panel from kGemmTokens tokens on, if there is a kernel for its types.
-bool ByPanels(const Activations& x, DType dtype) {
-  return x.n_tokens() >= kGemmTokens && KernelsFor(dtype).gemm != nullptr;
+ private:
+  size_t n_;
+  std::array<ActivationRow, kRowTokens> rows_;
+};
+
+size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
+  const size_t few = RowsScratchBytes(std::min(max_tokens, kRowTokens), max_cols);
+  return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
 // All products by panels, which threads take as they become free: cores need not be equal.
@@ -69,7 +72,7 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
       const size_t last = std::min(first + grain, p->weights.rows);
       const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
       const GemmInput input = x.PackOnce(team, p->weights.dtype);
-      KernelsFor(p->weights.dtype).gemm(p->weights, first, last, input, output, x.scratch(thread));
+      FormatOf(p->weights.dtype).panels(p->weights, first, last, input, output, x.scratch(thread));
     }
   });
 }
@@ -86,22 +89,24 @@ void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out)
 
 }  // namespace
 
-bool UsesInt8(DType dtype) { return KernelsFor(dtype).int8; }
+bool UsesInt8(DType dtype) { return FormatOf(dtype).int8; }
 
 Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
-    : quantized_(max_tokens, max_cols), scratch_bytes_(PanelScratchBytes(max_cols)) {
-  if (max_tokens < kGemmTokens) return;
+    : quantized_(max_tokens, max_cols),
+      scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
+      scratch_(max_threads * scratch_bytes_) {
+  if (max_tokens <= kRowTokens) return;
   for (const BatchForm form : BatchForms()) {
     packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
   }
-  scratch_ = Buffer<std::byte>(max_threads * scratch_bytes_);
 }
 
 size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
-  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols);
-  if (max_tokens < kGemmTokens) return bytes;
+  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
+                 max_threads * ScratchBytes(max_tokens, max_cols);
+  if (max_tokens <= kRowTokens) return bytes;
   for (const BatchForm form : BatchForms()) bytes += BatchBytes(form, max_tokens, max_cols);
-  return bytes + max_threads * PanelScratchBytes(max_cols);
+  return bytes;
 }
 
 void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
@@ -154,19 +159,17 @@ void Activations::QuantizeOnce(Team& team) {
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
-  const bool by_panels = std::all_of(products.begin(), products.end(), [&](const Product& p) {
-    return ByPanels(x, p.weights.dtype);
-  });
-  if (by_panels) return MultiplyBatch(team, products, x);
+  if (x.n_tokens() > kRowTokens) return MultiplyBatch(team, products, x);
   size_t total = 0;
   for (const Product& p : products) {
     assert(p.weights.cols == x.cols());
     total += Bytes(p.weights);
     if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
   }
+  const Tokens tokens(x);
   // Parts equal in bytes rather than rows: types may differ.
-  const size_t n_parts = team.size() * Team::kPieces;
-  team.For(n_parts, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+  const size_t n_parts = team.size() * Team::kPortions;
+  team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;
     const size_t last_byte = total * end / n_parts;
     size_t offset = 0;  // of the product in the range of all bytes
@@ -174,7 +177,8 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {
         const size_t first = RowAt(p.weights, first_byte - std::min(offset, first_byte));
-        MultiplyRange(p, first, RowAt(p.weights, last_byte - offset), x);
+        MultiplyRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), tokens.rows(),
+                     p.out + first, p.out_stride, x.scratch(thread));
       }
       offset += bytes;
     }
@@ -184,17 +188,11 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
   const Matrix &gate = layer.gate, &up = layer.up;
   assert(gate.rows == up.rows && gate.cols == x.cols() && up.cols == x.cols());
-  if (ByPanels(x, gate.dtype) && ByPanels(x, up.dtype)) return GatedBatch(team, layer, x, out);
+  if (x.n_tokens() > kRowTokens) return GatedBatch(team, layer, x, out);
   if (UsesInt8(gate.dtype) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
-  const size_t n_rows =
-      x.n_tokens() == 1 ? kGatedRows : std::min(RowsInCache(gate), RowsInCache(up));
-  team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t first = begin; first < end; first += n_rows) {
-      const size_t last = std::min(first + n_rows, end);
-      for (size_t t = 0; t < x.n_tokens(); ++t) {
-        GatedRows(layer, first, last, x.row(t), out + t * gate.rows + first);
-      }
-    }
+  const Tokens tokens(x);
+  team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+    GatedRows(layer, begin, end, tokens.rows(), out + begin, gate.rows, x.scratch(thread));
   });
 }
 

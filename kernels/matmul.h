@@ -1,7 +1,7 @@
 // Products of weight matrices with activations: nearly all of an engine's time.
 //
-// Weights stay as they lie in the file. For a single vector they are unpacked in registers
-// (gemv-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). For quantized types
+// Weights stay as they lie in the file. For up to 16 vectors they are unpacked in registers
+// (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). For quantized types
 // the activations are rounded to int8, 32 at a time with one scale, once per input and shared by
 // all products that read it; float types multiply with the floats themselves.
 #ifndef PRONK_KERNELS_MATMUL_H_
@@ -44,7 +44,7 @@ struct GemmInput;  // gemm.h
 
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms in which
 // products read it, made at most once and only if a product asks for them. Also the threads' memory
-// for panels of weights. Buffers are sized at construction, for teams of up to max_threads.
+// for what products prepare. Buffers are sized at construction, for teams of up to max_threads.
 class Activations {
  public:
   Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
@@ -84,7 +84,7 @@ struct Product {
 
 // All products of one input as a single range of rows, so that q, k and v cost one meeting of
 // threads. Every weights.cols must equal x.cols(). The result does not depend on the number of
-// threads.
+// threads; that of a token has the same bits alone and among up to 16.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape.

@@ -2,9 +2,9 @@
 // Included once per instruction set.
 //
 // Reading a prompt is arithmetic: a weight is used once for each of hundreds of tokens. So a thread
-// converts a group of kGroupRows rows, whatever their type, to one simple layout in its own cache,
+// converts a band of kBandRows rows, whatever their type, to one simple layout in its own cache,
 // and pays for that once per batch. Four consecutive weights of a row lie together, and those of
-// all rows of the group side by side: a vector holds four weights for each of its rows. One
+// all rows of the band side by side: a vector holds four weights for each of its rows. One
 // broadcast of the same four activations of a token then feeds all lanes of a dot product, a lane
 // belongs to a row, and nothing is ever added up across lanes:
 //
@@ -12,10 +12,10 @@
 //   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
 //   i32 dots  | row 0                | row 1                | ... | row 15                |
 //
-// (A group of 32 rows has two such vectors beside each other.) A block is 32 columns of a group: 8
+// (A band of 32 rows has two such vectors beside each other.) A block is 32 columns of a band: 8
 // such rows of codes, then the scales (and minimums) of its rows, one float per row for 32 weights
 // or two for types with a scale per 16. Every quantized type is small integers times a scale, so
-// this is exact, and so are the integer sums. A panel is as many groups as stay in the second-level
+// this is exact, and so are the integer sums. A panel is as many bands as stay in the second-level
 // cache.
 //
 // Activations are packed, too, in tiles of kTileTokens tokens: a tile's block has 32 columns of
@@ -31,74 +31,38 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "hwy/cache_control.h"
 #include "kernels/gemm.h"
 #include "kernels/simd-inl.h"
 #include "kernels/unpack-inl.h"
 
-// How bytes are multiplied. On x86 without VNNI neighbours are added up in i16, saturating
-// (maddubs). With VNNI one side must be unsigned (a bias). AMX multiplies whole tiles, signed with
-// signed.
-#undef PRONK_MADDUBS
-#undef PRONK_TILES
-#undef PRONK_BIAS
-#define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_VNNI)
-#ifdef PRONK_AMX
-#define PRONK_TILES 1
-#else
-#define PRONK_TILES 0
-#endif
-#define PRONK_BIAS (PRONK_VNNI && !PRONK_TILES)
-
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// A tile: rows of a group and tokens whose sums are kept in registers together (README.md).
+// A tile: rows of a band and tokens whose sums are kept in registers together (README.md).
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
 constexpr size_t kTileTokens = PRONK_TILES ? 8 : 6;
-constexpr size_t kGroupRows = kRowVectors * kFloats;
-static_assert(kGroupRows <= kGemmMaxRows);
+constexpr size_t kBandRows = kRowVectors * kFloats;
+static_assert(kBandRows <= kGemmMaxRows);
 
 // Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
 // depends on the row alone, and is taken off where the sums begin.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
-// How a quantized type looks in a panel: weight = scale * w (+ minimum), where w is an integer of
-// kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
-// all of them, or one for each half.
-template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
-struct Format {
-  static constexpr size_t kScales = kScalesPer32;
-  static constexpr size_t kMins = kMinsPer32;
-#if PRONK_MADDUBS
-  // Unsigned codes w + kZero of as few bits as possible: so many sums of two products with an
-  // activation of -127..127 fit in i16. With eight bits not even one does: those stay signed, and
-  // their sign goes to the activation.
-  static constexpr bool kSigned = kBits == 8;
-  static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
-  static constexpr int kZeroShift = 8 - kBits;
-  static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kZeroShift;
-#else
-  static constexpr uint8_t kZero = 0;
-#endif
-};
-// Where the number of bits makes no difference there is one kernel for all.
-template <int kBits, size_t kScales = 1, size_t kMins = 0>
-using Int8Format = Format<PRONK_MADDUBS ? kBits : 8, kScales, kMins>;
-
-// 32 columns of a group.
-template <class Format>
+// 32 columns of a band.
+template <class Form>
 struct alignas(64) PanelBlock {
-  uint8_t codes[8][kGroupRows][4];                             // w + kZero
-  float factors[Format::kScales + Format::kMins][kGroupRows];  // scales, then minimums
+  uint8_t codes[8][kBandRows][4];                         // w + kZero
+  float factors[Form::kScales + Form::kMins][kBandRows];  // scales, then minimums
 #if PRONK_BIAS
-  int32_t offsets[Format::kScales][kGroupRows];  // -kInputBias * (sum of w)
+  int32_t offsets[Form::kScales][kBandRows];  // -kInputBias * (sum of w)
 #endif
 };
 struct alignas(64) FloatPanelBlock {
-  float weights[32][kGroupRows];
+  float weights[32][kBandRows];
 };
 
 // Numbers that a block has three times: for its 32 columns, for the first 16 and for the last 16.
@@ -119,7 +83,7 @@ struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// out[k][row] = rows[row][k] for kGroupRows rows of kCount units of four bytes each, a multiple of
+// out[k][row] = rows[row][k] for kBandRows rows of kCount units of four bytes each, a multiple of
 // four. Adds `bias` to each byte. The rows of `in` are kStride bytes apart.
 template <size_t kCount, size_t kStride>
 HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
@@ -128,7 +92,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
   const hn::FixedTag<uint32_t, 4> d32;
   const hn::FixedTag<uint64_t, 2> d64;
   const auto add = hn::Set(d8, bias);
-  for (size_t r = 0; r < kGroupRows; r += 4) {
+  for (size_t r = 0; r < kBandRows; r += 4) {
     for (size_t k = 0; k < kCount; k += 4) {
       const auto load = [&](size_t row) HWY_ATTR {
         const auto bytes = hn::LoadU(d8, in + (r + row) * kStride + 4 * k);
@@ -140,7 +104,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
       const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
       const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
       const auto store = [&](auto v, size_t i) HWY_ATTR {
-        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kGroupRows + r) * 4);
+        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kBandRows + r) * 4);
       };
       store(hn::InterleaveLower(d64, ab0, cd0), 0);
       store(hn::InterleaveUpper(d64, ab0, cd0), 1);
@@ -152,14 +116,14 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 
 #if PRONK_BIAS
 // What kInputBias adds to the dots of each row, negated.
-template <class Format>
-HWY_INLINE void SetOffsets(PanelBlock<Format>& block) {
+template <class Form>
+HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
   const DI32 d;
-  constexpr size_t kGroups = 8 / Format::kScales;
-  for (size_t s = 0; s < Format::kScales; ++s) {
-    for (size_t r = 0; r < kGroupRows; r += kFloats) {
+  constexpr size_t kQuads = 8 / Form::kScales;
+  for (size_t s = 0; s < Form::kScales; ++s) {
+    for (size_t r = 0; r < kBandRows; r += kFloats) {
       VI32 sum = hn::Zero(d);
-      for (size_t g = s * kGroups; g < (s + 1) * kGroups; ++g) {
+      for (size_t g = s * kQuads; g < (s + 1) * kQuads; ++g) {
         const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
         sum = DotBytes(sum, hn::Set(DU8(), kInputBias), codes);
       }
@@ -178,43 +142,46 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
   return data;
 }
 
-// Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::Unpack(blocks of one row,
-// number of 32 weights, Unpacked&) reads the next 256 weights of a row or, in types with smaller
-// blocks, what is left.
+// Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::ToBytes(w, Bytes256&) unpacks
+// 256 weights, of which those past the end of a row are zeros.
 template <class Type>
-HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Unpacked& out) {
+HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes256& out) {
   using Block = typename Type::Block;
-  constexpr size_t kBlocks32 = Block::kWeights / 32;             // per block of the type
-  constexpr size_t kChunkBytes = 8 / kBlocks32 * sizeof(Block);  // of 256 weights
-  const Block* const blocks = reinterpret_cast<const Block*>(row) + first / kBlocks32;
+  constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
+  const uint8_t* const w =
+      reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
   // The next 256 weights of all rows are more streams than a CPU follows by itself.
-  for (size_t byte = 0; byte < kChunkBytes; byte += 64) {
-    hwy::Prefetch(reinterpret_cast<const uint8_t*>(blocks) + kChunkBytes + byte);
+  for (size_t byte = 0; byte < kBytes; byte += 64) hwy::Prefetch(w + kBytes + byte);
+  if (Block::kWeights < 256 && n < 8) {
+    alignas(64) uint8_t padded[kBytes] = {};
+    std::memcpy(padded, w, n * 32 / Block::kWeights * sizeof(Block));
+    Type::ToBytes(padded, out);
+  } else {
+    Type::ToBytes(w, out);
   }
-  Type::Unpack(blocks, n, out);
 }
 
-// Rows [row, row + kGroupRows) of w as a group.
+// Rows [row, row + kBandRows) of w as a band.
 template <class Type>
-HWY_NOINLINE void PackGroup(const Matrix& w, size_t row,
-                            PanelBlock<typename Type::Format>* HWY_RESTRICT out) {
-  using Format = typename Type::Format;
+HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
+                           PanelBlock<typename Type::Form>* HWY_RESTRICT out) {
+  using Form = typename Type::Form;
   const size_t n_blocks = w.cols / 32;
-  const auto data = RowPointers<kGroupRows>(w, row);
-  Unpacked rows[kGroupRows];
+  const auto data = RowPointers<kBandRows>(w, row);
+  Bytes256 rows[kBandRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
-    for (size_t r = 0; r < kGroupRows; ++r) UnpackPart<Type>(data[r], first, n, rows[r]);
+    for (size_t r = 0; r < kBandRows; ++r) UnpackPart<Type>(data[r], first, n, rows[r]);
     for (size_t b = 0; b < n; ++b) {
-      PanelBlock<Format>& block = out[first + b];
-      Interleave<8, sizeof(Unpacked)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
-                                      Format::kZero, &block.codes[0][0][0]);
-      for (size_t r = 0; r < kGroupRows; ++r) {
-        for (size_t s = 0; s < Format::kScales; ++s) {
-          block.factors[s][r] = rows[r].scales[Format::kScales * b + s];
+      PanelBlock<Form>& block = out[first + b];
+      Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
+                                      Form::kZero, &block.codes[0][0][0]);
+      for (size_t r = 0; r < kBandRows; ++r) {
+        for (size_t s = 0; s < Form::kScales; ++s) {
+          block.factors[s][r] = rows[r].scales[Form::kScales * b + s];
         }
-        for (size_t s = 0; s < Format::kMins; ++s) {
-          block.factors[Format::kScales + s][r] = rows[r].mins[Format::kMins * b + s];
+        for (size_t s = 0; s < Form::kMins; ++s) {
+          block.factors[Form::kScales + s][r] = rows[r].mins[Form::kMins * b + s];
         }
       }
 #if PRONK_BIAS

@@ -1,5 +1,5 @@
 // The scalar reference: what every type's bytes mean, one weight at a time. It is the readable
-// definition of each format (reference_*.cc) and the oracle that the SIMD kernels are tested
+// definition of each format (formats/) and the oracle that the SIMD kernels are tested
 // against.
 #ifndef PRONK_KERNELS_REFERENCE_H_
 #define PRONK_KERNELS_REFERENCE_H_

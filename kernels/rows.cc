@@ -1,52 +1,64 @@
 #include "kernels/rows.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
 #include "kernels/cpu.h"
-#include "kernels/dispatch.h"
+#include "kernels/quantize.h"
+#include "kernels/registry.h"
 
 namespace kernels {
 
-void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                  const ActivationRow& x, float* out) {
-  KernelsFor(w.dtype).gemv(w, begin, end, x, out);
-  if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
-  if (bias != nullptr) Add(out, bias + begin, end - begin);
+// The product needs four bytes for each number (rows-inl.h), and a last step of floats.
+size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
+  const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
+  return n_tokens * (kWaitingRows + padded + kActivationPad) * sizeof(float);
 }
 
-void GatedRows(const GatedLayer& layer, size_t begin, size_t end, const ActivationRow& x,
-               float* out) {
-  assert(end - begin <= kGatedRows);
-  std::array<float, kGatedRows> up;
-  MultiplyRows(layer.gate, layer.gate_bias, begin, end, x, out);
-  MultiplyRows(layer.up, layer.up_bias, begin, end, x, up.data());
-  GatedActivation(layer.activation, out, up.data(), end - begin);
+RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
+    : results(reinterpret_cast<float*>(scratch.data())),
+      product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
+
+void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
+                  std::span<const ActivationRow> x, float* out, size_t stride,
+                  std::span<std::byte> scratch) {
+  assert(x.size() <= kRowTokens && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  FormatOf(w.dtype).rows(w, begin, end, x, out, stride, RowsScratch(scratch, x.size()).product);
+  for (size_t t = 0; t < x.size(); ++t, out += stride) {
+    if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
+    if (bias != nullptr) Add(out, bias + begin, end - begin);
+  }
+}
+
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
+               float* out, size_t stride, std::span<std::byte> scratch) {
+  float* const ups = RowsScratch(scratch, x.size()).results;
+  for (size_t first = begin; first < end; first += kWaitingRows) {
+    const size_t last = std::min(first + kWaitingRows, end);
+    MultiplyRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
+    MultiplyRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
+    for (size_t t = 0; t < x.size(); ++t) {
+      GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first);
+    }
+    out += last - first;
+  }
 }
 
 void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch) {
   GemmOutput output{.out = out, .stride = stride, .bias = layer.gate_bias};
-  KernelsFor(layer.gate.dtype).gemm(layer.gate, begin, end, gate_input, output, scratch);
+  FormatOf(layer.gate.dtype).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;
-  KernelsFor(layer.up.dtype).gemm(layer.up, begin, end, up_input, output, scratch);
-}
-
-size_t RowsInCache(const Matrix& w) {
-  constexpr size_t kBytes = 256 << 10;  // a good part of the second-level cache
-  constexpr size_t kRows = 64;
-  const size_t rows = kBytes / std::max<size_t>(w.row_bytes(), 1);
-  return std::clamp(rows / kRowGrain * kRowGrain, kRowGrain, kRows);
+  FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
 }
 
 size_t RowsAtATime(size_t rows, size_t n_threads) {
-  constexpr size_t kMostGroups = 8;
+  constexpr size_t kMostBands = 8;
   const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
-  const size_t groups = rows / (n_threads * shares * kGemmMaxRows);
-  return std::clamp<size_t>(groups, 1, kMostGroups) * kGemmMaxRows;
+  const size_t bands = rows / (n_threads * shares * kGemmMaxRows);
+  return std::clamp<size_t>(bands, 1, kMostBands) * kGemmMaxRows;
 }
 
 }  // namespace kernels

@@ -15,17 +15,30 @@ namespace kernels {
 // Threads split rows at multiples of this: a cache line of results.
 constexpr size_t kRowGrain = 16;
 
-// Rows that GatedRows() takes at most: so many results of `up` lie on the stack.
-constexpr size_t kGatedRows = 512;
+// Rows whose results wait in a thread's scratch, those of GatedRows() for example.
+constexpr size_t kWaitingRows = 512;
 
-// out[i] = w.scale * (w.row(begin + i) . x) + bias[begin + i] for rows [begin, end); bias may be
-// null. x has the form that the type's products read.
+// What a thread needs for products of rows with n_tokens tokens, kRowTokens at most: a multiple of
+// kCacheLine.
+size_t RowsScratchBytes(size_t n_tokens, size_t cols);
+
+// Such memory: first the results, then what the product itself needs.
+struct RowsScratch {
+  RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
+  float* results;  // [n_tokens][kWaitingRows]
+  std::span<std::byte> product;
+};
+
+// out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin, end)
+// and 1 to kRowTokens tokens; bias may be null. x has the form that the type's products read.
+// scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
 void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                  const ActivationRow& x, float* out);
+                  std::span<const ActivationRow> x, float* out, size_t stride,
+                  std::span<std::byte> scratch);
 
-// The same for the two matrices of a gated layer, joined by its activation. At most kGatedRows.
-void GatedRows(const GatedLayer& layer, size_t begin, size_t end, const ActivationRow& x,
-               float* out);
+// The same for the two matrices of a gated layer, joined by its activation.
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
+               float* out, size_t stride, std::span<std::byte> scratch);
 
 // Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
 // [n_tokens][stride].
@@ -33,13 +46,9 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);
 
-// Rows of a matrix that the tokens of a batch pass through together where each token is multiplied
-// by itself, so that rows are read from memory once: a multiple of kRowGrain.
-size_t RowsInCache(const Matrix& w);
-
 // Rows of panels that a thread takes at a time where `rows` are to be multiplied: few enough that
 // all threads are done at about the same time, many enough that the activations of a tile are used
-// by several groups of rows, which matters most to AMX (see PanelBytes in gemm.cc).
+// by several bands of rows, which matters most to AMX (see PanelBytes in gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads);
 
 }  // namespace kernels

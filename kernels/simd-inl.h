@@ -78,10 +78,10 @@ struct Floats8 {
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
 using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
-// What a row adds up, in any lanes: products (two chains for types that profit from them) and the
-// terms of minimums and zero points.
+// What the product of a row with a token adds up, in any lanes: products, and the terms of minimums
+// and zero points.
 struct Sums {
-  VF a, b;
+  VF a;
   V8 mins;
 };
 
@@ -124,6 +124,23 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
 template <size_t kStride>
 HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
+}
+
+// The other way: piece p goes to to(p).
+template <class To>
+HWY_INLINE void StorePieces(VI8 v, To to) {
+  const hn::FixedTag<int8_t, 16> d16;
+#if PRONK_WIDE
+  hn::StoreU(hn::ExtractBlock<0>(v), d16, to(0));
+  hn::StoreU(hn::ExtractBlock<1>(v), d16, to(1));
+  hn::StoreU(hn::ExtractBlock<2>(v), d16, to(2));
+  hn::StoreU(hn::ExtractBlock<3>(v), d16, to(3));
+#elif PRONK_PIECES == 2
+  hn::StoreU(hn::LowerHalf(d16, v), d16, to(0));
+  hn::StoreU(hn::UpperHalf(d16, v), d16, to(1));
+#else
+  hn::StoreU(v, d16, to(0));
+#endif
 }
 
 // Two vectors: the pieces at p and those at p + 16.

@@ -111,15 +111,15 @@ void CheckThreads(size_t n_threads) {
 
 }  // namespace
 
-// One operation at a time, in as many shares as there are threads, each of kPieces pieces. The
-// caller writes the job, then raises `epoch`; whoever claims a piece does it and lowers `pending`,
-// and the caller touches the job again only when that is 0. Everybody begins with the pieces of his
-// own share and then takes those of others that nobody has begun: a thread that waits for a core
-// keeps nobody waiting, and one that reads more slowly than others is helped.
+// One operation at a time, in as many shares as there are threads, each of kPortions portions. The
+// caller writes the job, then raises `epoch`; whoever claims a portion does it and lowers
+// `pending`, and the caller touches the job again only when that is 0. Everybody begins with the
+// portions of his own share and then takes those of others that nobody has begun: a thread that
+// waits for a core keeps nobody waiting, and one that reads more slowly than others is helped.
 struct Team::Shared {
-  // How many pieces of the share have been claimed, of all operations so far.
+  // How many portions of the share have been claimed, of all operations so far.
   struct alignas(kCacheLine) Claim {
-    std::atomic<uint64_t> pieces{0};
+    std::atomic<uint64_t> portions{0};
   };
 
   const Work* work = nullptr;
@@ -136,29 +136,29 @@ struct Team::Shared {
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
   void DoShares(uint64_t job, size_t thread);
-  void DoPiece(size_t piece, size_t thread);
+  void DoPortion(size_t portion, size_t thread);
 };
 
-// All pieces of a job are claimed before the next begins, so job number j has those from
-// (j - 1) * kPieces to j * kPieces of each share. A late thread that still asks for pieces of a job
-// that is over finds them claimed.
+// All portions of a job are claimed before the next begins, so job number j has those from
+// (j - 1) * kPortions to j * kPortions of each share. A late thread that still asks for portions of
+// a job that is over finds them claimed.
 void Team::Shared::DoShares(uint64_t job, size_t thread) {
   size_t n_done = 0;
   for (size_t i = 0; i < n_active; ++i) {
     const size_t share = (thread + i) % n_active;
-    std::atomic<uint64_t>& claimed = claims[share].pieces;
-    uint64_t piece = claimed.load(std::memory_order_acquire);
-    while (piece < job * kPieces) {
-      if (!claimed.compare_exchange_weak(piece, piece + 1, std::memory_order_acq_rel)) continue;
-      DoPiece(share * kPieces + piece % kPieces, thread);
+    std::atomic<uint64_t>& claimed = claims[share].portions;
+    uint64_t portion = claimed.load(std::memory_order_acquire);
+    while (portion < job * kPortions) {
+      if (!claimed.compare_exchange_weak(portion, portion + 1, std::memory_order_acq_rel)) continue;
+      DoPortion(share * kPortions + portion % kPortions, thread);
       ++n_done;
-      piece = claimed.load(std::memory_order_acquire);
+      portion = claimed.load(std::memory_order_acquire);
     }
   }
   pending.fetch_sub(n_done, std::memory_order_release);
 }
 
-void Team::Shared::DoPiece(size_t piece, size_t thread) {
+void Team::Shared::DoPortion(size_t portion, size_t thread) {
   if (dynamic) {
     for (;;) {
       const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
@@ -167,9 +167,9 @@ void Team::Shared::DoPiece(size_t piece, size_t thread) {
     }
   }
   const size_t n_grains = (n + grain - 1) / grain;
-  const size_t n_pieces = n_active * kPieces;
-  const size_t begin = n_grains * piece / n_pieces * grain;
-  const size_t end = std::min(n_grains * (piece + 1) / n_pieces * grain, n);
+  const size_t n_portions = n_active * kPortions;
+  const size_t begin = n_grains * portion / n_portions * grain;
+  const size_t end = std::min(n_grains * (portion + 1) / n_portions * grain, n);
   if (begin < end) (*work)(begin, end, thread);
 }
 
@@ -193,7 +193,7 @@ void Team::Run(FunctionRef<void()> body) {
       s.n_active = static_cast<size_t>(omp_get_num_threads());
       s.running = s.n_active > 1;
       s.first_epoch = s.epoch.load(std::memory_order_relaxed);
-      for (Shared::Claim& claim : s.claims) claim.pieces.store(s.first_epoch * kPieces);
+      for (Shared::Claim& claim : s.claims) claim.portions.store(s.first_epoch * kPortions);
       s.done.store(false);
     }
     const auto thread = static_cast<size_t>(omp_get_thread_num());
@@ -232,7 +232,7 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   s.grain = grain;
   s.dynamic = dynamic;
   s.next_item.store(0, std::memory_order_relaxed);
-  s.pending.store(s.n_active * kPieces, std::memory_order_relaxed);
+  s.pending.store(s.n_active * kPortions, std::memory_order_relaxed);
   const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
   s.DoShares(job, 0);
   WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });

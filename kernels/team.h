@@ -53,15 +53,15 @@ class Team {
 
   size_t size() const { return size_; }
 
-  // In how many pieces For() cuts the share of a thread, so that one that is done early can help.
+  // In how many portions For() cuts the share of a thread, so that one that is done early can help.
   // Measured (README.md): with 16 the streams of memory become too short.
-  static constexpr size_t kPieces = 8;
+  static constexpr size_t kPortions = 8;
 
   // Runs `body` on the calling thread with the team at hand. An exception leaves the region and is
   // thrown on. Not reentrant.
   void Run(FunctionRef<void()> body);
 
-  // Splits [0, n) into a contiguous share for each thread, cuts that into kPieces ranges, each a
+  // Splits [0, n) into a contiguous share for each thread, cuts that into kPortions ranges, each a
   // multiple of `grain` (but the last), and waits for all. The split depends on n, grain and the
   // team's size alone; who gets which range does not. Outside Run() it is serial.
   void For(size_t n, size_t grain, Work work);

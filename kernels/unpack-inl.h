@@ -15,14 +15,51 @@
 
 #include "kernels/simd-inl.h"
 
+// How bytes are multiplied. On x86 without VNNI neighbours are added up in i16, saturating
+// (maddubs). With VNNI one side must be unsigned (a bias). AMX multiplies whole tiles, signed with
+// signed.
+#undef PRONK_MADDUBS
+#undef PRONK_TILES
+#undef PRONK_BIAS
+#define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_VNNI)
+#ifdef PRONK_AMX
+#define PRONK_TILES 1
+#else
+#define PRONK_TILES 0
+#endif
+#define PRONK_BIAS (PRONK_VNNI && !PRONK_TILES)
+
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// A row's next 256 weights, or fewer at its end: scale * weight (+ minimum).
-struct Unpacked {
+// How a quantized type looks in a panel: weight = scale * w (+ minimum), where w is an integer of
+// kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
+// all of them, or one for each half.
+template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
+struct PanelForm {
+  static constexpr size_t kScales = kScalesPer32;
+  static constexpr size_t kMins = kMinsPer32;
+#if PRONK_MADDUBS
+  // Unsigned codes w + kZero of as few bits as possible: so many sums of two products with an
+  // activation of -127..127 fit in i16. With eight bits not even one does: those stay signed, and
+  // their sign goes to the activation.
+  static constexpr bool kSigned = kBits == 8;
+  static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
+  static constexpr int kZeroShift = 8 - kBits;
+  static constexpr uint8_t kZero = kSigned ? 0 : 128 >> kZeroShift;
+#else
+  static constexpr uint8_t kZero = 0;
+#endif
+};
+// Where the number of bits makes no difference there is one kernel for all.
+template <int kBits, size_t kScales = 1, size_t kMins = 0>
+using Int8Form = PanelForm<PRONK_MADDUBS ? kBits : 8, kScales, kMins>;
+
+// 256 weights of a row, as panels are made of them: scale * weight (+ minimum).
+struct Bytes256 {
   alignas(64) int8_t weights[256];
-  float scales[16];  // per 32 or 16 weights, as the type's format says
+  float scales[16];  // per 32 or 16 weights, as the type's Form says
   float mins[16];
 };
 

@@ -13,6 +13,7 @@
 // "Experts" is a layer of which every token uses 8 of 64 experts: decode is one token at a time, of
 // experts that are not in a cache, prefill 512 tokens. "Dense" has the same bytes and operations in
 // one network 8 times as wide.
+// "Few" are 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256 weights.
 // "Attention" is that of 512 tokens behind others, by one thread: the operations of both of its
 // products, with keys after a token's own counted, too.
 #include <benchmark/benchmark.h>
@@ -119,6 +120,19 @@ void RunGemv(benchmark::State& state, gguf::DType dtype, const std::string& targ
     state.counters["read"] = read * 1e-9;
     state.counters["share"] = speed / read;
   }
+}
+
+void RunFew(benchmark::State& state, gguf::DType dtype, const std::string& target,
+            size_t n_tokens) {
+  LimitCpu(target);
+  const Matrix w = SharedWeights().Get(dtype, kCachedBytes);
+  const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
+  Team team(1);
+  Activations x(n_tokens, kCols);
+  std::vector<float> out(n_tokens * w.rows);
+  const double best = BestSeconds(state, team, {w, out.data(), w.rows}, input, x);
+  LimitCpu("");
+  state.counters["ns"] = best * 1e9 / static_cast<double>(w.rows * (kCols / 256) * n_tokens);
 }
 
 void RunGemm(benchmark::State& state, gguf::DType dtype, const std::string& target,
@@ -286,10 +300,16 @@ void RegisterAll() {
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
     if (!IsWeightType(info.type)) continue;
     for (const std::string& target : CpuTargets()) {
-      for (const size_t n_tokens : {8, 512}) {
+      for (const size_t n_tokens : {32, 512}) {
         const std::string name =
             std::string(info.name) + "/" + target + "/tokens:" + std::to_string(n_tokens);
         benchmark::RegisterBenchmark(("Gemm/" + name).c_str(), RunGemm, info.type, target, n_tokens)
+            ->UseManualTime();
+      }
+      for (const size_t n_tokens : {1, 2, 4, 8, 16}) {
+        const std::string name =
+            std::string(info.name) + "/" + target + "/tokens:" + std::to_string(n_tokens);
+        benchmark::RegisterBenchmark(("Few/" + name).c_str(), RunFew, info.type, target, n_tokens)
             ->UseManualTime();
       }
       for (const int threads : {1, 2}) {

@@ -10,8 +10,8 @@
 #include <random>
 #include <string>
 
-#include "kernels/dispatch.h"
 #include "kernels/reference.h"
+#include "kernels/registry.h"
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
@@ -202,7 +202,7 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
       const bool one_form =
           BatchFormFor(layer.gate.view().first.dtype) == BatchFormFor(layer.up.view().first.dtype);
       const bool by_panels =
-          one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) >= kGemmTokens;
+          one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) > kRowTokens;
       const std::vector<Expected> results = Expert(layer, e, token, by_panels);
       const double weight = double{batch.weights[i]};
       for (size_t r = 0; r < sums.size(); ++r) {

@@ -8,9 +8,9 @@
 #include <limits>
 #include <string>
 
-#include "kernels/dispatch.h"
 #include "kernels/quantize.h"
 #include "kernels/reference.h"
+#include "kernels/registry.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
@@ -26,7 +26,7 @@ constexpr size_t kBatch = 29;  // a tail of tokens on every instruction set
 std::vector<DType> GemmTypes() {
   std::vector<DType> types;
   for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
-    if (KernelsFor(info.type).gemm != nullptr) types.push_back(info.type);
+    if (FormatOf(info.type)) types.push_back(info.type);
   }
   return types;
 }
@@ -48,7 +48,7 @@ std::vector<size_t> Cols(DType dtype) {
 
 // What products of so many tokens read.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
-  if (n_tokens >= kGemmTokens) return BatchFormFor(dtype);
+  if (n_tokens > kRowTokens) return BatchFormFor(dtype);
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
@@ -160,7 +160,7 @@ double LargestError(BatchForm form) {
 
 TEST_P(GemmOf, HasTheErrorOfItsInputsAlone) {
   const DType dtype = GetParam();
-  constexpr size_t kRows = 64, kCols = 2048, kTokens = 8;
+  constexpr size_t kRows = 64, kCols = 2048, kTokens = 18;
   const RandomMatrix weights(dtype, kRows, kCols, 3);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 4);
   Team team(1);
@@ -196,7 +196,7 @@ TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
       ASSERT_EQ(Multiply(team, weights.view(), input, kBatch), expected) << threads << " threads";
     }
     // A part of the batch and of the rows.
-    constexpr size_t kFirst = 5, kTokens = 9, kFirstRow = 3;
+    constexpr size_t kFirst = 5, kTokens = 19, kFirstRow = 3;
     Matrix part = weights.view();
     part.data = part.row(kFirstRow);
     part.rows -= kFirstRow;
@@ -212,10 +212,11 @@ TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
 }
 
 // Every code at its largest and smallest with activations of 127 and -127 everywhere, and with the
-// two mixed so that neighbours add up: sums of 16 bits must not overflow.
+// two mixed so that neighbours add up: sums of 16 bits must not overflow. Of many tokens the first
+// eight go row by row, too.
 TEST_P(GemmOf, SurvivesExtremeCodes) {
   const DType dtype = GetParam();
-  constexpr size_t kCols = 512, kRows = 16, kTokens = 8;
+  constexpr size_t kCols = 512, kRows = 16, kTokens = 18, kFewTokens = 8;
   constexpr unsigned kBytes[] = {0x00, 0xFF, 0x80, 0x7F, 0x81, 0x88, 0xF0, 0x0F};
   Team team(1);
   const RandomMatrix original(dtype, kRows, kCols, 1);
@@ -240,8 +241,8 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
     }
     matrices.push_back(std::move(weights));
   }
-  ForEachTarget([&] {
-    const BatchForm form = FormFor(dtype, kTokens);
+  const auto check = [&](size_t n_tokens) {
+    const BatchForm form = FormFor(dtype, n_tokens);
     const std::vector<float> seen = SeenAs(form, input);
     std::array<double, kRows> tolerance = {};
     for (const RandomMatrix& weights : matrices) {
@@ -251,13 +252,17 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
       }
     }
     for (const RandomMatrix& weights : matrices) {
-      const std::vector<float> out = Multiply(team, weights.view(), input, kTokens);
+      const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t i = 0; i < out.size(); ++i) {
         const size_t t = i / kRows, r = i % kRows;
         const Expected e = Expect(weights.view(), r, seen.data() + t * kCols, form);
         ASSERT_NEAR(out[i], e.value, tolerance[r]) << "row " << r << ", token " << t;
       }
     }
+  };
+  ForEachTarget([&] {
+    check(kFewTokens);
+    check(kTokens);
   });
 }
 
@@ -284,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GemmOf, testing::ValuesIn(GemmTypes()),
 TEST(Gemm, TakesBatchesOfAnySize) {
   constexpr size_t kRows = 40, kCols = 256;
   const RandomMatrix weights(DType::kQ4_K, kRows, kCols, 1);
-  for (const size_t n_tokens : {1, 7, 8, 32, 33, 128, 513, 2048}) {
+  for (const size_t n_tokens : {1, 7, 8, 16, 17, 32, 33, 128, 513, 2048}) {
     const std::vector<float> input = NormalFloats(n_tokens * kCols, 2);
     Team team(2);
     ForEachTarget([&] {
@@ -304,7 +309,7 @@ TEST(Gemm, TakesBatchesOfAnySize) {
 // Longer rows than fit in the second-level cache as a panel, and the products of different types
 // and row numbers that share an input.
 TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
-  constexpr size_t kCols = 15360, kTokens = 9;
+  constexpr size_t kCols = 15360, kTokens = 18;
   const RandomMatrix q(DType::kQ4_0, 40, kCols, 1);
   const RandomMatrix k(DType::kF16, 17, kCols, 2);
   const RandomMatrix v(DType::kQ8_0, 33, kCols, 3);
@@ -338,7 +343,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
 }
 
 TEST(Gemm, GatedIsSiluOfGateTimesUp) {
-  constexpr size_t kRows = 150, kCols = 256, kTokens = 13;
+  constexpr size_t kRows = 150, kCols = 256, kTokens = 19;
   const RandomMatrix gate(DType::kQ4_0, kRows, kCols, 1);
   const RandomMatrix up(DType::kQ6_K, kRows, kCols, 2);
   const std::vector<float> input = NormalFloats(kTokens * kCols, 3);

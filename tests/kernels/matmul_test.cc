@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/reference.h"
+#include "kernels/registry.h"
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
@@ -194,7 +195,7 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
   const RandomMatrix weights(dtype, kRows, cols, 5);
   const std::vector<float> input = NormalFloats(kTokens * cols, 6);
   ForEachTarget([&] {
-    Activations x(kTokens, cols);
+    Activations x(kTokens, cols, 3);
     x.Set(input.data(), kTokens, cols);
     std::vector<float> expected(kTokens * kRows);
     {
@@ -225,6 +226,39 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
       }
     }
   });
+}
+
+// What speculation and short prompts live on: up to 16 tokens go the way of a single one.
+TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
+  const DType dtype = GetParam();
+  constexpr size_t kRows = 37;
+  for (const size_t cols : {Cols(dtype).front(), Cols(dtype).back()}) {
+    const RandomMatrix weights(dtype, kRows, cols, 15);
+    const std::vector<float> input = NormalFloats(kRowTokens * cols, 16);
+    const auto multiply = [&](Team& team, size_t first, size_t n_tokens) {
+      Activations x(n_tokens, cols, team.size());
+      x.Set(input.data() + first * cols, n_tokens, cols);
+      std::vector<float> out(n_tokens * kRows, NAN);
+      const Product product{weights.view(), out.data(), kRows};
+      team.Run([&] { MatMul(team, {&product, 1}, x); });
+      return out;
+    };
+    ForEachTarget([&] {
+      Team one(1), two(2);
+      std::vector<float> alone;
+      for (size_t t = 0; t < kRowTokens; ++t) {
+        const std::vector<float> token = multiply(one, t, 1);
+        alone.insert(alone.end(), token.begin(), token.end());
+      }
+      for (size_t n = 2; n <= kRowTokens; ++n) {
+        const size_t first = (kRowTokens - n) / 2;
+        const std::vector<float> expected(alone.begin() + first * kRows,
+                                          alone.begin() + (first + n) * kRows);
+        ASSERT_EQ(multiply(one, first, n), expected) << n << " tokens, " << cols << " columns";
+        ASSERT_EQ(multiply(two, first, n), expected) << n << " tokens, two threads";
+      }
+    });
+  }
 }
 
 // The end of a file's mapping is the end of what may be read.
@@ -262,7 +296,7 @@ TEST(MatMul, TakesProductsOfDifferentTypesWithBias) {
   const std::vector<float> input = NormalFloats(kTokens * kCols, 5);
   for (const int threads : {1, 2, 3}) {
     Team team(threads);
-    Activations x(kTokens, kCols);
+    Activations x(kTokens, kCols, 3);
     x.Set(input.data(), kTokens, kCols);
     // q and v side by side in rows of 80, k apart.
     std::vector<float> qv(kTokens * 80, NAN), ks(kTokens * 17, NAN);

@@ -57,10 +57,10 @@ TEST_P(TeamTest, OperationsFollowEachOther) {
 }
 
 // One thread is held up in its first piece: the others do all the rest.
-TEST_P(TeamTest, PiecesAreTakenOver) {
+TEST_P(TeamTest, PortionsAreTakenOver) {
   Team team(GetParam());
   if (team.size() == 1) return;
-  const size_t n = team.size() * Team::kPieces;
+  const size_t n = team.size() * Team::kPortions;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::atomic<size_t> done = 0;
   team.Run([&] {

@@ -1,0 +1,96 @@
+// IQ1_M: 256 weights of which every 8 are an entry of a grid of 2048 points, moved up or down by an
+// eighth, with a scale of three bits for every 16. 56 bytes, 1.75 bits a weight.
+//
+//   bytes    0 ... 31                     32 ... 47                     48 ... 55
+//            qs: the low eight bits of    qh: a nibble for each 8       scales: four u16 with four
+//            s of each index                   weights: three bits of        three bits each, and
+//            four bits
+//                                         index, the sign of delta      of d (f16) on top
+//   weight   d * (2s + 1) * (level + delta), as in IQ1_S
+#if defined(PRONK_KERNELS_FORMATS_IQ1_M_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/iq1_s-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ1_M;
+  using Block = gguf::BlockIQ1_M;
+  using Form = Int8Form<5, 2>;
+
+  static void Dequantize(const Block& block, float* out) {
+    uint32_t d_bits = 0;
+    for (int i = 0; i < 4; ++i) d_bits |= (block.scales[i] >> 12u) << (4 * i);
+    const float d = F16ToF32(static_cast<uint16_t>(d_bits));
+    for (int k = 0; k < 32; ++k) {
+      const uint32_t high = block.qh[k / 2] >> (4 * (k % 2));  // three bits of index, one of sign
+      const uint32_t index = block.qs[k] | (high & 7) << 8;
+      const uint32_t s = block.scales[k / 8] >> (3 * (k % 8 / 2)) & 7;  // per 16 weights
+      const float delta = (high & 8) != 0 ? -kIq1Delta : kIq1Delta;
+      WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+    }
+  }
+
+  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    StoreIndices<4>(w, index);
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
+                                    const uint16_t* HWY_RESTRICT index) {
+    const DU64 d64;
+    const VF d = BlockScale(w);
+    uint64_t words;
+    hwy::CopyBytes<8>(w + offsetof(Block, scales), &words);
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
+      LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, unpacked.weights[p]);
+      for (size_t v = 0; v < 4; ++v) {
+        const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{8} << (4 * v)));
+        unpacked.weights[p][v] = AddDelta(unpacked.weights[p][v], minus);
+      }
+      // Six bits for each group, two groups in a word.
+      alignas(64) static constexpr uint64_t kShifts[8] = {0, 6, 16, 22, 32, 38, 48, 54};
+      const VU64 shifts = hn::Load(d64, kShifts + p * kSliceGroups);
+      SetScales(hn::Shr(hn::Set(d64, words), shifts), d, p, unpacked);
+    }
+    return unpacked;
+  }
+  // d is in the top nibbles of the words.
+  static HWY_INLINE VF BlockScale(const uint8_t* HWY_RESTRICT block) {
+    uint64_t words;
+    hwy::CopyBytes<8>(block + offsetof(Block, scales), &words);
+    const uint64_t d =
+        (words >> 12 & 0xF) | (words >> 24 & 0xF0) | (words >> 36 & 0xF00) | (words >> 48 & 0xF000);
+    return SetHalf(DF(), reinterpret_cast<const uint8_t*>(&d));
+  }
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    uint32_t d_bits = 0;
+    for (size_t i = 0; i < 4; ++i) d_bits |= (block->scales[i] >> 12u) << (4 * i);
+    const float d = HalfToFloat(static_cast<uint16_t>(d_bits));
+    for (size_t k = 0; k < 32; ++k) {
+      const uint32_t high = block->qh[k / 2] >> (4 * (k % 2));
+      const uint32_t index = block->qs[k] | (high & 7) << 8;
+      Store8(Iq1Bytes(index, (high & 8) != 0), out.weights + 8 * k);
+    }
+    for (size_t s = 0; s < 16; ++s) {
+      const int code = block->scales[s / 4] >> (3 * (s % 4)) & 7;
+      out.scales[s] = d * static_cast<float>(2 * code + 1) * kIq1Unit;
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ1_M_INL_H_

@@ -1,0 +1,135 @@
+// IQ1_S: 256 weights of which every 8 are an entry of a grid of 2048 points, all moved up or down
+// by an eighth, with a scale of three bits for every 32. 50 bytes, 1.5625 bits a weight.
+//
+//   bytes    0 1    2 ... 33                     34 ... 49
+//            d      qs: the low eight bits of    qh: a u16 for each 32 weights: 4 x 3 bits of
+//            index,
+//                   each index                   then s, then the sign of delta
+//   weight   d * (2s + 1) * (level + delta), level -1, 0 or 1 (tables.h), delta 1/8 or -1/8
+#if defined(PRONK_KERNELS_FORMATS_IQ1_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ1_S_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ1_S_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ1_S_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/grid-inl.h"
+#include "kernels/half.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr float kIq1Delta = 0.125f;
+
+// The 8 weights of a grid entry of IQ1: scale * (level + delta).
+inline void WriteShifted(uint32_t entry, float delta, float scale, float* out) {
+  for (int i = 0; i < 8; ++i) {
+    out[i] = scale * (static_cast<float>(kIq1Levels[LevelOf8(entry, i)]) + delta);
+  }
+}
+
+// IQ1: d * (2s + 1) * (level + delta), level -1, 0 or 1 and delta 1/8 or -1/8. Eight times that is
+// an integer: 8 * level + 1 or - 1.
+constexpr float kIq1Unit = 0.125f;
+
+// Bytes of 8 * level + delta from the table's 8 * level + 9.
+HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
+  constexpr uint64_t kOnes = 0x0101010101010101u;
+  const uint64_t shifted = kIq1BytesPlus9[index] + (negative_delta ? 0 : 2 * kOnes);
+  // Less 10 in each byte, -9 .. 9: adding 118 cannot carry, and the top bit turns 128 more into it.
+  return (shifted + 118 * kOnes) ^ (128 * kOnes);
+}
+
+// What IQ1_S and IQ1_M share. Weights are in eighths, and 10 more: kIq1BytesPlus9 has 8 * level
+// + 9.
+template <class Type, class Block, int kBits>
+struct Iq1Type : GridType<Block, 1, kBits, false> {
+  using Base = GridType<Block, 1, kBits, false>;
+  using typename Base::Input;
+  using typename Base::Unpacked;
+  static constexpr size_t kIndices = 32;
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in = Base::Load(x, i);
+    const VI32 zero = hn::Set(DI32(), -10);
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      in.offset[p][0] = hn::Mul(LaneSums(in.x[p][0], in.x[p][1]), zero);
+      in.offset[p][1] = hn::Mul(LaneSums(in.x[p][2], in.x[p][3]), zero);
+      if (kBits == 0) in.offset[p][0] = hn::Add(in.offset[p][0], in.offset[p][1]);
+    }
+    return in;
+  }
+  // Three bits of each index lie in qh, every kStep bits.
+  template <int kStep>
+  static HWY_INLINE void StoreIndices(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU16 low = LoadOctets(w + offsetof(Block, qs), p);
+      const VU16 high =
+          SplitGroups<0, kStep, 3, 8>(LoadGroups<uint16_t>(w + offsetof(Block, qh), p));
+      hn::Store(hn::Or(low, high), DU16(), index + p * kSliceGroups * 4);
+    }
+  }
+  // Two more (2 * delta in eighths) unless the group's `minus` is a mask of ones.
+  static HWY_INLINE VU8 AddDelta(VU8 weights, hn::Mask<DU64> minus) {
+    const VU64 two = hn::IfThenZeroElse(minus, hn::Set(DU64(), uint64_t{0x0202020202020202}));
+    return hn::Add(weights, hn::BitCast(DU8(), two));
+  }
+};
+
+struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ1_S;
+  using Block = gguf::BlockIQ1_S;
+  using Form = Int8Form<5>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int k = 0; k < 32; ++k) {  // the k-th 8 weights
+      const uint32_t high = block.qh[k / 4];
+      const uint32_t index = block.qs[k] | (high >> (3 * (k % 4)) & 7) << 8;
+      const uint32_t s = high >> 12 & 7;
+      const float delta = (high & 0x8000) != 0 ? -kIq1Delta : kIq1Delta;
+      WriteShifted(kIq1Grid[index], delta, d * static_cast<float>(2 * s + 1), out + 8 * k);
+    }
+  }
+
+  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    StoreIndices<3>(w, index);
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
+                                    const uint16_t* HWY_RESTRICT index) {
+    const DU64 d64;
+    const VF d = SetHalf(DF(), w + offsetof(Block, d));
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
+      const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
+      LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, unpacked.weights[p]);
+      for (VU8& weights : unpacked.weights[p]) weights = AddDelta(weights, minus);
+      SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, p, unpacked);
+    }
+    return unpacked;
+  }
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t k = 0; k < 32; ++k) {
+      const uint32_t high = block->qh[k / 4];
+      const uint32_t index = block->qs[k] | (high >> (3 * (k % 4)) & 7) << 8;
+      Store8(Iq1Bytes(index, (high & 0x8000) != 0), out.weights + 8 * k);
+    }
+    for (size_t g = 0; g < 8; ++g) {
+      const int s = block->qh[g] >> 12 & 7;
+      out.scales[g] = d * static_cast<float>(2 * s + 1) * kIq1Unit;
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ1_S_INL_H_

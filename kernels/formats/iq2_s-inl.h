@@ -1,0 +1,96 @@
+// IQ2_S: 256 weights of which every 8 are an entry of a grid of 1024 points, and signs, with a
+// scale of four bits for every 16. 82 bytes, 2.5625 bits a weight.
+//
+//   bytes    0 1    2 ... 33                34 ... 65                66 ... 73              74 ...
+//   81
+//            d      qs: the low eight       signs: a bit for         qh: the top two bits   scales
+//                   bits of each index      each weight              of each index
+//   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
+#if defined(PRONK_KERNELS_FORMATS_IQ2_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/iq2_xxs-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ2_S;
+  using Form = Int8Form<7, 2>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int k = 0; k < 32; ++k) {
+      const uint32_t index = block.qs[k] | (block.qh[k / 4] >> (2 * (k % 4)) & 3) << 8;
+      const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
+      Write8(kIq2sGrid[index], block.signs[k], scale, out + 8 * k);
+    }
+  }
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadOctets(block + offsetof(Block, signs), p);
+  }
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
+  }
+#if PRONK_WIDE
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<1024> kTable(kIq2sGrid);
+    const DU8 d;
+    const hn::FixedTag<uint8_t, 32> d_indices;
+    const uint8_t* const second = w + sizeof(Block);
+    const VU8 index = hn::Combine(d, hn::LoadU(d_indices, second + offsetof(Block, qs)),
+                                  hn::LoadU(d_indices, w + offsetof(Block, qs)));
+    alignas(64) static constexpr auto kFourOfEach = [] {
+      std::array<uint8_t, 64> from{};
+      for (size_t i = 0; i < 64; ++i) from[i] = static_cast<uint8_t>(i / 4);
+      return from;
+    }();
+    const hn::FixedTag<uint8_t, 8> d_top;
+    const auto qh = hn::Combine(DU8x16(), hn::LoadU(d_top, second + offsetof(Block, qh)),
+                                hn::LoadU(d_top, w + offsetof(Block, qh)));
+    const VU8 top = Permute(hn::ResizeBitCast(d, qh), hn::Load(d, kFourOfEach.data()));
+    const VU8 bit8 = hn::BitCast(d, hn::Set(DU32(), 0x40100401u));
+    const VU8 bit9 = hn::BitCast(d, hn::Set(DU32(), 0x80200802u));
+    const MU8 bits[] = {hn::MaskFromVec(index), hn::TestBit(top, bit8), hn::TestBit(top, bit9)};
+    LookUpBlocks(kTable, index, bits, codes);
+  }
+#else
+  static constexpr size_t kIndices = 32;
+  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU16 low = LoadOctets(w + offsetof(Block, qs), p);
+      const VU16 high = SplitGroups<0, 2, 2, 8>(LoadGroups<uint8_t>(w + offsetof(Block, qh), p));
+      hn::Store(hn::Or(low, high), DU16(), index + p * kSliceGroups * 4);
+    }
+  }
+  static HWY_INLINE void Weights(const uint8_t* /*block*/, const uint16_t* HWY_RESTRICT index,
+                                 size_t p, VU8 (&weights)[4]) {
+    LookUp<0xFFFF, 4>(kIq2sBytes.data(), index, p, weights);
+  }
+#endif
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t k = 0; k < 32; ++k) {
+      const uint32_t index = block->qs[k] | (block->qh[k / 4] >> (2 * (k % 4)) & 3u) << 8;
+      Store8(Negate8(kIq2sBytes[index], kSignBytes[block->signs[k]]), out.weights + 8 * k);
+    }
+    for (size_t s = 0; s < 16; ++s) {
+      out.scales[s] = Iq2Scale(d, static_cast<uint32_t>(ScaleNibble(block->scales, s)));
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ2_S_INL_H_

@@ -1,0 +1,77 @@
+// IQ2_XS: 256 weights of which every 8 are an entry of a grid of 512 points, and signs, with a
+// scale of four bits for every 16. 74 bytes, 2.3125 bits a weight.
+//
+//   bytes    0 1    2 ... 65                                       66 ... 73
+//            d      qs: a u16 for each 8 weights: nine bits of     scales: a nibble s for each 16
+//                   index, seven of signs (EvenSigns)              weights
+//   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
+#if defined(PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/iq2_xxs-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ2_XS;
+  using Form = Int8Form<7, 2>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int k = 0; k < 32; ++k) {
+      const uint32_t q = block.qs[k];
+      const float scale = Iq2Scale(d, ScaleNibble(block.scales, k / 2));
+      Write8(kIq2xsGrid[q & 511], EvenSigns(q >> 9), scale, out + 8 * k);
+    }
+  }
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return EvenSignsOf<9, 16>(LoadGroups<uint64_t>(block + offsetof(Block, qs), p));
+  }
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint8_t>(block + offsetof(Block, scales), p);
+  }
+#if PRONK_WIDE
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<512> kTable(kIq2xsGrid);
+    const DU8 d;
+    const VU8 first = hn::LoadU(d, w + offsetof(Block, qs));
+    const VU8 second = hn::LoadU(d, w + sizeof(Block) + offsetof(Block, qs));
+    const VU8 index = hn::ConcatEven(d, second, first);
+    const VU8 above = hn::ConcatOdd(d, second, first);
+    const MU8 bits[] = {hn::MaskFromVec(index), hn::TestBit(above, hn::Set(d, uint8_t{1}))};
+    LookUpBlocks(kTable, index, bits, codes);
+  }
+#else
+  static HWY_INLINE void Weights(const uint8_t* HWY_RESTRICT block, const uint16_t* /*index*/,
+                                 size_t p, VU8 (&weights)[4]) {
+    const auto* const words = reinterpret_cast<const uint16_t*>(block + offsetof(Block, qs));
+    LookUp<511, 4>(kIq2xsBytes.data(), words, p, weights);
+  }
+#endif
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t k = 0; k < 32; ++k) {
+      const uint32_t q = block->qs[k];
+      Store8(Negate8(kIq2xsBytes[q & 511], kSignBytes[EvenSigns(q >> 9)]), out.weights + 8 * k);
+    }
+    for (size_t s = 0; s < 16; ++s) {
+      out.scales[s] = Iq2Scale(d, static_cast<uint32_t>(ScaleNibble(block->scales, s)));
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_

@@ -1,0 +1,184 @@
+// IQ2_XXS: 256 weights of which every 8 are an entry of a grid of 256 points, and signs, with a
+// scale of four bits for every 32. 66 bytes, 2.0625 bits a weight.
+//
+//   bytes    0 1    2 ... 65
+//            d      qs: eight bytes for each 32 weights: 4 indices, then a u32 with 4 x 7 bits of
+//            signs
+//                   (the eighth makes them even, EvenSigns in tables.h) and s on top
+//   weight   d * (0.5 + s) / 4 * sign * level, levels 8, 25, 43
+#if defined(PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/half.h"
+#include "kernels/lookup-inl.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The 8 weights of a grid entry of IQ2: scale * level, negated where bit i of signs is set.
+inline void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
+  for (int i = 0; i < 8; ++i) {
+    const int sign = (signs >> i & 1) != 0 ? -1 : 1;
+    out[i] = scale * static_cast<float>(sign * kIq2Levels[LevelOf8(entry, i)]);
+  }
+}
+
+// The scale of IQ2 types: s is an odd multiple of an eighth of d.
+inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
+
+#if PRONK_WIDE
+// By look-ups in registers, for the 64 indices of two blocks at once. Type::Codes(w, codes) gives
+// the codes of both, in two vectors.
+template <class Type, class BlockType, int kBits>
+struct Iq2Type {
+  using Block = BlockType;
+  struct Input {
+    GridInput block[2];
+  };
+  struct Unpacked {
+    VU8 weights[2][4];
+    VF scale[2];
+  };
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 2 * Block::kWeights;
+  static constexpr size_t kStepBytes = 2 * sizeof(Block);
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return {{LoadFourths(x, i, 0.125f), LoadFourths(x, i + Block::kWeights, 0.125f)}};
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    VU8 codes[2];
+    Type::Codes(w, codes);
+    Unpacked unpacked;
+    for (size_t b = 0; b < 2; ++b) {
+      const uint8_t* const block = w + b * sizeof(Block);
+      const VU8 signs = SplitSigns(Type::Signs(block, 0));
+      unpacked.weights[b][0] = WeightsOf<kIq2Levels, 0, 0, 4>(codes[b], signs);
+      unpacked.weights[b][1] = WeightsOf<kIq2Levels, 1, 2, 2>(codes[b], signs);
+      unpacked.weights[b][2] = WeightsOf<kIq2Levels, 2, 4, 4>(codes[b], signs);
+      unpacked.weights[b][3] = WeightsOf<kIq2Levels, 3, 6, 4>(codes[b], signs);
+      const VF d = SetHalf(DF(), block + offsetof(Block, d));
+      unpacked.scale[b] = hn::Mul(OddNumbers(LaneScales(block)), d);
+    }
+    return unpacked;
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    for (size_t b = 0; b < 2; ++b) {
+      sums.a = AddFourths(sums.a, w.weights[b], w.scale[b], in.block[b]);
+    }
+  }
+
+  // Small scales: of 32 weights in two lanes, or nibbles, one for each 16.
+  static HWY_INLINE VI32 LaneScales(const uint8_t* HWY_RESTRICT block) {
+    if constexpr (kBits == 0) {
+      return InBothLanes(Type::Scales(block, 0));
+    } else {
+      const DU8x16 d;
+      const auto bytes = hn::LoadU(hn::FixedTag<uint8_t, 8>(), block + offsetof(Block, scales));
+      const auto low = hn::ResizeBitCast(d, bytes);
+      const auto high = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(DU16x8(), low)));
+      const auto both = hn::InterleaveLower(d, low, high);
+      return hn::PromoteTo(DI32(), hn::And(both, hn::Set(d, uint8_t{15})));
+    }
+  }
+
+  // From the low seven bits of the indices and masks of those above.
+  template <size_t kSize>
+  static HWY_INLINE void LookUpBlocks(const SplitTable<kSize>& grid, VU8 index,
+                                      const MU8* HWY_RESTRICT bits, VU8 (&codes)[2]) {
+    const VU8 low = Lookup<kSize>(grid.low, index, bits);
+    const VU8 high = Lookup<kSize>(grid.high, index, bits);
+    codes[0] = hn::InterleaveWholeLower(DU8(), low, high);
+    codes[1] = hn::InterleaveWholeUpper(DU8(), low, high);
+  }
+};
+#else
+// By look-ups in memory: Type::Weights(block, index, p, weights).
+template <class Type, class BlockType, int kBits>
+struct Iq2Type : GridType<BlockType, 1, kBits, true> {
+  using Base = GridType<BlockType, 1, kBits, true>;
+  using typename Base::Unpacked;
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
+                                    const uint16_t* HWY_RESTRICT index = nullptr) {
+    const VF d = SetHalf(DF(), w + offsetof(BlockType, d));
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      Type::Weights(w, index, p, unpacked.weights[p]);
+      Base::SetSigns(Type::Signs(w, p), p, unpacked);
+      Base::SetScales(Type::Scales(w, p), d, p, unpacked);
+    }
+    return unpacked;
+  }
+};
+#endif  // PRONK_WIDE
+
+struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ2_XXS;
+  using Form = Int8Form<7>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int g = 0; g < 8; ++g) {  // the g-th 32 weights
+      const uint32_t indices = LoadU32(block.qs + 4 * g);
+      const uint32_t signs_scale = LoadU32(block.qs + 4 * g + 2);
+      const float scale = Iq2Scale(d, signs_scale >> 28);
+      for (int l = 0; l < 4; ++l) {
+        const uint32_t entry = kIq2xxsGrid[indices >> (8 * l) & 255];
+        Write8(entry, EvenSigns(signs_scale >> (7 * l)), scale, out + 32 * g + 8 * l);
+      }
+    }
+  }
+  static HWY_INLINE VU64 Groups(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return LoadGroups<uint64_t>(block + offsetof(Block, qs), p);
+  }
+  static HWY_INLINE VU16 Signs(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return EvenSignsOf<32, 7>(Groups(block, p));
+  }
+  static HWY_INLINE VU64 Scales(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return hn::ShiftRight<60>(Groups(block, p));
+  }
+#if PRONK_WIDE
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[2]) {
+    static constexpr SplitTable<256> kTable(kIq2xxsGrid);
+    const DU32 d;
+    const auto first = hn::BitCast(d, Groups(w, 0));
+    const auto second = hn::BitCast(d, Groups(w + sizeof(Block), 0));
+    const VU8 index = hn::BitCast(DU8(), hn::ConcatEven(d, second, first));
+    const MU8 bits[] = {hn::MaskFromVec(index)};
+    LookUpBlocks(kTable, index, bits, codes);
+  }
+#else
+  static HWY_INLINE void Weights(const uint8_t* HWY_RESTRICT block, const uint16_t* /*index*/,
+                                 size_t p, VU8 (&weights)[4]) {
+    LookUp<255, 8>(kIq2xxsBytes.data(), block + offsetof(Block, qs), p, weights);
+  }
+#endif
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t g = 0; g < 8; ++g) {
+      const uint32_t indices = LoadU32(block->qs + 4 * g);
+      const uint32_t signs_scale = LoadU32(block->qs + 4 * g + 2);
+      for (size_t l = 0; l < 4; ++l) {
+        const uint64_t signs = kSignBytes[EvenSigns(signs_scale >> (7 * l))];
+        Store8(Negate8(kIq2xxsBytes[indices >> (8 * l) & 255], signs),
+               out.weights + 32 * g + 8 * l);
+      }
+      out.scales[g] = Iq2Scale(d, signs_scale >> 28);
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_

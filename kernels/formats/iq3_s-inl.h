@@ -1,0 +1,106 @@
+// IQ3_S: 256 weights of which every 4 are an entry of a grid of 512 points, and signs, with a scale
+// of four bits for every 32. 110 bytes, 3.4375 bits a weight.
+//
+//   bytes    0 1    2 ... 65              66 ... 73              74 ... 105             106 ... 109
+//            d      qs: the low eight     qh: the ninth bit      signs: a bit for       scales: a
+//                   bits of each index    of each index          each weight            nibble s
+//                   each
+//   weight   d * (2s + 1) * sign * level, levels 1, 3, 5 ... 15
+#if defined(PRONK_KERNELS_FORMATS_IQ3_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/iq3_xxs-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+#if PRONK_WIDE
+constexpr SplitTable<512> kIq3sTable(kIq3sGrid);
+#endif
+
+struct IQ3_S : Iq3Type<gguf::BlockIQ3_S, 8> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ3_S;
+  using Form = Int8Form<5>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int k = 0; k < 64; ++k) {
+      const uint32_t index = block.qs[k] | (block.qh[k / 8] >> (k % 8) & 1) << 8;
+      const float scale = d * static_cast<float>(1 + 2 * ScaleNibble(block.scales, k / 8));
+      const uint32_t signs = block.signs[k / 2];  // of 8 weights
+      Write4(kIq3sGrid[index], kIq3sLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
+    }
+  }
+#if !PRONK_WIDE
+  static constexpr size_t kIndices = 64;
+  static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
+    const DU8 d;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU8 low = hn::LoadU(d, w + offsetof(Block, qs) + p * kVectorBytes);
+      const VU8 high = hn::IfThenElseZero(Ninth(w, p), hn::Set(d, uint8_t{1}));
+      uint16_t* const to = index + p * kVectorBytes;
+      hn::Store(hn::BitCast(DU16(), hn::InterleaveWholeLower(d, low, high)), DU16(), to);
+      hn::Store(hn::BitCast(DU16(), hn::InterleaveWholeUpper(d, low, high)), DU16(),
+                to + kVectorBytes / 2);
+    }
+  }
+#endif
+  // A bit for each index, in order. (Reads up to 8 bytes; more of the block follows.)
+  static HWY_INLINE hn::Mask<DU8> Ninth(const uint8_t* HWY_RESTRICT block, size_t p) {
+    return hn::LoadMaskBits(DU8(), block + offsetof(Block, qh) + p * kSliceGroups);
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
+                                    [[maybe_unused]] const uint16_t* HWY_RESTRICT index = nullptr) {
+    const VF scale = SetHalf(DF(), w + offsetof(Block, d));
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU16 signs = LoadOctets(w + offsetof(Block, signs), p);
+#if PRONK_WIDE
+      const VU8 low = hn::LoadU(DU8(), w + offsetof(Block, qs));
+      LookUpIq3<kIq3sLevels, kIq3sTable>(low, Ninth(w, p), signs, unpacked.weights[p]);
+#else
+      LookUp<0xFFFF, 8>(kIq3sBytes.data(), index, p, unpacked.weights[p]);
+      SetSigns(signs, p, unpacked);
+#endif
+      // A nibble for each group.
+      uint32_t nibbles;
+      hwy::CopyBytes<4>(w + offsetof(Block, scales), &nibbles);
+      const DU64 d;
+      const VU64 shifts = hn::ShiftLeft<2>(hn::Iota(d, p * kSliceGroups));
+      const VU64 s = hn::And(hn::Shr(hn::Set(d, nibbles), shifts), hn::Set(d, uint64_t{15}));
+
+      SetScales(s, scale, p, unpacked);
+    }
+    return unpacked;
+  }
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t k = 0; k < 32; ++k) {
+      const uint32_t high = block->qh[k / 4] >> (2 * (k % 4));
+      const uint32_t first = block->qs[2 * k] | (high & 1) << 8;
+      const uint32_t second = block->qs[2 * k + 1] | (high & 2) << 7;
+      const uint64_t magnitudes = kIq3sBytes[first] | static_cast<uint64_t>(kIq3sBytes[second])
+                                                          << 32;
+      Store8(Negate8(magnitudes, kSignBytes[block->signs[k]]), out.weights + 8 * k);
+    }
+    for (size_t g = 0; g < 8; ++g) {
+      out.scales[g] = d * static_cast<float>(1 + 2 * ScaleNibble(block->scales, g));
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ3_S_INL_H_

@@ -1,0 +1,119 @@
+// IQ3_XXS: 256 weights of which every 4 are an entry of a grid of 256 points, and signs, with a
+// scale of four bits for every 32. 98 bytes, 3.0625 bits a weight.
+//
+//   bytes    0 1    2 ... 65          66 ... 97
+//            d      qs: an index      signs_scales: a u32 for each 32 weights: 4 x 7 bits of signs
+//                   for each 4        (EvenSigns in tables.h), s on top
+//   weight   d * (0.5 + s) / 2 * sign * level, levels 4, 12, 20 ... 62
+#if defined(PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/half.h"
+#include "kernels/lookup-inl.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The 4 weights of a grid entry of IQ3.
+inline void Write4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t signs, float scale,
+                   float* out) {
+  for (int i = 0; i < 4; ++i) {
+    const int sign = (signs >> i & 1) != 0 ? -1 : 1;
+    out[i] = scale * static_cast<float>(sign * levels[LevelOf4(entry, i)]);
+  }
+}
+
+#if PRONK_WIDE
+// The weights of a block, in fourths, by look-ups in registers. Byte b of `low` has the levels of
+// weights 0 and 2 of entry b, byte b of `high` those of 1 and 3. `ninth` are the top bits of the
+// indices.
+template <const auto& kLevels, const auto& kTable>
+HWY_INLINE void LookUpIq3(VU8 index, MU8 ninth, VU16 sign_bytes, VU8 (&weights)[4]) {
+  constexpr size_t kSize = sizeof(kTable.low);
+  const MU8 bits[] = {hn::MaskFromVec(index), ninth};
+  const VU8 low = Lookup<kSize>(kTable.low, index, bits);
+  const VU8 high = Lookup<kSize>(kTable.high, index, bits);
+  const VU8 signs = SplitSigns(sign_bytes);
+  weights[0] = WeightsOf<kLevels, 0, 3, 3>(low, signs);
+  weights[1] = WeightsOf<kLevels, 1, 3, 3>(high, signs);
+  weights[2] = WeightsOf<kLevels, 2, 0, 3>(low, signs);
+  weights[3] = WeightsOf<kLevels, 3, 0, 0>(high, signs);
+}
+constexpr SplitTable<256> kIq3xxsTable(kIq3xxsGrid);
+#endif  // PRONK_WIDE
+
+// What IQ3_XXS and IQ3_S share.
+template <class Block, int kEighths>
+struct Iq3Type : GridType<Block, kEighths, 0, true> {
+#if PRONK_WIDE
+  static HWY_INLINE GridInput Load(const ActivationRow& x, size_t i) {
+    return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
+  }
+  static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, Sums& sums) {
+    sums.a = AddFourths(sums.a, w.weights[0], w.scale[0][0], in);
+  }
+#endif
+};
+
+struct IQ3_XXS : Iq3Type<gguf::BlockIQ3_XXS, 2> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ3_XXS;
+  using Form = Int8Form<7>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int k = 0; k < 64; ++k) {  // the k-th 4 weights
+      const uint32_t signs_scale = LoadU32(block.signs_scales + 4 * (k / 8));
+      const float scale = d * (0.5f + static_cast<float>(signs_scale >> 28)) * 0.5f;
+      const uint32_t signs = EvenSigns(signs_scale >> (7 * (k % 8 / 2)));  // of 8 weights
+      Write4(kIq3xxsGrid[block.qs[k]], kIq3xxsLevels, signs >> (4 * (k % 2)), scale, out + 4 * k);
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    const VF d = SetHalf(DF(), w + offsetof(Block, d));
+    const uint8_t* const qs = w + offsetof(Block, qs);
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VU64 groups = LoadGroups<uint32_t>(w + offsetof(Block, signs_scales), p);
+      const VU16 signs = EvenSignsOf<0, 7>(groups);
+#if PRONK_WIDE
+      LookUpIq3<kIq3xxsLevels, kIq3xxsTable>(hn::LoadU(DU8(), qs), hn::FirstN(DU8(), 0), signs,
+                                             unpacked.weights[p]);
+#else
+      LookUp<255, 8>(kIq3xxsBytes.data(), qs, p, unpacked.weights[p]);
+      SetSigns(signs, p, unpacked);
+#endif
+      SetScales(hn::ShiftRight<28>(groups), d, p, unpacked);
+    }
+    return unpacked;
+  }
+
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const auto* const block = reinterpret_cast<const Block*>(w);
+    const float d = HalfToFloat(block->d);
+    for (size_t g = 0; g < 8; ++g) {
+      const uint32_t signs_scale = LoadU32(block->signs_scales + 4 * g);
+      for (size_t l = 0; l < 4; ++l) {
+        const uint8_t* const qs = block->qs + 8 * g + 2 * l;
+        const uint64_t magnitudes = kIq3xxsBytes[qs[0]] | static_cast<uint64_t>(kIq3xxsBytes[qs[1]])
+                                                              << 32;
+        const uint64_t signs = kSignBytes[EvenSigns(signs_scale >> (7 * l))];
+        Store8(Negate8(magnitudes, signs), out.weights + 32 * g + 8 * l);
+      }
+      out.scales[g] = d * (0.5f + static_cast<float>(signs_scale >> 28)) * 0.5f;
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_

@@ -1,0 +1,46 @@
+// IQ4_NL: 32 weights that are one of 16 uneven values, with a scale. 18 bytes, 4.5 bits a weight.
+//
+//   bytes    0 1    2 ... 17
+//            d      qs: nibbles as in Q4_0
+//   weight   d * values[q], values in tables.h: -127 to 113
+#if defined(PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/q4_0-inl.h"
+#include "kernels/half.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
+  using Form = Int8Form<8>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < 32; ++j) {
+      out[j] = d * static_cast<float>(kIq4nlValues[Q4_0::Nibble(block.qs, j)]);
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    LoadNibbles<Block>(w, unpacked.codes);
+    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
+    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_

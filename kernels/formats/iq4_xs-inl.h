@@ -1,0 +1,81 @@
+// IQ4_XS: 256 weights that are one of 16 uneven values, with a scale of six bits for every 32. 136
+// bytes, 4.25 bits a weight.
+//
+//   bytes    0 1   2 3                     4 ... 7                      8 ... 135
+//            d     scales_h: two bits of   scales_l: four bits of       qs: of each 32 weights 16
+//            bytes
+//                  each scale              each                         of nibbles, as in Q4_0
+//   weight   d * (scale - 32) * values[q], values as in IQ4_NL
+#if defined(PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
+#undef PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/groups32-inl.h"
+#include "kernels/half.h"
+#include "kernels/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
+  static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
+  using Form = Int8Form<8>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < 256; ++j) {
+      const int group = j / 32;
+      const int low = block.scales_l[group / 2] >> (4 * (group % 2)) & 15;
+      const int s = low | (block.scales_h >> (2 * group) & 3) << 4;
+      const uint8_t byte = block.qs[16 * group + j % 16];
+      const int nibble = j % 32 < 16 ? byte & 15 : byte >> 4;
+      out[j] = d * static_cast<float>(s - 32) * static_cast<float>(kIq4nlValues[nibble]);
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      const VU8 nibbles = LoadPieces<kGroupStep * 16>(w + offsetof(Block, qs) + FirstGroup(v) * 16);
+      unpacked.codes[v][0] = LowNibbles(nibbles);
+      unpacked.codes[v][1] = HighNibbles(nibbles);
+    }
+    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
+    unpacked.scales = GroupScales6(w);
+    return unpacked;
+  }
+
+  // d times six bits less 32, of which group g has four at bit 4g of scales_l and two at bit 2g of
+  // scales_h.
+  static HWY_INLINE Floats8 GroupScales6(const uint8_t* HWY_RESTRICT w) {
+    uint32_t low_bits;
+    uint16_t high_bits;
+    hwy::CopyBytes<4>(w + offsetof(Block, scales_l), &low_bits);
+    hwy::CopyBytes<2>(w + offsetof(Block, scales_h), &high_bits);
+    const hn::RebindToUnsigned<D8> du;
+    const hn::RebindToSigned<D8> di;
+    const V8 d = SetHalf(D8(), w + offsetof(Block, d));
+    Floats8 scales;
+    for (size_t k = 0; k < kParts8; ++k) {
+      const auto group = hn::Iota(du, k * hn::MaxLanes(du));
+      const auto twice = hn::Add(group, group);
+      const auto low = hn::Shr(hn::Set(du, low_bits), hn::Add(twice, twice));
+      const auto high = hn::ShiftLeft<4>(hn::Shr(hn::Set(du, uint32_t{high_bits}), twice));
+      const auto six = hn::OrAnd(hn::And(low, hn::Set(du, 15u)), high, hn::Set(du, 0x30u));
+      const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
+      scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
+    }
+    return scales;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_

@@ -1,0 +1,81 @@
+// Q2_K: 256 weights of two bits, with a scale and a minimum for every 16, which are four bits each
+// times a common one. 84 bytes, 2.625 bits a weight.
+//
+//   bytes    0 ... 15                          16 ... 79                                80 81   82
+//   83
+//            scales: sc in the low nibble,     qs: 32 bytes for each half of 128,       d dmin min
+//            in the high one               bits 2k and 2k + 1 have run k of 32
+//   weight   d * sc * q - dmin * min
+#if defined(PRONK_KERNELS_FORMATS_Q2_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q2_K_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q2_K_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q2_K_INL_H_
+#endif
+
+#include <type_traits>
+
+#include "gguf/blocks.h"
+#include "kernels/groups16-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The two bits of weight j of Q2_K and Q3_K.
+inline int TwoBits(const uint8_t (&qs)[64], int j) {
+  const int half = j / 128, run = j % 128 / 32;
+  return (qs[32 * half + j % 32] >> (2 * run)) & 3;
+}
+
+struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ2_K;
+  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<4, 2, 2>, Int8Form<8, 1, 2>>;
+  static constexpr int kZero = 0;
+  static constexpr int kFactors[4] = {1, 4, 1, 4};  // two shifts less
+  static constexpr int kProductZero = 0;
+  static constexpr float kProductSign = 1;
+  static constexpr auto kProducts = [] {  // [scale][code]
+    std::array<std::array<int8_t, 16>, 16> tables{};
+    for (int s = 0; s < 16; ++s) {
+      for (int q = 0; q < 4; ++q) tables[s][q] = static_cast<int8_t>(s * q);
+    }
+    return tables;
+  }();
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
+    for (int j = 0; j < 256; ++j) {
+      const uint8_t packed = block.scales[j / 16];
+      const float scale = d * static_cast<float>(packed & 15);
+      const float min = dmin * static_cast<float>(packed >> 4);
+      out[j] = scale * static_cast<float>(TwoBits(block.qs, j)) - min;
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    const DU8x16 d16;
+    Unpacked unpacked;
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      const VU8 low = LoadRuns<32>(w + offsetof(Block, qs), v);
+      const VU8 high = ShiftBits<4>(low);
+      unpacked.codes[v][0] = Mask(low, 3);
+      unpacked.codes[v][1] = Mask(low, 3 << 2);
+      unpacked.codes[v][2] = Mask(high, 3);
+      unpacked.codes[v][3] = Mask(high, 3 << 2);
+    }
+    const auto packed = hn::LoadU(d16, w + offsetof(Block, scales));
+    unpacked.scales = hn::BitCast(DI8x16(), hn::And(packed, hn::Set(d16, uint8_t{15})));
+    unpacked.mins = hn::BitCast(DI8x16(), hn::ShiftRight<4>(packed));
+    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
+    unpacked.dmin = SetHalf(D8(), w + offsetof(Block, dmin));
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q2_K_INL_H_

@@ -1,0 +1,106 @@
+// Q3_K: 256 weights of three bits, with a scale of six bits for every 16. 110 bytes, 3.4375 bits a
+// weight.
+//
+//   bytes    0 ... 31                            32 ... 95             96 ... 107            108
+//   109
+//            hmask: bit g of byte l is the       qs: the low two       scales                d
+//            third of weight 32g + l             bits, as in Q2_K
+//   scales   the low four bits of 0 to 7 are the low nibbles of bytes 0 to 7, of 8 to 15 the high
+//   ones;
+//            the top two of scale s are bits 2 (s / 4) and up of byte 8 + s % 4
+//   weight   d * (scale - 32) * (q - 4)
+#if defined(PRONK_KERNELS_FORMATS_Q3_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q3_K_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q3_K_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q3_K_INL_H_
+#endif
+
+#include <type_traits>
+
+#include "gguf/blocks.h"
+#include "kernels/formats/q2_k-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
+  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<4, 2>, Int8Form<8>>;
+  static constexpr int kZero = 4;
+  static constexpr int kFactors[4] = {1, 1, 1, 1};
+  static constexpr int kProductZero = 32;
+  static constexpr float kProductSign = -1;  // -32 * -4 does not fit in a byte, -128 does
+  static constexpr auto kProducts = [] {     // [scale + 32][code]
+    std::array<std::array<int8_t, 16>, 64> tables{};
+    for (int s = 0; s < 64; ++s) {
+      for (int q = 0; q < 8; ++q) tables[s][q] = static_cast<int8_t>((s - 32) * (4 - q));
+    }
+    return tables;
+  }();
+
+  static int Scale(const uint8_t (&s)[12], int group) {
+    const int low = group < 8 ? s[group] & 15 : s[group - 8] >> 4;
+    const int high = (s[8 + group % 4] >> (2 * (group / 4))) & 3;
+    return (low | high << 4) - 32;
+  }
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < 256; ++j) {
+      const float scale = d * static_cast<float>(Scale(block.scales, j / 16));
+      const bool third_bit = ((block.hmask[j % 32] >> (j / 32)) & 1) != 0;
+      out[j] = scale * static_cast<float>(TwoBits(block.qs, j) - (third_bit ? 0 : 4));
+    }
+  }
+
+  // hmask for vector v, with the bits of its half of the block in bits 0..3.
+  static HWY_INLINE VU8 ThirdBits(const uint8_t* hmask, size_t v) {
+    const VU8 bytes = LoadRuns<0>(hmask, v);
+#if PRONK_WIDE
+    const hn::Repartition<uint32_t, DU8> d32;
+    alignas(64) static constexpr uint32_t kCounts[16] = {0, 0, 0, 0, 0, 0, 0, 0,
+                                                         4, 4, 4, 4, 4, 4, 4, 4};
+    return hn::BitCast(DU8(), hn::Shr(hn::BitCast(d32, bytes), hn::Load(d32, kCounts)));
+#else
+    return v < kRunVectors / 2 ? bytes : ShiftBits<4>(bytes);
+#endif
+  }
+  // Sixteen scales of six bits: the low four in nibbles of the first eight bytes, the top two in
+  // the last four bytes.
+  static HWY_INLINE VI8x16 Scales(const uint8_t* packed) {
+    uint32_t s[3];
+    hwy::CopyBytes<12>(packed, s);
+    const auto four = [&](uint32_t low, int k) {
+      return static_cast<uint64_t>((low & 0x0F0F0F0Fu) | ((s[2] >> (2 * k)) & 0x03030303u) << 4);
+    };
+    const uint64_t first = four(s[0], 0) | four(s[1], 1) << 32;
+    const uint64_t second = four(s[0] >> 4, 2) | four(s[1] >> 4, 3) << 32;
+    const DI8x16 d;
+    const auto scales = hn::Dup128VecFromValues(hn::FixedTag<uint64_t, 2>(), first, second);
+    return hn::Sub(hn::BitCast(d, scales), hn::Set(d, int8_t{32}));
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      VU8(&codes)[4] = unpacked.codes[v];
+      TwoBitCodes(LoadRuns<32>(w + offsetof(Block, qs), v), codes);
+      const VU8 third = ThirdBits(w + offsetof(Block, hmask), v);
+      codes[0] = AddBits(codes[0], ShiftBits<-2>(third), 4);
+      codes[1] = AddBits(codes[1], ShiftBits<-1>(third), 4);
+      codes[2] = AddBits(codes[2], third, 4);
+      codes[3] = AddBits(codes[3], ShiftBits<1>(third), 4);
+    }
+    unpacked.scales = Scales(w + offsetof(Block, scales));
+    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q3_K_INL_H_

@@ -1,0 +1,43 @@
+// Q4_1: 32 weights of four bits with a scale and a minimum. 20 bytes, 5 bits a weight.
+//
+//   bytes    0 1    2 3    4 ... 19
+//            d      m      qs: nibbles as in Q4_0
+//   weight   d * q + m
+#if defined(PRONK_KERNELS_FORMATS_Q4_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q4_1_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q4_1_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q4_1_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/q4_0-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ4_1;
+  using Form = Int8Form<4, 1, 1>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d), m = F16ToF32(block.m);
+    for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Q4_0::Nibble(block.qs, j)) + m;
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    LoadNibbles<Block>(w, unpacked.codes);
+    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
+    unpacked.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q4_1_INL_H_

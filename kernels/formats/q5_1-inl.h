@@ -1,0 +1,45 @@
+// Q5_1: 32 weights of five bits with a scale and a minimum. 24 bytes, 6 bits a weight.
+//
+//   bytes    0 1    2 3    4 ... 7                8 ... 23
+//            d      m      qh: fifth bits, as in Q5_0   qs
+//   weight   d * q + m
+#if defined(PRONK_KERNELS_FORMATS_Q5_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q5_1_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q5_1_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q5_1_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/q5_0-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ5_1;
+  using Form = Int8Form<5, 1, 1>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d), m = F16ToF32(block.m);
+    for (int j = 0; j < 32; ++j) {
+      out[j] = d * static_cast<float>(Q5_0::FiveBits(block.qs, block.qh, j)) + m;
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    LoadFiveBits<Block>(w, unpacked.codes);
+    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
+    unpacked.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q5_1_INL_H_

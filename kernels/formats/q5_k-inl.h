@@ -1,0 +1,80 @@
+// Q5_K: 256 weights of five bits, with a scale and a minimum for every 32, as in Q4_K. 176
+// bytes, 5.5 bits a weight.
+//
+//   bytes    0 1    2 3      4 ... 15     16 ... 47                       48 ... 175
+//            d      dmin     scales       qh: bit g of byte l is the      qs: the low four bits, as
+//                                         fifth of weight 32g + l         in Q4_K
+//   weight   d * sc * q - dmin * min
+#if defined(PRONK_KERNELS_FORMATS_Q5_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q5_K_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q5_K_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q5_K_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/q4_k-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
+  static constexpr size_t kStreams = 2;
+  using Form = Int8Form<5, 1, 1>;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
+    for (int j = 0; j < 256; ++j) {
+      const ScaleMin small = SixBitScaleMin(block.scales, j / 32);
+      const float scale = d * static_cast<float>(small.scale);
+      const float min = dmin * static_cast<float>(small.min);
+      const int fifth_bit = (block.qh[j % 32] >> (j / 32)) & 1;
+      out[j] = scale * static_cast<float>(FourBits(block.qs, j) | fifth_bit << 4) - min;
+    }
+  }
+
+  // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits
+  // 0 and 1.
+  static HWY_INLINE VU8 HighBits(const uint8_t* qh, size_t v) {
+    const hn::Repartition<uint32_t, DU8> d32;
+    const auto bytes = hn::BitCast(d32, LoadPieces<0>(qh));
+#if PRONK_PIECES == 1
+    return hn::BitCast(DU8(), hn::ShiftRightSame(bytes, static_cast<int>(v)));
+#else
+    constexpr uint32_t kStep = kPieces == 2 ? 4 : 2;  // a vector has 64s i and i + 2, or all four
+    alignas(64) uint32_t counts[kFloats];
+    for (size_t i = 0; i < kFloats; ++i) counts[i] = static_cast<uint32_t>(v + i / 4 * kStep);
+    return hn::BitCast(DU8(), hn::Shr(bytes, hn::Load(d32, counts)));
+#endif
+  }
+  template <int kShift>
+  static HWY_INLINE VU8 AddFifthBit(VU8 nibbles, VU8 high_bits) {
+    const hn::Repartition<uint32_t, DU8> d32;
+    const VU8 bit = hn::BitCast(DU8(), hn::ShiftLeft<kShift>(hn::BitCast(d32, high_bits)));
+    return hn::OrAnd(nibbles, bit, hn::Set(DU8(), uint8_t{16}));
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 nibbles[2];
+      LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
+      for (size_t half = 0; half < 2; ++half) {
+        const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
+        unpacked.codes[v][half] = AddFifthBit<4>(LowNibbles(nibbles[half]), qh);
+        unpacked.codes[v + 1][half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
+      }
+    }
+    LoadScales6(w, unpacked.scales, unpacked.mins);
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q5_K_INL_H_

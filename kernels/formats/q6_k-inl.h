@@ -1,0 +1,66 @@
+// Q6_K: 256 weights of six bits, with a scale of a byte for every 16. 210 bytes, 6.5625 bits a
+// weight.
+//
+//   bytes    0 ... 127                    128 ... 191               192 ... 207           208 209
+//            ql: the low four bits        qh: the top two bits      scales, signed        d
+//   ql       of each half of 128 weights 64 bytes: the low nibbles have weights 0 to 63, the high
+//   ones
+//            64 to 127
+//   qh       of each half 32 bytes: bits 2k and 2k + 1 have run k of 32 weights
+//   weight   d * scale * (q - 32)
+#if defined(PRONK_KERNELS_FORMATS_Q6_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q6_K_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q6_K_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q6_K_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/groups16-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ6_K;
+  static constexpr size_t kStreams = 2;
+  using Form = Int8Form<6, 2>;
+  static constexpr int kZero = 32;
+  static constexpr int kFactors[4] = {1, 1, 1, 1};
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < 256; ++j) {
+      const int half = j / 128, run = j % 128 / 32, l = j % 32;
+      const uint8_t byte = block.ql[64 * half + 32 * (run % 2) + l];
+      const int low = run < 2 ? byte & 15 : byte >> 4;
+      const int high = (block.qh[32 * half + l] >> (2 * run)) & 3;
+      const float scale = d * static_cast<float>(block.scales[j / 16]);
+      out[j] = scale * static_cast<float>((low | high << 4) - 32);
+    }
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kRunVectors; ++v) {
+      const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);
+      const VU8 ql1 = LoadRuns<64>(w + offsetof(Block, ql) + 32, v);
+      const VU8 qh = LoadRuns<32>(w + offsetof(Block, qh), v);
+      unpacked.codes[v][0] = AddBits(LowNibbles(ql0), ShiftBits<-4>(qh), 0x30);
+      unpacked.codes[v][1] = AddBits(LowNibbles(ql1), ShiftBits<-2>(qh), 0x30);
+      unpacked.codes[v][2] = AddBits(HighNibbles(ql0), qh, 0x30);
+      unpacked.codes[v][3] = AddBits(HighNibbles(ql1), ShiftBits<2>(qh), 0x30);
+    }
+    unpacked.scales = hn::BitCast(DI8x16(), hn::LoadU(DU8x16(), w + offsetof(Block, scales)));
+    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
+    return unpacked;
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q6_K_INL_H_

@@ -1,0 +1,56 @@
+// Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. And Q8_1, which has a sum
+// beside the scale that only some programs' activations need: weights do not.
+//
+//   bytes    0 1    2 ... 33
+//            d      qs: byte j is weight j, signed
+//   weight   d * q
+#if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
+#undef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_Q8_0_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/groups32-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+template <class Type, class BlockType>
+struct Q8Type : Signed32<Type, BlockType> {
+  using typename Signed32<Type, BlockType>::Unpacked;
+  using Form = Int8Form<8>;
+
+  static void Dequantize(const BlockType& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    constexpr size_t kStride = kGroupStep * sizeof(BlockType);
+    const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
+    Unpacked unpacked;
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      const uint8_t* const qs = w + FirstGroup(v) * sizeof(BlockType) + offsetof(BlockType, qs);
+      unpacked.codes[v][0] = hn::Xor(LoadPieces<kStride>(qs), sign);
+      unpacked.codes[v][1] = hn::Xor(LoadPieces<kStride>(qs + 16), sign);
+    }
+    unpacked.scales = LoadEightHalfs<sizeof(BlockType)>(w);
+    return unpacked;
+  }
+};
+struct Q8_0 : Q8Type<Q8_0, gguf::BlockQ8_0> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ8_0;
+};
+struct Q8_1 : Q8Type<Q8_1, gguf::BlockQ8_1> {
+  static constexpr gguf::DType kDType = gguf::DType::kQ8_1;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_Q8_0_INL_H_

@@ -1,0 +1,167 @@
+// TQ1_0: 256 weights -1, 0 and 1, five to a byte, with a scale. 54 bytes, 1.6875 bits a weight.
+//
+//   bytes    0 ... 47                          48 ... 51                     52 53
+//            qs: digit n of byte b is weight   qh: digit n of byte b is      d
+//            32n + b for the first 32 bytes,   weight 240 + 4n + b, four
+//            160 + 16n + b for the others      digits to a byte
+//   byte     its five digits to the base of 3 as a fraction of 243, scaled to 256
+//   weight   d * (digit - 1)
+//
+// The 52 bytes are taken as 64, the rest zeros.
+#if defined(PRONK_KERNELS_FORMATS_TQ1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#undef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
+#endif
+
+#include "gguf/blocks.h"
+#include "kernels/formats/tq2_0-inl.h"
+#include "kernels/half.h"
+#include "kernels/lookup-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+#if PRONK_WIDE
+// Digits 0 to 3 of a byte as four times two bits, and digit 4 above.
+constexpr std::array<uint16_t, 256> DigitTable() {
+  std::array<uint16_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t fraction = byte;
+    for (int n = 0; n < 5; ++n) {
+      const uint32_t digit = fraction * 3 >> 8;
+      table[byte] = static_cast<uint16_t>(table[byte] | digit << (2 * n));
+      fraction = fraction * 3 & 255;
+    }
+  }
+  return table;
+}
+#endif
+
+struct TQ1_0 : TernaryType<gguf::BlockTQ1_0, 5> {
+  static constexpr gguf::DType kDType = gguf::DType::kTQ1_0;
+  static constexpr size_t kDigits = 5;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    constexpr std::array<uint32_t, 5> kPowersOf3 = {1, 3, 9, 27, 81};
+    // Digit n of every one of `bytes` bytes, then the next digit. A byte is its five digits as a
+    // fraction of 243, scaled to 256: times 3^n brings digit n to the front of the fraction (the
+    // whole part falls away with & 255), times 3 then makes it the whole part.
+    const auto write = [&](const uint8_t* qs, int bytes, int digits) {
+      for (int n = 0; n < digits; ++n) {
+        for (int i = 0; i < bytes; ++i) {
+          const uint32_t digit = ((qs[i] * kPowersOf3[n]) & 255) * 3 >> 8;
+          *out++ = d * (static_cast<float>(digit) - 1);
+        }
+      }
+    };
+    write(block.qs, 32, 5);
+    write(block.qs + 32, 16, 5);
+    write(block.qh, 4, 4);
+  }
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const Floats8 scales = LoadScales(x, i);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t n = 0; n < kDigits; ++n) {
+        // Pieces 0 and 1 of the 64 bytes have group n of 32 weights, piece 2 group 5 + n / 2, the
+        // last group 7.
+        int32_t group[kFloats];
+        for (size_t lane = 0; lane < kFloats; ++lane) {
+          const size_t piece = v * kPieces + lane / 4;
+          group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
+        }
+        in.of[v][n] = MakeFactors(LoadInput(x.q + i, v, n), n, scales, group);
+      }
+    }
+    return in;
+  }
+
+  // Vector v of the activations that digit n of each byte is multiplied with.
+  static HWY_INLINE VI8 LoadInput(const int8_t* HWY_RESTRICT q, size_t v, size_t n) {
+    const DI8 d;
+    const hn::FixedTag<int8_t, 16> d16;
+    const hn::FixedTag<int8_t, 4> d4;
+    const auto last = n == 4 ? hn::Zero(d16)
+                             : hn::ZeroExtendResizeBitCast(d16, d4, hn::LoadU(d4, q + 240 + 4 * n));
+#if PRONK_PIECES == 4
+    (void)v;
+    const hn::Half<DI8> d32;
+    return hn::Combine(d, hn::Combine(d32, last, hn::LoadU(d16, q + 160 + 16 * n)),
+                       hn::LoadU(d32, q + 32 * n));
+#elif PRONK_PIECES == 2
+    if (v == 0) return hn::LoadU(d, q + 32 * n);
+    return hn::Combine(d, last, hn::LoadU(d16, q + 160 + 16 * n));
+#else
+    if (v == 3) return last;
+    return hn::LoadU(d, v == 2 ? q + 160 + 16 * n : q + 32 * n + 16 * v);
+#endif
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kByteVectors; ++v) Digits(LoadBytes(w, v), unpacked.codes[v]);
+    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
+    return unpacked;
+  }
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    int8_t last[kDigits][16];
+    StoreWeights(
+        Unpack(w),
+        [&](size_t p, size_t n) HWY_ATTR {
+          if (p < 2) return out.weights + 32 * n + 16 * p;
+          return p == 2 ? out.weights + 160 + 16 * n : last[n];
+        },
+        out);
+    for (size_t n = 0; n < 4; ++n) hwy::CopyBytes<4>(last[n], out.weights + 240 + 4 * n);
+  }
+
+  // Vector v of the 52 bytes of digits and zeros.
+  static HWY_INLINE VU8 LoadBytes(const uint8_t* HWY_RESTRICT w, size_t v) {
+    static_assert(offsetof(Block, qs) == 0 && offsetof(Block, qh) == 48);
+    const DU8 d;
+#if PRONK_WIDE
+    (void)v;
+    return hn::LoadN(d, w, 52);
+#else
+    if (v + 1 < kByteVectors) return hn::LoadU(d, w + v * kVectorBytes);
+    const auto qh = hn::ZeroExtendResizeBitCast(DU8x16(), hn::FixedTag<uint8_t, 4>(),
+                                                hn::LoadU(hn::FixedTag<uint8_t, 4>(), w + 48));
+#if PRONK_PIECES == 2
+    return hn::Combine(d, qh, hn::LoadU(DU8x16(), w + 32));
+#else
+    return qh;
+#endif
+#endif
+  }
+
+  // By a table in registers, or else by arithmetic: a byte is a fraction of 256; times 3, its whole
+  // part is the digit and the rest the next fraction. The whole part of 3/4 of it, in steps of 64,
+  // is a multiplication less: (b + ceil(b / 2)) / 2, with b lower by one so that rounding up does
+  // no harm (checked for all 256).
+  static HWY_INLINE void Digits(VU8 bytes, VU8 (&digits)[kDigits]) {
+#if PRONK_WIDE
+    static constexpr SplitTable<256> kTable(DigitTable());
+    const MU8 bits[] = {hn::MaskFromVec(bytes)};
+    FourCodes(Lookup<256>(kTable.low, bytes, bits), digits);
+    digits[4] = Lookup<256>(kTable.high, bytes, bits);
+#else
+    const DU8 d;
+    for (size_t n = 0; n < kDigits; ++n) {
+      const VU8 lower = hn::SaturatedSub(bytes, hn::Set(d, uint8_t{1}));
+      const VU8 half = hn::AverageRound(lower, hn::Zero(d));
+      digits[n] = hn::ShiftRight<6>(hn::AverageRound(lower, half));
+      bytes = hn::Add(hn::Add(bytes, bytes), bytes);
+    }
+#endif
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_TQ1_0_INL_H_

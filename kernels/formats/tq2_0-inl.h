@@ -1,0 +1,150 @@
+// TQ2_0: 256 weights -1, 0 and 1, two bits each, with a scale. 66 bytes, 2.0625 bits a weight.
+//
+//   bytes    0 ... 63                                              64 65
+//            qs: 32 bytes for each half of 128 weights, bits 2k    d
+//            and 2k + 1 have run k of 32, as in Q2_K
+//   weight   d * (q - 1)
+#if defined(PRONK_KERNELS_FORMATS_TQ2_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_TQ2_0_INL_H_
+#undef PRONK_KERNELS_FORMATS_TQ2_0_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_TQ2_0_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "gguf/blocks.h"
+#include "kernels/groups32-inl.h"
+#include "kernels/half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// A block is 64 bytes of codes: kByteVectors vectors.
+constexpr size_t kByteVectors = 4 / kPieces;
+
+// Two bits to a code. Where codes may be any bytes they stay where they are, which saves shifts:
+// code n is Unit(n) times as large, and so are offsets, while scales are as much smaller.
+constexpr int Unit(size_t n) { return PRONK_WIDE && n < 4 ? 1 << (2 * n) : 1; }
+HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
+#if PRONK_WIDE
+  for (size_t n = 0; n < 4; ++n) codes[n] = Mask(bytes, static_cast<uint8_t>(3 << (2 * n)));
+#else
+  VU8 four[4];
+  TwoBitCodes(bytes, four);
+  for (size_t n = 0; n < 4; ++n) codes[n] = four[n];
+#endif
+}
+
+// What a vector of codes is multiplied with.
+struct Factors {
+  VI8 x;
+  VI32 offset;
+  VF scale;  // of the activations, in each lane
+};
+
+// For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` of 32 weights is that of
+// each lane.
+HWY_INLINE Factors MakeFactors(VI8 x, size_t n, const Floats8& scales,
+                               const int32_t (&group)[kFloats]) {
+  const DI32 d;
+  const VI32 sum = Dot(hn::Zero(d), hn::Set(DU8(), uint8_t{1}), x);
+  const VF unit = hn::Set(DF(), 1.0f / static_cast<float>(Unit(n)));
+  return {x, hn::Mul(sum, hn::Set(d, -Unit(n))), hn::Mul(PickFloats(scales, group), unit)};
+}
+
+// sum + the scaled products, lane by lane: adding dots up first takes as many instructions, and
+// of those that are scarce.
+HWY_INLINE VF AddProducts(VF sum, VU8 codes, const Factors& in) {
+  return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);
+}
+
+// What both ternary types share: a block of kCodes codes to a byte, times one scale.
+template <class BlockType, size_t kCodes>
+struct TernaryType {
+  using Block = BlockType;
+  struct Input {
+    Factors of[kByteVectors][kCodes];
+  };
+  struct Unpacked {
+    VU8 codes[kByteVectors][kCodes];
+    VF d;
+  };
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = Block::kWeights;
+  static constexpr size_t kStepBytes = sizeof(Block);
+  using Form = Int8Form<4>;
+
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    VF sum = hn::Zero(DF());
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, w.codes[v][n], in.of[v][n]);
+    }
+    sums.a = hn::MulAdd(sum, w.d, sums.a);
+  }
+  // For panels: piece p of the 64 bytes' codes n goes to to(p, n).
+  template <class To>
+  static HWY_INLINE void StoreWeights(const Unpacked& w, To to, Bytes256& out) {
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t n = 0; n < kCodes; ++n) {
+        VU8 codes = w.codes[v][n];
+        if (Unit(n) != 1)
+          codes = hn::BitCast(
+              DU8(), hn::ShiftRightSame(hn::BitCast(DU16(), codes), 2 * static_cast<int>(n)));
+        StorePieces(hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), uint8_t{1}))),
+                    [&](size_t p) HWY_ATTR { return to(v * kPieces + p, n); });
+      }
+    }
+    std::fill_n(out.scales, 8, hn::GetLane(w.d));
+  }
+};
+
+struct TQ2_0 : TernaryType<gguf::BlockTQ2_0, 4> {
+  static constexpr gguf::DType kDType = gguf::DType::kTQ2_0;
+
+  static void Dequantize(const Block& block, float* out) {
+    const float d = F16ToF32(block.d);
+    for (int j = 0; j < block.kWeights; ++j) {
+      const int half = j / 128, quarter = j % 128 / 32;
+      const int q = block.qs[32 * half + j % 32] >> (2 * quarter) & 3;
+      out[j] = d * static_cast<float>(q - 1);
+    }
+  }
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    const Floats8 scales = LoadScales(x, i);
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      for (size_t n = 0; n < 4; ++n) {
+        int32_t group[kFloats];
+        for (size_t lane = 0; lane < kFloats; ++lane) {
+          group[lane] = static_cast<int32_t>((v * kFloats + lane) / 8 * 4 + n);
+        }
+        in.of[v][n] = MakeFactors(LoadRuns<128>(x.q + i + 32 * n, v), n, scales, group);
+      }
+    }
+    return in;
+  }
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kByteVectors; ++v) {
+      FourCodes(hn::LoadU(DU8(), w + offsetof(Block, qs) + v * kVectorBytes), unpacked.codes[v]);
+    }
+    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
+    return unpacked;
+  }
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    StoreWeights(
+        Unpack(w),
+        [&](size_t p, size_t n)
+            HWY_ATTR { return out.weights + 128 * (p / 2) + 32 * n + 16 * (p % 2); },
+        out);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_TQ2_0_INL_H_
