@@ -40,8 +40,9 @@ TEST(Amx, HasTheBitsOfVnni) {
 }  // namespace kernels
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  // First of all: what the CPU has is asked once, and naming the tests asks for it.
   kernels::EmulateForTest(kernels::Extension::kAmx);
+  testing::InitGoogleTest(&argc, argv);
   if (!kernels::LimitCpu("amx")) {
     std::puts("no AVX-512 with BF16, no tests");
     testing::GTEST_FLAG(filter) = "-*";
