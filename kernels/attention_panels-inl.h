@@ -54,7 +54,7 @@ struct Tile {
 // A tile's keys or values as floats.
 struct Panels {
   alignas(64) float k[kMaxPanel * kBandRows];  // [key_length][kBandRows keys]
-  alignas(64) float v[kTile * kPart];           // [keys][kPart numbers of a value]
+  alignas(64) float v[kTile * kPart];          // [keys][kPart numbers of a value]
   alignas(64) float rows[kBandRows][kPart];    // of keys, to be transposed
 };
 
