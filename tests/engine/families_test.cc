@@ -100,6 +100,17 @@ TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
   }
 }
 
+// What drafts are verified by: a few tokens in one pass have the bits of tokens alone.
+TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
+  const Golden golden = Goldens(GetParam().name)[0];
+  const Model model = Model::Load(golden.model);
+  const auto alone = AllLogits(model, golden.ids, Options(kernels::KvType::kF16, 1));
+  for (const size_t batch : {2u, 7u, 16u}) {
+    SCOPED_TRACE(batch);
+    EXPECT_EQ(alone, AllLogits(model, golden.ids, Options(kernels::KvType::kF16, batch)));
+  }
+}
+
 // A text that is far longer than a window: rings wrap, in batches whose ends lie anywhere. Batches
 // add in another order than single tokens; 64 layers make 1.4e-8 of that.
 TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {

@@ -113,6 +113,20 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   }
 }
 
+// Up to 16 tokens go the way of single ones, to the bit, whatever the cache and the depth.
+TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
+  const Model model = Model::Load(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
+  std::vector<TokenId> ids;
+  for (int i = 0; i < 80; ++i) ids.push_back(1 + i * i % 500);
+  for (const auto kv : {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+    const std::vector<float> alone = AllLogits(model, ids, Options(kv, 2, 1));
+    for (const size_t batch : {2u, 3u, 8u, 16u}) {
+      SCOPED_TRACE(batch);
+      EXPECT_EQ(alone, AllLogits(model, ids, Options(kv, 2, batch)));
+    }
+  }
+}
+
 TEST(TrainedModel, EqualsTheReference) {
   const std::string path = test::SharedPath("models/stories260K.gguf");
   if (path.empty()) GTEST_SKIP() << "the tiny models above are checked everywhere";
