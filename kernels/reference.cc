@@ -17,14 +17,14 @@ constexpr size_t kMaxBlock = 256;
 bool IsWeightType(gguf::DType dtype) { return FormatOf(dtype).dequantize != nullptr; }
 
 void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out) {
-  const Dequantize* const dequantize = FormatOf(dtype).dequantize;
+  Dequantize* const dequantize = FormatOf(dtype).dequantize;
   const gguf::DTypeInfo& info = gguf::Info(dtype);
   assert(dequantize != nullptr && n % info.block_size == 0);
   for (size_t i = 0; i < n; i += info.block_size, row += info.block_bytes) dequantize(row, out + i);
 }
 
 double DotReference(gguf::DType dtype, const std::byte* row, const float* x, size_t n) {
-  const Dequantize* const dequantize = FormatOf(dtype).dequantize;
+  Dequantize* const dequantize = FormatOf(dtype).dequantize;
   const gguf::DTypeInfo& info = gguf::Info(dtype);
   std::array<float, kMaxBlock> weights;
   double sum = 0;
