@@ -29,6 +29,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((flags & 4) != 0) spec.types.clear();
   if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_bos_token", true);
   if ((flags & 16) != 0) spec.more.Add("tokenizer.ggml.bos_token_id", uint32_t{input.Byte()});
-  fuzz::UseVocabulary(spec, fuzz::Repeated(input.Rest(), (flags & 128) != 0 ? 1000 : 1));
+  fuzz::UseVocabulary(spec, fuzz::Repeated(input.Rest(), (flags & 128) != 0 ? 100 : 1));
   return 0;
 }
