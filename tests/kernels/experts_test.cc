@@ -180,7 +180,7 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
   std::vector<double> errors;
   for (size_t r = 0; r < layer.n_ff(); ++r) {
     const Expected g = Dot(layer.gate, e, r, gate_x, {}), u = Dot(layer.up, e, r, up_x, {});
-    const GatedExpected h = GatedReference(layer.activation, g.value, u.value);
+    const GatedExpected h = ExpectGated(layer.activation, g.value, u.value);
     hidden.push_back(static_cast<float>(h.value));
     // The slope of every activation is below 1.2, and its value at most that of the gate.
     errors.push_back(1.2 * (std::abs(u.value) + 1) * g.tolerance + std::abs(g.value) * u.tolerance +

@@ -377,7 +377,7 @@ TEST(GatedMatMul, IsTheActivationOfBothProducts) {
             GatedMatMul(team, layer, x, out.data());
           });
           for (size_t i = 0; i < out.size(); ++i) {
-            const GatedExpected e = GatedReference(activation, gates[i], ups[i]);
+            const GatedExpected e = ExpectGated(activation, gates[i], ups[i]);
             ASSERT_NEAR(out[i], e.value, e.tolerance);
           }
           if (first.empty()) first = out;

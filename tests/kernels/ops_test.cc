@@ -29,15 +29,14 @@ TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {
     for (const size_t n : kLengths) {
       const std::vector<float> x = NormalFloats(n, 1);
       const std::vector<float> weight = NormalFloats(n, 2);
-      double squares = 0;
-      for (const float v : x) squares += static_cast<double>(v) * v;
-      const double root = std::sqrt(squares / static_cast<double>(n) + 1e-5);
+      std::vector<double> reference(n);
+      RmsNormReference(x.data(), weight.data(), 1e-5f, n, reference.data());
       std::vector<float> out(n + 1, kSentinel);
       RmsNorm(x.data(), weight.data(), 1e-5f, n, out.data());
       std::vector<float> in_place = x;
       RmsNorm(in_place.data(), weight.data(), 1e-5f, n, in_place.data());
       for (size_t i = 0; i < n; ++i) {
-        const double expected = x[i] * static_cast<double>(weight[i]) / root;
+        const double expected = reference[i];
         // Additions of n / 4 squares in the longest chain, halved by the root, and five operations.
         const double roundings = static_cast<double>(n) / 8 + 5;
         ASSERT_NEAR(out[i], expected, kEps / 2 * roundings * std::abs(expected)) << n;
@@ -63,14 +62,14 @@ TEST(Rope, TurnsPairs) {
         std::vector<float> heads = original;
         Rope(heads.data(), kHeads, head_dim, n_rot, cos.data(), sin.data(), pairs);
         for (size_t h = 0; h < kHeads; ++h) {
-          for (size_t i = 0; i < n_rot / 2; ++i) {
-            const bool adjacent = pairs == RopePairs::kAdjacent;
-            const size_t first = h * head_dim + (adjacent ? 2 * i : i);
-            const size_t second = first + (adjacent ? 1 : n_rot / 2);
-            const double a = original[first], b = original[second];
-            const double tolerance = 2 * kEps * (std::abs(a) + std::abs(b));
-            ASSERT_NEAR(heads[first], a * cos[i] - b * sin[i], tolerance);
-            ASSERT_NEAR(heads[second], a * sin[i] + b * cos[i], tolerance);
+          std::vector<double> expected(head_dim);
+          RopeReference(original.data() + h * head_dim, head_dim, n_rot, cos.data(), sin.data(),
+                        pairs, expected.data());
+          for (size_t i = 0; i < n_rot; ++i) {
+            const size_t other = pairs == RopePairs::kAdjacent ? i ^ 1 : (i + n_rot / 2) % n_rot;
+            const float* const head = original.data() + h * head_dim;
+            const double tolerance = 2 * kEps * (std::abs(head[i]) + std::abs(head[other]));
+            ASSERT_NEAR(heads[h * head_dim + i], expected[i], tolerance);
           }
           for (size_t i = n_rot; i < head_dim; ++i) {
             ASSERT_EQ(heads[h * head_dim + i], original[h * head_dim + i]);
@@ -92,7 +91,7 @@ TEST(GatedActivation, IsTheDefinition) {
         out.push_back(kSentinel);
         GatedActivation(activation, out.data(), up.data(), n);
         for (size_t i = 0; i < n; ++i) {
-          const GatedExpected e = GatedReference(activation, gate[i], up[i]);
+          const GatedExpected e = ExpectGated(activation, gate[i], up[i]);
           ASSERT_NEAR(out[i], e.value, e.tolerance) << gate[i] << ", " << up[i];
         }
         ASSERT_EQ(out[n], kSentinel);
@@ -111,7 +110,7 @@ TEST(GatedActivation, KeepsItsLimitsAndNaN) {
       EXPECT_EQ(gate[0], 0.0f);
       EXPECT_TRUE(std::isnan(gate[1]));
       EXPECT_TRUE(std::isnan(gate[2]));
-      const GatedExpected e = GatedReference(activation, 1e30, 1);
+      const GatedExpected e = ExpectGated(activation, 1e30, 1);
       EXPECT_NEAR(gate[3], e.value, e.tolerance);
       EXPECT_NEAR(gate[4], 0.0f, 1e-7f);
     }
