@@ -105,10 +105,12 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
         const auto row = rows.begin() + static_cast<ptrdiff_t>(i);
         return std::max_element(row, row + static_cast<ptrdiff_t>(n_vocab)) - row;
       };
-      // What the two ways hold for best may differ only where they are as good as equal.
+      // What the two ways hold for best may differ only where they are as good as equal. Logits
+      // have a deviation of 2.5, their errors one of 2.5 * sqrt(2e-4), the difference of two errors
+      // 0.05: five times that is allowed.
       const float gap = expected[i + static_cast<size_t>(best(expected))] -
                         expected[i + static_cast<size_t>(best(logits))];
-      EXPECT_LT(gap, 0.05f) << "batch " << batch << ", token " << i / n_vocab;
+      EXPECT_LT(gap, 0.25f) << "batch " << batch << ", token " << i / n_vocab;
     }
   }
 }
