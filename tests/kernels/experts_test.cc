@@ -182,9 +182,13 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
     const Expected g = Dot(layer.gate, e, r, gate_x, {}), u = Dot(layer.up, e, r, up_x, {});
     const GatedExpected h = ExpectGated(layer.activation, g.value, u.value);
     hidden.push_back(static_cast<float>(h.value));
-    // The slope of every activation is below 1.2, and its value at most that of the gate.
-    errors.push_back(1.2 * (std::abs(u.value) + 1) * g.tolerance + std::abs(g.value) * u.tolerance +
-                     h.tolerance);
+    // The slope of every activation but one is below 1.2, and what it makes of the gate is at most
+    // that, or 1.
+    const double slope = 1.2 * (std::abs(u.value) + 1), most = std::max(std::abs(g.value), 1.0);
+    const double error = layer.activation == Activation::kReluSquared
+                             ? (2 * std::abs(g.value) + g.tolerance) * g.tolerance
+                             : slope * g.tolerance + most * u.tolerance;
+    errors.push_back(error + h.tolerance);
   }
   const Seen down_x = SeenAs(form(layer.down), hidden);
   std::vector<Expected> out;
