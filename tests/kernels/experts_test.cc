@@ -76,11 +76,11 @@ struct Batch {
       : n_tokens(tokens), n_used(used), x(NormalFloats(tokens * layer.n_embd(), seed)) {
     for (float& v : x) v *= 0.2f;
     for (size_t t = 0; t < tokens; ++t) {
-      const std::vector<float> logits =
+      std::vector<float> logits =
           NormalFloats(layer.n_experts(), seed + static_cast<unsigned>(t) + 1);
       experts.resize((t + 1) * used);
       weights.resize((t + 1) * used);
-      Route(logits.data(), layer.n_experts(), used, ExpertWeights::kNormed, &experts[t * used],
+      Route({}, logits.data(), layer.n_experts(), nullptr, used, &experts[t * used],
             &weights[t * used]);
     }
   }
