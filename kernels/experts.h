@@ -31,10 +31,14 @@ struct ExpertStack {
   const float* expert_bias(size_t e) const;  // [first.rows] or null
 };
 
-// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff].
+// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff]. n_embd is what the experts
+// read and write, be it the model's width or not. Where there is no gate (gate.n_experts == 0), the
+// activation is one of up alone (kReluSquared).
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
+
+  bool has_gate() const { return gate.n_experts != 0; }
 };
 
 // How a router's logits become a choice of experts, and their weights.
