@@ -9,8 +9,8 @@ namespace engine {
 namespace {
 
 using kernels::Activation;
-using kernels::ExpertWeights;
 using kernels::RopePairs;
+using kernels::Router;
 
 constexpr uint64_t kMaxWindow = UINT32_MAX;
 constexpr uint64_t kMaxLength = 1u << 24;
@@ -168,28 +168,26 @@ void Exaone4(const Keys& keys, Config& config) {
 }
 
 constexpr std::array kArchitectures = {
-    Architecture{.name = "llama",
-                 .rope_pairs = RopePairs::kAdjacent,
-                 .expert_weights = ExpertWeights::kNormed},
+    Architecture{.name = "llama", .rope_pairs = RopePairs::kAdjacent, .router = Router{}},
     Architecture{.name = "qwen2", .rope_pairs = RopePairs::kHalves},
     Architecture{.name = "qwen2moe",
                  .rope_pairs = RopePairs::kHalves,
                  .shared_gate = true,
                  .output = OutputMatrix::kOwn,
-                 .expert_weights = ExpertWeights::kPlain,
+                 .router = Router{.normed = false},
                  .refine = Qwen2Moe},
     Architecture{
         .name = "qwen3", .rope_pairs = RopePairs::kHalves, .qk_norm = QkNorm::kHeadBeforeRope},
     Architecture{.name = "qwen3moe",
                  .rope_pairs = RopePairs::kHalves,
                  .qk_norm = QkNorm::kHeadBeforeRope,
-                 .expert_weights = ExpertWeights::kNormed,
+                 .router = Router{},
                  .refine = QwenExperts},
     Architecture{.name = "phi3", .rope_pairs = RopePairs::kHalves, .refine = Phi3},
     Architecture{.name = "granite", .rope_pairs = RopePairs::kAdjacent, .refine = Granite},
     Architecture{.name = "granitemoe",
                  .rope_pairs = RopePairs::kAdjacent,
-                 .expert_weights = ExpertWeights::kNormed,
+                 .router = Router{},
                  .refine = Granite},
     Architecture{.name = "smollm3", .rope_pairs = RopePairs::kAdjacent, .refine = SmolLm3},
     Architecture{.name = "mistral3", .rope_pairs = RopePairs::kAdjacent, .refine = Mistral3},
@@ -211,7 +209,7 @@ constexpr std::array kArchitectures = {
                  .activation = Activation::kSwigluOai,
                  .sinks = true,
                  .biases = true,
-                 .expert_weights = ExpertWeights::kNormed,
+                 .router = Router{},
                  .refine = GptOss},
     Architecture{.name = "olmo2",
                  .rope_pairs = RopePairs::kHalves,

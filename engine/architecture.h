@@ -29,7 +29,7 @@ struct Architecture {
   bool shared_gate = false;
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   // Of families whose layers may have experts.
-  std::optional<kernels::ExpertWeights> expert_weights = {};
+  std::optional<kernels::Router> router = {};
   // Completes a config that holds all that the common keys say; or null.
   void (*refine)(const Keys& keys, Config& config) = nullptr;
 };

@@ -113,11 +113,11 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
               "expected at most the expert_count of " + std::to_string(n_experts) + Found(n_used));
   }
   if (n_experts == 0) return;
-  if (!arch.expert_weights) {
+  if (!arch.router) {
     keys.Fail("expert_count", "models of this architecture have no experts" + Found(n_experts));
   }
   if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
-  config.expert_weights = *arch.expert_weights;
+  config.router = *arch.router;
   config.n_experts_used = n_used;
   const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
   for (LayerPlan& layer : config.layers) {

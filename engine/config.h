@@ -89,7 +89,7 @@ struct Config {
   bool shared_gate = false;  // how much a shared expert counts depends on the token
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   kernels::Activation activation = kernels::Activation::kSilu;
-  kernels::ExpertWeights expert_weights = kernels::ExpertWeights::kNormed;
+  kernels::Router router;
   size_t n_experts_used = 0;  // by a token, of a layer that has experts
 
   float embedding_scale = 1;    // of a token's row of token_embd

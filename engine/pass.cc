@@ -161,11 +161,11 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
   });
 }
 
-void Pass::Route(const LayerPlan& plan, const float* router, uint32_t* chosen, float* shares) {
+void Pass::Route(const LayerPlan& plan, float* router, uint32_t* chosen, float* shares) {
   const size_t n_used = config_.n_experts_used;
   Step("route", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
-      kernels::Route(router + t * plan.n_experts, plan.n_experts, n_used, config_.expert_weights,
+      kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, nullptr, n_used,
                      chosen + t * n_used, shares + t * n_used);
     });
   });

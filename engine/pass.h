@@ -60,7 +60,7 @@ class Pass {
   void Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
               const float* q, const float* k, const float* v, float* out);
   // The n_experts_used experts with the largest of a token's router logits, and their shares.
-  void Route(const LayerPlan& plan, const float* router, uint32_t* chosen, float* shares);
+  void Route(const LayerPlan& plan, float* router, uint32_t* chosen, float* shares);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]; rows [n_tokens][embedding_length].
   void Experts(const LayerWeights& w, const float* in, const uint32_t* chosen, const float* shares,
                float* out);

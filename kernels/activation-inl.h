@@ -42,6 +42,12 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
       const V value = TimesSigmoid(d, g, hn::Mul(g, hn::Set(d, 1.702f)));
       return hn::Mul(value, hn::Add(u, hn::Set(d, 1.0f)));
     }
+    case Activation::kSigmoid:
+      return TimesSigmoid(d, up, gate);
+    case Activation::kReluSquared: {
+      const V positive = hn::IfThenZeroElse(hn::Lt(gate, hn::Zero(d)), gate);
+      return hn::Mul(positive, positive);
+    }
   }
   return hn::Mul(TimesSigmoid(d, gate, gate), up);
 }

@@ -97,10 +97,11 @@ void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_head
       AttendTile({
           .type = cache.type,
           .k = cache.k + start * KvBytes(cache.type, cache.key_length),
-          .v = cache.v + start * KvBytes(cache.type, cache.value_length),
+          .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
           .capacity = cache.capacity,
           .key_length = cache.key_length,
           .value_length = cache.value_length,
+          .value_stride = cache.value_stride(),
           .q = q + (token * n_heads + head) * cache.key_length,
           .out = out + (token * n_heads + head) * cache.value_length,
           .q_stride = n_heads * cache.key_length,
@@ -186,10 +187,11 @@ void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t
   const AttentionBlock block{
       .type = cache.type,
       .k = cache.k + start * KvBytes(cache.type, cache.key_length),
-      .v = cache.v + start * KvBytes(cache.type, cache.value_length),
+      .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
       .capacity = cache.capacity,
       .key_length = cache.key_length,
       .value_length = cache.value_length,
+      .value_stride = cache.value_stride(),
       .q = few.q + query * cache.key_length,
       .q_stride = few.n_heads * cache.key_length,
       .n_tokens = std::min(blocks.tokens, few.n_tokens - token),
@@ -297,6 +299,7 @@ void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const floa
       const size_t from = t * cache.n_kv_heads + h;
       Store(cache.type, k + from * cache.key_length, cache.key_length,
             cache.k + to * KvBytes(cache.type, cache.key_length));
+      if (cache.v == nullptr) continue;
       Store(cache.type, v + from * cache.value_length, cache.value_length,
             cache.v + to * KvBytes(cache.type, cache.value_length));
     }

@@ -21,14 +21,22 @@ constexpr size_t kKvTile = 128;
 // One layer's cache, a view. Head by head, so that a head's keys are read in one stream. It is a
 // ring: position p lies in slot p % capacity. Where it is smaller than the text, its capacity is a
 // multiple of kKvTile, so that a tile of keys never wraps.
+//
+// Where there is no v, a value is the first value_length numbers of its key (latent attention,
+// DeepSeek-V2 2024), as the key is kept: with kQ8_0 a last block that is not the value's alone has
+// one scale for all of its 32 numbers.
 struct KvLayer {
   KvType type = KvType::kF16;
   std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
-  std::byte* v = nullptr;  // [n_kv_heads][capacity][value_length]
+  std::byte* v = nullptr;  // [n_kv_heads][capacity][value_length], or null
   size_t n_kv_heads = 0;
   size_t capacity = 0;  // positions
   size_t key_length = 0;
   size_t value_length = 0;
+
+  // Where values are read, and the length of what stands there for each position.
+  const std::byte* values() const { return v != nullptr ? v : k; }
+  size_t value_stride() const { return v != nullptr ? value_length : key_length; }
 };
 
 // What differs between layers besides their shapes.
@@ -51,7 +59,7 @@ constexpr size_t FirstVisible(size_t pos, size_t window) {
 constexpr size_t kFewTokens = 16;
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
-// to the slots of positions first_pos...
+// to the slots of positions first_pos... v is not read where the cache has none.
 void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v);
 

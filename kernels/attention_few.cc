@@ -116,7 +116,7 @@ HWY_INLINE float Weigh(float* HWY_RESTRICT scores, Range keys, float softcap, fl
 // out[h] = factor[h] * out[h] + sum over p of weights[h][p] * v[p] for kHeads queries, of which
 // the first n are stored.
 template <typename T>
-HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t length,
+HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t length, size_t stride,
                           const std::array<const float*, kHeads>& weights,
                           const std::array<float, kHeads>& factors,
                           const std::array<float*, kHeads>& out, size_t n) {
@@ -127,7 +127,7 @@ HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t le
       sums[h] = hn::Mul(LoadFloats(out[h] + i, length - i), hn::Set(d, factors[h]));
     }
     for (size_t p = keys.begin; p < keys.end; ++p) {
-      const V value = LoadCached<T>(d, v + p * CachedBytes<T>(length), i, length);
+      const V value = LoadCached<T>(d, v + p * CachedBytes<T>(stride), i, length);
       for (size_t h = 0; h < kHeads; ++h) {
         sums[h] = hn::MulAdd(hn::Set(d, weights[h][p]), value, sums[h]);
       }
@@ -154,7 +154,7 @@ HWY_INLINE void AttendDirectly(const AttentionBlock& block, const Tile& tile, Bl
   for (size_t h = 0; h < n; ++h) {
     factors[h] = Weigh(scores[h], keys, block.params.softcap, *s.max[first + h], *s.sum[first + h]);
   }
-  AddValues<T>(tile.v, keys, block.value_length, weights, factors, out, n);
+  AddValues<T>(tile.v, keys, block.value_length, block.value_stride, weights, factors, out, n);
 }
 
 template <typename T>
@@ -169,7 +169,7 @@ HWY_INLINE void AttendByPanels(const AttentionBlock& block, const Tile& tile, Pa
     if (s.keys[i].empty()) continue;
     s.factor[i] = Weigh(s.scores[i], s.keys[i], block.params.softcap, *s.max[i], *s.sum[i]);
   }
-  PanelValues<T>(tile, block.value_length, panels.v, s);
+  PanelValues<T>(tile, block.value_length, block.value_stride, panels.v, s);
 }
 
 HWY_INLINE void BeginBlock(const AttentionBlock& block, BlockState& s) {
@@ -215,7 +215,7 @@ HWY_INLINE void Attend(const AttentionBlock& block) {
   for (; position < end; position += kTile) {
     const size_t slot = position % block.capacity;
     const Tile tile = {block.k + slot * CachedBytes<T>(block.key_length),
-                       block.v + slot * CachedBytes<T>(block.value_length),
+                       block.v + slot * CachedBytes<T>(block.value_stride),
                        VisibleKeys(position, std::min(position + kTile, end), s)};
     if (tile.keys.empty()) continue;
     if (many) {

@@ -89,14 +89,14 @@ class Int16Products {
     const DF d;
     const auto row = [&](size_t i) HWY_ATTR {
       // Keys past the last have no weight.
-      return tile.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_length);
+      return tile.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_stride);
     };
     const size_t end = first + n;
     VI32 max[kPart / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = 0; p < n_keys; ++p) {
       const std::byte* const v = row(p);
-      if (first == 0) PrefetchAhead(v, tile.value_length);
+      if (first == 0) PrefetchAhead(v, tile.value_stride);
       for (size_t i = 0; i < kPart / kFloats; ++i) {
         max[i] = hn::Max(max[i], Magnitude(Load<T>(v, first + i * kFloats, end)));
       }

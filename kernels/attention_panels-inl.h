@@ -213,13 +213,13 @@ HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t fir
 
 // The weighted values of a tile for all queries.
 template <typename T>
-HWY_INLINE void PanelValues(const Tile& tile, size_t length, float* HWY_RESTRICT panel,
-                            BlockState& s) {
+HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
+                            float* HWY_RESTRICT panel, BlockState& s) {
   for (size_t number = 0; number < length; number += kPart) {
     const size_t n = std::min(kPart, length - number);
     for (size_t p = tile.keys.begin; p < tile.keys.end; ++p) {
-      const std::byte* const v = tile.v + p * CachedBytes<T>(length);
-      if (number == 0) PrefetchAhead<T>(v, length);
+      const std::byte* const v = tile.v + p * CachedBytes<T>(stride);
+      if (number == 0) PrefetchAhead<T>(v, stride);
       LoadRow<T>(v, number, n, panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries;) {

@@ -111,7 +111,7 @@ class FloatProducts {
   // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
   void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     for (size_t p = 0; p < n_keys; ++p) {
-      const std::byte* const v = tile.v + (slot + p) * CachedBytes<T>(tile.value_length);
+      const std::byte* const v = tile.v + (slot + p) * CachedBytes<T>(tile.value_stride);
       LoadRow<T>(v, first, n, panel_ + p * kPart);
     }
   }

@@ -37,7 +37,9 @@ void AttentionReference(const AttentionShape& shape, const float* q, const float
     std::fill_n(mean, shape.value_length, 0.0);
     for (size_t p = first; p <= pos; ++p) {
       const double weight = std::exp(score(p) - max);
-      const float* const value = v + (p * shape.n_kv_heads + head / group) * shape.value_length;
+      const size_t row = p * shape.n_kv_heads + head / group;
+      const float* const value =
+          v != nullptr ? v + row * shape.value_length : k + row * shape.key_length;
       sum += weight;
       for (size_t i = 0; i < shape.value_length; ++i) mean[i] += weight * value[i];
     }

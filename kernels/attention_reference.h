@@ -14,7 +14,8 @@ struct AttentionShape {
 };
 
 // What Attention() approximates (attention.h), for keys [n_positions][n_kv_heads][key_length] and
-// values [n_positions][n_kv_heads][value_length] that lie in the order of positions.
+// values [n_positions][n_kv_heads][value_length] that lie in the order of positions; without v,
+// values are the first numbers of keys.
 void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
                         size_t n_tokens, size_t first_pos, const AttentionParams& params,
                         double* out);

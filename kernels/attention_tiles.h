@@ -14,13 +14,14 @@ constexpr size_t kTileQueries = 256;
 struct AttentionTile {
   KvType type;
   const std::byte* k;  // [capacity][key_length] of one key-value head
-  const std::byte* v;  // [capacity][value_length]
+  const std::byte* v;  // [capacity][value_stride]
   size_t capacity;
   size_t key_length;
   size_t value_length;
-  const float* q;   // the first head of the first token; [n_heads][key_length] for each token
-  float* out;       // likewise [n_heads][value_length]
-  size_t q_stride;  // floats from token to token
+  size_t value_stride;  // a value is the first value_length of so many numbers
+  const float* q;       // the first head of the first token; [n_heads][key_length] for each token
+  float* out;           // likewise [n_heads][value_length]
+  size_t q_stride;      // floats from token to token
   size_t out_stride;
   size_t n_tokens;  // n_tokens * n_heads <= kTileQueries
   size_t n_heads;

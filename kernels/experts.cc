@@ -119,9 +119,9 @@ class ExpertPass {
   void Down();
 
  private:
-  size_t n_experts() const { return layer_.gate.n_experts; }
-  size_t n_embd() const { return layer_.gate.first.cols; }
-  size_t n_ff() const { return layer_.gate.first.rows; }
+  size_t n_experts() const { return layer_.up.n_experts; }
+  size_t n_embd() const { return layer_.up.first.cols; }
+  size_t n_ff() const { return layer_.up.first.rows; }
   size_t first_slot(size_t e) const { return s_.first_slots_.get()[e]; }
   size_t n_slots(size_t e) const { return first_slot(e + 1) - first_slot(e); }
   float* hidden(size_t slot) { return s_.hidden_.get() + slot * n_ff(); }
@@ -187,9 +187,10 @@ void ExpertPass::Sort(const uint32_t* experts, const float* weights, size_t n_us
   std::copy_backward(first, first + n_experts(), first + n_experts() + 1);
   first[0] = 0;
   // Gate and up must read the same form.
-  panels_ = !Alone() && most_slots > kRowTokens &&
-            BatchFormFor(layer_.gate.first.dtype) == BatchFormFor(layer_.up.first.dtype);
-  int8_input_ = UsesInt8(layer_.gate.first.dtype) || UsesInt8(layer_.up.first.dtype);
+  const gguf::DType up = layer_.up.first.dtype;
+  const gguf::DType gate = layer_.has_gate() ? layer_.gate.first.dtype : up;
+  panels_ = !Alone() && most_slots > kRowTokens && BatchFormFor(gate) == BatchFormFor(up);
+  int8_input_ = UsesInt8(gate) || UsesInt8(up);
   int8_hidden_ = UsesInt8(layer_.down.first.dtype);
 }
 
@@ -256,11 +257,14 @@ GemmInput ExpertPass::Packed(size_t e, gguf::DType dtype, size_t cols) const {
 }
 
 void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
-  const GatedLayer gated{layer_.gate.expert(e), layer_.up.expert(e), layer_.gate.expert_bias(e),
-                         layer_.up.expert_bias(e), layer_.activation};
+  GatedLayer gated{{}, layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation};
+  if (layer_.has_gate()) {
+    gated.gate = layer_.gate.expert(e);
+    gated.gate_bias = layer_.gate.expert_bias(e);
+  }
   const size_t first_slot = this->first_slot(e), last_slot = first_slot + n_slots(e);
   if (ByPanels(e)) {
-    const GemmInput input = Packed(e, gated.gate.dtype, n_embd());
+    const GemmInput input = Packed(e, gated.up.dtype, n_embd());
     GatedPanels(gated, begin, end, input, input, hidden(first_slot), n_ff(), scratch(thread));
   } else {
     ForSlots(
@@ -295,7 +299,7 @@ void ExpertPass::GateAndUp() {
     GateAndUpRows(e, begin, end, thread);
   };
   if (Alone()) return ForRowsOfAll(n_ff(), kActivationBlock, rows);
-  Pack(layer_.gate.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
+  Pack(layer_.up.first.dtype, n_embd(), [&](size_t slot) { return InputRow(slot); });
   const size_t grain = RowsAtATime(n_active_ * n_ff(), team_.size());
   const size_t n_parts = (n_ff() + grain - 1) / grain;
   team_.ForDynamic(n_active_ * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
@@ -378,10 +382,10 @@ void ExpertPass::Down() {
 void Experts(Team& team, const ExpertLayer& layer, const float* x, size_t n_tokens,
              const uint32_t* experts, const float* weights, size_t n_used, ExpertScratch& scratch,
              float* out) {
-  assert(layer.up.first.rows == layer.gate.first.rows &&
-         layer.up.first.cols == layer.gate.first.cols);
-  assert(layer.down.first.rows == layer.gate.first.cols &&
-         layer.down.first.cols == layer.gate.first.rows);
+  assert(!layer.has_gate() || (layer.up.first.rows == layer.gate.first.rows &&
+                               layer.up.first.cols == layer.gate.first.cols));
+  assert(layer.down.first.rows == layer.up.first.cols &&
+         layer.down.first.cols == layer.up.first.rows);
   ExpertPass pass(team, layer, x, n_tokens, out, scratch);
   pass.Sort(experts, weights, n_used);
   pass.GateAndUp();

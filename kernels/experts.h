@@ -31,21 +31,38 @@ struct ExpertStack {
   const float* expert_bias(size_t e) const;  // [first.rows] or null
 };
 
-// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff].
+// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff]. n_embd is what the experts
+// read and write, be it the model's width or not. Where there is no gate (gate.n_experts == 0), the
+// activation is one of up alone (kReluSquared).
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
+
+  bool has_gate() const { return gate.n_experts != 0; }
 };
 
-enum class ExpertWeights {
-  kNormed,  // softmax over the chosen experts
-  kPlain,   // softmax over all, as it is
+// How a router's logits become a choice of experts, and their weights.
+struct Router {
+  enum class Gate {
+    kSoftmax,  // p = softmax over the logits of all experts
+    kSigmoid,  // p = 1 / (1 + exp(-logit))
+  };
+  Gate gate = Gate::kSoftmax;
+  bool normed = true;  // weights are divided by max(their sum, 6.103515625e-5), else they are p
+  float scale = 1;     // of the weights, in the end
+  // The experts are n_groups runs of the same length, of which the best n_groups_used take part: a
+  // run's score is the sum of its two largest p + bias, or its only one (DeepSeek-V3, 2024).
+  size_t n_groups = 1, n_groups_used = 1;
 };
+constexpr size_t kMostExpertGroups = 256;
 
-// Chooses for one token the n_used experts with the largest logits ([n_experts], of the router),
-// the largest first and of equal ones the lower index, and gives their weights ([n_used]). A NaN is
-// less than any number. 1 <= n_used <= n_experts.
-void Route(const float* logits, size_t n_experts, size_t n_used, ExpertWeights kind,
+// Chooses for one token the n_used experts with the largest p + bias, the largest first and of
+// equal ones the lower index, and gives their weights ([n_used]), which are made of p without the
+// bias. Without bias and groups logits are compared, which have more different values. logits is
+// [n_experts], of the router, and may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be
+// null. A NaN is less than any number. 1 <= n_used <= n_experts; where the groups that take part
+// have fewer experts than that, weights are NaN.
+void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights);
 
 // In batches of up to so many tokens each has the same bits as alone.

@@ -78,9 +78,9 @@ void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x
 }
 
 void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
-  const GemmInput gate_input = x.PackOnce(team, layer.gate.dtype);
   const GemmInput up_input = x.PackOnce(team, layer.up.dtype);
-  const size_t rows = layer.gate.rows;
+  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate.dtype) : up_input;
+  const size_t rows = layer.up.rows;
   team.ForDynamic(
       rows, RowsAtATime(rows, team.size()), [&](size_t begin, size_t end, size_t thread) {
         GatedPanels(layer, begin, end, gate_input, up_input, out, rows, x.scratch(thread));
@@ -187,12 +187,13 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
 
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
   const Matrix &gate = layer.gate, &up = layer.up;
-  assert(gate.rows == up.rows && gate.cols == x.cols() && up.cols == x.cols());
+  assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
+  assert(up.cols == x.cols());
   if (x.n_tokens() > kRowTokens) return GatedBatch(team, layer, x, out);
-  if (UsesInt8(gate.dtype) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
+  if ((layer.has_gate() && UsesInt8(gate.dtype)) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
   const Tokens tokens(x);
-  team.For(gate.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
-    GatedRows(layer, begin, end, tokens.rows(), out + begin, gate.rows, x.scratch(thread));
+  team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+    GatedRows(layer, begin, end, tokens.rows(), out + begin, up.rows, x.scratch(thread));
   });
 }
 

@@ -87,8 +87,11 @@ struct Product {
 // threads; that of a token has the same bits alone and among up to 16.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
-// The first half of a feed-forward layer. gate and up have the same shape.
+// The first half of a feed-forward layer. gate and up have the same shape; or there is no gate
+// (gate.rows == 0), and the activation is one of up alone (kReluSquared).
 struct GatedLayer {
+  bool has_gate() const { return gate.rows != 0; }
+
   Matrix gate, up;
   const float* gate_bias = nullptr;  // [gate.rows]
   const float* up_bias = nullptr;    // [up.rows]
@@ -96,7 +99,7 @@ struct GatedLayer {
 };
 
 // out[token][row] = the activation of what gate and up give for the row: gate.scale *
-// (gate.row(row) . x[token]) + gate_bias[row], and up alike. out is [n_tokens][gate.rows].
+// (gate.row(row) . x[token]) + gate_bias[row], and up alike. out is [n_tokens][up.rows].
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

@@ -54,7 +54,11 @@ float SumOfSquares(const float* x, size_t n) {
 void RmsNormT(const float* x, const float* weight, float eps, size_t n, float* out) {
   const float mean = SumOfSquares(x, n) / static_cast<float>(n);
   const V factor = hn::Set(D(), 1.0f / std::sqrt(mean + eps));
-  Zip(x, weight, n, out, [factor](V v, V w) { return hn::Mul(hn::Mul(v, factor), w); });
+  if (weight == nullptr) {
+    Zip(x, x, n, out, [factor](V v, V) { return hn::Mul(v, factor); });
+  } else {
+    Zip(x, weight, n, out, [factor](V v, V w) { return hn::Mul(hn::Mul(v, factor), w); });
+  }
 }
 
 void RopeAdjacent(float* head, size_t n_pairs, const float* cos, const float* sin) {
@@ -114,6 +118,10 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kGelu>(gate, up, n);
     case Activation::kSwigluOai:
       return Gate<Activation::kSwigluOai>(gate, up, n);
+    case Activation::kSigmoid:
+      return Gate<Activation::kSigmoid>(gate, up, n);
+    case Activation::kReluSquared:
+      return Gate<Activation::kReluSquared>(gate, gate, n);  // there may be no up
   }
 }
 

@@ -8,7 +8,7 @@
 namespace kernels {
 
 // out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps). RMSNorm, Zhang and Sennrich 2019. out may be
-// x.
+// x. weight may be null: all ones, with the same bits.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // How rope pairs the dimensions of a head.
@@ -23,15 +23,16 @@ enum class RopePairs {
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// How a feed-forward layer joins a gate g with the number u beside it. Gated linear units, Shazeer
-// 2020.
+// How a layer joins a gate g with the number u beside it. Gated linear units, Shazeer 2020.
 enum class Activation {
-  kSilu,       // g / (1 + exp(-g)) * u
-  kGelu,       // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
-  kSwigluOai,  // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
+  kSilu,         // g / (1 + exp(-g)) * u
+  kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
+  kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
+  kSigmoid,      // u / (1 + exp(-g)): what attention gives, gated
+  kReluSquared,  // max(0, g)^2, whatever u is: not a gated one. So et al. 2021, Primer
 };
 
-// gate[i] = the above of gate[i] and up[i].
+// gate[i] = the above of gate[i] and up[i]. up may be null where the activation is kReluSquared.
 void GatedActivation(Activation activation, float* gate, const float* up, size_t n);
 
 // x[i] += y[i]

@@ -11,13 +11,15 @@
 
 namespace kernels {
 
-// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps)
+// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps); without weights they are 1.
 inline void RmsNormReference(const float* x, const float* weight, float eps, size_t n,
                              double* out) {
   double squares = 0;
   for (size_t i = 0; i < n; ++i) squares += double{x[i]} * double{x[i]};
   const double root = std::sqrt(squares / static_cast<double>(n) + double{eps});
-  for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} * double{weight[i]} / root;
+  for (size_t i = 0; i < n; ++i) {
+    out[i] = double{x[i]} * (weight != nullptr ? double{weight[i]} : 1.0) / root;
+  }
 }
 
 // Pair i of a head turned by the angle whose cosine and sine are given; other numbers stay. out is
@@ -52,6 +54,10 @@ inline double GatedReference(Activation activation, double gate, double up) {
       const double g = std::min(gate, 7.0), u = std::clamp(up, -7.0, 7.0);
       return g / (1 + std::exp(-1.702 * g)) * (u + 1);
     }
+    case Activation::kSigmoid:
+      return up / (1 + std::exp(-gate));
+    case Activation::kReluSquared:
+      return gate < 0 ? 0 : gate * gate;
   }
   return gate / (1 + std::exp(-gate)) * up;
 }

@@ -8,6 +8,17 @@
 #include "kernels/registry.h"
 
 namespace kernels {
+namespace {
+
+// n numbers of each token become what the activation makes of them without a gate beside them.
+void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
+  assert(activation == Activation::kReluSquared);
+  for (size_t t = 0; t < n_tokens; ++t) {
+    GatedActivation(activation, out + t * stride, nullptr, n);
+  }
+}
+
+}  // namespace
 
 // The product needs four bytes for each number (rows-inl.h), and a last step of floats.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
@@ -32,6 +43,10 @@ void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
 
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
                float* out, size_t stride, std::span<std::byte> scratch) {
+  if (!layer.has_gate()) {
+    MultiplyRows(layer.up, layer.up_bias, begin, end, x, out, stride, scratch);
+    return ActivateAlone(layer.activation, end - begin, x.size(), out, stride);
+  }
   float* const ups = RowsScratch(scratch, x.size()).results;
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end);
@@ -47,7 +62,12 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<cons
 void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch) {
-  GemmOutput output{.out = out, .stride = stride, .bias = layer.gate_bias};
+  GemmOutput output{.out = out, .stride = stride, .bias = layer.up_bias};
+  if (!layer.has_gate()) {
+    FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
+    return ActivateAlone(layer.activation, end - begin, up_input.n_tokens, out + begin, stride);
+  }
+  output.bias = layer.gate_bias;
   FormatOf(layer.gate.dtype).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;

@@ -36,12 +36,12 @@ void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
                   std::span<const ActivationRow> x, float* out, size_t stride,
                   std::span<std::byte> scratch);
 
-// The same for the two matrices of a gated layer, joined by its activation.
+// The same for the two matrices of a gated layer, joined by its activation, or for its only one.
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
                float* out, size_t stride, std::span<std::byte> scratch);
 
 // Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
-// [n_tokens][stride].
+// [n_tokens][stride]. Without a gate nobody reads gate_input.
 void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);

@@ -179,9 +179,8 @@ struct FeedForward {
       chosen[i] = static_cast<uint32_t>((pass / n_layers * kUsed + i) % kExperts);
     }
     for (size_t t = 0; n_tokens() > 1 && t < n_tokens(); ++t) {
-      const std::vector<float> logits = NormalFloats(kExperts, static_cast<unsigned>(t));
-      Route(logits.data(), kExperts, kUsed, ExpertWeights::kNormed, &chosen[t * kUsed],
-            &weights[t * kUsed]);
+      std::vector<float> logits = NormalFloats(kExperts, static_cast<unsigned>(t));
+      Route({}, logits.data(), kExperts, nullptr, kUsed, &chosen[t * kUsed], &weights[t * kUsed]);
     }
   }
   void RunExperts(Team& team, size_t pass) {

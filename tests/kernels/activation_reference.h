@@ -11,7 +11,8 @@
 namespace kernels {
 
 inline constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGelu,
-                                              Activation::kSwigluOai};
+                                              Activation::kSwigluOai, Activation::kSigmoid,
+                                              Activation::kReluSquared};
 
 // GatedReference, and how far off arithmetic in float may be: what is under exp, z, is rounded
 // three times, each of which is |z| eps / 2 of the result; exp itself is right to 2e-7, and five
@@ -32,7 +33,8 @@ inline GatedExpected ExpectGated(Activation activation, double gate, double up) 
     z = 1.702 * gate;
   }
   const double rounded = (3 * std::min(std::abs(z), 90.0) + 5) * eps / 2 + 2e-7;
-  const double stopped = std::abs(gate) * (std::abs(up) + 1) / 1.6e38;
+  const double divided = activation == Activation::kSigmoid ? 1 : std::abs(gate);
+  const double stopped = divided * (std::abs(up) + 1) / 1.6e38;
   return {value, rounded * std::abs(value) + stopped + 1e-38};
 }
 

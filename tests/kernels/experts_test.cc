@@ -61,13 +61,16 @@ struct Layer {
         up(t.up, n_experts, t.n_ff, t.n_embd, with_factors, 11),
         down(t.down, n_experts, t.n_embd, t.n_ff, with_factors, 21),
         activation(a) {}
-  ExpertLayer view() const { return {gate.view(), up.view(), down.view(), activation}; }
-  size_t n_experts() const { return gate.n_experts; }
-  size_t n_embd() const { return gate.view().first.cols; }
-  size_t n_ff() const { return gate.view().first.rows; }
+  ExpertLayer view() const {
+    return {has_gate ? gate.view() : ExpertStack{}, up.view(), down.view(), activation};
+  }
+  size_t n_experts() const { return up.n_experts; }
+  size_t n_embd() const { return up.view().first.cols; }
+  size_t n_ff() const { return up.view().first.rows; }
 
   Stack gate, up, down;
   Activation activation;
+  bool has_gate = true;
 };
 
 // Tokens and where they go.
@@ -76,11 +79,11 @@ struct Batch {
       : n_tokens(tokens), n_used(used), x(NormalFloats(tokens * layer.n_embd(), seed)) {
     for (float& v : x) v *= 0.2f;
     for (size_t t = 0; t < tokens; ++t) {
-      const std::vector<float> logits =
+      std::vector<float> logits =
           NormalFloats(layer.n_experts(), seed + static_cast<unsigned>(t) + 1);
       experts.resize((t + 1) * used);
       weights.resize((t + 1) * used);
-      Route(logits.data(), layer.n_experts(), used, ExpertWeights::kNormed, &experts[t * used],
+      Route({}, logits.data(), layer.n_experts(), nullptr, used, &experts[t * used],
             &weights[t * used]);
     }
   }
@@ -179,12 +182,17 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
   std::vector<float> hidden;
   std::vector<double> errors;
   for (size_t r = 0; r < layer.n_ff(); ++r) {
-    const Expected g = Dot(layer.gate, e, r, gate_x, {}), u = Dot(layer.up, e, r, up_x, {});
+    const Expected u = Dot(layer.up, e, r, up_x, {});
+    const Expected g = layer.has_gate ? Dot(layer.gate, e, r, gate_x, {}) : u;
     const GatedExpected h = ExpectGated(layer.activation, g.value, u.value);
     hidden.push_back(static_cast<float>(h.value));
-    // The slope of every activation is below 1.2, and its value at most that of the gate.
-    errors.push_back(1.2 * (std::abs(u.value) + 1) * g.tolerance + std::abs(g.value) * u.tolerance +
-                     h.tolerance);
+    // The slope of every activation but one is below 1.2, and what it makes of the gate is at most
+    // that, or 1.
+    const double slope = 1.2 * (std::abs(u.value) + 1), most = std::max(std::abs(g.value), 1.0);
+    const double error = layer.activation == Activation::kReluSquared
+                             ? (2 * std::abs(g.value) + g.tolerance) * g.tolerance
+                             : slope * g.tolerance + most * u.tolerance;
+    errors.push_back(error + h.tolerance);
   }
   const Seen down_x = SeenAs(form(layer.down), hidden);
   std::vector<Expected> out;
@@ -199,8 +207,8 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
     std::vector<Expected> sums(layer.n_embd(), {0, 0});
     for (size_t i = t * batch.n_used; i < (t + 1) * batch.n_used; ++i) {
       const uint32_t e = batch.experts[i];
-      const bool one_form =
-          BatchFormFor(layer.gate.view().first.dtype) == BatchFormFor(layer.up.view().first.dtype);
+      const bool one_form = !layer.has_gate || BatchFormFor(layer.gate.view().first.dtype) ==
+                                                   BatchFormFor(layer.up.view().first.dtype);
       const bool by_panels =
           one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) > kRowTokens;
       const std::vector<Expected> results = Expert(layer, e, token, by_panels);
@@ -235,6 +243,20 @@ TEST_P(ExpertsOf, EqualTheReference) {
   }
 }
 
+TEST_P(ExpertsOf, EqualTheReferenceWithoutAGate) {
+  Layer layer(GetParam(), 5, true, Activation::kReluSquared);
+  layer.has_gate = false;
+  for (const size_t n_tokens : {1, 16, 17, 40}) {
+    const Batch batch(layer, n_tokens, 2, static_cast<unsigned>(n_tokens));
+    ForEachTarget([&] {
+      ExpertScratch scratch = ScratchFor(layer, batch, 3);
+      const std::vector<float> out = RunExperts(layer, batch, 1, scratch);
+      ExpectEqual(layer, batch, out);
+      EXPECT_EQ(RunExperts(layer, batch, 3, scratch), out);
+    });
+  }
+}
+
 TEST_P(ExpertsOf, TakeAllTokensOnOneExpert) {
   const Layer layer(GetParam(), 3, true, Activation::kSilu);
   for (const size_t n_tokens : {3, 19}) {
@@ -261,8 +283,7 @@ TEST_P(ExpertsOf, GiveTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-TEST_P(ExpertsOf, GiveTokensOfSmallBatchesTheBitsThatTheyHaveAlone) {
-  const Layer layer(GetParam(), 4, true, Activation::kGelu);
+void ExpectTheBitsOfTokensAlone(const Layer& layer) {
   const Batch batch(layer, kExpertsAlone, 2, 9);
   ForEachTarget([&] {
     ExpertScratch scratch = ScratchFor(layer, batch, 1);
@@ -279,6 +300,14 @@ TEST_P(ExpertsOf, GiveTokensOfSmallBatchesTheBitsThatTheyHaveAlone) {
       }
     }
   });
+}
+
+TEST_P(ExpertsOf, GiveTokensOfSmallBatchesTheBitsThatTheyHaveAlone) {
+  Layer gated(GetParam(), 4, true, Activation::kGelu);
+  ExpectTheBitsOfTokensAlone(gated);
+  Layer alone(GetParam(), 4, true, Activation::kReluSquared);
+  alone.has_gate = false;
+  ExpectTheBitsOfTokensAlone(alone);
 }
 
 INSTANTIATE_TEST_SUITE_P(

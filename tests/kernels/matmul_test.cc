@@ -388,6 +388,33 @@ TEST(GatedMatMul, IsTheActivationOfBothProducts) {
   }
 }
 
+TEST(GatedMatMul, NeedsNoGate) {
+  constexpr size_t kRows = 150, kCols = 256;
+  const std::vector<float> bias = NormalFloats(kRows, 5);
+  for (const DType dtype : {DType::kF32, DType::kQ4_0}) {
+    const RandomMatrix up(dtype, kRows, kCols, 2);
+    const GatedLayer layer{{}, up.view(), nullptr, bias.data(), Activation::kReluSquared};
+    for (const size_t n_tokens : {1, 16, 29}) {
+      const std::vector<float> input = NormalFloats(n_tokens * kCols, 3);
+      ForEachTarget([&] {
+        for (const int threads : {1, 3}) {
+          Team team(threads);
+          Activations x(n_tokens, kCols, team.size());
+          x.Set(input.data(), n_tokens, kCols);
+          std::vector<float> expected(n_tokens * kRows), out(n_tokens * kRows, NAN);
+          team.Run([&] {
+            const Product product = {layer.up, expected.data(), kRows, layer.up_bias};
+            MatMul(team, {&product, 1}, x);
+            GatedMatMul(team, layer, x, out.data());
+          });
+          GatedActivation(Activation::kReluSquared, expected.data(), nullptr, expected.size());
+          EXPECT_EQ(out, expected);
+        }
+      });
+    }
+  }
+}
+
 TEST(Activations, RoundToInt8TheSameOnEveryTarget) {
   constexpr size_t kTokens = 3, kCols = 32 * 11;
   std::vector<float> input = NormalFloats(kTokens * kCols, 1);

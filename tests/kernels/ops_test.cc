@@ -47,6 +47,22 @@ TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {
   });
 }
 
+TEST(RmsNorm, TakesNoWeightsForOnes) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      const std::vector<float> x = NormalFloats(n, 1), ones(n, 1.0f);
+      std::vector<double> reference(n), expected(n);
+      RmsNormReference(x.data(), nullptr, 1e-5f, n, reference.data());
+      RmsNormReference(x.data(), ones.data(), 1e-5f, n, expected.data());
+      EXPECT_EQ(reference, expected);
+      std::vector<float> out(n + 1, kSentinel), with_ones = out;
+      RmsNorm(x.data(), nullptr, 1e-5f, n, out.data());
+      RmsNorm(x.data(), ones.data(), 1e-5f, n, with_ones.data());
+      EXPECT_EQ(out, with_ones) << n;
+    }
+  });
+}
+
 TEST(Rope, TurnsPairs) {
   constexpr size_t kHeads = 3;
   ForEachTarget([] {
@@ -100,18 +116,36 @@ TEST(GatedActivation, IsTheDefinition) {
   }
 }
 
+TEST(GatedActivation, NeedsNoUpForReluSquared) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      const std::vector<float> x = NormalFloats(n, 1);
+      std::vector<float> out = x;
+      out.push_back(kSentinel);
+      GatedActivation(Activation::kReluSquared, out.data(), nullptr, n);
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], x[i] < 0 ? 0.0f : x[i] * x[i]);
+      ASSERT_EQ(out[n], kSentinel);
+    }
+  });
+}
+
 TEST(GatedActivation, KeepsItsLimitsAndNaN) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
+  static constexpr float kInf = std::numeric_limits<float>::infinity();
   ForEachTarget([] {
     for (const Activation activation : kActivations) {
       float gate[] = {0.0f, NAN, 1.0f, 1e30f, -1e30f};
       const float up[] = {1.0f, 1.0f, NAN, 1.0f, 1.0f};
       GatedActivation(activation, gate, up, 5);
-      EXPECT_EQ(gate[0], 0.0f);
+      EXPECT_EQ(gate[0], activation == Activation::kSigmoid ? 0.5f : 0.0f);
       EXPECT_TRUE(std::isnan(gate[1]));
-      EXPECT_TRUE(std::isnan(gate[2]));
-      const GatedExpected e = ExpectGated(activation, 1e30, 1);
-      EXPECT_NEAR(gate[3], e.value, e.tolerance);
+      if (activation == Activation::kReluSquared) {
+        EXPECT_EQ(gate[2], 1.0f);
+        EXPECT_EQ(gate[3], kInf);
+      } else {
+        EXPECT_TRUE(std::isnan(gate[2]));
+        const GatedExpected e = ExpectGated(activation, 1e30, 1);
+        EXPECT_NEAR(gate[3], e.value, e.tolerance);
+      }
       EXPECT_NEAR(gate[4], 0.0f, 1e-7f);
     }
     float gate[] = {7.0f, 8.0f, kInf, 7.0f, 7.0f};
