@@ -1,9 +1,8 @@
 #include "engine/architecture.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <string>
+
+#include "engine/families.h"
 
 namespace engine {
 namespace {
@@ -12,160 +11,14 @@ using kernels::Activation;
 using kernels::RopePairs;
 using kernels::Router;
 
-constexpr uint64_t kMaxWindow = UINT32_MAX;
-constexpr uint64_t kMaxLength = 1u << 24;
-
 // Norms of what a block gives instead of what it gets, or both.
 constexpr NormRoles kNormsBehind = {"", "post_attention_norm", "", "post_ffw_norm"};
 constexpr NormRoles kNormsAround = {"attn_norm", "post_attention_norm", "ffn_norm",
                                     "post_ffw_norm"};
 // One for each block, with a name that others give to another.
-constexpr NormRoles kGptOssNorms = {"attn_norm", "", "post_attention_norm", ""};
+constexpr NormRoles kSecondIsOfFfn = {"attn_norm", "", "post_attention_norm", ""};
 
-// The last layer of every `period` sees all keys, the others as many as the window says. A file may
-// name another period; published lists of layers say the same as the family's period.
-void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) {
-  period = keys.NumberUnlessArray("attention.sliding_window_pattern", period, kMaxLength);
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const bool global = period != 0 && i % period == period - 1;
-    config.layers[i].window = global ? 0 : window;
-  }
-}
-
-// Layers with a window turn by this rope.
-void SetLocalRope(const RopeConfig& rope, Config& config) {
-  config.ropes.push_back(rope);
-  for (LayerPlan& layer : config.layers) {
-    if (layer.window > 0) layer.rope = config.ropes.size() - 1;
-  }
-}
-
-RopeConfig Unscaled(RopeConfig rope) {
-  rope.scaling = RopeScaling::kNone;
-  return rope;
-}
-
-void SetAttentionScale(float scale, Config& config) {
-  for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
-}
-
-// --- The families, in the table's order ---------------------------------------------------------
-
-// Where no key says how wide an expert is, those that a token uses are together as wide as a dense
-// network.
-void QwenExperts(const Keys& keys, Config& config) {
-  if (keys.Has("expert_feed_forward_length")) return;
-  for (LayerPlan& layer : config.layers)
-    layer.ffn_length /= std::max<size_t>(config.n_experts_used, 1);
-}
-
-void Qwen2Moe(const Keys& keys, Config& config) {
-  for (LayerPlan& layer : config.layers) {
-    if (layer.shared_ffn_length == 0)
-      layer.shared_ffn_length = keys.Count("feed_forward_length", kMaxLength);
-  }
-  QwenExperts(keys, config);
-}
-
-// Published files name a window that the model was not trained to keep to.
-void Phi3(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); }
-
-void Granite(const Keys& keys, Config& config) {
-  config.embedding_scale = static_cast<float>(keys.PositiveUnlessZero("embedding_scale", 1));
-  config.residual_scale = static_cast<float>(keys.PositiveUnlessZero("residual_scale", 1));
-  config.logit_scale = static_cast<float>(1 / keys.Positive("logit_scale"));
-  SetAttentionScale(static_cast<float>(keys.PositiveUnlessZero("attention.scale",
-                                                               config.layers[0].attention_scale)),
-                    config);
-  if (!keys.BoolOr("rope.scaling.finetuned", true)) {
-    for (LayerPlan& layer : config.layers) layer.rope = LayerPlan::kNoRope;
-  }
-}
-
-// Every fourth layer knows no positions (Yang et al. 2025, "RoPE to NoPE and back again").
-void SmolLm3(const Keys&, Config& config) {
-  for (size_t i = 3; i < config.layers.size(); i += 4) config.layers[i].rope = LayerPlan::kNoRope;
-}
-
-void Mistral3(const Keys& keys, Config& config) {
-  RopeConfig& rope = config.ropes[0];
-  rope.beta_fast = keys.PositiveOr("rope.scaling.yarn_beta_fast", rope.beta_fast);
-  rope.beta_slow = keys.PositiveOr("rope.scaling.yarn_beta_slow", rope.beta_slow);
-  rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
-  config.query_growth =
-      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.query_growth_span = rope.original_context;
-}
-
-// What both Gemmas do: attention scale 1 / sqrt(key_length) but in the largest model, whose number
-// of layers tells it.
-void Gemma(size_t n_layers_of_largest, Config& config) {
-  config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
-  if (config.layers.size() == n_layers_of_largest) {
-    const size_t width = config.embedding_length / config.layers[0].n_heads;
-    SetAttentionScale(1.0f / std::sqrt(static_cast<float>(width)), config);
-  }
-}
-
-void Gemma2(const Keys& keys, Config& config) {
-  Gemma(46, config);
-  config.attention_softcap = static_cast<float>(keys.PositiveOr("attn_logit_softcapping", 50));
-  config.logit_softcap = static_cast<float>(keys.PositiveOr("final_logit_softcapping", 30));
-  SetWindows(keys, keys.CountOr("attention.sliding_window", 4096, kMaxWindow), 2, config);
-  RopeConfig local = config.ropes[0];
-  local.base = keys.PositiveOr("rope.freq_base_swa", local.base);
-  SetLocalRope(local, config);
-}
-
-void Gemma3(const Keys& keys, Config& config) {
-  Gemma(62, config);
-  config.logit_softcap = static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0));
-  SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 6, config);
-  RopeConfig local = Unscaled(config.ropes[0]);
-  local.base = keys.PositiveOr("rope.freq_base_swa", 10000);
-  SetLocalRope(local, config);
-}
-
-void GptOss(const Keys& keys, Config& config) {
-  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
-  RopeConfig local = config.ropes[0];
-  local.base = keys.PositiveOr("rope.freq_base_swa", local.base);
-  SetLocalRope(local, config);
-}
-
-// OLMo 2 has no window, OLMo 3 has one.
-void Olmo2(const Keys& keys, Config& config) {
-  SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 4, config);
-  RopeConfig local = Unscaled(config.ropes[0]);
-  local.attention_factor = 1;
-  SetLocalRope(local, config);
-}
-
-void Glm4(const Keys& keys, Config& config) {
-  if (keys.Has("rope.dimension_sections")) {
-    keys.Fail("rope.dimension_sections", "is that of a model which reads images, too; " +
-                                             std::string("only those of text are supported"));
-  }
-  config.n_skipped_layers = keys.UintOr("nextn_predict_layers", 0, config.layers.size() - 1);
-  config.layers.resize(config.layers.size() - config.n_skipped_layers);
-}
-
-void Hunyuan(const Keys& keys, Config& config) {
-  const auto length = static_cast<double>(config.layers[0].key_length);
-  const double alpha = keys.PositiveUnlessZero("rope.scaling.alpha", 1);
-  if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
-}
-
-// Only the 32B model, told by its layers, has windows; its global layers know no positions.
-void Exaone4(const Keys& keys, Config& config) {
-  keys.Ignore("attention.sliding_window_pattern");
-  const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
-  if (config.layers.size() != 64) return;
-  SetWindows(keys, window, 4, config);
-  for (LayerPlan& layer : config.layers) {
-    if (layer.window == 0) layer.rope = LayerPlan::kNoRope;
-  }
-}
+constexpr NormRoles kLfm2Norms = {.output = "token_embd_norm"};
 
 constexpr std::array kArchitectures = {
     Architecture{.name = "llama", .rope_pairs = RopePairs::kAdjacent, .router = Router{}},
@@ -205,7 +58,7 @@ constexpr std::array kArchitectures = {
                  .refine = Gemma3},
     Architecture{.name = "gpt-oss",
                  .rope_pairs = RopePairs::kHalves,
-                 .norms = kGptOssNorms,
+                 .norms = kSecondIsOfFfn,
                  .activation = Activation::kSwigluOai,
                  .sinks = true,
                  .biases = true,
@@ -233,6 +86,83 @@ constexpr std::array kArchitectures = {
                  .norms = kNormsBehind,
                  .qk_norm = QkNorm::kHeadBeforeRope,
                  .refine = Exaone4},
+    Architecture{.name = "lfm2",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kLfm2Norms,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .without_heads = Mixer::kShortConv,
+                 .refine = Lfm2},
+    Architecture{.name = "lfm2moe",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kLfm2Norms,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .without_heads = Mixer::kShortConv,
+                 .router = Router{},
+                 .router_bias = Presence::kRequired,
+                 .leading_dense = true,
+                 .refine = Lfm2Moe},
+    Architecture{.name = "qwen35",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kSecondIsOfFfn,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .attention_gate = true,
+                 .key_heads_in_turn = true,
+                 .refine = Qwen35},
+    Architecture{.name = "qwen35moe",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kSecondIsOfFfn,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .shared_gate = true,
+                 .attention_gate = true,
+                 .key_heads_in_turn = true,
+                 .router = Router{},
+                 .refine = Qwen35},
+    Architecture{.name = "qwen3next",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kSecondIsOfFfn,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .shared_gate = true,
+                 .attention_gate = true,
+                 .router = Router{},
+                 .refine = Qwen3Next},
+    Architecture{.name = "gemma3n",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kNormsAround,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .activation = Activation::kGelu,
+                 .value_norm = true,
+                 .refine = Gemma3n},
+    Architecture{.name = "gemma4",
+                 .rope_pairs = RopePairs::kHalves,
+                 .norms = kNormsAround,
+                 .qk_norm = QkNorm::kHeadBeforeRope,
+                 .activation = Activation::kGelu,
+                 .value_norm = true,
+                 .router = Router{},
+                 .refine = Gemma4},
+    Architecture{.name = "deepseek2",
+                 .rope_pairs = RopePairs::kAdjacent,
+                 .router = Router{.normed = false},
+                 .router_bias = Presence::kOptional,
+                 .leading_dense = true,
+                 .refine = DeepSeek2},
+    Architecture{.name = "granitehybrid",
+                 .rope_pairs = RopePairs::kAdjacent,
+                 .without_heads = Mixer::kMamba2,
+                 .router = Router{},
+                 .refine = GraniteHybrid},
+    Architecture{.name = "nemotron_h",
+                 .rope_pairs = RopePairs::kHalves,
+                 .activation = Activation::kReluSquared,
+                 .without_heads = Mixer::kNone,
+                 .refine = NemotronH},
+    Architecture{.name = "nemotron_h_moe",
+                 .rope_pairs = RopePairs::kHalves,
+                 .activation = Activation::kReluSquared,
+                 .without_heads = Mixer::kNone,
+                 .router = Router{.gate = Router::Gate::kSigmoid, .normed = false},
+                 .router_bias = Presence::kRequired,
+                 .refine = NemotronH},
 };
 
 }  // namespace

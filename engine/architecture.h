@@ -27,9 +27,16 @@ struct Architecture {
   bool sinks = false;
   bool biases = false;
   bool shared_gate = false;
+  bool value_norm = false;
+  bool attention_gate = false;
+  bool key_heads_in_turn = false;
+  // Layers that have no key-value heads gather otherwise.
+  Mixer without_heads = Mixer::kAttention;
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   // Of families whose layers may have experts.
   std::optional<kernels::Router> router = {};
+  Presence router_bias = Presence::kNone;
+  bool leading_dense = false;  // a key says how many layers come before those with experts
   // Completes a config that holds all that the common keys say; or null.
   void (*refine)(const Keys& keys, Config& config) = nullptr;
 };

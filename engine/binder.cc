@@ -94,6 +94,14 @@ ExpertsView Binder::Experts(const std::string& name, uint64_t n, uint64_t rows, 
   return view;
 }
 
+ExpertsView Binder::Rows(const ExpertsView& experts, uint64_t first, uint64_t n) {
+  ExpertsView view = experts;
+  view.first.data = experts.first.row(first);
+  view.first.rows = n;
+  view.stride = experts.first.rows;
+  return view;
+}
+
 WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols});
   return {{tensor.dtype, tensor.data, 1, cols}, &tensor};

@@ -29,6 +29,8 @@ class Binder {
   static WeightView Rows(const WeightView& matrix, uint64_t first, uint64_t n);
   // `n` matrices of this shape, one behind the other.
   ExpertsView Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols);
+  // Rows [first, first + n) of each.
+  static ExpertsView Rows(const ExpertsView& experts, uint64_t first, uint64_t n);
   // A row of a matrix that has no other: in the file a vector.
   WeightView OneRow(const std::string& name, uint64_t cols);
 
@@ -39,6 +41,12 @@ class Binder {
   const float* Vector(const std::string& name, uint64_t n);
   const float* OptionalVector(const std::string& name, uint64_t n) {
     return Has(name) ? Vector(name, n) : nullptr;
+  }
+
+  // Numbers of type F32 in a tensor of any shape, by its full name.
+  const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
+  const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {
+    return file_.FindTensor(name) != nullptr ? Floats(name, dims) : nullptr;
   }
 
   // Takes tensors as known whose names begin so; returns their bytes.
@@ -53,10 +61,6 @@ class Binder {
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);
-  const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
-  const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {
-    return file_.FindTensor(name) != nullptr ? Floats(name, dims) : nullptr;
-  }
   void Note(const gguf::TensorView& tensor);
 
   const gguf::File& file_;

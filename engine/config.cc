@@ -34,18 +34,26 @@ const Architecture& FindArchitecture(const Metadata& meta) {
 
 std::string Found(size_t value) { return ", found " + std::to_string(value); }
 
-void ReadHeads(const Keys& keys, Config& config) {
+void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
   const size_t n_layers = config.n_layers(), width = config.embedding_length;
-  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, 1, kMaxLength);
-  const auto n_kv_heads = keys.Has("attention.head_count_kv")
-                              ? keys.PerLayer("attention.head_count_kv", n_layers, 1, kMaxLength)
-                              : n_heads;
+  const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
+  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxLength);
+  const auto n_kv_heads =
+      keys.Has("attention.head_count_kv")
+          ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxLength)
+          : n_heads;
   const bool explicit_lengths =
       keys.Has("attention.key_length") && keys.Has("attention.value_length");
   for (size_t i = 0; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
+    if (n_kv_heads[i] == 0) {
+      layer.mixer = arch.without_heads;
+      continue;
+    }
     layer.n_heads = n_heads[i];
     layer.n_kv_heads = n_kv_heads[i];
+    if (layer.n_heads == 0)
+      keys.Fail("attention.head_count", "must not be 0 where keys have heads");
     if (layer.n_heads % layer.n_kv_heads != 0) {
       keys.Fail("attention.head_count_kv", "expected a divisor of head_count " +
                                                std::to_string(layer.n_heads) +
@@ -67,17 +75,12 @@ void ReadHeads(const Keys& keys, Config& config) {
 }
 
 RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
-  const size_t key_length = config.layers[0].key_length;
+  const auto attends = [](const LayerPlan& layer) { return layer.n_heads > 0; };
+  const auto first = std::find_if(config.layers.begin(), config.layers.end(), attends);
+  const size_t key_length = first != config.layers.end() ? first->key_length : 2;
   RopeConfig rope;
   rope.pairs = arch.rope_pairs;
   rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
-  const bool fits =
-      std::all_of(config.layers.begin(), config.layers.end(),
-                  [&rope](const LayerPlan& layer) { return rope.n_dims <= layer.key_length; });
-  if (!fits || rope.n_dims % 2 != 0) {
-    keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
-                                          std::to_string(key_length) + Found(rope.n_dims));
-  }
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
   const std::string_view scaling = keys.StringOr("rope.scaling.type", "linear");
   if (scaling == "linear" || scaling == "longrope") {  // the latter divides by tensors of its own
@@ -99,8 +102,12 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   return rope;
 }
 
-void ReadFeedForward(const Keys& keys, Config& config) {
-  const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), 1, kMaxLength);
+// Layers may be without one where a mixer may be, too; and where all have experts, no key need say
+// how wide a network without them would be.
+void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
+  if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
+  const size_t least = arch.without_heads == Mixer::kNone ? 0 : 1;
+  const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), least, kMaxLength);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
 }
 
@@ -118,12 +125,44 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   }
   if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
   config.router = *arch.router;
+  config.router_bias = arch.router_bias;
   config.n_experts_used = n_used;
   const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
-  for (LayerPlan& layer : config.layers) {
+  const size_t n_dense =
+      arch.leading_dense ? keys.UintOr("leading_dense_block_count", 0, config.n_layers()) : 0;
+  for (size_t i = n_dense; i < config.n_layers(); ++i) {
+    LayerPlan& layer = config.layers[i];
+    if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
     layer.n_experts = n_experts;
     layer.shared_ffn_length = shared;
-    layer.ffn_length = keys.CountOr("expert_feed_forward_length", layer.ffn_length, kMaxLength);
+    layer.expert_length = keys.CountOr("expert_feed_forward_length", layer.ffn_length, kMaxLength);
+    layer.ffn_length = 0;
+  }
+}
+
+// What the family's own keys have made of it must still be sound.
+void CheckLayers(const Keys& keys, const Config& config) {
+  for (const LayerPlan& layer : config.layers) {
+    const RecurrentPlan& r = layer.recurrent;
+    const bool attends = layer.mixer == Mixer::kAttention || layer.mixer == Mixer::kLatentAttention;
+    if (attends && layer.rope != LayerPlan::kNoRope) {
+      const RopeConfig& rope = config.ropes[layer.rope];
+      if (rope.n_dims % 2 != 0 || layer.rope_offset + rope.n_dims > layer.key_length) {
+        keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
+                                              std::to_string(layer.key_length) +
+                                              Found(rope.n_dims));
+      }
+    }
+    if (r.n_key_heads != 0 && r.n_value_heads % r.n_key_heads != 0) {
+      keys.Fail("ssm.group_count", "expected a divisor of time_step_rank " +
+                                       std::to_string(r.n_value_heads) + Found(r.n_key_heads));
+    }
+    if (layer.mixer == Mixer::kNone && layer.ffn_length == 0 && layer.n_experts == 0) {
+      keys.Fail("feed_forward_length", "a layer does nothing");
+    }
+    if (layer.n_experts > 0 && layer.expert_length == 0) {
+      keys.Fail("expert_feed_forward_length", "must not be 0 where there are experts");
+    }
   }
 }
 
@@ -145,17 +184,21 @@ Config Config::Read(const gguf::File& file) {
   config.sinks = arch.sinks;
   config.biases = arch.biases;
   config.shared_gate = arch.shared_gate;
+  config.value_norm = arch.value_norm;
+  config.attention_gate = arch.attention_gate;
+  config.key_heads_in_turn = arch.key_heads_in_turn;
   config.output = arch.output;
   config.activation = arch.activation;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
   config.layers.resize(keys.Count("block_count", kMaxLayers));
-  ReadFeedForward(keys, config);
+  ReadFeedForward(keys, arch, config);
   ReadExperts(keys, arch, config);
-  ReadHeads(keys, config);
+  ReadHeads(keys, arch, config);
   config.norm_eps = static_cast<float>(keys.Positive("attention.layer_norm_rms_epsilon"));
   config.ropes = {ReadRope(keys, arch, config)};
   if (arch.refine != nullptr) arch.refine(keys, config);
+  CheckLayers(keys, config);
   keys.RequireAllRead();
 
   const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");

@@ -4,8 +4,8 @@
 #include <cassert>
 #include <cmath>
 #include <set>
+#include <vector>
 
-#include "engine/stopwatch.h"
 #include "kernels/experts.h"
 #include "kernels/ops.h"
 #include "kernels/reference.h"
@@ -13,30 +13,13 @@
 namespace engine {
 namespace {
 
-constexpr size_t kMaxOutputs = 3;  // q, k and v
+constexpr size_t kMaxOutputs = 4;
 
 uint64_t Bytes(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
 
 TraceWeights Traced(const WeightView& view) { return {view.tensor, view.rows, view.cols}; }
 
 }  // namespace
-
-template <class Work>
-void Pass::Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeights> weights,
-                Work work) {
-  if (trace_ == nullptr) return work();
-  const Stopwatch watch;
-  work();
-  const double seconds = watch.Seconds();
-  trace_->steps.push_back({kind, {weights.begin(), weights.end()}, bytes, seconds});
-}
-
-template <class Work>
-void Pass::ForRows(size_t n, Work work) {
-  team_.For(n, 1, [&](size_t begin, size_t end, size_t) {
-    for (size_t t = begin; t < end; ++t) work(t);
-  });
-}
 
 void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens,
                  float* out) {
@@ -72,14 +55,39 @@ const float* Pass::Normed(const float* in, const float* weight, size_t width, fl
   return out;
 }
 
-void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* heads) {
-  const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
-  const size_t n = all ? n_tokens_ : n_tokens_ * n_heads;
-  const size_t width = all ? n_heads * length : length;
+void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows) {
   Step("norm", 0, {}, [&] {
     ForRows(n, [&](size_t i) {
-      float* const head = heads + i * width;
-      kernels::RmsNorm(head, weight, config_.norm_eps, width, head);
+      float* const row = rows + i * stride;
+      kernels::RmsNorm(row, weight, config_.norm_eps, length, row);
+    });
+  });
+}
+
+void Pass::NormGroups(const float* weight, size_t n_groups, size_t length, float* rows) {
+  Step("norm", 0, {}, [&] {
+    ForRows(n_tokens_ * n_groups, [&](size_t i) {
+      float* const row = rows + i * length;
+      kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
+    });
+  });
+}
+
+void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* heads) {
+  if (config_.qk_norm == QkNorm::kAllBeforeRope) {
+    NormRows(weight, n_tokens_, n_heads * length, n_heads * length, heads);
+  } else {
+    NormRows(weight, n_tokens_ * n_heads, length, length, heads);
+  }
+}
+
+void Pass::CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length) {
+  Step("copy", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      for (size_t h = 0; h < n_heads; ++h) {
+        std::copy_n(from.data + t * from.token_stride + h * from.head_stride, length,
+                    to.data + t * to.token_stride + h * to.head_stride);
+      }
     });
   });
 }
@@ -93,8 +101,9 @@ void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
   Step("rope", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
       const size_t at = offset + t * n_pairs;
-      kernels::Rope(heads + t * n_heads * plan.key_length, n_heads, plan.key_length, rope.n_dims,
-                    scratch_.rope_cos.get() + at, scratch_.rope_sin.get() + at, rope.pairs);
+      float* const turned = heads + t * n_heads * plan.key_length + plan.rope_offset;
+      kernels::Rope(turned, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos.get() + at,
+                    scratch_.rope_sin.get() + at, rope.pairs);
     });
   });
 }
@@ -125,10 +134,12 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   uint64_t bytes = 0;
   size_t n = 0;
   for (const auto& [weights, out] : outputs) {
+    if (weights.tensor == nullptr) continue;
     products[n] = {weights, out, weights.rows, weights.bias};
     traced[n++] = Traced(weights);
     bytes += Bytes(weights);
   }
+  if (n == 0) return;
   Step("matmul", bytes, std::span(traced).first(n), [&] {
     scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
     kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
@@ -136,9 +147,10 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 }
 
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out) {
-  const std::array traced = {Traced(gate), Traced(up)};
-  Step("matmul", Bytes(gate) + Bytes(up), traced, [&] {
-    scratch_.input.Set(in, n_tokens_, gate.cols);
+  const std::array traced = {Traced(up), Traced(gate)};
+  const size_t n = gate.tensor != nullptr ? 2 : 1;
+  Step("matmul", Bytes(gate) + Bytes(up), std::span(traced).first(n), [&] {
+    scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation}, scratch_.input,
                          out);
   });
@@ -156,17 +168,18 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
       .sinks = sinks,
   };
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
-    kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
+    if (k != nullptr) kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
     kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
   });
 }
 
-void Pass::Route(const LayerPlan& plan, float* router, uint32_t* chosen, float* shares) {
+void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
+                 float* shares) {
   const size_t n_used = config_.n_experts_used;
   Step("route", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
-      kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, nullptr, n_used,
-                     chosen + t * n_used, shares + t * n_used);
+      kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, w.exp_probs_b,
+                     n_used, chosen + t * n_used, shares + t * n_used);
     });
   });
 }
@@ -180,14 +193,32 @@ uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const 
 
 void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chosen,
                    const float* shares, float* out) {
-  const auto traced = [this](const ExpertsView& view) {
-    return TraceWeights{view.tensor, view.first.rows * config_.n_experts_used, view.first.cols};
-  };
-  const std::array tensors = {traced(w.ffn_gate_exps), traced(w.ffn_up_exps),
-                              traced(w.ffn_down_exps)};
+  std::vector<TraceWeights> tensors;
+  if (trace_ != nullptr) {
+    for (const ExpertsView* view : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      if (view->tensor == nullptr) continue;
+      tensors.push_back(
+          {view->tensor, view->first.rows * config_.n_experts_used, view->first.cols});
+    }
+  }
   Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
     kernels::Experts(team_, {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation},
                      in, n_tokens_, chosen, shares, config_.n_experts_used, scratch_.experts, out);
+  });
+}
+
+void Pass::Gate(kernels::Activation activation, float* gate, const float* x, size_t width) {
+  Step("gate", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      kernels::GatedActivation(activation, gate + t * width, x + t * width, width);
+    });
+  });
+}
+
+void Pass::Scale(float* x, float factor) {
+  const size_t width = config_.embedding_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) { kernels::Scale(x + t * width, factor, width); });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 namespace engine {
 namespace {
@@ -24,6 +25,14 @@ double YarnShareKept(const RopeConfig& c, size_t pair) {
   return 1 - std::clamp(ramp, 0.0, 1.0);
 }
 
+// Pairs are dealt to time, height and width in turn, as long as each wants some (Qwen3-VL).
+bool IsTurned(const RopeConfig& c, size_t pair) {
+  const size_t n = std::accumulate(c.sections.begin(), c.sections.end(), size_t{0});
+  if (n == 0) return true;
+  const size_t i = pair % n;
+  return i < 3 * c.sections[i % 3];
+}
+
 }  // namespace
 
 RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
@@ -31,7 +40,8 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
   for (size_t i = 0; i < frequencies_.size(); ++i) {
     double f =
         std::pow(config.base, -2.0 * static_cast<double>(i) / static_cast<double>(config.n_dims));
-    if (freq_divisors != nullptr) f /= freq_divisors[i];
+    if (freq_divisors != nullptr && config.divided) f /= freq_divisors[i];
+    if (!IsTurned(config, i)) f = 0;
     const double interpolated = f / config.factor;
     if (config.scaling == RopeScaling::kLinear) f = interpolated;
     if (config.scaling == RopeScaling::kYarn) {

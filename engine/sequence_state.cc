@@ -5,21 +5,32 @@
 namespace engine {
 namespace {
 
-// Positions that a layer has room for. A ring holds the window of a batch's first token and the
-// batch behind it, which is also how far a text can be taken back.
-size_t Positions(const LayerPlan& plan, size_t capacity, size_t batch) {
+// Positions that a layer has room for: none where it keeps nothing of its own. A ring holds the
+// window of a batch's first token and the batch behind it, which is also how far a text can be
+// taken back.
+size_t Positions(const Config& config, size_t i, size_t capacity, size_t batch) {
+  const LayerPlan& plan = config.layers[i];
+  if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
   const size_t needed = plan.window + batch;
   const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
   return std::min(ring, capacity);
 }
 
-// Bytes of a position's keys and of its values.
+// Bytes of a position's keys and of its values. Latent vectors are keys and values in one.
 size_t KeyBytes(const LayerPlan& plan, kernels::KvType type) {
   return plan.n_kv_heads * kernels::KvBytes(type, plan.key_length);
 }
 size_t ValueBytes(const LayerPlan& plan, kernels::KvType type) {
-  return plan.n_kv_heads * kernels::KvBytes(type, plan.value_length);
+  return plan.values_in_keys ? 0 : plan.n_kv_heads * kernels::KvBytes(type, plan.value_length);
+}
+
+size_t RecurrentFloats(const Config& config) {
+  size_t n = 0;
+  for (const LayerPlan& plan : config.layers) {
+    n += plan.recurrent.history_floats() + plan.recurrent.state_floats();
+  }
+  return n;
 }
 
 }  // namespace
@@ -27,47 +38,98 @@ size_t ValueBytes(const LayerPlan& plan, kernels::KvType type) {
 double SequenceState::BytesFor(const Config& config, size_t capacity, size_t batch,
                                kernels::KvType type) {
   double bytes = 0;
-  for (const LayerPlan& plan : config.layers) {
-    bytes += static_cast<double>(Positions(plan, capacity, batch)) *
+  for (size_t i = 0; i < config.n_layers(); ++i) {
+    const LayerPlan& plan = config.layers[i];
+    bytes += static_cast<double>(Positions(config, i, capacity, batch)) *
              static_cast<double>(KeyBytes(plan, type) + ValueBytes(plan, type));
   }
-  return bytes;
+  return bytes + static_cast<double>((1 + kSnapshots) * RecurrentFloats(config) * sizeof(float));
 }
 
 SequenceState::SequenceState(const Config& config, size_t capacity, size_t batch,
                              kernels::KvType type)
     : capacity_(capacity),
       bytes_(static_cast<size_t>(BytesFor(config, capacity, batch, type))),
+      n_floats_(RecurrentFloats(config)),
       // Untouched pages cost nothing.
-      data_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {
+      recurrent_(std::make_unique_for_overwrite<float[]>((1 + kSnapshots) * n_floats_)) {
+  const size_t n_floats_bytes = (1 + kSnapshots) * n_floats_ * sizeof(float);
+  data_ = std::make_unique_for_overwrite<std::byte[]>(bytes_ - n_floats_bytes);
   std::byte* next = data_.get();
-  for (const LayerPlan& plan : config.layers) {
-    kernels::KvLayer kv;
-    kv.type = type;
-    kv.n_kv_heads = plan.n_kv_heads;
-    kv.capacity = Positions(plan, capacity, batch);
-    kv.key_length = plan.key_length;
-    kv.value_length = plan.value_length;
-    kv.k = next;
-    kv.v = kv.k + kv.capacity * KeyBytes(plan, type);
-    next = kv.v + kv.capacity * ValueBytes(plan, type);
-    layers_.push_back({kv, plan.window});
+  size_t next_float = 0;
+  for (size_t i = 0; i < config.n_layers(); ++i) {
+    const LayerPlan& plan = config.layers[i];
+    Layer layer;
+    layer.window = plan.window;
+    layer.kv_layer = plan.kv_layer == LayerPlan::kOwn ? i : plan.kv_layer;
+    layer.kv.type = type;
+    layer.kv.n_kv_heads = plan.n_kv_heads;
+    layer.kv.capacity = Positions(config, i, capacity, batch);
+    layer.kv.key_length = plan.key_length;
+    layer.kv.value_length = plan.value_length;
+    layer.kv.k = next;
+    next += layer.kv.capacity * KeyBytes(plan, type);
+    layer.kv.v = plan.values_in_keys ? nullptr : next;
+    next += layer.kv.capacity * ValueBytes(plan, type);
+    layer.history = next_float;
+    layer.matrices = layer.history + plan.recurrent.history_floats();
+    next_float = layer.matrices + plan.recurrent.state_floats();
+    layers_.push_back(layer);
   }
+  std::fill_n(now(), n_floats_, 0.0f);
+  kept_.reserve(kSnapshots);
 }
 
-void SequenceState::Extend(size_t end) { end_ = std::max(end_, end); }
+void SequenceState::Extend(size_t end) {
+  position_ = end;
+  end_ = std::max(end_, end);
+}
 
-size_t SequenceState::Rewind(size_t position) {
-  for (const Layer& layer : layers_) {
-    if (layer.kv.capacity == capacity_) continue;
+void SequenceState::Snapshot() {
+  if (n_floats_ == 0 || position_ == 0) return;
+  const bool is_there = !kept_.empty() && kept_.back().position == position_;
+  if (is_there) return;
+  size_t free = 0;
+  if (kept_.size() == kSnapshots) {
+    free = kept_.front().slot;
+    kept_.erase(kept_.begin());
+  } else {
+    const auto in_use = [&](size_t i) {
+      return std::any_of(kept_.begin(), kept_.end(), [i](const Kept& k) { return k.slot == i; });
+    };
+    for (free = 1; in_use(free);) ++free;
+  }
+  std::copy_n(now(), n_floats_, slot(free));
+  kept_.push_back({position_, free});
+}
+
+// Later snapshots are of a text that is forgotten.
+size_t SequenceState::RewindRecurrent(size_t position) {
+  while (!kept_.empty() && kept_.back().position > position) kept_.pop_back();
+  if (position == position_) return position;
+  if (kept_.empty()) {
+    std::fill_n(now(), n_floats_, 0.0f);
+    return 0;
+  }
+  std::copy_n(slot(kept_.back().slot), n_floats_, now());
+  return kept_.back().position;
+}
+
+bool SequenceState::IsInRings(size_t position) const {
+  return std::all_of(layers_.begin(), layers_.end(), [&](const Layer& layer) {
+    if (layer.kv.capacity == capacity_ || layer.kv.capacity == 0) return true;
     const size_t oldest = end_ - std::min(end_, layer.kv.capacity);
     const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
-    if (first_seen < oldest) {
-      position = 0;
-      break;
-    }
-  }
+    return first_seen >= oldest;
+  });
+}
+
+size_t SequenceState::Rewind(size_t position) {
+  position = std::min(position, position_);
+  if (n_floats_ > 0) position = RewindRecurrent(position);
+  if (!IsInRings(position)) position = n_floats_ > 0 ? RewindRecurrent(0) : 0;
   if (position == 0) end_ = 0;
+  position_ = position;
   return position;
 }
 

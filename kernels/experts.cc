@@ -68,7 +68,7 @@ size_t RowsOfDown(size_t rows, size_t n_threads) {
 
 Matrix ExpertStack::expert(size_t e) const {
   Matrix matrix = first;
-  matrix.data += e * first.rows * first.row_bytes();
+  matrix.data += e * (stride != 0 ? stride : first.rows) * first.row_bytes();
   if (scales != nullptr) matrix.scale = scales[e];
   return matrix;
 }

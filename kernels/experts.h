@@ -26,6 +26,7 @@ struct ExpertStack {
   size_t n_experts = 0;
   const float* scales = nullptr;  // [n_experts], in place of first.scale
   const float* bias = nullptr;    // [n_experts][first.rows]
+  size_t stride = 0;              // rows from one expert's first to the next's; 0: first.rows
 
   Matrix expert(size_t e) const;
   const float* expert_bias(size_t e) const;  // [first.rows] or null

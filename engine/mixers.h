@@ -1,0 +1,34 @@
+// The mixers other than plain attention: each token gathers from those before it, `in` to s.delta.
+// Plain attention is in forward.cc; which layer has which, its plan says (config.h).
+#ifndef PRONK_ENGINE_MIXERS_H_
+#define PRONK_ENGINE_MIXERS_H_
+
+#include "engine/config.h"
+#include "engine/pass.h"
+#include "engine/scratch.h"
+#include "engine/sequence_state.h"
+#include "engine/weights.h"
+#include "kernels/attention.h"
+
+namespace engine {
+
+// Attention whose keys and values are made of one short vector for all heads, which alone is kept
+// (DeepSeek-V2, 2024).
+void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
+                     const float* in, Scratch& s, Pass& pass);
+
+// A short convolution between two gates (LFM2, Liquid AI 2025).
+void ShortConv(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+               const float* in, Scratch& s, Pass& pass);
+
+// Gated delta net (Yang, Kautz, Hatamizadeh 2024).
+void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+              const float* in, Scratch& s, Pass& pass);
+
+// Mamba-2 (Dao and Gu 2024).
+void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+            const float* in, Scratch& s, Pass& pass);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MIXERS_H_
