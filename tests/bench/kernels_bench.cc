@@ -16,6 +16,8 @@
 // "Few" are 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256 weights.
 // "Attention" is that of 512 tokens behind others, by one thread: the operations of both of its
 // products, with keys after a token's own counted, too.
+// "Recurrence" are layers that remember in the shapes of Qwen3-Next and Granite 4, of 1 token or
+// 512, by one thread: nanoseconds for each token (of a convolution), or for each token and head.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -29,6 +31,7 @@
 #include "kernels/cpu.h"
 #include "kernels/experts.h"
 #include "kernels/matmul.h"
+#include "kernels/recurrence.h"
 #include "kernels/reference.h"
 #include "tests/kernels/random_weights.h"
 
@@ -289,7 +292,70 @@ void RegisterAttention(KvType type, const std::string& kv) {
   }
 }
 
+// Calls `work` on a team's thread; `n` tokens, or tokens times heads.
+template <class Work>
+void TimeRecurrence(benchmark::State& state, const std::string& target, size_t n, Work work) {
+  LimitCpu(target);
+  Team team(1);
+  double best = 0;
+  team.Run([&] { best = BestSeconds(state, [&] { work(team); }); });
+  LimitCpu("");
+  state.counters["ns"] = best * 1e9 / static_cast<double>(n);
+}
+
+void RunConvolve(benchmark::State& state, const std::string& target, size_t n_tokens) {
+  constexpr size_t kChannels = 8192, kTaps = 4;
+  const std::vector<float> taps = NormalFloats(kTaps * kChannels, 1);
+  const std::vector<float> in = NormalFloats(n_tokens * kChannels, 2);
+  std::vector<float> history((kTaps - 1) * kChannels), out(in.size());
+  const CausalConv conv = {taps.data(), nullptr, kTaps, kChannels, true};
+  TimeRecurrence(state, target, n_tokens, [&](Team& team) {
+    Convolve(team, conv, history.data(), in.data(), n_tokens, out.data());
+  });
+}
+
+void RunDeltaNet(benchmark::State& state, const std::string& target, size_t n_tokens) {
+  constexpr size_t kKeyHeads = 16, kHeads = 32, kLength = 128;
+  const std::vector<float> bias = NormalFloats(kHeads, 1), a(kHeads, -0.1f);
+  std::vector<float> qkv = NormalFloats(n_tokens * (2 * kKeyHeads + kHeads) * kLength, 2);
+  std::vector<float> gates = NormalFloats(n_tokens * kHeads, 3), alpha = gates, beta = gates;
+  std::vector<float> s(kHeads * kLength * kLength), out(n_tokens * kHeads * kLength);
+  const DeltaNet net = {kKeyHeads, kHeads, kLength, true, 1e-6f, bias.data(), a.data()};
+  TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
+    GatedDeltaNet(team, net, s.data(), qkv.data(), alpha.data(), beta.data(), n_tokens, out.data());
+  });
+}
+
+void RunMamba2(benchmark::State& state, const std::string& target, size_t n_tokens) {
+  constexpr size_t kHeads = 48, kLength = 64, kState = 128;
+  const std::vector<float> bias = NormalFloats(kHeads, 1), a(kHeads, -0.1f);
+  const std::vector<float> ubc = NormalFloats(n_tokens * (kHeads * kLength + 2 * kState), 2);
+  std::vector<float> dt = NormalFloats(n_tokens * kHeads, 3);
+  std::vector<float> s(kHeads * kState * kLength), out(n_tokens * kHeads * kLength);
+  const Mamba2 net = {1, kHeads, kState, kLength, bias.data(), a.data(), bias.data()};
+  TimeRecurrence(state, target, n_tokens * kHeads, [&](Team& team) {
+    SelectiveScan(team, net, s.data(), ubc.data(), dt.data(), n_tokens, out.data());
+  });
+}
+
+void RegisterRecurrences() {
+  for (const std::string& target : CpuTargets()) {
+    for (const size_t n_tokens : {1, 512}) {
+      const std::string name = target + "/tokens:" + std::to_string(n_tokens);
+      const auto add = [&](const std::string& kind, auto* run) {
+        benchmark::RegisterBenchmark(("Recurrence/" + kind + "/" + name).c_str(), run, target,
+                                     n_tokens)
+            ->UseManualTime();
+      };
+      add("convolve", RunConvolve);
+      add("delta", RunDeltaNet);
+      add("mamba2", RunMamba2);
+    }
+  }
+}
+
 void RegisterAll() {
+  RegisterRecurrences();
   for (const gguf::DType dtype : {gguf::DType::kQ4_0, gguf::DType::kQ4_K, gguf::DType::kMXFP4}) {
     RegisterFeedForward(dtype);
   }
