@@ -31,6 +31,11 @@ size_t FirstThatFits(size_t n, Fn fits) {
   return low;
 }
 
+size_t CommonLength(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                             a.begin());
+}
+
 }  // namespace
 
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer) {
@@ -104,11 +109,23 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   }
   if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
 
-  // At least one token must be read for there to be logits.
-  const std::span<const TokenId> cached = session_.tokens();
-  const auto [differs, unused] =
-      std::mismatch(ids.begin(), ids.end() - 1, cached.begin(), cached.end());
-  answer.n_reused = session_.Rewind(static_cast<size_t>(differs - ids.begin()));
+  answer.n_reused = session_.Rewind(CommonLength(ids, session_.tokens()));
+  if (answer.n_reused == ids.size() && !session_.has_logits()) {
+    answer.n_reused = session_.Rewind(ids.size() - 1);
+  }
+  // The next turn may not begin as this one ends, where a template drops what the model thought or
+  // begins answers otherwise than it shows them. Recurrent layers cannot go back to that point
+  // later.
+  if (session_.state().is_recurrent()) {
+    messages.push_back({"assistant", "1"});
+    messages.push_back({"user", "2"});
+    try {
+      session_.BookmarkAt(CommonLength(ids, encode(0)));
+    } catch (const std::exception&) {  // then all is read again
+    }
+    messages.resize(messages.size() - 2);
+  }
+  options.bookmarks = true;
 
   if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);

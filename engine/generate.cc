@@ -62,7 +62,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   const tokenizer::Tokenizer& tokenizer = *session.model().tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   const auto interrupted = [&] { return options.interrupted && options.interrupted(); };
-  if (prompt.empty()) throw Error("the prompt is empty, and this model has no token to begin with");
+  if (prompt.empty() && !session.has_logits())
+    throw Error("the prompt is empty, and this model has no token to begin with");
 
   GenerateResult result;
   result.n_prompt = prompt.size();
@@ -76,6 +77,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     result.stop_reason = StopReason::kInterrupted;
     return result;
   }
+
+  if (options.bookmarks) session.Bookmark();
 
   tokenizer::StreamDecoder decoder;
   StopMatcher stop(options.stop_texts);
@@ -116,6 +119,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     ++result.n_decoded;
   }
   result.decode_seconds = decode_watch.Seconds();
+  if (options.bookmarks) session.Bookmark();
   emit(stop.Push(decoder.Finish()));
   emit(stop.Finish());
   return result;

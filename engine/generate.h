@@ -27,7 +27,8 @@ std::string_view StopReasonName(
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   std::vector<std::string>
-      stop_texts;  // generation ends before any of these; they are not part of it
+      stop_texts;          // generation ends before any of these; they are not part of it
+  bool bookmarks = false;  // where the prompt and the text end, for Session::Rewind()
   std::function<bool()> interrupted;  // asked before every token and batch
   // Told how many of the prompt's tokens are read.
   std::function<void(size_t done, size_t total)> prompt_progress;
@@ -44,8 +45,8 @@ struct GenerateResult {
 };
 
 // Reads the prompt behind what the session already holds, then generates. on_text gets the text as
-// it comes and returns false to stop (as an interruption). Throws engine::Error where the prompt is
-// empty or does not fit.
+// it comes and returns false to stop (as an interruption). An empty prompt goes on from the
+// session's logits. Throws engine::Error where it has none, or where the prompt does not fit.
 GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(std::string_view)>& on_text);

@@ -34,6 +34,7 @@ class SequenceState {
 
   size_t capacity() const { return capacity_; }
   size_t bytes() const { return bytes_; }
+  bool is_recurrent() const { return n_floats_ > 0; }
   // The keys and values that the layer sees.
   const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
   Recurrent recurrent(size_t i) const {

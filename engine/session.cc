@@ -88,7 +88,8 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
   kernels::Team& team = TeamFor(tokens.size());
   for (size_t done = 0; done < tokens.size();) {
     if (done != 0 && progress && !progress(done)) return false;
-    const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const bool last = done + n == tokens.size();
     team.Run([&] {
       Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
@@ -97,9 +98,19 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     state_.Extend(tokens_.size());
+    has_logits_ = last;
+    if (position() == bookmark_at_) state_.Snapshot();
     done += n;
   }
   return true;
+}
+
+void Session::Bookmark() {
+  state_.Snapshot();
+  if (!has_logits_) return;
+  if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
+  if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
+  bookmarks_.push_back({position(), all_logits_});
 }
 
 void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
@@ -118,6 +129,7 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
     });
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     state_.Extend(tokens_.size());
+    has_logits_ = false;
     done += n;
   }
 }
@@ -128,6 +140,10 @@ size_t Session::Rewind(size_t position) {
   if (position >= tokens_.size()) return tokens_.size();
   tokens_.resize(state_.Rewind(position));
   sampler_.SetHistory(tokens_);
+  while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
+  has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
+  if (has_logits_)
+    std::copy_n(bookmarks_.back().logits.begin(), all_logits_.size(), all_logits_.begin());
   return tokens_.size();
 }
 

@@ -82,10 +82,17 @@ class Session {
   // From now on every pass adds its operations to this trace; null ends that.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
+  // Keeps what it takes to come back here: the logits, and what recurrent layers know. Of several
+  // bookmarks the last SequenceState::kSnapshots stay.
+  void Bookmark();
+  // The same as soon as Prefill() comes to this position, but for the logits.
+  void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on; the sampler's penalties too. Returns the
   // position that was reached, which may be an earlier one (sequence_state.h): from there on the
   // text has to be read again.
   size_t Rewind(size_t position);
+  // Whether logits() are those behind the text so far: not after Rewind() to where no bookmark is.
+  bool has_logits() const { return has_logits_; }
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
@@ -102,6 +109,13 @@ class Session {
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
   std::vector<float> all_logits_;           // [vocab_size] of the last token
   std::span<const float> logits_;           // the part of it that belongs to tokens
+  bool has_logits_ = false;
+  size_t bookmark_at_ = 0;
+  struct Mark {
+    size_t position;
+    std::vector<float> logits;
+  };
+  std::vector<Mark> bookmarks_;  // by position
 };
 
 }  // namespace engine
