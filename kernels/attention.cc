@@ -157,12 +157,12 @@ struct Sums {
   float* out;  // [n_queries][value_length]
 };
 
-// Queries in blocks: tokens times heads that share a key-value head.
+// Queries in blocks of so many at most: tokens times heads that share a key-value head.
 struct Blocks {
-  explicit Blocks(const FewTokens& few)
+  Blocks(const FewTokens& few, size_t queries)
       : group(few.n_heads / few.cache.n_kv_heads),
-        heads(std::min(group, kBlockQueries)),
-        tokens(kBlockQueries / heads),
+        heads(std::min(group, queries)),
+        tokens(queries / heads),
         per_group((group + heads - 1) / heads),
         per_token(few.cache.n_kv_heads * per_group),
         count((few.n_tokens + tokens - 1) / tokens * per_token) {}
@@ -172,6 +172,16 @@ struct Blocks {
   size_t tokens;  // of a block
   size_t per_group, per_token, count;
 };
+
+// Blocks as large as they may be, since a block's keys are converted for all of its queries; but
+// where there are fewer of them, against n_parts parts, than threads, smaller ones: latent
+// attention has one key-value head for 128 query heads. A query's result is the same in any block.
+Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
+  constexpr size_t kFewest = 8;
+  size_t queries = kBlockQueries;
+  while (queries > kFewest && Blocks(few, queries).count * n_parts < n_threads) queries /= 2;
+  return Blocks(few, queries);
+}
 
 // Block number `index` against the keys of one part; `sums` are those of the part. Divides by the
 // sum where that is all.
@@ -245,12 +255,12 @@ void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const 
 
 // As many parts at a time as there is scratch for, then the next.
 void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
-  const Blocks blocks(few);
   const size_t n = few.n_queries();
   const size_t first = few.FirstPart(0), end = few.LastPart(few.n_tokens - 1) + 1;
   const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
   const Sums total = sums_at(scratch.data(), few.out);
   if (end - first == 1) {
+    const Blocks blocks = BlocksFor(few, 1, team.size());
     return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
     });
@@ -262,6 +272,7 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
     float* const p = scratch.data() + 2 * n + i * part_floats;
     parts[i] = sums_at(p, p + 2 * n);
   }
+  const Blocks blocks = BlocksFor(few, std::min(n_parts, end - first), team.size());
   for (size_t begin = first; begin < end; begin += n_parts) {
     const size_t count = std::min(n_parts, end - begin);
     team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
