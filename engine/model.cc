@@ -36,10 +36,12 @@ uint64_t Model::BytesPerToken() const {
   const kernels::Matrix& embd = weights.token_embd;
   const bool tied = weights.output.data == embd.data;
   uint64_t unread = weights.skipped_bytes + (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+  const kernels::Matrix& per_layer = weights.per_layer_token_embd;
+  if (per_layer.rows > 0) unread += (per_layer.rows - 1) * per_layer.row_bytes();
   for (const LayerWeights& w : weights.layers) {
     for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
       if (experts->tensor == nullptr) continue;
-      unread += experts->tensor->bytes / experts->n_experts *
+      unread += experts->first.rows * experts->first.row_bytes() *
                 (experts->n_experts - config.n_experts_used);
     }
   }
@@ -69,6 +71,9 @@ double Model::OperationsPerToken() const {
     for (const WeightView* m : w.Matrices()) n += operations(*m);
     for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
       n += static_cast<double>(config.n_experts_used) * operations(experts->first);
+    }
+    for (const ExpertsView* heads : {&w.attn_k_b, &w.attn_v_b}) {
+      n += static_cast<double>(heads->n_experts) * operations(heads->first);
     }
   }
   return n;

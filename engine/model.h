@@ -28,8 +28,8 @@ struct Model {
   // The same of a file that is open already.
   static Model From(gguf::File file);
 
-  // Weights that generating one token reads: all tensors, but of an embedding that is no output
-  // only a row, and of experts only those that a token uses.
+  // Weights that generating one token reads: all tensors, but of tables that are no output only
+  // a row, and of experts only those that a token uses.
   uint64_t BytesPerToken() const;
   // Multiplications and additions in the products of one token of a prompt, whose logits nobody
   // asks for.
