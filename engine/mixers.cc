@@ -20,6 +20,38 @@ void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in
 
 }  // namespace
 
+void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
+               const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
+  const size_t n_heads = plan.n_heads, length = plan.key_length;
+  float *const q = s.q.get(), *k = s.k.get(), *v = s.v.get();
+  float* const queries = c.attention_gate ? s.joined.get() : q;
+  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}});
+  if (c.attention_gate) {  // a head's query, then its gate
+    const Heads both = {queries, 2 * n_heads * length, 2 * length};
+    pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
+    pass.CopyHeads(both.from(length), {s.gate.get(), n_heads * length, length}, n_heads, length);
+  }
+  // A head's position is the angle by which it is turned.
+  pass.NormAndRotate(plan, w.attn_q_norm, q, n_heads);
+  pass.GrowQueries(plan, q);
+  if (w.attn_k.tensor == nullptr) {
+    k = v = nullptr;  // those of another layer are there already
+  } else {
+    const size_t kv = plan.n_kv_heads * length;
+    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);
+    if (c.value_norm) pass.NormHeads(nullptr, plan.n_kv_heads, plan.value_length, v);
+    pass.NormAndRotate(plan, w.attn_k_norm, k, plan.n_kv_heads);
+  }
+  pass.Attend(plan, w.attn_sinks, cache, q, k, v, s.attended.get());
+  const size_t width = n_heads * plan.value_length;
+  const float* out = pass.Normed(s.attended.get(), w.attn_sub_norm, width, s.attended.get());
+  if (c.attention_gate) {
+    pass.Gate(kernels::Activation::kSigmoid, s.gate.get(), out, width);
+    out = s.gate.get();
+  }
+  pass.MatMul(out, {{w.attn_output, s.delta.get()}});
+}
+
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
                      const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;

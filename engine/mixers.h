@@ -1,5 +1,5 @@
-// The mixers other than plain attention: each token gathers from those before it, `in` to s.delta.
-// Plain attention is in forward.cc; which layer has which, its plan says (config.h).
+// The mixers: each token gathers from those before it, `in` to s.delta. Which layer has which, its
+// plan says (config.h).
 #ifndef PRONK_ENGINE_MIXERS_H_
 #define PRONK_ENGINE_MIXERS_H_
 
@@ -11,6 +11,10 @@
 #include "kernels/attention.h"
 
 namespace engine {
+
+// Attention (Vaswani et al. 2017), with what families do otherwise.
+void Attention(const Config& config, const LayerPlan& plan, const LayerWeights& w,
+               const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass);
 
 // Attention whose keys and values are made of one short vector for all heads, which alone is kept
 // (DeepSeek-V2, 2024).

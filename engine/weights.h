@@ -12,6 +12,8 @@
 
 namespace engine {
 
+class Binder;
+
 // A matrix and the tensor it lies in, of which it may be only some rows.
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
@@ -106,6 +108,10 @@ struct LayerWeights {
 
   // Those that every token passes: not the experts'.
   std::vector<const WeightView*> Matrices() const;
+
+  // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
+  // found).
+  static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
 };
 
 struct Weights {
