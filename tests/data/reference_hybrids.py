@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the logits of models whose layers are not all plain attention, as reference_logits.py does those of others.
+"""Computes the logits of models whose layers are not all plain attention; reference_logits.py does those of others.
 
   reference_hybrids.py MODEL.gguf OUT.f32 --ids "1 300 12"
 
@@ -236,7 +236,8 @@ def mamba2(model, l, x):
     I, N, M = model.key("ssm.inner_size"), model.key("ssm.state_size"), model.key("ssm.time_step_rank")
     G, T = model.key("ssm.group_count"), len(x)
     z, c, dt = np.split(linear(model, l, "ssm_in", x), [I, 2 * I + 2 * G * N], axis=-1)
-    c = silu(convolution(c, model.tensor(l, "ssm_conv1d.weight")) + model.tensor(l, "ssm_conv1d.bias"))
+    bias = model.tensors.get("blk.%d.ssm_conv1d.bias" % l, 0)
+    c = silu(convolution(c, model.tensor(l, "ssm_conv1d.weight")) + bias)
     u, B, C = np.split(c, [I, I + G * N], axis=-1)
     u = by_head(u, M)
     B, C = (np.repeat(by_head(t, G), M // G, axis=1) for t in (B, C))  # [T, M, N]
