@@ -3,6 +3,7 @@
 
   reference_logits.py MODEL.gguf OUT.f32 --ids "1 300 12" [--ctx N]
 
+Not of families whose layers are not all plain attention: reference_hybrids.py does those.
 OUT holds the logits of every position: positions x vocabulary, little-endian f32. Written from the definitions of the
 families alone, not from the engine, so that the two can be compared; made the .f32 files of families/. Needs numpy. One
 function per concept; FAMILIES and what it points to say how one family differs from another. All positions are computed
@@ -215,17 +216,18 @@ def frequency_divisors(model):
     return 1.0
 
 
-def yarn(model, base, theta, f):
-    """(angles, factor of cosine and sine): slow pairs are stretched by f, fast ones stay, those between are mixed."""
+def yarn(model, base, n, theta, f):
+    """(angles, factor of cosine and sine): slow pairs are stretched by f, fast ones stay, those between are mixed. n: how
+    many values of a head are turned."""
     fast, slow, g = 32.0, 1.0, 0.0
     if model.arch == "mistral3":
         fast, slow = model.key("rope.scaling.yarn_beta_fast", fast), model.key("rope.scaling.yarn_beta_slow", slow)
         g = model.key("rope.scaling.yarn_log_multiplier", 0.0)
     trained = model.key("rope.scaling.original_context_length", model.key("context_length"))
     # The pair that turns so often within the trained length.
-    pair = lambda turns: model.R * np.log(trained / (2 * np.pi * turns)) / (2 * np.log(base))
-    lo, hi = max(0, np.floor(pair(fast))), min(model.R - 1, np.ceil(pair(slow)))
-    mix = 1 - np.clip((np.arange(model.R // 2) - lo) / max(0.001, hi - lo), 0, 1)
+    pair = lambda turns: n * np.log(trained / (2 * np.pi * turns)) / (2 * np.log(base))
+    lo, hi = max(0, np.floor(pair(fast))), min(n - 1, np.ceil(pair(slow)))
+    mix = 1 - np.clip((np.arange(n // 2) - lo) / max(0.001, hi - lo), 0, 1)
     m = (0.1 * np.log(f) + 1) / (0.1 * g * np.log(f) + 1) if f > 1 else 1.0
     return theta * (mix + (1 - mix) / f), m
 
@@ -242,26 +244,36 @@ def rope_table(model, l, local, n):
     theta = np.arange(n)[:, None] * base ** (-2.0 * np.arange(model.R // 2) / model.R)
     if model.arch == "olmo2" and local:
         return np.cos(theta), np.sin(theta)
-    theta, m = theta / frequency_divisors(model), 1.0
-    kind = model.key("rope.scaling.type", "linear")
-    f = model.key("rope.scaling.factor", model.key("rope.scale_linear", 0)) or 1.0
+    theta = theta / frequency_divisors(model)
     if model.arch == "gemma3" and local:
-        kind = "none"
+        m = model.key("rope.scaling.attn_factor", 1.0)
+    else:
+        theta, m = stretched(model, base, model.R, theta)
+    return m * np.cos(theta), m * np.sin(theta)
+
+
+def stretched(model, base, n, theta):
+    """(angles, factor of cosine and sine): theta as rope.scaling says."""
+    kind, m = model.key("rope.scaling.type", "linear"), 1.0
+    f = model.key("rope.scaling.factor", model.key("rope.scale_linear", 0)) or 1.0
     if kind == "yarn":
-        theta, m = yarn(model, base, theta, f)
+        theta, m = yarn(model, base, n, theta, f)
     elif kind != "none":
         theta = theta / f
-    m *= model.key("rope.scaling.attn_factor", 1.0)
-    return m * np.cos(theta), m * np.sin(theta)
+    return theta, m * model.key("rope.scaling.attn_factor", 1.0)
 
 
 def rope(model, x, table):
     """Turns pairs of the first R values of every head. x: [T, heads, D]."""
     if table is None:
         return x
-    cos, sin = table[0][:, None, :], table[1][:, None, :]
-    half = model.R // 2
-    first, second = ((slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if model.family.rope == "NORM" else
+    return turn(x, *table, model.family.rope == "NORM")
+
+
+def turn(x, cos, sin, adjacent):
+    """x: [T, heads, D], cos and sin: [T, pairs]. adjacent: the pairs are (2i, 2i + 1), not (i, i + pairs)."""
+    cos, sin, half = cos[:, None, :], sin[:, None, :], cos.shape[-1]
+    first, second = ((slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if adjacent else
                      (slice(0, half), slice(half, 2 * half)))
     y = x.copy()
     y[..., first] = x[..., first] * cos - x[..., second] * sin
@@ -354,13 +366,21 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def silu(x):
+    return x * sigmoid(x)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
 def gated(model, gate, up):
     if model.family.gate == "gelu":
-        return 0.5 * gate * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3))) * up
+        return gelu(gate) * up
     if model.family.gate == "clamped":
         gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
         return gate * sigmoid(1.702 * gate) * (up + 1)
-    return gate * sigmoid(gate) * up
+    return silu(gate) * up
 
 
 def feed_forward(model, l, x, suffix="", expert=None):
@@ -449,8 +469,8 @@ def logits(model, ids):
     return y
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(doc, Model, logits):
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("out")
     parser.add_argument("--ids", required=True, help="token ids, with spaces between")
@@ -463,4 +483,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, Model, logits)

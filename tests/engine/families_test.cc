@@ -1,6 +1,7 @@
 // One model for each way in which a family differs from a dense llama, against logits of an
-// independent model: small ones of tests/data/families (reference_logits.py), and where the shared
-// folder exists those of golden/families, whose logits are another engine's.
+// independent model: small ones of tests/data/families and hybrids (reference_logits.py,
+// reference_hybrids.py), and where the shared folder exists those of golden/families and hybrids,
+// whose logits are another engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ using tokenizer::TokenId;
 // seen, in deep models and those with large scores 3e-5, in one of 64 layers 4e-4. Three times that
 // is allowed: whether a formula is right, the cache of floats tells.
 constexpr double kF16Usual = 1e-5, kF16Deep = 1e-4, kF16Deepest = 1.2e-3;
+// Gemma 3n keeps of a gate what is above a bound, which makes of rounding what it finds.
+constexpr double kSparse = 1e-7;
 // Where weights are quantized activations are rounded to int8, which is 2e-5 of their energy in
 // each product.
 constexpr double kInt8 = 5e-3;
@@ -50,10 +53,13 @@ struct Golden {
   std::vector<float> logits;
 };
 
+// The first is of the fresh clone.
 std::vector<Golden> Goldens(const std::string& name) {
   std::vector<Golden> goldens;
-  for (const auto& folder : {test::DataPath("families"), test::SharedPath("golden/families")}) {
-    if (folder.empty()) continue;
+  for (const auto& folder :
+       {test::DataPath("families"), test::DataPath("hybrids"), test::SharedPath("golden/families"),
+        test::SharedPath("golden/hybrids")}) {
+    if (folder.empty() || !std::filesystem::exists(folder / (name + ".gguf"))) continue;
     std::ifstream ids(folder / "ids.txt");
     goldens.push_back({folder / (name + ".gguf"),
                        {std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>()},
@@ -126,7 +132,7 @@ TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
 
 // A file with one of its tensors under another name of the same length.
 std::string ErrorWithout(const std::string& family, const std::string& tensor) {
-  std::string bytes = test::ReadText(test::DataPath("families/" + family + ".gguf"));
+  std::string bytes = test::ReadText(Goldens(family)[0].model);
   std::string name(8, '\0');  // a string is its length and its bytes
   name[0] = static_cast<char>(tensor.size());
   const size_t at = bytes.find(name + tensor);
@@ -151,11 +157,47 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"gemma3", "blk.0.post_ffw_norm.weight"},
            {"bitnet", "blk.0.ffn_sub_norm.weight"},
            {"phi3-long", "rope_factors_long.weight"},
-           {"hunyuan-dense", "blk.0.attn_k_norm.weight"}}) {
+           {"hunyuan-dense", "blk.0.attn_k_norm.weight"},
+           {"lfm2", "token_embd_norm.weight"},
+           {"lfm2", "blk.0.shortconv.conv.weight"},
+           {"lfm2", "blk.2.shortconv.out_proj.weight"},
+           {"lfm2moe", "blk.1.exp_probs_b.bias"},
+           {"qwen35", "blk.0.ssm_alpha.weight"},
+           {"qwen35", "blk.1.ssm_a"},
+           {"qwen35", "blk.1.ssm_dt.bias"},
+           {"qwen35", "blk.0.attn_gate.weight"},
+           {"qwen35", "blk.2.attn_q_norm.weight"},
+           {"qwen35moe", "blk.0.ffn_gate_inp_shexp.weight"},
+           {"qwen3next", "blk.0.ssm_conv1d.weight"},
+           {"qwen3next", "blk.2.ssm_norm.weight"},
+           {"gemma4", "blk.0.attn_k_norm.weight"},
+           {"gemma4", "blk.0.post_norm.weight"},
+           {"gemma4", "per_layer_token_embd.weight"},
+           {"gemma4-moe", "blk.0.post_ffw_norm_1.weight"},
+           {"gemma4-moe", "blk.1.ffn_gate_inp.scale"},
+           {"deepseek2", "blk.0.attn_q_a_norm.weight"},
+           {"deepseek2", "blk.0.attn_v_b.weight"},
+           {"deepseek2-legacy", "blk.0.attn_kv_b.weight"},
+           {"deepseek2-lite", "blk.1.ffn_up_shexp.weight"},
+           {"granitehybrid", "blk.0.ssm_d"},
+           {"granitehybrid", "blk.2.attn_v.weight"},
+           {"nemotron_h", "blk.0.ssm_norm.weight"},
+           {"nemotron_h", "blk.2.ffn_down.weight"},
+           {"nemotron_h_moe", "blk.2.exp_probs_b.bias"},
+           {"nemotron_h_moe-latent", "blk.0.ffn_latent_up.weight"},
+           {"gemma3n", "blk.0.altup_correct_scale.weight"},
+           {"gemma3n", "blk.1.laurel_r.weight"},
+           {"gemma3n", "altup_unembd_proj.weight"}}) {
     const std::string error = ErrorWithout(family, tensor);
     EXPECT_NE(error.find("tensor " + tensor + ": is missing"), std::string::npos)
         << family << ": " << error;
   }
+}
+
+std::string NameOf(const testing::TestParamInfo<Family>& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -170,11 +212,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"olmo2"}, Family{"olmo3"}, Family{"phi3"}, Family{"phi3-long"},
                     Family{"phi3-short"}, Family{"qwen2moe"}, Family{"qwen3moe"},
                     Family{"qwen3moe-nvfp4", kF16Deep, kInt8}, Family{"smollm3"}),
-    [](const auto& param) {
-      std::string name = param.param.name;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Hybrids, FamilyTest,
+    testing::Values(Family{"deepseek2"}, Family{"deepseek2-legacy"}, Family{"deepseek2-lite"},
+                    Family{"gemma3n", kF16Deepest, kSparse},
+                    Family{"gemma3n-25", kF16Deepest, kSparse}, Family{"gemma4", kF16Deep},
+                    Family{"gemma4-dense", kF16Deep}, Family{"gemma4-moe", kF16Deep},
+                    Family{"granitehybrid"}, Family{"granitehybrid-dense"}, Family{"lfm2"},
+                    Family{"lfm2-window"}, Family{"lfm2moe"}, Family{"nemotron_h"},
+                    Family{"nemotron_h_moe"}, Family{"nemotron_h_moe-latent"}, Family{"qwen35"},
+                    Family{"qwen35-mtp"}, Family{"qwen35moe"}, Family{"qwen3next"},
+                    Family{"qwen3next-legacy"}),
+    NameOf);
 
 }  // namespace
 }  // namespace engine

@@ -1,7 +1,8 @@
-// A small valid model cut at every byte, and damaged in random ways; each goes through all that a
-// user would do with it: open, tokenize a prompt, render the chat template, generate four tokens.
+// A small valid model cut at every byte, and damaged in random ways, as are those of tests/data
+// whose layers are not all plain attention; each goes through all that a user would do with it:
+// open, tokenize a prompt, render the chat template, generate four tokens.
 //
-//   damaged_model [COUNT [SEED]]          that many random ones (default 300)
+//   damaged_model [COUNT [SEED]]          that many random ones (default 300), and as many of those
 //   damaged_model --write FOLDER COUNT    only writes them, to try other programs with
 //
 // Whatever the bytes: one line of error or an answer, within the bounds of use_model.h. Ends with
@@ -11,12 +12,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "gguf/file.h"
 #include "tests/fuzz/use_model.h"
+#include "tests/support/data.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -115,6 +119,26 @@ class Damage {
   std::mt19937 random_;
 };
 
+// Returns whether something failed.
+bool DamageHybrids(size_t n, uint32_t seed) {
+  std::vector<std::filesystem::path> paths = test::SmallModels();
+  std::erase_if(paths, [](const auto& path) { return path.parent_path().filename() != "hybrids"; });
+  fuzz::Counts counts;
+  for (const std::filesystem::path& path : paths) {
+    const std::string text = test::ReadText(path);
+    const auto good = std::as_bytes(std::span(text));
+    const Bytes bytes(good.begin(), good.end());
+    Damage damage(bytes, seed);
+    for (size_t i = 0; i < n / paths.size() + 1; ++i) {
+      const Bytes damaged = damage.Next();
+      fuzz::Add(Try(damaged), damaged.size(), path.stem().string() + "-" + std::to_string(i),
+                counts);
+    }
+  }
+  fuzz::Print("hybrids damaged", counts);
+  return counts.failed || counts.refused == 0 || counts.refused == counts.n;
+}
+
 int Main(int argc, char** argv) {
   const bool write = argc == 4 && std::strcmp(argv[1], "--write") == 0;
   const size_t n = write ? std::strtoull(argv[3], nullptr, 10)
@@ -154,7 +178,7 @@ int Main(int argc, char** argv) {
     failed |= cut.failed || random.failed || cut.refused != cut.n;
     failed |= random.refused == 0 || random.refused == random.n;
   }
-  return failed ? 1 : 0;
+  return failed || (!write && DamageHybrids(n, seed)) ? 1 : 0;
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ void AddNumbers(gguf::Writer& writer, const std::string& key, const Choices& cho
   };
   if (!array) return writer.Add(key, number());
   // Of as many as there may be layers, and of others.
-  const size_t n = Pick<size_t>(choose, {0, 1, 2, 3, 7, 46, 56, 64, 1000});
+  const size_t n = Pick<size_t>(choose, {0, 1, 2, 3, 4, 5, 7, 46, 56, 64, 1000});
   if constexpr (std::is_same_v<T, bool>) {
     std::array<bool, 1000> flags;
     flags.fill(number());
@@ -305,11 +305,7 @@ Bytes ReadBytes(const std::string& path) {
 }  // namespace
 
 HostileModels::HostileModels() : keys_(KeysOfSources()) {
-  std::set<fs::path> paths;  // in an order that does not change
-  for (const fs::directory_entry& file : fs::directory_iterator(test::DataPath("families"))) {
-    if (file.path().extension() == ".gguf" && file.file_size() < 64'000) paths.insert(file.path());
-  }
-  for (const fs::path& path : paths) {
+  for (const fs::path& path : test::SmallModels()) {
     Bytes bytes = ReadBytes(path.string());
     const std::string name(
         gguf::File::Parse("base", bytes).metadata().GetString("general.architecture"));

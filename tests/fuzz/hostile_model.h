@@ -20,7 +20,7 @@ using Choices = std::function<size_t(size_t n)>;
 
 class HostileModels {
  public:
-  // A small model of every architecture: those of tests/data/families, and for families that
+  // A small model of every architecture: those of tests/data, and for families that
   // differ from one of them in name alone, those again.
   HostileModels();
 

@@ -3,6 +3,7 @@
 #ifndef PRONK_TESTS_SUPPORT_DATA_H_
 #define PRONK_TESTS_SUPPORT_DATA_H_
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,21 @@ inline std::filesystem::path SharedPath(const std::string& name) {
       folder != nullptr ? std::filesystem::path(folder) / name
                         : std::filesystem::path(PRONK_SOURCE_DIR).parent_path() / "shared" / name;
   return std::filesystem::exists(path) ? path : std::filesystem::path();
+}
+
+// Models of tests/data/families and hybrids, of which every architecture has one, that have fewer
+// than 64 KB; in an order that does not change.
+inline std::vector<std::filesystem::path> SmallModels() {
+  std::vector<std::filesystem::path> paths;
+  for (const char* const folder : {"families", "hybrids"}) {
+    for (const auto& file : std::filesystem::directory_iterator(DataPath(folder))) {
+      if (file.path().extension() == ".gguf" && file.file_size() < 64'000) {
+        paths.push_back(file.path());
+      }
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 inline std::string ReadText(const std::filesystem::path& path) {
