@@ -77,6 +77,38 @@ TEST_P(TeamTest, PortionsAreTakenOver) {
   EXPECT_EQ(done, n);
 }
 
+// Whoever sleeps has no core, as far as a team can see: it goes on alone, then tries again.
+TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
+  using std::chrono::milliseconds;
+  Team team(GetParam(), Crowds::kGoAlone);
+  const auto sleep = [] { std::this_thread::sleep_for(milliseconds(5)); };
+  const auto work = [&] {
+    const auto end = std::chrono::steady_clock::now() + milliseconds(4);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    team.For(100, 1, [&](size_t begin, size_t stop, size_t thread) {
+      EXPECT_EQ(begin, 0u);  // all of it, by the caller
+      EXPECT_EQ(stop, 100u);
+      EXPECT_EQ(thread, 0u);
+    });
+  };
+  if (team.size() == 1) return;
+  team.Run(sleep);
+  EXPECT_EQ(team.n_runs_alone(), 0u);
+  for (size_t i = 1; i <= 3; ++i) {  // for 10 ms of work
+    team.Run(work);
+    EXPECT_EQ(team.n_runs_alone(), i);
+  }
+  team.Run(sleep);
+  EXPECT_EQ(team.n_runs_alone(), 3u);
+  EXPECT_EQ(team.n_runs(), 5u);
+
+  Team steady(GetParam());
+  steady.Run(sleep);
+  steady.Run(sleep);
+  EXPECT_EQ(steady.n_runs_alone(), 0u);
+}
+
 TEST_P(TeamTest, ExceptionLeavesTheRegion) {
   Team team(GetParam());
   EXPECT_THROW(team.Run([] { throw std::runtime_error("stop"); }), std::runtime_error);
