@@ -42,8 +42,9 @@ struct BenchSetting {
 
 // What was the case right before or behind a repetition.
 struct BenchLimits {
-  double read = 0;  // bytes per second
-  double dot = 0;   // operations per second; 0 where no prompt is read
+  double read = 0;     // bytes per second
+  double dot = 0;      // operations per second; 0 where no prompt is read
+  double integer = 0;  // operations per second: no limit, but tells that others share the cores
 };
 
 // One test of now and one of before.
@@ -85,6 +86,7 @@ struct BenchTest {
   double Deviation() const;                 // standard deviation of the samples
   double LimitOf(size_t repetition) const;  // tokens per second
   double Limit() const;                     // the median
+  double IntegerRate() const;               // the median
   double Share() const;                     // median of what each repetition had of its limit
   double JoulesPerToken() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
@@ -132,10 +134,16 @@ class Baseline {
 
 // Statistics of one test's repetitions.
 double MedianOf(std::vector<double> values);
-// The ratio of the medians and its spread. Limits: tokens per second, 0 where unknown. Nothing
-// where there are fewer than two samples on either side.
-std::optional<Comparison> CompareSamples(const std::vector<double>& before, double limit_before,
-                                         const std::vector<double>& now, double limit_now);
+// What is compared: repetitions, and what the machine gave meanwhile, 0 where that is unknown.
+struct BenchSamples {
+  std::vector<double> ts;   // tokens per second
+  double limit = 0;         // tokens per second
+  double integer_rate = 0;  // operations per second
+  double cores = 0;         // share of the time of its cores that the test had
+};
+// The ratio of the medians and its spread. Nothing where there are fewer than two repetitions on
+// either side.
+std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now);
 
 }  // namespace cli
 

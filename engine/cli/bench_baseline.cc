@@ -109,19 +109,25 @@ struct Baseline::Row {
   double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads;
   std::optional<double> n_batch, n_ubatch;
   std::string kv;
-  std::vector<double> samples_ts;
-  double limit_ts;
+  BenchSamples samples;
 };
 
 Baseline::Baseline(const std::string& path) {
   const std::vector<Json> results = ReadResults(path);
   for (const Json& json : results) {
     const Fields fields(json, path + ": result " + std::to_string(rows_.size() + 1));
-    rows_.push_back({fields.Number("model_size"), fields.Number("model_n_params"),
-                     fields.Number("n_prompt"), fields.Number("n_gen"), fields.Number("n_depth"),
-                     fields.Number("n_threads"), fields.Find("n_batch"), fields.Find("n_ubatch"),
-                     fields.Text("type_k"), fields.Speeds("samples_ts"),
-                     fields.Find("limit_ts").value_or(0)});
+    rows_.push_back(
+        {fields.Number("model_size"),
+         fields.Number("model_n_params"),
+         fields.Number("n_prompt"),
+         fields.Number("n_gen"),
+         fields.Number("n_depth"),
+         fields.Number("n_threads"),
+         fields.Find("n_batch"),
+         fields.Find("n_ubatch"),
+         fields.Text("type_k"),
+         {fields.Speeds("samples_ts"), fields.Find("limit_ts").value_or(0),
+          fields.Find("int_rate").value_or(0), fields.Find("share_of_cores").value_or(0)}});
   }
 }
 
@@ -144,27 +150,32 @@ const Baseline::Row* Baseline::Find(const BenchTest& test) const {
 std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
   const Row* const before = Find(test);
   if (before == nullptr) return std::nullopt;
-  return CompareSamples(before->samples_ts, before->limit_ts, test.samples_ts, test.Limit());
+  return CompareSamples(before->samples,
+                        {test.samples_ts, test.Limit(), test.IntegerRate(), test.share_of_cores});
 }
 
 // Speeds spread in parts of themselves, so all is done with their logarithms. Two things make equal
 // programs differ. Repetitions spread, which their pooled deviation tells; those of one run are
 // alike, as they follow each other within seconds, so their number does not make the median any
-// surer than one of them is. And the machine gives more or less at another time, of which the
-// limits tell how much; both are independent.
-std::optional<Comparison> CompareSamples(const std::vector<double>& before, double limit_before,
-                                         const std::vector<double>& now, double limit_now) {
-  if (before.size() < 2 || now.size() < 2) return std::nullopt;
-  const size_t freedom = before.size() + now.size() - 2;
+// surer than one of them is. And the machine gives more or less at another time: of that the
+// limits, the integer operations and the share of the cores' time tell how much. All are taken as
+// independent.
+std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
+  if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
+  const size_t freedom = before.ts.size() + now.ts.size() - 2;
   const double variance =
-      (SquaredDeviations(Logarithms(before)) + SquaredDeviations(Logarithms(now))) /
+      (SquaredDeviations(Logarithms(before.ts)) + SquaredDeviations(Logarithms(now.ts))) /
       static_cast<double>(freedom);
   const double within = StudentT(freedom) * std::sqrt(2 * variance);
-  const bool has_limits = limit_before > 0 && limit_now > 0;
-  const double drift = has_limits ? std::log(limit_now / limit_before) : 0;
-  const double median = MedianOf(before);
-  const double ratio = MedianOf(now) / median;
-  return Comparison{median, ratio, ratio * std::expm1(std::hypot(within, drift))};
+  const auto drift = [](double then, double later) {
+    return then > 0 && later > 0 ? std::log(later / then) : 0;
+  };
+  const double spread = std::hypot(
+      within, drift(before.limit, now.limit),
+      std::hypot(drift(before.integer_rate, now.integer_rate), drift(before.cores, now.cores)));
+  const double median = MedianOf(before.ts);
+  const double ratio = MedianOf(now.ts) / median;
+  return Comparison{median, ratio, ratio * std::expm1(spread)};
 }
 
 }  // namespace cli

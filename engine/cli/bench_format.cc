@@ -221,6 +221,7 @@ Json Fields(const BenchSetting& setting, const BenchTest& test) {
       {"ops_per_second", known(test.n_gen == 0, test.OperationsPerSecond())},
       {"read_limit", limits(&BenchLimits::read)},
       {"dot_limit", limits(&BenchLimits::dot)},
+      {"int_rate", limits(&BenchLimits::integer)},
       {"joules_per_token", known(setting.has_energy, test.JoulesPerToken())},
       {"clock_before_ghz", test.clock_before},
       {"clock_after_ghz", test.clock_after},
@@ -275,7 +276,7 @@ class Csv : public BenchFormat {
     // The names of the fields, from a test that stands for all.
     BenchTest sample = plan.front();
     sample.samples_ts = {1};
-    sample.limits = {{1, 1}};
+    sample.limits = {{1, 1, 1}};
     std::string line;
     const Json fields = Fields(setting_, sample);
     for (const auto& [name, value] : fields.items()) line += "," + Quoted(name);

@@ -42,6 +42,23 @@ double CoreSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// Of all threads together, the median of some short tries: what was there all the time, and not at
+// the best moment.
+double IntegerRate(kernels::Team& team) {
+  constexpr int kTries = 40;
+  std::vector<double> rates;
+  team.Run([&] {
+    for (int i = 0; i < kTries; ++i) {
+      const engine::Stopwatch watch;
+      team.For(team.size(), 1, [](size_t begin, size_t end, size_t) {
+        for (size_t k = begin; k < end; ++k) DoIntegerOperations();
+      });
+      rates.push_back(kIntegerOperations / watch.Seconds());
+    }
+  });
+  return MedianOf(rates) * static_cast<double>(team.size());
+}
+
 template <class Try>
 double BestFor(double seconds, Try once) {
   const engine::Stopwatch watch;
@@ -115,7 +132,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
     return BenchLimits{BestFor(kLimitSeconds, read),
-                       test.n_prompt > 0 ? BestFor(kLimitSeconds, dot) : 0};
+                       test.n_prompt > 0 ? BestFor(kLimitSeconds, dot) : 0, IntegerRate(team)};
   };
   EnergyMeter meter(sysfs);
   test.clock_before = MeasureClock();
@@ -137,7 +154,8 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     const BenchLimits after = measure_limits();
     if (Interrupted()) return false;
     test.samples_ts.push_back(n_tokens / sample_seconds);
-    test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot)});
+    test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
+                           (before.integer + after.integer) / 2});
     before = after;
   }
   test.clock_after = MeasureClock();
@@ -194,6 +212,12 @@ double BenchTest::Limit() const {
   return MedianOf(all);
 }
 
+double BenchTest::IntegerRate() const {
+  std::vector<double> all;
+  for (const BenchLimits& limit : limits) all.push_back(limit.integer);
+  return MedianOf(all);
+}
+
 double BenchTest::Share() const {
   std::vector<double> all;
   for (size_t i = 0; i < limits.size(); ++i) all.push_back(samples_ts[i] / LimitOf(i));
@@ -218,6 +242,10 @@ std::vector<std::string> BenchTest::Notes() const {
     notes.push_back(Format("cores taken: %.0f%% by one thread alone", 100 * share_alone));
   } else if (share_of_cores < 0.9) {
     notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
+  }
+  constexpr double kUnsteady = 0.5;
+  if (comparison && comparison->spread > kUnsteady * comparison->ratio) {
+    notes.emplace_back("too unsteady to compare");
   }
   if (comparison && comparison->IsSlower()) notes.emplace_back("slower than before");
   if (comparison && comparison->IsFaster()) notes.emplace_back("faster than before");

@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint64_t kAddend = 0x9E3779B97F4A7C15;
+
 std::string FirstLine(const fs::path& path) {
   std::ifstream in(path);
   std::string line;
@@ -56,21 +58,43 @@ std::string CpuInfo(std::string_view key) {
   return "";
 }
 
-// A rotation and an addition for each step, two cycles on every CPU of the last ten years; no
-// compiler and no CPU finds a shorter way.
-uint64_t Chain(uint64_t x, uint64_t addend, size_t steps) {
-  for (size_t i = 0; i < steps; i += 8) {
-#if defined(__GNUC__)
-#pragma GCC unroll 8
-#endif
-    for (int k = 0; k < 8; ++k) {
-      x = (x << 7) | (x >> 57);
-      asm volatile("" : "+r"(x));
-      x += addend;
-      asm volatile("" : "+r"(x));
-    }
-  }
+__attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
+  x = (x << 7) | (x >> 57);
+  asm volatile("" : "+r"(x));
+  x += addend;
+  asm volatile("" : "+r"(x));
+}
+
+// A chain takes two cycles for each step on every CPU of the last ten years; no compiler and no CPU
+// finds a shorter way.
+uint64_t Chain(uint64_t addend, size_t steps) {
+  uint64_t x = 1;
+  for (size_t i = 0; i < steps; ++i) Step(x, addend);
   return x;
+}
+
+__attribute__((always_inline)) inline void AddXor(uint64_t& x, uint64_t addend) {
+  x += addend;
+  asm volatile("" : "+r"(x));
+  x ^= addend;
+  asm volatile("" : "+r"(x));
+}
+
+// What every unit for integers can do, in as many chains as the widest cores have units
+// for, each in a register.
+uint64_t Chains(uint64_t addend, size_t steps) {
+  uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
+  for (size_t i = 0; i < steps; ++i) {
+    AddXor(a, addend);
+    AddXor(b, addend);
+    AddXor(c, addend);
+    AddXor(d, addend);
+    AddXor(e, addend);
+    AddXor(f, addend);
+    AddXor(g, addend);
+    AddXor(h, addend);
+  }
+  return a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
 }
 
 bool IsSensorOfCpu(std::string_view name) {
@@ -121,12 +145,14 @@ double MeasureClock() {
   double best = 0;
   for (int i = 0; i < kTries; ++i) {
     const auto start = Clock::now();
-    sink = Chain(1, 0x9E3779B97F4A7C15, kSteps);
+    sink = Chain(kAddend, kSteps);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     best = std::max(best, 2.0 * kSteps / seconds);
   }
   return best / 1e9;
 }
+
+void DoIntegerOperations() { [[maybe_unused]] volatile uint64_t sink = Chains(kAddend, 100'000); }
 
 std::optional<double> Temperature(const std::string& sysfs) {
   std::optional<double> hottest;

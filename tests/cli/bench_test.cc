@@ -334,7 +334,7 @@ cli::BenchTest Measured() {
   test.n_gen = 10;
   test.bytes_per_token = 1e9;
   test.samples_ts = {9, 10, 8};
-  test.limits = {{12e9, 0}, {11e9, 0}, {10e9, 0}};
+  test.limits = {{12e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
   test.clock_before = test.clock_after = 3;
   return test;
 }
@@ -365,6 +365,7 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
             "cores taken: had 60% of its time");
   EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.1}; }), "slower than before");
   EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.3}; }), "0 notes");
+  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.5}; }), "too unsteady to compare");
 }
 
 // A prompt is computed, tokens are read: the limit of both is the sum of their times.
@@ -372,7 +373,7 @@ TEST(BenchNotes, LimitOfBoth) {
   cli::BenchTest test = Measured();
   test.n_prompt = 30;
   test.operations_per_token = 1e9;
-  test.limits = {{10e9, 30e9}};
+  test.limits = {{10e9, 30e9, 1e9}};
   // 30 tokens in a second, 10 tokens in another.
   EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);
   test.n_gen = 0;
@@ -384,20 +385,23 @@ TEST(BenchNotes, LimitOfBoth) {
 // ---------------------------------------------------------------------------
 
 TEST(BenchBaseline, SpreadOfRatios) {
-  using Samples = std::vector<double>;
-  EXPECT_FALSE(cli::CompareSamples({1}, 0, {1, 2}, 0));
+  EXPECT_FALSE(cli::CompareSamples({{1}}, {{1, 2}}));
   // Without any spread, only drift is uncertain.
-  const auto same = cli::CompareSamples({10, 10, 10}, 100, {9, 9, 9}, 100);
+  const auto same = cli::CompareSamples({{10, 10, 10}, 100, 1e9}, {{9, 9, 9}, 100, 1e9});
   EXPECT_DOUBLE_EQ(same->ratio, 0.9);
   EXPECT_DOUBLE_EQ(same->spread, 0);
   EXPECT_TRUE(same->IsSlower());
-  const auto drifted = cli::CompareSamples({10, 10, 10}, 100, {9, 9, 9}, 85);
-  EXPECT_NEAR(drifted->spread, 0.9 * (1 / 0.85 - 1), 1e-12);
-  EXPECT_FALSE(drifted->IsSlower());
+  for (const cli::BenchSamples& now :
+       {cli::BenchSamples{{9, 9, 9}, 85, 1e9, 1}, cli::BenchSamples{{9, 9, 9}, 0, 0.85e9, 1},
+        cli::BenchSamples{{9, 9, 9}, 100, 0, 0.85}}) {
+    const auto drifted = cli::CompareSamples({{10, 10, 10}, 100, 1e9, 1}, now);
+    EXPECT_NEAR(drifted->spread, 0.9 * (1 / 0.85 - 1), 1e-12);
+    EXPECT_FALSE(drifted->IsSlower());
+  }
   // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2, Student's t of two
   // degrees of freedom 4.303, so that the spread of the ratio is e^(4.303 * 0.02) - 1.
   const double e = std::exp(0.01);
-  const auto spread = cli::CompareSamples(Samples{10 / e, 10 * e}, 0, Samples{10 / e, 10 * e}, 0);
+  const auto spread = cli::CompareSamples({{10 / e, 10 * e}}, {{10 / e, 10 * e}});
   EXPECT_NEAR(spread->spread, std::expm1(4.303 * 0.02), 1e-12);
   EXPECT_FALSE(spread->IsSlower() || spread->IsFaster());
 }
@@ -416,7 +420,8 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
   json old = Now();
   for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e12, 3}, {1e-3, 0}}) {
     old[0]["samples_ts"] = {speed, speed};
-    old[0]["limit_ts"] = nullptr;
+    old[0]["limit_ts"] = old[0]["int_rate"] = nullptr;
+    old[0]["share_of_cores"] = nullptr;
     const Finished run = Against(old.dump());
     EXPECT_EQ(run.status, status) << run.err;
     EXPECT_NE(run.err.find("1 of 1 tests compared with "), std::string::npos) << run.err;
@@ -432,7 +437,9 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
 TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   json old = Now()[0];
   old["samples_ts"] = {1e12, 1e12};
-  for (const char* key : {"limit_ts", "n_batch", "n_ubatch", "type_k", "version"}) old.erase(key);
+  for (const char* key :
+       {"limit_ts", "int_rate", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
+    old.erase(key);
   json other = old;
   other["n_prompt"] = 77;
   EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
