@@ -4,6 +4,7 @@
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$1
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$build/CMakeCache.txt") # not every machine has make
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -13,7 +14,7 @@ mkdir "$folder/project" "$folder/project/build"
 cp "$here/CMakeLists.txt" "$here/story.cc" "$folder/project"
 
 cd "$folder/project/build"
-cmake .. -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
+cmake .. -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
   ${2:+-DCMAKE_CXX_COMPILER="$2"} >"$folder/log" || { cat "$folder/log" && exit 1; }
 cmake --build . >"$folder/log" || { cat "$folder/log" && exit 1; }
 
