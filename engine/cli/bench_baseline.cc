@@ -158,8 +158,8 @@ std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
 // programs differ. Repetitions spread, which their pooled deviation tells; those of one run are
 // alike, as they follow each other within seconds, so their number does not make the median any
 // surer than one of them is. And the machine gives more or less at another time: of that the
-// limits, the integer operations and the share of the cores' time tell how much. All are taken as
-// independent.
+// limits, the integer operations and the share of the cores' time tell how much. The two are added:
+// where the machine changes, repetitions catch several of its states, and tell too little of each.
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
   if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
   const size_t freedom = before.ts.size() + now.ts.size() - 2;
@@ -170,12 +170,12 @@ std::optional<Comparison> CompareSamples(const BenchSamples& before, const Bench
   const auto drift = [](double then, double later) {
     return then > 0 && later > 0 ? std::log(later / then) : 0;
   };
-  const double spread = std::hypot(
-      within, drift(before.limit, now.limit),
-      std::hypot(drift(before.integer_rate, now.integer_rate), drift(before.cores, now.cores)));
+  const double between =
+      std::hypot(drift(before.limit, now.limit), drift(before.integer_rate, now.integer_rate),
+                 drift(before.cores, now.cores));
   const double median = MedianOf(before.ts);
   const double ratio = MedianOf(now.ts) / median;
-  return Comparison{median, ratio, ratio * std::expm1(spread)};
+  return Comparison{median, ratio, ratio * std::expm1(within + between)};
 }
 
 }  // namespace cli

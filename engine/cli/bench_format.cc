@@ -106,14 +106,14 @@ class Markdown : public BenchFormat {
   }
 
   void AddWhatIsMeasured(const std::vector<BenchTest>& plan) {
-    uint64_t size = 0, n_params = 0;
+    // One unit a column, in which the smallest is not nothing.
+    uint64_t size = UINT64_MAX, n_params = UINT64_MAX;
     for (const BenchTest& test : plan) {
-      size = std::max(size, test.model->size);
-      n_params = std::max(n_params, test.model->n_params);
+      size = std::min(size, test.model->size);
+      n_params = std::min(n_params, test.model->n_params);
     }
-    // One unit a column, that of the largest.
-    const double size_unit = size >= 1'000'000'000 ? 1e9 : 1e6;
-    const double params_unit = n_params >= 1'000'000'000 ? 1e9 : 1e6;
+    const double size_unit = size >= 100'000'000 ? 1e9 : 1e6;
+    const double params_unit = n_params >= 100'000'000 ? 1e9 : 1e6;
     AddKnown(
         plan, "model", [](const BenchTest& test) { return test.model->type; }, true);
     AddKnown(plan, size_unit == 1e9 ? "size, GB" : "size, MB", [=](const BenchTest& test) {

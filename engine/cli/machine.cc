@@ -140,7 +140,7 @@ std::string DateNow() {
 double MeasureClock() {
   using Clock = std::chrono::steady_clock;
   constexpr size_t kSteps = 100'000;
-  constexpr int kTries = 40;
+  constexpr int kTries = 200;
   [[maybe_unused]] volatile uint64_t sink = 0;
   double best = 0;
   for (int i = 0; i < kTries; ++i) {

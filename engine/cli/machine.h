@@ -23,7 +23,7 @@ std::string BuildCommit();
 
 // GHz of the core that the caller runs on, measured with instructions that take one cycle each, one
 // behind the other: the clock that there is and not the one that is promised. The best of some
-// short tries, 2 ms in all, so that others who share the core do not matter.
+// short tries, 10 ms in all, so that others who share the core do not matter.
 double MeasureClock();
 
 // Simple integer operations, as many at a time as the core takes. Where others have the second
