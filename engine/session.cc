@@ -53,8 +53,9 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads())),
-      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size()))),
+      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()), kernels::Crowds::kGoAlone),
+      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
+                  kernels::Crowds::kGoAlone),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),

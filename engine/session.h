@@ -52,6 +52,9 @@ class Session {
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
+  // Passes so far, and those that one thread did alone because other processes had taken cores.
+  size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
+  size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }
 
   // Throws engine::TooLong where these tokens do not fit behind what is there, engine::Error where
   // an id is outside the vocabulary.

@@ -27,6 +27,8 @@ endfunction()
 find_package(hwy 1.2 QUIET CONFIG)
 if(TARGET hwy::hwy)
   add_library(hwy ALIAS hwy::hwy)
+  get_target_property(highway_file hwy::hwy LOCATION)
+  set_property(GLOBAL PROPERTY PRONK_HIGHWAY_FILE ${highway_file})  # for engine/Package.cmake
 else()
   if(NOT FETCHCONTENT_SOURCE_DIR_HIGHWAY)
     download_highway(${CMAKE_BINARY_DIR}/${highway_archive})

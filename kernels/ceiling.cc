@@ -114,20 +114,16 @@ int64_t Rounds(size_t rounds, size_t* n_ops) {
   return PRONK_DISPATCH(DotRounds)(rounds, n_ops);
 }
 
-// Calls work(i) for each i < n on the threads of the team and returns the seconds until the last is
-// done.
+// Calls work(i) for each i < n on the threads of the team, which runs, and returns the seconds
+// until the last is done.
 template <class Work>
 double SecondsForAll(Team& team, size_t n, Work work) {
-  double seconds = 0;
-  team.Run([&] {
-    team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // everybody is awake
-    const auto start = std::chrono::steady_clock::now();
-    team.For(n, 1, [&](size_t begin, size_t end, size_t) {
-      for (size_t i = begin; i < end; ++i) work(i);
-    });
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // everybody is awake
+  const auto start = std::chrono::steady_clock::now();
+  team.For(n, 1, [&](size_t begin, size_t end, size_t) {
+    for (size_t i = begin; i < end; ++i) work(i);
   });
-  return seconds;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -138,12 +134,14 @@ double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
   const size_t part = bytes.size() / n_parts;
   std::atomic<uint64_t> sink = 0;  // keeps the reads
   double best = 0;
-  for (int i = 0; i < repeats * kReadShapes; ++i) {
-    const double seconds = SecondsForAll(team, n_parts, [&](size_t k) {
-      sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + k * part, part);
-    });
-    best = std::max(best, static_cast<double>(part * n_parts) / seconds);
-  }
+  team.Run([&] {
+    for (int i = 0; i < repeats * kReadShapes; ++i) {
+      const double seconds = SecondsForAll(team, n_parts, [&](size_t k) {
+        sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + k * part, part);
+      });
+      best = std::max(best, static_cast<double>(part * n_parts) / seconds);
+    }
+  });
   return best;
 }
 
@@ -153,14 +151,16 @@ double DotCeiling(Team& team) {
   std::atomic<int64_t> sink = 0;
   std::atomic<size_t> n_ops = 0;  // of a round
   double best = 0;
-  for (int i = 0; i < kRepeats; ++i) {
-    const double seconds = SecondsForAll(team, team.size(), [&](size_t) {
-      size_t ops = 0;
-      sink ^= Rounds(kRounds, &ops);
-      n_ops = ops;
-    });
-    best = std::max(best, static_cast<double>(n_ops * kRounds * team.size()) / seconds);
-  }
+  team.Run([&] {
+    for (int i = 0; i < kRepeats; ++i) {
+      const double seconds = SecondsForAll(team, team.size(), [&](size_t) {
+        size_t ops = 0;
+        sink ^= Rounds(kRounds, &ops);
+        n_ops = ops;
+      });
+      best = std::max(best, static_cast<double>(n_ops * kRounds * team.size()) / seconds);
+    }
+  });
   return best;
 }
 

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -33,16 +35,63 @@ void Pause() {
 #endif
 }
 
-template <class Condition>
-void WaitUntil(Condition condition) {
-  for (int spins = 0; !condition(); ++spins) {
-    if (spins < kSpins) {
-      Pause();
-    } else {
-      sched_yield();
-    }
-  }
+double Now() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+// Returns the seconds that it took beyond kSpins: 0 for the short waits that are no more than that.
+template <class Condition>
+double WaitUntil(Condition condition) {
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (condition()) return 0;
+    Pause();
+  }
+  const double start = Now();
+  while (!condition()) sched_yield();
+  return Now() - start;
+}
+
+// Seconds that this thread has had a core.
+double OnCore() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Decides when a team that lacks cores is better off as one thread. A run counts as crowded where
+// it lost more time than it worked, in all more than threads that have their cores ever wait, and
+// where the work was shorter than a time slice (of longer runs, whoever has a core does most).
+//
+// 5.3 MB of weights, two threads, two cores, a busy process beside them: 4100 tokens a second with
+// a spread of 1400, where one thread has 6800.
+class Crowd {
+ public:
+  // Whether a run that begins now is done alone.
+  bool GoAlone() const { return alone_ > 0 && Now() < until_; }
+
+  void RanAlone(double seconds) { alone_ -= seconds; }
+
+  // What a run of the whole team lost of its seconds.
+  void Saw(double lost, double all) {
+    constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
+    constexpr double kFirst = 0.04, kMost = 0.32;  // seconds of work alone, before the next try
+    constexpr double kForget = 2;                  // of any kind: others come and go
+    together_ += all;
+    if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
+    // Cores that are taken soon after a try will be so for longer.
+    pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMost) : kFirst;
+    alone_ = pause_;
+    until_ = Now() + kForget;
+    together_ = 0;
+  }
+
+ private:
+  double alone_ = 0;     // seconds of work that one thread is still to do
+  double until_ = 0;     // then it is over in any case
+  double pause_ = 0;     // the last value that alone_ began with
+  double together_ = 0;  // seconds of work by the whole team since then
+};
 
 // Stacks smaller than this are too small for an operation's work.
 constexpr size_t kLeastStack = size_t{256} << 10;
@@ -126,6 +175,8 @@ struct Team::Shared {
   size_t n = 0;
   size_t grain = 1;
   bool dynamic = false;
+  double waited = 0;  // seconds that the caller waited in this Run(), beyond kSpins each time
+  Crowd crowd;
   size_t n_active = 1;  // threads that OpenMP gave us, the caller included
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
@@ -173,8 +224,10 @@ void Team::Shared::DoPortion(size_t portion, size_t thread) {
   if (begin < end) (*work)(begin, end, thread);
 }
 
-Team::Team(int n_threads)
-    : size_(static_cast<size_t>(std::max(n_threads, 1))), shared_(std::make_unique<Shared>()) {
+Team::Team(int n_threads, Crowds crowds)
+    : size_(static_cast<size_t>(std::max(n_threads, 1))),
+      crowds_(crowds),
+      shared_(std::make_unique<Shared>()) {
   shared_->claims = std::vector<Shared::Claim>(size_);
   if (size_ > 1) CheckThreads(size_);
 }
@@ -182,7 +235,33 @@ Team::Team(int n_threads)
 Team::~Team() = default;
 
 void Team::Run(FunctionRef<void()> body) {
+  ++n_runs_;
   if (size_ == 1) return body();
+  if (crowds_ == Crowds::kStay) return RunTogether(body);
+  if (!shared_->crowd.GoAlone()) return RunWatched(body);
+  ++n_runs_alone_;
+  const double start = Now();
+  body();  // outside RunTogether(), For() is serial
+  shared_->crowd.RanAlone(Now() - start);
+}
+
+// Coming together and parting take microseconds where everybody has a core.
+void Team::RunWatched(FunctionRef<void()> body) {
+  double worked = 0, on_core = 0;
+  shared_->waited = 0;
+  const double start = Now();
+  RunTogether([&] {
+    const double work_start = Now(), core_start = OnCore();
+    body();
+    worked = Now() - work_start;
+    on_core = OnCore() - core_start;
+  });
+  const double all = Now() - start;
+  const double lost_working = std::max(worked - on_core, shared_->waited);
+  shared_->crowd.Saw(all - worked + lost_working, all);
+}
+
+void Team::RunTogether(FunctionRef<void()> body) {
   Shared& s = *shared_;
   std::exception_ptr error;
 #pragma omp parallel num_threads(static_cast <int>(size_))
@@ -235,7 +314,7 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   s.pending.store(s.n_active * kPortions, std::memory_order_relaxed);
   const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
   s.DoShares(job, 0);
-  WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
+  s.waited += WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
 }
 
 void Team::For(size_t n, size_t grain, Work work) { Dispatch(n, grain, false, work); }

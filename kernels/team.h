@@ -6,6 +6,10 @@
 // their share of an operation. They wait by spinning briefly and then yielding, and whoever is done
 // takes what nobody has begun of the others' shares: with more threads than free cores the threads
 // that have a core do all the work.
+//
+// But a thread that loses its core in the middle of a piece keeps all others waiting until it gets
+// one again, which takes milliseconds. Where a run takes less than that, as a token of a small
+// model does, the caller goes on alone for a while (Team::Crowds).
 #ifndef PRONK_KERNELS_TEAM_H_
 #define PRONK_KERNELS_TEAM_H_
 
@@ -39,6 +43,9 @@ class FunctionRef<void(Args...)> {
 // the cgroup quota leave us.
 int DefaultThreads();
 
+// What a team does where other processes take its cores: see Team::Run().
+enum class Crowds { kStay, kGoAlone };
+
 class Team {
  public:
   // What a worker does: items [begin, end), as thread number `thread` of the team.
@@ -46,7 +53,7 @@ class Team {
 
   // n_threads: at least 1. Throws std::runtime_error where the system does not let so many start,
   // as far as that can be known before they do.
-  explicit Team(int n_threads);
+  explicit Team(int n_threads, Crowds crowds = Crowds::kStay);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -58,8 +65,12 @@ class Team {
   static constexpr size_t kPortions = 8;
 
   // Runs `body` on the calling thread with the team at hand. An exception leaves the region and is
-  // thrown on. Not reentrant.
+  // thrown on. Not reentrant. Under Crowds::kGoAlone, a short run that mostly waited for cores is
+  // followed by some that the calling thread does alone; what is computed is the same.
   void Run(FunctionRef<void()> body);
+
+  size_t n_runs() const { return n_runs_; }
+  size_t n_runs_alone() const { return n_runs_alone_; }  // of these, because cores were taken
 
   // Splits [0, n) into a contiguous share for each thread, cuts that into kPortions ranges, each a
   // multiple of `grain` (but the last), and waits for all. The split depends on n, grain and the
@@ -73,9 +84,14 @@ class Team {
   struct Shared;  // what the threads meet at
   void WorkerLoop(size_t thread);
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
+  void RunTogether(FunctionRef<void()> body);
+  void RunWatched(FunctionRef<void()> body);
 
   size_t size_;
+  Crowds crowds_;
   std::unique_ptr<Shared> shared_;
+  size_t n_runs_ = 0;
+  size_t n_runs_alone_ = 0;
 };
 
 }  // namespace kernels

@@ -60,7 +60,11 @@ constexpr std::array kLibraries = {
     Library{"gtest/", "tests/"},
     Library{"gmock/", "tests/"},
     Library{"benchmark/", "tests/"},
+    Library{"pronk/pronk.h", "tests/package/"},  // as it is installed
 };
+
+// What other projects include: it shows the standard library's types and no others.
+constexpr std::string_view kPublicHeader = "engine/pronk.h";
 
 // Of the operating system; everyone may include these and the standard library's.
 constexpr std::array<std::string_view, 12> kSystemHeaders = {
@@ -77,6 +81,8 @@ const Room* RoomOf(std::string_view path) {
 
 // Whether the file at `path` may include `header`; both are written from the root of the tree.
 bool IsAllowed(std::string_view path, std::string_view header) {
+  const bool is_standard = header.find_first_of("./") == std::string_view::npos;  // <vector>
+  if (path == kPublicHeader) return is_standard;
   const auto is_prefix = [&](std::string_view prefix) { return header.starts_with(prefix); };
   for (const Library& library : kLibraries) {
     if (is_prefix(library.header)) {
@@ -84,7 +90,7 @@ bool IsAllowed(std::string_view path, std::string_view header) {
     }
   }
   if (std::any_of(kSystemHeaders.begin(), kSystemHeaders.end(), is_prefix)) return true;
-  if (header.find_first_of("./") == std::string_view::npos) return true;  // <vector>
+  if (is_standard) return true;
 
   const Room* room = RoomOf(path);
   if (room == nullptr) return false;
@@ -210,6 +216,7 @@ TEST(IncludesChecks, TakeWhatTheArrowAllows) {
            {"engine/cli/a.cc", "\"engine/model.h\""},
            {"engine/cli/command_line.cc", "<CLI/CLI.hpp>"},
            {"tests/kernels/a.cc", "\"hwy/highway.h\""},
+           {"tests/package/a.cc", "<pronk/pronk.h>"},
        }) {
     EXPECT_TRUE(FaultsOfInclude(path, header).empty()) << path << " " << header;
   }
@@ -228,6 +235,7 @@ TEST(IncludesChecks, CatchWhatGoesAgainstTheArrow) {
            {"engine/a.cc", "\"engine/cli/command.h\""},
            {"engine/a.cc", "<sentencepiece_processor.h>"},
            {"engine/a.cc", "<CLI/CLI.hpp>"},
+           {"engine/a.cc", "<pronk/pronk.h>"},
            {"engine/cli/a.cc", "<pcre2.h>"},
            {"engine/cli/a.cc", "\"tests/support/data.h\""},
            {"engine/a.cc", "\"model.h\""},         // not from the root
@@ -238,6 +246,13 @@ TEST(IncludesChecks, CatchWhatGoesAgainstTheArrow) {
        }) {
     EXPECT_EQ(FaultsOfInclude(path, header).size(), 1u) << path << " " << header;
   }
+}
+
+TEST(IncludesChecks, CatchWhatOtherProjectsWouldSee) {
+  EXPECT_TRUE(IsAllowed(kPublicHeader, "vector"));
+  EXPECT_FALSE(IsAllowed(kPublicHeader, "engine/model.h"));
+  EXPECT_FALSE(IsAllowed(kPublicHeader, "sys/mman.h"));
+  EXPECT_FALSE(IsAllowed(kPublicHeader, "hwy/highway.h"));
 }
 
 TEST(IncludesChecks, CatchOpenMpElsewhere) {

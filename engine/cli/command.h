@@ -18,6 +18,7 @@ class UsageError : public std::runtime_error {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitSlower = 3;  // pronk bench --baseline: than it was before
 
 void AddRun(CommandLine& line);
 void AddChat(CommandLine& line);

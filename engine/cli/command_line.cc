@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "engine/cli/command.h"
 #include "gguf/error.h"
@@ -69,10 +70,21 @@ void Limit(CLI::Option& option, double low, double high, const std::string& end)
 }
 
 // llama.cpp has flags of one dash and two letters, which CLI11 would read as two flags.
+constexpr std::array<std::pair<const char*, const char*>, 6> kTwoLetters = {{
+    {"-tb", "--threads-batch"},
+    {"-pg", "--prompt-gen"},
+    {"-ub", "--ubatch-size"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-oe", "--output-err"},
+}};
+
 std::vector<std::string> WithLongNames(int argc, char** argv) {
   std::vector<std::string> args(argv + 1, argv + argc);
   for (std::string& arg : args) {
-    if (arg == "-tb") arg = "--threads-batch";
+    const auto same = [&](const auto& names) { return names.first == arg; };
+    const auto* const names = std::find_if(kTwoLetters.begin(), kTwoLetters.end(), same);
+    if (names != kTwoLetters.end()) arg = names->second;
   }
   std::reverse(args.begin(), args.end());  // the order that CLI11 takes
   return args;

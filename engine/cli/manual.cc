@@ -48,12 +48,14 @@ Where the Hugging Face cache and Ollama's store are, if they are not at their us
 \fBNO_COLOR\fR
 If set, nothing is in colour.
 .SH "EXIT STATUS"
-0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage.
+0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
+pronk bench found something slower than in the file of \fB\-\-baseline\fR.
 .SH EXAMPLES
 .nf
 pronk run \-p "Once upon a time"
 pronk chat \-m llama3.2:1b \-\-system "Be brief."
-pronk bench \-m model.gguf \-t 1,2,4 \-o csv
+pronk bench \-m model.gguf \-t 1\-8*2 \-o json >before.json
+pronk bench \-m model.gguf \-t 1\-8*2 \-\-baseline before.json
 pronk completion bash >~/.local/share/bash\-completion/completions/pronk
 .fi
 )";

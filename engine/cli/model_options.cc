@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -31,6 +32,11 @@ fs::path ProgramPath() {
 #else
   return fs::canonical("/proc/self/exe", error);
 #endif
+}
+
+const std::vector<std::string>& KvTypes() {
+  static const std::vector<std::string> types = {"f16", "f32", "q8_0"};
+  return types;
 }
 
 // There is something at this path, or something keeps us from knowing: opening it will say what.
@@ -76,9 +82,7 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
-  command.Add("--kv", kv, "Type of the key-value cache")
-      .OneOf({"f16", "f32", "q8_0"})
-      .ShowDefault();
+  command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
   command.Add("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
       .Type("NAME");
 }
@@ -101,6 +105,10 @@ void ModelOptions::AddSessionFlags(Command& command) {
   AddMachineFlags(command);
   command.Add("--mlock", mlock, "Keep the weights in memory");
   command.Add("--verbose", verbose, "Say what was chosen and why, on stderr");
+}
+
+bool ModelOptions::IsKvType(const std::string& name) {
+  return std::find(KvTypes().begin(), KvTypes().end(), name) != KvTypes().end();
 }
 
 std::string ModelOptions::ModelPath() const {

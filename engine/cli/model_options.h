@@ -30,6 +30,8 @@ struct ModelOptions {
   void AddMachineFlags(Command& command);  // --kv, --cpu
   void AddSessionFlags(Command& command);  // all of them
 
+  // A name that --kv takes.
+  static bool IsKvType(const std::string& name);
   // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
   // engine::Error.
   std::string ModelPath() const;

@@ -57,16 +57,16 @@ def table_row(args, name):
     median = lambda key, i: statistics.median(ours[i][key] for ours, _ in rounds)
     cells = [name, "%.3f" % (rounds[0][0][0]["model_size"] / 1e9)]
     for i in range(len(args.threads)):
-        cells.append("%.1f" % median("avg_ts", i))
+        cells.append("%.1f" % median("median_ts", i))
         if not args.prompt:
             cells.append("%.1f" % (median("bytes_per_second", i) / 1e9))
-        cells.append("%.2f" % median("share_of_ceiling", i))
+        cells.append("%.2f" % median("share_of_limit", i))
     if args.peer:
         if any(theirs is None for _, theirs in rounds):
             cells += ["", ""]
         else:
             peer = statistics.median(theirs[0]["avg_ts"] for _, theirs in rounds)
-            cells += ["%.1f" % peer, "%.2f" % (median("avg_ts", -1) / peer)]
+            cells += ["%.1f" % peer, "%.2f" % (median("median_ts", -1) / peer)]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -251,31 +251,6 @@ TEST(Template, RendersAConversation) {
   ExpectError(with_keys(1001), 1, "more than 1000 keys in one object");
 }
 
-TEST(Bench, ReportsEveryTest) {
-  const test::TempDir dir;
-  const std::string plot = dir.Path("plot.svg");
-  const Finished run = Pronk({"bench", "-m", kModel, "-p", "4,8", "-n", "4", "-d", "0,3", "-t",
-                              "1,2", "-r", "2", "-o", "json", "--plot", plot});
-  ASSERT_EQ(run.status, 0) << run.err;
-  const nlohmann::json json = nlohmann::json::parse(run.out);
-  ASSERT_EQ(json.size(), 12u);  // 3 tests, 2 depths, 2 numbers of threads
-  for (const nlohmann::json& test : json) {
-    EXPECT_EQ(test["samples_ts"].size(), 2u);
-    EXPECT_GT(test["avg_ts"], 0);
-    EXPECT_GT(test["share_of_ceiling"], 0);
-  }
-  EXPECT_NE(test::ReadText(plot).find("</svg>"), std::string::npos);
-  const std::string csv =
-      Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "2", "-o", "csv"}).out;
-  for (const char* column :
-       {",n_prompt,n_gen,n_depth,avg_ts,stddev_ts,", ",samples_ts,", ",ceiling,", ",load_ms,"}) {
-    EXPECT_NE(csv.find(column), std::string::npos) << csv;
-  }
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
-  EXPECT_NE(Pronk({"bench", "-m", kModel, "-p", "4", "-n", "0", "-r", "1"}).out.find("pp4"),
-            std::string::npos);
-}
-
 TEST(Trace, ListsEveryOperation) {
   const Finished run = Pronk({"trace", "-m", kModel, "-t", "1"});
   ASSERT_EQ(run.status, 0) << run.err;

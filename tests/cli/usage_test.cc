@@ -62,8 +62,6 @@ TEST(Usage, FlagsWithoutEffect) {
     ExpectError(Pronk(With(run, more)), 2, more[0] + " has no effect without --chat");
   }
   ExpectError(Pronk(With(run, {"--chat", "--special"})), 2, "--special has no effect with --chat");
-  EXPECT_EQ(Pronk({"bench", "-m", kModel, "-m", kModel, "-p", "4", "-n", "0", "-r", "1"}).status,
-            2);
   EXPECT_EQ(Pronk({"run", "-m", "none", "-m", kModel, "-p", "x", "-n", "1"}).status,
             0);  // an alias
   ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");

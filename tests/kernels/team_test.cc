@@ -77,6 +77,32 @@ TEST_P(TeamTest, PortionsAreTakenOver) {
   EXPECT_EQ(done, n);
 }
 
+// Whoever sleeps has no core, as far as a team can see: it goes on alone, then tries again.
+TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
+  const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
+  Team team(GetParam(), Crowds::kGoAlone);
+  if (team.size() == 1) return;
+  team.Run(sleep);
+  EXPECT_EQ(team.n_runs_alone(), 0u);
+  team.Run([&] {
+    size_t n_calls = 0;
+    team.For(100, 1, [&](size_t begin, size_t end, size_t thread) {
+      ++n_calls;
+      EXPECT_EQ(end - begin, 100u);  // all of it, by the caller
+      EXPECT_EQ(thread, 0u);
+    });
+    EXPECT_EQ(n_calls, 1u);
+  });
+  EXPECT_EQ(team.n_runs_alone(), 1u);
+  for (int i = 0; i < 20; ++i) team.Run(sleep);  // of 5 ms each, and 40 alone are enough
+  EXPECT_LT(team.n_runs_alone(), 20u);
+  EXPECT_EQ(team.n_runs(), 22u);
+
+  Team steady(GetParam());
+  for (int i = 0; i < 4; ++i) steady.Run(sleep);
+  EXPECT_EQ(steady.n_runs_alone(), 0u);
+}
+
 TEST_P(TeamTest, ExceptionLeavesTheRegion) {
   Team team(GetParam());
   EXPECT_THROW(team.Run([] { throw std::runtime_error("stop"); }), std::runtime_error);

@@ -1,0 +1,463 @@
+// pronk bench: what it measures, and that every format can be read by others. Nothing here depends
+// on how fast the machine is; whether the figures can be trusted is measured by hand (README of
+// engine/cli).
+#include "engine/cli/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cli/machine.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using nlohmann::json;
+using test::ExpectError;
+using test::Finished;
+using test::kTinyModel;
+using test::Pronk;
+using test::Shell;
+
+// One test that takes no time, and more flags.
+Finished Bench(const std::vector<std::string>& more) {
+  std::vector<std::string> args = {"bench", "-m", kTinyModel, "-p", "4", "-n", "0", "-r", "2"};
+  args.insert(args.end(), more.begin(), more.end());
+  return Pronk(args);
+}
+
+json Schema() {
+  return json::parse(test::ReadText(fs::path(PRONK_SOURCE_DIR) / "tests/cli/bench.schema.json"));
+}
+
+// Lines of cells, by RFC 4180.
+std::vector<std::vector<std::string>> ReadCsv(const std::string& text) {
+  std::vector<std::vector<std::string>> rows(1);
+  std::string cell;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool doubled = quoted && text[i] == '"' && i + 1 < text.size() && text[i + 1] == '"';
+    if (doubled) {
+      cell += text[++i];
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (text[i] == ',' || text[i] == '\n')) {
+      rows.back().push_back(std::exchange(cell, ""));
+      if (text[i] == '\n') rows.emplace_back();
+    } else {
+      cell += text[i];
+    }
+  }
+  EXPECT_FALSE(quoted);
+  EXPECT_TRUE(rows.back().empty());  // a line feed ends the last row
+  rows.pop_back();
+  return rows;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// --- What is measured
+// -------------------------------------------------------------------------------
+
+TEST(Bench, MeasuresEveryCombination) {
+  const Finished run =
+      Pronk({"bench", "-m",  kTinyModel, "-p", "4,8",  "-n",       "4",  "-pg", "4,2", "-d",  "0,3",
+             "-t",    "1-2", "-ub",      "4",  "-ctk", "f16,q8_0", "-r", "1",   "-o",  "json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json tests = json::parse(run.out);
+  std::map<std::string, int> seen;
+  for (const json& test : tests) {
+    ++seen[test["n_prompt"].dump() + " " + test["n_gen"].dump() + " " + test["n_depth"].dump() +
+           " " + test["n_threads"].dump() + " " + test["type_k"].dump()];
+    EXPECT_EQ(test["n_ubatch"], 4);
+  }
+  EXPECT_EQ(tests.size(), 4u * 2 * 2 * 2);
+  EXPECT_EQ(seen.size(), tests.size());
+  EXPECT_EQ(seen[R"(4 2 3 2 "q8_0")"], 1);
+}
+
+TEST(Bench, ReadsRanges) {
+  const auto threads = [](const std::string& list) {
+    std::vector<int> numbers;
+    const Finished run = Pronk(
+        {"bench", "-m", kTinyModel, "-p", "1", "-n", "0", "-r", "1", "-o", "json", "-t", list});
+    for (const json& test : json::parse(run.out)) numbers.push_back(test["n_threads"]);
+    return numbers;
+  };
+  EXPECT_EQ(threads("1-3"), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(threads("1-4+2"), (std::vector<int>{1, 3}));
+  EXPECT_EQ(threads("1-4*2"), (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(threads("2,1-2"), (std::vector<int>{2, 1, 2}));
+  for (const char* list : {"", "1,", "1-", "1-2+", "x", "1-8*1", "1-8+0", "1 2"}) {
+    ExpectError(Bench({"-t", list}), 2, "-t: expected numbers such as");
+  }
+  ExpectError(Bench({"-t", "1-2000"}), 2, "-t: expected a number from 1 to 1024");
+  ExpectError(Bench({"-p", "0-1073741824"}), 2, "-p: expected at most 1000 numbers");
+}
+
+TEST(Bench, RefusesWhatItCannotDo) {
+  ExpectError(Bench({"-ctk", "f16", "-ctv", "q8_0"}), 2, "keys and values have one type");
+  ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32 or q8_0");
+  ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
+  ExpectError(Pronk({"bench", "-m", kTinyModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
+  ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
+  // A model that cannot be read is known before the first one is measured.
+  ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
+}
+
+TEST(Bench, TakesSeveralModels) {
+  const std::string other = test::DataPath("tiny/qwen2.gguf");
+  const Finished run = Bench({"-m", other, "-o", "json", "--delay", "1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json tests = json::parse(run.out);
+  ASSERT_EQ(tests.size(), 2u);
+  EXPECT_EQ(tests[0]["model_filename"], kTinyModel);
+  EXPECT_EQ(tests[1]["model_filename"], other);
+}
+
+// Ctrl-C ends the measuring, here while it waits for the second test; the rows that are there stay,
+// and what is written is whole.
+TEST(Bench, KeepsRowsOnCtrlC) {
+  const Finished run = Shell(
+      "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
+      "-r 1 --delay 100 -o json -oe csv");
+  EXPECT_EQ(run.status, 1);
+  const json tests = json::parse(run.out);
+  ASSERT_EQ(tests.size(), 1u);
+  EXPECT_EQ(tests[0]["n_prompt"], 4);
+  const size_t message = run.err.find("pronk: interrupted: 1 of 2 tests are done");
+  ASSERT_NE(message, std::string::npos) << run.err;
+  EXPECT_EQ(ReadCsv(run.err.substr(0, message)).size(), 2u);
+}
+
+// --- How it is written
+// ------------------------------------------------------------------------------
+
+TEST(BenchFormats, JsonFollowsItsSchema) {
+  const json schema = Schema();
+  const json array = json::parse(Bench({"-n", "4", "-pg", "2,2", "-o", "json"}).out);
+  ASSERT_EQ(array.size(), 3u);
+  EXPECT_EQ(test::SchemaFaults(array, schema), std::vector<std::string>());
+  const std::vector<std::string> lines = Lines(Bench({"-n", "4", "-o", "jsonl"}).out);
+  ASSERT_EQ(lines.size(), 2u);
+  for (const std::string& line : lines) {
+    EXPECT_EQ(test::SchemaFaults(json::parse(line), schema["items"]), std::vector<std::string>());
+  }
+  // The checker finds what is wrong.
+  json wrong = array;
+  wrong[0].erase("median_ts");
+  wrong[1]["more"] = 1;
+  wrong[2]["build_commit"] = "x";
+  wrong[2]["n_gen"] = -1;
+  wrong[2]["samples_ts"] = {"1"};
+  EXPECT_EQ(test::SchemaFaults(wrong, schema).size(), 5u);
+}
+
+TEST(BenchFormats, CsvHasTheSameFields) {
+  const test::TempDir dir;
+  // A name that CSV has to quote.
+  const std::string model = dir.Path("a \"model\", mine.gguf");
+  fs::copy_file(kTinyModel, model);
+  const Finished run =
+      Pronk({"bench", "-m", model, "-p", "4", "-n", "4", "-r", "2", "-o", "csv", "-oe", "jsonl"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto rows = ReadCsv(run.out);
+  const std::vector<std::string> lines = Lines(run.err);
+  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(lines.size(), 2u);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const json fields = json::parse(lines[i]);
+    ASSERT_EQ(rows[0].size(), fields.size());
+    ASSERT_EQ(rows[i + 1].size(), fields.size());
+    for (size_t column = 0; column < rows[0].size(); ++column) {
+      const json& field = fields.at(rows[0][column]);
+      const std::string& cell = rows[i + 1][column];
+      SCOPED_TRACE(rows[0][column]);
+      if (field.is_array()) continue;
+      const std::string expected = field.is_string() ? field.get<std::string>()
+                                   : field.is_null() ? ""
+                                                     : field.dump();
+      EXPECT_EQ(cell, expected);
+    }
+  }
+}
+
+// Who, when, what and on which machine: in each format.
+TEST(BenchFormats, NameTheirOrigin) {
+  const test::TempDir dir;
+  const std::string plot = dir.Path("plot.svg");
+  const json fields = json::parse(Bench({"-o", "jsonl", "--plot", plot}).out);
+  const std::string day = cli::DateNow().substr(0, 8);  // the month: a day may end meanwhile
+  for (const std::string& text : {Bench({}).out, Bench({"-o", "csv"}).out, test::ReadText(plot)}) {
+    for (const std::string& part :
+         {fields["cpu_info"].get<std::string>(), fields["cpu_target"].get<std::string>(),
+          fields["build_commit"].get<std::string>(), fields["version"].get<std::string>(), day,
+          std::string("llama.gguf")}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+    }
+  }
+}
+
+TEST(BenchFormats, TablesHaveOneUnitAColumn) {
+  const std::string out = Bench({"-n", "4", "-t", "1,2", "-ub", "2,4"}).out;
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& line : Lines(out)) {
+    if (!line.starts_with("|")) continue;
+    rows.emplace_back();
+    std::istringstream cells(line.substr(1));
+    for (std::string cell; std::getline(cells, cell, '|');) rows.back().push_back(cell);
+  }
+  ASSERT_EQ(rows.size(), 2u + 8) << out;
+  for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  for (const char* title :
+       {"size, MB", "t/s, median ± sd", "limit, t/s", "GB/s", "TOPS", "ubatch"}) {
+    EXPECT_NE(out.find(title), std::string::npos) << title;
+  }
+}
+
+// The picture shows the same figure as the table, beside the bar.
+TEST(BenchFormats, PlotsSayWhatTablesSay) {
+  const test::TempDir dir;
+  const std::string plot = dir.Path("plot.svg");
+  const json fields = json::parse(Bench({"-o", "jsonl", "--plot", plot}).out);
+  const std::string svg = test::ReadText(plot);
+  char speed[64];
+  std::snprintf(speed, sizeof(speed), "%.1f ± %.1f t/s", fields["median_ts"].get<double>(),
+                fields["stddev_ts"].get<double>());
+  EXPECT_NE(svg.find(speed), std::string::npos) << svg;
+  EXPECT_NE(svg.find("prefers-color-scheme: dark"), std::string::npos);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+// --- The machine
+// ------------------------------------------------------------------------------------
+
+// A folder such as /sys: two packages, one with memory beside it; cores are a part of their
+// package; and what a second driver says of the same package does not count.
+class SysTest : public testing::Test {
+ protected:
+  void Zone(const std::string& zone, const std::string& name, uint64_t microjoules) {
+    const std::string folder = "class/powercap/" + zone + "/";
+    fs::create_directories(dir_.Path(folder));
+    dir_.Write(folder + "name", name + "\n");
+    dir_.Write(folder + "max_energy_range_uj", "1000000000\n");
+    dir_.Write(folder + "energy_uj", std::to_string(microjoules) + "\n");
+  }
+  void Packages(uint64_t microjoules) {
+    Zone("intel-rapl:0", "package-0", microjoules);
+    Zone("intel-rapl:0:0", "core", 7 * microjoules);
+    Zone("intel-rapl:0:1", "dram", 2 * microjoules);
+    Zone("intel-rapl:1", "package-1", 3 * microjoules);
+    Zone("intel-rapl-mmio:0", "package-0", microjoules);
+    Zone("intel-rapl:2", "psys", 11 * microjoules);
+  }
+  test::TempDir dir_;
+};
+
+TEST_F(SysTest, EnergyOfPackagesAndMemory) {
+  EXPECT_FALSE(cli::EnergyMeter(dir_.Path("")).Works());
+  Packages(1'000'000);
+  cli::EnergyMeter meter(dir_.Path(""));
+  ASSERT_TRUE(meter.Works());
+  EXPECT_EQ(meter.Joules(), 0);
+  Packages(3'000'000);
+  EXPECT_EQ(meter.Joules(), 2 + 4 + 6);
+  EXPECT_EQ(meter.Joules(), 0);
+}
+
+TEST_F(SysTest, CountersStartAgain) {
+  Zone("intel-rapl:0", "package-0", 999'000'000);
+  cli::EnergyMeter meter(dir_.Path(""));
+  Zone("intel-rapl:0", "package-0", 500'000);
+  EXPECT_EQ(meter.Joules(), 1.5);
+}
+
+TEST_F(SysTest, TemperatureOfTheHottest) {
+  EXPECT_FALSE(cli::Temperature(dir_.Path("")));
+  const auto write = [&](const std::string& folder, const std::string& name, const char* text) {
+    fs::create_directories(dir_.Path(folder));
+    dir_.Write(folder + "/" + name, text);
+  };
+  write("class/hwmon/hwmon0", "name", "nvme\n");
+  write("class/hwmon/hwmon0", "temp1_input", "90000\n");
+  write("class/hwmon/hwmon1", "name", "k10temp\n");
+  write("class/hwmon/hwmon1", "temp1_input", "51250\n");
+  write("class/thermal/thermal_zone0", "type", "x86_pkg_temp\n");
+  write("class/thermal/thermal_zone0", "temp", "49000\n");
+  EXPECT_EQ(cli::Temperature(dir_.Path("")), 51.25);
+}
+
+// The whole way: somebody turns the counter while tokens are made.
+TEST_F(SysTest, JoulesPerToken) {
+  Zone("intel-rapl:0", "package-0", 1000);
+  const Finished run = Shell(
+      "zone=$SYS/class/powercap/intel-rapl:0\n"
+      "(i=2; while [ -e \"$zone\" ]; do\n"
+      "   echo ${i}000 >\"$zone/new\" && mv \"$zone/new\" \"$zone/energy_uj\"; i=$((i + 1))\n"
+      " done) 2>/dev/null &\n"
+      "\"$PRONK\" bench -m \"$MODEL\" -p 0 -n 2000 -r 2 --sysfs \"$SYS\" -oe jsonl; status=$?\n"
+      "rm -rf \"$zone\"; wait; exit $status",
+      {"SYS=" + dir_.Path("")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.out.find("J/token"), std::string::npos);
+  EXPECT_GT(json::parse(run.err)["joules_per_token"], 0);
+}
+
+TEST(Machine, TellsItsClock) {
+  const double clock = cli::MeasureClock();
+  EXPECT_GT(clock, 0.01);  // emulated, perhaps
+  EXPECT_LT(clock, 10);
+}
+
+// --- Notes
+// ------------------------------------------------------------------------------------------
+
+cli::BenchTest Measured() {
+  cli::BenchTest test;
+  test.n_gen = 10;
+  test.bytes_per_token = 1e9;
+  test.samples_ts = {9, 10, 8};
+  test.limits = {{12e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
+  test.clock_before = test.clock_after = 3;
+  return test;
+}
+
+TEST(BenchNotes, NothingWhereAllIsWell) {
+  const cli::BenchTest test = Measured();
+  EXPECT_EQ(test.Notes(), std::vector<std::string>());
+  EXPECT_DOUBLE_EQ(test.Median(), 9);
+  EXPECT_DOUBLE_EQ(test.Limit(), 11);
+  EXPECT_DOUBLE_EQ(test.Share(), 0.8);  // of 9/12, 10/11, 8/10
+}
+
+TEST(BenchNotes, SayWhatSpoilsAResult) {
+  const auto note = [](auto change) {
+    cli::BenchTest test = Measured();
+    change(test);
+    const std::vector<std::string> notes = test.Notes();
+    return notes.size() == 1 ? notes[0] : std::to_string(notes.size()) + " notes";
+  };
+  EXPECT_NE(note([](auto& test) {
+              test.samples_ts = {13, 10, 11};
+            }).find("above the limit"),
+            std::string::npos);
+  EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
+  EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
+            "cores taken: 50% by one thread alone");
+  EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
+            "cores taken: had 60% of its time");
+  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.1}; }), "slower than before");
+  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.3}; }), "0 notes");
+  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.5}; }), "too unsteady to compare");
+}
+
+// A prompt is computed, tokens are read: the limit of both is the sum of their times.
+TEST(BenchNotes, LimitOfBoth) {
+  cli::BenchTest test = Measured();
+  test.n_prompt = 30;
+  test.operations_per_token = 1e9;
+  test.limits = {{10e9, 30e9, 1e9}};
+  // 30 tokens in a second, 10 tokens in another.
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);
+  test.n_gen = 0;
+  test.n_prompt = 2;
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);  // few tokens: reading the weights once takes longer
+}
+
+// --- Against earlier runs
+// ---------------------------------------------------------------------------
+
+TEST(BenchBaseline, SpreadOfRatios) {
+  EXPECT_FALSE(cli::CompareSamples({{1}}, {{1, 2}}));
+  // Without any spread, only drift is uncertain.
+  const auto same = cli::CompareSamples({{10, 10, 10}, 100, 1e9}, {{9, 9, 9}, 100, 1e9});
+  EXPECT_DOUBLE_EQ(same->ratio, 0.9);
+  EXPECT_DOUBLE_EQ(same->spread, 0);
+  EXPECT_TRUE(same->IsSlower());
+  for (const cli::BenchSamples& now :
+       {cli::BenchSamples{{9, 9, 9}, 85, 1e9, 1}, cli::BenchSamples{{9, 9, 9}, 0, 0.85e9, 1},
+        cli::BenchSamples{{9, 9, 9}, 100, 0, 0.85}}) {
+    const auto drifted = cli::CompareSamples({{10, 10, 10}, 100, 1e9, 1}, now);
+    EXPECT_NEAR(drifted->spread, 0.9 * (1 / 0.85 - 1), 1e-12);
+    EXPECT_FALSE(drifted->IsSlower());
+  }
+  // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2, Student's t of two
+  // degrees of freedom 4.303, so that the spread of the ratio is e^(4.303 * 0.02) - 1.
+  const double e = std::exp(0.01);
+  const auto spread = cli::CompareSamples({{10 / e, 10 * e}}, {{10 / e, 10 * e}});
+  EXPECT_NEAR(spread->spread, std::expm1(4.303 * 0.02), 1e-12);
+  EXPECT_FALSE(spread->IsSlower() || spread->IsFaster());
+}
+
+class BaselineTest : public testing::Test {
+ protected:
+  // A run of now, to be made faster or slower than it was.
+  json Now() { return json::parse(Bench({"-o", "json"}).out); }
+  Finished Against(const std::string& text) {
+    return Bench({"-o", "json", "--baseline", dir_.Write("old.json", text)});
+  }
+  test::TempDir dir_;
+};
+
+TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
+  json old = Now();
+  for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e12, 3}, {1e-3, 0}}) {
+    old[0]["samples_ts"] = {speed, speed};
+    old[0]["limit_ts"] = old[0]["int_rate"] = nullptr;
+    old[0]["share_of_cores"] = nullptr;
+    const Finished run = Against(old.dump());
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_NE(run.err.find("1 of 1 tests compared with "), std::string::npos) << run.err;
+    const json now = json::parse(run.out);
+    EXPECT_EQ(test::SchemaFaults(now, Schema()), std::vector<std::string>());
+    EXPECT_EQ(now[0]["baseline_ts"], speed);
+    EXPECT_NEAR(now[0]["baseline_ratio"].get<double>(), now[0]["median_ts"].get<double>() / speed,
+                1e-9 * now[0]["baseline_ratio"].get<double>());
+  }
+}
+
+// Lines of objects, and what another program or an older one writes, which tells less.
+TEST_F(BaselineTest, TakesLinesAndFewerFields) {
+  json old = Now()[0];
+  old["samples_ts"] = {1e12, 1e12};
+  for (const char* key :
+       {"limit_ts", "int_rate", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
+    old.erase(key);
+  json other = old;
+  other["n_prompt"] = 77;
+  EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
+}
+
+TEST_F(BaselineTest, RefusesOtherFiles) {
+  json old = Now();
+  ExpectError(Against(""), 1, "found nothing");
+  ExpectError(Against("[{"), 1, "old.json: is not JSON from byte");
+  ExpectError(Against("[1]"), 1, "old.json: result 1: expected an object, found number");
+  old[0]["n_gen"] = "4";
+  ExpectError(Against(old.dump()), 1, "result 1: n_gen: expected a number, found string");
+  old[0]["n_gen"] = 0;
+  old[0]["samples_ts"] = json::array({1, -1});
+  ExpectError(Against(old.dump()), 1, "samples_ts: expected a list of numbers above 0");
+  old[0]["samples_ts"] = {1, 1};
+  old[0]["n_threads"] = 1000;
+  ExpectError(Against(old.dump()), 1, "has none of the tests that were asked for");
+}
+
+}  // namespace
