@@ -229,6 +229,17 @@ HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
   return sum;
 }
 
+// The first n of eight floats, then zeros: whatever stood there, be it no number.
+HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
+  Floats8 kept;
+  for (size_t k = 0; k < kParts8; ++k) {
+    const size_t before = k * hn::MaxLanes(D8());
+    const auto mask = hn::FirstN(D8(), n > before ? n - before : 0);
+    kept.part[k] = hn::IfThenElseZero(mask, a.part[k]);
+  }
+  return kept;
+}
+
 // What is the same for all: a type adds Unpack(). Its steps are 256 weights, with codes of 0 to
 // kMostCode.
 //   kMinimum false   weight = scale * (code - kZero)
@@ -248,6 +259,11 @@ struct Type32 {
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     return LoadInput32<kEvenOdd, kCenter>(x, i);
+  }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    w.scales = KeepFirst(w.scales, n / 32);
+    if constexpr (kMinimum) w.mins = KeepFirst(w.mins, n / 32);
+    return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
@@ -312,6 +328,10 @@ struct Signed32 {
     }
     in.sums = LoadScaledSums(x, i);
     return in;
+  }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    w.scales = KeepFirst(w.scales, n / 32);
+    return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     for (size_t v = 0; v < kDotVectors; ++v) {

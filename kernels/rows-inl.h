@@ -14,8 +14,7 @@
 //
 // So a token's sums are made in the same order, and have the same bits, whether it is alone or in
 // company. What such a struct has (README.md tells what else a new type needs):
-//   kStepWeights, kStepBytes    a step. Rows need not be a multiple of it: the last, partial step
-//                               is padded with zero bytes (value 0) by the loop.
+//   kStepWeights, kStepBytes    a step
 //   struct Input                vectors of activations for one step, 4 bytes per weight at most
 //   static Input Load(const ActivationRow& x, size_t i)
 //                               i is the index of the step's first weight. q, scales and sums may
@@ -25,6 +24,12 @@
 //                               must read nothing outside of [w, w + kStepBytes): w may be the end
 //                               of the file's mapping.
 //   static void Multiply(const Unpacked& w, const Input& in, Sums& sums)
+// Types whose step is more than a block, so that the last step of a row may be a partial one,
+// besides:
+//   static Unpacked Keep(const Unpacked& w, size_t n)
+//                               the same with a value of 0, or any finite one, for each weight from
+//                               the n-th on, n a multiple of a block: what belongs to the next row.
+//                               (The inputs are 0 there, but 0 * NaN is not.)
 // Types that look weights up in memory by indices which they have to compute, besides:
 //   kIndices                    so many for a step
 //   static void Look(const uint8_t* w, uint16_t* index)
@@ -96,6 +101,9 @@ struct Indices {
 struct NoIndices {};
 template <class Type>
 using IndicesOf = std::conditional_t<kIndices<Type> != 0, Indices<Type>, NoIndices>;
+
+template <class Type>
+constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
 
 // Stores the indices of kLookAhead steps, or those that are left, of all rows.
 template <class Type, size_t n_rows>
@@ -196,11 +204,21 @@ HWY_INLINE void StoreSums(const Sums (&sums)[kMost<Tokens>][n_rows], Tokens n_to
   }
 }
 
-// out[token][row]
+// n_bytes of a step, and zeros up to the end of `step`.
+template <size_t kStepBytes>
+HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_bytes,
+                                    uint8_t (&step)[kStepBytes]) {
+  std::memcpy(step, w, n_bytes);
+  std::memset(step + n_bytes, 0, kStepBytes - n_bytes);
+  return step;
+}
+
+// out[token][row]. `end` is that of the matrix.
 template <class Type, size_t n_rows, class Tokens>
-HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, size_t row_bytes,
-                        size_t cols, const typename Type::Input* HWY_RESTRICT inputs,
-                        Tokens n_tokens, float* HWY_RESTRICT out) {
+HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end,
+                        size_t row_bytes, size_t cols,
+                        const typename Type::Input* HWY_RESTRICT inputs, Tokens n_tokens,
+                        float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
   Sums sums[kMost<Tokens>][n_rows];
   for (size_t t = 0; t < n_tokens; ++t) {
@@ -225,12 +243,21 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, size_t r
     };
     MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
   }
-  if constexpr (kIndices<Type> == 0) {  // types with indices have steps of a block: no partial one
-    if (n_steps * Type::kStepWeights < cols) {
-      const size_t whole = n_steps * kStepBytes;
-      alignas(64) uint8_t tails[n_rows][kStepBytes] = {};
-      for (size_t r = 0; r < n_rows; ++r) std::memcpy(tails[r], rows[r] + whole, row_bytes - whole);
-      const auto unpack = [&](size_t r) HWY_ATTR { return Type::Unpack(tails[r]); };
+  if constexpr (kPartialSteps<Type>) {
+    static_assert(kIndices<Type> == 0);
+    const size_t whole = n_steps * kStepBytes, n = cols - n_steps * Type::kStepWeights;
+    if (n != 0) {
+      // Read as a whole, with the beginning of the next row; at the end of the matrix a copy. (A
+      // copy for each row costs a quarter of the time of rows of 1152: wide loads from what smaller
+      // stores have just written wait until that is in the cache.)
+      alignas(64) uint8_t copies[n_rows][kStepBytes];
+      std::array<const uint8_t*, n_rows> last;
+      for (size_t r = 0; r < n_rows; ++r) {
+        last[r] = rows[r] + whole;
+        if (static_cast<size_t>(end - last[r]) >= kStepBytes) continue;
+        last[r] = PadStep(last[r], row_bytes - whole, copies[r]);
+      }
+      const auto unpack = [&](size_t r) HWY_ATTR { return Type::Keep(Type::Unpack(last[r]), n); };
       MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);
     }
   }
@@ -245,6 +272,7 @@ HWY_INLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end,
   if (begin == end) return;
   const size_t row_bytes = w.row_bytes();
   const auto* const data = reinterpret_cast<const uint8_t*>(w.data);
+  const auto* const data_end = data + w.rows * row_bytes;
   constexpr size_t n = kRows<Type>;
   const size_t part = (end - begin + n - 1) / n;
   // What the steps do not ask for: the beginning of each stream. Measured: 2 to 4%.
@@ -263,9 +291,9 @@ HWY_INLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end,
     }
     alignas(16) float dots[kRowTokens * n];
     if (x.size() == 1) {
-      DotRows<Type, n>(rows, row_bytes, w.cols, inputs, OneToken(), dots);
+      DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, OneToken(), dots);
     } else {
-      DotRows<Type, n>(rows, row_bytes, w.cols, inputs, x.size(), dots);
+      DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, x.size(), dots);
     }
     for (size_t r = 0; r < n && r * part + i < end - begin; ++r) {
       for (size_t t = 0; t < x.size(); ++t) out[t * stride + r * part + i] = dots[t * n + r];

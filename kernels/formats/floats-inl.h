@@ -128,6 +128,14 @@ struct Floats {
     }
     return unpacked;
   }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    for (size_t v = 0; v < kVectors; ++v) {
+      const size_t before = v * kFloats;
+      const auto mask = hn::FirstN(DF(), n > before ? n - before : 0);
+      w.weights[v] = hn::IfThenElseZero(mask, w.weights[v]);
+    }
+    return w;
+  }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const DF d;
     VF chains[2];

@@ -69,6 +69,10 @@ struct Iq2Type {
     }
     return unpacked;
   }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t /*n*/) {  // the first of two blocks
+    w.scale[1] = hn::Zero(DF());
+    return w;
+  }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     for (size_t b = 0; b < 2; ++b) {
       sums.a = AddFourths(sums.a, w.weights[b], w.scale[b], in.block[b]);

@@ -94,6 +94,7 @@ struct NVFP4 {
     }
     return unpacked;
   }
+  static HWY_INLINE Unpacked Keep(const Unpacked& w, size_t /*n*/) { return w; }  // all finite
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; ++v) {

@@ -72,6 +72,11 @@ struct InOrder {
     VU8 codes[kCodes];
     VF scale;
   };
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    const auto mask = hn::FirstN(DF(), n / Block::kWeights * 4);
+    w.scale = hn::IfThenElseZero(mask, w.scale);
+    return w;
+  }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const VF dots = hn::ConvertTo(DF(), DotAll(in.offset, w.codes, in));
     sums.a = hn::MulAdd(dots, hn::Mul(w.scale, in.scale), sums.a);
