@@ -7,12 +7,17 @@
 #define HWY_TARGET_INCLUDE "kernels/quantize.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// A batch does not fit in the caches: those of a layer of 6912 numbers and 512 tokens are 14 MB.
+// Measured: without, half as much time again.
+constexpr size_t kPrefetchBytes = 2048;
 
 void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
               float* HWY_RESTRICT scales, int16_t* HWY_RESTRICT sums) {
@@ -23,6 +28,9 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
   for (size_t block = 0; block < n / kActivationBlock; ++block) {
     const float* const in = x + block * kActivationBlock;
     auto max = hn::Zero(df);
+    for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
+      hwy::Prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
+    }
     for (size_t i = 0; i < kActivationBlock; i += kLanes) {
       max = hn::Max(max, hn::Abs(hn::LoadU(df, in + i)));
     }
