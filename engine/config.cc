@@ -18,6 +18,7 @@ using gguf::Metadata;
 constexpr uint64_t kMaxLength = 1u << 24;
 constexpr uint64_t kMaxLayers = 1u << 12;
 constexpr uint64_t kMaxHeadDim = 1u << 12;
+constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each
 constexpr uint64_t kMaxExperts = 1u << 16;
 
 const Architecture& FindArchitecture(const Metadata& meta) {
@@ -37,11 +38,10 @@ std::string Found(size_t value) { return ", found " + std::to_string(value); }
 void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
   const size_t n_layers = config.n_layers(), width = config.embedding_length;
   const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
-  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxLength);
-  const auto n_kv_heads =
-      keys.Has("attention.head_count_kv")
-          ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxLength)
-          : n_heads;
+  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxHeads);
+  const auto n_kv_heads = keys.Has("attention.head_count_kv")
+                              ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxHeads)
+                              : n_heads;
   const bool explicit_lengths =
       keys.Has("attention.key_length") && keys.Has("attention.value_length");
   for (size_t i = 0; i < n_layers; ++i) {
@@ -128,6 +128,9 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   config.router_bias = arch.router_bias;
   config.n_experts_used = n_used;
   const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
+  const size_t own_length = keys.Has("expert_feed_forward_length")
+                                ? keys.Count("expert_feed_forward_length", kMaxLength)
+                                : 0;
   const size_t n_dense =
       arch.leading_dense ? keys.UintOr("leading_dense_block_count", 0, config.n_layers()) : 0;
   for (size_t i = n_dense; i < config.n_layers(); ++i) {
@@ -135,15 +138,26 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
     if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
     layer.n_experts = n_experts;
     layer.shared_ffn_length = shared;
-    layer.expert_length = keys.CountOr("expert_feed_forward_length", layer.ffn_length, kMaxLength);
+    layer.expert_length = own_length != 0 ? own_length : layer.ffn_length;
     layer.ffn_length = 0;
+  }
+}
+
+// What a layer sees of another's keys and values must be what it would keep itself.
+void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
+  if (layer.kv_layer == LayerPlan::kOwn) return;
+  const LayerPlan& source = config.layers[layer.kv_layer];
+  if (source.n_kv_heads != layer.n_kv_heads) {
+    keys.Fail("attention.head_count_kv",
+              "layer " + std::to_string(layer.kv_layer) + " keeps keys for others, too: expected " +
+                  std::to_string(layer.n_kv_heads) + Found(source.n_kv_heads));
   }
 }
 
 // What the family's own keys have made of it must still be sound.
 void CheckLayers(const Keys& keys, const Config& config) {
   for (const LayerPlan& layer : config.layers) {
-    const RecurrentPlan& r = layer.recurrent;
+    CheckShared(keys, config, layer);
     const bool attends = layer.mixer == Mixer::kAttention || layer.mixer == Mixer::kLatentAttention;
     if (attends && layer.rope != LayerPlan::kNoRope) {
       const RopeConfig& rope = config.ropes[layer.rope];
@@ -153,9 +167,14 @@ void CheckLayers(const Keys& keys, const Config& config) {
                                               Found(rope.n_dims));
       }
     }
-    if (r.n_key_heads != 0 && r.n_value_heads % r.n_key_heads != 0) {
-      keys.Fail("ssm.group_count", "expected a divisor of time_step_rank " +
-                                       std::to_string(r.n_value_heads) + Found(r.n_key_heads));
+    if (attends && config.attention_gate && layer.value_length != layer.key_length) {
+      keys.Fail("attention.value_length", "gates have key_length " +
+                                              std::to_string(layer.key_length) + " numbers" +
+                                              Found(layer.value_length));
+    }
+    if (layer.ffn_sparsity > 0 && layer.ffn_length < 2) {
+      keys.Fail("feed_forward_length", "one number has no standard deviation: expected 2 or more" +
+                                           Found(layer.ffn_length));
     }
     if (layer.mixer == Mixer::kNone && layer.ffn_length == 0 && layer.n_experts == 0) {
       keys.Fail("feed_forward_length", "a layer does nothing");

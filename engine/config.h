@@ -139,6 +139,7 @@ struct Config {
   bool biases = false;       // of attention, router and experts: required, not merely used if there
   bool shared_gate = false;  // how much a shared expert counts depends on the token
   bool value_norm = false;   // RMSNorm of values, without weights
+  bool keys_as_values = false;  // values without a matrix are keys as they come from theirs
   bool attention_gate = false;  // what a head has gathered counts as much as its token says
   bool key_heads_in_turn =
       false;  // value head j of a delta net goes with key head j mod n_key_heads

@@ -70,9 +70,14 @@ void Qwen2Moe(const Keys& keys, Config& config) {
 void Phi3(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); }
 
 void Granite(const Keys& keys, Config& config) {
+  keys.Positive("logit_scale");  // such a file must have it
+  SetScales(keys, config);
+}
+
+void SetScales(const Keys& keys, Config& config) {
   config.embedding_scale = static_cast<float>(keys.PositiveUnlessZero("embedding_scale", 1));
   config.residual_scale = static_cast<float>(keys.PositiveUnlessZero("residual_scale", 1));
-  config.logit_scale = static_cast<float>(1 / keys.Positive("logit_scale"));
+  config.logit_scale = static_cast<float>(1 / keys.PositiveUnlessZero("logit_scale", 1));
   const auto scale = static_cast<float>(keys.PositiveUnlessZero("attention.scale", 0));
   if (scale != 0) SetAttentionScale(scale, config);
   if (!keys.BoolOr("rope.scaling.finetuned", true)) {

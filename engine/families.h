@@ -42,6 +42,8 @@ constexpr uint64_t kMaxLength = 1u << 24;
 // Layers with a window turn by this rope.
 void SetLocalRope(const RopeConfig& rope, Config& config);
 void SetAttentionScale(float scale, Config& config);
+// The factors that Granite has everywhere, and whether its heads are turned.
+void SetScales(const Keys& keys, Config& config);
 // The blocks behind the layers predict further tokens, and are not run when text is generated.
 void SkipNextn(const Keys& keys, Config& config);
 

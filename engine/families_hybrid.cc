@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/families.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr uint64_t kMaxHeads = 1u << 16;
 constexpr uint64_t kMaxStateLength = 1u << 10;    // real files have 64 to 256
+constexpr uint64_t kMaxLatentLength = 1u << 12;   // real files have 512
 constexpr uint64_t kMaxTaps = kernels::kMaxTaps;  // real files have 3 or 4
 
 std::string Found(size_t value) { return ", found " + std::to_string(value); }
@@ -24,10 +26,10 @@ RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
   plan.n_value_heads = keys.Count("ssm.time_step_rank", kMaxHeads);
   plan.key_length = keys.Count("ssm.state_size", kMaxStateLength);
   plan.value_length = inner_size / plan.n_value_heads;
-  if (plan.value_length * plan.n_value_heads != inner_size || plan.value_length == 0 ||
-      plan.value_length > kMaxStateLength) {
+  if (plan.value_length * plan.n_value_heads != inner_size || plan.value_length > kMaxStateLength) {
     keys.Fail("ssm.inner_size", "expected a multiple of time_step_rank " +
-                                    std::to_string(plan.n_value_heads) + Found(inner_size));
+                                    std::to_string(plan.n_value_heads) + ", up to " +
+                                    std::to_string(kMaxStateLength) + " times" + Found(inner_size));
   }
   if (plan.n_value_heads % plan.n_key_heads != 0) {
     keys.Fail("ssm.group_count", "expected a divisor of time_step_rank " +
@@ -69,6 +71,25 @@ void ReadRouter(const Keys& keys, Config& config) {
                                                " experts, and a token uses " +
                                                std::to_string(config.n_experts_used));
     }
+  }
+}
+
+// For keys of what is constant in a family.
+void Expect(const Keys& keys, std::string_view key, size_t value) {
+  if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
+  keys.Fail(key,
+            "expected " + std::to_string(value) + ", found " + std::to_string(keys.Number(key)));
+}
+
+template <class IsConstant>
+void ExpectOfLayers(const Keys& keys, std::string_view key, size_t n_layers,
+                    IsConstant is_constant) {
+  if (!keys.Has(key)) return;
+  const std::vector<double> found = keys.Numbers(key, n_layers);
+  for (size_t i = 0; i < n_layers; ++i) {
+    if (is_constant(i, found[i])) continue;
+    keys.Fail(key, "expected what models of this architecture have, found " +
+                       std::to_string(found[i]) + " for layer " + std::to_string(i));
   }
 }
 
@@ -125,23 +146,32 @@ void Lfm2Moe(const Keys& keys, Config& config) {
 
 // Text has one position for time, height and width; but pairs that belong to none are not turned.
 void Qwen35(const Keys& keys, Config& config) {
-  const std::vector<size_t> sections = keys.PerLayer("rope.dimension_sections", 4, 0, kMaxLength);
+  const std::vector<size_t> sections = keys.Array("rope.dimension_sections", 4, 0, kMaxLength);
   std::copy(sections.begin(), sections.end(), config.ropes[0].sections.begin());
+  if (sections == std::vector<size_t>(4)) {
+    keys.Fail("rope.dimension_sections", "expected a number above 0, found none");
+  }
   SetDeltaNets(keys, config);
 }
 
 void Qwen3Next(const Keys& keys, Config& config) { SetDeltaNets(keys, config); }
 
-// Published files have keys that say what is constant here, and what the engines that made them do
-// not read.
 void Gemma3n(const Keys& keys, Config& config) {
   constexpr size_t kPeriod = 5, kFirstShared = 20, kSparse = 10;
   constexpr float kSparsity = 1.6448533535f;  // above it are 5% of a normal distribution
-  for (const char* const key :
-       {"attention.sliding_window_pattern", "attention.shared_kv_layers", "altup.active_idx",
-        "altup.num_inputs", "activation_sparsity_scale", "final_logit_softcapping"}) {
-    keys.Ignore(key);
-  }
+  const size_t n_layers = config.n_layers();
+  // Files have keys that say what is constant here, and what the engines that made them do not
+  // read.
+  Expect(keys, "altup.active_idx", 0);
+  Expect(keys, "altup.num_inputs", 4);
+  Expect(keys, "attention.shared_kv_layers", n_layers - std::min(n_layers, kFirstShared));
+  Expect(keys, "final_logit_softcapping", 30);
+  ExpectOfLayers(keys, "attention.sliding_window_pattern", n_layers, [](size_t i, double found) {
+    return (found != 0) == (i % kPeriod != kPeriod - 1);
+  });
+  ExpectOfLayers(keys, "activation_sparsity_scale", n_layers, [](size_t i, double found) {
+    return i < kSparse ? std::abs(found - kSparsity) < 1e-4 : !(found > 0);
+  });
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
   config.logit_softcap = 30;
   config.n_streams = 4;
@@ -171,6 +201,7 @@ void Gemma4(const Keys& keys, Config& config) {
           ? static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0))
           : 30.0f;
   const size_t window = keys.Count("attention.sliding_window", kMaxWindow);
+  config.keys_as_values = true;
   const auto slides = keys.PerLayer("attention.sliding_window_pattern", n_layers, 0, 1);
   const size_t key_length = keys.Count("attention.key_length_swa", kMaxStateLength);
   const size_t value_length =
@@ -192,11 +223,11 @@ void Gemma4(const Keys& keys, Config& config) {
     if (layer.n_experts > 0) layer.ffn_length = keys.Count("feed_forward_length", kMaxLength);
     if (i < n_own) continue;
     layer.kv_layer = slides[i] != 0 ? n_own - 2 : n_own - 1;
-    const LayerPlan& source = config.layers[layer.kv_layer];
-    if ((source.window > 0) != (slides[i] != 0) || source.n_kv_heads != layer.n_kv_heads) {
-      keys.Fail("attention.shared_kv_layers",
-                "layer " + std::to_string(i) + " cannot use what layer " +
-                    std::to_string(layer.kv_layer) + " of another shape keeps");
+    if (slides[layer.kv_layer] != slides[i]) {
+      keys.Fail("attention.sliding_window_pattern",
+                "layer " + std::to_string(i) + " uses what layer " +
+                    std::to_string(layer.kv_layer) + " keeps: expected " +
+                    std::to_string(slides[i]) + " for that" + Found(slides[layer.kv_layer]));
     }
   }
   RopeConfig local = config.ropes[0];
@@ -210,12 +241,16 @@ void Gemma4(const Keys& keys, Config& config) {
 void DeepSeek2(const Keys& keys, Config& config) {
   RopeConfig& rope = config.ropes[0];
   const bool absorbed = keys.Has("attention.key_length_mla");
-  const size_t latent_length = keys.Count("attention.kv_lora_rank", kMaxLength);
+  const size_t latent_length = keys.Count("attention.kv_lora_rank", kMaxLatentLength);
   double growth = 1;  // of attention's scale for contexts beyond the trained one
   if (rope.scaling == RopeScaling::kYarn && rope.factor > 1) {
     const double multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
     growth += 0.1 * (multiplier > 0 ? 10 * multiplier : 1) * std::log(rope.factor);
     rope.log_multiplier = multiplier > 0 ? 1 : 0;  // then cosines and sines do not grow
+  }
+  if (rope.attention_factor != 1) {  // whether it counts for the scale as well, nothing says
+    keys.Fail("rope.scaling.attn_factor",
+              "expected 1, found " + std::to_string(rope.attention_factor));
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
   const size_t n_shared = keys.CountOr("expert_shared_count", 1, kMaxHeads);
@@ -251,7 +286,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
 
 void GraniteHybrid(const Keys& keys, Config& config) {
   SetMamba2(keys, config);
-  Granite(keys, config);
+  SetScales(keys, config);
   if (config.n_experts_used > 0) {
     const size_t expert_length = keys.Count("feed_forward_length", kMaxLength);
     for (LayerPlan& layer : config.layers) layer.expert_length = expert_length;

@@ -83,16 +83,22 @@ size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t
   return is_array ? fallback : UintOr(key, fallback, max);
 }
 
+void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
+  Fail(key, "expected one number for each of " + std::to_string(n) + " layers, found " +
+                std::to_string(found));
+}
+
 std::vector<size_t> Keys::PerLayer(std::string_view key, size_t n, uint64_t min,
                                    uint64_t max) const {
   const gguf::Value* const value = meta_.Find(Full(key));
   if (value == nullptr || value->type != gguf::ValueType::kArray) {
     return std::vector<size_t>(n, min > 0 ? Count(key, max) : meta_.GetUint(Full(key), max));
   }
-  if (value->count != n) {
-    Fail(key, "expected one number for each of " + std::to_string(n) + " layers, found " +
-                  std::to_string(value->count));
-  }
+  if (value->count != n) FailCount(key, n, value->count);
+  return Array(key, n, min, max);
+}
+
+std::vector<size_t> Keys::Array(std::string_view key, size_t n, uint64_t min, uint64_t max) const {
   std::vector<size_t> numbers;
   for (const int64_t number : meta_.GetInts(Full(key))) {
     if (number < 0 || static_cast<uint64_t>(number) < min || static_cast<uint64_t>(number) > max) {
@@ -101,7 +107,25 @@ std::vector<size_t> Keys::PerLayer(std::string_view key, size_t n, uint64_t min,
     }
     numbers.push_back(static_cast<size_t>(number));
   }
+  if (numbers.size() != n) {
+    Fail(key,
+         "expected " + std::to_string(n) + " numbers, found " + std::to_string(numbers.size()));
+  }
   return numbers;
+}
+
+std::vector<double> Keys::Numbers(std::string_view key, size_t n) const {
+  const gguf::Value* const value = meta_.Find(Full(key));
+  const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
+  if (is_array && value->count != n) FailCount(key, n, value->count);
+  const bool floats = is_array && (value->element_type == gguf::ValueType::kF32 ||
+                                   value->element_type == gguf::ValueType::kF64);
+  if (!floats) {
+    const std::vector<int64_t> found = meta_.GetInts(Full(key));
+    return {found.begin(), found.end()};
+  }
+  const std::vector<float> found = meta_.GetFloats(Full(key));
+  return {found.begin(), found.end()};
 }
 
 double Keys::Positive(std::string_view key) const {

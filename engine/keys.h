@@ -36,11 +36,18 @@ class Keys {
   // One integer from `min` to max for each of n layers: an array of so many, or one for all.
   std::vector<size_t> PerLayer(std::string_view key, size_t n, uint64_t min, uint64_t max) const;
 
+  // Such an array, of n integers.
+  std::vector<size_t> Array(std::string_view key, size_t n, uint64_t min, uint64_t max) const;
+
   // A positive, finite number.
   double Positive(std::string_view key) const;
   double PositiveOr(std::string_view key, double fallback) const;
   // The same, but 0 also stands for the fallback, as in published files.
   double PositiveUnlessZero(std::string_view key, double fallback) const;
+
+  // Any number; n of them, one for each layer.
+  double Number(std::string_view key) const { return meta_.GetFloat(Full(key)); }
+  std::vector<double> Numbers(std::string_view key, size_t n) const;
 
   bool BoolOr(std::string_view key, bool fallback) const;
   std::string_view StringOr(std::string_view key, std::string_view fallback) const;
@@ -55,6 +62,7 @@ class Keys {
   }
 
  private:
+  [[noreturn]] void FailCount(std::string_view key, size_t n, size_t found) const;
   double NumberOf(const gguf::Metadata::Entry& entry) const;
   // The key as the file has it; notes that it was asked for.
   std::string Full(std::string_view key) const;

@@ -72,20 +72,19 @@ class LayerBinder {
     const size_t v_rows = plan_.n_kv_heads * plan_.value_length;
     const size_t out_cols = plan_.n_heads * plan_.value_length;
     const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
-    if (config_.attention_gate) {  // for each head its query's rows, then its gate's
-      w.attn_q = bind_.Matrix(Name("attn_q"), 2 * q_rows, width_);
-    } else if (!bind_.Has(Name("attn_qkv"))) {
-      w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
+    const bool joined = own_kv && !config_.attention_gate && bind_.Has(Name("attn_qkv"));
+    if (!joined) {  // with gates: for each head its query's rows, then its gate's
+      w.attn_q = bind_.Matrix(Name("attn_q"), config_.attention_gate ? 2 * q_rows : q_rows, width_);
     }
-    if (bind_.Has(Name("attn_qkv"))) {
+    if (joined) {
       const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
       w.attn_q = Binder::Rows(qkv, 0, q_rows);
       w.attn_k = Binder::Rows(qkv, q_rows, k_rows);
       w.attn_v = Binder::Rows(qkv, q_rows + k_rows, v_rows);
     } else if (own_kv) {
       w.attn_k = bind_.Matrix(Name("attn_k"), k_rows, width_);
-      // Without a matrix of their own values are the keys as they come from theirs.
-      if (!config_.value_norm || bind_.Has(Name("attn_v"))) {
+      const bool from_keys = config_.keys_as_values && v_rows == k_rows;
+      if (!from_keys || bind_.Has(Name("attn_v"))) {
         w.attn_v = bind_.Matrix(Name("attn_v"), v_rows, width_);
       }
     }
@@ -113,7 +112,7 @@ class LayerBinder {
     const size_t n_turned = config_.ropes[plan_.rope].n_dims;
     const size_t n_plain = plan_.head_key_length - n_turned, value = plan_.head_value_length;
     const size_t q_rows = n_heads * plan_.head_key_length;
-    if (bind_.Has(Name("attn_q"))) {
+    if (plan_.query_rank == 0 || bind_.Has(Name("attn_q"))) {
       w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
     } else {
       w.attn_q_a = bind_.Matrix(Name("attn_q_a"), plan_.query_rank, width_);
@@ -122,7 +121,7 @@ class LayerBinder {
     }
     w.attn_kv_a_mqa = bind_.Matrix(Name("attn_kv_a_mqa"), latent + n_turned, width_);
     w.attn_kv_a_norm = bind_.Vector(Name("attn_kv_a_norm"), latent);
-    if (plan_.n_kv_heads == 1 && bind_.Has(Name("attn_k_b"))) {
+    if (plan_.values_in_keys) {
       w.attn_k_b = bind_.Experts(Name("attn_k_b"), n_heads, latent, n_plain);
       w.attn_v_b = bind_.Experts(Name("attn_v_b"), n_heads, value, latent);
     } else {

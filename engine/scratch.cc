@@ -55,7 +55,9 @@ struct Widths {
       return std::max(l.n_heads * std::max(l.value_length, l.head_value_length),
                       std::max(l.recurrent.width(), l.recurrent.channels));
     });
-    latent = c.Widest([](const LayerPlan& l) { return l.values_in_keys ? l.key_length : 0; });
+    latent = c.Widest([](const LayerPlan& l) {
+      return l.values_in_keys ? std::max(l.latent_length, l.head_key_length) : 0;
+    });
     for (const LayerPlan& l : c.layers) joined = std::max(joined, Joined(c, l));
     if (c.attention_gate) gate = std::max(gate, q);
     hidden = std::max({hidden, c.per_layer_length, c.laurel_length});
