@@ -117,7 +117,7 @@ class Work {
   // Measuring limits leaves threads awake that this test may not use, and other things in the
   // caches; a test that is over before that is would be slower than its program.
   void FindPace() {
-    constexpr double kLong = 0.1, kSettled = 0.015;  // seconds
+    constexpr double kLong = 0.1, kSettled = 0.05;  // seconds
     const engine::Stopwatch watch;
     while (seconds_ < kLong && watch.Seconds() < kSettled && !Interrupted()) {
       Rewind();
