@@ -11,13 +11,13 @@ bool MoreLikely(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
+}  // namespace
+
 // Options may be of any size: what comes of them can still be compared, and the first is the best.
 float Comparable(float logit) {
   constexpr float kMost = std::numeric_limits<float>::max();
   return std::isnan(logit) ? -kMost : std::clamp(logit, -kMost, kMost);
 }
-
-}  // namespace
 
 void Candidates::Assign(std::span<const float> logits) {
   items_.resize(logits.size());
@@ -70,14 +70,12 @@ std::span<const double> Candidates::Probabilities() {
 void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
                     const Penalties& penalties) {
   std::sort(recent.begin(), recent.end());
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    Candidate& c = candidates[i];
+  candidates.Change([&](Candidate& c) {
     const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
-    if (first == last) continue;
+    if (first == last) return;
     c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
     c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
-    c.logit = Comparable(c.logit);
-  }
+  });
 }
 
 void TopK(Candidates& candidates, int k) {
@@ -129,6 +127,47 @@ void Typical(Candidates& candidates, float p) {
   size_t n = 0;
   while (n < ranked.size() && sum < p) sum += ranked[n++].probability;
   candidates.KeepRanked(std::max<size_t>(n, 1));
+}
+
+void TopNSigma(Candidates& candidates, float n) {
+  if (n <= 0.0f) return;
+  const auto count = static_cast<double>(candidates.size());
+  double mean = 0, squares = 0;
+  for (const Candidate& c : candidates.items()) mean += c.logit / count;
+  for (const Candidate& c : candidates.items()) squares += (c.logit - mean) * (c.logit - mean);
+  const double max = candidates.Best().logit;
+  const double least = max - n * std::sqrt(squares / count);
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < std::min(least, max); });
+}
+
+void Xtc(Candidates& candidates, float threshold) {
+  const std::span<const double> probabilities = candidates.Probabilities();
+  // Those that are likely enough stand at the front of a sorted list.
+  const auto is_top = [&](double p) { return p >= threshold; };
+  const auto n = static_cast<size_t>(std::ranges::count_if(probabilities, is_top));
+  if (n < 2) return;
+  candidates.SortTop(n);
+  const Candidate least = candidates.items()[n - 1];
+  candidates.RemoveIf([&](const Candidate& c) { return MoreLikely(c, least); });
+}
+
+void CutSurprise(Candidates& candidates, double mu) {
+  const std::span<const double> probabilities = candidates.Probabilities();
+  // -log2 p <= mu, said in logits: those are at most so far below the best.
+  const double max = candidates.Best().logit;
+  const double best = *std::max_element(probabilities.begin(), probabilities.end());
+  const double least = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+}
+
+void DynamicTemperature(Candidates& candidates, float low, float high, float exponent) {
+  if (candidates.size() < 2) return;
+  double entropy = 0;
+  for (const double p : candidates.Probabilities()) entropy -= p > 0 ? p * std::log(p) : 0;
+  const double share = entropy / std::log(static_cast<double>(candidates.size()));
+  const double t = low + (high - low) * std::pow(std::clamp(share, 0.0, 1.0), exponent);
+  constexpr float kColdest = 1e-6f;  // less could leave the range of a float
+  Temperature(candidates, std::max(static_cast<float>(t), kColdest));
 }
 
 void Temperature(Candidates& candidates, float temperature) {

@@ -20,6 +20,9 @@ struct Candidate {
   float logit;
 };
 
+// Logits as they can be compared: no nan, nothing infinite.
+float Comparable(float logit);
+
 class Candidates {
  public:
   // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
@@ -38,6 +41,17 @@ class Candidates {
   template <class Predicate>
   void RemoveIf(Predicate predicate) {
     std::erase_if(items_, predicate);
+    n_sorted_ = 0;
+  }
+  // Gives every candidate a new logit. What comes of odd options (infinity, nan) can still be
+  // compared afterwards, and their order is taken to be a new one.
+  template <class Function>
+  void Change(Function function) {
+    for (Candidate& c : items_) {
+      function(c);
+      c.logit = Comparable(c.logit);
+    }
+    n_sorted_ = 0;
   }
   // softmax(logits), in the candidates' order. The buffer is reused by the next call.
   std::span<const double> Probabilities();
@@ -86,6 +100,23 @@ void MinP(Candidates& candidates, float min_p);
 // Keeps those whose surprise is closest to the expected surprise (the entropy) until their
 // probabilities add up to p: locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
+
+// Keeps those whose logits are at most n standard deviations (of all that are left) below the best:
+// noise has a bell shape of its own (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
+void TopNSigma(Candidates& candidates, float n);
+
+// Excludes top choices: of those that are at least `threshold` likely all but the least likely go,
+// which makes room for what is rarely said (p-e-w 2024, text-generation-webui, pull request 6335).
+void Xtc(Candidates& candidates, float threshold);
+
+// Drops those whose surprise, -log2 p, is more than mu bits; at least one stays. The cut of
+// Mirostat 2 (Basu et al. 2021), whose mu follows from what was picked before (sampler.h).
+void CutSurprise(Candidates& candidates, double mu);
+
+// Temperature between low and high, by how unsure the model is: low + (high - low) * e^exponent,
+// where e is the entropy's share of the most it could be, log of the number of candidates (kalomaze
+// 2023, as llama.cpp has it; Zhang et al. 2024, EDT, is a kin of it). One candidate is left alone.
+void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);
 
 // Divides logits by the temperature: below 1 sharpens the distribution, above 1 flattens it.
 void Temperature(Candidates& candidates, float temperature);

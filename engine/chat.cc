@@ -48,7 +48,8 @@ ChatForm::ChatForm(const Model& model)
 
 ChatForm::ChatForm(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
-      is_transcript(template_source == tokenizer::kTranscriptTemplate) {}
+      is_transcript(template_source == tokenizer::kTranscriptTemplate),
+      thinking(FindThinkingFormat(template_source)) {}
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages, size_t context,
@@ -127,12 +128,13 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   }
   options.bookmarks = true;
 
+  options.thinking = form_.thinking;
   if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
-  if (answer.generated.stop_reason == StopReason::kInterrupted && answer.generated.text.empty()) {
-    return answer;
-  }
-  messages.push_back({"assistant", answer.generated.text});
+  const GenerateResult& generated = answer.generated;
+  const bool is_empty = generated.text.empty() && generated.thinking.empty();
+  if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
+  messages.push_back({"assistant", generated.text, generated.thinking});
   messages_ = std::move(messages);
   return answer;
 }

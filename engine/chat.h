@@ -24,7 +24,8 @@ struct ChatForm {
   explicit ChatForm(std::string_view template_source);
 
   tokenizer::ChatTemplate chat_template;
-  bool is_transcript;  // no token ends a turn: kTranscriptStop does
+  bool is_transcript;       // no token ends a turn: kTranscriptStop does
+  ThinkingFormat thinking;  // as the template's source has it
   // What the template can read besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
 };
@@ -38,8 +39,9 @@ class Chat {
     size_t n_reused = 0;   // tokens that were in the cache already
     size_t n_dropped = 0;  // oldest messages given up because the context is full
   };
-  // Adds the user's text and answers it. on_text gets the answer as it comes. Throws
-  // engine::TooLong where not even this one message fits, tokenizer::TemplateError where the
+  // Adds the user's text and answers it. on_text gets the answer as it comes; what is thought
+  // before it goes to the options' on_thinking, and into the conversation apart from the answer.
+  // Throws engine::TooLong where not even this one message fits, tokenizer::TemplateError where the
   // template refuses it; the conversation is then as before, and also where it was interrupted
   // before the first word.
   Answer Say(const std::string& text, GenerateOptions options,
@@ -52,6 +54,11 @@ class Chat {
   // What the model is told before the conversation; "" for nothing. Holds for every turn to come.
   const std::string& system() const { return system_; }
   void SetSystem(std::string system) { system_ = std::move(system); }
+
+  // For the turns to come; as engine::SetThinking.
+  void SetThinking(std::string_view level) {
+    engine::SetThinking(form_.chat_template, level, form_.variables);
+  }
 
   // The whole conversation, the system's message first where there is one; it can be taken up
   // again, by any model. Throws engine::Error where the messages are not questions and answers in

@@ -11,6 +11,18 @@ namespace {
 
 using tokenizer::TokenId;
 
+// Tokens at the end of a prompt in which a template may begin the thinking.
+constexpr size_t kPromptEnd = 32;
+
+std::string EndOfText(const Session& session) {
+  std::string text;
+  const std::span<const TokenId> tokens = session.tokens();
+  for (const TokenId id : tokens.last(std::min(kPromptEnd, tokens.size()))) {
+    text += session.model().tokenizer->Piece(id, /*special=*/true);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -82,11 +94,15 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
 
   tokenizer::StreamDecoder decoder;
   StopMatcher stop(options.stop_texts);
+  const std::vector<TokenId> marks = MarkTokens(options.thinking, tokenizer);
+  ThinkingSplitter splitter(options.thinking, EndOfText(session));
   bool wanted = true;
-  const auto emit = [&](const std::string& text) {
-    if (text.empty() || !wanted) return;
-    result.text += text;
-    wanted = on_text(text);
+  const auto sink = [&](std::string_view text, ThinkingSplitter::Part part) {
+    if (!wanted) return;
+    const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
+    (is_answer ? result.text : result.thinking) += text;
+    if (is_answer || options.on_thinking)
+      wanted = (is_answer ? on_text : options.on_thinking)(text);
   };
 
   const Stopwatch decode_watch;
@@ -106,7 +122,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       break;
     }
     result.tokens.push_back(id);
-    emit(stop.Push(decoder.Push(tokenizer.Piece(id))));
+    const bool is_mark = std::find(marks.begin(), marks.end(), id) != marks.end();
+    splitter.Push(stop.Push(decoder.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink);
     if (stop.matched()) {
       result.stop_reason = StopReason::kStop;
       break;
@@ -120,8 +137,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   }
   result.decode_seconds = decode_watch.Seconds();
   if (options.bookmarks) session.Bookmark();
-  emit(stop.Push(decoder.Finish()));
-  emit(stop.Finish());
+  splitter.Push(stop.Push(decoder.Finish()) + stop.Finish(), sink);
+  splitter.Finish(sink);
   return result;
 }
 

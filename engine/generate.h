@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "engine/thinking.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {
@@ -32,10 +33,15 @@ struct GenerateOptions {
   std::function<bool()> interrupted;  // asked before every token and batch
   // Told how many of the prompt's tokens are read.
   std::function<void(size_t done, size_t total)> prompt_progress;
+  // How the model marks what it thinks; none: all that it writes is text.
+  ThinkingFormat thinking;
+  // Gets the thinking as it comes, and returns as on_text does; none: nobody wants it.
+  std::function<bool(std::string_view)> on_thinking;
 };
 
 struct GenerateResult {
-  std::string text;                        // whole UTF-8 characters, without stop texts
+  std::string text;      // whole UTF-8 characters, without stop texts and thinking
+  std::string thinking;  // what stood before it
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   StopReason stop_reason = StopReason::kLength;
   size_t n_prompt = 0;

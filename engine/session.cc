@@ -135,6 +135,11 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   }
 }
 
+void Session::SetSampling(const SamplerOptions& options) {
+  sampler_.SetOptions(options);
+  sampler_.SetHistory(tokens_);
+}
+
 TokenId Session::Sample() { return sampler_.Sample(logits_); }
 
 size_t Session::Rewind(size_t position) {

@@ -73,6 +73,8 @@ class Session {
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
   void PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows);
 
+  // How tokens are picked from now on.
+  void SetSampling(const SamplerOptions& options);
   // Picks the next token from logits(); does not add it to the text: Decode() does.
   tokenizer::TokenId Sample();
   // Adds one token and computes the logits behind it. Throws as Prefill().

@@ -95,6 +95,9 @@ ChatInput::ChatInput(const std::vector<Message>& all) {
   list.reserve(all.size());
   for (const Message& message : all) {
     list.push_back(Value::DictOf({{"role", message.role}, {"content", message.content}}));
+    if (!message.reasoning_content.empty()) {
+      list.back().dict().Set(Value("reasoning_content"), Value(message.reasoning_content));
+    }
   }
   messages = Value::ListOf(std::move(list));
 }

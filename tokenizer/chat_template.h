@@ -32,6 +32,7 @@ using jinja::Value;
 struct Message {
   std::string role;  // "system", "user", "assistant" or what else the template knows
   std::string content;
+  std::string reasoning_content = "";  // what the assistant thought before; templates may drop it
 };
 
 struct ChatInput {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/cli/arguments.h"
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
@@ -21,15 +22,35 @@
 namespace cli {
 namespace {
 
+constexpr std::string_view kQuotes = "\"\"\"";
+
 struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
   TemplateOptions form;
   ConversationOptions conversation;
   std::optional<std::string> first;
+  bool escape = false;
+  bool single_turn = false;
 };
 
-// A question: one line, or several where each but the last ends in a backslash.
+// The lines behind one that begins with three quotes, up to one that ends with them.
+LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
+  entry.erase(0, kQuotes.size());
+  while (!entry.ends_with(kQuotes)) {
+    std::string line;
+    const LineEditor::Result result = editor.Read(". ", line);
+    if (result == LineEditor::Result::kEnd) return LineEditor::Result::kLine;
+    if (result != LineEditor::Result::kLine) return result;
+    entry += (entry.empty() ? "" : "\n") + line;
+    if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
+  }
+  entry.resize(entry.size() - kQuotes.size());
+  return LineEditor::Result::kLine;
+}
+
+// A question: one line, or several where each but the last ends in a backslash, or all that stand
+// between three quotes.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {
@@ -37,7 +58,9 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
     const LineEditor::Result result = editor.Read(entry.empty() ? "> " : ". ", line);
     if (result == LineEditor::Result::kEnd && !entry.empty()) return LineEditor::Result::kLine;
     if (result != LineEditor::Result::kLine) return result;
+    const bool is_first = entry.empty();
     entry += line;
+    if (is_first && entry.starts_with(kQuotes)) return ReadQuoted(editor, entry);
     if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
     if (!entry.ends_with('\\')) return result;
     entry.back() = '\n';
@@ -55,14 +78,15 @@ bool TakeEntry(Conversation& conversation, const std::string& entry) {
   }
 }
 
-void Converse(Conversation& conversation, const std::optional<std::string>& first) {
+void Converse(Conversation& conversation, const std::optional<std::string>& first,
+              bool single_turn) {
   LineEditor editor(Conversation::CommandNames());
   CatchInterrupts();
   if (first) {
     if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
     if (!TakeEntry(conversation, *first)) return;
   }
-  for (std::string entry;;) {
+  for (std::string entry; !(single_turn && conversation.has_answered());) {
     CatchInterrupts();
     const LineEditor::Result result = ReadEntry(editor, entry);
     if (result == LineEditor::Result::kEnd) return;
@@ -80,16 +104,21 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = LoadModel(options.model);
-  session_options.sampler = options.sampling.For(model.tokenizer->vocab());
+  session_options.sampler = options.sampling.For(*model.tokenizer);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
-  options.conversation.system = FromTerminal(options.conversation.system);
-  if (options.first) options.first = FromTerminal(*options.first);
+  const auto text = [&](const std::string& typed) {
+    return options.escape ? Unescaped(FromTerminal(typed)) : FromTerminal(typed);
+  };
+  options.conversation.system = text(options.conversation.system);
+  if (options.first) options.first = text(*options.first);
+  options.conversation.verbose = options.model.verbose;
+  options.conversation.sampler = session_options.sampler;
   Conversation conversation(session, options.conversation, options.form.For(model));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
-  Converse(conversation, options.first);
+  Converse(conversation, options.first, options.single_turn);
   return kExitDone;
 }
 
@@ -99,15 +128,21 @@ void AddChat(CommandLine& line) {
   Command command = line.Add("chat", "Converse with a model");
   const auto options = std::make_shared<ChatOptions>();
   ConversationOptions& conversation = options->conversation;
-  command.Add("--system", conversation.system, "What the model is told before the conversation")
+  command
+      .Add("--system,--system-prompt", conversation.system,
+           "Also -sys: what the model is told before the conversation")
       .Type("TEXT");
   command.Add("-p,--prompt", options->first, "The first question").Type("TEXT");
-  command.Add("-n,--n-predict", conversation.max_tokens, "Tokens of an answer; -1: until its end")
+  command
+      .Add("-n,--n-predict,--predict", conversation.max_tokens,
+           "Tokens of an answer; -1: until its end")
       .ShowDefault()
       .Between(-1, 1e9)
       .Type("N");
   command.Add("-r,--reverse-prompt", conversation.stop_texts, "Stop an answer before this text")
       .Type("TEXT");
+  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
   options->sampling.AddFlags(command);

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/cli/arguments.h"
 #include "engine/cli/command.h"
 #include "gguf/error.h"
 
@@ -69,27 +70,6 @@ void Limit(CLI::Option& option, double low, double high, const std::string& end)
       ""));
 }
 
-// llama.cpp has flags of one dash and two letters, which CLI11 would read as two flags.
-constexpr std::array<std::pair<const char*, const char*>, 6> kTwoLetters = {{
-    {"-tb", "--threads-batch"},
-    {"-pg", "--prompt-gen"},
-    {"-ub", "--ubatch-size"},
-    {"-ctk", "--cache-type-k"},
-    {"-ctv", "--cache-type-v"},
-    {"-oe", "--output-err"},
-}};
-
-std::vector<std::string> WithLongNames(int argc, char** argv) {
-  std::vector<std::string> args(argv + 1, argv + argc);
-  for (std::string& arg : args) {
-    const auto same = [&](const auto& names) { return names.first == arg; };
-    const auto* const names = std::find_if(kTwoLetters.begin(), kTwoLetters.end(), same);
-    if (names != kTwoLetters.end()) arg = names->second;
-  }
-  std::reverse(args.begin(), args.end());  // the order that CLI11 takes
-  return args;
-}
-
 void AddVersionFlag(CLI::App& app, const std::string& version) {
   app.set_version_flag("--version", version, "Print the version");
 }
@@ -101,6 +81,7 @@ FlagInfo Describe(const CLI::Option& option) {
   flag.positional = flag.names.empty();
   if (flag.positional) flag.names.push_back(option.get_name());
   flag.type = option.get_items_expected_max() == 0 ? "" : option.get_type_name();
+  flag.may_be_alone = !flag.type.empty() && option.get_items_expected_min() == 0;
   flag.what = option.get_description();
   flag.default_text = option.get_default_str();
   flag.group = option.get_group();
@@ -109,7 +90,14 @@ FlagInfo Describe(const CLI::Option& option) {
 
 CommandInfo Describe(const CLI::App& app) {
   CommandInfo command{app.get_name(), app.get_description(), {}};
-  for (const CLI::Option* option : app.get_options()) command.flags.push_back(Describe(*option));
+  for (const CLI::Option* option : app.get_options()) {
+    command.flags.push_back(Describe(*option));
+    if (!option->get_positional() || command.flags.back().positional) continue;
+    FlagInfo positional = command.flags.back();  // which may also be given without a flag
+    positional.names = {option->get_name(/*positional=*/true, /*all_options=*/false)};
+    positional.positional = true;
+    command.flags.push_back(std::move(positional));
+  }
   return command;
 }
 
@@ -140,6 +128,11 @@ Flag& Flag::OneOf(const std::vector<std::string>& values) {
   std::string type;
   for (const std::string& value : values) type += (type.empty() ? "" : "|") + value;
   return Type(type);
+}
+
+Flag& Flag::MayBeAlone() {
+  option_->expected(0, 1);
+  return *this;
 }
 
 Flag& Flag::ShowDefault() {
@@ -197,10 +190,9 @@ CommandLine::CommandLine(const std::string& name, const std::string& what,
   AddVersionFlag(*app_, version_);
   app_->require_subcommand(0, 1);
   app_->get_formatter()->column_width(34);
-  app_->failure_message([name](const CLI::App*, const CLI::Error& error) {
-    return name + ": " + gguf::Printable(error.what()) + "\nTry '" + name + " --help'.\n";
-  });
 }
+
+void CommandLine::SetFooter(const std::string& text) { app_->footer(text); }
 
 CommandLine::~CommandLine() = default;
 
@@ -211,17 +203,17 @@ Command CommandLine::Add(const std::string& name, const std::string& what) {
 }
 
 int CommandLine::Run(int argc, char** argv) {
-  const std::string first = argc > 1 ? argv[1] : "-";
-  const CLI::App& app = *app_;
-  const auto is_it = [&](const CLI::App* command) { return command->get_name() == first; };
-  if (!first.starts_with('-') && app.get_subcommands(is_it).empty()) {
-    throw UsageError("there is no subcommand " + gguf::Quoted(first) + ": '" + app.get_name() +
-                     " --help' lists them");
-  }
+  std::vector<std::string> args = Arranged({argv + 1, argv + argc}, DescribeCommands());
+  const std::string subcommand = args.empty() || args[0][0] == '-' ? "" : " " + args[0];
+  std::reverse(args.begin(), args.end());  // the order that CLI11 takes
   try {
-    app_->parse(WithLongNames(argc, argv));
+    app_->parse(args);
   } catch (const CLI::ParseError& error) {
-    return app_->exit(error) == 0 ? kExitDone : kExitUsage;
+    if (error.get_exit_code() == 0) return app_->exit(error);  // help or version
+    const std::string what = gguf::Printable(error.what());
+    std::fprintf(stderr, "%s: %s\nTry '%s%s --help'.\n", app_->get_name().c_str(), what.c_str(),
+                 app_->get_name().c_str(), subcommand.c_str());
+    return kExitUsage;
   }
   if (!chosen_) {
     std::fputs(app_->help().c_str(), stderr);

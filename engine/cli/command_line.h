@@ -30,6 +30,7 @@ class Flag {
   Flag& AtLeast(double low);
   Flag& Once();  // to give it twice is wrong usage; of others the last one counts
   Flag& OneOf(const std::vector<std::string>& values);
+  Flag& MayBeAlone();   // behind OneOf: without a value it is the first
   Flag& ShowDefault();  // the variable's present value, in --help
   Flag& Group(const std::string& title);
   Flag& Required();
@@ -41,7 +42,8 @@ class Flag {
 class Command {
  public:
   Command(CLI::App* app, Action* chosen) : app_(app), chosen_(chosen) {}
-  // names: "-n,--n-predict", or "MODEL" for what stands without a flag. The variable must live as
+  // names: "-n,--n-predict", or "MODEL" for what stands without a flag, or both ("-m,MODEL"): then
+  // what stands without a flag is for the next one. The variable must live as
   // long as the command line. Of a flag that is given twice the last one counts. A bool is a
   // switch; a vector of strings takes one for each time the flag is given, a vector of numbers
   // takes them with commas between. For these types: bool, std::string, std::optional<std::string>,
@@ -59,6 +61,7 @@ class Command {
 struct FlagInfo {
   std::vector<std::string> names;  // "-n", "--n-predict"; of a positional argument: "MODEL"
   std::string type;                // of its value; "" for a switch; "a|b" where it is one of these
+  bool may_be_alone = false;       // without its value, which then is the first of "a|b"
   std::string what;
   std::string default_text;  // "" where none is shown
   std::string group;
@@ -75,6 +78,7 @@ class CommandLine {
   ~CommandLine();
 
   Command Add(const std::string& name, const std::string& what);
+  void SetFooter(const std::string& text);  // below what --help says of the program
   // Runs the subcommand that the arguments name; or prints the help or version that they ask for,
   // or what is wrong with them.
   int Run(int argc, char** argv);

@@ -1,5 +1,6 @@
 #include "engine/cli/conversation.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -7,8 +8,10 @@
 
 #include "engine/cli/json_file.h"
 #include "engine/cli/report.h"
+#include "engine/cli/settings.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/text_output.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -22,6 +25,13 @@ std::string WithHome(const std::string& path) {
 
 std::string Counted(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+// What other programs call our commands.
+std::string OurName(const std::string& name) {
+  if (name == "/bye" || name == "/quit") return "/exit";
+  if (name == "/?") return "/help";
+  return name;
 }
 
 }  // namespace
@@ -41,10 +51,14 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
       {"/clear", "", "begin anew", &Conversation::Clear},
       {"/system", "[TEXT]", "what the model is told first: show or change it; - is nothing",
        &Conversation::System},
+      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high",
+       &Conversation::Think},
+      {"/set", "[NAME VALUE]", "how answers are picked: temperature, top_k, seed, ...",
+       &Conversation::Set},
       {"/save", "[FILE]", "write the conversation to a file (JSON)", &Conversation::Save},
       {"/load", "FILE", "take up a conversation that was saved", &Conversation::Load},
       {"/stats", "", "how the last answer was made", &Conversation::Stats},
-      {"/exit", "", "leave; so does Ctrl-D", &Conversation::Exit},
+      {"/exit", "", "leave; so do /bye, /quit and Ctrl-D", &Conversation::Exit},
   };
   return commands;
 }
@@ -64,7 +78,7 @@ bool Conversation::Take(const std::string& entry) {
   if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) return Answer(entry);
   const size_t space = entry.find(' ');
   const size_t argument = entry.find_first_not_of(' ', space);
-  const std::string name = entry.substr(0, space);
+  const std::string name = OurName(entry.substr(0, space));
   for (const ChatCommand& command : Commands()) {
     if (command.name == name) {
       return (this->*command.function)(argument == std::string::npos ? "" : entry.substr(argument));
@@ -77,21 +91,28 @@ bool Conversation::Take(const std::string& entry) {
 bool Conversation::Answer(const std::string& question) {
   const QuietKeyboard quiet;
   ProgressLine progress("reading", 1.0);
+  TextOutput out;
   engine::GenerateOptions generate;
   generate.max_tokens = options_.max_tokens;
   generate.stop_texts = options_.stop_texts;
   generate.interrupted = Interrupted;
   generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  generate.on_thinking = [&](std::string_view text) {
+    progress.Clear();
+    out.WriteThinking(text);
+    return true;
+  };
   bool open = true, at_start = true;
   last_ = chat_.Say(question, generate, [&](std::string_view text) {
     progress.Clear();
     // The template ends where the answer begins; a space there is the vocabulary's.
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-    return open = WriteOut(text);
+    return open = out.Write(text);
   });
   progress.Clear();
-  open = open && WriteOut(IsTerminal(1) ? "\n\n" : "\n");
+  open = open && out.Finish(/*follows=*/false);
   if (open) ExplainEnd(*last_);
+  if (open && options_.verbose) Stats("");
   return open;
 }
 
@@ -107,7 +128,7 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
       return Note("(the answer was cut after " + Counted(answer.generated.tokens.size(), "token") +
                   ", as -n says)");
     case engine::StopReason::kInterrupted:
-      return Note(answer.generated.text.empty()
+      return Note(answer.generated.text.empty() && answer.generated.thinking.empty()
                       ? "(stopped before the first word: the question is taken back)"
                       : "(stopped)");
     case engine::StopReason::kEos:
@@ -122,9 +143,9 @@ bool Conversation::Help(const std::string&) {
                  command.what.c_str());
   }
   std::fputs(
-      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one, and\n"
-      "Alt-Enter begins a new line; what is pasted stays together. The arrow keys\n"
-      "bring back what was typed.\n",
+      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one,\n"
+      "Alt-Enter begins a new line, and so do all between \"\"\" and \"\"\"; what is pasted\n"
+      "stays together. The arrow keys bring back what was typed.\n",
       stderr);
   return true;
 }
@@ -196,6 +217,33 @@ bool Conversation::Stats(const std::string&) {
     text += "; no answer yet";
   }
   Note(text);
+  return true;
+}
+
+bool Conversation::Set(const std::string& argument) {
+  if (argument == "verbose" || argument == "quiet") {
+    options_.verbose = argument == "verbose";
+  } else if (argument == "think" || argument.starts_with("think ")) {
+    return Think(argument == "think" ? "" : argument.substr(6));
+  } else if (argument == "nothink") {
+    return Think("off");
+  } else if (argument.starts_with("system ")) {
+    return System(argument.substr(7));
+  } else if (!argument.empty()) {
+    ChangeSetting(argument, options_.sampler, options_.max_tokens);
+    session_.SetSampling(options_.sampler);
+  }
+  Note("(" + SettingsText(options_.sampler, options_.max_tokens) + ")");
+  return true;
+}
+
+bool Conversation::Think(const std::string& argument) {
+  const std::string level = argument.empty() ? "on" : argument;
+  if (std::ranges::find(engine::kThinkingLevels, level) == engine::kThinkingLevels.end()) {
+    throw engine::Error("/think takes on, off, low, medium or high");
+  }
+  chat_.SetThinking(level);
+  Note("(thinking: " + level + ")");
   return true;
 }
 

@@ -15,7 +15,9 @@ namespace cli {
 
 struct ConversationOptions {
   std::string system;
-  int64_t max_tokens = -1;  // of an answer
+  int64_t max_tokens = -1;         // of an answer
+  bool verbose = false;            // say how each answer was made
+  engine::SamplerOptions sampler;  // as the session has it
   std::vector<std::string> stop_texts;
 };
 
@@ -26,6 +28,9 @@ class Conversation {
   // False where the conversation is over: somebody said /exit, or nobody reads the answers.
   // Throws what Chat::Say throws, and engine::Error from commands; the conversation then goes on.
   bool Take(const std::string& entry);
+
+  // One answer was given.
+  bool has_answered() const { return last_.has_value(); }
 
   static std::vector<std::string> CommandNames();  // "/help", ...
 
@@ -41,6 +46,8 @@ class Conversation {
   bool Save(const std::string& argument);
   bool Load(const std::string& argument);
   bool Stats(const std::string& argument);
+  bool Set(const std::string& argument);
+  bool Think(const std::string& argument);
   bool Exit(const std::string& argument);
 
   bool Answer(const std::string& question);

@@ -191,7 +191,7 @@ int Inspect(const InspectOptions& options) {
 void AddInspect(CommandLine& line) {
   Command command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.Add("MODEL", options->model, "A file or a name").Type("MODEL").Required();
+  command.Add("-m,--model,MODEL", options->model, "A file or a name").Type("MODEL").Required();
   command.Add("--tensors", options->tensors, "List every tensor");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Inspect(*options); });

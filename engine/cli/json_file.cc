@@ -127,14 +127,20 @@ std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
       throw engine::Error(path + R"(: expected a list of {"role": "...", "content": "..."})");
     }
     messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
+    if (text("reasoning_content")) {
+      messages.back().reasoning_content = item["reasoning_content"].get<std::string>();
+    }
   }
   return messages;
 }
 
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages) {
   Json json = Json::array();
-  for (const auto& [role, content] : messages)
-    json.push_back({{"role", role}, {"content", content}});
+  for (const tokenizer::Message& message : messages) {
+    json.push_back({{"role", message.role}, {"content", message.content}});
+    if (message.reasoning_content.empty()) continue;
+    json.back()["reasoning_content"] = message.reasoning_content;
+  }
   const std::string text = JsonText(json, 2);
   gguf::OutputFile file(path);
   file.Write(std::as_bytes(std::span(text)));

@@ -25,8 +25,8 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 // characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
 
-// A conversation as a list of {"role": ..., "content": ...}, which is also what `pronk template`
-// takes. Reading throws engine::Error.
+// A conversation as a list of {"role": ..., "content": ...}, and "reasoning_content" where there
+// was thinking, which is also what `pronk template` takes. Reading throws engine::Error.
 std::vector<tokenizer::Message> ReadMessages(const std::string& path);
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
 

@@ -17,7 +17,6 @@ namespace {
 
 struct LogitsOptions {
   ModelOptions model;
-  std::string file;
   std::string ids;
   std::string out;
 };
@@ -44,10 +43,9 @@ std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
 
 int Logits(const LogitsOptions& options) {
   static_assert(std::endian::native == std::endian::little, "the output is little-endian");
-  if (!options.model.model.empty()) throw UsageError("-m and MODEL: give one of them");
   const std::vector<tokenizer::TokenId> ids = ParseIds(options.ids);
   const engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::From(OpenFile(ResolveModel(options.file)));
+  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   engine::Session session(model, session_options);
 
   gguf::OutputFile file(options.out, model.file.ids());
@@ -64,7 +62,6 @@ void AddLogits(CommandLine& line) {
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
   options->model.AddSessionFlags(command);
-  command.Add("MODEL", options->file, "A file or a name").Type("MODEL").Required();
   command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
   command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
       .Type("FILE")

@@ -36,7 +36,9 @@ int Main(int argc, char** argv) {
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);
-
+  line.SetFooter(
+      "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
+      "inputs, and './pronk clean' removes what was built.");
   return line.Run(argc, argv);
 }
 

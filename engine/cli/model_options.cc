@@ -71,7 +71,8 @@ std::string ResolveModel(const std::string& name) {
 
 Flag ModelOptions::AddModelFlag(Command& command) {
   return command
-      .Add("-m,--model", model, "A file or a name (default: $PRONK_MODEL, else the one that ships)")
+      .Add("-m,--model,MODEL", model,
+           "A file or a name (default: $PRONK_MODEL, else the one that ships)")
       .Type("MODEL");
 }
 
@@ -92,19 +93,22 @@ void ModelOptions::AddSessionFlags(Command& command) {
   AddThreadsFlag(command);
   command
       .Add("--threads-batch", n_threads_batch,
-           "Threads for reading the prompt; also -tb (default: -t)")
+           "Also -tb: threads for reading the prompt (default: -t)")
       .Between(1, kMaxThreads)
       .Type("N");
   command.Add("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
       .Between(1, kMaxTokens)
       .Type("N");
-  command.Add("-b,--batch-size", batch, "Tokens of the prompt read at a time")
+  command.Add("-b,--batch-size,--ubatch-size", batch, "Also -ub: tokens read at a time")
       .Between(1, 4096)
       .ShowDefault()
       .Type("N");
   AddMachineFlags(command);
+  command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
+  command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")
+      .OneOf(KvTypes());
   command.Add("--mlock", mlock, "Keep the weights in memory");
-  command.Add("--verbose", verbose, "Say what was chosen and why, on stderr");
+  command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 
 bool ModelOptions::IsKvType(const std::string& name) {
@@ -124,14 +128,19 @@ engine::SessionOptions ModelOptions::Session() const {
     for (const std::string& name : kernels::CpuTargets()) names += " " + name;
     throw UsageError("--cpu " + cpu + ": this machine and build have" + names);
   }
+  if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
+    throw UsageError("-ctk " + kv_keys + " and -ctv " + kv_values +
+                     ": keys and values have one type");
+  }
+  const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
   engine::SessionOptions options;
   options.context = context;
   options.batch = batch;
   options.n_threads = n_threads;
   options.n_threads_batch = n_threads_batch;
-  options.kv_type = kv == "f32"    ? kernels::KvType::kF32
-                    : kv == "q8_0" ? kernels::KvType::kQ8_0
-                                   : kernels::KvType::kF16;
+  options.kv_type = type == "f32"    ? kernels::KvType::kF32
+                    : type == "q8_0" ? kernels::KvType::kQ8_0
+                                     : kernels::KvType::kF16;
   return options;
 }
 

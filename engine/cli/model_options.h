@@ -18,6 +18,7 @@ struct ModelOptions {
   std::string model;  // as given; empty: the default
   std::string cpu;
   std::string kv = "f16";
+  std::string kv_keys, kv_values;  // the same by llama.cpp's names; empty: as kv
   size_t context = 0;
   size_t batch = 512;
   int n_threads = 0;

@@ -221,7 +221,7 @@ void AddQuantize(CommandLine& line) {
   Command command =
       line.Add("quantize", "Write a model of F32, F16 or BF16 with its matrices in another type");
   const auto options = std::make_shared<QuantizeOptions>();
-  command.Add("IN", options->in, "A file or a name").Type("MODEL").Required();
+  command.Add("-m,--model,MODEL", options->in, "A file or a name").Type("MODEL").Required();
   command.Add("OUT", options->out, "File to write").Type("FILE").Required();
   command.Add("TYPE", options->type, "What matrices become; vectors stay as they are")
       .Type(TargetNames())

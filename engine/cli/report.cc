@@ -34,19 +34,22 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   return text + ")";
 }
 
-std::string ResultJson(const engine::GenerateResult& result, double load_seconds, int indent) {
-  const Json json = {
-      {"text", result.text},
+std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
+                       int indent) {
+  Json json = {{"text", result.text}};
+  if (!result.thinking.empty()) json["thinking"] = result.thinking;
+  json.update({
       {"prompt_tokens", result.n_prompt},
       {"tokens", result.tokens},
       {"stop_reason", engine::StopReasonName(result.stop_reason)},
+      {"seed", seed},
       {"timings",
        {{"load_ms", load_seconds * 1e3},
         {"prompt_ms", result.prompt_seconds * 1e3},
         {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
         {"predicted_ms", result.decode_seconds * 1e3},
         {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
-  };
+  });
   return JsonText(json, indent);
 }
 

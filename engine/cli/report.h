@@ -16,8 +16,10 @@ namespace cli {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
-// One JSON object: text, prompt_tokens, tokens, stop_reason, timings. indent as JsonText's.
-std::string ResultJson(const engine::GenerateResult& result, double load_seconds, int indent);
+// One JSON object: text, thinking (where there was some), prompt_tokens, tokens, stop_reason, seed,
+// timings. indent as JsonText's.
+std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
+                       int indent);
 
 }  // namespace cli
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/chat.h"
+#include "engine/cli/arguments.h"
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
@@ -18,10 +19,12 @@
 #include "engine/cli/signals.h"
 #include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/text_output.h"
 #include "engine/encode.h"
 #include "engine/generate.h"
 #include "engine/model.h"
 #include "engine/stopwatch.h"
+#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -34,12 +37,14 @@ struct RunOptions {
   SamplingOptions sampling;
   TemplateOptions form;
   std::optional<std::string> prompt;
+  std::optional<std::string> text;  // the same without a flag
   std::string file;
   std::string prompts;  // a file of them
   std::string system;
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts;
   bool chat = false;
+  bool escape = false;
   bool no_display_prompt = false;
   bool special = false;
   bool json = false;
@@ -64,14 +69,46 @@ std::vector<std::string> ReadPrompts(const std::string& path) {
   return prompts;
 }
 
+// What is piped in beside -p; "" where nothing is. Some give all that they start a pipe that nobody
+// writes to: without a byte in a second, it is taken for one.
+std::string Piped() {
+  constexpr int kPatience = 1000;  // milliseconds
+  if (!IsPiped(0)) return "";
+  if (HasInput(0, kPatience)) return WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  Complain("note: nothing came from stdin so far, so -p is all; '-f -' would wait for it");
+  return "";
+}
+
+// The text of -p stands behind the document that it is about.
+std::string Joined(const std::string& document, const std::string& prompt) {
+  return document.empty() ? prompt : document + "\n\n" + prompt;
+}
+
 std::vector<std::string> PromptsOf(const RunOptions& options) {
-  if (int{options.prompt.has_value()} + !options.file.empty() + !options.prompts.empty() > 1) {
-    throw UsageError("-p, -f and --prompts: give one of them");
+  std::string prompt = FromTerminal(options.prompt.value_or(options.text.value_or("")));
+  if (options.escape) prompt = Unescaped(prompt);
+  const bool has_prompt = options.prompt || options.text;
+  if (options.prompt && options.text) {
+    throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
   }
-  if (options.prompt) return {FromTerminal(*options.prompt)};
-  if (!options.file.empty()) return {WithoutLastNewline(ReadFile(options.file, kMaxTextBytes))};
-  if (!options.prompts.empty()) return ReadPrompts(options.prompts);
-  if (IsTerminal(0)) throw UsageError("no prompt: give one with -p TEXT or -f FILE, or pipe it in");
+  if (!options.prompts.empty()) {
+    if (has_prompt || !options.file.empty()) {
+      throw UsageError("--prompts and -p or -f: give one of them");
+    }
+    return ReadPrompts(options.prompts);
+  }
+  if (!options.file.empty()) {
+    std::string document = WithoutLastNewline(ReadText(options.file));
+    if (has_prompt) return {Joined(document, prompt)};
+    std::vector<std::string> prompts;
+    prompts.push_back(std::move(document));  // of hundreds of megabytes, perhaps
+    return prompts;
+  }
+  if (has_prompt) return {Joined(Piped(), prompt)};
+  if (IsTerminal(0)) {
+    throw UsageError(
+        "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");
+  }
   return {WithoutLastNewline(ReadStdin(kMaxTextBytes))};
 }
 
@@ -102,7 +139,8 @@ std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::
   engine::CheckTextSize(model, prompt.size(), context);  // before a template copies it
   std::vector<tokenizer::Message> messages = {{"user", prompt}};
   if (!options.system.empty()) {
-    messages.insert(messages.begin(), {"system", FromTerminal(options.system)});
+    const std::string system = FromTerminal(options.system);
+    messages.insert(messages.begin(), {"system", options.escape ? Unescaped(system) : system});
   }
   return engine::EncodeChat(model, *form, messages, context, interrupted);
 }
@@ -110,7 +148,8 @@ std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::
 // Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
                                 const std::optional<engine::ChatForm>& form,
-                                engine::SessionOptions session_options, const std::string& prompt) {
+                                engine::SessionOptions session_options, const std::string& prompt,
+                                TextOutput& out) {
   const std::vector<tokenizer::TokenId> ids = Encode(options, model, form, prompt);
   session_options.context = ContextFor(options, model, ids.size());
   engine::Session session(model, session_options);
@@ -123,19 +162,45 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   if (form && form->is_transcript) {
     generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   }
+  if (form) generate.thinking = form->thinking;
+  generate.on_thinking = [&](std::string_view text) {
+    progress.Clear();
+    if (!options.json) out.WriteThinking(text);
+    return true;
+  };
   generate.interrupted = Interrupted;
   generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
   // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
   // is no prompt for it to follow, nobody wants to see it.
   bool at_start = options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix);
   session.CheckRoom(ids);  // before the prompt is shown: an error should stand alone
-  if (!options.json && !options.chat && !options.no_display_prompt) WriteOut(prompt);
+  if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
   return engine::Generate(session, ids, generate, [&](std::string_view text) {
     progress.Clear();
     if (options.json) return true;
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-    return WriteOut(text);
+    return out.Write(text);
   });
+}
+
+// Notes and speeds, where a person reads along.
+void Report(const RunOptions& options, const engine::Model& model,
+            const engine::GenerateResult& result) {
+  if (options.json) return;
+  if (result.stop_reason == engine::StopReason::kContext) {
+    Complain("note: the context is full, so the text ends here; -c makes it larger");
+  }
+  if (result.stop_reason == engine::StopReason::kLength && result.text.empty() &&
+      !result.thinking.empty()) {
+    Complain("note: the answer was cut while the model was thinking, as -n says");
+  }
+  if (!IsTerminal(2) && !options.model.verbose) return;
+  const bool was_long = result.decode_seconds > kLongRunSeconds;
+  const int n_threads = options.model.n_threads;
+  Note(SpeedLine(result, model,
+                 !was_long        ? 0
+                 : n_threads != 0 ? n_threads
+                                  : kernels::DefaultThreads()));
 }
 
 // Flags that would have no effect: whoever gives one believes it has.
@@ -152,6 +217,8 @@ void CheckFlags(const RunOptions& options) {
   refuse(!options.system.empty(), "--system", kChatOnly);
   refuse(!options.form.file.empty(), "--template", kChatOnly);
   refuse(!options.form.variables.empty(), "--template-var", kChatOnly);
+  refuse(!options.form.think.empty(), "--think", kChatOnly);
+  refuse(options.form.no_think, "--no-think", kChatOnly);
 }
 
 int Run(const RunOptions& options) {
@@ -160,28 +227,21 @@ int Run(const RunOptions& options) {
   const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
-  session_options.sampler = options.sampling.For(model.tokenizer->vocab());
+  session_options.sampler = options.sampling.For(*model.tokenizer);
   std::optional<engine::ChatForm> form;  // none: the prompts are plain text
   if (options.chat) form = options.form.For(model);
   const double load_seconds = watch.Seconds();
   CatchInterrupts();
   for (const std::string& prompt : prompts) {
-    const engine::GenerateResult result = Complete(options, model, form, session_options, prompt);
+    TextOutput out;
+    const engine::GenerateResult result =
+        Complete(options, model, form, session_options, prompt, out);
     // Several objects stand one to a line.
-    const bool open =
-        WriteOut(options.json ? ResultJson(result, load_seconds, options.prompts.empty() ? 2 : -1)
-                              : "\n\n");  // sets the text apart from what comes next
-    if (result.stop_reason == engine::StopReason::kContext && !options.json) {
-      Complain("note: the context is full, so the text ends here; -c makes it larger");
-    }
-    if (IsTerminal(2) && !options.json) {
-      const bool was_long = result.decode_seconds > kLongRunSeconds;
-      const int n_threads = session_options.n_threads;
-      Note(SpeedLine(result, model,
-                     !was_long        ? 0
-                     : n_threads != 0 ? n_threads
-                                      : kernels::DefaultThreads()));
-    }
+    const int indent = options.prompts.empty() ? 2 : -1;
+    const uint64_t seed = session_options.sampler.seed;
+    const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
+                                   : out.Finish(/*follows=*/&prompt != &prompts.back());
+    Report(options, model, result);
     if (!open || Interrupted()) break;
   }
   return kExitDone;
@@ -194,26 +254,33 @@ void AddRun(CommandLine& line) {
   const auto options = std::make_shared<RunOptions>();
   command.Add("-p,--prompt", options->prompt, "The text to complete, as it is: \\n stays \\n")
       .Type("TEXT");
-  command.Add("-f,--file", options->file, "Read the text from a file (default: stdin)")
+  command.Add("-f,--file", options->file, "A file (- for stdin) to complete, or that -p is about")
       .Type("FILE");
   command
       .Add("--prompts", options->prompts,
            "Complete each line of a file; a line in JSON's quotes may hold \\n")
       .Type("FILE");
-  command.Add("-n,--n-predict", options->max_tokens, "Tokens to generate; -1: until the end")
+  command
+      .Add("-n,--n-predict,--predict", options->max_tokens, "Tokens to generate; -1: until the end")
       .ShowDefault()
       .Between(-1, 1e9)
       .Type("N");
   command.Add("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
       .Type("TEXT");
-  command.Add("--chat", options->chat, "The text is a question: use the model's chat template");
-  command.Add("--system", options->system, "With --chat: what the model is told before")
+  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--chat,--single-turn", options->chat,
+              "Also -st: the text is a question; use the model's chat template");
+  command
+      .Add("--system,--system-prompt", options->system,
+           "Also -sys: with --chat, what the model is told before")
       .Type("TEXT");
   command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
   command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
+  command.Add("TEXT", options->text, "The same, behind the model: pronk run MODEL TEXT")
+      .Type("TEXT");
   options->sampling.AddFlags(command);
   command.Does([options] { return Run(*options); });
 }

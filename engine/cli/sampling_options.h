@@ -17,11 +17,16 @@ struct SamplingOptions {
   int64_t seed = -1;  // -1: another one each time
   std::vector<std::string> logit_bias;
   std::string samplers;
+  int mirostat = 0;
+  std::vector<std::string> dry_breakers;
   bool ignore_eos = false;
 
   void AddFlags(Command& command);
   // What the flags mean for this vocabulary. Throws UsageError.
-  engine::SamplerOptions For(const tokenizer::Vocabulary& vocab) const;
+  engine::SamplerOptions For(const tokenizer::Tokenizer& tokenizer) const;
+
+ private:
+  void AddMoreSamplers(Command& command);
 };
 
 }  // namespace cli

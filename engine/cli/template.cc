@@ -45,7 +45,6 @@ std::chrono::local_seconds ParseDate(const std::string& text) {
 
 int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
-  input.extra = options.form.Variables();
   std::string source;
   if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
   // With a template of its own, a model is needed only where one is named: for its tokens' texts.
@@ -56,6 +55,8 @@ int RunTemplate(const RenderOptions& options) {
     input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
     input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
   }
+  const tokenizer::ChatTemplate chat_template = tokenizer::ChatTemplate::Parse(source);
+  input.extra = options.form.Variables(chat_template);
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
   const Json json = ReadJson(options.messages);
   if (!json.is_object()) {
@@ -77,7 +78,7 @@ int RunTemplate(const RenderOptions& options) {
   if (options.bos) input.bos_token = *options.bos;
   if (options.eos) input.eos_token = *options.eos;
   if (!options.now.empty()) input.now = ParseDate(options.now);
-  WriteOut(tokenizer::ChatTemplate::Parse(source).Render(input).text);
+  WriteOut(chat_template.Render(input).text);
   return kExitDone;
 }
 

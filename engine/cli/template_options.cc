@@ -43,9 +43,17 @@ void TemplateOptions::AddFlags(Command& command) {
       .Add("--template-var", variables,
            "A variable for the template, for example enable_thinking=false (repeatable)")
       .Type("NAME=JSON");
+  const auto& levels = engine::kThinkingLevels;
+  command
+      .Add("--think", think, "Think before answering, where the model's template has that switch")
+      .OneOf({levels.begin(), levels.end()})
+      .MayBeAlone();
+  command.Add("--no-think,--nothink", no_think, "The same as --think off");
 }
 
-std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables() const {
+std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables(
+    const tokenizer::ChatTemplate& chat_template) const {
+  if (!think.empty() && no_think) throw UsageError("--think and --no-think: give one of them");
   std::vector<std::pair<std::string, tokenizer::Value>> values;
   for (const std::string& variable : variables) {
     const size_t equals = std::min(variable.find('='), variable.size());
@@ -59,6 +67,8 @@ std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables
                        ": expected NAME=JSON, for example enable_thinking=false or mode=\"high\"");
     }
   }
+  const std::string level = no_think ? "off" : think;
+  if (!level.empty()) engine::SetThinking(chat_template, level, values);
   return values;
 }
 
@@ -69,7 +79,10 @@ std::string ReadTemplate(const std::string& path) {
 engine::ChatForm TemplateOptions::For(const engine::Model& model) const {
   engine::ChatForm form =
       file.empty() ? engine::ChatForm(model) : engine::ChatForm(ReadTemplate(file));
-  form.variables = Variables();
+  form.variables = Variables(form.chat_template);
+  if (form.is_transcript && IsTerminal(2)) {
+    Note("(this model's file has no chat template: it is to go on with a plain transcript)");
+  }
   return form;
 }
 

@@ -16,11 +16,15 @@ namespace cli {
 struct TemplateOptions {
   std::string file;                    // empty: the model's own
   std::vector<std::string> variables;  // "NAME=JSON"
+  std::string think;  // one of engine::kThinkingLevels; empty: as the template does
+  bool no_think = false;
 
   void AddFlags(Command& command);
 
-  // What the template can read besides the conversation. Throws UsageError.
-  std::vector<std::pair<std::string, tokenizer::Value>> Variables() const;
+  // What this template can read besides the conversation. Throws UsageError, and engine::Error
+  // where it has no switch for thinking.
+  std::vector<std::pair<std::string, tokenizer::Value>> Variables(
+      const tokenizer::ChatTemplate& chat_template) const;
   // Throws UsageError, engine::Error, tokenizer::TemplateError.
   engine::ChatForm For(const engine::Model& model) const;
 };

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -58,6 +60,21 @@ bool IsTerminal(int fd) { return isatty(fd) == 1; }
 
 bool HasEscapes(int fd) {
   return IsTerminal(fd) && IsSet("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+bool IsPiped(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
+}
+
+bool HasInput(int fd, int milliseconds) {
+  pollfd ready = {fd, POLLIN, 0};
+  return poll(&ready, 1, milliseconds) != 0;
+}
+
+size_t Columns(int fd) {
+  winsize size = {};
+  return IsTerminal(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool HasColour(int fd) { return HasEscapes(fd) && !IsSet("NO_COLOR"); }

@@ -15,7 +15,15 @@ bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
 // A terminal that knows escape codes (not TERM=dumb), so that lines can be edited and overwritten.
 bool HasEscapes(int fd);
 
-// The same, and the person wants colour (NO_COLOR is not set).
+// A pipe or a file: who gave it meant it to be read. Not a terminal, a socket or /dev/null.
+bool IsPiped(int fd);
+// Whether there is something to read, or nothing more will come, within so many milliseconds.
+bool HasInput(int fd, int milliseconds);
+
+// How many columns this terminal has; 0 where it is none, or does not say.
+size_t Columns(int fd);
+
+// The same as HasEscapes, and the person wants colour (NO_COLOR is not set).
 bool HasColour(int fd);
 
 // What we say about the text, on stderr: dim where there is colour. As all that goes there it may

@@ -118,6 +118,38 @@ TEST(Chat, WhatIsLoadedCannotCommandTheTerminal) {
   EXPECT_EQ(run.err.find('\033'), std::string::npos) << run.err;
 }
 
+TEST(Chat, WhatOllamaCallsThem) {
+  EXPECT_EQ(Chat("/bye\nnever read\n").out, "");
+  EXPECT_EQ(Chat("/quit\nnever read\n").out, "");
+  // Lines between three quotes are one message.
+  const Finished lines = Chat("\"\"\"one\n\n/exit\n three\"\"\"\n/undo\n\"\"\"four\"\"\"\n/undo\n");
+  EXPECT_TRUE(Says(lines, "(taken back: one\n\n/exit\n three)")) << lines.err;
+  EXPECT_TRUE(Says(lines, "(taken back: four)")) << lines.err;
+  ExpectError(Chat("/save\n"), 1, "/save needs the name of a file");
+}
+
+TEST(Chat, SettingsChange) {
+  const Finished run = Chat(
+      "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 2\n"
+      "/set verbose\nHello\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(Says(run, "temperature 0, top_k 40, top_p 0.95")) << run.err;
+  EXPECT_TRUE(Says(run, "seed 7, num_predict 2)")) << run.err;
+  EXPECT_TRUE(Says(run, "cut after 2 tokens")) << run.err;
+  EXPECT_TRUE(Says(run, "generated 2 tokens")) << run.err;
+  // At temperature 0 the seed means nothing.
+  std::istringstream answers(run.out);
+  std::string first, second;
+  std::getline(answers, first);
+  std::getline(answers, second);
+  EXPECT_EQ(first, second);
+  ExpectError(Chat("/set temperature hot\n"), 1,
+              "expected a number from 0 to 1000000, found 'hot'");
+  ExpectError(Chat("/set top_k 1.5\n"), 1, "expected a whole number");
+  ExpectError(Chat("/set num_ctx 5\n"), 1, "with -c");
+  ExpectError(Chat("/set mood 5\n"), 1, "no such setting");
+}
+
 TEST(Chat, FirstQuestionAndStopText) {
   const Finished run = Chat("", {"-p", "Hello", "-n", "300"});
   EXPECT_EQ(run.status, 0) << run.err;

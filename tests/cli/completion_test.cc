@@ -20,9 +20,11 @@ std::set<std::string> FlagsOfRun() {
   std::istringstream words(Pronk({"run", "--help"}).out);
   std::set<std::string> flags;
   for (std::string word; words >> word;) {
-    const size_t at = word.find("--");
-    const bool is_flag = word.starts_with('-') && !word.ends_with(':');
-    if (is_flag && at != std::string::npos) flags.insert(word.substr(at));
+    if (!word.starts_with('-') || word.ends_with(':')) continue;
+    std::istringstream names(word);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name.starts_with("--")) flags.insert(name);
+    }
   }
   return flags;
 }

@@ -202,7 +202,7 @@ TEST_F(TerminalTest, Latin1) {
   const std::string run = "\"$PRONK\" run -m \"$MODEL\" -n 0 -p \"$WORD\"";
   std::vector<std::string> with_word = environment;
   with_word.push_back("WORD=Gr\xFCn");
-  EXPECT_EQ(test::Shell(run, with_word).out, "Gr\xC3\xBCn\n\n");
+  EXPECT_EQ(test::Shell(run, with_word).out, "Gr\xC3\xBCn\n");
   const std::string shown = test::Shell("script -qc '" + run + "' /dev/null", with_word).out;
   EXPECT_EQ(shown.rfind("Gr\xFCn", 0), 0u) << shown;
 }

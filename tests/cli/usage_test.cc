@@ -58,6 +58,8 @@ TEST(Usage, FlagsWithoutEffect) {
   const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x", "-n", "1"};
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--system", "Be kind."},
                                                {"--template", "t"},
+                                               {"--think"},
+                                               {"--no-think"},
                                                {"--template-var", "a=1"}}) {
     ExpectError(Pronk(With(run, more)), 2, more[0] + " has no effect without --chat");
   }
@@ -66,7 +68,7 @@ TEST(Usage, FlagsWithoutEffect) {
             0);  // an alias
   ExpectError(Pronk({"list", "--json", "--names"}), 2, "give one of them");
   ExpectError(Pronk({"logits", kModel, "-m", kModel, "--ids", "1", "/dev/null"}), 2,
-              "give one of them");
+              "has no use for \"/dev/null\"");
 }
 
 // With a template from elsewhere, a model that is named gives its tokens' texts.

@@ -128,5 +128,74 @@ TEST(Penalties, ByHand) {
   EXPECT_FLOAT_EQ(candidates[3].logit, 5);
 }
 
+// Logits 0 0 4: the mean is 4/3, the deviation sqrt(32)/3 = 1.8856.
+TEST(TopNSigma, CountsDeviationsBelowTheBest) {
+  const auto kept = [](float n) {
+    Candidates candidates;
+    candidates.Assign(std::vector<float>{0, 4, 0});
+    TopNSigma(candidates, n);
+    return Ids(candidates);
+  };
+  EXPECT_EQ(kept(2.12f), (std::vector<TokenId>{1}));        // down to 4 - 3.9975
+  EXPECT_EQ(kept(2.13f), (std::vector<TokenId>{0, 1, 2}));  // down to 4 - 4.016
+  EXPECT_EQ(kept(0), (std::vector<TokenId>{0, 1, 2}));
+  EXPECT_EQ(kept(-1), (std::vector<TokenId>{0, 1, 2}));
+  EXPECT_EQ(kept(1e-9f), (std::vector<TokenId>{1}));
+}
+
+TEST(Xtc, ExcludesAllTopChoicesButTheLeastLikely) {
+  const std::vector<double> p = {0.1, 0.4, 0.2, 0.3};
+  const auto kept = [&](float threshold) {
+    Candidates candidates = WithProbabilities(p);
+    Xtc(candidates, threshold);
+    return Ids(candidates);
+  };
+  EXPECT_EQ(kept(0.15f), (std::vector<TokenId>{0, 2}));
+  EXPECT_EQ(kept(0.25f), (std::vector<TokenId>{0, 2, 3}));
+  EXPECT_EQ(kept(0.35f), (std::vector<TokenId>{0, 1, 2, 3}));
+  EXPECT_EQ(kept(0.0f), (std::vector<TokenId>{0}));
+  EXPECT_EQ(kept(0.9f), (std::vector<TokenId>{0, 1, 2, 3}));
+}
+
+// What was sorted for one step is not taken for sorted after another has changed it.
+TEST(Xtc, LeavesNoWrongOrder) {
+  std::vector<double> p = {0.3, 0.25, 0.2};
+  for (int i = 0; i < 10; ++i) p.push_back(0.025 + 0.001 * (i < 5 ? -i : i - 4));
+  Candidates candidates = WithProbabilities(p);
+  Xtc(candidates, 0.1f);
+  TopK(candidates, 3);
+  EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{2, 11, 12}));
+}
+
+TEST(CutSurprise, DropsWhatIsAboveMu) {
+  const std::vector<double> p = {0.5, 0.25, 0.125, 0.125};  // 1, 2, 3, 3 bits
+  const auto kept = [&](double mu) {
+    Candidates candidates = WithProbabilities(p);
+    CutSurprise(candidates, mu);
+    return Ids(candidates);
+  };
+  EXPECT_EQ(kept(3.01), (std::vector<TokenId>{0, 1, 2, 3}));
+  EXPECT_EQ(kept(2.01), (std::vector<TokenId>{0, 1}));
+  EXPECT_EQ(kept(1.99), (std::vector<TokenId>{0}));
+  EXPECT_EQ(kept(-7), (std::vector<TokenId>{0}));
+}
+
+// Two of equal odds are as unsure as two can be; one at 8/9 has the entropy 0.3488 of log 2, a
+// share of 0.5033.
+TEST(DynamicTemperature, FollowsTheEntropy) {
+  const auto ratio = [](std::vector<double> p, float low, float high, float exponent) {
+    Candidates candidates = WithProbabilities(p);
+    DynamicTemperature(candidates, low, high, exponent);
+    return candidates[0].logit / std::log(p[0]);
+  };
+  EXPECT_NEAR(ratio({0.5, 0.5}, 0.5f, 2.0f, 1), 1 / 2.0, 1e-5);
+  constexpr double kShare = 0.503258;
+  EXPECT_NEAR(ratio({8.0 / 9, 1.0 / 9}, 0.5f, 2.0f, 1), 1 / (0.5 + 1.5 * kShare), 1e-4);
+  EXPECT_NEAR(ratio({8.0 / 9, 1.0 / 9}, 0.5f, 2.0f, 2), 1 / (0.5 + 1.5 * kShare * kShare), 1e-4);
+  Candidates alone = WithProbabilities({1.0});
+  DynamicTemperature(alone, 0.0f, 0.0f, 1);
+  EXPECT_EQ(alone[0].logit, 0);
+}
+
 }  // namespace
 }  // namespace engine

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "engine/model.h"
+#include "tests/support/scripted_model.h"
 #include "tests/support/small_model.h"
 
 namespace engine {
 namespace {
 
 using tokenizer::Message;
+using tokenizer::TokenId;
+
+constexpr tokenizer::TokenType kUser = tokenizer::TokenType::kUserDefined;
 
 std::vector<std::byte> ModelWith(const std::string& chat_template) {
   test::SmallModel model;
@@ -71,6 +75,51 @@ TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
   SmallChat small("{% for m in messages %}{{ m.content }}{% endfor %}");
   small.chat.SetMessages(Pairs(3));
   EXPECT_EQ(small.Say(std::string(55, '?')).n_dropped, 6u);
+}
+
+// What is thought is no part of the answer, and goes into the conversation apart from it: the next
+// turn's text is what the template makes of both.
+TEST(Chat, ThinkingIsKeptApart) {
+  const std::string source =
+      "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }}|{% endfor %}"
+      "{# <think></think> #}{{ enable_thinking }}";
+  const std::vector<std::byte> bytes = test::ScriptedModel(
+      {{"<think>", kUser}, {"hm"}, {"</think>", kUser}, {"\n"}, {"Yes"}}, source);
+  const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+  SessionOptions greedy;
+  greedy.sampler.temperature = 0;
+  Session session(model, greedy);
+  Chat chat(session, "", ChatForm(model));
+  std::string thinking, text;
+  GenerateOptions options;
+  options.on_thinking = [&](std::string_view piece) {
+    thinking += piece;
+    return true;
+  };
+  const auto say = [&] {
+    return chat.Say("why?", options, [&](std::string_view piece) {
+      text += piece;
+      return true;
+    });
+  };
+  const Chat::Answer first = say();
+  EXPECT_EQ(thinking, "hm");
+  EXPECT_EQ(text, "Yes");
+  EXPECT_EQ(first.generated.text, "Yes");
+  EXPECT_EQ(first.generated.thinking, "hm");
+  EXPECT_EQ(first.generated.tokens.size(), 5u);
+  ASSERT_EQ(chat.Messages().size(), 2u);
+  EXPECT_EQ(chat.Messages()[1].content, "Yes");
+  EXPECT_EQ(chat.Messages()[1].reasoning_content, "hm");
+  chat.SetThinking("off");
+  say();
+  const std::vector<TokenId> read(session.tokens().begin(), session.tokens().end());
+  EXPECT_EQ(model.tokenizer->Decode(read).rfind("|why?|hm|Yes||why?|False", 0), 0u)
+      << model.tokenizer->Decode(read);
+  // Stopped while it thinks: there is something to keep.
+  options.on_thinking = [](std::string_view) { return false; };
+  EXPECT_EQ(say().generated.stop_reason, StopReason::kInterrupted);
+  EXPECT_EQ(chat.Messages().size(), 6u);
 }
 
 // A file that has a template with nothing in it is one that has none.

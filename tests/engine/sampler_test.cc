@@ -220,7 +220,75 @@ TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
   }
 }
 
+// XTC in half of the draws: of odds 4 3 2 1 the first two go then, and it is 2 : 1.
+TEST(Sampler, XtcNowAndThen) {
+  SamplerOptions options;
+  options.seed = 21;
+  options.temperature = 1;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.xtc_probability = 0.5f;
+  options.xtc_threshold = 0.15f;
+  std::vector<float> logits;
+  for (const double odds : {4, 3, 2, 1}) logits.push_back(static_cast<float>(std::log(odds)));
+  EXPECT_LT(ChiSquared(options, logits, {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6}, 100000),
+            kLimit3);
+}
+
+TEST(Sampler, DryKeepsFromRepeating) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.dry.multiplier = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {0, 2, 1, 0, 2}) sampler.Accept(id);
+  EXPECT_EQ(sampler.Sample(logits), 2) << "0 2 1 once more";
+  sampler.SetHistory(std::vector<TokenId>{0, 2, 1, 0});
+  EXPECT_EQ(sampler.Sample(logits), 1) << "one token may repeat";
+}
+
+// The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
+TEST(Sampler, MirostatKeepsTheSurprise) {
+  SamplerOptions options;
+  options.seed = 5;
+  options.temperature = 1;
+  options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
+  options.mirostat = {.on = true, .tau = 3.0f, .eta = 0.1f};
+  std::vector<float> logits;
+  double sum = 0;
+  for (int i = 0; i < 1000; ++i) {
+    logits.push_back(static_cast<float>(-std::log(1.0 + i)));
+    sum += 1.0 / (1.0 + i);
+  }
+  Sampler sampler(options);
+  double mu = 6, total = 0;
+  constexpr int kDraws = 2000;
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId id = sampler.Sample(logits);
+    const double surprise = std::log2((1.0 + id) * sum);
+    EXPECT_TRUE(surprise <= mu + 1e-4 || id == 0) << surprise << " bits, and mu is " << mu;
+    mu -= 0.1 * (surprise - 3);
+    total += surprise;
+  }
+  // Summed up, mu moved by eta * (n * tau - total): the mean is off by as little as mu moved.
+  EXPECT_NEAR(total / kDraws, 3, std::abs(mu - 6) / (0.1 * kDraws) + 1e-3);
+  EXPECT_NEAR(total / kDraws, 3, 0.1);
+}
+
+TEST(Sampler, OptionsCanChange) {
+  SamplerOptions options;
+  options.temperature = 0;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  sampler.Accept(1);
+  options.penalties.presence = 2;
+  sampler.SetOptions(options);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
 TEST(Sampler, StepNames) {
+  EXPECT_EQ(SamplerStepNames().substr(0, 28), "penalties, dry, top_n_sigma,");
+  EXPECT_EQ(FindSamplerStep("xtc"), SamplerStep::kXtc);
   EXPECT_EQ(FindSamplerStep("top_p"), SamplerStep::kTopP);
   EXPECT_EQ(FindSamplerStep("topp"), std::nullopt);
 }

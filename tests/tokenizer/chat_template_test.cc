@@ -97,6 +97,27 @@ TEST(ChatTemplate, ToolsAndMoreVariables) {
             "[{\"name\": \"add\"}]False.");
 }
 
+// Hermes 3 and others loop over tools that may not be there; others ask.
+TEST(ChatTemplate, NoToolsCanBeLoopedOver) {
+  const ChatInput input(kConversation);
+  EXPECT_EQ(Render("<tools>{% for tool in tools %}{{ tool | tojson }}{% else %}none{% endfor %}"
+                   "</tools>{{ tools is none }}{{ tools is defined }}{% if tools %}x{% endif %}",
+                   input),
+            "<tools>none</tools>TrueTrue");
+  EXPECT_THROW(Render("{% for x in nothing %}{% endfor %}{% set n = none %}{% for x in n %}"
+                      "{% endfor %}",
+                      input),
+               TemplateError);
+}
+
+TEST(ChatTemplate, ReasoningIsPassedOn) {
+  const ChatInput input({{"user", "a"}, {"assistant", "b", "hm"}});
+  EXPECT_EQ(Render("{% for m in messages %}{{ m.reasoning_content is defined }}"
+                   "{{ m.reasoning_content }}{% endfor %}",
+                   input),
+            "FalseTruehm");
+}
+
 TEST(ChatTemplate, TimeOfNow) {
   const std::chrono::local_seconds before = LocalNow();
   const std::string year = Render("{{ strftime_now('%Y') }}", ChatInput());

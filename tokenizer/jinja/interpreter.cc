@@ -81,8 +81,14 @@ Interpreter::Flow Interpreter::Exec(const IfStmt& stmt) {
   return Exec(stmt.otherwise);
 }
 
+// Some templates (Hermes 3) loop over their tools without asking whether there are any, and callers
+// are to pass an empty list. Others ask whether they are None, which is what is passed here.
 Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
-  return RunLoop(stmt, ItemsOf(rt_, Eval(*stmt.items)), 0);
+  const Value items = Eval(*stmt.items);
+  const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
+  const bool may_be_none =
+      variable != nullptr && (variable->name == "tools" || variable->name == "documents");
+  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(rt_, items), 0);
 }
 
 Values Interpreter::Filtered(const ForStmt& stmt, Values items) {

@@ -1,0 +1,191 @@
+// What hands type that know llama.cpp and ollama, and words that are none.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+const std::string& kModel = test::kTinyModel;
+
+// The text of a run that always is the same.
+std::string Text(std::vector<std::string> args, const std::string& input = "") {
+  args.insert(args.begin() + 1, {"--ignore-eos", "-s", "1"});
+  const Finished run = Pronk(args, input);
+  EXPECT_EQ(run.status, 0) << run.err;
+  return run.out;
+}
+
+TEST(Arguments, FlagsOfLlamaCpp) {
+  const std::string plain = Text({"run", "-m", kModel, "-p", "Hi\tyou", "-n", "5"});
+  EXPECT_EQ(Text({"run", "-m", kModel, "-e", "-p", "Hi\\tyou", "--predict", "5"}), plain);
+  EXPECT_EQ(Text({"run", "-m", kModel, "-no-cnv", "-e", "-p", R"(Hi\x09you)", "-n5", "-ub", "64",
+                  "-b", "32", "-ctk", "f16", "-ctv", "f16", "-tb", "1"}),
+            plain);
+  EXPECT_EQ(Text({"run", "--model=" + kModel, "--prompt=Hi\tyou", "-n", "5", "--temperature", "0.8",
+                  "--typical-p", "1"}),
+            plain);
+  // The backslash of what is no escape stays.
+  EXPECT_EQ(Text({"run", "-m", kModel, "-e", "-p", R"(\q\x4\\)", "-n", "0"}), "\\q\\x4\\\n");
+
+  const std::string answer =
+      Text({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p", "Hi", "-n", "5"});
+  EXPECT_EQ(Text({"run", "-m", kModel, "-st", "-sys", "Be kind.", "-p", "Hi", "-n", "5"}), answer);
+  EXPECT_EQ(Text({"run", "-m", kModel, "-cnv", "-st", "-sys", "Be kind.", "-p", "Hi", "-n", "5"},
+                 "never read\n"),
+            answer);
+  EXPECT_EQ(Text({"run", "-i", "-m", kModel, "-sys", "Be kind.", "-n", "5"}, "Hi\n"), answer);
+  EXPECT_NE(Pronk({"run", "-v", "-m", kModel, "-p", "x", "-n", "1"}).err.find("seed "),
+            std::string::npos);
+}
+
+TEST(Arguments, NoClusters) {
+  ExpectError(Pronk({"run", "-ep", "x"}), 2, R"(pronk run has no flag "-ep")");
+  ExpectError(Pronk({"run", "-sx", "x"}), 2, R"(has no flag "-sx")");
+  ExpectError(Pronk({"bench", "-sys", "x"}), 2, R"(pronk bench has no flag "-sys")");
+}
+
+TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
+  for (const auto& [flag, says] :
+       std::vector<std::pair<std::string, std::string>>{{"-ngl", "CPU only"},
+                                                        {"--n-gpu-layers=99", "CPU only"},
+                                                        {"-hf", "downloads nothing"},
+                                                        {"-fa", "always so"},
+                                                        {"--no-mmap", "always maps"},
+                                                        {"--lora", "no adapters"},
+                                                        {"--mmproj", "text only"}}) {
+    ExpectError(Pronk({"run", flag, "x"}), 2, says);
+    ExpectError(Pronk({"run", flag, "x"}), 2, flag.substr(0, flag.find('=')) + ": ");
+  }
+  ExpectError(Pronk({"tokenize", "--mlock"}), 2, "does not keep the weights");
+  ExpectError(Pronk({"chat", "-no-cnv"}), 2, "pronk run completes");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-ctk", "f16", "-ctv", "q8_0"}), 2,
+              "keys and values have one type");
+}
+
+// The first one in order is named, with what was probably meant and who helps.
+TEST(Arguments, DidYouMean) {
+  ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
+  ExpectError(Pronk({"ls"}), 2, "did you mean list?");
+  ExpectError(Pronk({"-m", "x"}), 2, "a subcommand stands before \"-m\"");
+  ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
+              "\"--tempp\": did you mean --temp? 'pronk run --help'");
+  ExpectError(Pronk({"run", "--frobnicate"}), 2,
+              "has no flag \"--frobnicate\": 'pronk run --help'");
+  ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
+  ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
+              "no use for \"c\"");
+  const Finished missing = Pronk({"run", "--samplers"});
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_NE(missing.err.find("Try 'pronk run --help'"), std::string::npos) << missing.err;
+}
+
+TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
+  const std::string text = Text({"run", "-m", kModel, "-p", "Hello", "-n", "4"});
+  EXPECT_EQ(Text({"run", kModel, "Hello", "-n", "4"}), text);
+  EXPECT_EQ(Text({"run", "-n", "4", kModel, "-p", "Hello"}), text);
+  EXPECT_EQ(Text({"run", "Hello", "-m", kModel, "-n", "4"}), text);
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "--", "-p"}), "-p\n");
+  const test::TempDir dir;
+  const std::string file = dir.Write("text", "some words that are long enough");
+  const std::vector<std::vector<std::string>> commands = {
+      {"tokenize", "-p", "Hi"},
+      {"perplexity", "-f", file, "-c", "8"},
+      {"inspect", "--json"},
+      {"template", "--messages", dir.Write("m.json", R"([{"role": "user", "content": "Hi"}])")},
+      {"logits", "--ids", "1 2"}};
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> flag = command, positional = command;
+    flag.insert(flag.end(), {"-m", kModel});
+    positional.insert(positional.begin() + 1, kModel);
+    if (command[0] == "logits") {
+      flag.push_back(dir.Path("logits"));
+      positional.push_back(dir.Path("logits"));
+    }
+    const Finished a = Pronk(flag), b = Pronk(positional);
+    EXPECT_EQ(a.status, 0) << command[0] << a.err;
+    EXPECT_EQ(a.out, b.out) << command[0] << b.err;
+  }
+}
+
+// A document that is piped in, and what is to be done with it.
+TEST(Arguments, StdinIsJoinedToThePrompt) {
+  const std::string joined =
+      Text({"run", "-m", kModel, "-n", "4", "-e", "-p", "A document\\n\\nSum"});
+  const std::vector<std::string> sum = {"run", "-m", kModel, "-n", "4", "-p", "Sum"};
+  EXPECT_EQ(Text(sum, "A document\n"), joined);
+  const test::TempDir dir;
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "4", "-p", "Sum", "-f", dir.Write("d", "A document")}),
+            joined);
+  // A pipe that nobody writes to is waited for, but not for ever.
+  const Finished silent = test::Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
+  EXPECT_NE(silent.out.find("nothing came from stdin"), std::string::npos) << silent.out;
+  EXPECT_NE(silent.out.find("Sum\n"), std::string::npos) << silent.out;
+}
+
+TEST(Arguments, OneLineFeedEndsAPipedText) {
+  const test::TempDir dir;
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", "Hello"}), "Hello\n");
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", "Hello\n"}), "Hello\n");
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "--prompts", dir.Write("p", "one\ntwo\n")}),
+            "one\n\ntwo\n");
+}
+
+TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {
+  const Finished verbose = Pronk({"run", "-m", kModel, "-p", "x", "-n", "2", "--verbose"});
+  EXPECT_NE(verbose.err.find(" t/s"), std::string::npos) << verbose.err;
+  EXPECT_EQ(Pronk({"run", "-m", kModel, "-p", "x", "-n", "2"}).err, "");
+  const auto json = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"run", "-m", kModel, "-p", "x", "-n", "8", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    return nlohmann::json::parse(Pronk(args).out);
+  };
+  EXPECT_EQ(json({"-s", "42"})["seed"], 42);
+  // Whatever seed it was, it gives the same text again.
+  const auto any = json({});
+  EXPECT_EQ(json({"-s", any["seed"].dump()})["tokens"], any["tokens"]);
+}
+
+TEST(Arguments, MoreSamplers) {
+  const auto text = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"run", "-m", kModel, "-p", "Hello", "-n", "200"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Text(args);
+  };
+  const std::string plain = text({});
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--dry-multiplier", "100", "--dry-allowed-length", "1"},
+        {"--xtc-probability", "1", "--xtc-threshold", "0.01"},
+        {"--mirostat", "2", "--mirostat-ent", "2"},
+        {"--top-nsigma", "0.5"},
+        {"--dynatemp-range", "0.7"}}) {
+    EXPECT_NE(text(more), plain) << more[0];
+  }
+  EXPECT_NE(text({"--samplers", "xtc;top_k;dry;top_n_sigma;temperature"}), plain);
+  const std::vector<std::string> run = {"run", "-m", kModel, "-p", "x"};
+  const auto refuse = [&](std::vector<std::string> more, const std::string& says) {
+    more.insert(more.begin(), run.begin(), run.end());
+    ExpectError(Pronk(more), 2, says);
+  };
+  refuse({"--mirostat", "1"}, "version 2");
+  refuse({"--dry-sequence-breaker", "x"}, "no effect without --dry-multiplier");
+  refuse({"--dry-multiplier", "1", "--dry-sequence-breaker", "no such token"}, "no token of this");
+  refuse({"--samplers", "infill"}, "is none of penalties, dry, top_n_sigma, top_k");
+}
+
+TEST(Arguments, HelpNamesWhatTheLauncherDoes) {
+  const std::string help = Pronk({"--help"}).out;
+  for (const char* word : {"test", "clean", "fuzz"}) {
+    EXPECT_NE(help.find(std::string("./pronk ") + word), std::string::npos) << help;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,188 @@
+// Models that think: what is shown where, what is kept, and how it is turned off. By models that
+// write what they are told.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/scripted_model.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tmux.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+using tokenizer::TokenType;
+
+// Reads reasoning_content, and shows it of the last answer.
+const std::string kTags =
+    "{% for m in messages %}[{{ m.role }}]"
+    "{% if m.reasoning_content and loop.index0 == messages|length - 2 %}"
+    "<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}{% endfor %}[assistant]"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}";
+
+class ThinkingTest : public testing::Test {
+ protected:
+  std::string Model(const std::vector<test::ScriptedToken>& script,
+                    const std::string& chat_template) const {
+    return dir_.Write("model.gguf", test::ScriptedModel(script, chat_template));
+  }
+  // It thinks "hm so", and answers "Yes indeed".
+  std::string Thinker(const std::string& chat_template = kTags) const {
+    return Model({{"<think>", TokenType::kUserDefined},
+                  {"\n"},
+                  {"hm"},
+                  {" so"},
+                  {"\n\n"},
+                  {"</think>", TokenType::kUserDefined},
+                  {"\n\n\n"},
+                  {"Yes"},
+                  {" indeed"}},
+                 chat_template);
+  }
+  static Finished Run(const std::string& model, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "-m", model, "--chat", "-p", "Why?", "--temp", "0"});
+    return Pronk(more);
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
+  const std::string model = Thinker();
+  const Finished run = Run(model, {});
+  EXPECT_EQ(run.out, "Yes indeed\n");
+  EXPECT_EQ(run.err, "");
+  const auto json = nlohmann::json::parse(Run(model, {"--json"}).out);
+  EXPECT_EQ(json["text"], "Yes indeed");
+  EXPECT_EQ(json["thinking"], "hm so");
+  EXPECT_EQ(json["tokens"].size(), 9u);
+  // Without a template, tags are text.
+  EXPECT_EQ(Pronk({"run", "-m", model, "-p", "x", "--temp", "0", "--no-display-prompt"}).out,
+            "<think>\nhm so\n\n</think>\n\n\nYes indeed\n");
+  // Cut off before the answer, and told so.
+  const Finished cut = Run(model, {"-n", "4"});
+  EXPECT_EQ(cut.out, "\n");
+  EXPECT_NE(cut.err.find("cut while the model was thinking"), std::string::npos) << cut.err;
+}
+
+// gpt-oss: its marks are control tokens, which are no text otherwise.
+TEST_F(ThinkingTest, Channels) {
+  const std::string model = Model({{"hm"},
+                                   {"<|end|>", TokenType::kControl},
+                                   {"<|start|>", TokenType::kControl},
+                                   {"assistant"},
+                                   {"<|channel|>", TokenType::kControl},
+                                   {"final"},
+                                   {"<|message|>", TokenType::kControl},
+                                   {"Yes"},
+                                   {"<|return|>", TokenType::kControl}},
+                                  "<|start|>user<|message|>{{ messages[-1].content }}<|end|>"
+                                  "<|start|>assistant<|channel|>analysis<|message|>{{ '\n' }}");
+  EXPECT_EQ(Run(model, {}).out, "Yes\n");
+  const auto json = nlohmann::json::parse(Run(model, {"--json"}).out);
+  EXPECT_EQ(json["text"], "Yes");
+  EXPECT_EQ(json["thinking"], "hm");
+}
+
+TEST_F(ThinkingTest, HistoryKeepsItApart) {
+  const std::string model = Thinker(), file = dir_.Path("talk.json");
+  const auto chat = [&](const std::string& input) {
+    return Pronk({"chat", "-m", model, "--temp", "0", "-v"}, input);
+  };
+  const Finished run = chat("Why?\nWhy not?\n/save " + file + "\n");
+  EXPECT_EQ(run.out, "Yes indeed\nYes indeed\n") << run.err;
+  const auto saved = nlohmann::json::parse(test::ReadText(file));
+  ASSERT_EQ(saved.size(), 4u);
+  EXPECT_EQ(saved[1]["content"], "Yes indeed");
+  EXPECT_EQ(saved[1]["reasoning_content"], "hm so");
+  // The template sees it, and puts it where it wants.
+  EXPECT_EQ(Pronk({"template", "-m", model, "--messages", file}).out,
+            "[user]Why?[assistant]Yes indeed[user]Why not?[assistant]Yes indeed[assistant]");
+  EXPECT_EQ(chat("/load " + file + "\n/undo\n/save " + dir_.Path("b") + "\n").status, 0);
+  EXPECT_EQ(nlohmann::json::parse(test::ReadText(dir_.Path("b")))[1], saved[1]);
+}
+
+TEST_F(ThinkingTest, TheSwitch) {
+  const std::string model = Thinker();
+  const std::string messages = dir_.Write("m.json", R"([{"role": "user", "content": "Why?"}])");
+  const auto prompt = [&](const std::string& flag, const std::string& level = "") {
+    std::vector<std::string> args = {"template", "-m", model, "--messages", messages, flag};
+    if (!level.empty()) args.push_back(level);
+    return Pronk(args).out;
+  };
+  EXPECT_EQ(prompt("--no-think"), "[user]Why?[assistant]<think></think>");
+  EXPECT_EQ(prompt("--think", "off"), "[user]Why?[assistant]<think></think>");
+  EXPECT_EQ(prompt("--think=off"), "[user]Why?[assistant]<think></think>");
+  EXPECT_EQ(prompt("--think"), "[user]Why?[assistant]");
+  ExpectError(Run(model, {"--think", "low"}), 1, "knows no levels");
+  ExpectError(Run(model, {"--think", "--no-think"}), 2, "give one of them");
+  ExpectError(Run(Thinker("{{ messages[0].content }}"), {"--no-think"}), 1, "no switch");
+  ExpectError(Run(Thinker("{{ reasoning_effort }}{{ messages[0].content }}"), {"--no-think"}), 1,
+              "cannot turn thinking off");
+}
+
+TEST_F(ThinkingTest, CommandsOfChat) {
+  const std::string model = Thinker();
+  const auto chat = [&](const std::string& input) {
+    return Pronk({"chat", "-m", model, "--temp", "0"}, input);
+  };
+  const Finished run = chat("/think off\nWhy?\n/stats\n/set think\n/set nothink\n/think\n/bye\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("(thinking: off)"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("(thinking: on)"), std::string::npos) << run.err;
+  ExpectError(chat("/think a lot\n"), 1, "on, off, low, medium or high");
+  ExpectError(chat("/think low\n"), 1, "no levels");
+}
+
+TEST_F(ThinkingTest, DimOnATerminal) {
+  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  if (test::Shell("script -qc true /dev/null").status != 0) GTEST_SKIP() << "script is missing";
+  const std::string run = PRONK_BINARY " run --chat -p Why? --temp 0 -m " + Thinker() +
+                          "\" /dev/null | tr -d '\\r' | cat -v";
+  test::Tmux dim("script -qc \"TERM=xterm " + run);
+  ASSERT_TRUE(dim.WaitFor("Yes indeed")) << dim.Screen();
+  EXPECT_NE(dim.Screen().find("^[[2m"), std::string::npos) << dim.Screen();
+  EXPECT_NE(dim.Screen().find("hm"), std::string::npos) << dim.Screen();
+  EXPECT_EQ(dim.Screen().find("think"), std::string::npos) << dim.Screen();
+  // Without colour, words say what it is.
+  test::Tmux plain("script -qc \"NO_COLOR=1 TERM=xterm " + run);
+  ASSERT_TRUE(plain.WaitFor("(thinking)\nhm so\n(done thinking)\n\nYes indeed")) << plain.Screen();
+  // A person sees it on stderr, and the pipe gets the answer.
+  test::Tmux piped(PRONK_BINARY " run --chat -p Why? --temp 0 -m " + Thinker() + " | tr a-z A-Z");
+  ASSERT_TRUE(piped.WaitFor("YES INDEED")) << piped.Screen();
+  EXPECT_NE(piped.Screen().find("hm so"), std::string::npos) << piped.Screen();
+}
+
+// Lines end between words; what is longer than a line is broken, and what was a line stays one.
+TEST_F(ThinkingTest, WordsWrap) {
+  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  const std::string a(50, 'a'), b(29, 'b'), c(30, 'c'), d(100, 'd');
+  const std::string model = Model({{a},
+                                   {" " + b},
+                                   {" " + c.substr(5)},
+                                   {"ccccc"},
+                                   {"\n  x"},
+                                   {" \xE4\xBD\xA0"},
+                                   {" " + d},
+                                   {" e"}},
+                                  "{{ messages[-1].content }}");
+  test::Tmux tmux(PRONK_BINARY " run --chat -p Why? --temp 0 -m " + model);
+  EXPECT_TRUE(tmux.WaitFor(a + " " + b + "\n" + c + "\n  x \xE4\xBD\xA0 " + d.substr(0, 73) + "\n" +
+                           d.substr(73) + " e"))
+      << tmux.Screen();
+  // Through a pipe it is as the model wrote it.
+  EXPECT_EQ(Run(model, {}).out, a + " " + b + " " + c + "\n  x \xE4\xBD\xA0 " + d + " e\n");
+}
+
+TEST_F(ThinkingTest, AModelWithoutATemplateIsSaidToBeOne) {
+  if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  test::Tmux tmux(PRONK_BINARY " chat --temp 0 -m " + Model({{"Yes"}}, ""));
+  EXPECT_TRUE(tmux.WaitFor("has no chat template")) << tmux.Screen();
+}
+
+}  // namespace
