@@ -316,7 +316,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
     command.Add(flag, values, what).Type("N,...");
   };
   command
-      .Add("-m,--model", options.models,
+      .Add("-m,--model,MODEL", options.models,
            "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)")
       .Type("MODEL");
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
