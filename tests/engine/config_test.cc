@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"llama.rope.dimension_count", 0u, "must not be 0"},
         BadKey{"llama.attention.layer_norm_rms_epsilon", kInfinity, "positive"},
         BadKey{"llama.attention.layer_norm_rms_epsilon", 0.0f, "positive"},
-        BadKey{"llama.attention.head_count", 0x80000000u, "from 0 to 16777216"},
+        BadKey{"llama.attention.head_count", 0x80000000u, "from 0 to 16384"},
         BadKey{"llama.attention.key_length", 8192u, "from 0 to 4096"},
         BadKey{"llama.attention.head_count", 1.5f, "expected an integer"},
         BadKey{"general.architecture", 7u, "expected a string, found u32"},
