@@ -28,6 +28,16 @@ float* Stream(const Config& c, Scratch& s, const Pass& pass, size_t i) {
   return s.streams.get() + i * pass.n_tokens() * c.embedding_length;
 }
 
+// The rows of a token in all streams.
+std::array<float*, kMaxStreams> RowsOf(const Config& c, Scratch& s, const Pass& pass,
+                                       size_t token) {
+  std::array<float*, kMaxStreams> rows = {};
+  for (size_t i = 0; i < c.n_streams; ++i) {
+    rows[i] = Stream(c, s, pass, i) + token * c.embedding_length;
+  }
+  return rows;
+}
+
 WeightView Of(const ExpertsView& stack, size_t i) {
   WeightView view;
   static_cast<kernels::Matrix&>(view) = stack.expert(i);
@@ -62,8 +72,9 @@ void BeginStreams(const Config& c, const Weights& weights, Scratch& s, Pass& pas
   pass.EachToken("streams", [&](size_t t) {
     const float* const first = x + t * width;
     std::copy_n(first, width, Stream(c, s, pass, 0) + t * width);
+    const float length = Length(first, width);
     for (size_t i = 1; i < c.n_streams; ++i) {
-      Stretch(Length(first, width), width, Stream(c, s, pass, i) + t * width);
+      Stretch(length, width, Stream(c, s, pass, i) + t * width);
     }
   });
 }
@@ -74,16 +85,17 @@ void PredictStreams(const Config& c, const LayerWeights& w, Scratch& s, Pass& pa
       Coefficients(c, w, w.altup_predict_coef, Stream(c, s, pass, 0), s, pass);
   pass.EachToken("streams", [&](size_t t) {
     const float* const from_to = coefs + t * n * n;  // [to][from]
+    const std::array<float*, kMaxStreams> rows = RowsOf(c, s, pass, t);
     std::array<float, kMaxStreams> old;
-    for (size_t i = t * width; i < (t + 1) * width; ++i) {
-      for (size_t k = 0; k < n; ++k) old[k] = Stream(c, s, pass, k)[i];
+    for (size_t i = 0; i < width; ++i) {
+      for (size_t k = 0; k < n; ++k) old[k] = rows[k][i];
       for (size_t to = 0; to < n; ++to) {
         float sum = old[to];
         for (size_t from = 0; from < n; ++from) sum += from_to[n * to + from] * old[from];
-        Stream(c, s, pass, to)[i] = sum;
+        rows[to][i] = sum;
       }
     }
-    std::copy_n(Stream(c, s, pass, 0) + t * width, width, s.x.get() + t * width);
+    std::copy_n(rows[0], width, s.x.get() + t * width);
   });
 }
 
@@ -102,9 +114,11 @@ void CorrectStreams(const Config& c, const LayerWeights& w, Scratch& s, Pass& pa
   const size_t n = c.n_streams, width = c.embedding_length;
   const float* const coefs = Coefficients(c, w, w.altup_correct_coef, s.x.get(), s, pass);
   pass.EachToken("streams", [&](size_t t) {
-    for (size_t i = t * width; i < (t + 1) * width; ++i) {
-      const float change = s.x.get()[i] - Stream(c, s, pass, 0)[i];
-      for (size_t k = 0; k < n; ++k) Stream(c, s, pass, k)[i] += (1 + coefs[t * n + k]) * change;
+    const std::array<float*, kMaxStreams> rows = RowsOf(c, s, pass, t);
+    const float* const x = s.x.get() + t * width;
+    for (size_t i = 0; i < width; ++i) {
+      const float change = x[i] - rows[0][i];
+      for (size_t k = 0; k < n; ++k) rows[k][i] += (1 + coefs[t * n + k]) * change;
     }
   });
 }
