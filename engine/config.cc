@@ -33,8 +33,6 @@ const Architecture& FindArchitecture(const Metadata& meta) {
                       " is not supported (this program runs " + known + ")");
 }
 
-std::string Found(size_t value) { return ", found " + std::to_string(value); }
-
 void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
   const size_t n_layers = config.n_layers(), width = config.embedding_length;
   const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;

@@ -16,8 +16,6 @@ constexpr uint64_t kMaxStateLength = 1u << 10;    // real files have 64 to 256
 constexpr uint64_t kMaxLatentLength = 1u << 12;   // real files have 512
 constexpr uint64_t kMaxTaps = kernels::kMaxTaps;  // real files have 3 or 4
 
-std::string Found(size_t value) { return ", found " + std::to_string(value); }
-
 // The shape of delta nets and Mamba-2, in whose keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
   RecurrentPlan plan;

@@ -17,6 +17,9 @@
 
 namespace engine {
 
+// The end of a message: what stands there instead.
+inline std::string Found(size_t value) { return ", found " + std::to_string(value); }
+
 // Names are those behind the architecture's own: "block_count" is "llama.block_count" in the file.
 // What is refused throws gguf::Error (file, key, expected, found).
 class Keys {

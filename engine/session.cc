@@ -100,7 +100,10 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     state_.Extend(tokens_.size());
     has_logits_ = last;
-    if (position() == bookmark_at_) state_.Snapshot();
+    if (position() == bookmark_at_) {
+      state_.Snapshot();
+      bookmark_at_ = 0;
+    }
     done += n;
   }
   return true;
