@@ -91,6 +91,16 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
   if (c.n_streams > 0) EndStreams(c, model.weights, s, pass);
 }
 
+void ReadAgain(const Model& model, size_t n, SequenceState& state, Scratch& s,
+               kernels::Team& team) {
+  Pass pass(model.config, n, 0, s, team, nullptr);
+  for (size_t i = 0; i < model.config.n_layers(); ++i) {
+    const LayerPlan& plan = model.config.layers[i];
+    if (plan.recurrent.channels > 0)
+      RecurAgain(plan, model.weights.layers[i], state.recurrent(i), s, pass);
+  }
+}
+
 void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;

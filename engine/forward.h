@@ -25,6 +25,11 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
              std::span<const tokenizer::TokenId> tokens, size_t first_position,
              SequenceState& state, Scratch& scratch, kernels::Team& team, Trace* trace = nullptr);
 
+// After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, which
+// takes no products. To be called inside team.Run().
+void ReadAgain(const Model& model, size_t n, SequenceState& state, Scratch& scratch,
+               kernels::Team& team);
+
 // Logits of n tokens of the last batch, from its index `first` on: logits is [n][vocab_size].
 // To be called inside team.Run().
 void Logits(const Model& model, size_t first, size_t n, Scratch& scratch, kernels::Team& team,

@@ -23,6 +23,10 @@ std::string EndOfText(const Session& session) {
   return text;
 }
 
+DraftCounts CountsOf(const Session& session) {
+  return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
+}
+
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -105,6 +109,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       wanted = (is_answer ? on_text : options.on_thinking)(text);
   };
 
+  const DraftCounts before = CountsOf(session);
   const Stopwatch decode_watch;
   for (;;) {
     if (options.max_tokens >= 0 &&
@@ -136,6 +141,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     ++result.n_decoded;
   }
   result.decode_seconds = decode_watch.Seconds();
+  result.drafts = CountsOf(session) - before;
   if (options.bookmarks) session.Bookmark();
   splitter.Push(stop.Push(decoder.Finish()) + stop.Finish(), sink);
   splitter.Finish(sink);

@@ -48,6 +48,7 @@ struct GenerateResult {
   double prompt_seconds = 0;
   size_t n_decoded = 0;  // passes of one token: generated tokens that were read back
   double decode_seconds = 0;
+  DraftCounts drafts;  // all 0 where nothing was read ahead
 };
 
 // Reads the prompt behind what the session already holds, then generates. on_text gets the text as

@@ -7,7 +7,6 @@
 
 #include "engine/error.h"
 #include "engine/scratch.h"
-#include "engine/sequence_state.h"
 #include "kernels/default_threads.h"
 #include "tokenizer/vocabulary.h"
 
@@ -98,6 +97,13 @@ Memory MachineMemory(const std::string& root) {
 
 #endif
 
+SequenceState::Size StateSize(const MemoryPlan& plan) {
+  return {.capacity = plan.context,
+          .batch = plan.batch,
+          .max_undo = std::min(plan.pass_tokens, plan.batch),
+          .kv_type = plan.kv_type};
+}
+
 MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
                       uint64_t available) {
   MemoryPlan plan = wish;
@@ -107,8 +113,12 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
 
   // In doubles: a context that somebody asked for may be any number.
   const auto state_bytes = [&](size_t context) {
-    return SequenceState::BytesFor(config, context, plan.batch, plan.kv_type) +
-           static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context);
+    MemoryPlan with = plan;
+    with.context = context;
+    return SequenceState::BytesFor(config, StateSize(with)) +
+           static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context) +
+           static_cast<double>(sizeof(float) * config.vocab_size) *
+               static_cast<double>(plan.pass_tokens);
   };
   const auto scratch = static_cast<double>(scratch_bytes());
   const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/config.h"
+#include "engine/sequence_state.h"
 #include "kernels/attention.h"
 
 namespace engine {
@@ -26,8 +27,12 @@ struct MemoryPlan {
   size_t context = 0;  // positions that the state has room for
   size_t batch = 0;    // tokens that the scratch buffers hold
   size_t n_threads = 1;
+  size_t pass_tokens = 0;  // of passes with drafts (draft/speculation.h); 0: there are none
   kernels::KvType kv_type = kernels::KvType::kF16;
 };
+
+// What that means for the state.
+SequenceState::Size StateSize(const MemoryPlan& plan);
 
 // `wish` as it can be had. The batch gets smaller where scratch for it would exceed the model's own
 // size and 64 MB: no file can ask for much more memory than it is large. Throws engine::Error,

@@ -18,7 +18,29 @@ void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in
   pass.MatMul(pass.Normed(low, w.attn_q_a_norm, plan.query_rank, low), {{w.attn_q_b, out}});
 }
 
+// What a recurrent mixer does in time: from s.conv_in (with s.alpha and s.beta) to s.attended. All
+// else in it is each token's own.
+void Recur(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state, Scratch& s,
+           Pass& pass) {
+  if (state.before != nullptr) pass.KeepForUndo(plan, state);
+  float *const in = s.conv_in.get(), *const out = s.attended.get();
+  if (plan.mixer == Mixer::kShortConv) return pass.Convolve(plan, w, state.history, in, out);
+  float* const made = s.conv_out.get();
+  pass.Convolve(plan, w, state.history, in, made);
+  if (plan.mixer == Mixer::kDeltaNet) {
+    pass.DeltaNet(plan, w, state.matrices, made, s.alpha.get(), s.beta.get(), out);
+  } else {
+    pass.Mamba2(plan, w, state.matrices, made, s.alpha.get(), out);
+  }
+}
+
 }  // namespace
+
+void RecurAgain(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+                Scratch& s, Pass& pass) {
+  pass.TakeKept(plan, state);
+  Recur(plan, w, state, s, pass);
+}
 
 void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
                const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
@@ -111,7 +133,7 @@ void ShortConv(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recu
       in,
       {{w.conv_gate, s.joined.get()}, {w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}});
   pass.Multiply(s.conv_in.get(), s.joined.get(), width);
-  pass.Convolve(plan, w, state.history, s.conv_in.get(), s.attended.get());
+  Recur(plan, w, state, s, pass);
   pass.Multiply(s.gate.get(), s.attended.get(), width);
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
@@ -142,9 +164,7 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recur
     pass.CopyHeads(from, {s.beta.get(), r.n_value_heads, n_each}, n_key, n_each);
     pass.CopyHeads(from.from(n_each), {s.alpha.get(), r.n_value_heads, n_each}, n_key, n_each);
   }
-  pass.Convolve(plan, w, state.history, s.conv_in.get(), s.conv_out.get());
-  pass.DeltaNet(plan, w, state.matrices, s.conv_out.get(), s.alpha.get(), s.beta.get(),
-                s.attended.get());
+  Recur(plan, w, state, s, pass);
   pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
                 s.attended.get());
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
@@ -157,8 +177,7 @@ void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurre
   pass.MatMul(
       in,
       {{w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}, {w.ssm_alpha, s.alpha.get()}});
-  pass.Convolve(plan, w, state.history, s.conv_in.get(), s.conv_out.get());
-  pass.Mamba2(plan, w, state.matrices, s.conv_out.get(), s.alpha.get(), s.attended.get());
+  Recur(plan, w, state, s, pass);
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});

@@ -33,6 +33,11 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recur
 void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
             const float* in, Scratch& s, Pass& pass);
 
+// Of one of the last three, the recurrence again over the first tokens of a batch that was undone
+// (SequenceState::Undo): the state is then as if the batch had been no longer.
+void RecurAgain(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+                Scratch& s, Pass& pass);
+
 }  // namespace engine
 
 #endif  // PRONK_ENGINE_MIXERS_H_

@@ -16,6 +16,7 @@
 #include "engine/model.h"
 #include "engine/rope.h"
 #include "engine/scratch.h"
+#include "engine/sequence_state.h"
 #include "engine/stopwatch.h"
 #include "engine/trace.h"
 #include "kernels/attention.h"
@@ -108,6 +109,10 @@ class Pass {
                 float* alpha, float* beta, float* out);
   void Mamba2(const LayerPlan& plan, const LayerWeights& w, float* matrices, const float* ubc,
               float* dt, float* out);
+  // Puts aside the state of a recurrent layer and what it is about to read, scratch.conv_in, alpha
+  // and beta; and takes what was read from there.
+  void KeepForUndo(const LayerPlan& plan, const SequenceState::Recurrent& state);
+  void TakeKept(const LayerPlan& plan, const SequenceState::Recurrent& state);
   // What the tokens, whose rows of the embedding are x, have for each layer:
   // out is [n_tokens][layers][per_layer_length].
   void PerLayerInputs(const Weights& w, std::span<const tokenizer::TokenId> tokens, const float* x,

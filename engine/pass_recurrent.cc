@@ -66,6 +66,30 @@ void Pass::Mamba2(const LayerPlan& plan, const LayerWeights& w, float* matrices,
        [&] { kernels::SelectiveScan(team_, net, matrices, ubc, dt, n_tokens_, out); });
 }
 
+void Pass::KeepForUndo(const LayerPlan& plan, const SequenceState::Recurrent& state) {
+  const RecurrentPlan& r = plan.recurrent;
+  const size_t n_state = r.history_floats() + r.state_floats();
+  Step("keep", n_state * sizeof(float), {}, [&] {
+    team_.For(n_state, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
+      std::copy(state.history + begin, state.history + end, state.before + begin);
+    });
+    std::copy_n(scratch_.conv_in.get(), n_tokens_ * r.channels, state.conv_in);
+    if (plan.mixer == Mixer::kShortConv) return;
+    std::copy_n(scratch_.alpha.get(), n_tokens_ * r.n_value_heads, state.alpha);
+    if (plan.mixer == Mixer::kDeltaNet)
+      std::copy_n(scratch_.beta.get(), n_tokens_ * r.n_value_heads, state.beta);
+  });
+}
+
+void Pass::TakeKept(const LayerPlan& plan, const SequenceState::Recurrent& state) {
+  const RecurrentPlan& r = plan.recurrent;
+  std::copy_n(state.conv_in, n_tokens_ * r.channels, scratch_.conv_in.get());
+  if (plan.mixer == Mixer::kShortConv) return;
+  std::copy_n(state.alpha, n_tokens_ * r.n_value_heads, scratch_.alpha.get());
+  if (plan.mixer == Mixer::kDeltaNet)
+    std::copy_n(state.beta, n_tokens_ * r.n_value_heads, scratch_.beta.get());
+}
+
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
   const size_t rows = weights.n_experts * weights.first.rows;
   const std::array traced = {TraceWeights{weights.tensor, rows, weights.first.cols}};

@@ -1,6 +1,7 @@
 #include "engine/sequence_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace engine {
 namespace {
@@ -8,11 +9,11 @@ namespace {
 // Positions that a layer has room for: none where it keeps nothing of its own. A ring holds the
 // window of a batch's first token and the batch behind it, which is also how far a text can be
 // taken back.
-size_t Positions(const Config& config, size_t i, size_t capacity, size_t batch) {
-  const LayerPlan& plan = config.layers[i];
+size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
+  const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
-  const size_t needed = plan.window + batch;
+  const size_t needed = plan.window + size.batch;
   const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
   return std::min(ring, capacity);
 }
@@ -33,30 +34,44 @@ size_t RecurrentFloats(const Config& config) {
   return n;
 }
 
-}  // namespace
+// What a recurrence reads of a token.
+size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
 
-double SequenceState::BytesFor(const Config& config, size_t capacity, size_t batch,
-                               kernels::KvType type) {
-  double bytes = 0;
-  for (size_t i = 0; i < config.n_layers(); ++i) {
-    const LayerPlan& plan = config.layers[i];
-    bytes += static_cast<double>(Positions(config, i, capacity, batch)) *
-             static_cast<double>(KeyBytes(plan, type) + ValueBytes(plan, type));
-  }
-  return bytes + static_cast<double>((1 + kSnapshots) * RecurrentFloats(config) * sizeof(float));
+// Now, the snapshots, and what was before a batch that may be undone.
+size_t Slots(const SequenceState::Size& size) {
+  return 1 + SequenceState::kSnapshots + (size.max_undo > 0 ? 1 : 0);
 }
 
-SequenceState::SequenceState(const Config& config, size_t capacity, size_t batch,
-                             kernels::KvType type)
-    : capacity_(capacity),
-      bytes_(static_cast<size_t>(BytesFor(config, capacity, batch, type))),
+size_t AllFloats(const Config& config, const SequenceState::Size& size) {
+  size_t n = Slots(size) * RecurrentFloats(config);
+  for (const LayerPlan& plan : config.layers) n += size.max_undo * InputFloats(plan.recurrent);
+  return n;
+}
+
+}  // namespace
+
+double SequenceState::BytesFor(const Config& config, const Size& size) {
+  double bytes = 0;
+  for (const LayerPlan& plan : config.layers) {
+    bytes += static_cast<double>(Positions(plan, size)) *
+             static_cast<double>(KeyBytes(plan, size.kv_type) + ValueBytes(plan, size.kv_type));
+  }
+  return bytes + static_cast<double>(AllFloats(config, size) * sizeof(float));
+}
+
+SequenceState::SequenceState(const Config& config, const Size& size)
+    : size_(size),
+      bytes_(static_cast<size_t>(BytesFor(config, size))),
       n_floats_(RecurrentFloats(config)),
+      n_slots_(Slots(size)),
+      before_(size.max_undo > 0 ? n_slots_ - 1 : 0),
       // Untouched pages cost nothing.
-      recurrent_(std::make_unique_for_overwrite<float[]>((1 + kSnapshots) * n_floats_)) {
-  const size_t n_floats_bytes = (1 + kSnapshots) * n_floats_ * sizeof(float);
-  data_ = std::make_unique_for_overwrite<std::byte[]>(bytes_ - n_floats_bytes);
+      recurrent_(std::make_unique_for_overwrite<float[]>(AllFloats(config, size))) {
+  const kernels::KvType type = size.kv_type;
+  data_ =
+      std::make_unique_for_overwrite<std::byte[]>(bytes_ - AllFloats(config, size) * sizeof(float));
   std::byte* next = data_.get();
-  size_t next_float = 0;
+  size_t next_float = 0, next_input = n_slots_ * n_floats_;
   for (size_t i = 0; i < config.n_layers(); ++i) {
     const LayerPlan& plan = config.layers[i];
     Layer layer;
@@ -64,7 +79,7 @@ SequenceState::SequenceState(const Config& config, size_t capacity, size_t batch
     layer.kv_layer = plan.kv_layer == LayerPlan::kOwn ? i : plan.kv_layer;
     layer.kv.type = type;
     layer.kv.n_kv_heads = plan.n_kv_heads;
-    layer.kv.capacity = Positions(config, i, capacity, batch);
+    layer.kv.capacity = Positions(plan, size);
     layer.kv.key_length = plan.key_length;
     layer.kv.value_length = plan.value_length;
     layer.kv.k = next;
@@ -74,15 +89,36 @@ SequenceState::SequenceState(const Config& config, size_t capacity, size_t batch
     layer.history = next_float;
     layer.matrices = layer.history + plan.recurrent.history_floats();
     next_float = layer.matrices + plan.recurrent.state_floats();
+    layer.conv_in = next_input;
+    layer.alpha = layer.conv_in + size.max_undo * plan.recurrent.channels;
+    layer.beta = layer.alpha + size.max_undo * plan.recurrent.n_value_heads;
+    next_input = layer.beta + size.max_undo * plan.recurrent.n_value_heads;
     layers_.push_back(layer);
   }
   std::fill_n(now(), n_floats_, 0.0f);
   kept_.reserve(kSnapshots);
 }
 
+SequenceState::Recurrent SequenceState::recurrent(size_t i) const {
+  const Layer& layer = layers_[i];
+  float* const all = recurrent_.get();
+  return {.history = now() + layer.history,
+          .matrices = now() + layer.matrices,
+          .before = may_undo_ ? slot(before_) + layer.history : nullptr,
+          .conv_in = all + layer.conv_in,
+          .alpha = all + layer.alpha,
+          .beta = all + layer.beta};
+}
+
 void SequenceState::Extend(size_t end) {
   position_ = end;
   end_ = std::max(end_, end);
+  may_undo_ = false;
+}
+
+void SequenceState::Undo(size_t position) {
+  position_ = position;
+  std::swap(now_, before_);
 }
 
 void SequenceState::Snapshot() {
@@ -97,7 +133,7 @@ void SequenceState::Snapshot() {
     const auto in_use = [&](size_t i) {
       return std::any_of(kept_.begin(), kept_.end(), [i](const Kept& k) { return k.slot == i; });
     };
-    for (free = 1; in_use(free);) ++free;
+    for (free = 0; free == now_ || free == before_ || in_use(free);) ++free;
   }
   std::copy_n(now(), n_floats_, slot(free));
   kept_.push_back({position_, free});
@@ -117,7 +153,7 @@ size_t SequenceState::RewindRecurrent(size_t position) {
 
 bool SequenceState::IsInRings(size_t position) const {
   return std::all_of(layers_.begin(), layers_.end(), [&](const Layer& layer) {
-    if (layer.kv.capacity == capacity_ || layer.kv.capacity == 0) return true;
+    if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
     const size_t oldest = end_ - std::min(end_, layer.kv.capacity);
     const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
     return first_seen >= oldest;

@@ -18,31 +18,47 @@ class SequenceState {
   // So many snapshots of the recurrent layers are kept.
   static constexpr size_t kSnapshots = 4;
 
-  // Room for `capacity` positions, read in batches of up to `batch`. Memory is reserved here and
-  // becomes resident as positions are written. Whether the machine has that much is asked before
-  // (memory.h). Throws std::bad_alloc.
-  SequenceState(const Config& config, size_t capacity, size_t batch, kernels::KvType type);
+  struct Size {
+    size_t capacity = 0;  // positions that there is room for
+    size_t batch = 0;     // tokens that are read at a time, at most
+    size_t max_undo = 0;  // of these, at most so many in a batch that Undo() can take back
+    kernels::KvType kv_type = kernels::KvType::kF16;
+  };
+  // Memory is reserved here and becomes resident as positions are written. Whether the machine has
+  // that much is asked before (memory.h). Throws std::bad_alloc.
+  SequenceState(const Config& config, const Size& size);
 
   // The bytes of that. A double, so that what a file or a user asks for cannot overflow.
-  static double BytesFor(const Config& config, size_t capacity, size_t batch, kernels::KvType type);
+  static double BytesFor(const Config& config, const Size& size);
 
   // What a recurrent layer remembers (RecurrentPlan).
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
+    // Where the next batch may be undone: room for both as they are before it; else null.
+    float* before;
+    // Of the last batch that could be undone, what the recurrence read:
+    float* conv_in;  // [max_undo][channels]
+    float* alpha;    // [max_undo][n_value_heads]
+    float* beta;     // [max_undo][n_value_heads]
   };
 
-  size_t capacity() const { return capacity_; }
+  size_t capacity() const { return size_.capacity; }
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
+  size_t max_undo() const { return size_.max_undo; }
   // The keys and values that the layer sees.
   const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
-  Recurrent recurrent(size_t i) const {
-    return {now() + layers_[i].history, now() + layers_[i].matrices};
-  }
+  Recurrent recurrent(size_t i) const;
 
+  // The next batch may be undone: it has at most max_undo() tokens.
+  void ExpectUndo() { may_undo_ = true; }
   // To be told after each batch: positions up to `end` are there.
   void Extend(size_t end);
+  // Forgets the last batch, which was announced by ExpectUndo(), but for its first tokens: keys and
+  // values up to `position` stay, and recurrent layers are as they were before the batch. What it
+  // was for them stays in recurrent(i).inputs, to be read again up to `position`.
+  void Undo(size_t position);
   // Keeps what recurrent layers know at this point of the text, so that Rewind() can come back to
   // it. The snapshot of the earliest position makes way for the newest.
   void Snapshot();
@@ -56,26 +72,30 @@ class SequenceState {
     kernels::KvLayer kv;
     size_t window;
     size_t kv_layer;
-    size_t history, matrices;  // where they begin among the floats
+    // Where they begin among the floats.
+    size_t history, matrices, conv_in, alpha, beta;
   };
   struct Kept {
     size_t position;
-    size_t slot;  // 1 .. kSnapshots
+    size_t slot;
   };
 
-  float* now() const { return recurrent_.get(); }
+  float* now() const { return slot(now_); }
   float* slot(size_t i) const { return recurrent_.get() + i * n_floats_; }
   size_t RewindRecurrent(size_t position);
   bool IsInRings(size_t position) const;
 
-  size_t capacity_;
+  Size size_;
   size_t bytes_;
   size_t position_ = 0;                 // of the next token
   size_t end_ = 0;                      // the furthest position that is in the rings
   std::unique_ptr<std::byte[]> data_;   // per layer: keys, then values
   size_t n_floats_ = 0;                 // of all recurrent layers
-  std::unique_ptr<float[]> recurrent_;  // [1 + kSnapshots][n_floats]: now, then the snapshots
-  std::vector<Kept> kept_;              // by position
+  size_t n_slots_ = 0;                  // now, the snapshots, before the last batch
+  size_t now_ = 0, before_ = 0;         // slots
+  std::unique_ptr<float[]> recurrent_;  // [n_slots][n_floats], then the inputs of all layers
+  bool may_undo_ = false;
+  std::vector<Kept> kept_;  // by position
   std::vector<Layer> layers_;
 };
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "engine/draft/drafters.h"
 #include "engine/error.h"
+#include "engine/stopwatch.h"
 
 namespace engine {
 namespace {
@@ -61,15 +64,17 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),
            .batch = options.batch,
            .n_threads = std::max(team_.size(), batch_team_.size()),
+           .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
            .kv_type = options.kv_type},
           available)),
       ropes_(MakeRopes(model.config, RopeDivisors(model, plan_.context))),
-      state_(model.config, plan_.context, plan_.batch, plan_.kv_type),
+      state_(model.config, StateSize(plan_)),
       scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(options.sampler),
-      all_logits_(model.config.vocab_size),
-      logits_(all_logits_.data(), model.tokenizer->vocab().size()) {
+      logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   tokens_.reserve(capacity());  // as all else: nothing grows while generating
+  pass_.reserve(plan_.pass_tokens);
+  if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
 }
 
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
@@ -86,6 +91,7 @@ void Session::CheckRoom(std::span<const TokenId> tokens) const {
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   CheckRoom(tokens);
+  ForgetAhead();
   kernels::Team& team = TeamFor(tokens.size());
   for (size_t done = 0; done < tokens.size();) {
     if (done != 0 && progress && !progress(done)) return false;
@@ -94,8 +100,10 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     const bool last = done + n == tokens.size();
     team.Run([&] {
       Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
-      if (last) Logits(model_, n - 1, 1, scratch_, team, all_logits_.data(), trace_);
+      if (last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
     });
+    row_ = 0;
+    if (speculation_) speculation_->Read(tokens.subspan(done, n), position(), scratch_);
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
     tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
     state_.Extend(tokens_.size());
@@ -109,16 +117,79 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
   return true;
 }
 
+void Session::Append(TokenId id) {
+  tokens_.push_back(id);
+  sampler_.Accept(id);
+}
+
+void Session::Decode(TokenId id) {
+  if (!speculation_) {
+    Prefill({&id, 1});
+    return;
+  }
+  const size_t next = position() - pass_begin_;  // in the last pass
+  const bool is_ahead = next < pass_.size() && pass_[next] == id;
+  speculation_->Took(id, is_ahead);
+  if (is_ahead) {
+    Append(id);
+    row_ = next;
+    return;
+  }
+  CheckRoom({&id, 1});
+  ForgetAhead();
+  Append(id);
+  ReadWithDrafts();
+}
+
+// Reads the last token of the text, and drafts behind it.
+void Session::ReadWithDrafts() {
+  const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
+  const size_t room = std::min(most - 1, capacity() - position());
+  const std::span<const TokenId> drafts = speculation_->Propose(tokens_, room);
+  pass_begin_ = position() - 1;
+  pass_.assign(1, tokens_.back());
+  pass_.insert(pass_.end(), drafts.begin(), drafts.end());
+  if (!drafts.empty()) state_.ExpectUndo();
+  const Stopwatch watch;
+  team_.Run([&] {
+    Forward(model_, ropes_, pass_, pass_begin_, state_, scratch_, team_, trace_);
+    Logits(model_, 0, pass_.size(), scratch_, team_, logits_.data(), trace_);
+  });
+  state_.Extend(pass_begin_ + pass_.size());
+  speculation_->Read(pass_, pass_begin_, scratch_);
+  speculation_->Passed(pass_.size(), watch.Seconds() + std::exchange(undo_seconds_, 0));
+  row_ = 0;
+  has_logits_ = true;
+}
+
+// What was read ahead is not how the text goes on.
+void Session::ForgetAhead() {
+  const size_t kept = position() - pass_begin_;
+  if (kept < pass_.size()) {
+    const Stopwatch watch;
+    state_.Undo(position());
+    if (state_.is_recurrent()) {
+      team_.Run([&] { ReadAgain(model_, kept, state_, scratch_, team_); });
+    }
+    speculation_->Undo(position());
+    undo_seconds_ = watch.Seconds();
+  }
+  pass_.clear();
+}
+
 void Session::Bookmark() {
+  ForgetAhead();
   state_.Snapshot();
   if (!has_logits_) return;
   if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
   if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
-  bookmarks_.push_back({position(), all_logits_});
+  const auto row = logits_.begin() + static_cast<ptrdiff_t>(row_ * model_.config.vocab_size);
+  bookmarks_.push_back({position(), {row, row + static_cast<ptrdiff_t>(model_.config.vocab_size)}});
 }
 
 void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
   CheckRoom(tokens);
+  ForgetAhead();
   kernels::Team& team = TeamFor(tokens.size());
   std::vector<float> buffer(kLogitRows * model_.config.vocab_size);
   for (size_t done = 0; done < tokens.size();) {
@@ -143,16 +214,18 @@ void Session::SetSampling(const SamplerOptions& options) {
   sampler_.SetHistory(tokens_);
 }
 
-TokenId Session::Sample() { return sampler_.Sample(logits_); }
+TokenId Session::Sample() { return sampler_.Sample(logits()); }
 
 size_t Session::Rewind(size_t position) {
   if (position >= tokens_.size()) return tokens_.size();
+  ForgetAhead();
   tokens_.resize(state_.Rewind(position));
+  if (speculation_) speculation_->Cut(tokens_.size());
   sampler_.SetHistory(tokens_);
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
-  if (has_logits_)
-    std::copy_n(bookmarks_.back().logits.begin(), all_logits_.size(), all_logits_.begin());
+  row_ = 0;
+  if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.begin());
   return tokens_.size();
 }
 

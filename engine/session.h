@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/draft/speculation.h"
 #include "engine/forward.h"
 #include "engine/memory.h"
 #include "engine/model.h"
@@ -26,6 +28,7 @@ struct SessionOptions {
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads
   kernels::KvType kv_type = kernels::KvType::kF16;
   SamplerOptions sampler;
+  DraftOptions draft;  // reads ahead while generating
 };
 
 // The context of a session that is given none.
@@ -77,12 +80,17 @@ class Session {
   void SetSampling(const SamplerOptions& options);
   // Picks the next token from logits(); does not add it to the text: Decode() does.
   tokenizer::TokenId Sample();
-  // Adds one token and computes the logits behind it. Throws as Prefill().
-  void Decode(tokenizer::TokenId id) { Prefill({&id, 1}); }
+  // Adds one token and computes the logits behind it, unless they are there because the token was
+  // read ahead; then it reads ahead itself, as SessionOptions::draft says. Throws as Prefill().
+  void Decode(tokenizer::TokenId id);
 
   // Of the last token, one per vocabulary entry (rows of the embedding without a token are left
   // out).
-  std::span<const float> logits() const { return logits_; }
+  std::span<const float> logits() const {
+    return {logits_.data() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
+  }
+  // What reading ahead has brought; null where that is off.
+  const Speculation* speculation() const { return speculation_.get(); }
 
   // From now on every pass adds its operations to this trace; null ends that.
   void TraceTo(Trace* trace) { trace_ = trace; }
@@ -101,6 +109,9 @@ class Session {
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
+  void Append(tokenizer::TokenId id);
+  void ReadWithDrafts();
+  void ForgetAhead();
 
   const Model& model_;
   kernels::Team team_;
@@ -112,9 +123,15 @@ class Session {
   Sampler sampler_;
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
-  std::vector<float> all_logits_;           // [vocab_size] of the last token
-  std::span<const float> logits_;           // the part of it that belongs to tokens
+  std::vector<float> logits_;  // [rows][vocab_size]; more than one where drafts are read
+  size_t row_ = 0;             // that of the last token
   bool has_logits_ = false;
+  // The last pass with drafts: its tokens, some of which may be the text's by now, and where the
+  // first stands. Those at position() and behind it are read ahead.
+  std::vector<tokenizer::TokenId> pass_;
+  size_t pass_begin_ = 0;
+  double undo_seconds_ = 0;  // for going back behind it
+  std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   struct Mark {
     size_t position;

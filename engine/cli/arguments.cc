@@ -30,6 +30,8 @@ constexpr auto kLongNames = std::to_array<Names>({
     {"-no-cnv", "--no-conversation"},
     {"-pg", "--prompt-gen"},
     {"-oe", "--output-err"},
+    {"-md", "--model-draft"},
+    {"--draft-n-max", "--draft-max"},
 });
 
 // What others call our subcommands.
@@ -51,6 +53,8 @@ constexpr std::string_view kTextOnly = "pronk reads text only";
 constexpr std::string_view kMapped = "pronk always maps the file; --mlock keeps it in memory";
 constexpr std::string_view kNoLog = "pronk keeps no log; -v says what was chosen and why";
 constexpr std::string_view kOneModel = "pronk uses one model at a time";
+constexpr std::string_view kDraftsAsTheyPay =
+    "how many tokens are guessed follows from what it gains; --draft N sets the number";
 constexpr std::string_view kNoShift =
     "the context does not shift: run ends where it is full, chat forgets the oldest messages";
 
@@ -94,6 +98,9 @@ constexpr auto kForeign = std::to_array<Names>({
     {"--audio", kTextOnly},
     {"-md", kOneModel},
     {"--model-draft", kOneModel},
+    {"--draft-min", kDraftsAsTheyPay},
+    {"--draft-n-min", kDraftsAsTheyPay},
+    {"--draft-p-min", kDraftsAsTheyPay},
     {"--log-disable", kNoLog},
     {"--log-file", kNoLog},
     {"-lv", kNoLog},

@@ -9,6 +9,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/conversation.h"
+#include "engine/cli/draft_options.h"
 #include "engine/cli/line_editor.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
@@ -28,6 +29,7 @@ struct ChatOptions {
   ModelOptions model;
   SamplingOptions sampling;
   TemplateOptions form;
+  DraftFlags draft;
   ConversationOptions conversation;
   std::optional<std::string> first;
   bool escape = false;
@@ -104,6 +106,8 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = LoadModel(options.model);
+  const std::optional<engine::Model> draft_model = options.draft.Load();
+  session_options.draft = options.draft.For(draft_model);
   session_options.sampler = options.sampling.For(*model.tokenizer);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
@@ -146,6 +150,7 @@ void AddChat(CommandLine& line) {
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
   options->sampling.AddFlags(command);
+  options->draft.AddFlags(command);
   command.Does([options] { return RunChat(*options); });
 }
 

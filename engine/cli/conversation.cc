@@ -213,6 +213,8 @@ bool Conversation::Stats(const std::string&) {
             std::to_string(last_->generated.n_prompt) + " read\n" +
             SpeedLine(last_->generated, session_.model()) + " | ended by " +
             std::string(engine::StopReasonName(last_->generated.stop_reason));
+    const engine::DraftCounts& drafts = last_->generated.drafts;
+    if (drafts.n_passes > 0) text += "\n" + DraftLine(drafts);
   } else {
     text += "; no answer yet";
   }

@@ -43,8 +43,8 @@ struct ListedModel {
 // Weights, and keys and values of the default context.
 double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
   return static_cast<double>(file.tensor_bytes()) +
-         engine::SequenceState::BytesFor(config, engine::DefaultContext(config),
-                                         engine::SessionOptions().batch, kernels::KvType::kF16);
+         engine::SequenceState::BytesFor(config, {.capacity = engine::DefaultContext(config),
+                                                  .batch = engine::SessionOptions().batch});
 }
 
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {

@@ -1,6 +1,7 @@
 #include "engine/cli/report.h"
 
 #include <array>
+#include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -13,12 +14,18 @@ namespace {
 
 double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
 
+double Gain(const engine::DraftCounts& drafts) {
+  return drafts.seconds > 0 ? drafts.seconds_without / drafts.seconds : 1;
+}
+
 }  // namespace
 
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads) {
   const double speed = Rate(result.n_decoded, result.decode_seconds);
-  const double reads = speed * static_cast<double>(model.BytesPerToken());
+  const uint64_t n_passes = result.drafts.n_passes > 0 ? result.drafts.n_passes : result.n_decoded;
+  const double reads =
+      Rate(n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
   std::array<char, 200> line;
   std::snprintf(line.data(), line.size(),
                 "prompt %zu tokens, %.1f t/s | generated %zu tokens, %.1f t/s (%.1f GB/s",
@@ -32,6 +39,16 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
     text += line.data();
   }
   return text + ")";
+}
+
+std::string DraftLine(const engine::DraftCounts& drafts) {
+  std::array<char, 200> line;
+  std::snprintf(line.data(), line.size(),
+                "drafts: %" PRIu64 " read ahead, %" PRIu64
+                " right; %.2f tokens a pass; %.2f times as fast as without",
+                drafts.drafted, drafts.accepted,
+                Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)), Gain(drafts));
+  return line.data();
 }
 
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
@@ -50,6 +67,12 @@ std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, doub
         {"predicted_ms", result.decode_seconds * 1e3},
         {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
   });
+  if (result.drafts.n_passes > 0) {
+    json["draft"] = {{"drafted", result.drafts.drafted},
+                     {"accepted", result.drafts.accepted},
+                     {"passes", result.drafts.n_passes},
+                     {"gain", Gain(result.drafts)}};
+  }
   return JsonText(json, indent);
 }
 

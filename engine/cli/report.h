@@ -16,8 +16,12 @@ namespace cli {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
+// What reading ahead brought: "drafts: 120 read ahead, 96 right; 3.10 tokens a pass; 2.4 times as
+// fast as without".
+std::string DraftLine(const engine::DraftCounts& drafts);
+
 // One JSON object: text, thinking (where there was some), prompt_tokens, tokens, stop_reason, seed,
-// timings. indent as JsonText's.
+// timings, draft (where tokens were read ahead). indent as JsonText's.
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
                        int indent);
 

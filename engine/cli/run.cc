@@ -11,6 +11,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/draft_options.h"
 #include "engine/cli/json_file.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
@@ -36,6 +37,7 @@ struct RunOptions {
   ModelOptions model;
   SamplingOptions sampling;
   TemplateOptions form;
+  DraftFlags draft;
   std::optional<std::string> prompt;
   std::optional<std::string> text;  // the same without a flag
   std::string file;
@@ -201,6 +203,7 @@ void Report(const RunOptions& options, const engine::Model& model,
                  !was_long        ? 0
                  : n_threads != 0 ? n_threads
                                   : kernels::DefaultThreads()));
+  if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 
 // Flags that would have no effect: whoever gives one believes it has.
@@ -227,6 +230,8 @@ int Run(const RunOptions& options) {
   const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
+  const std::optional<engine::Model> draft_model = options.draft.Load();
+  session_options.draft = options.draft.For(draft_model);
   session_options.sampler = options.sampling.For(*model.tokenizer);
   std::optional<engine::ChatForm> form;  // none: the prompts are plain text
   if (options.chat) form = options.form.For(model);
@@ -282,6 +287,7 @@ void AddRun(CommandLine& line) {
   command.Add("TEXT", options->text, "The same, behind the model: pronk run MODEL TEXT")
       .Type("TEXT");
   options->sampling.AddFlags(command);
+  options->draft.AddFlags(command);
   command.Does([options] { return Run(*options); });
 }
 

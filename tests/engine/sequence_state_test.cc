@@ -33,16 +33,16 @@ TEST(SequenceState, AWindowTakesTheMemoryOfTheWindow) {
   constexpr size_t kBytes = 2 * 4 * sizeof(float);  // of a position in a layer
   const Config config = WindowConfig(512);
   // The window, a batch of 64, and what is missing to whole tiles.
-  EXPECT_EQ(SequenceState::BytesFor(config, 100'000, 64, kType), (100'000 + 640) * kBytes);
-  EXPECT_EQ(SequenceState(config, 100'000, 64, kType).layer(0).capacity, 640u);
-  EXPECT_EQ(SequenceState(config, 100'000, 64, kType).layer(1).capacity, 100'000u);
+  EXPECT_EQ(SequenceState::BytesFor(config, {100'000, 64, 0, kType}), (100'000 + 640) * kBytes);
+  EXPECT_EQ(SequenceState(config, {100'000, 64, 0, kType}).layer(0).capacity, 640u);
+  EXPECT_EQ(SequenceState(config, {100'000, 64, 0, kType}).layer(1).capacity, 100'000u);
   // No ring is larger than the context.
-  EXPECT_EQ(SequenceState::BytesFor(config, 600, 512, kType), (600 + 600) * kBytes);
-  EXPECT_EQ(SequenceState::BytesFor(config, 500, 512, kType), (500 + 500) * kBytes);
+  EXPECT_EQ(SequenceState::BytesFor(config, {600, 512, 0, kType}), (600 + 600) * kBytes);
+  EXPECT_EQ(SequenceState::BytesFor(config, {500, 512, 0, kType}), (500 + 500) * kBytes);
 }
 
 TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
-  SequenceState state(WindowConfig(100), 10'000, 28, kType);  // rings of 128
+  SequenceState state(WindowConfig(100), {10'000, 28, 0, kType});  // rings of 128
   state.Extend(90);
   EXPECT_EQ(state.Rewind(3), 3u);  // nothing is overwritten yet
   state.Extend(1000);              // 872 to 999 are there
@@ -55,7 +55,7 @@ TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
 }
 
 TEST(SequenceState, WithoutWindowsGoesBackAnywhere) {
-  SequenceState state(WindowConfig(0), 10'000, 28, kType);
+  SequenceState state(WindowConfig(0), {10'000, 28, 0, kType});
   state.Extend(9'000);
   EXPECT_EQ(state.Rewind(17), 17u);
 }

@@ -1,0 +1,58 @@
+#include "engine/cli/draft_options.h"
+
+#include <charconv>
+
+#include "engine/cli/command.h"
+#include "engine/cli/loading.h"
+#include "engine/cli/model_options.h"
+#include "gguf/error.h"
+
+namespace cli {
+
+void DraftFlags::AddFlags(Command& command) {
+  command
+      .Add("--draft", draft,
+           "Guess ahead and read several tokens in a pass, which changes no text: auto (as long as "
+           "it pays), off, or always N")
+      .ShowDefault()
+      .Type("N");
+  command.Add("--draft-max", max, "With --draft auto, guess at most N tokens")
+      .Between(1, engine::kMaxDrafts)
+      .ShowDefault()
+      .Type("N");
+  command
+      .Add("--model-draft", model,
+           "Also -md: a small model of the same vocabulary that guesses, too")
+      .Type("MODEL");
+}
+
+std::optional<engine::Model> DraftFlags::Load() const {
+  if (model.empty()) return {};
+  ModelOptions options;
+  options.model = model;
+  return LoadModel(options);
+}
+
+engine::DraftOptions DraftFlags::For(const std::optional<engine::Model>& draft_model) const {
+  engine::DraftOptions options;
+  options.on = draft != "off";
+  options.max = max;
+  if (draft != "off" && draft != "auto") {
+    size_t n = 0;
+    const char* const end = draft.data() + draft.size();
+    const auto [stop, error] = std::from_chars(draft.data(), end, n);
+    if (error != std::errc() || stop != end || n > engine::kMaxDrafts) {
+      throw UsageError("--draft " + gguf::Quoted(draft) + ": expected auto, off or 0 to " +
+                       std::to_string(engine::kMaxDrafts));
+    }
+    options.on = n > 0;
+    options.fixed = n;
+    options.max = engine::kMaxDrafts;
+  }
+  if (!options.on && draft_model)
+    throw UsageError("--draft " + draft + " and -md: give one of them");
+  options.model = draft_model ? &*draft_model : nullptr;
+  return options;
+}
+
+}  // namespace cli

@@ -1,0 +1,29 @@
+// The flags about reading ahead while generating, shared by run and chat.
+#ifndef PRONK_ENGINE_CLI_DRAFT_OPTIONS_H_
+#define PRONK_ENGINE_CLI_DRAFT_OPTIONS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "engine/cli/command_line.h"
+#include "engine/draft/speculation.h"
+#include "engine/model.h"
+
+namespace cli {
+
+struct DraftFlags {
+  std::string draft = "auto";  // or off, or a number
+  size_t max = engine::kMaxDrafts;
+  std::string model;  // a small one, as -m names it
+
+  void AddFlags(Command& command);
+  // The draft model, where there is one. Throws as LoadModel().
+  std::optional<engine::Model> Load() const;
+  // What a session gets; `draft_model` is what Load() gave. Throws UsageError.
+  engine::DraftOptions For(const std::optional<engine::Model>& draft_model) const;
+};
+
+}  // namespace cli
+
+#endif  // PRONK_ENGINE_CLI_DRAFT_OPTIONS_H_

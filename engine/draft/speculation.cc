@@ -1,0 +1,127 @@
+#include "engine/draft/speculation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/stopwatch.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// How often a first draft may be right, before anything is known: those of the look-up by the
+// tokens that agree, then those of models.
+constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
+constexpr double kModelGuess = 0.6;
+
+std::vector<double> Guesses(const std::vector<std::unique_ptr<Drafter>>& drafters) {
+  std::vector<double> guesses;
+  for (const auto& drafter : drafters) {
+    for (size_t i = 0; i < drafter->n_kinds(); ++i) {
+      guesses.push_back(drafter->is_free() ? kFreeGuesses[i] : kModelGuess);
+    }
+  }
+  return guesses;
+}
+
+}  // namespace
+
+DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
+  return {drafted - before.drafted,   accepted - before.accepted,
+          n_tokens - before.n_tokens, n_passes - before.n_passes,
+          seconds - before.seconds,   seconds_without - before.seconds_without};
+}
+
+Speculation::Speculation(std::vector<std::unique_ptr<Drafter>> drafters,
+                         const DraftOptions& options)
+    : options_(options), controller_(Guesses(drafters), options.max) {
+  size_t next_kind = 0;
+  for (auto& drafter : drafters) {
+    const size_t n_kinds = drafter->n_kinds();
+    sources_.push_back({std::move(drafter), std::exchange(next_kind, next_kind + n_kinds), {}});
+  }
+}
+
+void Speculation::Make(Source& source, size_t kind, std::span<const TokenId> text, size_t n) {
+  source.watch.kind = kind;
+  source.watch.place = 0;
+  source.watch.drafts.clear();
+  source.drafter->Draft(text, n, source.watch.drafts);
+}
+
+std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, size_t room) {
+  const Stopwatch watch;
+  const size_t most = std::min(room, options_.max);
+  drafts_.clear();
+  Source* best_source = nullptr;
+  size_t best_kind = 0;
+  DraftController::Choice best;
+  for (Source& source : sources_) {
+    const std::optional<size_t> found = source.drafter->Look(text);
+    if (!found) continue;
+    const size_t kind = source.first_kind + *found;
+    const DraftController::Choice choice =
+        options_.fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1}
+                       : controller_.Choose(kind, most);
+    if (best_source == nullptr || choice.tokens_per_s > best.tokens_per_s) {
+      best_source = &source;
+      best_kind = kind;
+      best = choice;
+    }
+    // What costs nothing is compared with what comes, whether it is read or not.
+    if (source.drafter->is_free() && !source.watch.is_on()) Make(source, kind, text, kMaxDrafts);
+  }
+  if (best_source == nullptr || best.n == 0) {
+    drafting_seconds_ = watch.Seconds();
+    return {};
+  }
+  if (best_source->drafter->is_free()) {
+    best_source->drafter->Draft(text, best.n, drafts_);
+  } else {
+    const Stopwatch drafting;
+    Make(*best_source, best_kind, text, best.n);
+    drafts_ = best_source->watch.drafts;
+    controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
+  }
+  counts_.drafted += drafts_.size();
+  drafting_seconds_ = watch.Seconds();
+  return drafts_;
+}
+
+void Speculation::Passed(size_t n_tokens, double seconds) {
+  controller_.Passed(n_tokens, seconds);
+  ++counts_.n_passes;
+  counts_.seconds += controller_.costs().Of(n_tokens) + std::exchange(drafting_seconds_, 0);
+}
+
+void Speculation::Took(TokenId id, bool was_ahead) {
+  ++counts_.n_tokens;
+  counts_.accepted += was_ahead ? 1 : 0;
+  counts_.seconds_without += controller_.costs().Of(1);
+  for (Source& source : sources_) {
+    Watch& watch = source.watch;
+    if (!watch.is_on()) continue;
+    const bool right = watch.drafts[watch.place] == id;
+    controller_.Checked(watch.kind, watch.place, right);
+    watch.place = right ? watch.place + 1 : watch.drafts.size();
+  }
+}
+
+void Speculation::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
+  for (Source& source : sources_) source.drafter->Read(tokens, first, scratch);
+}
+
+void Speculation::Undo(size_t n) {
+  for (Source& source : sources_) source.drafter->Cut(n);
+}
+
+void Speculation::Cut(size_t n) {
+  Undo(n);
+  for (Source& source : sources_) {
+    source.watch.drafts.clear();
+    source.watch.place = 0;
+  }
+}
+
+}  // namespace engine
