@@ -6,21 +6,21 @@
 namespace engine {
 namespace {
 
-// A first guess at a pass of n tokens, relative to one: measured 1.0 to 1.1 for two tokens and 1.3
-// to 2 for eight (kernels/NOTEBOOK.md).
-double Guess(size_t n_tokens) { return 1 + 0.06 * static_cast<double>(n_tokens - 1); }
+// A first guess at what each further token of a pass costs, relative to one alone: measured 0 to
+// 0.15 (kernels/NOTEBOOK.md).
+constexpr double kGuess = 0.06;
 
 // Means look back on so many measurements, and forget them over so many passes of other sizes.
 constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
-// What a size with one measurement tells about its neighbour, beside one's own measurement.
-constexpr double kNeighbour = 0.05;
+// What other sizes tell counts as so many measurements.
+constexpr double kOthers = 0.5;
 // One pass that was disturbed must not turn the choice around.
 constexpr double kMostChange = 2;
 
 // Of drafts, so many are remembered at each place; a guess counts as so many.
-constexpr double kDraftMemory = 48;
-constexpr double kGuessWeight = 1.5;
+constexpr double kDraftMemory = 24;
+constexpr double kGuessWeight = 3;
 
 // Of the time, what may be lost with trying drafts that did not pay.
 constexpr double kTrying = 0.004;
@@ -29,30 +29,52 @@ constexpr double kMostTries = 4;
 }  // namespace
 
 void PassCosts::Tell(size_t n_tokens, double seconds) {
-  const double before = Of(n_tokens);
-  if (before > 0) seconds = std::clamp(seconds, before / kMostChange, before * kMostChange);
   for (Measured& measured : by_size_) measured.weight *= kForgetting;
   Measured& measured = by_size_[n_tokens];
+  if (measured.weight > 1) {
+    const double before = measured.seconds;
+    seconds = std::clamp(seconds, before / kMostChange, before * kMostChange);
+  }
+  const bool is_known = measured.weight > kMemory / 2;
   measured.weight = std::min(measured.weight + 1, kMemory);
-  measured.ratio += (seconds / Guess(n_tokens) - measured.ratio) / measured.weight;
+  const double mean = measured.seconds + (seconds - measured.seconds) / measured.weight;
+  // What makes one size slower, a longer text or a busy machine, does so to all. (The factors of
+  // one size multiply to the last mean over the first: noise does not add up.)
+  if (is_known) {
+    for (Measured& other : by_size_) other.seconds *= mean / measured.seconds;
+  }
+  measured.seconds = mean;
+}
+
+// The first pass of all has one token: it is always known.
+double PassCosts::Between(size_t n_tokens) const {
+  size_t below = n_tokens - 1, above = n_tokens + 1;
+  while (below > 1 && by_size_[below].weight == 0) --below;
+  while (above <= kMaxPassTokens && by_size_[above].weight == 0) ++above;
+  const double one = by_size_[1].seconds, at = by_size_[below].seconds;
+  double slope = kGuess * one;
+  if (above <= kMaxPassTokens) {
+    slope = (by_size_[above].seconds - at) / static_cast<double>(above - below);
+  } else if (below > 1) {
+    slope = std::max(slope, (at - one) / static_cast<double>(below - 1));
+  }
+  return at + slope * static_cast<double>(n_tokens - below);
 }
 
 double PassCosts::Of(size_t n_tokens) const {
-  double sum = 0, weights = 0;
-  for (size_t i = 1; i <= kMaxPassTokens; ++i) {
-    const double distance = static_cast<double>(i > n_tokens ? i - n_tokens : n_tokens - i);
-    const double nearness = i == n_tokens ? 1 : kNeighbour / (distance * distance);
-    sum += by_size_[i].weight * nearness * by_size_[i].ratio;
-    weights += by_size_[i].weight * nearness;
-  }
-  return weights == 0 ? 0 : Guess(n_tokens) * sum / weights;
+  const Measured& measured = by_size_[n_tokens];
+  if (n_tokens == 1) return measured.seconds;
+  return (measured.weight * measured.seconds + kOthers * Between(n_tokens)) /
+         (measured.weight + kOthers);
 }
 
 void Acceptance::Tell(size_t place, bool right) {
-  Seen& seen = places_[place];
-  constexpr double kKept = 1 - 1 / kDraftMemory;
-  seen.right = seen.right * kKept + (right ? 1 : 0);
-  seen.all = seen.all * kKept + 1;
+  if (place == 0) {  // of drafts that are seldom reached, too, what was long ago counts little
+    constexpr double kKept = 1 - 1 / kDraftMemory;
+    for (Seen& seen : places_) seen = {seen.right * kKept, seen.all * kKept};
+  }
+  places_[place].right += right ? 1 : 0;
+  places_[place].all += 1;
 }
 
 double Acceptance::At(size_t place) const {
@@ -80,7 +102,6 @@ double DraftController::Rate(const Kind& kind, size_t n) const {
 
 DraftController::Choice DraftController::Best(size_t kind, size_t available) const {
   Choice best;
-  if (costs_.Of(1) == 0) return best;  // nothing is known yet: read a token by itself
   const size_t most = std::min(available, max_drafts_);
   for (size_t n = 0; n <= most; ++n) {
     const double rate = Rate(kinds_[kind], n);
@@ -90,13 +111,19 @@ DraftController::Choice DraftController::Best(size_t kind, size_t available) con
 }
 
 DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
-  Choice best = Best(kind, available);
-  if (best.n > 0 || available == 0 || best.tokens_per_s == 0 || max_drafts_ == 0) return best;
-  // What a try would lose if the draft is wrong.
-  const double loss = costs_.Of(2) - costs_.Of(1) + kinds_[kind].draft_seconds;
+  if (!costs_.IsFresh(1)) return {};
+  const Choice best = Best(kind, available);
+  // Whether drafts are right, trying them tells; and what longer passes cost.
+  const size_t most = std::min(available, max_drafts_);
+  size_t tried = std::min(best.n + 1, most);
+  if (costs_.IsFresh(1 + tried)) tried = std::min(2 * best.n, most);
+  if (best.n == 0) tried = std::min<size_t>(1, most);
+  if (tried <= best.n || (best.n > 0 && costs_.IsFresh(1 + tried))) return best;
+  const double more = static_cast<double>(tried - best.n) * kinds_[kind].draft_seconds;
+  const double loss = costs_.Of(1 + tried) - costs_.Of(1 + best.n) + more;
   if (budget_ < loss) return best;
   budget_ -= loss;
-  return {1, best.tokens_per_s};
+  return {tried, best.tokens_per_s};
 }
 
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {

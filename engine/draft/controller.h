@@ -19,19 +19,23 @@ namespace engine {
 inline constexpr size_t kMaxPassTokens = 16;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 
-// The time of a pass by its tokens, as it was measured lately. Sizes that were not measured are
-// estimated from those that were, nearest first.
+// The time of a pass by its tokens, as it was measured lately. Sizes that were not measured lie on
+// lines between those that were.
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
-  // 1 to kMaxPassTokens tokens. 0 before anything was told.
+  // 1 to kMaxPassTokens tokens.
   double Of(size_t n_tokens) const;
+  // Whether such a pass was measured not long ago.
+  bool IsFresh(size_t n_tokens) const { return by_size_[n_tokens].weight >= 1; }
 
  private:
   struct Measured {
-    double ratio = 0;   // of the time to what kGuess says, a mean
-    double weight = 0;  // how many measurements stand behind it, less those long ago
+    double seconds = 0;  // a mean
+    double weight = 0;   // how many measurements stand behind it, less those long ago
   };
+  double Between(size_t n_tokens) const;  // by what is known of other sizes
+
   std::array<Measured, kMaxPassTokens + 1> by_size_ = {};
 };
 
@@ -61,11 +65,9 @@ class DraftController {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // that are expected with them
   };
-  // The best number of up to `available` drafts of a kind, 0 where none is best. Drafts that cost
-  // something are tried from time to time although they did not pay.
+  // The best number of up to `available` drafts of a kind, 0 where none is best. Now and then it is
+  // another one, to see whether things have changed.
   Choice Choose(size_t kind, size_t available);
-  // As Choose(), without trying.
-  Choice Best(size_t kind, size_t available) const;
 
   // What happened: n drafts of a kind took so long to make; a draft was right or not, those before
   // it having been; a pass of so many tokens took so long.
@@ -82,6 +84,7 @@ class DraftController {
     Acceptance acceptance;
     double draft_seconds = 0;  // of one
   };
+  Choice Best(size_t kind, size_t available) const;
   double Rate(const Kind& kind, size_t n) const;  // tokens per second with n drafts
 
   std::vector<Kind> kinds_;

@@ -1,0 +1,144 @@
+// The number of drafts that the controller picks, on simulated costs and acceptances.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/draft/controller.h"
+
+namespace engine {
+namespace {
+
+// A machine and a text. Times are in milliseconds.
+struct World {
+  std::string name;
+  std::function<double(size_t n_tokens)> pass;  // what one takes
+  double acceptance;                            // of any draft
+  double draft_cost;                            // of one
+  double noise;  // a pass takes up to so much more or less, relatively
+};
+
+std::ostream& operator<<(std::ostream& out, const World& world) { return out << world.name; }
+
+// Tokens per millisecond with n drafts in every pass, in the long run.
+double RateOf(const World& world, size_t n) {
+  double tokens = 1;
+  for (size_t i = 1; i <= n; ++i) tokens += std::pow(world.acceptance, i);
+  return tokens / (world.pass(1 + n) + static_cast<double>(n) * world.draft_cost);
+}
+
+double BestRate(const World& world) {
+  double best = 0;
+  for (size_t n = 0; n <= kMaxDrafts; ++n) best = std::max(best, RateOf(world, n));
+  return best;
+}
+
+// A text that is generated in a world, n_tokens of it. Where drafts are free the controller is told
+// of those that were not read, as Speculation does.
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed) : random_(seed) {}
+
+  // Tokens per millisecond.
+  double Run(const World& world, size_t n_tokens) {
+    double time = 0;
+    size_t n = 0;
+    while (n < n_tokens) {
+      const size_t n_drafts = controller_.Choose(0, kMaxDrafts).n;
+      const double drafting = static_cast<double>(n_drafts) * world.draft_cost;
+      if (world.draft_cost > 0) controller_.Drafted(0, n_drafts, drafting);
+      const double disturbed = 1 + world.noise * (2 * Uniform() - 1);
+      const double pass = world.pass(1 + n_drafts) * disturbed;
+      controller_.Passed(1 + n_drafts, pass);
+      size_t right = 0;
+      const size_t n_checked = world.draft_cost > 0 ? n_drafts : kMaxDrafts;
+      while (right < n_checked) {
+        const bool is_right = Uniform() < world.acceptance;
+        controller_.Checked(0, right, is_right);
+        if (!is_right) break;
+        ++right;
+      }
+      time += drafting + pass;
+      n += 1 + std::min(right, n_drafts);
+    }
+    return static_cast<double>(n) / time;
+  }
+
+ private:
+  double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+  std::mt19937_64 random_;
+  DraftController controller_{{0.6}, kMaxDrafts};
+};
+
+// Passes that memory bounds, then arithmetic; passes that cost nearly as much for each token; and
+// some where only groups of four are cheap.
+double Cheap(size_t n) { return 10 + 0.1 * static_cast<double>(n); }
+double Usual(size_t n) { return 10 * std::max(1.0, 0.4 + 0.12 * static_cast<double>(n)); }
+double Dear(size_t n) { return 10 * (1 + 0.8 * static_cast<double>(n - 1)); }
+double Stepped(size_t n) { return 10 * (0.7 + 0.3 * static_cast<double>((n + 3) / 4)); }
+
+std::vector<World> Worlds() {
+  std::vector<World> worlds;
+  const auto add = [&](const char* name, double (*pass)(size_t)) {
+    for (const double acceptance : {0.02, 0.3, 0.6, 0.8, 0.95, 0.995}) {
+      for (const double draft_cost : {0.0, 2.0}) {
+        worlds.push_back({std::string(name) + "/" + std::to_string(acceptance) + "/" +
+                              std::to_string(draft_cost),
+                          pass, acceptance, draft_cost, 0.05});
+      }
+    }
+  };
+  add("cheap", Cheap);
+  add("usual", Usual);
+  add("dear", Dear);
+  add("stepped", Stepped);
+  return worlds;
+}
+
+// The mean of several texts: what luck does to one of them is none of the controller's doing.
+template <class Work>
+double Mean(Work work) {
+  constexpr uint64_t kTexts = 50;
+  double sum = 0;
+  for (uint64_t seed = 1; seed <= kTexts; ++seed) sum += work(seed);
+  return sum / kTexts;
+}
+
+class DraftControllerTest : public testing::TestWithParam<World> {};
+
+TEST_P(DraftControllerTest, IsNearTheBestFixedChoiceAfter64Tokens) {
+  const double rate = Mean([](uint64_t seed) {
+    Simulation simulation(seed);
+    simulation.Run(GetParam(), 64);
+    return simulation.Run(GetParam(), 4000);
+  });
+  EXPECT_GE(rate, 0.97 * BestRate(GetParam()));
+}
+
+TEST_P(DraftControllerTest, ComesBackWhenTheTextChanges) {
+  World other = GetParam();
+  other.acceptance = 0.95 - 0.93 * std::round(other.acceptance);  // the contrary
+  const double rate = Mean([&](uint64_t seed) {
+    Simulation simulation(seed);
+    simulation.Run(other, 1000);
+    simulation.Run(GetParam(), 400);
+    return simulation.Run(GetParam(), 4000);
+  });
+  EXPECT_GE(rate, 0.97 * BestRate(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, DraftControllerTest, testing::ValuesIn(Worlds()),
+                         [](const auto& param) {
+                           std::string name = param.param.name;
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace engine
