@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -166,6 +167,9 @@ struct Config {
   std::vector<RopeConfig> ropes;  // at least one
   std::vector<LayerPlan> layers;  // at least one
   size_t n_skipped_layers = 0;    // behind them in the file: not run when text is generated
+  // The one behind them, where it can guess tokens ahead (draft/nextn.h).
+  std::optional<LayerPlan> nextn;
+  bool joins_hidden = false;  // of such a block alone: its input is as wide as two streams
 
   // Throws gguf::Error (file, key, expected, found).
   static Config Read(const gguf::File& file);

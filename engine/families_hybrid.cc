@@ -99,6 +99,7 @@ void SetDeltaNets(const Keys& keys, Config& config) {
   if (delta.value_length != delta.key_length) {
     keys.Fail("ssm.inner_size", "expected time_step_rank times state_size" + Found(inner_size));
   }
+  const LayerPlan attention = config.layers.back();
   const size_t interval = keys.CountOr("full_attention_interval", 4, kMaxLength);
   std::vector<size_t> flags;
   if (keys.Has("attention.recurrent_layers")) {
@@ -109,6 +110,7 @@ void SetDeltaNets(const Keys& keys, Config& config) {
     if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
   }
   SkipNextn(keys, config);
+  if (config.n_skipped_layers == 1) config.nextn = attention;
 }
 
 void SetMamba2(const Keys& keys, Config& config) {

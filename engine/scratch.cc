@@ -60,6 +60,7 @@ struct Widths {
     });
     for (const LayerPlan& l : c.layers) joined = std::max(joined, Joined(c, l));
     if (c.attention_gate) gate = std::max(gate, q);
+    if (c.joins_hidden) joined = std::max(joined, 2 * stream);
     hidden = std::max({hidden, c.per_layer_length, c.laurel_length});
     input = std::max({stream, hidden, attended, joined, expert_width, gate});
     for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;

@@ -47,6 +47,30 @@ std::vector<const WeightView*> LayerWeights::Matrices() const {
   return there;
 }
 
+namespace {
+
+NextnWeights BindNextn(Binder& bind, const Config& config) {
+  const size_t width = config.embedding_length;
+  const std::string blk = "blk." + std::to_string(config.n_layers()) + ".";
+  const auto name = [&](const char* of) { return blk + "nextn." + of; };
+  NextnWeights w;
+  if (!bind.Has(name("eh_proj"))) return w;
+  Config with = config;
+  with.layers.push_back(*config.nextn);
+  w.layer = LayerWeights::Bind(bind, with, config.n_layers());
+  w.eh_proj = bind.Matrix(name("eh_proj"), width, 2 * width);
+  w.enorm = bind.Vector(name("enorm"), width);
+  w.hnorm = bind.Vector(name("hnorm"), width);
+  w.shared_head_norm = bind.OptionalVector(name("shared_head_norm"), width);
+  if (bind.Has(name("embed_tokens")))
+    w.embed_tokens = bind.Table(name("embed_tokens"), config.vocab_size, width);
+  if (bind.Has(name("shared_head_head")))
+    w.shared_head_head = bind.Matrix(name("shared_head_head"), config.vocab_size, width);
+  return w;
+}
+
+}  // namespace
+
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
   Binder bind(file);
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
@@ -70,6 +94,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   for (size_t layer = 0; layer < config.n_layers(); ++layer) {
     w.layers.push_back(LayerWeights::Bind(bind, config, layer));
   }
+  if (config.nextn) w.nextn = BindNextn(bind, config);
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
   }

@@ -114,6 +114,17 @@ struct LayerWeights {
   static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
 };
 
+// The block that guesses tokens ahead, where Config::nextn has a plan (draft/nextn.h).
+struct NextnWeights {
+  LayerWeights layer;
+  WeightView eh_proj;                       // [embedding_length][2 * embedding_length]
+  const float* enorm = nullptr;             // [embedding_length] of the token's embedding
+  const float* hnorm = nullptr;             // [embedding_length] of the hidden state before it
+  const float* shared_head_norm = nullptr;  // [embedding_length]; null: output_norm
+  WeightView embed_tokens;                  // as token_embd; optional
+  WeightView shared_head_head;              // as output; optional
+};
+
 struct Weights {
   WeightView token_embd;  // [vocab_size][embedding_length]
   // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Where there are two kinds, the
@@ -132,6 +143,7 @@ struct Weights {
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
   WeightView output;           // [vocab_size][embedding_length]; token_embd where the file has none
+  NextnWeights nextn;          // eh_proj.tensor is null where the file has none
   uint64_t skipped_bytes = 0;  // of tensors that generating text does not need
 
   // Checks type and shape of every tensor against the config, and that there is none besides.

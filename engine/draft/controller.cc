@@ -77,42 +77,40 @@ void Acceptance::Tell(size_t place, bool right) {
   places_[place].all += 1;
 }
 
-double Acceptance::At(size_t place) const {
-  // A place of which little is known is like the one before it.
-  double p = guess_;
-  for (size_t i = 0; i <= place; ++i) {
+std::array<double, kMaxDrafts> Acceptance::All() const {
+  std::array<double, kMaxDrafts> all;
+  double p = guess_;  // a place of which little is known is like the one before it
+  for (size_t i = 0; i < kMaxDrafts; ++i) {
     p = (places_[i].right + kGuessWeight * p) / (places_[i].all + kGuessWeight);
+    all[i] = p;
   }
-  return p;
+  return all;
 }
 
-DraftController::DraftController(std::vector<double> guesses, size_t max_drafts)
+DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts)
     : max_drafts_(std::min(max_drafts, kMaxDrafts)) {
-  for (const double guess : guesses) kinds_.push_back({Acceptance(guess)});
-}
-
-double DraftController::Rate(const Kind& kind, size_t n) const {
-  double tokens = 1, reached = 1;
-  for (size_t i = 0; i < n; ++i) {
-    reached *= kind.acceptance.At(i);
-    tokens += reached;
+  for (const KindGuess& guess : guesses) {
+    kinds_.push_back({Acceptance(guess.acceptance), guess.is_free});
   }
-  return tokens / (costs_.Of(1 + n) + static_cast<double>(n) * kind.draft_seconds);
 }
 
-DraftController::Choice DraftController::Best(size_t kind, size_t available) const {
+DraftController::Choice DraftController::Best(const Kind& kind, size_t available) const {
+  const bool costs_unknown = !kind.is_free && kind.n_measured == 0;
+  const size_t most = std::min({available, max_drafts_, costs_unknown ? 1 : kMaxDrafts});
+  const std::array<double, kMaxDrafts> acceptance = kind.acceptance.All();
   Choice best;
-  const size_t most = std::min(available, max_drafts_);
+  double tokens = 1, reached = 1;  // expected of a pass with n drafts; how often the n-th is right
   for (size_t n = 0; n <= most; ++n) {
-    const double rate = Rate(kinds_[kind], n);
-    if (rate > best.tokens_per_s) best = {n, rate};
+    if (n > 0) tokens += reached *= acceptance[n - 1];
+    const double seconds = costs_.Of(1 + n) + static_cast<double>(n) * kind.draft_seconds;
+    if (tokens / seconds > best.tokens_per_s) best = {n, tokens / seconds};
   }
   return best;
 }
 
 DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
   if (!costs_.IsFresh(1)) return {};
-  const Choice best = Best(kind, available);
+  const Choice best = Best(kinds_[kind], available);
   // Whether drafts are right, trying them tells; and what longer passes cost.
   const size_t most = std::min(available, max_drafts_);
   size_t tried = std::min(best.n + 1, most);
@@ -128,9 +126,11 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
 
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
-  double& mean = kinds_[kind].draft_seconds;
-  const double one = seconds / static_cast<double>(n);
-  mean = mean == 0 ? one : mean + (std::min(one, kMostChange * mean) - mean) / kMemory;
+  Kind& of = kinds_[kind];
+  double one = seconds / static_cast<double>(n);
+  if (of.n_measured > 0) one = std::min(one, kMostChange * of.draft_seconds);
+  of.n_measured = std::min(of.n_measured + 1, kMemory);
+  of.draft_seconds += (one - of.draft_seconds) / of.n_measured;
 }
 
 void DraftController::Passed(size_t n_tokens, double seconds) {

@@ -45,8 +45,8 @@ class Acceptance {
   explicit Acceptance(double guess) : guess_(guess) {}
   // The draft at `place` (from 0) was right or not; those before it were.
   void Tell(size_t place, bool right);
-  // The probability of that.
-  double At(size_t place) const;
+  // The probability of that, for each place.
+  std::array<double, kMaxDrafts> All() const;
 
  private:
   struct Seen {
@@ -58,8 +58,12 @@ class Acceptance {
 
 class DraftController {
  public:
-  // `guesses`: for each kind of drafts, how often its first draft may be right.
-  DraftController(std::vector<double> guesses, size_t max_drafts);
+  struct KindGuess {
+    double acceptance;  // how often its first draft may be right
+    bool is_free;       // drafts take no time to make
+  };
+  // One guess for each kind of drafts.
+  DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
 
   struct Choice {
     size_t n = 0;             // drafts
@@ -82,10 +86,11 @@ class DraftController {
  private:
   struct Kind {
     Acceptance acceptance;
-    double draft_seconds = 0;  // of one
+    bool is_free;
+    double draft_seconds = 0;  // of one, a mean
+    double n_measured = 0;
   };
-  Choice Best(size_t kind, size_t available) const;
-  double Rate(const Kind& kind, size_t n) const;  // tokens per second with n drafts
+  Choice Best(const Kind& kind, size_t available) const;
 
   std::vector<Kind> kinds_;
   size_t max_drafts_;

@@ -5,17 +5,22 @@
 
 #include "engine/draft/lookup_drafter.h"
 #include "engine/draft/model_drafter.h"
+#include "engine/draft/nextn_drafter.h"
 #include "engine/session.h"
 
 namespace engine {
 
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
-                                             size_t capacity, kernels::Team&) {
-  std::vector<std::unique_ptr<Drafter>> drafters;
+                                             size_t capacity, kernels::Team& team) {
+  std::vector<std::shared_ptr<Drafter>> drafters;
+  if (options.draft.own) drafters.push_back(options.draft.own);
   if (options.draft.model != nullptr) {
-    drafters.push_back(std::make_unique<ModelDrafter>(model, *options.draft.model, options));
+    drafters.push_back(std::make_shared<ModelDrafter>(model, *options.draft.model, options));
   }
-  if (options.draft.lookup) drafters.push_back(std::make_unique<LookupDrafter>(capacity));
+  if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
+  if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
+    drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, team));
+  }
   return std::make_unique<Speculation>(std::move(drafters), options.draft);
 }
 

@@ -15,11 +15,13 @@ using tokenizer::TokenId;
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
-std::vector<double> Guesses(const std::vector<std::unique_ptr<Drafter>>& drafters) {
-  std::vector<double> guesses;
+std::vector<DraftController::KindGuess> Guesses(
+    const std::vector<std::shared_ptr<Drafter>>& drafters) {
+  std::vector<DraftController::KindGuess> guesses;
   for (const auto& drafter : drafters) {
     for (size_t i = 0; i < drafter->n_kinds(); ++i) {
-      guesses.push_back(drafter->is_free() ? kFreeGuesses[i] : kModelGuess);
+      const bool is_free = drafter->is_free();
+      guesses.push_back({is_free ? kFreeGuesses[i] : kModelGuess, is_free});
     }
   }
   return guesses;
@@ -33,7 +35,7 @@ DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
           seconds - before.seconds,   seconds_without - before.seconds_without};
 }
 
-Speculation::Speculation(std::vector<std::unique_ptr<Drafter>> drafters,
+Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
                          const DraftOptions& options)
     : options_(options), controller_(Guesses(drafters), options.max) {
   size_t next_kind = 0;

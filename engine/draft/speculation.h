@@ -26,11 +26,12 @@ struct Model;
 // What a session may draft with.
 struct DraftOptions {
   bool on = false;
-  std::optional<size_t> fixed;   // so many drafts whenever there are some; nothing: as it pays
-  size_t max = kMaxDrafts;       // at most
-  bool lookup = true;            // from the text itself
-  bool nextn = true;             // by the model's own block for that, where it has one
-  const Model* model = nullptr;  // a small model with the same vocabulary, or null
+  std::optional<size_t> fixed = {};   // so many drafts whenever there are some; nothing: as it pays
+  size_t max = kMaxDrafts;            // at most
+  bool lookup = true;                 // from the text itself
+  bool nextn = true;                  // by the model's own block for that, where it has one
+  const Model* model = nullptr;       // a small model with the same vocabulary, or null
+  std::shared_ptr<Drafter> own = {};  // one of the caller's, or null
 };
 
 // What became of it.
@@ -47,7 +48,7 @@ struct DraftCounts {
 
 class Speculation {
  public:
-  Speculation(std::vector<std::unique_ptr<Drafter>> drafters, const DraftOptions& options);
+  Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options);
 
   // Drafts behind this text, at most `room`.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text,
@@ -76,7 +77,7 @@ class Speculation {
     bool is_on() const { return place < drafts.size(); }
   };
   struct Source {
-    std::unique_ptr<Drafter> drafter;
+    std::shared_ptr<Drafter> drafter;
     size_t first_kind;  // of the controller's
     Watch watch;
   };

@@ -96,7 +96,7 @@ std::string PlanError(size_t context, uint64_t available) {
 TEST(PlanMemory, RefusesWhatDoesNotFitAndSaysWhatWould) {
   const uint64_t scratch = Scratch::BytesFor(SomeConfig(), 512, 1);
   const auto per_position = static_cast<uint64_t>(
-      SequenceState::BytesFor(SomeConfig(), 1, 1, kernels::KvType::kF16) + sizeof(TokenId));
+      SequenceState::BytesFor(SomeConfig(), {.capacity = 1, .batch = 1}) + sizeof(TokenId));
   EXPECT_EQ(PlanError(1000, scratch + 1000 * per_position), "");
   const std::string error = PlanError(1'000'000, scratch + 1000 * per_position);
   EXPECT_NE(error.find("a context of 1000000 tokens needs"), std::string::npos) << error;
