@@ -39,6 +39,7 @@ struct BenchOptions {
   std::vector<std::string> prompts = {"512"};
   std::vector<std::string> gens = {"128"};
   std::vector<std::string> prompt_gens;  // "512,128"
+  std::vector<std::string> passes = {"1"};
   std::vector<std::string> depths = {"0"};
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
@@ -94,6 +95,15 @@ std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
   return works;
 }
 
+// The tests of one work: by passes of so many tokens, where tokens are generated alone.
+void AddByPasses(const std::vector<size_t>& passes, BenchTest test, std::vector<BenchTest>& plan) {
+  const bool generates_alone = test.n_prompt == 0;
+  for (const size_t n_pass : generates_alone ? passes : std::vector<size_t>{1}) {
+    test.n_pass = n_pass;
+    plan.push_back(test);
+  }
+}
+
 // All tests of one model, in the order in which they are measured.
 std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const auto works = Works(options);
@@ -103,6 +113,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const std::vector<size_t> batches = numbers("-b", options.batches, 1, kMaxTokens);
   const std::vector<size_t> ubatches = numbers("-ub", options.ubatches, 1, kMostBatch);
   const std::vector<size_t> depths = numbers("-d", options.depths, 0, kMaxTokens);
+  const std::vector<size_t> passes = numbers("--draft", options.passes, 1, engine::kMaxPassTokens);
   std::vector<size_t> threads = numbers("-t", options.threads, 1, kMaxThreads);
   if (threads.empty()) threads = {static_cast<size_t>(kernels::DefaultThreads())};
   std::vector<BenchTest> plan;
@@ -120,7 +131,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
               test.n_depth = n_depth;
               test.n_prompt = n_prompt;
               test.n_gen = n_gen;
-              plan.push_back(test);
+              AddByPasses(passes, test, plan);
             }
           }
         }
@@ -244,6 +255,7 @@ class Bench {
       }
       outputs.Progress(test, done_.size() + 1, plan_.size());
       if (!RunTest(*model, test)) break;
+      test.single_ts = SingleSpeed(test);
       outputs.Begin(plan_);
       outputs.Row(test);
       done_.push_back(test);
@@ -286,6 +298,19 @@ class Bench {
     return true;
   }
 
+  // What the same test with passes of one token has shown, itself or one before it.
+  double SingleSpeed(const BenchTest& test) const {
+    if (test.n_pass == 1) return test.Median();
+    for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
+      if (before->n_pass == 1 && before->model == test.model && before->n_gen == test.n_gen &&
+          before->n_depth == test.n_depth && before->n_threads == test.n_threads &&
+          before->n_prompt == 0 && before->kv == test.kv) {
+        return before->Median();
+      }
+    }
+    return 0;
+  }
+
   int Status() const {
     const auto count = [&](auto is) { return std::count_if(done_.begin(), done_.end(), is); };
     if (done_.size() < plan_.size()) {
@@ -325,6 +350,8 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
       .Add("--prompt-gen", options.prompt_gens,
            "Also -pg: read so many tokens, then generate so many (repeatable)")
       .Type("P,N");
+  list("--draft", options.passes,
+       "With -n: read so many tokens in a pass, as right guesses are (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads, "Threads (default: performance cores)");
   list("-b,--batch-size", options.batches,

@@ -61,6 +61,7 @@ struct BenchTest {
   size_t n_prompt = 0;  // tokens read, then tokens generated
   size_t n_gen = 0;
   size_t n_depth = 0;  // tokens already in the cache
+  size_t n_pass = 1;   // of those generated, read in one pass, as drafts that are all right are
   int n_threads = 1;
   size_t n_batch = 2048;   // tokens of a prompt handed over at a time
   size_t n_ubatch = 512;   // tokens of these computed at a time
@@ -79,8 +80,10 @@ struct BenchTest {
   double share_alone = 0;     // of the passes: done by one thread, because cores were taken
   double share_of_cores = 1;  // of the time of as many cores as there are threads
   std::optional<Comparison> comparison;
+  double single_ts = 0;  // the median of the same test with passes of one token, where it was done
 
-  std::string Name() const;  // "pp512", "tg128 @ d4096", "pp512+tg128"
+  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4"
+  std::string Name() const;
   double Average() const;
   double Median() const;
   double Deviation() const;                 // standard deviation of the samples
@@ -89,8 +92,12 @@ struct BenchTest {
   double IntegerRate() const;               // the median
   double Share() const;                     // median of what each repetition had of its limit
   double JoulesPerToken() const;
+  // The time of a pass, in times of one of a single token; 0 where that was not measured.
+  double PassCost() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
-  double ReadsPerSecond() const { return n_prompt == 0 ? Median() * bytes_per_token : 0; }
+  double ReadsPerSecond() const {
+    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
+  }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
   // What a reader has to know about this result, in a few words each.
   std::vector<std::string> Notes() const;

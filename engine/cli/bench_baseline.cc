@@ -106,7 +106,7 @@ std::vector<Json> ReadResults(const std::string& path) {
 
 // Where an older or another program does not tell, it is taken to be the same.
 struct Baseline::Row {
-  double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads;
+  double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
   std::optional<double> n_batch, n_ubatch;
   std::string kv;
   BenchSamples samples;
@@ -123,6 +123,7 @@ Baseline::Baseline(const std::string& path) {
          fields.Number("n_gen"),
          fields.Number("n_depth"),
          fields.Number("n_threads"),
+         fields.Find("n_pass").value_or(1),
          fields.Find("n_batch"),
          fields.Find("n_ubatch"),
          fields.Text("type_k"),
@@ -140,6 +141,7 @@ const Baseline::Row* Baseline::Find(const BenchTest& test) const {
            same(before.model_n_params, test.model->n_params) &&
            same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
            same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
+           same(before.n_pass, test.n_pass) &&
            same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
            same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
            (before.kv.empty() || before.kv == test.kv);

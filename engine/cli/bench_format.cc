@@ -58,7 +58,7 @@ class Markdown : public BenchFormat {
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
     AddWhatIsMeasured(plan);
-    AddResults();
+    AddResults(plan);
     std::string text = Format("pronk %s (commit %s), %s\n%s (%s)\n", setting_.version.c_str(),
                               setting_.commit.c_str(), setting_.date.c_str(),
                               setting_.cpu_name.c_str(), setting_.cpu_target.c_str());
@@ -139,7 +139,7 @@ class Markdown : public BenchFormat {
     if (!std::all_of(plan.begin(), plan.end(), is_usual)) AddKnown(plan, title, cell);
   }
 
-  void AddResults() {
+  void AddResults(const std::vector<BenchTest>& plan) {
     Add("t/s, median ± sd", 20, [](const BenchTest& test) {
       return Format("%.2f ± %.2f", test.Median(), test.Deviation());
     });
@@ -155,6 +155,11 @@ class Markdown : public BenchFormat {
         [](const BenchTest& test) { return Amount("%.2f", test.ReadsPerSecond() / 1e9); });
     Add("TOPS", 7,
         [](const BenchTest& test) { return Amount("%.3f", test.OperationsPerSecond() / 1e12); });
+    if (std::any_of(plan.begin(), plan.end(), [](const BenchTest& t) { return t.n_pass > 1; })) {
+      Add("pass", 5, [](const BenchTest& test) {
+        return test.n_prompt == 0 ? Amount("%.2f", test.PassCost()) : "";
+      });
+    }
     if (setting_.has_energy) {
       Add("J/token", 8,
           [](const BenchTest& test) { return Format("%.4f", test.JoulesPerToken()); });
@@ -210,6 +215,7 @@ Json Fields(const BenchSetting& setting, const BenchTest& test) {
       {"n_prompt", test.n_prompt},
       {"n_gen", test.n_gen},
       {"n_depth", test.n_depth},
+      {"n_pass", test.n_pass},
       {"test_time", test.date},
       {"avg_ts", test.Average()},
       {"stddev_ts", test.Deviation()},
@@ -222,6 +228,7 @@ Json Fields(const BenchSetting& setting, const BenchTest& test) {
       {"read_limit", limits(&BenchLimits::read)},
       {"dot_limit", limits(&BenchLimits::dot)},
       {"int_rate", limits(&BenchLimits::integer)},
+      {"pass_cost", known(test.n_prompt == 0 && test.single_ts > 0, test.PassCost())},
       {"joules_per_token", known(setting.has_energy, test.JoulesPerToken())},
       {"clock_before_ghz", test.clock_before},
       {"clock_after_ghz", test.clock_after},

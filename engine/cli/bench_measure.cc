@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <span>
@@ -87,13 +88,30 @@ double BestFor(double seconds, Try once) {
   return best;
 }
 
+// Knows what comes next, and so many tokens of it.
+class Script : public engine::Drafter {
+ public:
+  std::string_view name() const override { return "script"; }
+  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
+    const std::span<const TokenId> rest = std::span(text_).subspan(text.size());
+    const auto next = rest.first(std::min(n, rest.size()));
+    drafts.insert(drafts.end(), next.begin(), next.end());
+  }
+  void Tell(std::vector<TokenId> text) { text_ = std::move(text); }
+
+ private:
+  std::vector<TokenId> text_;
+};
+
 // What this test's work is: to read a text, to generate one, or both.
 class Work {
  public:
   Work(const engine::Model& model, engine::SessionOptions options, const BenchTest& test)
       : test_(test),
-        session_(model, Options(options, test)),
+        session_(model, Options(options, test, script_)),
         ids_(RandomTokens(session_.capacity(), model.tokenizer->vocab().size())) {
+    script_->Tell(ids_);
     Read(std::span(ids_).first(test.n_depth));
   }
 
@@ -128,10 +146,17 @@ class Work {
   const engine::Session& session() const { return session_; }
 
  private:
-  static engine::SessionOptions Options(engine::SessionOptions options, const BenchTest& test) {
+  static engine::SessionOptions Options(engine::SessionOptions options, const BenchTest& test,
+                                        const std::shared_ptr<Script>& script) {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
     options.n_threads = options.n_threads_batch = test.n_threads;
+    if (test.n_pass > 1) {
+      options.draft.on = true;
+      options.draft.fixed = test.n_pass - 1;
+      options.draft.lookup = options.draft.nextn = false;
+      options.draft.own = script;
+    }
     return options;
   }
 
@@ -143,6 +168,7 @@ class Work {
   }
 
   const BenchTest& test_;
+  std::shared_ptr<Script> script_ = std::make_shared<Script>();
   engine::Session session_;
   std::vector<TokenId> ids_;
   double seconds_ = 0;  // that it took the last time
@@ -164,7 +190,8 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
     return BenchLimits{BestFor(kLimitSeconds, read),
-                       test.n_prompt > 0 ? BestFor(kLimitSeconds, dot) : 0, IntegerRate(team)};
+                       test.n_prompt > 0 || test.n_pass > 1 ? BestFor(kLimitSeconds, dot) : 0,
+                       IntegerRate(team)};
   };
   EnergyMeter meter(sysfs);
   test.clock_before = MeasureClock();
@@ -204,6 +231,7 @@ std::string BenchTest::Name() const {
   std::string name;
   if (n_prompt > 0) name = "pp" + std::to_string(n_prompt);
   if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
+  if (n_pass > 1) name += " by " + std::to_string(n_pass);
   if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
   return name;
 }
@@ -229,13 +257,16 @@ double BenchTest::Deviation() const {
   return std::sqrt(sum / static_cast<double>(samples_ts.size() - 1));
 }
 
-// A prompt takes its operations, and no less than reading the weights once; each token that is
-// generated reads them again.
+// A prompt takes its operations, and no less than reading the weights once; each pass of tokens
+// that are generated does likewise.
 double BenchTest::LimitOf(size_t repetition) const {
   const BenchLimits& limit = limits[repetition];
   const double reading = bytes_per_token / limit.read;
   const double prompt = static_cast<double>(n_prompt), gen = static_cast<double>(n_gen);
-  double seconds = gen * reading;
+  const double in_pass = static_cast<double>(n_pass);
+  double pass = reading;
+  if (n_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
+  double seconds = std::ceil(gen / in_pass) * pass;
   if (n_prompt > 0) seconds += std::max(prompt * operations_per_token / limit.dot, reading);
   return (prompt + gen) / seconds;
 }
@@ -257,6 +288,8 @@ double BenchTest::Share() const {
   for (size_t i = 0; i < limits.size(); ++i) all.push_back(samples_ts[i] / LimitOf(i));
   return MedianOf(all);
 }
+
+double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
 
 double BenchTest::JoulesPerToken() const {
   return joules / static_cast<double>(samples_ts.size() * (n_prompt + n_gen));

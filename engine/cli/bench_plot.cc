@@ -2,6 +2,7 @@
 // bar beside the machine's limit. Made for a column as narrow as a phone's, whose colours follow
 // the reader's choice of dark or light.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "engine/cli/bench.h"
@@ -28,6 +29,8 @@ constexpr const char* kStyle = R"(<style>
   .tg { fill: #2f6fb3; }
   .pp { fill: #b3590a; }
   .both { fill: #6b4fb3; }
+  .grid { stroke: #dfe3e8; fill: none; }
+  .cost { stroke: #2f6fb3; stroke-width: 2; fill: none; }
   @media (prefers-color-scheme: dark) {
     .paper { fill: #0d1117; }
     text { fill: #e6edf3; }
@@ -36,6 +39,8 @@ constexpr const char* kStyle = R"(<style>
     .tg { fill: #58a6ff; }
     .pp { fill: #f0883e; }
     .both { fill: #a78bfa; }
+    .grid { stroke: #2b323b; }
+    .cost { stroke: #58a6ff; }
   }
 </style>
 )";
@@ -70,6 +75,20 @@ class Picture {
     body_ +=
         Format("<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\" class=\"%s\"/>\n",
                kMargin, y_, width, kHeight, what);
+  }
+
+  // Below the present height: lines, dots and words at places of their own.
+  void Line(const char* what, const std::vector<std::pair<double, double>>& points) {
+    body_ += Format("<polyline class=\"%s\" points=\"", what);
+    for (const auto& [x, y] : points) body_ += Format("%.1f,%.1f ", x, y_ + y);
+    body_ += "\"/>\n";
+  }
+  void Dot(double x, double y) {
+    body_ += Format("<circle class=\"tg\" r=\"3.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", x, y_ + y);
+  }
+  void Label(double x, double y, const std::string& text) {
+    body_ +=
+        Format("<text x=\"%.1f\" y=\"%.1f\" class=\"small\">%s</text>\n", x, y_ + y, text.c_str());
   }
 
   std::string Svg(const std::string& title) const {
@@ -110,6 +129,48 @@ void DrawTest(Picture& picture, const BenchTest& test) {
   }
 }
 
+// What a pass costs by its tokens, relative to one of a single token: a line through the tests of
+// one model that differ in nothing else.
+void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
+  constexpr int kLeft = 34, kPlot = 150, kWide = kBar - kLeft;
+  double most = 2;
+  for (const BenchTest& test : tests) most = std::max(most, std::ceil(test.PassCost()));
+  const auto x = [&](double n_tokens) {
+    return kMargin + kLeft + (n_tokens - 1) / (engine::kMaxPassTokens - 1) * kWide;
+  };
+  const auto y = [&](double cost) { return kPlot * (1 - (cost - 1) / (most - 1)); };
+  picture.Down(30);
+  picture.Left("", "Time of a pass by its tokens, relative to one token");
+  picture.Down(14);
+  for (double cost = 1; cost <= most; cost += most > 6 ? 2 : 1) {
+    picture.Line("grid", {{x(1), y(cost)}, {x(engine::kMaxPassTokens), y(cost)}});
+    picture.Label(kMargin, y(cost) + 4, Format("%.0f", cost));
+  }
+  std::vector<std::pair<double, double>> points;
+  for (const BenchTest& test : tests) {
+    points.emplace_back(x(static_cast<double>(test.n_pass)), y(test.PassCost()));
+    picture.Label(points.back().first - 4, kPlot + 18, std::to_string(test.n_pass));
+  }
+  picture.Line("cost", points);
+  for (const auto& [at_x, at_y] : points) picture.Dot(at_x, at_y);
+  picture.Down(kPlot + 22);
+}
+
+// Those that differ from the first in the tokens of a pass alone.
+std::vector<BenchTest> ByPasses(const std::vector<BenchTest>& tests, size_t first) {
+  std::vector<BenchTest> same;
+  const BenchTest& test = tests[first];
+  for (size_t i = first; i < tests.size(); ++i) {
+    const BenchTest& other = tests[i];
+    if (other.model == test.model && other.n_prompt == 0 && other.n_gen == test.n_gen &&
+        other.n_depth == test.n_depth && other.n_threads == test.n_threads && other.kv == test.kv &&
+        other.single_ts > 0) {
+      same.push_back(other);
+    }
+  }
+  return same;
+}
+
 }  // namespace
 
 std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests) {
@@ -135,6 +196,11 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
       picture.Left("small", Short(model->file));
     }
     DrawTest(picture, test);
+  }
+  for (size_t i = 0; i < tests.size(); ++i) {
+    if (tests[i].n_prompt > 0 || tests[i].n_pass != 1) continue;
+    const std::vector<BenchTest> same = ByPasses(tests, i);
+    if (same.size() > 1) DrawPassCosts(picture, same);
   }
   return picture.Svg("pronk bench on " + setting.cpu_name + ", " + setting.date);
 }
