@@ -31,6 +31,7 @@ engine::SessionOptions ToEngine(const Options& options) {
   engine::SessionOptions result;
   result.context = options.context;
   result.n_threads = options.threads;
+  result.draft.on = true;  // it changes no text
   result.sampler.seed = options.sampling.seed;
   result.sampler.temperature = options.sampling.temperature;
   result.sampler.top_k = options.sampling.top_k;
