@@ -110,10 +110,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   }
   if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
 
-  answer.n_reused = session_.Rewind(CommonLength(ids, session_.tokens()));
-  if (answer.n_reused == ids.size() && !session_.has_logits()) {
-    answer.n_reused = session_.Rewind(ids.size() - 1);
-  }
+  answer.n_reused = session_.RewindToCommon(ids);
   // The next turn may not begin as this one ends, where a template drops what the model thought or
   // begins answers otherwise than it shows them. Recurrent layers cannot go back to that point
   // later.

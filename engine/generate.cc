@@ -95,6 +95,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   }
 
   if (options.bookmarks) session.Bookmark();
+  if (options.prompt_read) options.prompt_read();
 
   tokenizer::StreamDecoder decoder;
   StopMatcher stop(options.stop_texts);

@@ -28,8 +28,9 @@ std::string_view StopReasonName(
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   std::vector<std::string>
-      stop_texts;          // generation ends before any of these; they are not part of it
-  bool bookmarks = false;  // where the prompt and the text end, for Session::Rewind()
+      stop_texts;  // generation ends before any of these; they are not part of it
+  std::function<void()> prompt_read;  // called before the first token is picked
+  bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
   std::function<bool()> interrupted;  // asked before every token and batch
   // Told how many of the prompt's tokens are read.
   std::function<void(size_t done, size_t total)> prompt_progress;

@@ -139,6 +139,38 @@ void SequenceState::Snapshot() {
   kept_.push_back({position_, free});
 }
 
+void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
+  const auto each_head = [&](const kernels::KvLayer& kv, std::byte* data, size_t bytes,
+                             size_t first) {
+    // A ring's text may go on at its beginning.
+    const size_t begin = first % kv.capacity, n = position - first;
+    const size_t until_end = std::min(n, kv.capacity - begin);
+    for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
+      piece({data + begin * bytes, until_end * bytes});
+      if (n > until_end) piece({data, (n - until_end) * bytes});
+    }
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const kernels::KvLayer& kv = layers_[i].kv;
+    if (layers_[i].kv_layer != i || kv.n_kv_heads == 0 || position == 0) continue;
+    const size_t first = kernels::FirstVisible(position, layers_[i].window);
+    each_head(kv, kv.k, kernels::KvBytes(kv.type, kv.key_length), first);
+    if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type, kv.value_length), first);
+  }
+  if (n_floats_ > 0) piece(std::as_writable_bytes(std::span(now(), n_floats_)));
+}
+
+size_t SequenceState::PieceBytes(size_t position) {
+  size_t bytes = 0;
+  ForEachPiece(position, [&](std::span<std::byte> piece) { bytes += piece.size(); });
+  return bytes;
+}
+
+void SequenceState::Restore(size_t position) {
+  kept_.clear();
+  position_ = end_ = restored_ = position;
+}
+
 // Later snapshots are of a text that is forgotten.
 size_t SequenceState::RewindRecurrent(size_t position) {
   while (!kept_.empty() && kept_.back().position > position) kept_.pop_back();
@@ -153,6 +185,8 @@ size_t SequenceState::RewindRecurrent(size_t position) {
 
 bool SequenceState::IsInRings(size_t position) const {
   return std::all_of(layers_.begin(), layers_.end(), [&](const Layer& layer) {
+    // Of a text that was restored, only what its next token sees.
+    if (layer.window > 0 && layer.window <= restored_ && position < restored_) return false;
     if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
     const size_t oldest = end_ - std::min(end_, layer.kv.capacity);
     const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
@@ -164,7 +198,7 @@ size_t SequenceState::Rewind(size_t position) {
   position = std::min(position, position_);
   if (n_floats_ > 0) position = RewindRecurrent(position);
   if (!IsInRings(position)) position = n_floats_ > 0 ? RewindRecurrent(0) : 0;
-  if (position == 0) end_ = 0;
+  if (position == 0) end_ = restored_ = 0;
   position_ = position;
   return position;
 }

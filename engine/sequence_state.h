@@ -5,7 +5,9 @@
 #define PRONK_ENGINE_SEQUENCE_STATE_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/config.h"
@@ -47,6 +49,7 @@ class SequenceState {
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
   size_t max_undo() const { return size_.max_undo; }
+  kernels::KvType kv_type() const { return size_.kv_type; }
   // The keys and values that the layer sees.
   const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
   Recurrent recurrent(size_t i) const;
@@ -62,6 +65,17 @@ class SequenceState {
   // Keeps what recurrent layers know at this point of the text, so that Rewind() can come back to
   // it. The snapshot of the earliest position makes way for the newest.
   void Snapshot();
+  // What the next token sees of the text so far, piece by piece: of each layer and head the keys,
+  // then the values, oldest first; then what recurrent layers know. `Piece` gets the bytes of the
+  // buffers themselves, to be read, or to be written where a text of `position` tokens is to be
+  // remembered, of which nothing is known yet.
+  using Piece = std::function<void(std::span<std::byte> bytes)>;
+  void ForEachPiece(size_t position, const Piece& piece);
+  // The sum of their bytes.
+  size_t PieceBytes(size_t position);
+  // To be told when they are written: the text has `position` tokens, and no snapshots.
+  void Restore(size_t position);
+
   // Forgets everything from `position` on. Returns the position that was reached, which may be an
   // earlier one: recurrent layers go back to the last snapshot before `position`, or to the
   // beginning; and where a ring has overwritten what the next token would see, all is forgotten.
@@ -89,6 +103,7 @@ class SequenceState {
   size_t bytes_;
   size_t position_ = 0;                 // of the next token
   size_t end_ = 0;                      // the furthest position that is in the rings
+  size_t restored_ = 0;                 // the one that Restore() was told
   std::unique_ptr<std::byte[]> data_;   // per layer: keys, then values
   size_t n_floats_ = 0;                 // of all recurrent layers
   size_t n_slots_ = 0;                  // now, the snapshots, before the last batch

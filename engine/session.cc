@@ -187,6 +187,23 @@ void Session::Bookmark() {
   bookmarks_.push_back({position(), {row, row + static_cast<ptrdiff_t>(model_.config.vocab_size)}});
 }
 
+SequenceState& Session::RememberedState() {
+  ForgetAhead();
+  return state_;
+}
+
+void Session::Restore(std::span<const TokenId> tokens, std::span<const float> logits) {
+  tokens_.assign(tokens.begin(), tokens.end());
+  sampler_.SetHistory(tokens_);
+  std::ranges::copy(logits, logits_.begin());
+  row_ = 0;
+  has_logits_ = true;
+  bookmarks_.clear();
+  if (speculation_) speculation_->Cut(0);
+  state_.Restore(tokens_.size());
+  Bookmark();
+}
+
 void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
   CheckRoom(tokens);
   ForgetAhead();
@@ -227,6 +244,13 @@ size_t Session::Rewind(size_t position) {
   row_ = 0;
   if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.begin());
   return tokens_.size();
+}
+
+size_t Session::RewindToCommon(std::span<const TokenId> tokens) {
+  const auto common =
+      static_cast<size_t>(std::ranges::mismatch(tokens, tokens_).in1 - tokens.begin());
+  const size_t reached = Rewind(common);
+  return reached == tokens.size() && !has_logits_ ? Rewind(reached - 1) : reached;
 }
 
 }  // namespace engine

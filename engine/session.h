@@ -104,8 +104,16 @@ class Session {
   // position that was reached, which may be an earlier one (sequence_state.h): from there on the
   // text has to be read again.
   size_t Rewind(size_t position);
+  // Goes back to what the text so far and these tokens have in common, as far as it takes to read
+  // the rest of them: returns how many need not be read again.
+  size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
   // Whether logits() are those behind the text so far: not after Rewind() to where no bookmark is.
   bool has_logits() const { return has_logits_; }
+
+  // For SaveSession() and LoadSession() (session_file.h): what is remembered behind `position`
+  // tokens, and the session as it is once that is filled in.
+  SequenceState& RememberedState();
+  void Restore(std::span<const tokenizer::TokenId> tokens, std::span<const float> logits);
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }

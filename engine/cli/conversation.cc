@@ -13,9 +13,13 @@
 #include "engine/cli/terminal.h"
 #include "engine/cli/text_output.h"
 #include "engine/error.h"
+#include "engine/session_file.h"
 
 namespace cli {
 namespace {
+
+// Behind the name of a saved conversation: what the model remembers of it.
+constexpr const char* kSessionSuffix = ".session";
 
 // "~/talk.json" as the shell would read it.
 std::string WithHome(const std::string& path) {
@@ -55,7 +59,8 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
        &Conversation::Think},
       {"/set", "[NAME VALUE]", "how answers are picked: temperature, top_k, seed, ...",
        &Conversation::Set},
-      {"/save", "[FILE]", "write the conversation to a file (JSON)", &Conversation::Save},
+      {"/save", "[FILE]", "write the conversation (JSON) and what is remembered of it",
+       &Conversation::Save},
       {"/load", "FILE", "take up a conversation that was saved", &Conversation::Load},
       {"/stats", "", "how the last answer was made", &Conversation::Stats},
       {"/exit", "", "leave; so do /bye, /quit and Ctrl-D", &Conversation::Exit},
@@ -180,13 +185,20 @@ bool Conversation::System(const std::string& argument) {
 bool Conversation::Save(const std::string& argument) {
   const std::string path = argument.empty() ? file_ : WithHome(argument);
   if (path.empty()) throw engine::Error("/save needs the name of a file");
-  if (path != file_ && std::filesystem::exists(path)) {
-    throw engine::Error(path + ": is there already; choose another name");
+  for (const std::string& name : {path, path + kSessionSuffix}) {
+    if (path != file_ && std::filesystem::exists(name)) {
+      throw engine::Error(name + ": is there already; choose another name");
+    }
   }
   const std::vector<tokenizer::Message> messages = chat_.Messages();
   WriteMessages(path, messages);
   file_ = path;
-  Note("(" + Counted(messages.size(), "message") + " saved to " + path + ")");
+  std::string note = Counted(messages.size(), "message") + " saved to " + path;
+  if (session_.has_logits()) {
+    engine::SaveSession(session_, path + kSessionSuffix);
+    note += ", and what the model remembers to " + path + kSessionSuffix;
+  }
+  Note("(" + note + ")");
   return true;
 }
 
@@ -202,6 +214,12 @@ bool Conversation::Load(const std::string& argument) {
   file_ = path;
   last_.reset();
   Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");
+  if (!std::filesystem::exists(path + kSessionSuffix)) return true;
+  try {
+    engine::LoadSession(session_, path + kSessionSuffix);
+  } catch (const std::exception& error) {  // another model's, perhaps
+    Note("(" + std::string(error.what()) + ": the conversation will be read again)");
+  }
   return true;
 }
 

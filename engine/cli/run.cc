@@ -1,7 +1,9 @@
 // pronk run: complete a prompt, or several one after the other, streaming.
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,6 +26,7 @@
 #include "engine/encode.h"
 #include "engine/generate.h"
 #include "engine/model.h"
+#include "engine/session_file.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
 
@@ -42,6 +45,7 @@ struct RunOptions {
   std::optional<std::string> text;  // the same without a flag
   std::string file;
   std::string prompts;  // a file of them
+  std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts;
@@ -147,6 +151,18 @@ std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::
   return engine::EncodeChat(model, *form, messages, context, interrupted);
 }
 
+// Takes from a file of --prompt-cache what it has in common with the prompt, where there is one;
+// how many tokens that is.
+size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
+                  engine::Session& session) {
+  if (!std::filesystem::exists(path)) return 0;
+  engine::LoadSession(session, path);
+  const size_t n_reused = session.RewindToCommon(ids);
+  Note("(" + std::to_string(n_reused) + " of " + std::to_string(ids.size()) +
+       " tokens of the prompt taken from " + path + ")");
+  return n_reused;
+}
+
 // Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
                                 const std::optional<engine::ChatForm>& form,
@@ -175,9 +191,17 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
   // is no prompt for it to follow, nobody wants to see it.
   bool at_start = options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix);
-  session.CheckRoom(ids);  // before the prompt is shown: an error should stand alone
+  size_t n_reused = 0;
+  if (!options.prompt_cache.empty()) {
+    n_reused = ReuseCache(options.prompt_cache, ids, session);
+    generate.prompt_read = [&] {
+      if (n_reused < ids.size()) engine::SaveSession(session, options.prompt_cache);
+    };
+  }
+  const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
+  session.CheckRoom(rest);  // before the prompt is shown: an error should stand alone
   if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
-  return engine::Generate(session, ids, generate, [&](std::string_view text) {
+  return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();
     if (options.json) return true;
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
@@ -211,6 +235,8 @@ void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(std::string(flag) + why);
   };
+  refuse(!options.prompts.empty() && !options.prompt_cache.empty(), "--prompt-cache",
+         " keeps one prompt: it does not go with --prompts");
   if (options.chat) {
     refuse(options.special, "--special",
            " has no effect with --chat: the template says what is special");
@@ -264,6 +290,11 @@ void AddRun(CommandLine& line) {
   command
       .Add("--prompts", options->prompts,
            "Complete each line of a file; a line in JSON's quotes may hold \\n")
+      .Type("FILE");
+  command
+      .Add(
+          "--prompt-cache", options->prompt_cache,
+          "Keep what the model remembers of the prompt in a file, and take it from there next time")
       .Type("FILE");
   command
       .Add("-n,--n-predict,--predict", options->max_tokens, "Tokens to generate; -1: until the end")

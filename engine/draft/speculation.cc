@@ -94,13 +94,16 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
 void Speculation::Passed(size_t n_tokens, double seconds) {
   controller_.Passed(n_tokens, seconds);
   ++counts_.n_passes;
+  counts_.seconds_without += controller_.costs().Of(1);
   counts_.seconds += controller_.costs().Of(n_tokens) + std::exchange(drafting_seconds_, 0);
 }
 
 void Speculation::Took(TokenId id, bool was_ahead) {
   ++counts_.n_tokens;
-  counts_.accepted += was_ahead ? 1 : 0;
-  counts_.seconds_without += controller_.costs().Of(1);
+  if (was_ahead) {
+    ++counts_.accepted;
+    counts_.seconds_without += controller_.costs().Of(1);
+  }
   for (Source& source : sources_) {
     Watch& watch = source.watch;
     if (!watch.is_on()) continue;

@@ -84,6 +84,36 @@ TEST(Chat, SavesAndLoads) {
   EXPECT_EQ(nlohmann::json::parse(test::ReadText(file)).size(), 2u);
 }
 
+// What the model remembers is saved beside the conversation: the next turn reads the question only.
+TEST(Chat, SavesWhatTheModelRemembers) {
+  const test::TempDir dir;
+  const std::string file = dir.Path("talk.json");
+  const std::string question = "And what then, and why, and with whom?\n";
+  const Finished first =
+      Chat("Hello\n/save " + file + "\n" + question + "/stats\n", {"--temp", "0"});
+  ASSERT_EQ(first.status, 0) << first.err;
+  const Finished again = Chat("/load " + file + "\n" + question + "/stats\n", {"--temp", "0"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  const auto reused = [](const Finished& run) {
+    const size_t at = run.err.find("of the last question ");
+    return run.err.substr(at, run.err.find('\n', at) - at);
+  };
+  EXPECT_NE(reused(first), "");
+  EXPECT_EQ(reused(again), reused(first));
+  EXPECT_EQ(again.out, first.out.substr(first.out.size() - again.out.size()));
+  // Damaged, it is read again, with a word about it.
+  std::string bytes = test::ReadText(file + ".session");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  dir.Write("talk.json.session", bytes);
+  const Finished damaged = Chat("/load " + file + "\n" + question, {"--temp", "0"});
+  EXPECT_EQ(damaged.status, 0);
+  EXPECT_TRUE(Says(damaged, "is damaged: the conversation will be read again")) << damaged.err;
+  EXPECT_EQ(damaged.out, again.out);
+  // A file of that name that is somebody else's stays.
+  dir.Write("other.json.session", "precious");
+  ExpectError(Chat("/save " + dir.Path("other.json") + "\n"), 1, "there already");
+}
+
 // In a script a command that fails ends the program: one line, status 1.
 TEST(Chat, RefusesWhatIsNoConversation) {
   const test::TempDir dir;

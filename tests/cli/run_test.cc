@@ -46,6 +46,46 @@ TEST(RunPrompts, EachAsIfItWereAlone) {
   ExpectError(run({"--prompts", dir.Path("none")}), 1, "cannot be opened");
 }
 
+// A prompt that was read once is not read again, and what is written is the same.
+TEST(RunPromptCache, ReadsAPromptOnce) {
+  const test::TempDir dir;
+  const std::string cache = dir.Path("cache");
+  const auto run = [&](const std::string& prompt, std::vector<std::string> rest) {
+    std::vector<std::string> args = {"run", "-m", kModel, "-p",           prompt,  "-n",
+                                     "8",   "-s", "3",    "--ignore-eos", "--json"};
+    args.insert(args.end(), rest.begin(), rest.end());
+    return Pronk(args);
+  };
+  const auto tokens = [](const Finished& finished) {
+    return nlohmann::json::parse(finished.out)["tokens"];
+  };
+  const std::string prompt = "Hello and a good day to all of you";
+  const auto expected = tokens(run(prompt, {}));
+  const Finished first = run(prompt, {"--prompt-cache", cache});
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(tokens(first), expected);
+  const Finished second = run(prompt, {"--prompt-cache", cache});
+  EXPECT_EQ(tokens(second), expected);
+  EXPECT_EQ(nlohmann::json::parse(second.out)["prompt_tokens"], 0);
+  EXPECT_NE(second.err.find("tokens of the prompt taken from " + cache), std::string::npos);
+  // A longer one reads what is new, and takes the place of the first.
+  const Finished longer = run(prompt + ", and", {"--prompt-cache", cache});
+  EXPECT_LT(nlohmann::json::parse(longer.out)["prompt_tokens"], 8);
+  EXPECT_EQ(
+      nlohmann::json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"],
+      0);
+  // Others have little in common with it.
+  EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
+
+  ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another --kv");
+  dir.Write("cache", "no session");
+  ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
+  ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "no/folder");
+  const std::string prompts = dir.Write("prompts", "a\nb\n");
+  ExpectError(Pronk({"run", "-m", kModel, "--prompts", prompts, "--prompt-cache", cache}), 2,
+              "one prompt");
+}
+
 // --chat is what the template makes of the prompt: the same ids as the rendered text has.
 TEST(RunChat, AppliesTheTemplate) {
   const Finished chat = Pronk({"run", "-m", kModel, "--chat", "--system", "Be kind.", "-p",
