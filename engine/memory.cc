@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string_view>
 
+#include "engine/default_threads.h"
 #include "engine/error.h"
 #include "engine/scratch.h"
-#include "kernels/default_threads.h"
 #include "tokenizer/vocabulary.h"
 
 #if defined(__APPLE__)
@@ -53,7 +53,7 @@ constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_byte
 constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file", "inactive_file"};
 
 // Takes from `memory` what the group does not grant.
-void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
+void LimitToGroup(const ControlGroup& group, Memory& memory) {
   const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
   const uint64_t limit = NumberOf(group.folder + std::string(files.limit), kUnlimited);
   const uint64_t usage = NumberOf(group.folder + std::string(files.usage), 0);
@@ -89,7 +89,7 @@ Memory MachineMemory(const std::string& root) {
   const std::string meminfo = root + "proc/meminfo";
   Memory memory = {NumberIn(meminfo, "MemTotal", kUnlimited),
                    NumberIn(meminfo, "MemAvailable", kUnlimited)};
-  for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
+  for (const ControlGroup& group : ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
   return memory;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/default_threads.h"
 #include "engine/draft/drafters.h"
 #include "engine/error.h"
 #include "engine/stopwatch.h"
@@ -56,7 +57,7 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()), kernels::Crowds::kGoAlone),
+      team_(ThreadsFor(options.n_threads, DefaultThreads()), kernels::Crowds::kGoAlone),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
                   kernels::Crowds::kGoAlone),
       plan_(PlanMemory(

@@ -24,7 +24,7 @@ namespace engine {
 struct SessionOptions {
   size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
   size_t batch = 512;       // tokens that a prompt is read in at a time
-  int n_threads = 0;        // for generating; 0: kernels::DefaultThreads()
+  int n_threads = 0;        // for generating; 0: DefaultThreads()
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads
   kernels::KvType kv_type = kernels::KvType::kF16;
   SamplerOptions sampler;

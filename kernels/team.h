@@ -39,10 +39,6 @@ class FunctionRef<void(Args...)> {
   void (*call_)(void*, Args...);
 };
 
-// The number of threads to use when nobody says: the performance cores that the affinity mask and
-// the cgroup quota leave us.
-int DefaultThreads();
-
 // What a team does where other processes take its cores: see Team::Run().
 enum class Crowds { kStay, kGoAlone };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
 #include <numeric>
 #include <utility>
 
@@ -202,6 +203,10 @@ class Arranger {
       }
     }
     CheckWords();
+    // pronk run "Once upon a time": a text, for the model that is used when none is named.
+    if (command_->name == "run" && n_models_ == 0 && words_.size() == 1 && IsText(words_[0])) {
+      model_ = {"-m", ""};
+    }
     std::vector<std::string> all = {command_->name};
     all.insert(all.end(), model_.begin(), model_.end());
     all.insert(all.end(), flags_.begin(), flags_.end());
@@ -211,6 +216,11 @@ class Arranger {
   }
 
  private:
+  // Several words, and no file.
+  static bool IsText(const std::string& word) {
+    return word.find_first_of(" \n") != std::string::npos && !std::ifstream(word);
+  }
+
   // llama-cli completes and converses; here each is a subcommand.
   void ChooseCommand(const std::vector<std::string>& args) {
     const auto converses = [](const std::string& arg) {

@@ -21,6 +21,7 @@
 #include "engine/cli/number_list.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
+#include "engine/default_threads.h"
 #include "engine/error.h"
 #include "engine/stopwatch.h"
 #include "gguf/output_file.h"
@@ -115,7 +116,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const std::vector<size_t> depths = numbers("-d", options.depths, 0, kMaxTokens);
   const std::vector<size_t> passes = numbers("--draft", options.passes, 1, engine::kMaxPassTokens);
   std::vector<size_t> threads = numbers("-t", options.threads, 1, kMaxThreads);
-  if (threads.empty()) threads = {static_cast<size_t>(kernels::DefaultThreads())};
+  if (threads.empty()) threads = {static_cast<size_t>(engine::DefaultThreads())};
   std::vector<BenchTest> plan;
   BenchTest test;
   for (const std::string& kv : types) {

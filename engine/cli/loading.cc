@@ -9,6 +9,7 @@
 #include "engine/cli/charset.h"
 #include "engine/cli/residency.h"
 #include "engine/cli/terminal.h"
+#include "engine/default_threads.h"
 #include "engine/error.h"
 #include "engine/memory.h"
 #include "gguf/error.h"
@@ -88,7 +89,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +
                          std::to_string(config.context_length));
-  const int n_default = kernels::DefaultThreads();
+  const int n_default = engine::DefaultThreads();
   Explain("threads", std::to_string(session.n_threads()) +
                          (options.n_threads != 0 ? ", as -t says; by default "
                                                  : ": the performance cores that affinity and "

@@ -17,6 +17,7 @@
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/default_threads.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
@@ -181,7 +182,7 @@ void CheckVersion(const gguf::File& file) {
 // Returns the size of the new weights in bytes.
 uint64_t Write(const gguf::File& file, const Target& target, const QuantizeOptions& options) {
   Converter converter(file, target.type,
-                      options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
+                      options.n_threads > 0 ? options.n_threads : engine::DefaultThreads());
   gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
   CopyMetadata(file, target, writer);
   uint64_t bytes = 0;

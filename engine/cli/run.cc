@@ -23,6 +23,7 @@
 #include "engine/cli/template_options.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/text_output.h"
+#include "engine/default_threads.h"
 #include "engine/encode.h"
 #include "engine/generate.h"
 #include "engine/model.h"
@@ -226,7 +227,7 @@ void Report(const RunOptions& options, const engine::Model& model,
   Note(SpeedLine(result, model,
                  !was_long        ? 0
                  : n_threads != 0 ? n_threads
-                                  : kernels::DefaultThreads()));
+                                  : engine::DefaultThreads()));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 

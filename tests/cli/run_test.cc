@@ -46,6 +46,15 @@ TEST(RunPrompts, EachAsIfItWereAlone) {
   ExpectError(run({"--prompts", dir.Path("none")}), 1, "cannot be opened");
 }
 
+// A text without a flag is completed by the usual model; one word alone names a model.
+TEST(Run, TakesATextAlone) {
+  const Finished run =
+      Pronk({"run", "Hello you", "-n", "3", "--temp", "0"}, "", {"PRONK_MODEL=" + kModel});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.rfind("Hello you", 0), 0u) << run.out;
+  ExpectError(Pronk({"run", "Hello"}), 1, "no model of that name");
+}
+
 // A prompt that was read once is not read again, and what is written is the same.
 TEST(RunPromptCache, ReadsAPromptOnce) {
   const test::TempDir dir;

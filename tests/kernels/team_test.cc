@@ -114,7 +114,5 @@ TEST_P(TeamTest, ExceptionLeavesTheRegion) {
 // Five threads are more than some test machines have cores: waiting must yield.
 INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, testing::Values(1, 2, 5));
 
-TEST(DefaultThreads, AtLeastOne) { EXPECT_GE(DefaultThreads(), 1); }
-
 }  // namespace
 }  // namespace kernels

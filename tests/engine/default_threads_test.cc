@@ -1,15 +1,14 @@
 // What control groups grant, read from folders made here as the system shows them.
-#include "kernels/default_threads.h"
+#include "engine/default_threads.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 
-#include "kernels/team.h"
 #include "tests/support/temp_dir.h"
 
-namespace kernels {
+namespace engine {
 namespace {
 
 class DefaultThreadsTest : public testing::Test {
@@ -58,4 +57,4 @@ TEST_F(DefaultThreadsTest, WhereAContainerDoesNotSeeItsPath) {
 }
 
 }  // namespace
-}  // namespace kernels
+}  // namespace engine

@@ -1,13 +1,15 @@
-// Control groups: where Linux says how much of a machine a container, a service or a job may use.
-// For the default number of threads (DefaultThreads() is in team.h), and for memory, which the
-// engine asks about.
-#ifndef PRONK_KERNELS_DEFAULT_THREADS_H_
-#define PRONK_KERNELS_DEFAULT_THREADS_H_
+// The number of threads to use when nobody says, and control groups: where Linux says how much of a
+// machine a container, a service or a job may use, of its cores and of its memory.
+#ifndef PRONK_ENGINE_DEFAULT_THREADS_H_
+#define PRONK_ENGINE_DEFAULT_THREADS_H_
 
 #include <string>
 #include <vector>
 
-namespace kernels {
+namespace engine {
+
+// The performance cores that the affinity mask and the cgroup quota leave us; at least 1.
+int DefaultThreads();
 
 struct ControlGroup {
   std::string folder;  // of its files: "/sys/fs/cgroup/user/job/"
@@ -22,6 +24,6 @@ std::vector<ControlGroup> ControlGroups(const std::string& root, const std::stri
 // Cores' worth of time that all of them grant, at least 1; a large number where none is limited.
 int CoresOfControlGroups(const std::string& root);
 
-}  // namespace kernels
+}  // namespace engine
 
-#endif  // PRONK_KERNELS_DEFAULT_THREADS_H_
+#endif  // PRONK_ENGINE_DEFAULT_THREADS_H_

@@ -1,7 +1,7 @@
 // How many threads to use when nobody says. Decoding waits for memory and prefill for arithmetic
 // units; neither gains from two threads on one core, and a slow (efficiency) core holds up the fast
 // ones.
-#include "kernels/default_threads.h"
+#include "engine/default_threads.h"
 
 #include <algorithm>
 #include <fstream>
@@ -10,14 +10,13 @@
 #include <string>
 #include <thread>
 
-#include "kernels/team.h"
 #if defined(__linux__)
 #include <sched.h>
 #elif defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
 
-namespace kernels {
+namespace engine {
 namespace {
 
 #if defined(__linux__)
@@ -134,4 +133,4 @@ int CoresOfControlGroups(const std::string& root) {
 
 int DefaultThreads() { return std::max(UsableCores(), 1); }
 
-}  // namespace kernels
+}  // namespace engine
