@@ -127,6 +127,10 @@ constexpr KeyRule kGemmaKeys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", kFloat},
     {"sliding_window", "attention.sliding_window"},
 };
+constexpr KeyRule kPhi3Keys[] = {
+    {"sliding_window", "attention.sliding_window"},
+    {"original_max_position_embeddings", "rope.scaling.original_context_length"},
+};
 constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_window"}};
 constexpr KeyRule kGraniteKeys[] = {
     {"attention_multiplier", "attention.scale", kFloat},
@@ -178,7 +182,7 @@ constexpr std::array kFamilies = {
            .refine = Qwen},
     Family{.name = "qwen3", .hf = kQwen3Names, .refine = Qwen},
     Family{.name = "qwen3moe", .hf = kQwen3MoeNames, .keys = kQwenMoeKeys, .refine = Qwen},
-    Family{.name = "phi3", .hf = kPhi3Names, .tensors = kPhi3, .keys = kWindowKeys},
+    Family{.name = "phi3", .hf = kPhi3Names, .tensors = kPhi3, .keys = kPhi3Keys},
     Family{.name = "granite", .hf = kGraniteNames, .pairs_neighbours = true, .keys = kGraniteKeys},
     Family{.name = "granitemoe",
            .hf = kGraniteMoeNames,

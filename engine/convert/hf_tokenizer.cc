@@ -63,12 +63,11 @@ class TokenizerWriter {
 
  private:
   void ReadVocabulary() {
-    const bool raw = draft_.architecture == "gemma4";
     const auto spm = draft_.folder.Find("tokenizer.model");
-    if (spm && !raw) {
+    if (spm && draft_.architecture != "gemma4") {
       vocab_ = ReadSentencePiece(*spm, *draft_.folder.Text("tokenizer.model"));
     } else if (json_.json().is_object()) {
-      vocab_ = ReadTokenizerJson(json_, raw);
+      vocab_ = ReadTokenizerJson(json_, draft_.architecture);
     } else {
       throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
                         ": expected tokenizer.model or tokenizer.json, found neither");

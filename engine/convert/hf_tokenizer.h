@@ -29,9 +29,9 @@ struct Vocabulary {
 
 // From the bytes of tokenizer.model. Throws gguf::Error.
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes);
-// From tokenizer.json. raw: merges of plain text instead of bytes' alphabet (Gemma 4). Throws
-// gguf::Error.
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, bool raw);
+// From tokenizer.json. Of the names that GGUF has for a way to cut text into words, the
+// architecture's own is taken where there is one. Throws gguf::Error.
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture);
 
 // Adds the tokenizer's keys: of n_rows tokens, as many as the embedding has rows. Throws
 // gguf::Error.

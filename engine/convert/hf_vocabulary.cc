@@ -236,7 +236,7 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes) {
   return vocab;
 }
 
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, bool raw) {
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture) {
   const Fields model = tokenizer.Object("model");
   if (model.TextOr("type", "BPE") != "BPE") {
     tokenizer.Fail("model.type", "expected BPE, found " + gguf::Quoted(model.Text("type"), 40));
@@ -244,7 +244,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, bool raw) {
   Vocabulary vocab;
   ReadTokens(tokenizer, model, vocab);
   ReadMerges(model, vocab);
-  if (raw) {
+  if (architecture == "gemma4") {  // merges plain text, not bytes
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;
     MarkBytes(vocab);
@@ -261,7 +261,8 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, bool raw) {
     vocab.model = "gpt2";
     const tokenizer::SplitRule& rule =
         FindSplitRule(tokenizer, model.BoolOr("ignore_merges", false));
-    vocab.pre = rule.names[0];
+    const bool has_own = std::ranges::count(rule.names, architecture) > 0;
+    vocab.pre = has_own ? architecture : rule.names[0];
   }
   return vocab;
 }

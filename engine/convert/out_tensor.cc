@@ -201,10 +201,13 @@ OutTensor ValueHeadColumns(const Stack& stack, const Shapes& shapes) {
 }
 
 OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const Shapes& shapes) {
-  if (order == Order::kTaps && from[0]->shape.size() == 3 && from[0]->shape[1] == 1) {
-    return Reshaped(AsStack(from), {from[0]->shape[2], from[0]->shape[0]});
+  Stack stack = AsStack(from);
+  const bool is_convolution = order == Order::kTaps || order == Order::kValueHeadsBehind;
+  if (is_convolution && from[0]->shape.size() == 3) {  // [channels, 1, taps]
+    stack.Require(stack.rows == 1, "[channels, 1, taps]");
+    std::swap(stack.n, stack.rows);
+    stack.is_stack = false;
   }
-  const Stack stack = AsStack(from);
   const uint64_t keys = 2 * shapes.n_key_heads * shapes.state;
   switch (order) {
     case Order::kSame:

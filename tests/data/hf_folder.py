@@ -175,7 +175,7 @@ def weights(g):
     """The folder's tensors by name."""
     arch, out = g.arch, {}
     heads, kv = g.get("attention.head_count"), g.get("attention.head_count_kv")
-    kv = max(kv) if isinstance(kv, list) else kv
+    kv = max(kv) or heads if isinstance(kv, list) else kv
     names = NAMES.get(arch, dict(LLAMA))
     if arch == "llama": names["ffn_gate_inp"] = "block_sparse_moe.gate"
     root = "backbone" if arch.startswith("nemotron") else "model"
@@ -205,6 +205,9 @@ def weights(g):
         _, layer, rest = name.split(".", 2)
         layers.setdefault(int(layer), {})[rest] = tensor
     for i, layer in layers.items():
+        if "nextn.eh_proj.weight" in layer:  # predicts further tokens: apart in the folder
+            out["mtp.fc.weight"] = T.of(layer["nextn.eh_proj.weight"])
+            continue
         base = "%s.layers.%d." % (root, i)
         get = lambda name: T.of(layer[name])
         def put(name, t): out[base + name] = t
@@ -353,7 +356,7 @@ def config(g):
     vocab = g.tensors["token_embd.weight"][0][1]
     c = {"architectures": [CLASSES[arch]], "hidden_size": get("embedding_length"), "num_hidden_layers": n - get("nextn_predict_layers", 0),
          "max_position_embeddings": get("context_length"), "num_attention_heads": get("attention.head_count"), "vocab_size": vocab,
-         "num_key_value_heads": max(kv) if isinstance(kv, list) else kv, "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
+         "num_key_value_heads": max(kv) or get("attention.head_count") if isinstance(kv, list) else kv, "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
          "tie_word_embeddings": "output.weight" not in g.tensors, "torch_dtype": "float32"}
     def put(key, value):
         if value is not None: c[key] = value
@@ -507,7 +510,7 @@ def tokenizer(g, out):
         data += field(2, b"\x18\x02") + field(3, field(1, b"identity") + b"\x18" + varint(int(k("add_space_prefix", True))))
         with open(os.path.join(out, "tokenizer.model"), "wb") as f: f.write(data)
     else:
-        regexes = PATTERNS.get(k("pre"), [])
+        regexes = PATTERNS.get(k("pre"), PATTERNS["qwen2"]) if model == "gpt2" else []
         steps = [{"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False} for r in ([regexes] if isinstance(regexes, str) else regexes)]
         if model == "gpt2": steps.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False})
         j = {"version": "1.0", "added_tokens": [{"id": i, "content": t, "special": y == 3} for i, (t, y) in enumerate(zip(tokens, types)) if y in (3, 4)],
