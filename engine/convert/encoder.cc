@@ -6,7 +6,6 @@
 #include <cstring>
 #include <string>
 
-#include "gguf/error.h"
 #include "gguf/load.h"
 #include "kernels/encode.h"
 #include "kernels/half.h"
@@ -98,9 +97,8 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
                      });
   });
   if (!all_fit) {
-    throw gguf::Error("tensor " + gguf::Quoted(tensor.name) + ": expected weights that " +
-                      std::string(gguf::Info(type).name) +
-                      " can hold, found some that are no numbers or too large");
+    tensor.source()->Fail("expected weights that " + std::string(gguf::Info(type).name) +
+                          " can hold, found some that are no numbers or too large");
   }
   row += n;
   return bytes_;

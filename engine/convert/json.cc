@@ -116,7 +116,9 @@ const Json& Fields::Need(std::string_view key, const std::string& expected) cons
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
   const Json& value = Find(key);
   if (value.is_null()) return fallback;
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > UINT32_MAX) {
+  const bool is_whole =
+      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+  if (!is_whole || value.get<uint64_t>() > UINT32_MAX) {
     FailKind(key, "a whole number from 0 to " + std::to_string(UINT32_MAX));
   }
   return value.get<uint64_t>();
