@@ -17,28 +17,34 @@ using gguf::DType;
 
 constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights that are handed over at a time
 
-double At(DType type, const std::byte* bytes, uint64_t i) {
-  switch (type) {
-    case DType::kF64:
-      return gguf::Load<double>(bytes + 8 * i);
-    case DType::kF32:
-      return gguf::Load<float>(bytes + 4 * i);
-    case DType::kF16:
-      return kernels::F16ToF32(gguf::Load<uint16_t>(bytes + 2 * i));
-    default:
-      return kernels::Bf16ToF32(gguf::Load<uint16_t>(bytes + 2 * i));
+// n weights of one unit, each read by `load` from the bytes of its own.
+template <class Number, class Load>
+void GatherBy(const Unit& unit, uint64_t n, Change change, Load load, float* out) {
+  const std::byte* const bytes = unit.from->data.data() + unit.first * sizeof(Number);
+  const auto at = [&](uint64_t i) {
+    return load(gguf::Load<Number>(bytes + i * unit.stride * sizeof(Number)));
+  };
+  if (change == Change::kNone) {
+    for (uint64_t i = 0; i < n; ++i) out[i] = static_cast<float>(at(i));
+    return;
+  }
+  for (uint64_t i = 0; i < n; ++i) {  // a few vectors: in double, to round once
+    const auto x = static_cast<double>(at(i));
+    out[i] = static_cast<float>(change == Change::kPlusOne ? x + 1 : -std::exp(x));
   }
 }
 
-// n weights of one unit.
 void Gather(const Unit& unit, uint64_t n, Change change, float* out) {
-  const DType type = *unit.from->floats;
-  const std::byte* const bytes = unit.from->data.data();
-  for (uint64_t i = 0; i < n; ++i) {
-    const double x = At(type, bytes, unit.first + i * unit.stride);
-    out[i] = static_cast<float>(change == Change::kPlusOne    ? x + 1
-                                : change == Change::kMinusExp ? -std::exp(x)
-                                                              : x);
+  const auto as_it_is = [](auto x) { return x; };
+  switch (*unit.from->floats) {
+    case DType::kF64:
+      return GatherBy<double>(unit, n, change, as_it_is, out);
+    case DType::kF32:
+      return GatherBy<float>(unit, n, change, as_it_is, out);
+    case DType::kF16:
+      return GatherBy<uint16_t>(unit, n, change, kernels::F16ToF32, out);
+    default:
+      return GatherBy<uint16_t>(unit, n, change, kernels::Bf16ToF32, out);
   }
 }
 

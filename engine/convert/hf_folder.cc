@@ -64,7 +64,8 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
     throw gguf::Error(what);
   }
   std::set<std::string> names;
-  for (const auto& [tensor, file] : index.Object(kWeightMap).json().items()) {
+  const Fields map = index.Object(kWeightMap);
+  for (const auto& [tensor, file] : map.json().items()) {
     if (!file.is_string()) index.Fail(kWeightMap, "expected names of files");
     const auto& name = file.get_ref<const std::string&>();
     // The index is a stranger's: it may not lead out of the folder.
@@ -82,7 +83,8 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
 
 void HfFolder::CheckIndex(const Fields& index) const {
   if (!index.is_there()) return;
-  for (const auto& [name, file] : index.Object(kWeightMap).json().items()) {
+  const Fields map = index.Object(kWeightMap);
+  for (const auto& [name, file] : map.json().items()) {
     const auto found = tensors_.find(name);
     const std::string path = Join(path_, file.get<std::string>());
     if (found == tensors_.end() || found->second->file != path) {

@@ -76,7 +76,8 @@ class TokenizerWriter {
 
   // Tokens that were added to the vocabulary after it was made.
   void AddTokens() {
-    for (const auto& [token, id] : draft_.folder.Object("added_tokens.json").json().items()) {
+    const Fields added = draft_.folder.Object("added_tokens.json");
+    for (const auto& [token, id] : added.json().items()) {
       if (id.is_number_unsigned()) AddToken(token, id.get<uint64_t>(), LooksSpecial(token));
     }
     const Fields decoder = config_.Object("added_tokens_decoder");
