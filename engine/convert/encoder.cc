@@ -62,6 +62,11 @@ void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte
   }
 }
 
+// Whether a unit's bytes are those of the new type already.
+bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
+  return tensor.change == Change::kNone && unit.from->floats == type && unit.stride == 1;
+}
+
 // False where a weight does not fit into the type.
 bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, std::vector<float>& floats,
                   std::byte* out) {
@@ -75,8 +80,13 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, std::vector
     std::copy_n(tensor.values.begin() + static_cast<std::ptrdiff_t>(row * n), n, floats.begin());
   }
   for (uint64_t i = 0; tensor.values.empty() && i < units; ++i) {
-    Gather(tensor.locate(row * units + i), tensor.unit, tensor.change,
-           floats.data() + i * tensor.unit);
+    const Unit unit = tensor.locate(row * units + i);
+    if (units == 1 && IsCopy(tensor, type, unit)) {
+      const uint64_t bytes = gguf::RowBytes(type, n);
+      std::memcpy(out, unit.from->data.data() + unit.first * (bytes / n), bytes);
+      return true;
+    }
+    Gather(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
   }
   if (type != DType::kF32) return kernels::EncodeRow(type, floats.data(), n, out);
   std::memcpy(out, floats.data(), n * sizeof(float));

@@ -48,12 +48,7 @@ class TokenizerWriter {
   void Write(uint64_t n_rows) {
     ReadVocabulary();
     AddTokens();
-    if (vocab_.tokens.size() > n_rows) {
-      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
-                        ": tokenizer: expected at most " + std::to_string(n_rows) +
-                        " tokens, the embedding's rows, found " +
-                        std::to_string(vocab_.tokens.size()));
-    }
+    DropAddedBehind(n_rows);
     vocab_.Pad(n_rows);
     for (size_t i = 0; i < vocab_.tokens.size(); ++i) ids_.emplace(vocab_.tokens[i], i);
     WriteVocabulary();
@@ -111,6 +106,26 @@ class TokenizerWriter {
     if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
     type = special ? TokenType::kControl : TokenType::kUserDefined;
     if (has_scores && !is_there) vocab_.scores[id] = kAddedScore;
+  }
+
+  // Tokens that were added and have no embedding: of images and sounds, mostly.
+  void DropAddedBehind(uint64_t n_rows) {
+    const size_t n_tokens = vocab_.tokens.size();
+    while (vocab_.tokens.size() > n_rows && vocab_.types.back() != TokenType::kNormal) {
+      vocab_.tokens.pop_back();
+      vocab_.types.pop_back();
+      if (!vocab_.scores.empty()) vocab_.scores.pop_back();
+    }
+    if (vocab_.tokens.size() > n_rows) {
+      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
+                        ": tokenizer: expected at most " + std::to_string(n_rows) +
+                        " tokens, the embedding's rows, found " +
+                        std::to_string(vocab_.tokens.size()));
+    }
+    if (vocab_.tokens.size() < n_tokens) {
+      draft_.notes.push_back(std::to_string(n_tokens - vocab_.tokens.size()) +
+                             " tokens have no row in the embedding and are left out");
+    }
   }
 
   void WriteVocabulary() {

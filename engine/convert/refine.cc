@@ -111,6 +111,13 @@ void Gemma3(Draft& draft) {
   ExpectPeriod(draft, period == 0 ? draft.n_layers() + 1 : period);
 }
 
+void GptOss(Draft& draft) {
+  ExpectPeriod(draft, 2);
+  if (draft.config.NumberOr("swiglu_limit", 7) != 7) {
+    draft.config.Fail("swiglu_limit", "expected 7");
+  }
+}
+
 // OLMo 3 has a window in three layers of four, OLMo 2 none.
 void Olmo2(Draft& draft) {
   ExpectPeriod(draft, draft.config.Has("sliding_window") ? 4 : 1);
@@ -139,7 +146,7 @@ void Exaone4(Draft& draft) {
   }
   ExpectPeriod(draft, has_window ? 4 : 1);
   const std::vector<bool> local = LayersOfType(draft, "sliding_attention");
-  if (!local.empty()) draft.PerLayer("attention.sliding_window_pattern", local);
+  if (has_window && !local.empty()) draft.PerLayer("attention.sliding_window_pattern", local);
 }
 
 }  // namespace convert

@@ -15,6 +15,7 @@ void Mistral3(Draft& draft);
 void Gemma2(Draft& draft);
 void Gemma3(Draft& draft);
 Fields Gemma3Defaults(const Fields& config);
+void GptOss(Draft& draft);
 void Olmo2(Draft& draft);
 void Hunyuan(Draft& draft);
 void Exaone4(Draft& draft);

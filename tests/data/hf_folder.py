@@ -405,7 +405,7 @@ def config(g):
         c["query_pre_attn_scalar"] = c["hidden_size"] // c["num_attention_heads"] if largest else c["head_dim"]
         c["layer_types"] = [full if i % (2 if arch == "gemma2" else 6) == (1 if arch == "gemma2" else 5) else local for i in range(n)]
         if arch == "gemma3": put("rope_local_base_freq", get("rope.freq_base_swa", 10000.0))
-    if arch == "gpt-oss": c.update(sliding_window=window, num_local_experts=experts)
+    if arch == "gpt-oss": c.update(sliding_window=window, num_local_experts=experts, swiglu_limit=7.0, layer_types=[full if i % 2 else local for i in range(n)])
     if arch == "olmo2" and window:
         c.update(architectures=["Olmo3ForCausalLM"], sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)])
         rope["attention_factor"] = 0.1 * math.log(rope["factor"]) + 1

@@ -239,5 +239,23 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   EXPECT_EQ(types[263], 3);  // <|im_end|> is not, whatever the folder says
 }
 
+// Tokens behind the embedding's rows: those that were added go, others are too many.
+TEST(ConvertTokenizer, TokensWithoutAnEmbedding) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  llama.files["added_tokens.json"] = R"({"<image>":264,"<|sound|>":270})";
+  const Report report = Convert(llama.Write(dir), dir.Path("out"), {});
+  EXPECT_EQ(report.notes,
+            (std::vector<std::string>{"7 tokens have no row in the embedding and are left out"}));
+  EXPECT_EQ(gguf::File::Open(dir.Path("out")).metadata().GetStrings("tokenizer.ggml.tokens").size(),
+            264u);
+  test::VocabSpec vocab = test::SpmSpec();
+  while (vocab.tokens.size() < 265) vocab.Add("t" + std::to_string(vocab.tokens.size()));
+  llama.files = {{"tokenizer.model", test::SentencePieceModel(vocab)}};
+  const std::string folder = llama.Write(dir, "many");
+  EXPECT_EQ(test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); }),
+            folder + ": tokenizer: expected at most 264 tokens, the embedding's rows, found 265");
+}
+
 }  // namespace
 }  // namespace convert
