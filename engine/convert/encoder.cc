@@ -101,17 +101,18 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
   bytes_.resize(n * row_bytes);
   rows_.resize(static_cast<size_t>(team_.size()));
   std::atomic<bool> all_fit = true;
-  team_.Run([&] {
-    team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1),
-                     [&](size_t begin, size_t end, size_t thread) {
-                       for (size_t i = begin; i < end; ++i) {
-                         if (!EncodeOneRow(tensor, type, row + i, rows_[thread],
-                                           bytes_.data() + i * row_bytes)) {
-                           all_fit = false;
-                         }
-                       }
-                     });
-  });
+  const auto encode = [&](size_t begin, size_t end, size_t thread) {
+    for (size_t i = begin; i < end; ++i) {
+      std::byte* const out = bytes_.data() + i * row_bytes;
+      if (!EncodeOneRow(tensor, type, row + i, rows_[thread], out)) all_fit = false;
+    }
+  };
+  if (tensor.source() != nullptr && IsCopy(tensor, type, tensor.locate(0))) {
+    encode(0, n,
+           0);  // a thread copies as fast as the disk writes; several would wait for each other
+  } else {
+    team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
+  }
   if (!all_fit) {
     tensor.source()->Fail("expected weights that " + std::string(gguf::Info(type).name) +
                           " can hold, found some that are no numbers or too large");

@@ -16,7 +16,7 @@ namespace convert {
 
 class Encoder {
  public:
-  explicit Encoder(int n_threads) : team_(n_threads) {}
+  explicit Encoder(int n_threads) : team_(n_threads, kernels::Crowds::kGoAlone) {}
 
   // The tensor's rows from `row` on, as many as one piece holds, in this type; moves `row` behind
   // them. The bytes last until the next call. Throws gguf::Error where a weight has no value in the
