@@ -156,6 +156,12 @@ std::vector<std::byte> Writer::Head() const {
   return head;
 }
 
+uint64_t Writer::FileBytes() const {
+  uint64_t bytes = RoundUp(Head().size(), alignment_);
+  for (const Tensor& tensor : tensors_) bytes += RoundUp(tensor.bytes, alignment_);
+  return bytes;
+}
+
 // Hands the file to `sink`, piece after piece.
 void Writer::Emit(const Sink& sink) const {
   const std::vector<std::byte> zeros(alignment_);

@@ -65,6 +65,11 @@ class Writer {
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
   std::vector<std::byte> ToBytes() const;
 
+  // The file's head alone, up to where the padding before the first tensor begins; and how large
+  // the file will be. To look at a file before it is written.
+  std::vector<std::byte> Head() const;
+  uint64_t FileBytes() const;
+
  private:
   struct Tensor {
     std::string name;
@@ -80,7 +85,6 @@ class Writer {
   void AddBytes(std::string_view key, ValueType type, std::span<const std::byte> value);
   void AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
                      std::span<const std::byte> elements);
-  std::vector<std::byte> Head() const;
   void Emit(const Sink& sink) const;
 
   uint64_t alignment_;

@@ -176,6 +176,8 @@ using MatchContext = std::unique_ptr<pcre2_match_context, Free<pcre2_match_conte
 
 }  // namespace
 
+std::span<const SplitRule> SplitRules() { return kRules; }
+
 const SplitRule* FindSplitRule(string_view name) {
   for (const SplitRule& rule : kRules) {
     for (const string_view known : rule.names) {

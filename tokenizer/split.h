@@ -21,6 +21,8 @@ struct SplitRule {
   bool add_bos;        // where the file has no tokenizer.ggml.add_bos_token
 };
 
+// All that are known.
+std::span<const SplitRule> SplitRules();
 // The rule with this name, or nullptr.
 const SplitRule* FindSplitRule(std::string_view name);
 // All names, for messages: "llama-bpe, llama3, ...".

@@ -29,6 +29,7 @@ void AddLogits(CommandLine& line);
 void AddBench(CommandLine& line);
 void AddTrace(CommandLine& line);
 void AddPerplexity(CommandLine& line);
+void AddConvert(CommandLine& line);
 void AddQuantize(CommandLine& line);
 void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);

@@ -32,6 +32,7 @@ int Main(int argc, char** argv) {
   cli::AddTrace(line);
   cli::AddLogits(line);
   cli::AddPerplexity(line);
+  cli::AddConvert(line);
   cli::AddQuantize(line);
   cli::AddList(line);
   cli::AddCompletion(line);

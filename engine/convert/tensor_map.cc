@@ -1,0 +1,240 @@
+#include "engine/convert/tensor_map.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+constexpr uint64_t kMaxExperts = 1u << 16;
+
+// Models that see and hear have their text model under a name of its own.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTextPrefixes = {{
+    {"model.language_model.", "model."},
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+}};
+// What belongs to other senses, or predicts further tokens.
+constexpr std::array<std::string_view, 10> kLeftOut = {"vision_tower.",
+                                                       "model.vision_tower.",
+                                                       "multi_modal_projector.",
+                                                       "model.multi_modal_projector.",
+                                                       "model.visual.",
+                                                       "model.audio_tower.",
+                                                       "model.embed_audio.",
+                                                       "model.embed_vision.",
+                                                       "visual.",
+                                                       "mtp."};
+// The words before an expert's number.
+constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
+                                                     "altup_unembed_projections."};
+
+// A name as the tables have it, with its numbers apart.
+struct Name {
+  std::string text;    // "model.layers.{i}.mlp.experts.{e}.up_proj"
+  std::string suffix;  // ".weight", ".bias" or none
+  std::optional<uint64_t> layer, expert;
+};
+
+// Replaces the number behind `word` by `mark`.
+std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
+                                   std::string_view mark) {
+  const size_t at = name.find(word);
+  if (at == std::string::npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
+  const size_t begin = at + word.size();
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + begin, name.data() + name.size(), number);
+  const auto length = static_cast<size_t>(end - (name.data() + begin));
+  // Numbers as they are counted, so that no two names are the same: not 01.
+  if (error != std::errc() || number > UINT32_MAX || std::to_string(number).size() != length) {
+    return std::nullopt;
+  }
+  name.replace(begin, length, mark);
+  return number;
+}
+
+Name Parse(std::string_view hf) {
+  Name name;
+  name.text = hf;
+  for (const auto& [prefix, instead] : kTextPrefixes) {
+    if (hf.starts_with(prefix)) {
+      name.text = std::string(instead) + std::string(hf.substr(prefix.size()));
+      break;
+    }
+  }
+  name.layer = TakeNumber(name.text, "layers.", "{i}");
+  for (const std::string_view stack : kStacks) {
+    if (!name.expert) name.expert = TakeNumber(name.text, stack, "{e}");
+  }
+  for (const std::string_view suffix : {".weight", ".bias"}) {
+    if (!name.text.ends_with(suffix)) continue;
+    name.suffix = suffix;
+    name.text.resize(name.text.size() - suffix.size());
+  }
+  return name;
+}
+
+class Mapper {
+ public:
+  Mapper(const Family& family, Draft& draft)
+      : family_(family), draft_(draft), n_layers_(draft.n_layers()) {
+    tied_ = draft.config.BoolOr("tie_word_embeddings",
+                                draft.folder.config().BoolOr("tie_word_embeddings", false));
+  }
+
+  std::vector<std::string> Run() {
+    for (const auto& [hf, tensor] : draft_.folder.tensors()) {
+      if (IsLeftOut(hf) || !Place(hf, *tensor)) left_out_.push_back(hf);
+    }
+    for (auto& [name, target] : targets_) Build(name, target);
+    return std::move(left_out_);
+  }
+
+ private:
+  struct Target {
+    std::map<uint64_t, const SafeTensor*> from;  // by expert; one that is no expert is 0
+    bool is_stack = false;
+    Order order = Order::kSame;
+    Change change = Change::kNone;
+  };
+
+  static bool IsLeftOut(const std::string& hf) {
+    return std::ranges::any_of(kLeftOut,
+                               [&](std::string_view prefix) { return hf.starts_with(prefix); });
+  }
+
+  // False where the tensor is left out.
+  bool Place(const std::string& hf, const SafeTensor& tensor) {
+    const Name name = Parse(hf);
+    if (name.layer && *name.layer >= n_layers_) return false;
+    if (name.text == "lm_head" && tied_) return false;
+    if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
+    bool is_known = false, is_kept = false;
+    for (const std::span<const TensorRule> rules :
+         {family_.tensors, family_.more_tensors, CommonTensors()}) {
+      if (is_known) break;  // the family's own rules come instead of those that all have
+      for (const TensorRule& rule : rules) {
+        if (rule.hf != name.text) continue;
+        is_known = true;
+        is_kept |= Add(rule, name, hf, tensor);
+      }
+    }
+    if (!is_known) {
+      tensor.Fail("has no place in a model of architecture " + draft_.architecture +
+                  ": its text would be wrong");
+    }
+    return is_kept;
+  }
+
+  bool Add(const TensorRule& rule, const Name& name, const std::string& hf,
+           const SafeTensor& tensor) {
+    if (rule.gguf.empty()) return false;
+    std::string gguf(rule.gguf);
+    if (const size_t at = gguf.find("{i}"); at != std::string::npos) {
+      gguf.replace(at, 3, std::to_string(name.layer.value_or(0)));
+    }
+    gguf += name.suffix;
+    Target& target = targets_[gguf];
+    target.order = OrderOf(rule, name);
+    target.change = ChangeOf(rule, hf);
+    target.is_stack = name.expert.has_value();
+    if (!target.from.emplace(name.expert.value_or(0), &tensor).second) {
+      tensor.Fail("is another " + gguf + ": expected one");
+    }
+    return true;
+  }
+
+  Order OrderOf(const TensorRule& rule, const Name& name) const {
+    if (family_.pairs_neighbours && rule.order == Order::kSame) {
+      if (name.text.ends_with("self_attn.q_proj")) return Order::kRopeQ;
+      if (name.text.ends_with("self_attn.k_proj")) return Order::kRopeK;
+    }
+    return rule.order;
+  }
+
+  Change ChangeOf(const TensorRule& rule, const std::string& hf) const {
+    const bool is_norm = hf.ends_with("norm.weight") && !hf.ends_with("linear_attn.norm.weight");
+    return family_.norms_plus_one && is_norm ? Change::kPlusOne : rule.change;
+  }
+
+  static bool IsMxfp4(const SafeTensor& tensor) { return tensor.dtype == "U8"; }
+
+  void Build(const std::string& name, const Target& target) {
+    std::vector<const SafeTensor*> from;
+    for (const auto& [expert, tensor] : target.from) {
+      if (expert != from.size() || expert >= kMaxExperts) {
+        tensor->Fail("expected experts 0, 1 and so on: number " + std::to_string(from.size()) +
+                     " is missing");
+      }
+      from.push_back(tensor);
+    }
+    OutTensor out;
+    if (from[0]->name.ends_with("_blocks") && IsMxfp4(*from[0])) {
+      const std::string& blocks = from[0]->name;
+      const std::string scales = blocks.substr(0, blocks.size() - 6) + "scales";
+      out = ArrangeMxfp4(name, *from[0], draft_.Need(scales), target.order);
+    } else {
+      out = Arrange(name, from, target.order, draft_.shapes);
+      if (target.is_stack && from.size() == 1) out.dims.push_back(1);
+    }
+    out.change = target.change;
+    const bool is_table = name == "token_embd.weight" || name == "per_layer_token_embd.weight";
+    if (is_table && draft_.n_tokens > 0 && out.dims.size() == 2) {
+      out.dims[1] = std::min(out.dims[1], draft_.n_tokens);
+    }
+    draft_.tensors.push_back(std::move(out));
+  }
+
+  const Family& family_;
+  Draft& draft_;
+  uint64_t n_layers_;
+  bool tied_;
+  std::map<std::string, Target> targets_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace
+
+std::vector<std::string> MapTensors(const Family& family, Draft& draft) {
+  return Mapper(family, draft).Run();
+}
+
+const Family& FindFamily(const Fields& config) {
+  const std::vector<std::string> found = config.Texts("architectures");
+  if (found.size() != 1) {
+    config.Fail("architectures", "expected one name, found " + std::to_string(found.size()));
+  }
+  const Fields text = TextConfig(config);
+  // Mistral's models that see: their text model is one of two.
+  const bool old_mistral = found[0] == "Mistral3ForConditionalGeneration" &&
+                           text.TextOr("model_type", "mistral") == "mistral";
+  const std::string name = old_mistral ? "MistralForCausalLM" : found[0];
+  const bool has_experts =
+      text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) > 0;
+  std::string known;
+  for (const std::span<const Family> families : {Families(), HybridFamilies()}) {
+    for (const Family& family : families) {
+      if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
+        continue;
+      }
+      for (const std::string_view hf : family.hf) {
+        if (hf == name) return family;
+        known += (known.empty() ? "" : ", ") + std::string(hf);
+      }
+    }
+  }
+  config.Fail("architectures", "architecture " + gguf::Quoted(found[0], 60) +
+                                   " cannot be converted (this program converts " + known + ")");
+}
+
+Fields TextConfig(const Fields& config) {
+  return config.IsObject("text_config") ? config.Object("text_config").Over(config) : config;
+}
+
+}  // namespace convert

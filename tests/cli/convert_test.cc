@@ -1,0 +1,76 @@
+// pronk convert: from a folder to a file that runs, as the program does it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+TEST(ConvertCommand, AFolderBecomesAModelThatRuns) {
+  const test::TempDir dir;
+  const std::string folder = test::HfLlama().Write(dir), out = dir.Path("out.gguf");
+  const Finished run = Pronk({"convert", folder, out});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.out + run.err, "");
+  EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "2"}).status, 0);
+  const std::string inspected = Pronk({"inspect", out}).out;
+  EXPECT_NE(inspected.find("llama.embedding_length"), std::string::npos) << inspected;
+  EXPECT_NE(inspected.find("11 tensors"), std::string::npos) << inspected;
+}
+
+TEST(ConvertCommand, TypesAreNamedInAnyCase) {
+  const test::TempDir dir;
+  const std::string folder = test::HfLlama().Write(dir), out = dir.Path("out.gguf");
+  for (const char* type : {"f16", "BF16", "q8_0", "F32"}) {
+    EXPECT_EQ(Pronk({"convert", folder, out, type, "-t", "2"}).status, 0) << type;
+    EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "1"}).status, 0) << type;
+  }
+  ExpectError(Pronk({"convert", folder, out, "Q9"}), 2,
+              "TYPE Q9: expected one of F32|F16|BF16|Q8_0|");
+}
+
+TEST(ConvertCommand, WhatIsLeftOutIsSaid) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  llama.Add("mtp.norm.weight", {32});
+  llama.config += R"(,"sliding_window":16)";
+  const Finished run = Pronk({"convert", llama.Write(dir), dir.Path("out.gguf")});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.err,
+            "pronk: note: config.json names a sliding_window, which files of architecture llama do "
+            "not have: longer texts see all of themselves\n"
+            "pronk: note: 1 tensors are left out, as text does not need them: mtp.norm.weight\n");
+}
+
+TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
+  const test::TempDir dir;
+  const std::string out = dir.Write("out", std::string_view("as before"));
+  const auto refused = [&](const std::string& folder, const std::string& says) {
+    ExpectError(Pronk({"convert", folder, out}), 1, says);
+  };
+  refused(dir.Path("none"),
+          "none: expected a folder with config.json and safetensors files: no such");
+  test::HfLlama llama;
+  llama.config.replace(llama.config.find("LlamaFor"), 8, "Other\\u001b[31mFor");
+  refused(llama.Write(dir, "other"),
+          "config.json: architectures: architecture \"Other\\x1b[31mFor");
+  llama = {};
+  llama.tensors.erase("model.norm.weight");
+  refused(llama.Write(dir, "missing"), "missing, as GGUF: tensor output_norm.weight: is missing");
+  llama = {};
+  llama.files["tokenizer_config.json"] = "{";
+  refused(llama.Write(dir, "json"),
+          "tokenizer_config.json: expected JSON; it is no JSON from byte 2 on");
+  EXPECT_EQ(test::ReadText(out), "as before");
+  // A device is written through, as it stands.
+  EXPECT_EQ(Pronk({"convert", test::HfLlama().Write(dir), "/dev/null"}).status, 0);
+}
+
+}  // namespace

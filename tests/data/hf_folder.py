@@ -1,0 +1,560 @@
+#!/usr/bin/python3
+"""Write a small GGUF model (as tests/data/families and hybrids have them) as the folder that Hugging
+Face's libraries would write of it: config.json, safetensors, tokenizer. The way back of `pronk
+convert`, written from the definitions of the families and not from that program: a converted folder
+must be the model again, bit by bit. Needs nothing but Python.
+
+  hf_folder.py models/default.gguf OUT            one file
+  hf_folder.py MODEL OUT --shards 3               in parts, with an index
+  hf_folder.py MODEL OUT --drop NAME              without this tensor
+"""
+import argparse, json, math, os, struct, sys
+from array import array
+
+FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+
+class Gguf:
+    """Keys, and tensors as (dims, type, bytes); dims[0] is the length of a row."""
+    def __init__(self, path):
+        with open(path, "rb") as f: self.data = f.read()
+        self.at = 8
+        n_tensors, n_keys = self.take("QQ")
+        self.keys = {}
+        for _ in range(n_keys):
+            key = self.text()
+            self.keys[key] = self.value(*self.take("I"))
+        infos = []
+        for _ in range(n_tensors):
+            name, (n,) = self.text(), self.take("I")
+            infos.append((name, self.take("%dQ" % n), *self.take("IQ")))
+        start = (self.at + 31) // 32 * 32
+        self.tensors = {}
+        for name, dims, kind, offset in infos:
+            n = math.prod(dims)
+            size = {0: 4 * n, 1: 2 * n, 2: n // 32 * 18, 8: n // 32 * 34, 30: 2 * n, 39: n // 32 * 17}[kind]
+            self.tensors[name] = (list(dims), kind, self.data[start + offset:start + offset + size])
+        self.arch = self.keys["general.architecture"]
+
+    def take(self, fmt):
+        values = struct.unpack_from("<" + fmt, self.data, self.at)
+        self.at += struct.calcsize("<" + fmt)
+        return values
+
+    def text(self):
+        n, = self.take("Q")
+        self.at += n
+        return self.data[self.at - n:self.at].decode("utf-8", "surrogateescape")
+
+    def value(self, kind):
+        if kind == 8: return self.text()
+        if kind == 9:
+            inner, n = self.take("IQ")
+            return [self.value(inner) for _ in range(n)]
+        return self.take(FORMATS[kind])[0]
+
+    def get(self, key, default=None): return self.keys.get(self.arch + "." + key, default)
+
+
+def half(bits): return struct.unpack("<e", struct.pack("<H", bits))[0]
+
+
+def floats(kind, data):
+    if kind == 0: return array("f", data)
+    if kind == 1: return array("f", [half(h) for h in array("H", data)])
+    out = array("f")
+    if kind == 2:
+        for i in range(0, len(data), 18):
+            d, qs = half(struct.unpack_from("<H", data, i)[0]), data[i + 2:i + 18]
+            out.extend([d * ((q & 15) - 8) for q in qs]); out.extend([d * ((q >> 4) - 8) for q in qs])
+        return out
+    if kind == 8:
+        for i in range(0, len(data), 34):
+            d = half(struct.unpack_from("<H", data, i)[0])
+            out.extend([d * q for q in struct.unpack_from("<32b", data, i + 2)])
+        return out
+    sys.exit("a type that this script does not read")
+
+
+class T:
+    """A tensor as rows of floats: shape as the folder has it, the length of a row last."""
+    def __init__(self, shape, values, dtype="F32"): self.shape, self.values, self.dtype = list(shape), values, dtype
+
+    @staticmethod
+    def of(tensor):
+        dims, kind, data = tensor
+        return T(dims[::-1], floats(kind, data))
+
+    def rows(self):
+        n = self.shape[-1] if len(self.shape) > 1 else 1
+        return [self.values[i:i + n] for i in range(0, len(self.values), n)]
+
+    def pick(self, order):
+        """The rows (or numbers of a vector) in this order."""
+        rows, out = self.rows(), array(self.values.typecode)
+        for i in order: out.extend(rows[i])
+        first = len(order) // math.prod(self.shape[:-2] or [1]) if len(self.shape) > 2 else len(order)
+        return T([*self.shape[:-2], first, self.shape[-1]] if len(self.shape) > 1 else [len(order)], out, self.dtype)
+
+    def map(self, f, dtype="F32"): return T(self.shape, array("d" if dtype == "F64" else "f", [f(x) for x in self.values]), dtype)
+    def view(self, *shape): return T(shape, self.values, self.dtype)
+
+    def turned(self):
+        """Each matrix with rows and columns exchanged."""
+        *n, r, c = self.shape
+        out = array("f")
+        for m in range(math.prod(n or [1])):
+            part = self.values[m * r * c:(m + 1) * r * c]
+            for j in range(c): out.extend(part[j::c])
+        return T([*n, c, r], out)
+
+    def bytes(self): return self.values.tobytes()
+
+
+def joined(a, b):
+    """Matrices below each other, matrix by matrix of a stack."""
+    n = math.prod(a.shape[:-2] or [1])
+    out = array("f")
+    for m in range(n):
+        for t in (a, b):
+            size = len(t.values) // n
+            out.extend(t.values[m * size:(m + 1) * size])
+    return T([*a.shape[:-2], a.shape[-2] + b.shape[-2], a.shape[-1]], out)
+
+
+def halves(t, heads):
+    """Neighbours that turn together become numbers half a head apart."""
+    n = len(t.rows()) // heads
+    return t.pick([h * n + 2 * (i % (n // 2)) + i // (n // 2) for h in range(heads) for i in range(n)])
+
+
+LLAMA = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
+         "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj",
+         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate"}
+AROUND = {"post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+          "post_ffw_norm": "post_feedforward_layernorm"}
+BEHIND = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+PACKED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+LFM2 = {"attn_norm": "operator_norm", "ffn_norm": "ffn_norm", "attn_output": "self_attn.out_proj",
+        "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm",
+        "shortconv.in_proj": "conv.in_proj", "shortconv.out_proj": "conv.out_proj", "ffn_gate": "feed_forward.w1",
+        "ffn_down": "feed_forward.w2", "ffn_up": "feed_forward.w3", "ffn_gate_inp": "feed_forward.gate"}
+PER_LAYER = {"inp_gate": "per_layer_input_gate", "proj": "per_layer_projection", "post_norm": "post_per_layer_input_norm"}
+LAUREL = {"altup_correct_coef": "altup.correction_coefs", "altup_predict_coef": "altup.prediction_coefs",
+          "altup_router": "altup.modality_router", "altup_router_norm": "altup.router_norm",
+          "laurel_l": "laurel.linear_left", "laurel_r": "laurel.linear_right", "laurel_post_norm": "laurel.post_laurel_norm"}
+GEMMA4 = {"ffn_gate_inp": "router.proj", "post_ffw_norm_1": "post_feedforward_layernorm_1",
+          "pre_ffw_norm_2": "pre_feedforward_layernorm_2", "post_ffw_norm_2": "post_feedforward_layernorm_2"}
+MLA = {"attn_q_a": "self_attn.q_a_proj", "attn_q_a_norm": "self_attn.q_a_layernorm", "attn_q_b": "self_attn.q_b_proj",
+       "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa", "attn_kv_a_norm": "self_attn.kv_a_layernorm"}
+NEMOTRON = {"attn_norm": "norm", "attn_q": "mixer.q_proj", "attn_k": "mixer.k_proj", "attn_v": "mixer.v_proj",
+            "attn_output": "mixer.o_proj", "ffn_up": "mixer.up_proj", "ffn_down": "mixer.down_proj", "ffn_gate_inp": "mixer.gate",
+            "ffn_up_shexp": "mixer.shared_experts.up_proj", "ffn_down_shexp": "mixer.shared_experts.down_proj",
+            "ffn_latent_down": "mixer.fc1_latent_proj", "ffn_latent_up": "mixer.fc2_latent_proj"}
+DELTA = {"post_attention_norm": "post_attention_layernorm", "ssm_norm": "linear_attn.norm", "ssm_ba": "linear_attn.in_proj_ba"}
+NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": {**LLAMA, **BEHIND}, "exaone4": {**LLAMA, **BEHIND},
+         "phi3": {**LLAMA, **PACKED},
+         "glm4": {**LLAMA, "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm", **PACKED},
+         "hunyuan-dense": {**LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
+         "gpt-oss": {**LLAMA, "post_attention_norm": "post_attention_layernorm", "ffn_gate_inp": "mlp.router"},
+         "granitemoe": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
+         "granitehybrid": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
+         "lfm2": {**LLAMA, **LFM2}, "lfm2moe": {**LLAMA, **LFM2}, "deepseek2": {**LLAMA, **MLA},
+         "gemma3n": {**LLAMA, **AROUND, **PER_LAYER, **LAUREL}, "gemma4": {**LLAMA, **AROUND, **PER_LAYER, **GEMMA4},
+         "qwen35": {**LLAMA, **DELTA}, "qwen35moe": {**LLAMA, **DELTA}, "qwen3next": {**LLAMA, **DELTA},
+         "nemotron_h": NEMOTRON, "nemotron_h_moe": NEMOTRON}
+PAIRED = ("llama", "granite", "granitemoe", "granitehybrid", "smollm3", "mistral3")
+PLUS_ONE = ("gemma2", "gemma3", "qwen35", "qwen35moe", "qwen3next")
+TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "token_embd_norm": "model.embedding_norm",
+       "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_model_proj": "model.per_layer_model_projection",
+       "per_layer_proj_norm": "model.per_layer_projection_norm"}
+
+
+def weights(g):
+    """The folder's tensors by name."""
+    arch, out = g.arch, {}
+    heads, kv = g.get("attention.head_count"), g.get("attention.head_count_kv")
+    kv = max(kv) or heads if isinstance(kv, list) else kv
+    names = NAMES.get(arch, dict(LLAMA))
+    if arch == "llama": names["ffn_gate_inp"] = "block_sparse_moe.gate"
+    root = "backbone" if arch.startswith("nemotron") else "model"
+    mixer = {"granitehybrid": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
+    dense_hybrid = arch == "granitehybrid" and not g.get("expert_count")
+    nk, nv, n = g.get("ssm.group_count"), g.get("ssm.time_step_rank"), g.get("ssm.state_size")
+    # Value heads in turn; the folder has those of a key head side by side.
+    def grouped(t, skipped, length):
+        per = nv // nk
+        return t.pick(list(range(skipped)) + [skipped + ((h % per) * nk + h // per) * length + i for h in range(nv) for i in range(length)])
+    layers = {}
+    for name, tensor in g.tensors.items():
+        if name.startswith("rope_f"): continue
+        if not name.startswith("blk."):
+            stem, _, suffix = name.rpartition(".")
+            if stem in ("altup_proj", "altup_unembd_proj"):
+                t, new = T.of(tensor), {"altup_proj": "altup_projections", "altup_unembd_proj": "altup_unembed_projections"}[stem]
+                size = t.shape[1] * t.shape[2]
+                for e in range(t.shape[0]): out["model.%s.%d.weight" % (new, e)] = T(t.shape[1:], t.values[e * size:(e + 1) * size])
+                continue
+            new = TOP[stem]
+            if root == "backbone": new = {"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f"}.get(stem, new)
+            t = T.of(tensor)
+            if arch in PLUS_ONE and stem == "output_norm": t = t.map(lambda x: x - 1)
+            out[new + "." + suffix] = t
+            continue
+        _, layer, rest = name.split(".", 2)
+        layers.setdefault(int(layer), {})[rest] = tensor
+    for i, layer in layers.items():
+        if "nextn.eh_proj.weight" in layer:  # predicts further tokens: apart in the folder
+            out["mtp.fc.weight"] = T.of(layer["nextn.eh_proj.weight"])
+            continue
+        base = "%s.layers.%d." % (root, i)
+        get = lambda name: T.of(layer[name])
+        def put(name, t): out[base + name] = t
+        for rest in layer:
+            stem, _, suffix = rest.rpartition(".")
+            if not stem: stem, suffix = rest, ""
+            if stem in ("attn_q", "attn_k") and arch in PAIRED:
+                put("%s.%s" % (names[stem], suffix), halves(get(rest), heads if stem == "attn_q" else kv))
+            elif stem == "ffn_gate_inp" and suffix == "scale": put("router.scale", get(rest))
+            elif dense_hybrid and stem in ("ffn_gate", "ffn_up", "ffn_down"): continue
+            elif arch in ("qwen35", "qwen35moe", "qwen3next") and stem in ("attn_qkv", "attn_gate"): continue
+            elif stem in names:
+                t = get(rest)
+                if arch in PLUS_ONE and stem.endswith("norm") and stem != "ssm_norm": t = t.map(lambda x: x - 1)
+                put("%s.%s" % (names[stem], suffix), t)
+            elif stem == "attn_sinks": put("self_attn.sinks", get(rest))
+            elif stem == "shortconv.conv":
+                t = get(rest)
+                put("conv.conv.weight", t.view(t.shape[0], 1, t.shape[1]))
+            elif rest == "exp_probs_b.bias":
+                put({"lfm2moe": "feed_forward.expert_bias", "deepseek2": "mlp.gate.e_score_correction_bias"}.get(
+                    arch, "mixer.gate.e_score_correction_bias"), get(rest))
+            elif stem == "altup_correct_scale": put("altup.correct_output_scale", get(rest))
+            elif stem == "layer_output_scale": put("layer_scalar", get(rest))
+            elif rest == "ffn_down_exps.scale": put("router.per_expert_scale", get(rest))
+            elif stem == "ffn_gate_inp_shexp":
+                t = get(rest)
+                put("mlp.shared_expert_gate.weight", t.view(1, *t.shape))
+            elif stem in ("ssm_in", "ssm_out", "ssm_conv1d", "ssm_dt", "ssm_a", "ssm_d", "ssm_norm", "ssm_alpha", "ssm_beta"):
+                t, per = get(rest), arch in ("qwen35", "qwen35moe")
+                if stem == "ssm_a":
+                    t = t.map(lambda x: math.log(-x), "F64").view(len(t.values))
+                    put(mixer + ".A_log", grouped(t, 0, 1) if per else t)
+                elif stem == "ssm_d": put(mixer + ".D", t.view(len(t.values)))
+                elif stem == "ssm_dt": put(mixer + ".dt_bias", grouped(t, 0, 1) if per else t)
+                elif stem == "ssm_norm": put(mixer + ".norm.weight", t.view(len(t.values)))
+                elif stem == "ssm_in": put(mixer + ".in_proj.weight", t)
+                elif stem == "ssm_out": put(mixer + ".out_proj.weight", grouped(t.turned(), 0, n).turned() if per else t)
+                elif stem == "ssm_conv1d":
+                    if suffix == "bias": put(mixer + ".conv1d.bias", t)
+                    else:
+                        if per: t = grouped(t, 2 * nk * n, n)
+                        put(mixer + ".conv1d.weight", t.view(t.shape[0], 1, t.shape[1]))
+                else: put(mixer + ".in_proj_%s.weight" % ("a" if stem == "ssm_alpha" else "b"), grouped(t, 0, 1))
+            elif "exps" in stem or "shexp" in stem or stem in ("attn_k_b", "attn_v_b"): continue
+            else: sys.exit("%s: no rule for %s" % (arch, rest))
+        if "attn_gate.weight" in layer:
+            qkv, z = get("attn_qkv.weight"), get("attn_gate.weight")
+            if arch == "qwen3next":
+                per, keys = nv // nk * n, nk * n
+                both = joined(qkv, z)
+                order = [r for k in range(nk) for r in [*range(k * n, k * n + n), *range(keys + k * n, keys + k * n + n),
+                         *range(2 * keys + k * per, 2 * keys + (k + 1) * per),
+                         *range(2 * keys + nk * per + k * per, 2 * keys + nk * per + (k + 1) * per)]]
+                put("linear_attn.in_proj_qkvz.weight", both.pick(order))
+            else:
+                put("linear_attn.in_proj_qkv.weight", grouped(qkv, 2 * nk * n, n))
+                put("linear_attn.in_proj_z.weight", grouped(z, 0, n))
+        if "attn_k_b.weight" in layer:  # [latent, N] of each head, turned, then [Dv, latent]
+            both = joined(get("attn_k_b.weight").turned(), get("attn_v_b.weight"))
+            put("self_attn.kv_b_proj.weight", both.view(both.shape[0] * both.shape[1], both.shape[2]))
+        if dense_hybrid:
+            put("shared_mlp.input_linear.weight", joined(get("ffn_gate.weight"), get("ffn_up.weight")))
+            put("shared_mlp.output_linear.weight", get("ffn_down.weight"))
+        shared(arch, layer, get, put)
+        experts(arch, layer, get, put)
+    return out
+
+
+def shared(arch, layer, get, put):
+    if "ffn_gate_shexp.weight" not in layer: return
+    if arch in ("granitemoe", "granitehybrid"):
+        put("shared_mlp.input_linear.weight", joined(get("ffn_gate_shexp.weight"), get("ffn_up_shexp.weight")))
+        put("shared_mlp.output_linear.weight", get("ffn_down_shexp.weight"))
+        return
+    name = "mlp.shared_experts" if arch == "deepseek2" else "mlp.shared_expert"
+    for part in ("gate", "up", "down"): put("%s.%s_proj.weight" % (name, part), get("ffn_%s_shexp.weight" % part))
+
+
+def mxfp4(tensor):
+    """Blocks and scales: neighbours in a byte, where GGUF has numbers 16 apart."""
+    (cols, rows, n), _, data = tensor
+    blocks, scales = bytearray(), bytearray()
+    for at in range(0, len(data), 17):
+        scales.append(data[at])
+        q = [b & 15 for b in data[at + 1:at + 17]] + [b >> 4 for b in data[at + 1:at + 17]]
+        blocks += bytes(q[2 * i] | q[2 * i + 1] << 4 for i in range(16))
+    return T([n, rows, cols // 32, 16], array("B", blocks), "U8"), T([n, rows, cols // 32], array("B", scales), "U8")
+
+
+def alternating(a, b):
+    """Rows of both in turn, matrix by matrix."""
+    n, r = a.shape[0], a.shape[1]
+    width = len(a.values) // (n * r)
+    out = array(a.values.typecode)
+    for i in range(n * r):
+        out.extend(a.values[i * width:(i + 1) * width]); out.extend(b.values[i * width:(i + 1) * width])
+    return T([n, 2 * r, *a.shape[2:]], out, a.dtype)
+
+
+def experts(arch, layer, get, put):
+    if "ffn_down_exps.weight" not in layer: return
+    if arch == "gpt-oss":
+        for name in ("gate", "up", "down"): assert "ffn_%s_exps.bias" % name in layer
+        gate, up = get("ffn_gate_exps.bias"), get("ffn_up_exps.bias")
+        put("mlp.experts.gate_up_proj_bias", alternating(gate.view(*gate.shape, 1), up.view(*up.shape, 1)).view(gate.shape[0], 2 * gate.shape[1]))
+        put("mlp.experts.down_proj_bias", get("ffn_down_exps.bias"))
+        if layer["ffn_down_exps.weight"][1] == 39:
+            for i, kind in enumerate(("blocks", "scales")):
+                put("mlp.experts.gate_up_proj_" + kind, alternating(mxfp4(layer["ffn_gate_exps.weight"])[i], mxfp4(layer["ffn_up_exps.weight"])[i]))
+                put("mlp.experts.down_proj_" + kind, mxfp4(layer["ffn_down_exps.weight"])[i])
+        else:
+            put("mlp.experts.gate_up_proj", alternating(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight")).turned())
+            put("mlp.experts.down_proj", get("ffn_down_exps.weight").turned())
+        return
+    if arch == "gemma4":
+        both = get("ffn_gate_up_exps.weight") if "ffn_gate_up_exps.weight" in layer else joined(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight"))
+        put("experts.gate_up_proj", both); put("experts.down_proj", get("ffn_down_exps.weight"))
+        return
+    if arch in ("granitemoe", "granitehybrid"):
+        put("block_sparse_moe.input_linear.weight", joined(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight")))
+        put("block_sparse_moe.output_linear.weight", get("ffn_down_exps.weight"))
+        return
+    base = {"llama": "block_sparse_moe", "lfm2moe": "feed_forward", "nemotron_h_moe": "mixer"}.get(arch, "mlp")
+    parts = {"gate": "w1", "down": "w2", "up": "w3"} if arch in ("llama", "lfm2moe") else {k: k + "_proj" for k in ("gate", "up", "down")}
+    for part, new in parts.items():
+        if "ffn_%s_exps.weight" % part not in layer: continue
+        t = get("ffn_%s_exps.weight" % part)
+        size = t.shape[1] * t.shape[2]
+        for e in range(t.shape[0]): put("%s.experts.%d.%s.weight" % (base, e, new), T(t.shape[1:], t.values[e * size:(e + 1) * size]))
+
+
+CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen2moe": "Qwen2MoeForCausalLM", "qwen3": "Qwen3ForCausalLM",
+           "qwen3moe": "Qwen3MoeForCausalLM", "phi3": "Phi3ForCausalLM", "granite": "GraniteForCausalLM", "granitemoe": "GraniteMoeForCausalLM",
+           "smollm3": "SmolLM3ForCausalLM", "mistral3": "Ministral3ForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM",
+           "gpt-oss": "GptOssForCausalLM", "olmo2": "Olmo2ForCausalLM", "glm4": "Glm4ForCausalLM", "ernie4_5": "Ernie4_5ForCausalLM",
+           "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "exaone4": "Exaone4ForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2moe": "Lfm2MoeForCausalLM",
+           "qwen35": "Qwen3_5ForCausalLM", "qwen35moe": "Qwen3_5MoeForCausalLM", "qwen3next": "Qwen3NextForCausalLM",
+           "gemma3n": "Gemma3nForCausalLM", "gemma4": "Gemma4ForCausalLM", "deepseek2": "DeepseekV3ForCausalLM",
+           "granitehybrid": "GraniteMoeHybridForCausalLM", "nemotron_h": "NemotronHForCausalLM", "nemotron_h_moe": "NemotronHForCausalLM"}
+
+
+def config(g):
+    arch, get, n = g.arch, g.get, g.get("block_count")
+    kv = get("attention.head_count_kv", get("attention.head_count"))
+    vocab = g.tensors["token_embd.weight"][0][1]
+    c = {"architectures": [CLASSES[arch]], "hidden_size": get("embedding_length"), "num_hidden_layers": n - get("nextn_predict_layers", 0),
+         "max_position_embeddings": get("context_length"), "num_attention_heads": get("attention.head_count"), "vocab_size": vocab,
+         "num_key_value_heads": max(kv) or get("attention.head_count") if isinstance(kv, list) else kv, "rms_norm_eps": get("attention.layer_norm_rms_epsilon"),
+         "tie_word_embeddings": "output.weight" not in g.tensors, "torch_dtype": "float32"}
+    def put(key, value):
+        if value is not None: c[key] = value
+    ffn = get("feed_forward_length")
+    if not isinstance(ffn, list): put("intermediate_size", ffn)
+    put("head_dim", get("attention.key_length"))
+    put("rope_theta", get("rope.freq_base"))
+    turned, length = get("rope.dimension_count"), get("attention.key_length") or c["hidden_size"] // c["num_attention_heads"]
+    if turned and turned != length: c["partial_rotary_factor"] = turned / length
+    rope = {}
+    kind = get("rope.scaling.type")
+    if kind in ("linear", "yarn") and get("rope.scaling.factor"):
+        rope = {"rope_type": kind, "factor": get("rope.scaling.factor")}
+        if get("rope.scaling.original_context_length"): rope["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
+        for beta in ("beta_fast", "beta_slow"):
+            if get("rope.scaling.yarn_" + beta): rope[beta] = get("rope.scaling.yarn_" + beta)
+    window = get("attention.sliding_window")
+    experts = get("expert_count")
+    if experts: put("num_experts_per_tok", get("expert_used_count"))
+    local, full = "sliding_attention", "full_attention"
+    if arch == "llama" and experts: c["architectures"] = ["MixtralForCausalLM"]; c["num_local_experts"] = experts
+    if arch in ("qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"):
+        put("num_experts", experts); put("moe_intermediate_size", get("expert_feed_forward_length"))
+        put("shared_expert_intermediate_size", get("expert_shared_feed_forward_length"))
+    if arch == "phi3":
+        c["sliding_window"] = window
+        if "rope_factors_short.weight" in g.tensors:
+            rope = {"type": "longrope", "attention_factor": get("rope.scaling.attn_factor"),
+                    **{k + "_factor": list(floats(0, g.tensors["rope_factors_%s.weight" % k][2])) for k in ("short", "long")}}
+        c["original_max_position_embeddings"] = get("rope.scaling.original_context_length")
+    if arch.startswith("granite"):
+        for key, new in (("attention.scale", "attention_multiplier"), ("embedding_scale", "embedding_multiplier"),
+                         ("residual_scale", "residual_multiplier"), ("logit_scale", "logits_scaling"),
+                         ("expert_shared_feed_forward_length", "shared_intermediate_size")): put(new, get(key))
+        put("num_local_experts", experts)
+        if arch == "granitemoe" and get("expert_shared_feed_forward_length"): c["architectures"] = ["GraniteMoeSharedForCausalLM"]
+    if arch == "smollm3": c["no_rope_layers"] = [int((i + 1) % 4 != 0) for i in range(n)]
+    if arch == "mistral3":
+        del c["rope_theta"]
+        g_log = get("rope.scaling.yarn_log_multiplier")
+        rope.update(rope_theta=get("rope.freq_base"), mscale=g_log, mscale_all_dim=g_log, llama_4_scaling_beta=get("attention.temperature_scale"))
+    if arch in ("gemma2", "gemma3"):
+        c["hidden_activation"], c["sliding_window"] = "gelu_pytorch_tanh", window
+        put("attn_logit_softcapping", get("attn_logit_softcapping")); put("final_logit_softcapping", get("final_logit_softcapping"))
+        largest = n == {"gemma2": 46, "gemma3": 62}[arch]
+        c["query_pre_attn_scalar"] = c["hidden_size"] // c["num_attention_heads"] if largest else c["head_dim"]
+        c["layer_types"] = [full if i % (2 if arch == "gemma2" else 6) == (1 if arch == "gemma2" else 5) else local for i in range(n)]
+        if arch == "gemma3": put("rope_local_base_freq", get("rope.freq_base_swa", 10000.0))
+    if arch == "gpt-oss": c.update(sliding_window=window, num_local_experts=experts, swiglu_limit=7.0, layer_types=[full if i % 2 else local for i in range(n)])
+    if arch == "olmo2" and window:
+        c.update(architectures=["Olmo3ForCausalLM"], sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)])
+        rope["attention_factor"] = 0.1 * math.log(rope["factor"]) + 1
+    if arch == "exaone4" and n == 64: c.update(sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)])
+    if arch in ("lfm2", "lfm2moe"):
+        c.update(conv_L_cache=get("shortconv.l_cache"), norm_eps=c.pop("rms_norm_eps"), layer_types=[full if k else "conv" for k in kv])
+        c["block_ff_dim"] = 12345  # before rounding, as published folders have it: of no use
+        put("sliding_window", window)
+        if arch == "lfm2moe": c.update(num_experts=experts, moe_intermediate_size=get("expert_feed_forward_length"), num_dense_layers=get("leading_dense_block_count"))
+    if arch in ("qwen35", "qwen35moe", "qwen3next"):
+        c.update(linear_conv_kernel_dim=get("ssm.conv_kernel"), linear_key_head_dim=get("ssm.state_size"), linear_value_head_dim=get("ssm.state_size"),
+                 linear_num_key_heads=get("ssm.group_count"), linear_num_value_heads=get("ssm.time_step_rank"),
+                 full_attention_interval=get("full_attention_interval"))
+        if arch != "qwen3next":
+            theta, part = c.pop("rope_theta"), c.pop("partial_rotary_factor", 1)
+            c = {"architectures": c.pop("architectures"), "tie_word_embeddings": c.pop("tie_word_embeddings"), "text_config": c}
+            c["text_config"]["rope_parameters"] = {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": part,
+                                                   "mrope_section": get("rope.dimension_sections")[:3]}
+            c["architectures"] = [c["architectures"][0].replace("ForCausalLM", "ForConditionalGeneration")]
+    if arch in ("gemma3n", "gemma4"):
+        c["hidden_activation"] = "gelu_pytorch_tanh"
+        c["layer_types"] = [local if s else full for s in get("attention.sliding_window_pattern")]
+        c["hidden_size_per_layer_input"] = get("embedding_length_per_layer_input")
+        c["num_kv_shared_layers"] = get("attention.shared_kv_layers")
+        put("final_logit_softcapping", get("final_logit_softcapping")); put("sliding_window", window)
+        base = get("rope.freq_base_swa")
+        if arch == "gemma3n":
+            c.update(rope_local_base_freq=base, altup_active_idx=0, altup_num_inputs=4, intermediate_size=ffn, vocab_size_per_layer_input=vocab,
+                     activation_sparsity_pattern=[0.95 if x > 0 else 0.0 for x in get("activation_sparsity_scale")])
+        else:
+            ones = sum(x == 1 for x in floats(0, g.tensors["rope_freqs.weight"][2]))
+            c["global_head_dim"], c["head_dim"] = c["head_dim"], get("attention.key_length_swa")
+            c.pop("partial_rotary_factor", None)
+            c["rope_parameters"] = {full: {"rope_type": "proportional", "rope_theta": c.pop("rope_theta"), "partial_rotary_factor": 2 * ones / c["global_head_dim"]},
+                                    local: {"rope_type": "default", "rope_theta": base}}
+            if isinstance(ffn, list): c["intermediate_size"], c["use_double_wide_mlp"] = min(ffn), max(ffn) > min(ffn)
+            if isinstance(kv, list):
+                c["num_key_value_heads"] = next(k for k, t in zip(kv, c["layer_types"]) if t == local)
+                c["num_global_key_value_heads"] = next(k for k, t in zip(kv, c["layer_types"]) if t == full)
+                c["attention_k_eq_v"] = True
+            if experts:
+                c.update(num_experts=experts, top_k_experts=c.pop("num_experts_per_tok"), moe_intermediate_size=get("expert_feed_forward_length"), enable_moe_block=True)
+    if arch == "deepseek2":
+        latent = get("attention.kv_lora_rank")
+        c.pop("head_dim"); c.pop("partial_rotary_factor", None)
+        c.update(kv_lora_rank=latent, q_lora_rank=get("attention.q_lora_rank"), qk_rope_head_dim=turned, v_head_dim=get("attention.value_length_mla"),
+                 qk_nope_head_dim=get("attention.key_length_mla") - turned, n_routed_experts=experts, moe_intermediate_size=get("expert_feed_forward_length"),
+                 n_shared_experts=get("expert_shared_count"), routed_scaling_factor=get("expert_weights_scale"), norm_topk_prob=get("expert_weights_norm", False),
+                 first_k_dense_replace=get("leading_dense_block_count"), n_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1),
+                 scoring_func="sigmoid" if get("expert_gating_func") == 2 else "softmax", num_key_value_heads=c["num_attention_heads"])
+        log = get("rope.scaling.yarn_log_multiplier")
+        if log: rope.update(mscale=10 * log, mscale_all_dim=10 * log)
+    if arch == "granitehybrid":
+        c.update(mamba_d_conv=get("ssm.conv_kernel"), mamba_d_state=get("ssm.state_size"), mamba_n_groups=get("ssm.group_count"),
+                 mamba_n_heads=get("ssm.time_step_rank"), mamba_expand=get("ssm.inner_size") // c["hidden_size"],
+                 position_embedding_type="rope" if get("rope.scaling.finetuned") else "nope", layer_types=["attention" if k else "mamba" for k in kv])
+        if not experts: c["shared_intermediate_size"], c["num_local_experts"] = ffn, 0
+    if arch.startswith("nemotron"):
+        c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), conv_kernel=get("ssm.conv_kernel"), ssm_state_size=get("ssm.state_size"),
+                 n_groups=get("ssm.group_count"), mamba_num_heads=get("ssm.time_step_rank"), mlp_hidden_act="relu2",
+                 mamba_head_dim=get("ssm.inner_size") // get("ssm.time_step_rank"),
+                 hybrid_override_pattern="".join("*" if k else ("E" if experts else "-") if f else "M" for k, f in zip(kv, ffn)))
+        c["moe_intermediate_size" if experts else "intermediate_size"] = max(ffn)
+        if experts:
+            c.update(n_routed_experts=experts, moe_shared_expert_intermediate_size=get("expert_shared_feed_forward_length"),
+                     n_shared_experts=get("expert_shared_count"), norm_topk_prob=get("expert_weights_norm"),
+                     routed_scaling_factor=get("expert_weights_scale"), n_group=1, topk_group=1)
+            put("moe_latent_size", get("moe_latent_size"))
+    if rope: c["rope_scaling" if arch != "mistral3" else "rope_parameters"] = rope
+    return c
+
+
+PATTERNS = {"lfm2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            "qwen35": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            "deepseek-v3": [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+",
+                            "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]}
+PATTERNS["llama-bpe"] = PATTERNS["dbrx"] = PATTERNS["pixtral"] = PATTERNS["lfm2"]
+
+
+def varint(n):
+    out = b""
+    while n >= 128: out += bytes([n & 127 | 128]); n >>= 7
+    return out + bytes([n])
+
+
+def field(number, data): return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def tokenizer(g, out):
+    k = lambda name, default=None: g.keys.get("tokenizer.ggml." + name, default)
+    tokens, model, types = k("tokens"), k("model"), k("token_type")
+    cfg = {"model_max_length": g.get("context_length")}
+    for name, key in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
+        if k(key + "_token_id") is not None: cfg[name + "_token"] = tokens[k(key + "_token_id")]
+    for flag in ("add_bos_token", "add_eos_token"):
+        if k(flag) is not None: cfg[flag] = k(flag)
+    if "tokenizer.chat_template" in g.keys: cfg["chat_template"] = g.keys["tokenizer.chat_template"]
+    if model == "llama":
+        data = b"".join(field(1, field(1, t.encode("utf-8", "surrogateescape")) + b"\x15" + struct.pack("<f", s) + b"\x18" + varint(y))
+                        for t, s, y in zip(tokens, k("scores"), types))
+        data += field(2, b"\x18\x02") + field(3, field(1, b"identity") + b"\x18" + varint(int(k("add_space_prefix", True))))
+        with open(os.path.join(out, "tokenizer.model"), "wb") as f: f.write(data)
+    else:
+        regexes = PATTERNS.get(k("pre"), PATTERNS["qwen2"]) if model == "gpt2" else []
+        steps = [{"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False} for r in ([regexes] if isinstance(regexes, str) else regexes)]
+        if model == "gpt2": steps.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False})
+        j = {"version": "1.0", "added_tokens": [{"id": i, "content": t, "special": y == 3} for i, (t, y) in enumerate(zip(tokens, types)) if y in (3, 4)],
+             "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+             "model": {"type": "BPE", "byte_fallback": model == "gemma4", "ignore_merges": k("pre") in ("lfm2", "llama-bpe", "pixtral"),
+                       "vocab": {t: i for i, (t, y) in enumerate(zip(tokens, types)) if y not in (3, 4)},
+                       "merges": [m.split(" ") if i % 2 else m for i, m in enumerate(k("merges"))]}}
+        with open(os.path.join(out, "tokenizer.json"), "w") as f: json.dump(j, f)
+    with open(os.path.join(out, "tokenizer_config.json"), "w") as f: json.dump(cfg, f)
+
+
+def save(path, tensors):
+    head, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, t in tensors.items():
+        head[name] = {"dtype": t.dtype, "shape": t.shape, "data_offsets": [at, at + len(t.bytes())]}
+        at += len(t.bytes())
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for t in tensors.values(): f.write(t.bytes())
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("model"); p.add_argument("out")
+    p.add_argument("--shards", type=int, default=1)
+    p.add_argument("--drop", action="append", default=[])
+    a = p.parse_args()
+    g = Gguf(a.model)
+    os.makedirs(a.out, exist_ok=True)
+    tensors = {name: t for name, t in weights(g).items() if name not in a.drop}
+    if a.shards == 1: save(os.path.join(a.out, "model.safetensors"), tensors)
+    else:
+        names, index = list(tensors), {}
+        for s in range(a.shards):
+            file = "model-%05d-of-%05d.safetensors" % (s + 1, a.shards)
+            part = {name: tensors[name] for name in names[s::a.shards]}
+            save(os.path.join(a.out, file), part)
+            index.update({name: file for name in part})
+        with open(os.path.join(a.out, "model.safetensors.index.json"), "w") as f: json.dump({"metadata": {}, "weight_map": index}, f)
+    with open(os.path.join(a.out, "config.json"), "w") as f: json.dump(config(g), f, indent=1)
+    tokenizer(g, a.out)
+
+
+if __name__ == "__main__":
+    main()
