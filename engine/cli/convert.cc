@@ -1,5 +1,6 @@
 // pronk convert: a model as it was published, in one GGUF file.
 #include "engine/convert/convert.h"
+#include "engine/default_threads.h"
 
 #include <algorithm>
 #include <array>
@@ -77,7 +78,7 @@ void Tell(const convert::Report& report) {
 int Convert(const ConvertOptions& options) {
   convert::Options how;
   if (!options.type.empty()) SetType(options.type, how);
-  how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+  how.n_threads = options.n_threads > 0 ? options.n_threads : engine::DefaultThreads();
   ProgressLine progress("convert", 0.5, "MB");
   how.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done / 1'000'000, total / 1'000'000);
