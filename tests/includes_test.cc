@@ -56,7 +56,7 @@ constexpr std::array kLibraries = {
     Library{"pcre2.h", "tokenizer/"},
     Library{"CLI/", "engine/cli/command_line.cc"},
     Library{"histedit.h", "engine/cli/line_editor.cc"},
-    Library{"nlohmann/", "engine/cli/"},
+    Library{"nlohmann/", "engine/"},
     Library{"gtest/", "tests/"},
     Library{"gmock/", "tests/"},
     Library{"benchmark/", "tests/"},
