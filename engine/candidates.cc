@@ -1,6 +1,7 @@
 #include "engine/candidates.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -25,6 +26,18 @@ void Candidates::Assign(std::span<const float> logits) {
     items_[i] = {static_cast<tokenizer::TokenId>(i), logits[i]};
   }
   n_sorted_ = 0;
+}
+
+void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  items_.clear();
+  n_sorted_ = 0;
+  for (size_t word = 0; word < allowed.size(); ++word) {
+    for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
+      const size_t i = 64 * word + static_cast<size_t>(std::countr_zero(bits));
+      if (i >= logits.size()) return;
+      items_.push_back({static_cast<tokenizer::TokenId>(i), logits[i]});
+    }
+  }
 }
 
 Candidate Candidates::Best() const {

@@ -7,6 +7,7 @@
 #define PRONK_ENGINE_CANDIDATES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@ class Candidates {
  public:
   // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
   void Assign(std::span<const float> logits);
+  // The same for those tokens alone whose bit (id % 64 of word id / 64) is set.
+  void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
   size_t size() const { return items_.size(); }
   std::span<const Candidate> items() const { return items_; }

@@ -27,6 +27,27 @@ DraftCounts CountsOf(const Session& session) {
   return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
 }
 
+// The answer's grammar begins with it, unless the model thinks first.
+void Start(Constraint& constraint, const ThinkingSplitter& splitter, const ThinkingFormat& format,
+           const std::vector<TokenId>& marks, const tokenizer::Tokenizer& tokenizer) {
+  constraint.Restart();
+  const ThinkingSplitter::Place place = splitter.place();
+  if (place == ThinkingSplitter::Place::kThinking) constraint.Wait();
+  if (place != ThinkingSplitter::Place::kEither) return;
+  for (const TokenId id : marks) {
+    if (format.open.starts_with(tokenizer.Piece(id, /*special=*/true))) constraint.MayWait(id);
+  }
+}
+
+// This token was generated; the answer so far, which may have begun with it.
+void Follow(Constraint& constraint, TokenId id, const ThinkingSplitter& splitter,
+            std::string_view answer) {
+  constraint.Accept(id);
+  if (!constraint.waiting() || splitter.place() != ThinkingSplitter::Place::kAnswer) return;
+  constraint.Begin();
+  constraint.AcceptText(answer);
+}
+
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -110,6 +131,10 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       wanted = (is_answer ? on_text : options.on_thinking)(text);
   };
 
+  Constraint* const constraint = options.constraint;
+  if (constraint != nullptr) Start(*constraint, splitter, options.thinking, marks, tokenizer);
+  std::vector<TokenId> forced;  // by the constraint, in reverse
+  std::vector<TokenId> unread;  // generated, to be read together
   const DraftCounts before = CountsOf(session);
   const Stopwatch decode_watch;
   for (;;) {
@@ -122,7 +147,14 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       result.stop_reason = StopReason::kInterrupted;
       break;
     }
-    const TokenId id = session.Sample();
+    TokenId id = -1;
+    if (forced.empty()) {
+      id = session.Sample(constraint != nullptr ? constraint->Allowed()
+                                                : std::span<const uint64_t>());
+    } else {
+      id = forced.back();
+      forced.pop_back();
+    }
     if (vocab.IsEog(id)) {
       result.stop_reason = StopReason::kEos;
       break;
@@ -134,12 +166,30 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       result.stop_reason = StopReason::kStop;
       break;
     }
-    if (session.position() == session.capacity()) {
+    if (constraint != nullptr) {
+      Follow(*constraint, id, splitter, result.text);
+      if (constraint->done()) {
+        result.stop_reason = StopReason::kEos;
+        break;
+      }
+      if (forced.empty()) {
+        forced = constraint->Forced();
+        std::reverse(forced.begin(), forced.end());
+      }
+    }
+    unread.push_back(id);
+    if (session.capacity() - session.position() < unread.size()) {
       result.stop_reason = StopReason::kContext;
       break;
     }
-    session.Decode(id);
-    ++result.n_decoded;
+    if (!forced.empty()) continue;
+    if (unread.size() == 1) {
+      session.Decode(id);
+    } else {
+      session.Prefill(unread);
+    }
+    result.n_decoded += unread.size();
+    unread.clear();
   }
   result.decode_seconds = decode_watch.Seconds();
   result.drafts = CountsOf(session) - before;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/grammar/constraint.h"
 #include "engine/session.h"
 #include "engine/thinking.h"
 #include "tokenizer/tokenizer.h"
@@ -38,6 +39,10 @@ struct GenerateOptions {
   ThinkingFormat thinking;
   // Gets the thinking as it comes, and returns as on_text does; none: nobody wants it.
   std::function<bool(std::string_view)> on_thinking;
+  // The answer follows a grammar, from its first token on; none: it is free. What the grammar
+  // forces is read in one pass, unsampled. Where nothing may follow, the text ends, as by the
+  // model.
+  Constraint* constraint = nullptr;
 };
 
 struct GenerateResult {

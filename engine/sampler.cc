@@ -145,15 +145,29 @@ TokenId Sampler::DrawByMirostat() {
   return picked.id;
 }
 
-TokenId Sampler::Sample(std::span<const float> logits) {
-  candidates_.Assign(logits);
+void Sampler::AddBiases() {
+  const auto all = candidates_.items();
   for (const auto& [id, bias] : options_.logit_bias) {
-    const auto i = static_cast<size_t>(id);
-    if (i < candidates_.size()) candidates_[i].logit += bias;
+    const auto found = std::ranges::lower_bound(all, id, {}, &Candidate::id);
+    if (found == all.end() || found->id != id) continue;
+    candidates_[static_cast<size_t>(found - all.begin())].logit += bias;
   }
+}
+
+TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  if (allowed.empty()) {
+    candidates_.Assign(logits);
+  } else {
+    candidates_.Assign(logits, allowed);
+    if (candidates_.size() == 1) return candidates_[0].id;
+  }
+  AddBiases();
   // What is not a number or not below infinity cannot be compared: no step would mean anything.
   candidates_.RemoveIf(
       [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });
+  if (candidates_.size() == 0 && !allowed.empty()) {
+    throw Error("no token is left of those that the grammar allows: biases, or broken weights");
+  }
   if (candidates_.size() == 0) {
     throw Error("the model's logits are not numbers: its weights are broken");
   }

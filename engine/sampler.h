@@ -77,13 +77,17 @@ class Sampler {
 
   // The next token. The same options, logits and history give the same token on every machine.
   // Throws engine::Error where the logits are not numbers (a broken model).
-  tokenizer::TokenId Sample(std::span<const float> logits);
+  // allowed: a bit for each id (constraint.h), at least one of them set; the other tokens do not
+  // exist, for any step. Empty: all are allowed. Where there is no choice, no random number is
+  // taken.
+  tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
   // Tells the penalties that this token is now part of the text.
   void Accept(tokenizer::TokenId id);
   // The text is now this and nothing else. Random numbers go on.
   void SetHistory(std::span<const tokenizer::TokenId> tokens);
 
  private:
+  void AddBiases();
   void Apply(SamplerStep step);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();

@@ -232,7 +232,9 @@ void Session::SetSampling(const SamplerOptions& options) {
   sampler_.SetHistory(tokens_);
 }
 
-TokenId Session::Sample() { return sampler_.Sample(logits()); }
+TokenId Session::Sample(std::span<const uint64_t> allowed) {
+  return sampler_.Sample(logits(), allowed);
+}
 
 size_t Session::Rewind(size_t position) {
   if (position >= tokens_.size()) return tokens_.size();

@@ -78,8 +78,9 @@ class Session {
 
   // How tokens are picked from now on.
   void SetSampling(const SamplerOptions& options);
-  // Picks the next token from logits(); does not add it to the text: Decode() does.
-  tokenizer::TokenId Sample();
+  // Picks the next token from logits(); does not add it to the text: Decode() does. allowed: as
+  // Sampler::Sample().
+  tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
   // Adds one token and computes the logits behind it, unless they are there because the token was
   // read ahead; then it reads ahead itself, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);

@@ -72,6 +72,7 @@ ThinkingSplitter::ThinkingSplitter(const ThinkingFormat& format, std::string_vie
   prompt_end = prompt_end.substr(0, TrimmedSize(prompt_end));
   if (format_.kind == Kind::kTags) {
     state_ = prompt_end.ends_with(format_.open) ? State::kThinking : State::kStart;
+    is_closed_ = prompt_end.ends_with(format_.close);
   } else if (format_.kind == Kind::kChannels) {
     const size_t turn = prompt_end.rfind(kStart);
     const size_t at = turn == std::string_view::npos ? turn : prompt_end.find(kChannel, turn);
@@ -120,6 +121,7 @@ void ThinkingSplitter::EndHeader(const Sink& sink) {
                                                           header_.find("to=") == std::string::npos);
   header_.clear();
   state_ = is_answer ? State::kAnswer : State::kThinking;
+  is_closed_ = is_answer;
   // Several messages of a kind are paragraphs.
   if (is_answer ? has_answer_ : has_thinking_) {
     sink("\n\n", is_answer ? Part::kAnswer : Part::kThinking);
@@ -152,6 +154,16 @@ bool ThinkingSplitter::Channels(const Sink& sink) {
     state_ = State::kHeader;
   }
   return true;
+}
+
+ThinkingSplitter::Place ThinkingSplitter::place() const {
+  if (format_.kind == Kind::kNone) return Place::kAnswer;
+  if (format_.kind == Kind::kChannels) {
+    return state_ == State::kAnswer && is_closed_ ? Place::kAnswer : Place::kThinking;
+  }
+  if (state_ == State::kAnswer || state_ == State::kBehind) return Place::kAnswer;
+  if (state_ == State::kThinking || TrimmedSize(held_) > 0) return Place::kThinking;
+  return is_closed_ ? Place::kAnswer : Place::kEither;
 }
 
 void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {

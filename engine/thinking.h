@@ -53,6 +53,10 @@ class ThinkingSplitter {
   void Push(std::string_view text, const Sink& sink);
   void Finish(const Sink& sink);  // what was held back
 
+  // What the next token belongs to. kEither: nothing is there yet, and the model may think first.
+  enum class Place : uint8_t { kThinking, kEither, kAnswer };
+  Place place() const;
+
  private:
   enum class State : uint8_t { kStart, kThinking, kBehind, kAnswer, kHeader };
   // Each works on what is held, and returns whether there is more to be done with it.
@@ -68,6 +72,7 @@ class ThinkingSplitter {
   std::string header_;         // of a message: "analysis", "commentary to=functions.add"
   bool has_thinking_ = false;  // something of it was handed on
   bool has_answer_ = false;
+  bool is_closed_ = false;  // the prompt ends behind thinking, or a message is the answer
 };
 
 // A template's variable for thinking, and the values it takes.

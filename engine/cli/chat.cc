@@ -10,6 +10,7 @@
 #include "engine/cli/command_line.h"
 #include "engine/cli/conversation.h"
 #include "engine/cli/draft_options.h"
+#include "engine/cli/grammar_options.h"
 #include "engine/cli/line_editor.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
@@ -30,6 +31,7 @@ struct ChatOptions {
   SamplingOptions sampling;
   TemplateOptions form;
   DraftFlags draft;
+  GrammarOptions grammar;
   ConversationOptions conversation;
   std::optional<std::string> first;
   bool escape = false;
@@ -105,6 +107,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 
 int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
+  const std::shared_ptr<const engine::grammar::Grammar> grammar = options.grammar.Read();
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.draft.Load();
   session_options.draft = options.draft.For(draft_model);
@@ -118,6 +121,9 @@ int RunChat(ChatOptions options) {
   if (options.first) options.first = text(*options.first);
   options.conversation.verbose = options.model.verbose;
   options.conversation.sampler = session_options.sampler;
+  std::optional<engine::Constraint> constraint;
+  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+  options.conversation.constraint = constraint ? &*constraint : nullptr;
   Conversation conversation(session, options.conversation, options.form.For(model));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
@@ -149,6 +155,7 @@ void AddChat(CommandLine& line) {
   command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
+  options->grammar.AddFlags(command);
   options->sampling.AddFlags(command);
   options->draft.AddFlags(command);
   command.Does([options] { return RunChat(*options); });

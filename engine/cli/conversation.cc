@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/cli/grammar_options.h"
 #include "engine/cli/json_file.h"
 #include "engine/cli/report.h"
 #include "engine/cli/settings.h"
@@ -100,6 +101,7 @@ bool Conversation::Answer(const std::string& question) {
   engine::GenerateOptions generate;
   generate.max_tokens = options_.max_tokens;
   generate.stop_texts = options_.stop_texts;
+  generate.constraint = options_.constraint;
   generate.interrupted = Interrupted;
   generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
   generate.on_thinking = [&](std::string_view text) {
@@ -107,7 +109,7 @@ bool Conversation::Answer(const std::string& question) {
     out.WriteThinking(text);
     return true;
   };
-  bool open = true, at_start = true;
+  bool open = true, at_start = options_.constraint == nullptr;
   last_ = chat_.Say(question, generate, [&](std::string_view text) {
     progress.Clear();
     // The template ends where the answer begins; a space there is the vocabulary's.
@@ -117,6 +119,7 @@ bool Conversation::Answer(const std::string& question) {
   progress.Clear();
   open = open && out.Finish(/*follows=*/false);
   if (open) ExplainEnd(*last_);
+  if (open) ComplainIfCut(options_.constraint, last_->generated.stop_reason);
   if (open && options_.verbose) Stats("");
   return open;
 }

@@ -19,6 +19,7 @@ struct ConversationOptions {
   bool verbose = false;            // say how each answer was made
   engine::SamplerOptions sampler;  // as the session has it
   std::vector<std::string> stop_texts;
+  engine::Constraint* constraint = nullptr;  // of each answer; none: they are free
 };
 
 class Conversation {

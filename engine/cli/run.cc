@@ -14,6 +14,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/draft_options.h"
+#include "engine/cli/grammar_options.h"
 #include "engine/cli/json_file.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
@@ -42,6 +43,7 @@ struct RunOptions {
   SamplingOptions sampling;
   TemplateOptions form;
   DraftFlags draft;
+  GrammarOptions grammar;
   std::optional<std::string> prompt;
   std::optional<std::string> text;  // the same without a flag
   std::string file;
@@ -167,7 +169,8 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
 // Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
                                 const std::optional<engine::ChatForm>& form,
-                                engine::SessionOptions session_options, const std::string& prompt,
+                                engine::SessionOptions session_options,
+                                engine::Constraint* constraint, const std::string& prompt,
                                 TextOutput& out) {
   const std::vector<tokenizer::TokenId> ids = Encode(options, model, form, prompt);
   session_options.context = ContextFor(options, model, ids.size());
@@ -178,6 +181,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   engine::GenerateOptions generate;
   generate.max_tokens = options.max_tokens;
   generate.stop_texts = options.stop_texts;
+  generate.constraint = constraint;
   if (form && form->is_transcript) {
     generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   }
@@ -191,7 +195,8 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
   // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
   // is no prompt for it to follow, nobody wants to see it.
-  bool at_start = options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix);
+  bool at_start = constraint == nullptr &&
+                  (options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix));
   size_t n_reused = 0;
   if (!options.prompt_cache.empty()) {
     n_reused = ReuseCache(options.prompt_cache, ids, session);
@@ -254,7 +259,9 @@ void CheckFlags(const RunOptions& options) {
 int Run(const RunOptions& options) {
   CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
-  const std::vector<std::string> prompts = PromptsOf(options);  // no model is loaded in vain
+  // No model is loaded in vain.
+  const std::shared_ptr<const engine::grammar::Grammar> grammar = options.grammar.Read();
+  const std::vector<std::string> prompts = PromptsOf(options);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.draft.Load();
@@ -262,18 +269,22 @@ int Run(const RunOptions& options) {
   session_options.sampler = options.sampling.For(*model.tokenizer);
   std::optional<engine::ChatForm> form;  // none: the prompts are plain text
   if (options.chat) form = options.form.For(model);
+  std::optional<engine::Constraint> constraint;
+  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+  engine::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   const double load_seconds = watch.Seconds();
   CatchInterrupts();
   for (const std::string& prompt : prompts) {
     TextOutput out;
     const engine::GenerateResult result =
-        Complete(options, model, form, session_options, prompt, out);
+        Complete(options, model, form, session_options, kept_to, prompt, out);
     // Several objects stand one to a line.
     const int indent = options.prompts.empty() ? 2 : -1;
     const uint64_t seed = session_options.sampler.seed;
     const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
                                    : out.Finish(/*follows=*/&prompt != &prompts.back());
     Report(options, model, result);
+    ComplainIfCut(kept_to, result.stop_reason);
     if (!open || Interrupted()) break;
   }
   return kExitDone;
@@ -318,6 +329,7 @@ void AddRun(CommandLine& line) {
   options->model.AddSessionFlags(command);
   command.Add("TEXT", options->text, "The same, behind the model: pronk run MODEL TEXT")
       .Type("TEXT");
+  options->grammar.AddFlags(command);
   options->sampling.AddFlags(command);
   options->draft.AddFlags(command);
   command.Does([options] { return Run(*options); });

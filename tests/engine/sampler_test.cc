@@ -286,6 +286,48 @@ TEST(Sampler, OptionsCanChange) {
   EXPECT_EQ(sampler.Sample(logits), 2);
 }
 
+// What is not allowed does not exist: for top-k, for biases, for the probabilities.
+TEST(Sampler, OnlyWhatIsAllowed) {
+  const std::vector<float> logits = {9, 1, 8, 2, 7, 0};
+  const std::vector<uint64_t> allowed = {0b101010};
+  SamplerOptions options;
+  options.temperature = 1;
+  options.top_k = 2;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.logit_bias = {{0, 100.0f}, {5, 1.5f}};  // 5 becomes likelier than 1
+  Sampler sampler(options);
+  int n3 = 0;
+  constexpr int kDraws = 2000;
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId id = sampler.Sample(logits, allowed);
+    EXPECT_TRUE(id == 3 || id == 5) << id;
+    n3 += id == 3 ? 1 : 0;
+  }
+  const double p = 1 / (1 + std::exp(-0.5));
+  EXPECT_NEAR(n3, p * kDraws, 4 * std::sqrt(kDraws * p * (1 - p)));
+  options.temperature = 0;
+  EXPECT_EQ(Sampler(options).Sample(logits, allowed), 3);
+  options.logit_bias = {{1, -kInf}, {3, -kInf}, {5, -kInf}};
+  EXPECT_THROW(Sampler(options).Sample(logits, allowed), Error);
+  // Bits beyond the logits mean nothing.
+  EXPECT_EQ(Sampler({}).Sample(logits, std::vector<uint64_t>{uint64_t{1} << 63 | 2, 1}), 1);
+}
+
+// All allowed is as without a mask; where there is no choice, no random number is taken.
+TEST(Sampler, AllowedAndRandomNumbers) {
+  const std::vector<float> logits = {1, 2, 1.5f, 0.5f, 1, 1};
+  const std::vector<uint64_t> all = {0b111111}, one = {0b1000};
+  SamplerOptions options;
+  options.seed = 7;
+  options.temperature = 2;
+  Sampler free(options), masked(options);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(masked.Sample(logits, one), 3);
+    EXPECT_EQ(masked.Sample(logits, all), free.Sample(logits));
+  }
+}
+
 TEST(Sampler, StepNames) {
   EXPECT_EQ(SamplerStepNames().substr(0, 28), "penalties, dry, top_n_sigma,");
   EXPECT_EQ(FindSamplerStep("xtc"), SamplerStep::kXtc);

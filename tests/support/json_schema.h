@@ -2,6 +2,7 @@
 #ifndef PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
 #define PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <stdexcept>
@@ -11,50 +12,181 @@
 namespace test {
 
 inline bool HasJsonType(const nlohmann::json& value, const std::string& type) {
+  if (type == "number") return value.is_number();
   return type == "integer" ? value.is_number_integer() : type == value.type_name();
 }
 
-// What is wrong with a value, each fault as "place: what"; empty where it follows the schema.
-inline std::vector<std::string> SchemaFaults(const nlohmann::json& value,
-                                             const nlohmann::json& schema,
-                                             const std::string& place = "$") {
-  std::vector<std::string> faults;
-  const auto add = [&](const nlohmann::json& part, const nlohmann::json& rule,
-                       const std::string& where) {
-    for (const std::string& fault : SchemaFaults(part, rule, where)) faults.push_back(fault);
-  };
-  for (const auto& [rule, what] : schema.items()) {
+// How many characters a string has, in UTF-8.
+inline size_t CharactersOf(const std::string& text) {
+  size_t n = 0;
+  for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return n;
+}
+
+class SchemaCheck {
+ public:
+  explicit SchemaCheck(const nlohmann::json& root) : root_(root) {}
+
+  // What is wrong with a value, each fault as "place: what"; empty where it follows the schema.
+  std::vector<std::string> Faults(const nlohmann::json& value, const nlohmann::json& schema,
+                                  const std::string& place = "$") const {
+    std::vector<std::string> faults;
+    if (schema == nlohmann::json(false)) faults.push_back(place + ": must not be there");
+    if (!schema.is_object()) return faults;
+    if (value.is_null() && schema.value("nullable", false)) return faults;
+    for (const auto& [rule, what] : schema.items()) {
+      const std::vector<std::string> more = ByRule(value, schema, rule, what, place);
+      faults.insert(faults.end(), more.begin(), more.end());
+    }
+    return faults;
+  }
+
+ private:
+  using Json = nlohmann::json;
+
+  std::vector<std::string> ByRule(const Json& value, const Json& schema, const std::string& rule,
+                                  const Json& what, const std::string& place) const {
+    std::vector<std::string> faults;
+    const auto expect = [&](bool holds) {
+      if (!holds)
+        faults.push_back(place + ": is " + value.dump() + ", and not as " + rule + " says");
+    };
+    const auto add = [&](const Json& part, const Json& below, const std::string& where) {
+      for (const std::string& fault : Faults(part, below, where)) faults.push_back(fault);
+    };
+    const auto n_fitting = [&] {
+      size_t n = 0;
+      for (const Json& way : what) n += Faults(value, way, place).empty() ? 1 : 0;
+      return n;
+    };
     if (rule == "type") {
       bool has_one = false;
-      for (const auto& type : what.is_array() ? what : nlohmann::json::array({what})) {
+      for (const Json& type : what.is_array() ? what : Json::array({what})) {
         has_one = has_one || HasJsonType(value, type);
       }
-      if (!has_one) faults.push_back(place + ": is " + value.dump() + ", expected " + what.dump());
-    } else if (rule == "required") {
-      for (const auto& key : what) {
-        if (!value.contains(key)) faults.push_back(place + ": lacks " + key.dump());
-      }
+      expect(has_one);
+    } else if (rule == "enum") {
+      expect(std::find(what.begin(), what.end(), value) != what.end());
+    } else if (rule == "const") {
+      expect(value == what);
+    } else if (rule == "anyOf") {
+      expect(n_fitting() > 0);
+    } else if (rule == "oneOf") {
+      expect(n_fitting() == 1);
+    } else if (rule == "allOf") {
+      for (const Json& part : what) add(value, part, place);
+    } else if (rule == "$ref") {
+      add(value, root_[Json::json_pointer(what.get<std::string>().substr(1))], place);
+    } else if (value.is_object()) {
+      OfObject(value, schema, rule, what, place, add, expect);
+    } else if (value.is_array()) {
+      OfArray(value, schema, rule, what, place, add, expect);
+    } else if (value.is_string()) {
+      OfString(value, rule, what, expect);
+    } else if (value.is_number()) {
+      if (rule == "minimum") expect(value >= what);
+      if (rule == "maximum") expect(value <= what);
+      if (rule == "exclusiveMinimum") expect(value > what);
+      if (rule == "exclusiveMaximum") expect(value < what);
+    }
+    if (!IsKnown(rule))
+      throw std::invalid_argument("the schema has a rule that is not known: " + rule);
+    return faults;
+  }
+
+  template <class Add, class Expect>
+  static void OfObject(const Json& value, const Json& schema, const std::string& rule,
+                       const Json& what, const std::string& place, Add add, Expect expect) {
+    const Json named = schema.value("properties", Json::object());
+    if (rule == "required") {
+      for (const Json& key : what) expect(value.contains(key));
     } else if (rule == "properties") {
       for (const auto& [key, part] : what.items()) {
         if (value.contains(key)) add(value[key], part, place + "." + key);
       }
     } else if (rule == "additionalProperties") {
       for (const auto& [key, part] : value.items()) {
-        if (!what && !schema["properties"].contains(key)) faults.push_back(place + ": has " + key);
+        if (!named.contains(key)) add(part, what, place + "." + key);
       }
-    } else if (rule == "items") {
-      for (const auto& item : value) add(item, what, place + "[]");
-    } else if (rule == "minimum") {
-      if (value.is_number() && value < what) faults.push_back(place + ": is " + value.dump());
-    } else if (rule == "pattern") {
-      if (value.is_string() && !std::regex_search(value.get<std::string>(), std::regex(what))) {
-        faults.push_back(place + ": is " + value.dump());
-      }
-    } else if (rule != "title") {
-      throw std::invalid_argument("the schema has a rule that is not known: " + rule);
     }
   }
-  return faults;
+
+  template <class Add, class Expect>
+  static void OfArray(const Json& value, const Json& schema, const std::string& rule,
+                      const Json& what, const std::string& place, Add add, Expect expect) {
+    const auto items = [&](size_t first) {
+      for (size_t i = first; i < value.size(); ++i) add(value[i], what, place + "[]");
+    };
+    if (rule == "minItems") expect(value.size() >= what);
+    if (rule == "maxItems") expect(value.size() <= what);
+    if (rule == "prefixItems" || (rule == "items" && what.is_array())) {
+      for (size_t i = 0; i < std::min(what.size(), value.size()); ++i)
+        add(value[i], what[i], place + "[]");
+    } else if (rule == "items") {
+      items(schema.value("prefixItems", Json::array()).size());
+    } else if (rule == "additionalItems") {
+      items(schema.value("items", Json::array()).size());
+    }
+  }
+
+  template <class Expect>
+  static void OfString(const std::string& value, const std::string& rule, const Json& what,
+                       Expect expect) {
+    if (rule == "minLength") expect(CharactersOf(value) >= what);
+    if (rule == "maxLength") expect(CharactersOf(value) <= what);
+    if (rule == "pattern") expect(std::regex_search(value, std::regex(what.get<std::string>())));
+    if (rule == "format") {
+      const std::string date = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])";
+      const std::string time =
+          "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
+      const std::string form = what == "date"   ? date
+                               : what == "time" ? time
+                               : what == "date-time"
+                                   ? date + "T" + time
+                                   : "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
+      expect(std::regex_match(value, std::regex(form)));
+    }
+  }
+
+  static bool IsKnown(const std::string& rule) {
+    static const std::vector<std::string> rules = {"type",
+                                                   "enum",
+                                                   "const",
+                                                   "anyOf",
+                                                   "oneOf",
+                                                   "allOf",
+                                                   "$ref",
+                                                   "required",
+                                                   "properties",
+                                                   "additionalProperties",
+                                                   "items",
+                                                   "prefixItems",
+                                                   "additionalItems",
+                                                   "minItems",
+                                                   "maxItems",
+                                                   "minLength",
+                                                   "maxLength",
+                                                   "pattern",
+                                                   "format",
+                                                   "minimum",
+                                                   "maximum",
+                                                   "exclusiveMinimum",
+                                                   "exclusiveMaximum",
+                                                   "uniqueItems",
+                                                   "nullable",
+                                                   "title",
+                                                   "description",
+                                                   "$defs",
+                                                   "definitions"};
+    return std::find(rules.begin(), rules.end(), rule) != rules.end();
+  }
+
+  const Json& root_;
+};
+
+inline std::vector<std::string> SchemaFaults(const nlohmann::json& value,
+                                             const nlohmann::json& schema) {
+  return SchemaCheck(schema).Faults(value, schema);
 }
 
 }  // namespace test

@@ -1,0 +1,114 @@
+// pronk run and chat kept to a grammar, from outside.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using nlohmann::json;
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+// The model that ships; it has never seen JSON.
+const std::string kModel = std::string(PRONK_SOURCE_DIR) + "/models/default.gguf";
+
+const std::string kPerson = R"({"type": "object", "properties": {
+    "name": {"type": "string", "minLength": 1, "maxLength": 20},
+    "age": {"type": "integer", "minimum": 0, "maximum": 120},
+    "mood": {"enum": ["happy", "sad"]},
+    "likes": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 2}},
+    "required": ["name", "age", "mood", "likes"]})";
+
+TEST(Grammar, JsonByManySchemas) {
+  const std::vector<std::string> schemas = {
+      kPerson,
+      R"({"type": "array", "items": {"type": "integer", "minimum": -9, "maximum": 9}, "minItems": 2, "maxItems": 4})",
+      R"({"anyOf": [{"const": "yes"}, {"type": "object", "properties": {"when": {"type": "string", "format": "date"}}, "required": ["when"]}]})",
+  };
+  for (const std::string& schema : schemas) {
+    for (const std::string seed : {"1", "2", "3"}) {
+      const Finished run = Pronk({"run", "-m", kModel, "--chat", "-p", "Tell me of Nora.", "-s",
+                                  seed, "--json-schema", schema});
+      ASSERT_EQ(run.status, 0) << run.err;
+      const json value = json::parse(run.out, nullptr, /*allow_exceptions=*/false);
+      ASSERT_FALSE(value.is_discarded()) << run.out;
+      EXPECT_EQ(test::SchemaFaults(value, json::parse(schema)), std::vector<std::string>())
+          << run.out;
+    }
+  }
+}
+
+TEST(Grammar, FilesAndTexts) {
+  const test::TempDir dir;
+  const std::string schema = dir.Write("s.json", kPerson);
+  const std::string grammar =
+      dir.Write("g.gbnf", "root ::= \"Once \" (\"again\" | \"more\") \"!\"\n");
+  const std::vector<std::string> common = {"run", "-m", kModel, "-p", "x", "--no-display-prompt",
+                                           "-s",  "5"};
+  const auto run = [&](std::vector<std::string> args, const std::string& input = "") {
+    args.insert(args.begin(), common.begin(), common.end());
+    return Pronk(args, input);
+  };
+  const Finished from_file = run({"--json-schema", schema});
+  EXPECT_EQ(from_file.out, run({"-j", kPerson}).out);
+  EXPECT_EQ(from_file.out, run({"--json-schema", "-"}, kPerson).out);
+  EXPECT_TRUE(json::accept(from_file.out)) << from_file.out;
+  const std::string once = run({"--grammar", grammar}).out;
+  EXPECT_TRUE(once == "Once again!\n" || once == "Once more!\n") << once;
+  EXPECT_EQ(run({"--grammar", "root ::= \"Once \" (\"again\" | \"more\") \"!\""}).out, once);
+  // The whole text is there, in the object of --json as well.
+  const json object = json::parse(run({"--grammar", grammar, "--json"}).out);
+  EXPECT_EQ(object["text"].get<std::string>() + "\n", once);
+  EXPECT_EQ(object["stop_reason"], "eos");
+}
+
+TEST(Grammar, AnObjectInAChat) {
+  const Finished chat =
+      Pronk({"chat", "-m", kModel, "--grammar", "root ::= \"Yes\" \".\"? | \"No.\"", "-s", "1"},
+            "Are you there?\nStill?\n");
+  ASSERT_EQ(chat.status, 0) << chat.err;
+  for (const char c : chat.out)
+    EXPECT_NE(std::string("YesNo.\n").find(c), std::string::npos) << chat.out;
+  const Finished run = Pronk(
+      {"run", "-m", kModel, "--chat", "-p", "Hello!", "--json-object", "-s", "4", "-n", "400"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  if (run.err.find("incomplete") == std::string::npos) {
+    EXPECT_TRUE(json::parse(run.out).is_object());
+  }
+}
+
+TEST(Grammar, SaysWhereATextIsCut) {
+  const Finished run =
+      Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_NE(run.err.find("the text ends before its grammar does"), std::string::npos) << run.err;
+}
+
+TEST(Grammar, WhatIsWrong) {
+  const test::TempDir dir;
+  const auto run = [](std::vector<std::string> args) {
+    args.insert(args.begin(), {"run", "-m", kModel, "-p", "x"});
+    return Pronk(args);
+  };
+  const std::string bad = dir.Write("bad.gbnf", "root ::= \"a\"\nb ::= (");
+  ExpectError(run({"--grammar", bad}), 1, "bad.gbnf: line 2, column 8: expected ')'");
+  ExpectError(run({"--grammar", "root ::= x"}), 1,
+              "--grammar: line 1, column 10: there is no rule 'x'");
+  ExpectError(run({"--grammar", dir.Path("none")}), 1, "none: cannot be opened");
+  const std::string schema = dir.Write("s.json", R"({"properties": {"a": {"not": {}}}})");
+  ExpectError(run({"--json-schema", schema}), 1,
+              "s.json: #/properties/a/not: this keyword is not supported");
+  ExpectError(run({"--json-schema", "{\"type\": "}), 1, "--json-schema: is not JSON from byte");
+  ExpectError(run({"--json-schema", "{}", "--grammar", bad}), 2, "give one of them");
+  ExpectError(run({"--json-schema", "{}", "--json-object"}), 2, "give one of them");
+  ExpectError(Pronk({"chat", "--json-object", "--grammar", bad}), 2, "give one of them");
+}
+
+}  // namespace
