@@ -26,6 +26,7 @@ int Main(int argc, char** argv) {
   cli::AddRun(line);
   cli::AddChat(line);
   cli::AddInspect(line);
+  cli::AddDiff(line);
   cli::AddTokenize(line);
   cli::AddTemplate(line);
   cli::AddBench(line);
