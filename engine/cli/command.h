@@ -30,6 +30,7 @@ void AddTokenize(CommandLine& line);
 void AddTemplate(CommandLine& line);
 void AddLogits(CommandLine& line);
 void AddBench(CommandLine& line);
+void AddCompare(CommandLine& line);
 void AddTrace(CommandLine& line);
 void AddPerplexity(CommandLine& line);
 void AddConvert(CommandLine& line);

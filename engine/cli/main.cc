@@ -30,6 +30,7 @@ int Main(int argc, char** argv) {
   cli::AddTokenize(line);
   cli::AddTemplate(line);
   cli::AddBench(line);
+  cli::AddCompare(line);
   cli::AddTrace(line);
   cli::AddLogits(line);
   cli::AddPerplexity(line);
