@@ -46,9 +46,8 @@ class BaseLogits {
   BaseLogits(const std::string& path, size_t n_vocab);
 
   const TextWindows& windows() const { return windows_; }
-  // ln(probability) of every token, of prediction i: valid until the next call. i <
-  // windows().count()
-  // * windows().counted(). Throws gguf::Error where the file's numbers are none.
+  // ln(probability) of every token, of the i-th of all predictions that count; valid until the next
+  // call. Throws gguf::Error where the file's numbers are none.
   std::span<const float> LogProbabilities(size_t i);
 
  private:
