@@ -31,7 +31,7 @@ std::string Column(std::string_view name, size_t columns) {
   if (text.size() > columns) {
     // What is no ASCII is cut at its end alone: its bytes are not columns.
     for (const char c : text) {
-      if (static_cast<unsigned char>(c) >= 0x80) return Cut(text, columns);
+      if (static_cast<unsigned char>(c) >= 0x80) return Cut(text, columns - 1);
     }
     const size_t end = columns / 2;
     text = text.substr(0, columns - end - 2) + ".." + text.substr(text.size() - end);

@@ -86,7 +86,6 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
                     engine::Session& session, const std::vector<TokenId>& tokens) {
   TraceReport report = {.model = model,
                         .tokens = tokens,
-                        .has_text = options.prompt.has_value(),
                         .n_threads = session.n_threads(),
                         .token = {},
                         .prompt = {},

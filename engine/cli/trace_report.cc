@@ -56,8 +56,8 @@ std::string Text(const Line& line, double ceiling) {
   return text + "\n";
 }
 
-// The layer that a step belongs to: 0 to n, and n + 1 behind the last; 0 begins the token, so the
-// steps of layer i are those of i + 1.
+// Where a step belongs: 0 is what makes a token's row of the embedding, 1 + i layer i, and behind
+// the last layer there is the output.
 size_t PartOf(const engine::Trace& trace, size_t step) {
   if (trace.steps[step].kind == "embed" && step == 0) return 0;
   const auto behind = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);

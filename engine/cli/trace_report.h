@@ -14,7 +14,6 @@ namespace cli {
 struct TraceReport {
   const engine::Model& model;
   std::vector<tokenizer::TokenId> tokens;  // the last one is walked
-  bool has_text = false;                   // else the tokens stand for any
   size_t n_threads = 1;
   double read_ceiling = 0;          // bytes per second
   double dot_ceiling = 0;           // operations per second; 0: not measured

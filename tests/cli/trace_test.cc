@@ -179,6 +179,19 @@ TEST(TracePlot, HasEveryOperationThatReads) {
   const test::TempDir dir;
   const std::string plot = dir.Path("t.svg");
   const json trace = TraceOf({"-m", kModel, "-p", kText, "--plot", plot});
+  // A prompt's tokens see those before them, and themselves.
+  const engine::Model model = engine::Model::Load(kModel);
+  const engine::LayerPlan& plan = model.config.layers[0];
+  const size_t n_tokens = trace["tokens"].size();
+  size_t n_attentions = 0;
+  for (const json& step : trace["prompt_steps"]) {
+    if (step["operation"] != "attention") continue;
+    ++n_attentions;
+    EXPECT_EQ(step["operations"], 2 * n_tokens * (n_tokens + 1) / 2 * plan.n_heads *
+                                      (plan.key_length + plan.value_length));
+  }
+  EXPECT_EQ(n_attentions, model.config.n_layers());
+
   size_t n = 0;
   for (const char* steps : {"steps", "prompt_steps"}) {
     ASSERT_TRUE(trace.contains(steps));
