@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,27 @@ TEST_F(Divergence, StrangersFiles) {
       0);
   ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", dir_.Path("none")}), 1, "none");
   ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", "/dev/zero"}), 1, "/dev/zero");
+}
+
+// Whatever the bytes are, there is an answer or a line that says what is wrong.
+TEST_F(Divergence, DamagedFiles) {
+  const std::string good = test::ReadText(base_);
+  std::mt19937 random(1);
+  size_t n_refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    std::string bytes = good;
+    // The head, the text and the first predictions matter most.
+    const size_t end = i % 2 == 0 ? 64 : bytes.size();
+    for (int n = 0; n <= i % 5; ++n) bytes[random() % end] = static_cast<char>(random());
+    const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("bad", bytes)});
+    if (run.status == 0) {
+      EXPECT_NE(run.out.find("same token on top"), std::string::npos);
+      continue;
+    }
+    ++n_refused;
+    ExpectError(run, 1, "bad: ");
+  }
+  EXPECT_GT(n_refused, 20u);
 }
 
 TEST_F(Divergence, OutputsAndInputs) {
