@@ -95,7 +95,7 @@ std::vector<BarColumn> BarColumns(const CompareReport& report) {
         {distance ? "KL divergence" : "perplexity", "pp",
          [=](const auto& model) { return !distance || model.divergence ? Loss(model) : 0; },
          [=](const auto& model) {
-           return !distance || model.divergence ? Format("%.3g", Loss(model)) : "?";
+           return !distance || model.divergence ? Format("%.4f", Loss(model)) : "?";
          }});
   }
   if (HasSpeed(generation)) {
