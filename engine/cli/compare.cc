@@ -17,6 +17,7 @@
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/text_windows.h"
+#include "engine/default_threads.h"
 #include "engine/error.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -60,7 +61,7 @@ class Compare {
     machine.cpu = options.cpu;
     session_ = machine.Session();  // applies --cpu
     session_.n_threads = session_.n_threads_batch =
-        options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+        options.n_threads > 0 ? options.n_threads : engine::DefaultThreads();
     std::vector<gguf::FileId> ids;
     for (const std::string& name : options.models) {
       const engine::Model model = Open(ResolveModel(name));

@@ -20,6 +20,7 @@
 #include "engine/cli/tensor_values.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/value_text.h"
+#include "engine/default_threads.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "kernels/reference.h"
@@ -210,7 +211,7 @@ bool DiffKeys(const gguf::File& a, const gguf::File& b, Report& report) {
 }
 
 bool DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Report& report) {
-  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads());
+  kernels::Team team(n_threads > 0 ? n_threads : engine::DefaultThreads());
   ProgressLine progress("comparing", 0.5, "MB");
   TensorError all;
   uint64_t done = 0;

@@ -20,6 +20,7 @@
 #include "engine/cli/tensor_values.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/value_text.h"
+#include "engine/default_threads.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "kernels/team.h"
@@ -152,7 +153,7 @@ void PrintJson(const gguf::File& file) {
 std::vector<std::string_view> CheckTensors(
     const gguf::File& file, int n_threads,
     const std::function<void(const gguf::TensorView&, const TensorCheck&)>& show) {
-  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads());
+  kernels::Team team(n_threads > 0 ? n_threads : engine::DefaultThreads());
   ProgressLine progress("checking", 0.5, "MB");
   std::vector<std::string_view> broken;
   uint64_t done = 0;
