@@ -87,6 +87,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
       pass.Add(x, s.delta.get(), 1);
     }
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
+    pass.EndLayer(x);
   }
   if (c.n_streams > 0) EndStreams(c, model.weights, s, pass);
 }

@@ -171,6 +171,29 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
     if (k != nullptr) kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
     kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
   });
+  if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
+}
+
+void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
+                          const kernels::AttentionParams& params, const float* q) {
+  const size_t last = first_position_ + n_tokens_ - 1;
+  size_t n_scores = 0;  // of a head
+  for (size_t p = first_position_; p <= last; ++p) {
+    n_scores += p + 1 - kernels::FirstVisible(p, plan.window);
+  }
+  trace_->steps.back().operations =
+      2.0 * static_cast<double>(n_scores * plan.n_heads * (cache.key_length + cache.value_length));
+  if (trace_->observer == nullptr) return;
+  const float* const row = q + (n_tokens_ - 1) * plan.n_heads * cache.key_length;
+  trace_->observer->Attended({cache, params, plan.n_heads, last, row});
+}
+
+void Pass::EndLayer(const float* x) {
+  if (trace_ == nullptr) return;
+  trace_->layer_ends.push_back(trace_->steps.size());
+  if (trace_->observer == nullptr) return;
+  const size_t width = config_.embedding_length;
+  trace_->observer->EndLayer({x + (n_tokens_ - 1) * width, width});
 }
 
 void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
@@ -182,6 +205,9 @@ void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, ui
                      n_used, chosen + t * n_used, shares + t * n_used);
     });
   });
+  if (trace_ == nullptr || trace_->observer == nullptr) return;
+  const size_t last = (n_tokens_ - 1) * n_used;
+  trace_->observer->Routed({chosen + last, n_used}, {shares + last, n_used});
 }
 
 // Of all experts that a token of the batch chose.

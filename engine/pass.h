@@ -129,6 +129,8 @@ class Pass {
   void Scale(float* x, float factor);
   // x += factor * y; rows [n_tokens][embedding_length].
   void Add(float* x, const float* y, float factor);
+  // To be told behind each layer, for a trace.
+  void EndLayer(const float* x);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);
 
@@ -139,6 +141,8 @@ class Pass {
   // Calls work(t) for each of n rows.
   template <class Work>
   void ForRows(size_t n, Work work);
+  void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
+                      const kernels::AttentionParams& params, const float* q);
   uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
 
   const Config& config_;
@@ -156,7 +160,10 @@ void Pass::Step(std::string_view kind, uint64_t bytes, std::span<const TraceWeig
   const Stopwatch watch;
   work();
   const double seconds = watch.Seconds();
-  trace_->steps.push_back({kind, {weights.begin(), weights.end()}, bytes, seconds});
+  double operations = 0;
+  for (const TraceWeights& w : weights) operations += 2.0 * static_cast<double>(w.rows * w.cols);
+  operations *= static_cast<double>(n_tokens_);
+  trace_->steps.push_back({kind, {weights.begin(), weights.end()}, bytes, operations, seconds});
 }
 
 template <class Work>

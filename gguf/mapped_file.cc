@@ -43,13 +43,13 @@ class Descriptor {
   Fail(path, "cannot be opened: " + std::generic_category().message(error));
 }
 
-void CheckRegular(const std::string& path, const struct stat& status) {
+void CheckRegular(const std::string& path, const std::string& expected, const struct stat& status) {
   if (S_ISREG(status.st_mode)) return;
   std::string kind = "a device";
   if (S_ISDIR(status.st_mode)) kind = "a directory";
   if (S_ISFIFO(status.st_mode)) kind = "a pipe (FIFO)";
   if (S_ISSOCK(status.st_mode)) kind = "a socket";
-  Fail(path, "expected a GGUF file, found " + kind);
+  Fail(path, "expected " + expected + ", found " + kind);
 }
 
 }  // namespace
@@ -85,16 +85,16 @@ MappedFile::~MappedFile() {
   munmap(const_cast<std::byte*>(mapping_->bytes.data()), mapping_->bytes.size());
 }
 
-MappedFile MappedFile::Open(const std::string& path) {
+MappedFile MappedFile::Open(const std::string& path, const std::string& expected) {
   struct stat status;
   // Asked before opening: opening a pipe waits for its writer, opening a device may move it.
   if (stat(path.c_str(), &status) != 0) FailWithErrno(path, errno);
-  CheckRegular(path, status);
+  CheckRegular(path, expected, status);
   // O_NONBLOCK in case the path has become a pipe since; regular files ignore it.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 || fstat(file.get(), &status) != 0) FailWithErrno(path, errno);
-  CheckRegular(path, status);
-  if (status.st_size == 0) Fail(path, "expected a GGUF file, found an empty file");
+  CheckRegular(path, expected, status);
+  if (status.st_size == 0) Fail(path, "expected " + expected + ", found an empty file");
 
   const auto size = static_cast<size_t>(status.st_size);
   if (std::cmp_not_equal(size, status.st_size))

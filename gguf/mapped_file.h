@@ -24,7 +24,8 @@ class MappedFile {
  public:
   // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing,
   // a directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty.
-  static MappedFile Open(const std::string& path);
+  // `expected` is what such a file is called.
+  static MappedFile Open(const std::string& path, const std::string& expected = "a GGUF file");
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -9,6 +9,16 @@
 
 namespace kernels {
 
+// How one query of `key_length` numbers divides its attention: weights[p] = softmax_p(score), of
+// the n keys that it sees, which begin key_stride floats apart. With a sink (null: none) they sum
+// up to less than 1: the rest is the sink's. params.sinks is not read.
+void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
+                      size_t key_stride, const AttentionParams& params, const float* sink,
+                      double* weights);
+
+// The key of one head at one position, as the cache holds it, to out[key_length].
+void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out);
+
 struct AttentionShape {
   size_t n_heads, n_kv_heads, key_length, value_length;
 };

@@ -296,4 +296,21 @@ TEST(IncludesChecks, CatchGuardsSpeltWrong) {
   EXPECT_EQ(Faults("kernels/a-inl.h", good).size(), 1u);
 }
 
+// The files that README says to read first, in its numbered table.
+TEST(ReadingPath, IsThereAndShort) {
+  std::ifstream readme(fs::path(PRONK_SOURCE_DIR) / "README.md");
+  const std::regex row(R"(\| \d \| \[[^\]]+\]\(([^)]+)\) \|.*)");
+  size_t n_files = 0, n_lines = 0;
+  for (std::string line; std::getline(readme, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    ++n_files;
+    std::ifstream file(fs::path(PRONK_SOURCE_DIR) / match[1].str());
+    ASSERT_TRUE(file) << match[1];
+    for (std::string text; std::getline(file, text);) ++n_lines;
+  }
+  EXPECT_EQ(n_files, 5u);
+  EXPECT_LT(n_lines, 1000u);
+}
+
 }  // namespace

@@ -202,6 +202,7 @@ class Arranger {
         ++i;
       }
     }
+    TakeModels();
     CheckWords();
     // pronk run "Once upon a time": a text, for the model that is used when none is named.
     if (command_->name == "run" && n_models_ == 0 && words_.size() == 1 && IsText(words_[0])) {
@@ -287,6 +288,16 @@ class Arranger {
         next != nullptr && ("|" + flag.type + "|").find("|" + *next + "|") != std::string::npos;
     flags_.back() += "=" + (takes_next ? *next : flag.type.substr(0, flag.type.find('|')));
     return takes_next;
+  }
+
+  // Where several models may be given, all words are models.
+  void TakeModels() {
+    const auto is_models = [](const FlagInfo& flag) {
+      return flag.positional && flag.repeatable && flag.names[0] == "MODEL";
+    };
+    if (std::ranges::none_of(command_->flags, is_models)) return;
+    for (const std::string& word : words_) model_.push_back("--model=" + word);
+    words_.clear();
   }
 
   void CheckWords() const {

@@ -324,7 +324,7 @@ class Bench {
         count([](const BenchTest& test) { return test.comparison && test.comparison->IsSlower(); });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.baseline +
              Format(", %td slower by more than the spread", slower));
-    return slower > 0 ? kExitSlower : kExitDone;
+    return slower > 0 ? kExitDiffers : kExitDone;
   }
 
   const BenchOptions& options_;

@@ -19,8 +19,7 @@ std::string JoinedNotes(const BenchTest& test) {
   return text;
 }
 
-// --- The table
-// --------------------------------------------------------------------------------------
+// --- The table --------------------------------------------------------------------------------
 
 // Characters, not bytes: a path may hold any, and "±" is two bytes.
 size_t Width(const std::string& text) {
@@ -183,8 +182,7 @@ class Markdown : public BenchFormat {
   std::vector<Column> columns_;
 };
 
-// --- JSON and CSV: the same fields
-// ------------------------------------------------------------------
+// --- JSON and CSV: the same fields ------------------------------------------------------------
 
 // Names are llama-bench's where it has the field.
 Json Fields(const BenchSetting& setting, const BenchTest& test) {

@@ -1,70 +1,23 @@
 // The results of pronk bench as a picture (SVG): for each test its name and speed, and below them a
-// bar beside the machine's limit. Made for a column as narrow as a phone's, whose colours follow
-// the reader's choice of dark or light.
+// bar beside the machine's limit.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "engine/cli/bench.h"
 #include "engine/cli/format.h"
-#include "gguf/error.h"
+#include "engine/cli/svg.h"
 
 namespace cli {
 namespace {
 
-constexpr int kWidth = 480, kMargin = 16, kBar = kWidth - 2 * kMargin;
+constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
 constexpr int kLine = 19;    // from one line of text to the next
 constexpr int kHeight = 12;  // of a bar
-
-constexpr const char* kStyle = R"(<style>
-  svg { color-scheme: light dark; max-width: 100%; height: auto;
-        font: 14px system-ui, sans-serif; }
-  .paper { fill: #ffffff; }
-  text { fill: #1f2328; }
-  .small { fill: #59636e; font-size: 12.5px; }
-  .title { font-size: 16px; font-weight: 600; }
-  .value { text-anchor: end; font-weight: 600; }
-  .right { text-anchor: end; }
-  .limit { fill: #dfe3e8; }
-  .tg { fill: #2f6fb3; }
-  .pp { fill: #b3590a; }
-  .both { fill: #6b4fb3; }
-  .grid { stroke: #dfe3e8; fill: none; }
-  .cost { stroke: #2f6fb3; stroke-width: 2; fill: none; }
-  @media (prefers-color-scheme: dark) {
-    .paper { fill: #0d1117; }
-    text { fill: #e6edf3; }
-    .small { fill: #9aa4af; }
-    .limit { fill: #2b323b; }
-    .tg { fill: #58a6ff; }
-    .pp { fill: #f0883e; }
-    .both { fill: #a78bfa; }
-    .grid { stroke: #2b323b; }
-    .cost { stroke: #58a6ff; }
-  }
-</style>
-)";
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-  }
-  return out;
-}
-
-// The end of a long path says more than its beginning.
-std::string Short(const std::string& path) {
-  const std::string text = gguf::PrintablePath(path);
-  const size_t slash = text.find_last_of('/');
-  return gguf::Printable(slash == std::string::npos ? text : text.substr(slash + 1), 60);
-}
 
 class Picture {
  public:
   void Text(int x, const char* classes, const std::string& text) {
-    body_ += Format("<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y_, classes,
-                    Escaped(text).c_str());
+    body_ += SvgText(x, y_, classes, text);
   }
   void Left(const char* classes, const std::string& text) { Text(kMargin, classes, text); }
   void Right(const char* classes, const std::string& text) {
@@ -87,18 +40,10 @@ class Picture {
     body_ += Format("<circle class=\"tg\" r=\"3.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", x, y_ + y);
   }
   void Label(double x, double y, const std::string& text) {
-    body_ +=
-        Format("<text x=\"%.1f\" y=\"%.1f\" class=\"small\">%s</text>\n", x, y_ + y, text.c_str());
+    body_ += SvgText(x, y_ + y, "small", text);
   }
 
-  std::string Svg(const std::string& title) const {
-    const int height = y_ + kMargin;
-    return Format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-               "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>%s</title>\n",
-               kWidth, height, kWidth, height, Escaped(title).c_str()) +
-           kStyle + "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + body_ + "</svg>\n";
-  }
+  std::string Drawn(const std::string& title) const { return Svg(title, y_ + kMargin, body_); }
 
  private:
   std::string body_;
@@ -143,7 +88,7 @@ void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
   picture.Left("", "Time of a pass by its tokens, relative to one token");
   picture.Down(14);
   for (double cost = 1; cost <= most; cost += most > 6 ? 2 : 1) {
-    picture.Line("grid", {{x(1), y(cost)}, {x(engine::kMaxPassTokens), y(cost)}});
+    picture.Line("axis", {{x(1), y(cost)}, {x(engine::kMaxPassTokens), y(cost)}});
     picture.Label(kMargin, y(cost) + 4, Format("%.0f", cost));
   }
   std::vector<std::pair<double, double>> points;
@@ -193,7 +138,7 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
       picture.Down(34);
       picture.Left("title", model->type);
       picture.Down(kLine);
-      picture.Left("small", Short(model->file));
+      picture.Left("small", ShortPath(model->file));
     }
     DrawTest(picture, test);
   }
@@ -202,7 +147,7 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
     const std::vector<BenchTest> same = ByPasses(tests, i);
     if (same.size() > 1) DrawPassCosts(picture, same);
   }
-  return picture.Svg("pronk bench on " + setting.cpu_name + ", " + setting.date);
+  return picture.Drawn("pronk bench on " + setting.cpu_name + ", " + setting.date);
 }
 
 }  // namespace cli

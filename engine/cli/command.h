@@ -18,15 +18,19 @@ class UsageError : public std::runtime_error {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitSlower = 3;  // pronk bench --baseline: than it was before
+// What was compared is not the same: pronk bench --baseline finds something slower, pronk diff finds
+// a difference.
+inline constexpr int kExitDiffers = 3;
 
 void AddRun(CommandLine& line);
 void AddChat(CommandLine& line);
 void AddInspect(CommandLine& line);
+void AddDiff(CommandLine& line);
 void AddTokenize(CommandLine& line);
 void AddTemplate(CommandLine& line);
 void AddLogits(CommandLine& line);
 void AddBench(CommandLine& line);
+void AddCompare(CommandLine& line);
 void AddTrace(CommandLine& line);
 void AddPerplexity(CommandLine& line);
 void AddConvert(CommandLine& line);

@@ -85,6 +85,7 @@ FlagInfo Describe(const CLI::Option& option) {
   flag.what = option.get_description();
   flag.default_text = option.get_default_str();
   flag.group = option.get_group();
+  flag.repeatable = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   return flag;
 }
 

@@ -66,6 +66,7 @@ struct FlagInfo {
   std::string default_text;  // "" where none is shown
   std::string group;
   bool positional = false;
+  bool repeatable = false;  // takes one value for each time it is given, and keeps them all
 };
 struct CommandInfo {
   std::string name, what;

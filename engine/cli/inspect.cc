@@ -1,5 +1,6 @@
 // pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,66 +8,33 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/file_text.h"
+#include "engine/cli/format.h"
 #include "engine/cli/json_file.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/tensor_values.h"
 #include "engine/cli/terminal.h"
 #include "engine/cli/value_text.h"
+#include "engine/default_threads.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
+#include "kernels/team.h"
 
 namespace cli {
 namespace {
 
-constexpr size_t kColumns = 80;
-
 struct InspectOptions {
   std::string model;
   bool tensors = false;
+  bool check = false;
   bool json = false;
+  int n_threads = 0;
 };
-
-// Hands text on in large pieces, until nobody reads any more.
-class Output {
- public:
-  Output() = default;
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-
-  void Add(std::string_view text) {
-    text_ += text;
-    if (text_.size() >= kPiece) Flush();
-  }
-  void Flush() { open_ = open_ && WriteOut(std::exchange(text_, "")); }
-
- private:
-  static constexpr size_t kPiece = size_t{1} << 16;
-  std::string text_;
-  bool open_ = true;
-};
-
-// Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
-std::string Cut(const std::string& text, size_t columns) {
-  size_t width = 0, last = 0;  // where the last character that was counted starts
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    if (!starts_character) continue;
-    if (++width > columns) return text.substr(0, last) + "\u2026";
-    last = i;
-  }
-  return text;
-}
-
-std::string DimsText(const gguf::TensorView& tensor) {
-  std::string text;
-  for (uint32_t i = 0; i < tensor.n_dims; ++i) {
-    text += (i == 0 ? "" : " x ") + std::to_string(tensor.dims[i]);
-  }
-  return text;
-}
 
 uint64_t Parameters(const gguf::File& file) {
   uint64_t n = 0;
@@ -180,8 +148,88 @@ void PrintJson(const gguf::File& file) {
   out.Flush();
 }
 
+// Calls show(tensor, check) for each tensor; returns the names of those with numbers that are not
+// finite.
+std::vector<std::string_view> CheckTensors(
+    const gguf::File& file, int n_threads,
+    const std::function<void(const gguf::TensorView&, const TensorCheck&)>& show) {
+  kernels::Team team(n_threads > 0 ? n_threads : engine::DefaultThreads());
+  ProgressLine progress("checking", 0.5, "MB");
+  std::vector<std::string_view> broken;
+  uint64_t done = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    const TensorCheck check = CheckTensor(team, tensor);
+    if (!check.IsFinite()) broken.push_back(tensor.name);
+    show(tensor, check);
+    done += tensor.bytes;
+    progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
+  }
+  return broken;
+}
+
+std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) {
+  std::string line =
+      Column(tensor.name, 29) + " " + Padded(std::string(gguf::Info(tensor.dtype).name), 7);
+  if (check.least <= check.most) {
+    line +=
+        Format(" %9.3g %9.3g %5.1f%%", check.least, check.most,
+               100.0 * static_cast<double>(check.n_zero) / static_cast<double>(tensor.elements()));
+  } else {
+    line += Format(" %9s %9s %6s", "-", "-", "-");
+  }
+  line += Format(" %016llx\n", static_cast<unsigned long long>(check.hash));
+  if (!check.IsFinite()) {
+    line += Format("  NOT FINITE: %llu NaN, %llu infinite, of %llu\n",
+                   static_cast<unsigned long long>(check.n_nan),
+                   static_cast<unsigned long long>(check.n_infinite),
+                   static_cast<unsigned long long>(tensor.elements()));
+  }
+  return line;
+}
+
+Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
+  Json json = {{"name", tensor.name},
+               {"type", gguf::Info(tensor.dtype).name},
+               {"hash", Format("%016llx", static_cast<unsigned long long>(check.hash))},
+               {"nan", check.n_nan},
+               {"infinite", check.n_infinite},
+               {"zero", check.n_zero}};
+  if (check.least <= check.most) {
+    json["least"] = check.least;
+    json["most"] = check.most;
+  }
+  return json;
+}
+
+// A file that is not sound is a fault, named behind all that was found.
+int Check(const InspectOptions& options, const gguf::File& file) {
+  Output out;
+  Json list = Json::array();
+  if (!options.json) {
+    out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
+                                    "most", "zero", "XXH64"));
+  }
+  const std::vector<std::string_view> broken =
+      CheckTensors(file, options.n_threads, [&](const auto& tensor, const TensorCheck& check) {
+        options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
+      });
+  if (options.json) {
+    out.Add(JsonText({{"path", file.path()}, {"finite", broken.empty()}, {"tensors", list}}, 2));
+  } else if (broken.empty()) {
+    out.Add(Format("\n%zu tensors, all numbers finite\n", file.tensors().size()));
+  }
+  out.Flush();
+  if (broken.empty()) return kExitDone;
+  throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected finite weights, found NaN or " +
+                    "infinity in " + std::to_string(broken.size()) + " of " +
+                    std::to_string(file.tensors().size()) + " tensors, the first " +
+                    gguf::Quoted(broken[0]));
+}
+
 int Inspect(const InspectOptions& options) {
+  if (options.n_threads != 0 && !options.check) throw UsageError("-t: only with --check");
   const gguf::File file = OpenFile(ResolveModel(options.model));
+  if (options.check) return Check(options, file);
   options.json ? PrintJson(file) : PrintText(file, options.tensors);
   return kExitDone;
 }
@@ -193,6 +241,11 @@ void AddInspect(CommandLine& line) {
   const auto options = std::make_shared<InspectOptions>();
   command.Add("-m,--model,MODEL", options->model, "A file or a name").Type("MODEL").Required();
   command.Add("--tensors", options->tensors, "List every tensor");
+  command.Add("--check", options->check,
+              "Read every tensor: are all numbers finite, their range, their hash");
+  command.Add("-t,--threads", options->n_threads, "Threads of --check (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Inspect(*options); });
 }

@@ -55,15 +55,24 @@ void Explain(const char* what, const std::string& text) {
 
 }  // namespace
 
-gguf::File OpenFile(const std::string& path) {
-  gguf::File file = gguf::File::Open(path);
-  const std::vector<gguf::FileId> inputs = file.ids();
+void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inputs) {
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat status;
     if (fstat(fd, &status) != 0) continue;
     if (std::ranges::find(inputs, gguf::FileId::Of(status)) == inputs.end()) continue;
     throw engine::Error("what is printed would go into " + path + ", the file that is read");
   }
+}
+
+std::optional<gguf::FileId> FileIdOf(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return gguf::FileId::Of(status);
+}
+
+gguf::File OpenFile(const std::string& path) {
+  gguf::File file = gguf::File::Open(path);
+  CheckOutputs(path, file.ids());
   return file;
 }
 

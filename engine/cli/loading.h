@@ -3,7 +3,9 @@
 #ifndef PRONK_ENGINE_CLI_LOADING_H_
 #define PRONK_ENGINE_CLI_LOADING_H_
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/cli/model_options.h"
 #include "engine/model.h"
@@ -11,6 +13,12 @@
 #include "gguf/file.h"
 
 namespace cli {
+
+// Throws engine::Error where what is printed would go into one of the files that are read.
+void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inputs);
+
+// Nothing where there is no such file.
+std::optional<gguf::FileId> FileIdOf(const std::string& path);
 
 // Opens a file of which nothing that we print may go into itself: `inspect MODEL >> MODEL` would
 // break it. Throws gguf::Error, engine::Error.

@@ -26,9 +26,11 @@ int Main(int argc, char** argv) {
   cli::AddRun(line);
   cli::AddChat(line);
   cli::AddInspect(line);
+  cli::AddDiff(line);
   cli::AddTokenize(line);
   cli::AddTemplate(line);
   cli::AddBench(line);
+  cli::AddCompare(line);
   cli::AddTrace(line);
   cli::AddLogits(line);
   cli::AddPerplexity(line);

@@ -1,25 +1,26 @@
-// pronk perplexity: how well a model predicts a text; the lower, the better. For comparing
-// quantizations and engines.
-//
-// The text is cut into windows of as many tokens as the context holds, each read as if it were a
-// text of its own. Of every window the second half counts, so that each token is predicted from at
-// least half a window; what is left at the end of the text does not. llama.cpp does the same.
-#include <algorithm>
+// pronk perplexity: how well a model predicts a text (text_windows.h); the lower, the better. With
+// --save-logits what it predicted is kept, and with --kl another model is held against that: what
+// quantizing has cost.
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <span>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "engine/cli/base_logits.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/divergence.h"
+#include "engine/cli/format.h"
+#include "engine/cli/json_file.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/text_windows.h"
 #include "engine/error.h"
 #include "engine/model.h"
 #include "engine/session.h"
@@ -27,94 +28,121 @@
 namespace cli {
 namespace {
 
-using tokenizer::TokenId;
-
-constexpr size_t kWindow = 512;  // tokens, where -c says nothing
-
 struct PerplexityOptions {
   ModelOptions model;
-  std::string file;
+  std::string file, save, kl;
+  // llama.cpp's way to say both: the file is written, or with the switch it is read.
+  std::string kl_file;
+  bool kl_switch = false;
+  size_t most_windows = 0;
+  bool json = false;
 };
 
-// Sums of the surprise at each token, -ln of its probability.
-struct Surprise {
-  size_t n = 0;
-  double sum = 0;
-  double sum_of_squares = 0;
-
-  void Add(double surprise) {
-    ++n;
-    sum += surprise;
-    sum_of_squares += surprise * surprise;
+// Says the same by --save-logits and --kl alone.
+PerplexityOptions Settled(PerplexityOptions options) {
+  if (options.kl_switch && options.kl_file.empty()) {
+    throw UsageError("--kl-divergence: expected --kl-divergence-base FILE, the base to read");
   }
-  double Perplexity() const { return std::exp(sum / static_cast<double>(n)); }
-  // One standard error of it, as if the tokens were independent.
-  double Error() const {
-    const auto count = static_cast<double>(n);
-    const double variance = sum_of_squares / count - sum / count * (sum / count);
-    return Perplexity() * std::sqrt(std::max(variance, 0.0) / std::max(count - 1, 1.0));
+  std::string& meant = options.kl_switch ? options.kl : options.save;
+  if (!options.kl_file.empty() && !meant.empty()) {
+    throw UsageError("--kl-divergence-base: the same was said by " +
+                     std::string(options.kl_switch ? "--kl" : "--save-logits"));
   }
-};
-
-// -ln softmax(logits)[id], logits: [vocab].
-double SurpriseAt(std::span<const float> logits, TokenId id) {
-  const float most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(double{logit} - most);
-  return most + std::log(sum) - logits[static_cast<size_t>(id)];
+  if (!options.kl_file.empty()) meant = options.kl_file;
+  if (options.kl.empty()) {
+    if (options.file.empty()) throw UsageError("-f: expected a text, or with --kl its base");
+    return options;
+  }
+  // The base says which text, and how it was cut.
+  if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
+  if (options.model.context != 0) throw UsageError("-c: the windows are in the file of --kl");
+  if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
+  if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
+  return options;
 }
 
-void ReadWindow(engine::Session& session, std::span<const TokenId> window, Surprise& surprise) {
-  const size_t n_vocab = session.model().tokenizer->vocab().size();
-  const size_t row = session.model().config.vocab_size;
-  session.Rewind(0);
-  session.PrefillAllLogits(window, [&](size_t first, size_t n, std::span<const float> rows) {
-    for (size_t i = first; i < first + n; ++i) {
-      if (i < window.size() / 2 || i + 1 == window.size()) continue;
-      surprise.Add(SurpriseAt(rows.subspan((i - first) * row, n_vocab), window[i + 1]));
-    }
+std::unique_ptr<engine::Session> StartSession(const PerplexityOptions& options,
+                                              const engine::Model& model,
+                                              engine::SessionOptions session_options,
+                                              size_t window) {
+  session_options.context = window;
+  auto session = std::make_unique<engine::Session>(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, *session, session_options);
+  return session;
+}
+
+void CheckFinite(double value) {
+  if (std::isfinite(value)) return;
+  throw engine::Error("the model's logits are not numbers: its weights are broken");
+}
+
+int MeasureDivergence(const PerplexityOptions& options, const engine::Model& model,
+                      const engine::SessionOptions& session_options) {
+  BaseLogits base(options.kl, model.tokenizer->vocab().size());
+  const TextWindows& windows = base.windows();
+  const auto session = StartSession(options, model, session_options, windows.length);
+  Divergence divergence;
+  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+    divergence.Add(base.LogProbabilities(divergence.n()), logits, next);
   });
+  CheckFinite(divergence.MeanDivergence().value);
+  if (options.json) {
+    Json json = {{"model", model.file.path()},
+                 {"base", options.kl},
+                 {"tokens", divergence.n()},
+                 {"windows", windows.count()},
+                 {"window", windows.length}};
+    json.update(divergence.ToJson());
+    WriteOut(JsonText(json, 2));
+  } else {
+    WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", divergence.n(),
+                                        windows.count(), windows.length));
+  }
+  return kExitDone;
 }
 
-int Perplexity(const PerplexityOptions& options) {
-  engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = LoadModel(options.model);
-  const size_t trained = model.config.context_length;
-  if (session_options.context == 0) session_options.context = std::min(kWindow, trained);
-  const size_t n_window = session_options.context;
-  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
-  CatchInterrupts();
-  const std::function<bool()> interrupted = Interrupted;
-  std::vector<TokenId> ids =
-      model.tokenizer->Encode(ReadText(options.file), {.interrupted = &interrupted});
-  if (n_window < 4 || ids.size() < n_window) {
-    throw engine::Error(options.file + ": has " + std::to_string(ids.size()) +
-                        " tokens, and a window (-c) " + std::to_string(n_window) +
-                        ": expected at least 4 in a window, and one window");
+int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& model,
+                      const engine::SessionOptions& session_options) {
+  const size_t context = session_options.context;
+  const TextWindows windows =
+      CutText(model, options.file, context != 0 ? context : DefaultWindow(model.config),
+              options.most_windows);
+  const auto session = StartSession(options, model, session_options, windows.length);
+  std::optional<BaseLogitsWriter> base;
+  if (!options.save.empty()) {
+    std::vector<gguf::FileId> inputs = model.file.ids();
+    if (const auto id = FileIdOf(options.file)) inputs.push_back(*id);
+    base.emplace(options.save, inputs, windows, model.tokenizer->vocab().size());
   }
-  engine::Session session(model, session_options);
-  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
-
-  Surprise surprise;
-  const size_t n_windows = ids.size() / n_window;
-  ProgressLine progress("window", 1.0, "windows");
-  for (size_t i = 0; i < n_windows; ++i) {
-    if (Interrupted()) throw engine::Error("interrupted");
-    const std::span<TokenId> window = std::span(ids).subspan(i * n_window, n_window);
-    if (vocab.add_bos && vocab.bos >= 0) window[0] = vocab.bos;
-    ReadWindow(session, window, surprise);
-    progress.Update(i + 1, n_windows);
+  Mean surprise;
+  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+    surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+    if (base) base->Write(logits);
+  });
+  const auto [perplexity, error] = surprise.Exp();
+  CheckFinite(surprise.Get().value);
+  if (base) base->Commit();
+  if (options.json) {
+    WriteOut(JsonText(Json{{"model", model.file.path()},
+                           {"tokens", surprise.n()},
+                           {"windows", windows.count()},
+                           {"window", windows.length},
+                           {"perplexity", {{"value", perplexity}, {"error", error}}}},
+                      2));
+  } else {
+    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n", perplexity,
+                    error, surprise.n(), windows.n_tokens, windows.count(), windows.length));
   }
-  progress.Clear();
-  if (!std::isfinite(surprise.sum)) {
-    throw engine::Error("the model's logits are not numbers: its weights are broken");
-  }
-  std::array<char, 160> line;
-  std::snprintf(
-      line.data(), line.size(), "perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n",
-      surprise.Perplexity(), surprise.Error(), surprise.n, ids.size(), n_windows, n_window);
-  WriteOut(line.data());
   return kExitDone;
+}
+
+int Perplexity(const PerplexityOptions& given) {
+  const PerplexityOptions options = Settled(given);
+  const engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = LoadModel(options.model);
+  CatchInterrupts();
+  return options.kl.empty() ? MeasurePerplexity(options, model, session_options)
+                            : MeasureDivergence(options, model, session_options);
 }
 
 }  // namespace
@@ -123,7 +151,23 @@ void AddPerplexity(CommandLine& line) {
   Command command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
   const auto options = std::make_shared<PerplexityOptions>();
-  command.Add("-f,--file", options->file, "The text; - for stdin").Type("FILE").Required();
+  command.Add("-f,--file", options->file, "The text; - for stdin").Type("FILE");
+  command.Add("--chunks", options->most_windows, "Windows at most (default: all)")
+      .Between(1, kMaxTokens)
+      .Type("N");
+  command
+      .Add("--save-logits,--save-all-logits", options->save,
+           "Keep all predictions in this file, for --kl")
+      .Type("FILE");
+  command
+      .Add("--kl", options->kl, "How far predictions are from those kept in this file, on its text")
+      .Type("FILE");
+  command
+      .Add("--kl-divergence-base", options->kl_file,
+           "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
+      .Type("FILE");
+  command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
+  command.Add("--json", options->json, "Print one JSON object");
   options->model.AddSessionFlags(command);
   command.Does([options] { return Perplexity(*options); });
 }

@@ -1,42 +1,68 @@
-// pronk trace: one token walked through the model, an operation a line.
+// pronk trace: one token walked through the model, an operation a line; and what its numbers are on
+// the way.
 #include "engine/trace.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "engine/cli/charset.h"
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/trace_report.h"
+#include "engine/cli/trace_values.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "gguf/output_file.h"
 #include "kernels/ceiling.h"
 
 namespace cli {
 namespace {
 
+using tokenizer::TokenId;
+
 struct TraceOptions {
   ModelOptions model;
+  std::optional<std::string> prompt;
+  size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
+  bool values = false, heads = false, json = false;
+  std::string plot;
   int repetitions = 9;
 };
 
-// The same pass several times: each step's median is what it takes.
-engine::Trace MedianTrace(engine::Session& session, size_t depth, int repetitions) {
-  std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
-  const std::vector<tokenizer::TokenId> text(depth + 1, 0);
-  session.Prefill(text);  // warms up, too
-  for (engine::Trace& trace : traces) {
-    session.TraceTo(nullptr);
-    session.Prefill(std::span(text).first(depth).subspan(session.Rewind(depth)));
-    session.TraceTo(&trace);
-    session.Decode(0);
+// The tokens up to the one that is walked. Those behind it would change nothing.
+std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
+  if (!options.prompt) return std::vector<TokenId>(options.depth + 1, 0);
+  std::vector<TokenId> ids = model.tokenizer->Encode(FromTerminal(*options.prompt));
+  if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
+  if (options.token > ids.size()) {
+    throw UsageError("--token " + std::to_string(options.token) + ": the text has " +
+                     std::to_string(ids.size()) + " tokens");
   }
-  session.TraceTo(nullptr);
+  if (options.token != 0) ids.resize(options.token);
+  return ids;
+}
+
+void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t position) {
+  session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
+}
+
+// The tokens from `begin` on are read several times: each step's median is what it takes.
+engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
+                          int repetitions) {
+  std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
+  for (engine::Trace& trace : traces) {
+    GoTo(session, tokens, begin);
+    session.TraceTo(&trace);
+    session.Prefill(tokens.subspan(begin));
+    session.TraceTo(nullptr);
+  }
   engine::Trace result = traces[0];
   for (size_t i = 0; i < result.steps.size(); ++i) {
     std::vector<double> seconds;
@@ -48,70 +74,62 @@ engine::Trace MedianTrace(engine::Session& session, size_t depth, int repetition
   return result;
 }
 
-struct Line {
-  std::string kind, tensors, type, shape;
-  uint64_t bytes = 0;
-  double seconds = 0;
-};
-
-void Print(const Line& line, double ceiling) {
-  const double speed = static_cast<double>(line.bytes) / line.seconds;
-  std::printf("%-10s %-47s %-6s %-13s %10.1f %8.1f", line.kind.c_str(), line.tensors.c_str(),
-              line.type.c_str(), line.shape.c_str(), static_cast<double>(line.bytes) / 1e3,
-              line.seconds * 1e6);
-  if (line.bytes > 0) std::printf(" %7.1f %5.0f%%", speed / 1e9, 100 * speed / ceiling);
-  std::printf("\n");
+// Throws UsageError. Before anything is read: a flag without effect is a mistake.
+void CheckFlags(const TraceOptions& options) {
+  if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
+  if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
+  if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
+  if (options.heads && !options.values) throw UsageError("--heads: only with --values");
 }
 
-// "blk.3.attn_q,k,v" for the tensors of one step.
-std::string TensorNames(const engine::TraceStep& step) {
-  std::string text;
-  const gguf::TensorView* last = nullptr;  // rows of one tensor may play several roles
-  for (const engine::TraceWeights& weights : step.weights) {
-    if (weights.tensor == last) continue;
-    last = weights.tensor;
-    std::string_view name = last->name.substr(0, last->name.rfind(".weight"));
-    if (!text.empty()) name = name.substr(name.rfind('.') + 1);
-    text += (text.empty() ? "" : " ") + std::string(name);
+TraceReport Measure(const TraceOptions& options, const engine::Model& model,
+                    engine::Session& session, const std::vector<TokenId>& tokens) {
+  TraceReport report = {.model = model,
+                        .tokens = tokens,
+                        .n_threads = session.n_threads(),
+                        .token = {},
+                        .prompt = {},
+                        .layers = {}};
+  const size_t last = tokens.size() - 1;
+  session.Prefill(tokens);  // warms up, too
+  report.token = MedianTrace(session, tokens, last, options.repetitions);
+  if (!options.plot.empty() && last > 0) {
+    constexpr int kRepetitions = 3;  // these take longer
+    report.prompt = MedianTrace(session, tokens, 0, kRepetitions);
   }
-  return text;
+  if (options.values) {
+    GoTo(session, tokens, last);
+    report.layers = WatchToken(session, tokens.back());
+  }
+  kernels::Team team(static_cast<int>(session.n_threads()));
+  report.read_ceiling = kernels::ReadCeiling(team, model.LargestStretch());
+  if (!options.plot.empty()) report.dot_ceiling = kernels::DotCeiling(team);
+  return report;
 }
 
 int RunTrace(const TraceOptions& options) {
+  CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
-  session_options.context = options.depth + 1;
+  const std::vector<TokenId> tokens = Tokens(options, model);
+  session_options.context = tokens.size();
   engine::Session session(model, session_options);
-  const engine::Trace trace = MedianTrace(session, options.depth, options.repetitions);
+  std::optional<gguf::OutputFile> plot;
+  if (!options.plot.empty()) plot.emplace(options.plot, model.file.ids());
 
-  kernels::Team team(static_cast<int>(session.n_threads()));
-  const double ceiling = kernels::ReadCeiling(team, model.LargestStretch());
-
-  std::printf("%-10s %-47s %-6s %-13s %10s %8s %7s %6s\n", "operation", "tensors", "type", "shape",
-              "KB", "us", "GB/s", "share");
-  std::map<std::string, Line> totals;
-  Line all{"all", "", "", "", 0, 0};
-  for (const engine::TraceStep& step : trace.steps) {
-    Line line{std::string(step.kind), TensorNames(step), "", "", step.bytes, step.seconds};
-    if (!step.weights.empty()) {
-      size_t rows = 0;
-      for (const engine::TraceWeights& weights : step.weights) rows += weights.rows;
-      line.type = gguf::Info(step.weights[0].tensor->dtype).name;
-      line.shape = std::to_string(step.weights[0].cols) + " x " + std::to_string(rows);
-    }
-    Print(line, ceiling);
-    for (Line* total : {&totals[line.kind], &all}) {
-      total->bytes += line.bytes;
-      total->seconds += line.seconds;
-    }
+  const TraceReport report = Measure(options, model, session, tokens);
+  if (plot) {
+    const std::string svg = TraceSvg(report);
+    plot->Write(std::as_bytes(std::span(svg)));
+    plot->Commit();
   }
-  std::printf("\nTotals, %zu threads, reads at most %.1f GB/s:\n", session.n_threads(),
-              ceiling / 1e9);
-  for (auto& [kind, line] : totals) {
-    line.kind = kind;
-    Print(line, ceiling);
+  if (options.json) {
+    WriteOut(TraceJson(report));
+  } else if (options.values) {
+    WriteOut(ValuesText(report, options.heads));
+  } else {
+    WriteOut(TraceTable(report));
   }
-  Print(all, ceiling);
   return kExitDone;
 }
 
@@ -120,10 +138,19 @@ int RunTrace(const TraceOptions& options) {
 void AddTrace(CommandLine& line) {
   Command command = line.Add("trace", "Walk one token through the model, operation by operation");
   const auto options = std::make_shared<TraceOptions>();
+  command.Add("-p,--prompt", options->prompt, "A text, whose last token is walked").Type("TEXT");
+  command.Add("--token", options->token, "Walk this token of the text, counted from 1")
+      .Between(1, kMaxTokens)
+      .Type("N");
+  command.Add("--values", options->values,
+              "Show, instead of times, what attention looks at and what each layer would say");
+  command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
+  command.Add("--plot", options->plot, "Draw the roofline with every operation on it").Type("FILE");
+  command.Add("--json", options->json, "Print one JSON object");
   options->model.AddModelFlag(command);
   options->model.AddThreadsFlag(command);
   options->model.AddMachineFlags(command);
-  command.Add("-d,--n-depth", options->depth, "Tokens already in the cache")
+  command.Add("-d,--n-depth", options->depth, "Without a text: tokens already in the cache")
       .Between(0, kMaxTokens)
       .ShowDefault()
       .Type("N");

@@ -61,8 +61,7 @@ class Limits : public testing::Test {
   const test::TempDir dir_;
 };
 
-// --- Heads of files
-// ---------------------------------------------------------------------------------
+// --- Heads of files ---------------------------------------------------------------------------
 
 TEST_F(Limits, AStringOfAHundredMegabytes) {
   gguf::Writer writer;
@@ -136,8 +135,7 @@ TEST_F(Limits, ManyTensorsInManyParts) {
   }
 }
 
-// --- Vocabularies
-// -----------------------------------------------------------------------------------
+// --- Vocabularies -----------------------------------------------------------------------------
 
 // Tokens of 16,000 equal letters, and a text that has many of them or nearly.
 TEST_F(Limits, LongEqualSpecialTokens) {
@@ -206,8 +204,7 @@ TEST_F(Limits, AVocabularyOfTooManyBytes) {
   ExpectCost(run, path, 64 * kMB);
 }
 
-// --- Texts and templates
-// ----------------------------------------------------------------------------
+// --- Texts and templates ----------------------------------------------------------------------
 
 TEST_F(Limits, ATemplateThatMakesMuch) {
   test::SmallModel model;
@@ -269,8 +266,7 @@ TEST_F(Limits, TextsWithoutEnd) {
          "/dev/zero: is longer than 16777216 bytes");
 }
 
-// --- Stacks and threads
-// -----------------------------------------------------------------------------
+// --- Stacks and threads -----------------------------------------------------------------------
 
 TEST_F(Limits, SmallStacks) {
   ExpectError(Shell("ulimit -s 256; exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1"), 1,
@@ -320,8 +316,7 @@ TEST_F(Limits, ThreadsThatCannotStart) {
   }
 }
 
-// --- Interrupts
-// -------------------------------------------------------------------------------------
+// --- Interrupts -------------------------------------------------------------------------------
 
 // While a long text is cut, which takes seconds.
 TEST_F(Limits, InterruptsWhileCutting) {

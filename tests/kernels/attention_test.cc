@@ -428,5 +428,53 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   });
 }
 
+// What the reference reads of a ring is what was kept there.
+TEST(ReadCachedKey, OfEveryTypeAndSlot) {
+  constexpr size_t kLength = 48, kHeads = 2, kCapacity = kKvTile, kFirst = 200, kTokens = 100;
+  const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);
+  for (const KvType type : kTypes) {
+    std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type, kLength)), v = k;
+    const KvLayer cache{type, k.data(), v.data(), kHeads, kCapacity, kLength, kLength};
+    StoreKv(cache, kFirst, kTokens, keys.data(), keys.data());
+    for (size_t i = 0; i < kTokens * kHeads; ++i) {
+      const float* const key = keys.data() + i * kLength;
+      std::vector<float> found(kLength);
+      ReadCachedKey(cache, i % kHeads, kFirst + i / kHeads, found.data());
+      for (size_t j = 0; j < kLength; ++j) {
+        float most = 0;  // of the block of 32
+        for (size_t n = j / 32 * 32; n < std::min(kLength, j / 32 * 32 + 32); ++n) {
+          most = std::max(most, std::abs(key[n]));
+        }
+        // Half a step of f16, of a number and, with int8, of the scale of 127 steps.
+        const float tolerance = type == KvType::kF32   ? 0
+                                : type == KvType::kF16 ? std::abs(key[j]) / 2048 + 6e-8f
+                                                       : most / 254 + most / 2048;
+        EXPECT_NEAR(found[j], key[j], tolerance);
+      }
+    }
+  }
+}
+
+TEST(AttentionWeights, SumUpToOneWithTheSink) {
+  constexpr size_t kLength = 16, kKeys = 37;
+  const std::vector<float> q = NormalFloats(kLength, 1), keys = NormalFloats(kKeys * kLength, 2);
+  AttentionParams params;
+  params.scale = 0.25f;
+  std::vector<double> plain(kKeys), with_sink(kKeys);
+  const float sink = 0.5f;
+  AttentionWeights(q.data(), keys.data(), kKeys, kLength, kLength, params, nullptr, plain.data());
+  AttentionWeights(q.data(), keys.data(), kKeys, kLength, kLength, params, &sink, with_sink.data());
+  double sum = 0, sum_with_sink = 0, exps = 0;
+  for (size_t p = 0; p < kKeys; ++p) {
+    sum += plain[p];
+    sum_with_sink += with_sink[p];
+    double score = 0;
+    for (size_t i = 0; i < kLength; ++i) score += double{q[i]} * keys[p * kLength + i];
+    exps += std::exp(0.25 * score);
+  }
+  EXPECT_NEAR(sum, 1, kKeys * 1e-16);
+  EXPECT_NEAR(sum_with_sink, exps / (exps + std::exp(0.5)), 1e-13);
+}
+
 }  // namespace
 }  // namespace kernels

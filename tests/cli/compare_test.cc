@@ -1,0 +1,116 @@
+// pronk compare: its figures are those of the commands that measure one thing each.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using nlohmann::json;
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+class Compare : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 20; ++i) text += "It was a day like any other day " + std::to_string(i);
+    text_ = dir_.Write("text", text);
+    ASSERT_EQ(Pronk({"quantize", test::kTinyModel, small_, "Q4_0"}).status, 0);
+  }
+
+  // Without speeds, unless they are asked for.
+  json Compared(std::vector<std::string> args, const std::string& prompt = "0",
+                const std::string& gen = "0") {
+    args.insert(args.begin(), {"compare", "--json", "-t", "1", "-p", prompt, "-n", gen, "-r", "2"});
+    const Finished run = Pronk(args);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.status == 0 ? json::parse(run.out) : json();
+  }
+
+  const test::TempDir dir_;
+  const std::string small_ = dir_.Path("small.gguf");
+  std::string text_;
+};
+
+TEST_F(Compare, TextsAsPerplexitySays) {
+  const json found = Compared({test::kTinyModel, small_, "-f", text_, "-c", "16"});
+  const std::vector<std::string> paths = {test::kTinyModel, small_};
+  const std::string base = dir_.Path("base");
+  for (size_t i = 0; i < 2; ++i) {
+    const json& model = found["models"][i];
+    EXPECT_EQ(model["path"], paths[i]);
+    EXPECT_EQ(model["type"], i == 0 ? "F32" : "Q4_0");
+    EXPECT_EQ(model["bytes"], std::filesystem::file_size(paths[i]));
+    std::vector<std::string> args = {"perplexity", "-m", paths[i], "-f",
+                                     text_,        "-c", "16",     "--json"};
+    if (i == 0) args.insert(args.end(), {"--save-logits", base});
+    const json alone = json::parse(Pronk(args).out);
+    // The same logits, summed up in the same order.
+    EXPECT_NEAR(model["perplexity"]["value"], alone["perplexity"]["value"],
+                1e-12 * alone["perplexity"]["value"].get<double>());
+    EXPECT_EQ(found["windows"], alone["windows"]);
+  }
+  EXPECT_NEAR(found["models"][0]["bits_per_weight"], 32, 1e-9);
+  EXPECT_LT(found["models"][1]["bits_per_weight"], 5);
+  // A log-probability as a float is off by 2^-24 of at most some 20.
+  EXPECT_NEAR(found["models"][0]["divergence"]["kl_divergence"]["value"], 0, 2e-6);
+  EXPECT_EQ(found["models"][0]["divergence"]["same_top"]["value"], 1.0);
+  const json kl = json::parse(Pronk({"perplexity", "-m", small_, "--kl", base, "--json"}).out);
+  const double rounding = 16.0 / 65535;  // of the file
+  const json& divergence = found["models"][1]["divergence"];
+  EXPECT_NEAR(divergence["kl_divergence"]["value"], kl["kl_divergence"]["value"], 2 * rounding);
+  EXPECT_NEAR(divergence["same_top"]["value"], kl["same_top"]["value"],
+              1.5 / kl["tokens"].get<double>());
+}
+
+TEST_F(Compare, OtherVocabulariesHaveNoDivergence) {
+  const std::string other = dir_.Write("bytes.gguf", test::SmallModel().Bytes());
+  const json found = Compared({test::kTinyModel, other, "-f", text_, "-c", "16", "--chunks", "2"});
+  EXPECT_EQ(found["windows"], 2);
+  EXPECT_TRUE(found["models"][0].contains("divergence"));
+  EXPECT_FALSE(found["models"][1].contains("divergence"));
+  EXPECT_GT(found["models"][1]["perplexity"]["value"], 1.0);
+  EXPECT_FALSE(found["models"][1].contains("speeds"));
+}
+
+TEST_F(Compare, SpeedsTableAndPlot) {
+  const std::string plot = dir_.Path("plot.svg");
+  const json found = Compared({"-m", test::kTinyModel, small_, "--plot", plot}, "8", "4");
+  for (const json& model : found["models"]) {
+    ASSERT_EQ(model["speeds"].size(), 2u);
+    EXPECT_EQ(model["speeds"][0]["test"], "pp8");
+    EXPECT_EQ(model["speeds"][1]["test"], "tg4");
+    EXPECT_EQ(model["speeds"][1]["samples"].size(), 2u);
+    EXPECT_GT(model["speeds"][1]["tokens_per_second"], 0.0);
+    EXPECT_FALSE(model.contains("perplexity"));
+  }
+  const std::string svg = test::ReadText(plot);
+  EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
+  EXPECT_NE(svg.find(">small</text>"), std::string::npos);
+
+  const Finished run =
+      Pronk({"compare", test::kTinyModel, small_, "-t", "1", "-p", "8", "-n", "4", "-r", "1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.rfind("| file ", 0), 0u) << run.out;
+  EXPECT_NE(run.out.find("\n| small "), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("-f TEXT compares what they predict"), std::string::npos);
+}
+
+TEST_F(Compare, Faults) {
+  ExpectError(Pronk({"compare"}), 2, "--model is required");
+  ExpectError(Pronk({"compare", test::kTinyModel, dir_.Path("none")}), 1, "none");
+  ExpectError(Pronk({"compare", small_, "--plot", small_}), 1, "is a file that is read");
+  ExpectError(Pronk({"compare", small_, "-f", text_, "--plot", text_}), 1,
+              "is a file that is read");
+  ExpectError(Pronk({"compare", small_, "-f", text_, "-c", "100000"}), 1, "expected at least 4");
+}
+
+}  // namespace

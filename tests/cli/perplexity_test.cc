@@ -1,0 +1,266 @@
+// pronk perplexity --save-logits and --kl: figures against those worked out here from all logits,
+// and files of strangers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/model.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/logits.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+const std::string& kModel = test::kTinyModel;
+constexpr size_t kWindow = 16, kFirst = kWindow / 2;  // the first prediction that counts
+
+// [predictions][vocabulary]: ln(probability), of all that count.
+std::vector<std::vector<double>> Predictions(const engine::Model& model,
+                                             std::vector<tokenizer::TokenId> ids,
+                                             size_t n_windows) {
+  const size_t n_vocab = model.config.vocab_size;
+  engine::SessionOptions options;
+  options.context = kWindow;
+  std::vector<std::vector<double>> predictions;
+  for (size_t w = 0; w < n_windows; ++w) {
+    std::vector<tokenizer::TokenId> window(ids.begin() + static_cast<long>(w * kWindow),
+                                           ids.begin() + static_cast<long>((w + 1) * kWindow));
+    window[0] = model.tokenizer->vocab().bos;
+    const std::vector<float> logits = test::AllLogits(model, window, options);
+    for (size_t t = kFirst; t + 1 < kWindow; ++t) {
+      double sum = 0;
+      std::vector<double> row(logits.begin() + static_cast<long>(t * n_vocab),
+                              logits.begin() + static_cast<long>((t + 1) * n_vocab));
+      for (const double logit : row) sum += std::exp(logit);
+      for (double& logit : row) logit -= std::log(sum);
+      predictions.push_back(row);
+    }
+  }
+  return predictions;
+}
+
+class Divergence : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 40; ++i) text_ += "the quick brown fox " + std::to_string(i * i) + " ";
+    text_path_ = dir_.Write("text", text_);
+    ASSERT_EQ(Pronk({"quantize", kModel, quantized_, "Q4_0"}).status, 0);
+    const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c",
+                                std::to_string(kWindow), "--save-logits", base_, "--json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    n_windows_ = nlohmann::json::parse(run.out)["windows"];
+  }
+
+  const test::TempDir dir_;
+  std::string text_, text_path_;
+  const std::string quantized_ = dir_.Path("q4.gguf"), base_ = dir_.Path("base.logits");
+  size_t n_windows_ = 0;
+};
+
+TEST_F(Divergence, IsWhatTheLogitsSay) {
+  const engine::Model model = engine::Model::Load(kModel), other = engine::Model::Load(quantized_);
+  const std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text_);
+  const auto base = Predictions(model, ids, n_windows_), rows = Predictions(other, ids, n_windows_);
+  // A code is rounded by half a step of 16 / 65535 at most, and so is a logarithm. (No probability
+  // here is below e^-16.)
+  const double rounding = 16.0 / 65535 / 2 + 1e-6;
+  double sum = 0, sum_of_squares = 0, differences = 0, squares = 0, same = 0, most = 0, least = 1e9;
+  double furthest = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t t = i / (kWindow - 1 - kFirst) * kWindow + kFirst + i % (kWindow - 1 - kFirst);
+    const auto next = static_cast<size_t>(ids[t + 1]);
+    double divergence = 0;
+    for (size_t id = 0; id < rows[i].size(); ++id) {
+      divergence += std::exp(base[i][id]) * (base[i][id] - rows[i][id]);
+      furthest = std::max(furthest, std::abs(base[i][id] - rows[i][id]));
+    }
+    sum += divergence;
+    sum_of_squares += divergence * divergence;
+    most = std::max(most, divergence);
+    least = std::min(least, divergence);
+    const double difference = std::exp(rows[i][next]) - std::exp(base[i][next]);
+    differences += difference;
+    squares += difference * difference;
+    const auto top = [](const std::vector<double>& row) {
+      return std::max_element(row.begin(), row.end()) - row.begin();
+    };
+    same += top(base[i]) == top(rows[i]) ? 1 : 0;
+  }
+  const auto n = static_cast<double>(rows.size());
+  // d(p ln(p / q)) is p * (1 + ln(p / q)) * d(ln p), summed over p.
+  const double tolerance = rounding * (1 + furthest);
+  ASSERT_GT(sum / n, 10 * tolerance) << "too alike to test anything";
+
+  const Finished run = Pronk({"perplexity", "-m", quantized_, "--kl", base_, "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json found = nlohmann::json::parse(run.out);
+  EXPECT_EQ(found["tokens"], rows.size());
+  EXPECT_EQ(found["windows"], n_windows_);
+  const nlohmann::json& divergence = found["kl_divergence"];
+  EXPECT_NEAR(divergence["value"], sum / n, tolerance);
+  EXPECT_NEAR(divergence["error"], std::sqrt((sum_of_squares / n - sum / n * sum / n) / (n - 1)),
+              tolerance);
+  EXPECT_NEAR(divergence["quantiles"]["maximum"], most, tolerance);
+  EXPECT_NEAR(divergence["quantiles"]["minimum"], least, tolerance);
+  const nlohmann::json& difference = found["probability_difference"];
+  EXPECT_NEAR(difference["value"], differences / n, rounding);
+  EXPECT_NEAR(difference["root_mean_square"]["value"], std::sqrt(squares / n), rounding);
+  EXPECT_NEAR(found["same_top"]["value"], same / n, 1.5 / n);  // two alike may change places
+
+  // llama.cpp's names say the same.
+  EXPECT_EQ(Pronk({"perplexity", "-m", quantized_, "--kl-divergence", "--kl-divergence-base", base_,
+                   "--json"})
+                .out,
+            run.out);
+}
+
+TEST_F(Divergence, FromItselfIsNone) {
+  const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const nlohmann::json found = nlohmann::json::parse(run.out);
+  // What is left is the rounding of the codes.
+  EXPECT_NEAR(found["kl_divergence"]["value"], 0, 16.0 / 65535);
+  EXPECT_NEAR(found["perplexity_ratio"]["value"], 1, 16.0 / 65535);
+  EXPECT_GT(found["same_top"]["value"], 0.98);
+  EXPECT_NEAR(found["perplexity"]["value"], found["base_perplexity"]["value"],
+              16.0 / 65535 * found["perplexity"]["value"].get<double>());
+
+  const Finished text = Pronk({"perplexity", "-m", kModel, "--kl", base_});
+  EXPECT_NE(text.out.find("\nmedian "), std::string::npos) << text.out;
+  for (size_t at = 0, end = 0; end = text.out.find('\n', at), end != std::string::npos;) {
+    EXPECT_LE(end - at, 80u);
+    at = end + 1;
+  }
+}
+
+// The file as llama-perplexity has it, and the same by its names.
+TEST_F(Divergence, TheFileIsAsPublished) {
+  const std::string bytes = test::ReadText(base_);
+  const size_t n_vocab = 320, row = 8 + 2 * n_vocab;
+  EXPECT_EQ(bytes.substr(0, 8), "_logits_");
+  EXPECT_EQ(bytes.size(), 20 + n_windows_ * (4 * kWindow + (kWindow - 1 - kFirst) * row));
+  int32_t head[4] = {};
+  std::memcpy(head, bytes.data() + 8, sizeof(head));
+  EXPECT_EQ(head[0], static_cast<int32_t>(kWindow));
+  EXPECT_EQ(head[1], static_cast<int32_t>(n_vocab));
+  EXPECT_EQ(head[2], static_cast<int32_t>(n_windows_));
+  const engine::Model model = engine::Model::Load(kModel);
+  EXPECT_EQ(head[3], model.tokenizer->Encode(text_)[0]);
+  const auto says = [&](const std::string& flag) {
+    const std::string path = dir_.Path(flag.substr(2));
+    EXPECT_EQ(Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c", std::to_string(kWindow),
+                     flag, path})
+                  .status,
+              0);
+    return test::ReadText(path);
+  };
+  EXPECT_EQ(says("--save-all-logits"), bytes);
+  EXPECT_EQ(says("--kl-divergence-base"), bytes);
+}
+
+TEST_F(Divergence, StrangersFiles) {
+  const std::string good = test::ReadText(base_);
+  const auto refused = [&](const std::string& bytes, const std::string& says) {
+    ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("bad", bytes)}), 1, says);
+  };
+  const auto with = [&](size_t at, auto value) {
+    std::string bytes = good;
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+    return bytes;
+  };
+  refused("", "expected a file of log-probabilities, found an empty file");
+  refused("_logi", "bad: byte 0: ");
+  refused("_Logits_" + good.substr(8), "which begins with \"_logits_\"");
+  for (const size_t length : {10u, 19u}) refused(good.substr(0, length), "bad: byte ");
+  for (const size_t length : {size_t{20}, size_t{21}, good.size() - 1}) {
+    refused(good.substr(0, length), "was its writing cut off?");
+  }
+  refused(good + "x", "was its writing cut off?");
+  for (const int32_t n : {0, 1, 3, -1, INT32_MIN}) refused(with(8, n), "expected windows of at");
+  for (const int32_t n : {4, 17, 1 << 20, INT32_MAX}) refused(with(8, n), "cut off?");
+  for (const int32_t n : {0, -1, 319, 321, INT32_MAX, INT32_MIN}) {
+    refused(with(12, n), "vocabulary of 320 tokens, found " + std::to_string(n));
+  }
+  for (const int32_t n : {0, -1, INT32_MIN}) refused(with(16, n), "one of them, found ");
+  for (const int32_t n : {1, INT32_MAX}) refused(with(16, n), "cut off?");
+  for (const int32_t id : {-1, 320, INT32_MAX, INT32_MIN}) {
+    refused(with(24, id), "byte 24: expected a token's id below 320, found " + std::to_string(id));
+  }
+  const size_t row = 20 + 4 * kWindow * n_windows_;
+  const float nan = std::nanf(""), inf = INFINITY;
+  for (const float scale : {nan, inf, -1.0f, 1.0f}) refused(with(row, scale), "expected a scale");
+  for (const float low : {nan, inf, -inf, 1.0f}) refused(with(row + 4, low), "expected a scale");
+  // Probabilities that nobody rounds like that are still numbers.
+  EXPECT_EQ(
+      Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("odd", with(row + 4, -1e30f))}).status,
+      0);
+  ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", dir_.Path("none")}), 1, "none");
+  ExpectError(Pronk({"perplexity", "-m", kModel, "--kl", "/dev/zero"}), 1, "/dev/zero");
+}
+
+// Whatever the bytes are, there is an answer or a line that says what is wrong.
+TEST_F(Divergence, DamagedFiles) {
+  const std::string good = test::ReadText(base_);
+  std::mt19937 random(1);
+  size_t n_refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    std::string bytes = good;
+    // The head, the text and the first predictions matter most.
+    const size_t end = i % 2 == 0 ? 64 : bytes.size();
+    for (int n = 0; n <= i % 5; ++n) bytes[random() % end] = static_cast<char>(random());
+    const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("bad", bytes)});
+    if (run.status == 0) {
+      EXPECT_NE(run.out.find("same token on top"), std::string::npos);
+      continue;
+    }
+    ++n_refused;
+    ExpectError(run, 1, "bad: ");
+  }
+  EXPECT_GT(n_refused, 20u);
+}
+
+TEST_F(Divergence, OutputsAndInputs) {
+  const auto save = [&](const std::string& out) {
+    return Pronk(
+        {"perplexity", "-m", quantized_, "-f", text_path_, "-c", "16", "--save-logits", out});
+  };
+  const std::string model = test::ReadText(quantized_);
+  ExpectError(save(quantized_), 1, "is a file that is read");
+  ExpectError(save(text_path_), 1, "is a file that is read");
+  EXPECT_EQ(test::ReadText(quantized_), model);
+  EXPECT_EQ(test::ReadText(text_path_), text_);
+  const std::string before = test::ReadText(base_);
+  ExpectError(test::Shell("exec \"$PRONK\" perplexity -m \"$MODEL\" --kl \"$BASE\" >>\"$BASE\"",
+                          {"BASE=" + base_}),
+              1, "what is printed would go into");
+  EXPECT_EQ(test::ReadText(base_), before);
+  const std::string none = dir_.Path("none/out");
+  ExpectError(save(none), 1, "none/out");
+}
+
+TEST_F(Divergence, WrongUsage) {
+  const auto wrong = [&](std::vector<std::string> args, const std::string& says) {
+    args.insert(args.begin(), {"perplexity", "-m", kModel});
+    ExpectError(Pronk(args), 2, says);
+  };
+  wrong({}, "-f: expected a text");
+  wrong({"--kl-divergence"}, "expected --kl-divergence-base FILE");
+  wrong({"--kl", base_, "-f", text_path_}, "-f: the text is in the file of --kl");
+  wrong({"--kl", base_, "-c", "8"}, "-c: the windows are in the file of --kl");
+  wrong({"--kl", base_, "--save-logits", "x"}, "--save-logits: not together with --kl");
+  wrong({"--kl", base_, "--chunks", "1"}, "--chunks: the windows");
+  wrong({"--kl", base_, "--kl-divergence", "--kl-divergence-base", base_}, "by --kl");
+}
+
+}  // namespace
