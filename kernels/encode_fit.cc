@@ -11,7 +11,7 @@ namespace {
 
 // Scales that are tried: the plain one with its largest weight at so many tenths of a level beyond
 // the last one, or before it. Twice as many take twice as long and make the error 1% smaller.
-constexpr int kTries = 6;
+constexpr int kTries = 9;
 // For uneven values: the largest weight at these shares of the last one.
 constexpr float kFirstShare = 0.7f, kLastShare = 1.25f, kShareStep = 0.05f;
 

@@ -15,9 +15,9 @@ namespace {
 
 // Scales of a group are looked for from the one at which its largest weight is twice the largest
 // point's value to the one at which it is half of it.
-constexpr float kWidest = 2.0f, kScaleStep = 1.03f;
+constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
 // Scales of a block, as shares of the one at which the largest group has the last step.
-constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.025f;
+constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
 
 // Moves the signs from the weights to a bit each, where the grid has magnitudes only. Where their
 // number must be even and is not, the weight that counts least stays negative.
