@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "kernels/encode_blocks.h"
 #include "kernels/half.h"
@@ -31,6 +32,8 @@ void Quantized(const Part& part, std::byte* out) {
   std::memcpy(out, &block, sizeof(block));
 }
 
+void F32(const Part& part, std::byte* out) { std::memcpy(out, part.x, sizeof(float)); }
+
 void F16(const Part& part, std::byte* out) {
   const uint16_t half = F32ToF16(*part.x);
   std::memcpy(out, &half, sizeof(half));
@@ -43,6 +46,8 @@ void Bf16(const Part& part, std::byte* out) {
 
 EncodeFunction FunctionFor(DType dtype) {
   switch (dtype) {
+    case DType::kF32:
+      return F32;
     case DType::kF16:
       return F16;
     case DType::kBF16:
@@ -102,6 +107,12 @@ EncodeFunction FunctionFor(DType dtype) {
   }
 }
 
+// The largest number that does not round to infinity; scales are f16.
+float Limit(DType dtype) {
+  if (dtype == DType::kF32) return std::numeric_limits<float>::max();
+  return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
+}
+
 // What the squares of n errors count: shares of the most important one's.
 using Importance = std::array<float, kMaxBlock>;
 void SetImportance(const float* importance, size_t n, Importance& shares) {
@@ -120,9 +131,9 @@ bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row, const floa
   const gguf::DTypeInfo& info = gguf::Info(dtype);
   const size_t block = info.block_size;
   assert(encode != nullptr && n % block == 0 && block <= kMaxBlock);
-  // The largest numbers that do not round to infinity; scales are f16.
-  const float limit = dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
-  const auto fits = [limit](float weight) { return std::fabs(weight) <= limit; };  // not a NaN
+  const auto fits = [limit = Limit(dtype)](float weight) {
+    return std::fabs(weight) <= limit;
+  };  // not a NaN
   if (!std::all_of(x, x + n, fits)) return false;
   Importance shares;
   shares.fill(1.0f);

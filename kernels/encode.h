@@ -9,7 +9,7 @@
 
 namespace kernels {
 
-// True for the types that EncodeRow writes: all that matrices have but F32.
+// True for the types that EncodeRow writes: all that matrices have in files.
 bool CanEncode(gguf::DType dtype);
 
 // Writes n weights as a row of the type: RowBytes(dtype, n) bytes. n is a multiple of the type's
