@@ -56,6 +56,12 @@ std::optional<size_t> LayerOf(std::string_view name) {
   return layer;
 }
 
+// attn_v, or what it is a part of.
+bool HasValues(std::string_view name) {
+  return Has(name, "attn_v.weight") || Has(name, "attn_qkv.weight") ||
+         Has(name, "attn_kv_b.weight");
+}
+
 // Which of n layers one is.
 struct Place {
   size_t i, n;
@@ -72,19 +78,19 @@ class Rules {
       : mix_(mix.name), type_(mix.type), facts_(facts), name_(name), cols_(cols) {}
 
   DType Type() const {
-    const bool is_embedding = name_ == "token_embd.weight";
+    const bool is_embedding =
+        name_ == "token_embd.weight" || name_ == "per_layer_token_embd.weight";
     if (name_ == "output.weight" || (is_embedding && !facts_.has_output)) return Output();
     if (mix_ == "MXFP4_MOE") return Has(name_, "_exps.") ? kMXFP4 : kQ8_0;
     // A factor belongs to each matrix, and readers know it for those of layers.
     if (mix_ == "NVFP4") return LayerOf(name_).has_value() ? kNVFP4 : kQ8_0;
-    if (is_embedding || name_ == "per_layer_token_embd.weight") return Embedding();
+    if (is_embedding) return Embedding();
     if (IsVerySmall()) return VerySmall();
-    if (Has(name_, "attn_v.weight")) return Values();
+    if (HasValues(name_)) return Values();
     if (Has(name_, "attn_k.weight")) return Keys();
     if (Has(name_, "attn_q.weight")) return Queries();
     if (Has(name_, "ffn_down")) return Down();
     if (Has(name_, "attn_output.weight")) return AttentionOutput();
-    if (Has(name_, "attn_qkv.weight")) return QueriesKeysValues();
     if (Has(name_, "ffn_gate") || Has(name_, "ffn_up")) return GateOrUp();
     return type_;
   }
@@ -99,12 +105,16 @@ class Rules {
   bool HasEightExperts() const { return facts_.n_experts == 8; }
   bool HasFewKeys() const { return facts_.n_heads_per_kv >= 4; }
 
-  Place Layer() const { return {LayerOf(name_).value_or(0), facts_.n_layers}; }
-  Place ValueLayer() const {
-    const auto& layers = facts_.value_layers;
+  // Among the layers that have such a matrix.
+  size_t Rank(const std::vector<size_t>& layers) const {
     const auto at = std::ranges::lower_bound(layers, LayerOf(name_).value_or(0));
-    return {static_cast<size_t>(at - layers.begin()), layers.size()};
+    return static_cast<size_t>(at - layers.begin());
   }
+  Place Layer() const {
+    const bool by_number = facts_.n_experts > 1;
+    return {by_number ? LayerOf(name_).value_or(0) : Rank(facts_.ffn_layers), facts_.n_layers};
+  }
+  Place ValueLayer() const { return {Rank(facts_.value_layers), facts_.value_layers.size()}; }
 
   DType Output() const {
     if (Is({"MXFP4_MOE", "NVFP4"}) || cols_ % gguf::Info(type_).block_size != 0) return kQ8_0;
@@ -119,7 +129,7 @@ class Rules {
   }
   DType VerySmall() const {
     const DType more = Is({"IQ2_S", "IQ2_M"}) ? kIQ3_S : kQ2_K;
-    if (Has(name_, "attn_v.weight")) {
+    if (HasValues(name_)) {
       return HasFewKeys() || facts_.n_experts >= 4 ? kQ4_K : more;
     }
     if (Has(name_, "attn_k.weight") && HasEightExperts()) return kQ4_K;
@@ -183,12 +193,6 @@ class Rules {
     if (mix_ == "Q3_K_L") return kQ5_K;
     return type_;
   }
-  DType QueriesKeysValues() const {
-    if (Is({"Q3_K_M", "Q3_K_L", "IQ3_M"})) return kQ4_K;
-    if (mix_ == "Q4_K_M") return kQ5_K;
-    if (mix_ == "Q5_K_M") return kQ6_K;
-    return type_;
-  }
   DType GateOrUp() const {
     const Place place = Layer();
     const bool is_middle = !place.IsInFirst(8) && place.i < 7 * place.n / 8;
@@ -232,10 +236,13 @@ MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorVie
   facts.n_heads_per_kv = n_kv == 0 ? 0 : n_heads / n_kv;
   for (const gguf::TensorView& tensor : tensors) {
     if (tensor.name == "output.weight") facts.has_output = true;
-    if (!Has(tensor.name, "attn_v.weight")) continue;
-    if (const auto layer = LayerOf(tensor.name)) facts.value_layers.push_back(*layer);
+    const auto layer = LayerOf(tensor.name);
+    if (!layer) continue;
+    if (HasValues(tensor.name)) facts.value_layers.push_back(*layer);
+    if (Has(tensor.name, "ffn_down.weight")) facts.ffn_layers.push_back(*layer);
   }
   std::ranges::sort(facts.value_layers);
+  std::ranges::sort(facts.ffn_layers);
   return facts;
 }
 
@@ -259,6 +266,8 @@ DType FittingType(DType type, uint64_t cols) {
   switch (type) {
     case kTQ1_0:
     case kTQ2_0:
+    case kQ2_K:
+    case kQ3_K:
       other = kQ4_0;
       break;
     case kQ4_K:

@@ -34,7 +34,8 @@ struct MixFacts {
   size_t n_heads_per_kv = 0;         // query heads for each of keys and values, in the first layer
   bool has_output = false;           // output.weight is there: else token_embd serves as that
   bool has_importance = false;       // an importance matrix is used
-  std::vector<size_t> value_layers;  // layers that have attn_v.weight, in order
+  std::vector<size_t> value_layers;  // layers that have attn_v or what holds it, in order
+  std::vector<size_t> ffn_layers;    // layers that have ffn_down, in order
 };
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors);
 
