@@ -139,6 +139,8 @@ class Pass {
   // Calls work(t) for each of n rows.
   template <class Work>
   void ForRows(size_t n, Work work);
+  // Who sees what matrices are multiplied with, or null.
+  InputSquares* inputs() const { return trace_ != nullptr ? trace_->inputs : nullptr; }
   uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
 
   const Config& config_;

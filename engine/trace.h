@@ -12,6 +12,8 @@
 
 namespace engine {
 
+class InputSquares;
+
 // What an operation read of a tensor.
 struct TraceWeights {
   const gguf::TensorView* tensor;
@@ -28,6 +30,7 @@ struct TraceStep {
 
 struct Trace {
   std::vector<TraceStep> steps;
+  InputSquares* inputs = nullptr;  // sees what matrices are multiplied with (input_squares.h)
 };
 
 }  // namespace engine

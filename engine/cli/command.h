@@ -30,6 +30,7 @@ void AddBench(CommandLine& line);
 void AddTrace(CommandLine& line);
 void AddPerplexity(CommandLine& line);
 void AddQuantize(CommandLine& line);
+void AddImatrix(CommandLine& line);
 void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);
 void AddManual(CommandLine& line);

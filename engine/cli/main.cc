@@ -33,6 +33,7 @@ int Main(int argc, char** argv) {
   cli::AddLogits(line);
   cli::AddPerplexity(line);
   cli::AddQuantize(line);
+  cli::AddImatrix(line);
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);
