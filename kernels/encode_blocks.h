@@ -62,6 +62,9 @@ struct Sums {
   float Gain(float d) const { return d * (2 * xv - d * vv); }
 };
 
+// The d for these sums instead of the one that there is, unless its own rounding spoils it.
+float Refit(const Sums& sums, float d, uint16_t& half);
+
 // Values, the lowest first, of which each weight becomes one, times a scale.
 class Ladder {
  public:

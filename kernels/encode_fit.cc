@@ -105,6 +105,14 @@ Line FitLine(const Part& part, size_t n, int levels, float max_offset) {
   return best;
 }
 
+float Refit(const Sums& sums, float d, uint16_t& half) {
+  uint16_t fit_half;
+  const float fit = Store(sums.Scale(), fit_half);
+  if (sums.Gain(fit) <= sums.Gain(d)) return d;
+  half = fit_half;
+  return fit;
+}
+
 Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d) {
   Sums sums;
   const float inverse = d == 0 ? 0 : 1 / d;

@@ -87,6 +87,21 @@ Regressors ChooseSteps(const Part& part, const Lines& lines, const Line& line, f
   return best;
 }
 
+// Takes the d and dmin that fit what the weights were rounded to best, unless the rounding of d and
+// dmin themselves spoils it.
+void Refit(const Regressors& all, float& d, float& dmin, Groups& groups) {
+  const float determinant = all.aa * all.bb - all.ab * all.ab;
+  if (determinant <= 1e-6f * all.aa * all.bb) return;
+  uint16_t d_half, dmin_half;
+  const float fit_d = Store((all.xa * all.bb - all.xb * all.ab) / determinant, d_half);
+  const float fit_dmin = Store((all.xb * all.aa - all.xa * all.ab) / determinant, dmin_half);
+  if (fit_d <= 0 || fit_dmin <= 0 || all.Gain(fit_d, fit_dmin) <= all.Gain(d, dmin)) return;
+  d = fit_d;
+  dmin = fit_dmin;
+  groups.d = d_half;
+  groups.dmin = dmin_half;
+}
+
 Groups EncodeGroups(const Part& part, const Lines& lines) {
   std::array<Line, 16> fits;
   float max_scale = 0, max_min = 0;
@@ -103,15 +118,8 @@ Groups EncodeGroups(const Part& part, const Lines& lines) {
     all.Add(ChooseSteps(part.from(g * lines.size()), lines, fits[g], d, dmin, groups.sc[g],
                         groups.min[g]));
   }
-  const float determinant = all.aa * all.bb - all.ab * all.ab;
-  if (determinant > 1e-6f * all.aa * all.bb) {
-    const float fit_d = (all.xa * all.bb - all.xb * all.ab) / determinant;
-    const float fit_dmin = (all.xb * all.aa - all.xa * all.ab) / determinant;
-    if (fit_d > 0 && fit_dmin > 0) {
-      d = Store(fit_d, groups.d);
-      dmin = Store(fit_dmin, groups.dmin);
-    }
-  }
+  if (all.Gain(d, dmin) <= 0) return {};  // too small for f16
+  Refit(all, d, dmin, groups);
   for (size_t g = 0; g < lines.n_groups; ++g) {
     const size_t at = g * lines.size();
     RoundGroup(part.from(at), lines.size(), lines.levels, d, dmin, groups.sc[g], groups.min[g],
@@ -179,7 +187,7 @@ Scales EncodeScales(const Part& part, int low, int steps) {
     const auto sc = static_cast<float>(scales.sc[g]);
     all.Add({best.xv * sc, best.vv * sc * sc});
   }
-  if (all.vv > 0) d = Store(all.Scale(), scales.d);
+  d = Refit(all, d, scales.d);
   for (size_t i = 0; i < 256; ++i) {
     scales.q[i] = Nearest(part.x[i], d * static_cast<float>(scales.sc[i / 16]), low, -low - 1);
   }

@@ -62,7 +62,7 @@ void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
     const auto step = static_cast<float>(steps[g]);
     all.Add({best.xv * step, best.vv * step * step});
   }
-  if (all.vv > 0) d = Store(all.Scale(), block.d);
+  d = Refit(all, d, block.d);
   for (size_t g = 0; g < 8; ++g) {
     const auto bits = static_cast<uint32_t>(steps[g] + 32);
     block.scales_l[g / 2] =
