@@ -85,40 +85,6 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
   for (size_t i = 0; i < q.size(); ++i) EXPECT_NEAR(in_batches[i], q[i], 1e-5 * q[i]);
 }
 
-TEST(Imatrix, ToldApartByExpert) {
-  const test::TempDir dir;
-  const std::string model = test::DataPath("families/qwen3moe.gguf");
-  std::string digits;  // the vocabulary has bytes up to '4'
-  for (int i = 0; i < 300; ++i) digits += static_cast<char>('!' + i * i % 19);
-  const std::string text = dir.Write("text", digits);
-  ASSERT_EQ(Pronk({"imatrix", "-m", model, "-f", text, "-c", "32", dir.Path("out")}).status, 0);
-  const gguf::File file = gguf::File::Open(dir.Path("out"));
-  const gguf::File weights = gguf::File::Open(model);
-  const auto n_tokens = static_cast<float>(32 * file.metadata().GetUint("imatrix.chunk_count"));
-  const std::string arch(weights.metadata().GetString("general.architecture"));
-  const auto n_used = static_cast<float>(weights.metadata().GetUint(arch + ".expert_used_count"));
-  for (const std::string role : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-    const gguf::TensorView* const tensor = weights.FindTensor("blk.0." + role + ".weight");
-    const gguf::TensorView* const sums = file.FindTensor("blk.0." + role + ".weight.in_sum2");
-    ASSERT_NE(sums, nullptr) << role;
-    EXPECT_EQ(sums->cols(), tensor->cols());
-    EXPECT_EQ(sums->rows(), tensor->dims[2]);
-    const std::vector<float> counts = Numbers(file, "blk.0." + role + ".weight.counts");
-    float all = 0;
-    for (size_t e = 0; e < counts.size(); ++e) {
-      all += counts[e];
-      const std::vector<float> squares = Floats(*sums);
-      for (size_t i = 0; i < sums->cols(); ++i) {
-        EXPECT_EQ(squares[e * sums->cols() + i] > 0, counts[e] > 0) << role << " " << e;
-      }
-    }
-    EXPECT_EQ(all, n_tokens * n_used) << role;
-  }
-  EXPECT_EQ(
-      Pronk({"quantize", model, dir.Path("small"), "IQ4_NL", "--imatrix", dir.Path("out")}).status,
-      0);
-}
-
 TEST(Imatrix, MakesWhatCountsMoreExact) {
   const test::TempDir dir;
   const std::string text = dir.Write("text", test::ReadText(test::DataPath("default.greedy.txt")));

@@ -7,10 +7,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "engine/input_squares.h"
+#include "engine/model.h"
+#include "engine/session.h"
+#include "engine/trace.h"
 #include "gguf/writer.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
@@ -152,6 +156,43 @@ TEST(InputSquares, AddsUpByColumn) {
   const ColumnSquares& squares = inputs.squares().begin()->second;
   EXPECT_EQ(squares.sums, (std::vector<double>{1 + 9 + 1, 4 + 16 + 4}));
   EXPECT_EQ(squares.counts, (std::vector<uint64_t>{3}));
+}
+
+// Every token's input is seen by each of its experts, and no other; the router sees it once.
+TEST(InputSquares, TellsExpertsApart) {
+  const Model model = Model::Load(test::DataPath("families/qwen3moe.gguf"));
+  const size_t n_tokens = 24, n_used = model.config.n_experts_used;
+  std::vector<tokenizer::TokenId> ids;
+  for (size_t i = 0; i < n_tokens; ++i) {
+    ids.push_back(static_cast<tokenizer::TokenId>(i * 7 % model.config.vocab_size));
+  }
+  InputSquares inputs;
+  Trace trace;
+  trace.inputs = &inputs;
+  SessionOptions options;
+  options.context = 64;
+  options.n_threads = 2;
+  Session session(model, options);
+  session.TraceTo(&trace);
+  session.Prefill(ids);
+  const auto squares = [&](const std::string& role) -> const ColumnSquares& {
+    return inputs.squares().at("blk.1." + role + ".weight");
+  };
+  const ColumnSquares &router = squares("ffn_gate_inp"), &up = squares("ffn_up_exps");
+  EXPECT_EQ(router.counts, std::vector<uint64_t>{n_tokens});
+  EXPECT_EQ(up.sums, squares("ffn_gate_exps").sums);
+  EXPECT_EQ(up.counts, squares("ffn_down_exps").counts);
+  ASSERT_EQ(up.counts.size(), model.config.layers[1].n_experts);
+  EXPECT_EQ(std::accumulate(up.counts.begin(), up.counts.end(), uint64_t{0}), n_tokens * n_used);
+  for (size_t i = 0; i < up.cols; ++i) {
+    double sum = 0;
+    for (size_t e = 0; e < up.counts.size(); ++e) sum += up.sums[e * up.cols + i];
+    EXPECT_NEAR(sum, static_cast<double>(n_used) * router.sums[i], 1e-12 * sum);
+  }
+  const ColumnSquares& down = squares("ffn_down_exps");
+  for (size_t e = 0; e < down.counts.size(); ++e) {
+    EXPECT_EQ(down.sums[e * down.cols] > 0, down.counts[e] > 0) << e;
+  }
 }
 
 }  // namespace
