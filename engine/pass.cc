@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/input_squares.h"
 #include "kernels/experts.h"
 #include "kernels/ops.h"
 #include "kernels/reference.h"
@@ -140,6 +141,10 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
     bytes += Bytes(weights);
   }
   if (n == 0) return;
+  for (size_t i = 0; inputs() != nullptr && i < n; ++i) {
+    if (i > 0 && traced[i].tensor == traced[i - 1].tensor) continue;  // parts of one matrix
+    inputs()->Add(traced[i].tensor, {in, traced[i].cols, n_tokens_, traced[i].cols});
+  }
   Step("matmul", bytes, std::span(traced).first(n), [&] {
     scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
     kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
@@ -149,6 +154,10 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
 void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out) {
   const std::array traced = {Traced(up), Traced(gate)};
   const size_t n = gate.tensor != nullptr ? 2 : 1;
+  if (inputs() != nullptr) {
+    inputs()->Add(up.tensor, {in, up.cols, n_tokens_, up.cols});
+    if (gate.tensor != up.tensor) inputs()->Add(gate.tensor, {in, up.cols, n_tokens_, up.cols});
+  }
   Step("matmul", Bytes(gate) + Bytes(up), std::span(traced).first(n), [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
     kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation}, scratch_.input,
@@ -226,6 +235,10 @@ void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chose
       tensors.push_back(
           {view->tensor, view->first.rows * config_.n_experts_used, view->first.cols});
     }
+  }
+  if (inputs() != nullptr) {
+    inputs()->AddExperts(w, config_.activation, in, n_tokens_, chosen, config_.n_experts_used,
+                         team_);
   }
   Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
     kernels::Experts(team_, {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation},

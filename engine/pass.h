@@ -143,6 +143,8 @@ class Pass {
   void ForRows(size_t n, Work work);
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
+  // Who sees what matrices are multiplied with, or null.
+  InputSquares* inputs() const { return trace_ != nullptr ? trace_->inputs : nullptr; }
   uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
 
   const Config& config_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/input_squares.h"
 #include "engine/pass.h"
 #include "kernels/head_products.h"
 #include "kernels/ops.h"
@@ -93,6 +94,11 @@ void Pass::TakeKept(const LayerPlan& plan, const SequenceState::Recurrent& state
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
   const size_t rows = weights.n_experts * weights.first.rows;
   const std::array traced = {TraceWeights{weights.tensor, rows, weights.first.cols}};
+  for (size_t h = 0; inputs() != nullptr && h < weights.n_experts; ++h) {
+    inputs()->Add(weights.tensor,
+                  {in.data + h * in.head_stride, in.token_stride, n_tokens_, weights.first.cols}, h,
+                  weights.n_experts);
+  }
   Step("matmul", rows * weights.first.row_bytes(), traced, [&] {
     kernels::HeadProducts(team_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
                           {out.data, out.head_stride, out.token_stride}, scratch_.heads);

@@ -15,6 +15,8 @@
 
 namespace engine {
 
+class InputSquares;
+
 // What an operation read of a tensor.
 struct TraceWeights {
   const gguf::TensorView* tensor;
@@ -55,6 +57,7 @@ struct Trace {
   std::vector<TraceStep> steps;
   std::vector<size_t> layer_ends;  // how many steps there were behind each layer
   PassObserver* observer = nullptr;
+  InputSquares* inputs = nullptr;  // sees what matrices are multiplied with (input_squares.h)
 };
 
 }  // namespace engine

@@ -1,11 +1,13 @@
-// Rows by their type, and the choice of scales.
+// Rows by their type.
 #include "kernels/encode.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "kernels/encode_blocks.h"
 #include "kernels/half.h"
@@ -15,38 +17,45 @@ namespace {
 
 using gguf::DType;
 
-// Scales that are tried: the plain one with its largest weight at so many tenths of a level beyond
-// the last one, or before it. Twice as many take twice as long and make the error 1% smaller.
-constexpr int kTries = 6;
-// Weights that are smaller in all are stored as zeros: f16 has no scale for them.
-constexpr float kTiny = 1e-9f;
+constexpr size_t kMaxBlock = 256;
+// The least that a weight's error counts, as a share of the block's most: columns that no text has
+// needed so far are not given up.
+constexpr float kLeastImportance = 1e-4f;
 
 // Writes one block, wherever it lies.
-using EncodeFunction = void (*)(const float* x, std::byte* block);
+using EncodeFunction = void (*)(const Part& part, std::byte* block);
 
 template <class Block>
-void Quantized(const float* x, std::byte* out) {
+void Quantized(const Part& part, std::byte* out) {
   Block block{};
-  EncodeBlock(x, block);
+  EncodeBlock(part, block);
   std::memcpy(out, &block, sizeof(block));
 }
 
-void F16(const float* x, std::byte* out) {
-  const uint16_t half = F32ToF16(*x);
+void F32(const Part& part, std::byte* out) { std::memcpy(out, part.x, sizeof(float)); }
+
+void F16(const Part& part, std::byte* out) {
+  const uint16_t half = F32ToF16(*part.x);
   std::memcpy(out, &half, sizeof(half));
 }
 
-void Bf16(const float* x, std::byte* out) {
-  const uint16_t half = F32ToBf16(*x);
+void Bf16(const Part& part, std::byte* out) {
+  const uint16_t half = F32ToBf16(*part.x);
   std::memcpy(out, &half, sizeof(half));
 }
 
 EncodeFunction FunctionFor(DType dtype) {
   switch (dtype) {
+    case DType::kF32:
+      return F32;
     case DType::kF16:
       return F16;
     case DType::kBF16:
       return Bf16;
+    case DType::kQ1_0:
+      return Quantized<gguf::BlockQ1_0>;
+    case DType::kQ2_0:
+      return Quantized<gguf::BlockQ2_0>;
     case DType::kQ4_0:
       return Quantized<gguf::BlockQ4_0>;
     case DType::kQ4_1:
@@ -57,110 +66,81 @@ EncodeFunction FunctionFor(DType dtype) {
       return Quantized<gguf::BlockQ5_1>;
     case DType::kQ8_0:
       return Quantized<gguf::BlockQ8_0>;
+    case DType::kQ2_K:
+      return Quantized<gguf::BlockQ2_K>;
+    case DType::kQ3_K:
+      return Quantized<gguf::BlockQ3_K>;
     case DType::kQ4_K:
       return Quantized<gguf::BlockQ4_K>;
     case DType::kQ5_K:
       return Quantized<gguf::BlockQ5_K>;
     case DType::kQ6_K:
       return Quantized<gguf::BlockQ6_K>;
+    case DType::kIQ1_S:
+      return Quantized<gguf::BlockIQ1_S>;
+    case DType::kIQ1_M:
+      return Quantized<gguf::BlockIQ1_M>;
+    case DType::kIQ2_XXS:
+      return Quantized<gguf::BlockIQ2_XXS>;
+    case DType::kIQ2_XS:
+      return Quantized<gguf::BlockIQ2_XS>;
+    case DType::kIQ2_S:
+      return Quantized<gguf::BlockIQ2_S>;
+    case DType::kIQ3_XXS:
+      return Quantized<gguf::BlockIQ3_XXS>;
+    case DType::kIQ3_S:
+      return Quantized<gguf::BlockIQ3_S>;
+    case DType::kIQ4_NL:
+      return Quantized<gguf::BlockIQ4_NL>;
+    case DType::kIQ4_XS:
+      return Quantized<gguf::BlockIQ4_XS>;
+    case DType::kTQ1_0:
+      return Quantized<gguf::BlockTQ1_0>;
+    case DType::kTQ2_0:
+      return Quantized<gguf::BlockTQ2_0>;
+    case DType::kMXFP4:
+      return Quantized<gguf::BlockMXFP4>;
+    case DType::kNVFP4:
+      return Quantized<gguf::BlockNVFP4>;
     default:
       return nullptr;
   }
 }
 
-// q of x on a line, 0 to levels.
-float Level(float x, Line line, int levels) {
-  return std::clamp(std::nearbyint((x - line.offset) / line.scale), 0.0f,
-                    static_cast<float>(levels));
+// The largest number that does not round to infinity; scales are f16.
+float Limit(DType dtype) {
+  if (dtype == DType::kF32) return std::numeric_limits<float>::max();
+  return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
 }
 
-float SquaredError(const float* x, int n, int levels, Line line) {
-  float sum = 0;
-  for (int i = 0; i < n; ++i) {
-    const float q = Level(x[i], line, levels);
-    const float error = x[i] - (line.scale * q + line.offset);
-    sum += error * error;
+// What the squares of n errors count: shares of the most important one's.
+using Importance = std::array<float, kMaxBlock>;
+void SetImportance(const float* importance, size_t n, Importance& shares) {
+  const float most = *std::max_element(importance, importance + n);
+  for (size_t i = 0; i < n; ++i) {
+    shares[i] = most > 0 ? std::max(importance[i] / most, kLeastImportance) : 1.0f;
   }
-  return sum;
-}
-
-// The line through (q[i], x[i]) with the smallest squared error, q being x rounded by `guess`.
-Line Regression(const float* x, int n, int levels, Line guess, float max_offset) {
-  float sum_q = 0, sum_qq = 0, sum_x = 0, sum_xq = 0;
-  for (int i = 0; i < n; ++i) {
-    const float q = Level(x[i], guess, levels);
-    sum_q += q;
-    sum_qq += q * q;
-    sum_x += x[i];
-    sum_xq += x[i] * q;
-  }
-  const auto count = static_cast<float>(n);
-  const float determinant = count * sum_qq - sum_q * sum_q;
-  if (determinant <= 0) return guess;  // all on one level
-  Line line;
-  line.scale = (count * sum_xq - sum_x * sum_q) / determinant;
-  line.offset = (sum_x - line.scale * sum_q) / count;
-  if (line.offset > max_offset) line = {(sum_xq - max_offset * sum_q) / sum_qq, max_offset};
-  return line.scale > 0 ? line : guess;
 }
 
 }  // namespace
 
-int Nearest(float x, float d, int low, int high) {
-  const float level = d == 0 ? 0.0f : x / d;
-  return static_cast<int>(
-      std::nearbyint(std::clamp(level, static_cast<float>(low), static_cast<float>(high))));
-}
+bool CanEncode(DType dtype) { return FunctionFor(dtype) != nullptr; }
 
-float FitScale(const float* x, int n, int low, int high) {
-  const float extreme =
-      *std::max_element(x, x + n, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
-  if (std::fabs(extreme) < kTiny) return 0;
-  // With the best scale for given q, sum(xq) / sum(qq), the squared error is
-  // sum(xx) - sum(xq)^2 / sum(qq).
-  float best = 0, most = 0;
-  for (int i = -kTries; i <= kTries; ++i) {
-    const float inverse = (static_cast<float>(low) + 0.1f * static_cast<float>(i)) / extreme;
-    float sum_xq = 0, sum_qq = 0;
-    for (int j = 0; j < n; ++j) {
-      const float q = std::clamp(std::nearbyint(x[j] * inverse), static_cast<float>(low),
-                                 static_cast<float>(high));
-      sum_xq += x[j] * q;
-      sum_qq += q * q;
-    }
-    if (sum_xq * sum_xq <= most * sum_qq) continue;
-    most = sum_xq * sum_xq / sum_qq;
-    best = sum_xq / sum_qq;
-  }
-  return best;
-}
-
-Line FitLine(const float* x, int n, int levels, float max_offset) {
-  const auto [low, high] = std::minmax_element(x, x + n);
-  const float offset = std::min(*low, max_offset), range = *high - offset;
-  Line best{range / static_cast<float>(levels), offset};
-  if (range < kTiny) return best;
-  float least = SquaredError(x, n, levels, best);
-  for (int i = -kTries; i <= kTries; ++i) {
-    const float scale = range / (static_cast<float>(levels) + 0.1f * static_cast<float>(i));
-    const Line line = Regression(x, n, levels, {scale, offset}, max_offset);
-    const float error = SquaredError(x, n, levels, line);
-    if (error >= least) continue;
-    least = error;
-    best = line;
-  }
-  return best;
-}
-
-bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row) {
+bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row, const float* importance) {
   const EncodeFunction encode = FunctionFor(dtype);
   const gguf::DTypeInfo& info = gguf::Info(dtype);
-  assert(encode != nullptr && n % info.block_size == 0);
-  // The largest numbers that do not round to infinity; scales are f16.
-  const float limit = dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
-  const auto fits = [limit](float weight) { return std::fabs(weight) <= limit; };  // not a NaN
+  const size_t block = info.block_size;
+  assert(encode != nullptr && n % block == 0 && block <= kMaxBlock);
+  const auto fits = [limit = Limit(dtype)](float weight) {
+    return std::fabs(weight) <= limit;
+  };  // not a NaN
   if (!std::all_of(x, x + n, fits)) return false;
-  for (size_t i = 0; i < n; i += info.block_size) encode(x + i, row + gguf::RowBytes(dtype, i));
+  Importance shares;
+  shares.fill(1.0f);
+  for (size_t i = 0; i < n; i += block, row += info.block_bytes) {
+    if (importance != nullptr) SetImportance(importance + i, block, shares);
+    encode({x + i, shares.data()}, row);
+  }
   return true;
 }
 

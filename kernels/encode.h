@@ -9,13 +9,19 @@
 
 namespace kernels {
 
+// True for the types that EncodeRow writes: all that matrices have in files.
+bool CanEncode(gguf::DType dtype);
+
 // Writes n weights as a row of the type: RowBytes(dtype, n) bytes. n is a multiple of the type's
-// block size; the type is F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K.
+// block size, and CanEncode(dtype).
 //
-// Scales are chosen for a small sum of squared errors (encode_blocks.h says how), and every weight
-// becomes the nearest value that the scale, as it is stored, has for it. False, and what is written
-// means nothing, where a weight is no number or larger than the type can hold.
-bool EncodeRow(gguf::DType dtype, const float* x, size_t n, std::byte* row);
+// Scales are chosen for a small sum of squared errors (encode_blocks.h says how). Where there is
+// `importance` ([n], finite and not negative), each square counts that many times: of a matrix that
+// is the mean square of what its column is multiplied with (pronk imatrix). F16, BF16 and Q8_0 have
+// no choice that it could guide. False, and what is written means nothing, where a weight is no
+// number or larger than the type can hold.
+bool EncodeRow(gguf::DType dtype, const float* x, size_t n, std::byte* row,
+               const float* importance = nullptr);
 
 }  // namespace kernels
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "kernels/encode_blocks.h"
-#include "kernels/half.h"
 
 namespace kernels {
 namespace {
@@ -23,48 +22,41 @@ void SetFiveBits(uint8_t (&qs)[16], uint8_t (&qh)[4], int j, int q) {
   qh[j / 8] = static_cast<uint8_t>(qh[j / 8] | (q >> 4) << (j % 8));
 }
 
-// A number for the file, and what the reader will see. An offset may be a little beyond the
-// weights, and these as large as f16 can be.
-float Store(float value, uint16_t& half) {
-  half = F32ToF16(std::clamp(value, -65504.0f, 65504.0f));
-  return F16ToF32(half);
-}
-
 }  // namespace
 
-void EncodeBlock(const float* x, gguf::BlockQ4_0& block) {
-  const float d = Store(FitScale(x, block.kWeights, -8, 7), block.d);
-  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(x[j], d, -8, 7) + 8);
+void EncodeBlock(const Part& part, gguf::BlockQ4_0& block) {
+  const float d = Store(FitScale(part, block.kWeights, -8, 7), block.d);
+  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(part.x[j], d, -8, 7) + 8);
 }
 
-void EncodeBlock(const float* x, gguf::BlockQ4_1& block) {
-  const Line line = FitLine(x, block.kWeights, 15, kAnyOffset);
+void EncodeBlock(const Part& part, gguf::BlockQ4_1& block) {
+  const Line line = FitLine(part, block.kWeights, 15, kAnyOffset);
   const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
-  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(x[j] - m, d, 0, 15));
+  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(part.x[j] - m, d, 0, 15));
 }
 
-void EncodeBlock(const float* x, gguf::BlockQ5_0& block) {
-  const float d = Store(FitScale(x, block.kWeights, -16, 15), block.d);
+void EncodeBlock(const Part& part, gguf::BlockQ5_0& block) {
+  const float d = Store(FitScale(part, block.kWeights, -16, 15), block.d);
   for (int j = 0; j < block.kWeights; ++j) {
-    SetFiveBits(block.qs, block.qh, j, Nearest(x[j], d, -16, 15) + 16);
+    SetFiveBits(block.qs, block.qh, j, Nearest(part.x[j], d, -16, 15) + 16);
   }
 }
 
-void EncodeBlock(const float* x, gguf::BlockQ5_1& block) {
-  const Line line = FitLine(x, block.kWeights, 31, kAnyOffset);
+void EncodeBlock(const Part& part, gguf::BlockQ5_1& block) {
+  const Line line = FitLine(part, block.kWeights, 31, kAnyOffset);
   const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
   for (int j = 0; j < block.kWeights; ++j) {
-    SetFiveBits(block.qs, block.qh, j, Nearest(x[j] - m, d, 0, 31));
+    SetFiveBits(block.qs, block.qh, j, Nearest(part.x[j] - m, d, 0, 31));
   }
 }
 
 // With so many levels other scales than the plain one gain nothing.
-void EncodeBlock(const float* x, gguf::BlockQ8_0& block) {
+void EncodeBlock(const Part& part, gguf::BlockQ8_0& block) {
   float max = 0;
-  for (int j = 0; j < block.kWeights; ++j) max = std::max(max, std::fabs(x[j]));
+  for (int j = 0; j < block.kWeights; ++j) max = std::max(max, std::fabs(part.x[j]));
   const float d = Store(max / 127, block.d);
   for (int j = 0; j < block.kWeights; ++j) {
-    block.qs[j] = static_cast<int8_t>(Nearest(x[j], d, -127, 127));
+    block.qs[j] = static_cast<int8_t>(Nearest(part.x[j], d, -127, 127));
   }
 }
 

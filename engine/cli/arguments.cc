@@ -83,6 +83,7 @@ constexpr auto kForeign = std::to_array<Names>({
     {"--model-url", kNoDownloads},
     {"-fa", kAlways},
     {"--flash-attn", kAlways},
+    {"--allow-requantize", kAlways},
     {"--jinja", kAlways},
     {"--mmap", kMapped},
     {"--no-mmap", kMapped},

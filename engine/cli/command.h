@@ -35,6 +35,7 @@ void AddTrace(CommandLine& line);
 void AddPerplexity(CommandLine& line);
 void AddConvert(CommandLine& line);
 void AddQuantize(CommandLine& line);
+void AddImatrix(CommandLine& line);
 void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);
 void AddManual(CommandLine& line);

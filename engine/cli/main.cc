@@ -36,6 +36,7 @@ int Main(int argc, char** argv) {
   cli::AddPerplexity(line);
   cli::AddConvert(line);
   cli::AddQuantize(line);
+  cli::AddImatrix(line);
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);

@@ -1,12 +1,11 @@
-// pronk quantize: a model's matrices in another type, everything else as it was.
-//
-// The file is converted piece by piece on its way: neither the old weights nor the new ones need to
-// fit into memory.
+// pronk quantize: a model's matrices in other types, everything else as it was.
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,162 +13,61 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/command_line.h"
+#include "engine/cli/format.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/quantize_tensors.h"
+#include "engine/cli/quantize_types.h"
 #include "engine/cli/terminal.h"
 #include "engine/default_threads.h"
+#include "engine/importance.h"
+#include "engine/quantize_plan.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/writer.h"
-#include "kernels/encode.h"
-#include "kernels/reference.h"
-#include "kernels/team.h"
 
 namespace cli {
 namespace {
 
 using gguf::DType;
 
-// What matrices can become, and what general.file_type says of such a file: llama.cpp's numbers,
-// which readers show to people. (Of the K types they are those of the plainest mix.)
-struct Target {
-  DType type;
-  uint32_t file_type;
-};
-constexpr std::array kTargets = {
-    Target{DType::kF16, 1},   Target{DType::kBF16, 32}, Target{DType::kQ8_0, 7},
-    Target{DType::kQ6_K, 18}, Target{DType::kQ5_K, 16}, Target{DType::kQ5_1, 9},
-    Target{DType::kQ5_0, 8},  Target{DType::kQ4_K, 14}, Target{DType::kQ4_1, 3},
-    Target{DType::kQ4_0, 2},
-};
 constexpr std::string_view kFileType = "general.file_type";
 constexpr std::string_view kVersion = "general.quantization_version";
 constexpr uint32_t kQuantizationVersion = 2;  // of the blocks as gguf/blocks.h has them
+constexpr std::string_view kImportance = "quantize.imatrix.";
 
 struct QuantizeOptions {
-  std::string in, out, type;
+  std::string in, out, imatrix;
+  TypeOptions types;
+  bool dry_run = false;
   int n_threads = 0;
 };
-
-// "F16|BF16|..."
-std::string TargetNames() {
-  std::string names;
-  for (const Target& target : kTargets) {
-    names += (names.empty() ? "" : "|") + std::string(gguf::Info(target.type).name);
-  }
-  return names;
-}
-
-Target FindTarget(const std::string& name) {
-  if (const gguf::DTypeInfo* const info = gguf::FindDType(name)) {
-    const auto target = std::ranges::find(kTargets, info->type, &Target::type);
-    if (target != kTargets.end()) return *target;
-  }
-  throw UsageError("TYPE " + name + ": expected one of " + TargetNames());
-}
 
 bool IsFloat(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
 }
 
-// Vectors (norms, biases) are small and stay as they are.
-bool IsMatrix(const gguf::TensorView& tensor) { return tensor.n_dims >= 2; }
-
-bool IsConverted(const gguf::TensorView& tensor, DType type) {
-  return IsMatrix(tensor) && tensor.cols() % gguf::Info(type).block_size == 0;
-}
-
-// Converts one tensor, a piece at a time.
-class Converter {
- public:
-  Converter(const gguf::File& file, DType type, int n_threads)
-      : file_(file), type_(type), team_(n_threads) {}
-
-  // The next weights of the tensor, from number `done` on, in the new type; moves `done` behind
-  // them. Throws gguf::Error where a weight has no value in the type.
-  std::span<const std::byte> Next(const gguf::TensorView& tensor, uint64_t& done);
-
- private:
-  // Of a tensor whose rows are whole blocks, any multiple of the largest block can be converted
-  // without regard to rows.
-  static constexpr uint64_t kPart = 4096;          // weights that a thread takes at a time
-  static constexpr uint64_t kPiece = 256 * kPart;  // weights that are handed over at a time
-
-  const gguf::File& file_;
-  DType type_;
-  kernels::Team team_;
-  std::vector<std::byte> bytes_;
-  ProgressLine progress_{"quantize", 0.5, "MB"};
-  uint64_t bytes_read_ = 0;
-};
-
-std::span<const std::byte> Converter::Next(const gguf::TensorView& tensor, uint64_t& done) {
-  const uint64_t n = std::min(kPiece, tensor.elements() - done);
-  const std::byte* const from = tensor.data + gguf::RowBytes(tensor.dtype, done);
-  bytes_.resize(gguf::RowBytes(type_, n));
-  std::atomic<bool> all_fit = true;
-  team_.Run([&] {
-    team_.ForDynamic((n + kPart - 1) / kPart, 1, [&](size_t begin, size_t end, size_t) {
-      std::array<float, kPart> weights;
-      for (size_t part = begin; part < end; ++part) {
-        const uint64_t at = part * kPart, count = std::min(kPart, n - at);
-        kernels::DequantizeRow(tensor.dtype, from + gguf::RowBytes(tensor.dtype, at), count,
-                               weights.data());
-        std::byte* const to = bytes_.data() + gguf::RowBytes(type_, at);
-        if (!kernels::EncodeRow(type_, weights.data(), count, to)) all_fit = false;
-      }
-    });
-  });
-  if (!all_fit) {
-    throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
-                      ": expected weights that " + std::string(gguf::Info(type_).name) +
-                      " can hold, found some that are no numbers or too large");
-  }
-  done += n;
-  bytes_read_ += gguf::RowBytes(tensor.dtype, n);
-  progress_.Update(bytes_read_ / 1'000'000, file_.tensor_bytes() / 1'000'000);
-  return bytes_;
-}
+std::string Name(DType type) { return std::string(gguf::Info(type).name); }
 
 // All keys but those that say how the old file was laid out. The new types are told where the old
 // ones were.
-void CopyMetadata(const gguf::File& file, const Target& target, gguf::Writer& writer) {
-  const bool quantized = !IsFloat(target.type);
+void CopyMetadata(const gguf::File& file, const engine::Mix& mix,
+                  const engine::Importance* importance, gguf::Writer& writer) {
+  const bool quantized = !IsFloat(mix.type);
   for (const gguf::Metadata::Entry& entry : file.metadata().entries()) {
     if (entry.key == "general.alignment" || entry.key.starts_with("split.")) continue;
     if (entry.key == kFileType || (entry.key == kVersion && quantized)) continue;
+    if (entry.key.starts_with(kImportance) && importance != nullptr) continue;
     writer.Add(entry);
   }
-  writer.Add(kFileType, target.file_type);
+  writer.Add(kFileType, mix.file_type);
   if (quantized) writer.Add(kVersion, kQuantizationVersion);
-}
-
-// How many tensors are converted. Throws gguf::Error where one is quantized already, or there is
-// none; says so where matrices stay as they are.
-size_t CountConverted(const gguf::File& file, DType type) {
-  size_t n_converted = 0, n_odd = 0;
-  for (const gguf::TensorView& tensor : file.tensors()) {
-    if (!IsMatrix(tensor)) continue;
-    if (!IsFloat(tensor.dtype)) {
-      throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor " + gguf::Quoted(tensor.name) +
-                        ": expected F32, F16 or BF16, found " +
-                        std::string(gguf::Info(tensor.dtype).name) +
-                        ": quantize the original, which has lost nothing yet");
-    }
-    ++(IsConverted(tensor, type) ? n_converted : n_odd);
-  }
-  const std::string blocks =
-      "whole blocks of " + std::to_string(gguf::Info(type).block_size) + " weights";
-  if (n_converted == 0) {
-    throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected matrices whose rows are " +
-                      blocks + ", found none");
-  }
-  if (n_odd > 0) {
-    Complain("note: " + std::to_string(n_odd) + " matrices stay as they are: their rows are not " +
-             blocks);
-  }
-  return n_converted;
+  if (importance == nullptr) return;
+  const std::string name = std::filesystem::path(importance->path()).filename().string();
+  writer.Add(std::string(kImportance) + "file", name);
+  writer.Add(std::string(kImportance) + "entries_count",
+             static_cast<uint32_t>(importance->n_tensors()));
 }
 
 void CheckVersion(const gguf::File& file) {
@@ -179,54 +77,166 @@ void CheckVersion(const gguf::File& file) {
   }
 }
 
-// Returns the size of the new weights in bytes.
-uint64_t Write(const gguf::File& file, const Target& target, const QuantizeOptions& options) {
-  Converter converter(file, target.type,
-                      options.n_threads > 0 ? options.n_threads : engine::DefaultThreads());
-  gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
-  CopyMetadata(file, target, writer);
-  uint64_t bytes = 0;
-  for (const gguf::TensorView& tensor : file.tensors()) {
-    const std::vector<uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
-    if (IsConverted(tensor, target.type)) {
-      writer.AddTensor(tensor.name, target.type, dims,
-                       [&, done = uint64_t{0}]() mutable { return converter.Next(tensor, done); });
-      bytes += gguf::RowBytes(target.type, tensor.elements());
-    } else {
-      writer.AddTensor(tensor.name, tensor.dtype, dims, std::span(tensor.data, tensor.bytes));
-      bytes += tensor.bytes;
+// Says where rounding starts from what is rounded already.
+void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
+  size_t n = 0;
+  std::set<std::string> types;
+  for (const PlannedTensor& planned : plan) {
+    if (!planned.is_changed() || IsFloat(planned.tensor->dtype)) continue;
+    ++n;
+    types.insert(Name(planned.tensor->dtype));
+  }
+  if (n == 0) return;
+  std::string names;
+  for (const std::string& type : types) names += (names.empty() ? "" : ", ") + type;
+  Complain("warning: " + std::to_string(n) + " matrices are quantized already (" + names +
+           "): their errors stay, and new ones are added; better start from the original");
+}
+
+// Checks that the importance matrix is one of this model, and says where a type needs one.
+void CheckImportance(const std::vector<PlannedTensor>& plan, const engine::Importance* importance) {
+  size_t n_found = 0;
+  std::set<std::string> needy;
+  for (const PlannedTensor& planned : plan) {
+    if (!planned.is_changed()) continue;
+    if (importance != nullptr && importance->Columns(*planned.tensor, 0) != nullptr) ++n_found;
+    if (gguf::Info(planned.type).block_size == 256 && Name(planned.type).starts_with("IQ") &&
+        planned.bytes() * 8 < 3 * planned.tensor->elements()) {
+      needy.insert(Name(planned.type));
     }
   }
-  writer.WriteFile(options.out, file.ids());
-  return bytes;
+  if (importance != nullptr && n_found == 0) {
+    throw gguf::Error(gguf::PrintablePath(importance->path()) +
+                      ": expected the importance of this model's matrices, found that of others");
+  }
+  if (importance == nullptr && !needy.empty()) {
+    Complain("note: with so few bits (" + *needy.begin() +
+             ") an importance matrix helps much: pronk imatrix, then --imatrix FILE");
+  }
+}
+
+// NVFP4 has a factor for each matrix in a tensor beside it; empty where none is to be written.
+std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
+  if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
+  std::string name(planned.tensor->name);
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return "";
+  name = name.substr(0, dot) + ".scale";
+  return file.FindTensor(name) == nullptr ? name : "";
+}
+
+void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const engine::Mix& mix,
+           const engine::Importance* importance, const QuantizeOptions& options) {
+  Converter converter(file, importance,
+                      options.n_threads > 0 ? options.n_threads : engine::DefaultThreads());
+  gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
+  CopyMetadata(file, mix, importance, writer);
+  std::map<std::string, std::vector<float>> factors;  // the writer reads them
+  for (const PlannedTensor& planned : plan) {
+    const gguf::TensorView& tensor = *planned.tensor;
+    const std::vector<uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
+    if (!planned.is_changed()) {
+      writer.AddTensor(tensor.name, tensor.dtype, dims, std::span(tensor.data, tensor.bytes));
+      continue;
+    }
+    std::span<const float> factor;
+    if (const std::string name = FactorName(file, planned); !name.empty()) {
+      factor = factors[name] = converter.Factors(tensor);
+      writer.AddTensor(name, DType::kF32, {factor.size()}, std::as_bytes(factor));
+    }
+    writer.AddTensor(tensor.name, planned.type, dims,
+                     [&converter, &planned, factor, done = uint64_t{0}]() mutable {
+                       return converter.Next(planned, factor, done);
+                     });
+  }
+  std::vector<gguf::FileId> inputs = file.ids();
+  if (importance != nullptr) inputs.push_back(importance->id());
+  writer.WriteFile(options.out, inputs);
+}
+
+// "36 of 47 tensors change: 5.4 MB of weights become 3.2 MB (5.13 bits a weight)"
+std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
+  size_t n_changed = 0;
+  double bytes = 0, weights = 0;
+  for (const PlannedTensor& planned : plan) {
+    n_changed += planned.is_changed() ? 1 : 0;
+    bytes += static_cast<double>(planned.bytes());
+    weights += static_cast<double>(planned.tensor->elements());
+  }
+  return std::to_string(n_changed) + " of " + std::to_string(plan.size()) +
+         " tensors change: " + HumanBytes(static_cast<double>(file.tensor_bytes())) +
+         " of weights become " + HumanBytes(bytes) + " (" +
+         Format("%.2f bits a weight)", 8 * bytes / weights);
+}
+
+std::string Shape(const gguf::TensorView& tensor) {
+  std::string shape = std::to_string(tensor.dims[0]);
+  for (size_t i = 1; i < tensor.n_dims; ++i) shape += " x " + std::to_string(tensor.dims[i]);
+  return shape;
+}
+
+// A line for each tensor.
+void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
+  std::string text;
+  for (const PlannedTensor& planned : plan) {
+    const gguf::TensorView& tensor = *planned.tensor;
+    text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(Shape(tensor), 16) + " " +
+            Padded(Name(tensor.dtype), 7) + " ";
+    if (planned.is_changed()) {
+      text += "-> " + Padded(Name(planned.type), 7) + " " +
+              HumanBytes(static_cast<double>(tensor.bytes)) + " -> " +
+              HumanBytes(static_cast<double>(planned.bytes()));
+    } else {
+      text += "stays      " + HumanBytes(static_cast<double>(tensor.bytes));
+    }
+    text += "\n";
+  }
+  WriteOut(text + Summary(file, plan) + "\n");
 }
 
 int Quantize(const QuantizeOptions& options) {
-  const Target target = FindTarget(options.type);
+  const engine::Mix& mix = MixOf(options.types.type);
   const gguf::File file = OpenFile(ResolveModel(options.in));
   CheckVersion(file);
-  const size_t n_converted = CountConverted(file, target.type);
-  const uint64_t bytes = Write(file, target, options);
-  if (IsTerminal(2)) {
-    Note(std::to_string(n_converted) + " of " + std::to_string(file.tensors().size()) +
-         " tensors are " + std::string(gguf::Info(target.type).name) +
-         " now: " + HumanBytes(static_cast<double>(file.tensor_bytes())) + " of weights became " +
-         HumanBytes(static_cast<double>(bytes)));
+  std::optional<engine::Importance> importance;
+  if (!options.imatrix.empty()) importance = engine::Importance::Read(options.imatrix);
+  const engine::Importance* const columns = importance ? &*importance : nullptr;
+  const std::vector<PlannedTensor> plan = PlanTypes(file, options.types, columns != nullptr);
+  WarnOfRounded(plan);
+  CheckImportance(plan, columns);
+  if (options.dry_run) {
+    WritePlan(file, plan);
+    return kExitDone;
   }
+  Write(file, plan, mix, columns, options);
+  if (IsTerminal(2)) Note(Summary(file, plan));
   return kExitDone;
 }
 
 }  // namespace
 
 void AddQuantize(CommandLine& line) {
-  Command command =
-      line.Add("quantize", "Write a model of F32, F16 or BF16 with its matrices in another type");
+  Command command = line.Add("quantize", "Write a model with its matrices in other types");
   const auto options = std::make_shared<QuantizeOptions>();
   command.Add("-m,--model,MODEL", options->in, "A file or a name").Type("MODEL").Required();
   command.Add("OUT", options->out, "File to write").Type("FILE").Required();
-  command.Add("TYPE", options->type, "What matrices become; vectors stay as they are")
-      .Type(TargetNames())
+  command
+      .Add("TYPE", options->types.type,
+           "A type for all matrices, or one of llama.cpp's mixes; vectors stay as they are")
+      .Type(MixNames())
       .Required();
+  command.Add("--imatrix", options->imatrix, "How much columns count: a file of pronk imatrix")
+      .Type("FILE");
+  command
+      .Add("--tensor-type", options->types.patterns,
+           "Matrices of which some part of the name matches this regular expression get TYPE; the "
+           "first that matches counts")
+      .Type("PATTERN=TYPE");
+  command.Add("--output-tensor-type", options->types.output, "Of output.weight").Type("TYPE");
+  command.Add("--token-embedding-type", options->types.embedding, "Of token_embd.weight")
+      .Type("TYPE");
+  command.Add("--pure", options->types.pure, "No mix: all matrices get its main type");
+  command.Add("--dry-run", options->dry_run, "Show types and sizes, write nothing");
   command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
       .Between(1, kMaxThreads)
       .Type("N");

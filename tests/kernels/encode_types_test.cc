@@ -1,0 +1,245 @@
+// What every encoder promises, type by type: errors on trained weights next to llama.cpp's, blocks
+// that are given back, importance, and what cannot be held.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "gguf/file.h"
+#include "kernels/encode.h"
+#include "kernels/encode_grid.h"
+#include "kernels/reference.h"
+#include "kernels/tables.h"
+#include "tests/kernels/each_target.h"
+#include "tests/kernels/random_weights.h"
+#include "tests/support/data.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr size_t kBlock = 256;  // a multiple of every block
+
+// Relative squared errors of llama.cpp 0.7.0 (llama-quantize --pure) on the matrix of
+// TrainedWeights(): without an importance matrix, or where it wants one (IQ1, IQ2, IQ3_XXS) with
+// one of ones; and with Importance(), where 0 is none known.
+struct Golden {
+  DType dtype;
+  double plain, weighted;
+};
+constexpr Golden kGolden[] = {
+    {DType::kQ1_0, 3.6808e-01, 0},
+    {DType::kQ2_0, 5.2353e-01, 0},
+    {DType::kQ4_0, 7.4070e-03, 6.3618e-03},
+    {DType::kQ4_1, 6.0923e-03, 4.5534e-03},
+    {DType::kQ5_0, 1.8182e-03, 1.5623e-03},
+    {DType::kQ5_1, 1.4223e-03, 1.0737e-03},
+    {DType::kMXFP4, 1.3646e-02, 0},
+    {DType::kNVFP4, 9.1492e-03, 0},
+    {DType::kTQ1_0, 6.6855e-01, 0},
+    {DType::kTQ2_0, 6.6855e-01, 0},
+    {DType::kQ2_K, 8.7987e-02, 6.5623e-02},
+    {DType::kQ3_K, 2.2600e-02, 1.9608e-02},
+    {DType::kQ4_K, 5.0856e-03, 4.6823e-03},
+    {DType::kQ5_K, 1.3047e-03, 1.2000e-03},
+    {DType::kQ6_K, 3.1740e-04, 2.8702e-04},
+    {DType::kIQ4_NL, 5.7952e-03, 5.3477e-03},
+    {DType::kIQ4_XS, 5.8910e-03, 5.4588e-03},
+    {DType::kIQ3_XXS, 3.2873e-02, 2.6699e-02},
+    {DType::kIQ3_S, 2.7477e-02, 1.6025e-02},
+    {DType::kIQ2_XXS, 1.1779e-01, 9.9653e-02},
+    {DType::kIQ2_XS, 8.9256e-02, 7.5263e-02},
+    {DType::kIQ2_S, 6.2027e-02, 5.5250e-02},
+    {DType::kIQ1_S, 2.3521e-01, 2.1334e-01},
+    {DType::kIQ1_M, 2.0340e-01, 1.7467e-01},
+};
+
+// [256][256] of the default model, which are Q8_0 in its file.
+std::vector<float> TrainedWeights() {
+  const gguf::File file = gguf::File::Open(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
+  const gguf::TensorView* const tensor = file.FindTensor("blk.2.attn_output.weight");
+  std::vector<float> weights(tensor->elements());
+  DequantizeRow(tensor->dtype, tensor->data, weights.size(), weights.data());
+  return weights;
+}
+
+// Of the 256 columns; as uneven as what real texts give.
+std::vector<float> Importance() {
+  std::vector<float> importance(kBlock);
+  for (size_t i = 0; i < kBlock; ++i) {
+    importance[i] = 0.05f + static_cast<float>(37 * i % 64) / 16;
+  }
+  return importance;
+}
+
+// Of the weights in a type, with importance or without (null): the squared error as a share of the
+// squares, plain and weighted by Importance().
+struct Errors {
+  double plain, weighted;
+};
+Errors ErrorsOf(DType dtype, std::span<const float> x, const float* importance) {
+  const std::vector<float> weights = Importance();
+  std::vector<std::byte> row(gguf::RowBytes(dtype, kBlock));
+  std::vector<float> found(kBlock);
+  double plain = 0, plain_all = 0, weighted = 0, weighted_all = 0;
+  for (size_t at = 0; at < x.size(); at += kBlock) {
+    EXPECT_TRUE(EncodeRow(dtype, &x[at], kBlock, row.data(), importance));
+    DequantizeRow(dtype, row.data(), kBlock, found.data());
+    for (size_t i = 0; i < kBlock; ++i) {
+      const double error = std::pow(double{found[i]} - x[at + i], 2);
+      const double square = std::pow(double{x[at + i]}, 2);
+      plain += error;
+      plain_all += square;
+      weighted += weights[i] * error;
+      weighted_all += weights[i] * square;
+    }
+  }
+  return {plain / plain_all, weighted / weighted_all};
+}
+
+TEST(EncodeTypes, ErrorsAreNoLargerThanLlamaCppsOnTrainedWeights) {
+  const std::vector<float> x = TrainedWeights(), importance = Importance();
+  for (const Golden& golden : kGolden) {
+    SCOPED_TRACE(gguf::Info(golden.dtype).name);
+    const Errors plain = ErrorsOf(golden.dtype, x, nullptr);
+    const Errors weighted = ErrorsOf(golden.dtype, x, importance.data());
+    EXPECT_LE(plain.plain, 1.02 * golden.plain);
+    if (golden.weighted > 0) {
+      EXPECT_LE(weighted.weighted, 1.02 * golden.weighted);
+    }
+    // Columns that count more get better at the cost of others.
+    EXPECT_LE(weighted.weighted, 1.001 * plain.weighted);
+    EXPECT_GE(1.001 * weighted.plain, plain.plain);
+  }
+}
+
+// The text may not have used any column, or only some.
+TEST(EncodeTypes, ImportanceOfNothingIsThatOfAll) {
+  const std::vector<float> x = NormalFloats(4 * kBlock, 9);
+  const std::vector<float> zeros(kBlock), many(kBlock, 1e30f);
+  std::vector<float> half = zeros;
+  for (size_t i = 0; i < kBlock; i += 2) half[i] = 3.0f;
+  for (const Golden& golden : kGolden) {
+    SCOPED_TRACE(gguf::Info(golden.dtype).name);
+    const double plain = ErrorsOf(golden.dtype, x, nullptr).plain;
+    EXPECT_EQ(ErrorsOf(golden.dtype, x, zeros.data()).plain, plain);
+    EXPECT_EQ(ErrorsOf(golden.dtype, x, many.data()).plain, plain);
+    // What does not count is still nearer to the weights than zeros are.
+    EXPECT_LT(ErrorsOf(golden.dtype, x, half.data()).plain, 1.0);
+  }
+}
+
+// Weights that are a block's already can be had without error. The search need not find that block:
+// but it comes nearer than to weights of no such form.
+TEST(EncodeTypes, BlocksComeBack) {
+  constexpr size_t kRows = 64;
+  const std::vector<float> normal = NormalFloats(kRows * kBlock, 5);
+  for (const Golden& golden : kGolden) {
+    if (golden.dtype == DType::kTQ2_0) continue;  // random bytes have digits that are none
+    SCOPED_TRACE(gguf::Info(golden.dtype).name);
+    const RandomMatrix blocks(golden.dtype, kRows, kBlock, 3);
+    std::vector<float> x(kRows * kBlock);
+    for (size_t r = 0; r < kRows; ++r) {
+      DequantizeRow(golden.dtype, blocks.view().row(r), kBlock, &x[r * kBlock]);
+    }
+    EXPECT_LE(ErrorsOf(golden.dtype, x, nullptr).plain,
+              0.5 * ErrorsOf(golden.dtype, normal, nullptr).plain);
+  }
+}
+
+// Small, large, one-sided and lonely weights: never worse than zeros in their place, and finite.
+TEST(EncodeTypes, AnyWeightsAreHeld) {
+  constexpr float kMost = 65504.0f;
+  std::vector<std::vector<float>> rows(7, NormalFloats(kBlock, 4));
+  for (float& v : rows[0]) v *= 1e-5f;
+  for (float& v : rows[1]) v *= 1e-30f;
+  for (float& v : rows[2]) v = std::clamp(v * 1e5f, -kMost, kMost);
+  for (float& v : rows[3]) v = std::fabs(v) + 1;
+  for (float& v : rows[4]) v = -std::fabs(v) - 1;
+  std::fill(rows[5].begin(), rows[5].end(), 0.0f);
+  rows[5][200] = -3.0f;
+  for (size_t i = 0; i < kBlock; ++i) rows[6][i] = i % 2 == 0 ? kMost : -kMost;
+  for (const Golden& golden : kGolden) {
+    std::vector<std::byte> row(gguf::RowBytes(golden.dtype, kBlock));
+    std::vector<float> found(kBlock);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      SCOPED_TRACE(std::string(gguf::Info(golden.dtype).name) + " row " + std::to_string(r));
+      ASSERT_TRUE(EncodeRow(golden.dtype, rows[r].data(), kBlock, row.data()));
+      DequantizeRow(golden.dtype, row.data(), kBlock, found.data());
+      double error = 0, all = 0;
+      for (size_t i = 0; i < kBlock; ++i) {
+        ASSERT_TRUE(std::isfinite(found[i]));
+        error += std::pow(double{found[i]} - rows[r][i], 2);
+        all += std::pow(double{rows[r][i]}, 2);
+      }
+      // Scales below 2^-14 have few bits, and below 2^-25 none.
+      EXPECT_LE(error, all * 1.001 + kBlock * 0x1p-50);
+    }
+    const std::vector<float> zeros(kBlock);
+    ASSERT_TRUE(EncodeRow(golden.dtype, zeros.data(), kBlock, row.data()));
+    DequantizeRow(golden.dtype, row.data(), kBlock, found.data());
+    EXPECT_EQ(found, zeros) << gguf::Info(golden.dtype).name;
+    for (const float wrong : {std::nanf(""), std::numeric_limits<float>::infinity(), 65505.0f}) {
+      std::vector<float> x(kBlock, 1.0f);
+      x[77] = -wrong;
+      EXPECT_FALSE(EncodeRow(golden.dtype, x.data(), kBlock, row.data()))
+          << gguf::Info(golden.dtype).name << " " << wrong;
+    }
+  }
+}
+
+TEST(EncodeTypes, EveryTypeOfMatricesIsThere) {
+  for (const gguf::DTypeInfo& info : gguf::AllDTypes()) {
+    const bool is_for_activations = info.type == DType::kQ8_1 || info.type == DType::kQ8_K;
+    EXPECT_EQ(CanEncode(info.type), IsWeightType(info.type) && !is_for_activations) << info.name;
+  }
+}
+
+// For each scale the envelope has a point that no other point of the grid beats.
+TEST(EncodeGrid, EnvelopesHaveTheBestPoints) {
+  constexpr size_t n = kIq3sGrid.size(), kDims = 4, kParts = 64;
+  std::vector<float> values(n * kDims);
+  for (size_t p = 0; p < n; ++p) {
+    for (size_t i = 0; i < kDims; ++i) {
+      values[i * n + p] =
+          kIq3sLevels[static_cast<size_t>(LevelOf4(kIq3sGrid[p], static_cast<int>(i)))];
+    }
+  }
+  std::vector<float> x = NormalFloats(kParts * kDims, 1), w = NormalFloats(kParts * kDims, 2);
+  for (float& v : x) v = std::fabs(v);
+  for (float& v : w) v *= v;
+  const std::vector<float> low(kParts, 0.08f), high(kParts, 0.25f);
+  ForEachTarget([&] {
+    std::vector<Envelope> envelopes(kParts);
+    FindEnvelopes({values.data(), n, kDims}, {x.data(), w.data()}, kParts, low.data(), high.data(),
+                  envelopes.data());
+    for (size_t part = 0; part < kParts; ++part) {
+      for (float scale = 0.08f; scale <= 0.25f; scale *= 1.05f) {
+        double most = -std::numeric_limits<double>::infinity(), size = 0;
+        for (size_t p = 0; p < n; ++p) {
+          double gain = 0;
+          for (size_t i = 0; i < kDims; ++i) {
+            const double v = values[i * n + p], at = x[part * kDims + i];
+            gain += w[part * kDims + i] * scale * v * (2 * at - scale * v);
+          }
+          most = std::max(most, gain);
+        }
+        for (size_t i = 0; i < kDims; ++i) {
+          size += double{w[part * kDims + i]} * x[part * kDims + i] * x[part * kDims + i];
+        }
+        const Envelope::Choice& choice = envelopes[part].Best(scale);
+        // A point may be left out that is better by 1e-5 of a sum; sums are of squares up to 15 x
+        // 0.25 = 4 times as large as weights of 1.
+        ASSERT_GE(choice.sums.Gain(scale), most - 1e-4 * (size + std::fabs(most)))
+            << part << " " << scale;
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kernels
