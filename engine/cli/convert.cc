@@ -1,9 +1,7 @@
 // pronk convert: a model as it was published, in one GGUF file.
 #include "engine/convert/convert.h"
-#include "engine/default_threads.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,48 +10,35 @@
 #include "engine/cli/command_line.h"
 #include "engine/cli/model_options.h"
 #include "engine/cli/terminal.h"
+#include "engine/default_threads.h"
+#include "engine/quantize_plan.h"
 #include "gguf/dtype.h"
-#include "kernels/team.h"
 
 namespace cli {
 namespace {
-
-using gguf::DType;
-
-// With general.file_type's numbers, as pronk quantize has them.
-struct Target {
-  DType type;
-  uint32_t file_type;
-};
-constexpr std::array kTargets = {
-    Target{DType::kF32, 0},  Target{DType::kF16, 1},   Target{DType::kBF16, 32},
-    Target{DType::kQ8_0, 7}, Target{DType::kQ6_K, 18}, Target{DType::kQ5_K, 16},
-    Target{DType::kQ5_1, 9}, Target{DType::kQ5_0, 8},  Target{DType::kQ4_K, 14},
-    Target{DType::kQ4_1, 3}, Target{DType::kQ4_0, 2},
-};
 
 struct ConvertOptions {
   std::string folder, out, type;
   int n_threads = 0;
 };
 
-std::string TargetNames() {
+// One type for all matrices: mixes are pronk quantize's.
+std::string TypeNames() {
   std::string names;
-  for (const Target& target : kTargets) {
-    names += (names.empty() ? "" : "|") + std::string(gguf::Info(target.type).name);
+  for (const engine::Mix& mix : engine::AllMixes()) {
+    if (mix.is_plain) names += (names.empty() ? "" : "|") + std::string(mix.name);
   }
   return names;
 }
 
 void SetType(const std::string& name, convert::Options& options) {
-  const gguf::DTypeInfo* const info = gguf::FindDType(name);
-  const auto* const target =
-      info == nullptr ? kTargets.end() : std::ranges::find(kTargets, info->type, &Target::type);
-  if (target == kTargets.end()) {
-    throw UsageError("TYPE " + name + ": expected one of " + TargetNames());
+  const engine::Mix* const mix = engine::FindMix(name);
+  if (mix == nullptr || !mix->is_plain) {
+    throw UsageError("TYPE " + name + ": expected one of " + TypeNames() +
+                     (mix != nullptr ? "; 'pronk quantize' makes mixes of the result" : ""));
   }
-  options.type = target->type;
-  options.file_type = target->file_type;
+  options.type = mix->type;
+  options.file_type = mix->file_type;
 }
 
 // What a person should know, on a terminal or not.
@@ -100,7 +85,7 @@ void AddConvert(CommandLine& line) {
   command
       .Add("TYPE", options->type,
            "What matrices become (default: what they are); vectors become F32")
-      .Type(TargetNames());
+      .Type(TypeNames());
   command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
       .Between(1, kMaxThreads)
       .Type("N");
