@@ -18,8 +18,8 @@ class UsageError : public std::runtime_error {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
-// What was compared is not the same: pronk bench --baseline finds something slower, pronk diff finds
-// a difference.
+// What was compared is not the same: pronk bench --baseline finds something slower, pronk diff
+// finds a difference.
 inline constexpr int kExitDiffers = 3;
 
 void AddRun(CommandLine& line);
