@@ -225,6 +225,13 @@ Config Config::Read(const gguf::File& file) {
   return config;
 }
 
+Config Config::OfNextn() const {
+  Config block = *this;
+  block.layers = {*nextn};
+  block.joins_hidden = true;
+  return block;
+}
+
 size_t Config::Widest(size_t (*member)(const LayerPlan&)) const {
   size_t widest = 0;
   for (const LayerPlan& layer : layers) widest = std::max(widest, member(layer));

@@ -175,6 +175,8 @@ struct Config {
   static Config Read(const gguf::File& file);
 
   size_t n_layers() const { return layers.size(); }
+  // With the block of `nextn` as the only layer.
+  Config OfNextn() const;
   // The largest that `member` is in any layer.
   size_t Widest(size_t (*member)(const LayerPlan&)) const;
 };

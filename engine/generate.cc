@@ -136,6 +136,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   std::vector<TokenId> forced;  // by the constraint, in reverse
   std::vector<TokenId> unread;  // generated, to be read together
   const DraftCounts before = CountsOf(session);
+  const size_t batches_before = session.n_batches();
   const Stopwatch decode_watch;
   for (;;) {
     if (options.max_tokens >= 0 &&
@@ -193,6 +194,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   }
   result.decode_seconds = decode_watch.Seconds();
   result.drafts = CountsOf(session) - before;
+  result.n_passes = session.n_batches() - batches_before;
   if (options.bookmarks) session.Bookmark();
   splitter.Push(stop.Push(decoder.Finish()) + stop.Finish(), sink);
   splitter.Finish(sink);

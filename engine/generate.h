@@ -52,7 +52,8 @@ struct GenerateResult {
   StopReason stop_reason = StopReason::kLength;
   size_t n_prompt = 0;
   double prompt_seconds = 0;
-  size_t n_decoded = 0;  // passes of one token: generated tokens that were read back
+  size_t n_decoded = 0;  // generated tokens that were read back
+  size_t n_passes = 0;   // in so many passes
   double decode_seconds = 0;
   DraftCounts drafts;  // all 0 where nothing was read ahead
 };

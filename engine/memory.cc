@@ -115,7 +115,9 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   const auto state_bytes = [&](size_t context) {
     MemoryPlan with = plan;
     with.context = context;
+    const bool has_block = plan.pass_tokens > 0 && config.nextn;
     return SequenceState::BytesFor(config, StateSize(with)) +
+           (has_block ? SequenceState::BytesFor(config.OfNextn(), StateSize(with)) : 0) +
            static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context) +
            static_cast<double>(sizeof(float) * config.vocab_size) *
                static_cast<double>(plan.pass_tokens);

@@ -6,14 +6,17 @@
 namespace engine {
 namespace {
 
+constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
+
 // Positions that a layer has room for: none where it keeps nothing of its own. A ring holds the
 // window of a batch's first token and the batch behind it, which is also how far a text can be
-// taken back.
+// taken back; and drafts that were no part of the text, whether there are any or not, so that they
+// change nothing about that.
 size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
   if (plan.window == 0 || plan.window >= capacity) return capacity;
-  const size_t needed = plan.window + size.batch;
+  const size_t needed = plan.window + size.batch + kDrafts;
   const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
   return std::min(ring, capacity);
 }
@@ -112,7 +115,6 @@ SequenceState::Recurrent SequenceState::recurrent(size_t i) const {
 
 void SequenceState::Extend(size_t end) {
   position_ = end;
-  end_ = std::max(end_, end);
   may_undo_ = false;
 }
 
@@ -188,7 +190,8 @@ bool SequenceState::IsInRings(size_t position) const {
     // Of a text that was restored, only what its next token sees.
     if (layer.window > 0 && layer.window <= restored_ && position < restored_) return false;
     if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
-    const size_t oldest = end_ - std::min(end_, layer.kv.capacity);
+    const size_t end = end_ + kDrafts;
+    const size_t oldest = end - std::min(end, layer.kv.capacity);
     const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
     return first_seen >= oldest;
   });
@@ -196,6 +199,7 @@ bool SequenceState::IsInRings(size_t position) const {
 
 size_t SequenceState::Rewind(size_t position) {
   position = std::min(position, position_);
+  end_ = std::max(end_, position_);
   if (n_floats_ > 0) position = RewindRecurrent(position);
   if (!IsInRings(position)) position = n_floats_ > 0 ? RewindRecurrent(0) : 0;
   if (position == 0) end_ = restored_ = 0;

@@ -102,7 +102,7 @@ class SequenceState {
   Size size_;
   size_t bytes_;
   size_t position_ = 0;                 // of the next token
-  size_t end_ = 0;                      // the furthest position that is in the rings
+  size_t end_ = 0;                      // the furthest position that the text had
   size_t restored_ = 0;                 // the one that Restore() was told
   std::unique_ptr<std::byte[]> data_;   // per layer: keys, then values
   size_t n_floats_ = 0;                 // of all recurrent layers

@@ -103,6 +103,7 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
       Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
       if (last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
     });
+    ++n_batches_;
     row_ = 0;
     if (speculation_) speculation_->Read(tokens.subspan(done, n), position(), scratch_);
     for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
@@ -115,6 +116,7 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
     }
     done += n;
   }
+  if (speculation_) speculation_->Cut(position());  // what was guessed is not compared with these
   return true;
 }
 
@@ -146,7 +148,14 @@ void Session::Decode(TokenId id) {
 void Session::ReadWithDrafts() {
   const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
   const size_t room = std::min(most - 1, capacity() - position());
-  const std::span<const TokenId> drafts = speculation_->Propose(tokens_, room);
+  std::span<const TokenId> drafts;
+  try {
+    drafts = speculation_->Propose(tokens_, room);
+  } catch (...) {  // the token is not read
+    tokens_.pop_back();
+    sampler_.SetHistory(tokens_);
+    throw;
+  }
   pass_begin_ = position() - 1;
   pass_.assign(1, tokens_.back());
   pass_.insert(pass_.end(), drafts.begin(), drafts.end());
@@ -156,6 +165,7 @@ void Session::ReadWithDrafts() {
     Forward(model_, ropes_, pass_, pass_begin_, state_, scratch_, team_, trace_);
     Logits(model_, 0, pass_.size(), scratch_, team_, logits_.data(), trace_);
   });
+  ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
   speculation_->Read(pass_, pass_begin_, scratch_);
   speculation_->Passed(pass_.size(), watch.Seconds() + std::exchange(undo_seconds_, 0));

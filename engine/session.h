@@ -56,6 +56,8 @@ class Session {
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
   // Passes so far, and those that one thread did alone because other processes had taken cores.
+  // (Going back with a recurrent state is one, too: n_batches() counts those that read weights.)
+  size_t n_batches() const { return n_batches_; }
   size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
   size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }
 
@@ -133,7 +135,8 @@ class Session {
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
   std::vector<float> logits_;  // [rows][vocab_size]; more than one where drafts are read
-  size_t row_ = 0;             // that of the last token
+  size_t n_batches_ = 0;
+  size_t row_ = 0;  // that of the last token
   bool has_logits_ = false;
   // The last pass with drafts: its tokens, some of which may be the text's by now, and where the
   // first stands. Those at position() and behind it are read ahead.

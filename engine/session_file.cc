@@ -64,7 +64,11 @@ uint64_t HashOf(const Model& model) {
 Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
   Header header = {};
   kMagic.copy(header.magic.data(), header.magic.size());
-  header.model = HashOf(session.model());
+  // Keys of long contexts may be turned by other angles.
+  const Model& model = session.model();
+  const bool is_long = model.weights.rope_factors_long != nullptr &&
+                       session.capacity() > model.config.ropes[0].original_context;
+  header.model = HashOf(model) ^ (is_long ? 1 : 0);
   header.n_tokens = n_tokens;
   header.vocab_size = session.model().tokenizer->vocab().size();
   header.kv_type = static_cast<uint64_t>(state.kv_type());
@@ -102,7 +106,8 @@ class Reader {
            std::to_string(session.capacity()));
     }
     const Header expected = HeaderOf(session, session.RememberedState(), header.n_tokens);
-    if (header.model != expected.model) Fail("belongs to another model");
+    if (header.model != expected.model)
+      Fail("belongs to another model, or to a context (-c) of another kind");
     if (header.kv_type != expected.kv_type) Fail("was written with another --kv");
     const size_t n_tokens = header.n_tokens * sizeof(TokenId);
     const size_t n_logits = expected.vocab_size * sizeof(float);

@@ -108,6 +108,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
   const std::shared_ptr<const engine::grammar::Grammar> grammar = options.grammar.Read();
+  session_options.draft = options.draft.For({});  // no model is loaded in vain
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.draft.Load();
   session_options.draft = options.draft.For(draft_model);

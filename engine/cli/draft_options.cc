@@ -16,9 +16,8 @@ void DraftFlags::AddFlags(Command& command) {
            "it pays), off, or always N")
       .ShowDefault()
       .Type("N");
-  command.Add("--draft-max", max, "With --draft auto, guess at most N tokens")
+  command.Add("--draft-max", max, "With --draft auto, guess at most N tokens (default: 15)")
       .Between(1, engine::kMaxDrafts)
-      .ShowDefault()
       .Type("N");
   command
       .Add("--model-draft", model,
@@ -36,7 +35,9 @@ std::optional<engine::Model> DraftFlags::Load() const {
 engine::DraftOptions DraftFlags::For(const std::optional<engine::Model>& draft_model) const {
   engine::DraftOptions options;
   options.on = draft != "off";
-  options.max = max;
+  if (max != 0) options.max = max;
+  if (max != 0 && draft != "auto")
+    throw UsageError("--draft-max has no effect with --draft " + gguf::Quoted(draft));
   if (draft != "off" && draft != "auto") {
     size_t n = 0;
     const char* const end = draft.data() + draft.size();
@@ -47,9 +48,8 @@ engine::DraftOptions DraftFlags::For(const std::optional<engine::Model>& draft_m
     }
     options.on = n > 0;
     options.fixed = n;
-    options.max = engine::kMaxDrafts;
   }
-  if (!options.on && draft_model)
+  if (!options.on && !model.empty())
     throw UsageError("--draft " + draft + " and -md: give one of them");
   options.model = draft_model ? &*draft_model : nullptr;
   return options;

@@ -14,13 +14,14 @@ namespace cli {
 
 struct DraftFlags {
   std::string draft = "auto";  // or off, or a number
-  size_t max = engine::kMaxDrafts;
-  std::string model;  // a small one, as -m names it
+  size_t max = 0;              // 0: as many as a pass takes
+  std::string model;           // a small one, as -m names it
 
   void AddFlags(Command& command);
   // The draft model, where there is one. Throws as LoadModel().
   std::optional<engine::Model> Load() const;
-  // What a session gets; `draft_model` is what Load() gave. Throws UsageError.
+  // What a session gets; `draft_model` is what Load() gave. Throws UsageError where the flags make
+  // no sense together, with or without the model.
   engine::DraftOptions For(const std::optional<engine::Model>& draft_model) const;
 };
 

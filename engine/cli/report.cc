@@ -23,9 +23,8 @@ double Gain(const engine::DraftCounts& drafts) {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads) {
   const double speed = Rate(result.n_decoded, result.decode_seconds);
-  const uint64_t n_passes = result.drafts.n_passes > 0 ? result.drafts.n_passes : result.n_decoded;
   const double reads =
-      Rate(n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
+      Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
   std::array<char, 200> line;
   std::snprintf(line.data(), line.size(),
                 "prompt %zu tokens, %.1f t/s | generated %zu tokens, %.1f t/s (%.1f GB/s",

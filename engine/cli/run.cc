@@ -261,6 +261,7 @@ int Run(const RunOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   // No model is loaded in vain.
   const std::shared_ptr<const engine::grammar::Grammar> grammar = options.grammar.Read();
+  session_options.draft = options.draft.For({});
   const std::vector<std::string> prompts = PromptsOf(options);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);

@@ -127,6 +127,7 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
+  if (!std::exchange(of.has_begun, true)) return;  // the first ones took reading the prompt, too
   double one = seconds / static_cast<double>(n);
   if (of.n_measured > 0) one = std::min(one, kMostChange * of.draft_seconds);
   of.n_measured = std::min(of.n_measured + 1, kMemory);

@@ -87,6 +87,7 @@ class DraftController {
   struct Kind {
     Acceptance acceptance;
     bool is_free;
+    bool has_begun = false;
     double draft_seconds = 0;  // of one, a mean
     double n_measured = 0;
   };

@@ -21,7 +21,7 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOp
   if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
     drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, team));
   }
-  return std::make_unique<Speculation>(std::move(drafters), options.draft);
+  return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
 
 }  // namespace engine

@@ -47,11 +47,22 @@ ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const Session
 ModelDrafter::~ModelDrafter() = default;
 
 std::optional<size_t> ModelDrafter::Look(std::span<const TokenId> text) {
-  if (text.empty() || text.size() >= session_->capacity()) return {};
+  if (is_broken_ || text.empty() || text.size() >= session_->capacity()) return {};
+  const size_t n_known = session_->model().config.vocab_size;
+  const auto is_unknown = [&](TokenId id) { return static_cast<size_t>(id) >= n_known; };
+  if (std::ranges::any_of(text, is_unknown)) return {};
   return 0;
 }
 
 void ModelDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
+  try {
+    Write(text, n, drafts);
+  } catch (const Error&) {  // the text does not depend on it
+    is_broken_ = true;
+  }
+}
+
+void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
   Session& session = *session_;
   const std::span<const TokenId> read = session.tokens();
   const size_t most = std::min(read.size(), text.size() - 1);  // the last is read in any case

@@ -34,8 +34,12 @@ class ModelDrafter : public Drafter {
              std::vector<tokenizer::TokenId>& drafts) override;
 
  private:
+  void Write(std::span<const tokenizer::TokenId> text, size_t n,
+             std::vector<tokenizer::TokenId>& drafts);
+
   std::unique_ptr<Session> session_;
-  size_t n_common_;  // tokens that both models have
+  size_t n_common_;         // tokens that both models have
+  bool is_broken_ = false;  // its numbers are none: it guesses no more
 };
 
 }  // namespace engine

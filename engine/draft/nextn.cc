@@ -8,20 +8,10 @@
 #include "kernels/ops.h"
 
 namespace engine {
-namespace {
-
-Config BlockConfig(const Config& config) {
-  Config block = config;
-  block.layers = {*config.nextn};
-  block.joins_hidden = true;
-  return block;
-}
-
-}  // namespace
 
 Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads)
     : model_(model),
-      config_(BlockConfig(model.config)),
+      config_(model.config.OfNextn()),
       ropes_(MakeRopes(config_, model.weights.rope_freqs)),
       state_(config_, size),
       scratch_(config_, size.batch, n_threads),

@@ -21,7 +21,8 @@ std::vector<DraftController::KindGuess> Guesses(
   for (const auto& drafter : drafters) {
     for (size_t i = 0; i < drafter->n_kinds(); ++i) {
       const bool is_free = drafter->is_free();
-      guesses.push_back({is_free ? kFreeGuesses[i] : kModelGuess, is_free});
+      guesses.push_back(
+          {is_free ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess, is_free});
     }
   }
   return guesses;
@@ -36,8 +37,8 @@ DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
 }
 
 Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
-                         const DraftOptions& options)
-    : options_(options), controller_(Guesses(drafters), options.max) {
+                         const DraftOptions& options, size_t n_tokens)
+    : options_(options), n_tokens_(n_tokens), controller_(Guesses(drafters), options.max) {
   size_t next_kind = 0;
   for (auto& drafter : drafters) {
     const size_t n_kinds = drafter->n_kinds();
@@ -56,6 +57,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   const Stopwatch watch;
   const size_t most = std::min(room, options_.max);
   drafts_.clear();
+  // Also with a fixed number the first pass has one token, which the others are held against.
+  const bool is_fixed = options_.fixed && controller_.costs().Of(1) > 0;
   Source* best_source = nullptr;
   size_t best_kind = 0;
   DraftController::Choice best;
@@ -64,8 +67,8 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
     const DraftController::Choice choice =
-        options_.fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1}
-                       : controller_.Choose(kind, most);
+        is_fixed ? DraftController::Choice{std::min(*options_.fixed, most), 1}
+                 : controller_.Choose(kind, most);
     if (best_source == nullptr || choice.tokens_per_s > best.tokens_per_s) {
       best_source = &source;
       best_kind = kind;
@@ -86,6 +89,10 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     drafts_ = best_source->watch.drafts;
     controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
   }
+  // Drafters of the caller's own may give more, and any number.
+  drafts_.resize(std::min(drafts_.size(), best.n));
+  const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
+  drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());
   counts_.drafted += drafts_.size();
   drafting_seconds_ = watch.Seconds();
   return drafts_;

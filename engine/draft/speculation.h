@@ -48,7 +48,9 @@ struct DraftCounts {
 
 class Speculation {
  public:
-  Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options);
+  // n_tokens: of the vocabulary.
+  Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
+              size_t n_tokens);
 
   // Drafts behind this text, at most `room`.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text,
@@ -84,6 +86,7 @@ class Speculation {
   void Make(Source& source, size_t kind, std::span<const tokenizer::TokenId> text, size_t n);
 
   DraftOptions options_;
+  size_t n_tokens_;
   std::vector<Source> sources_;
   DraftController controller_;
   DraftCounts counts_;

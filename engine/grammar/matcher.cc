@@ -10,7 +10,8 @@ namespace {
 
 using Kind = State::Kind;
 
-// A set with its table takes about 1.5 KB. Schemas of a hundred properties fill some thousands.
+// A set with its table takes about 1.5 KB, one with many moves as much for each hundred of them.
+// Schemas of a hundred properties fill some thousands.
 constexpr size_t kManyMoves = size_t{1} << 13, kMostMoves = size_t{1} << 15;
 constexpr size_t kManyItems = size_t{1} << 20, kMostItems = size_t{1} << 22;
 
@@ -121,7 +122,7 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
     moves->next.fill(kNotYet);
     Expand(set, *moves);
     moves_[set] = std::move(moves);
-    ++n_moves_;
+    n_moves_ += 1 + moves_[set]->all.size() * sizeof(Move) / sizeof(Moves);
     CheckSize();
   }
   return *moves_[set];

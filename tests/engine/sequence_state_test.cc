@@ -42,13 +42,13 @@ TEST(SequenceState, AWindowTakesTheMemoryOfTheWindow) {
 }
 
 TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
-  SequenceState state(WindowConfig(100), {10'000, 28, 0, kType});  // rings of 128
+  SequenceState state(WindowConfig(100), {10'000, 13, 0, kType});  // rings of 128
   state.Extend(90);
   EXPECT_EQ(state.Rewind(3), 3u);  // nothing is overwritten yet
-  state.Extend(1000);              // 872 to 999 are there
-  EXPECT_EQ(state.Rewind(980), 980u);
-  EXPECT_EQ(state.Rewind(971), 971u);  // its first token sees 872 to 971
-  EXPECT_EQ(state.Rewind(970), 0u);
+  state.Extend(1000);              // 872 to 999 are there, and 15 drafts may take the first's place
+  EXPECT_EQ(state.Rewind(990), 990u);
+  EXPECT_EQ(state.Rewind(986), 986u);  // its first token sees 887 to 986
+  EXPECT_EQ(state.Rewind(985), 0u);
   EXPECT_EQ(state.Rewind(0), 0u);
   state.Extend(50);  // anew
   EXPECT_EQ(state.Rewind(20), 20u);

@@ -129,6 +129,19 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   EXPECT_EQ(error_of(model_, Options(30, 64)), "");
 }
 
+// Contexts beyond what the model was trained for turn keys by other angles.
+TEST_F(SessionFile, IsRefusedWhereKeysAreTurnedOtherwise) {
+  const Model model = Model::Load(test::DataPath("families") / "phi3-long.gguf");
+  const size_t trained = model.config.ropes[0].original_context;
+  Session session(model, Options(trained, 8));
+  session.Prefill(Text(model, 5));
+  SaveSession(session, path_);
+  Session same(model, Options(trained - 1, 8)), longer(model, Options(trained + 1, 8));
+  EXPECT_EQ(Message([&] { LoadSession(same, path_); }), "");
+  EXPECT_NE(Message([&] { LoadSession(longer, path_); }).find("context (-c) of another kind"),
+            std::string::npos);
+}
+
 TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
   const std::string bytes = test::ReadText(path_);
   Session session(model_, Options(64, 64));

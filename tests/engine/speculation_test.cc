@@ -118,7 +118,7 @@ TEST_P(SpeculationTest, WritesTheSameWithDraftsThatAreRightAndWrong) {
           ASSERT_EQ(written.text, expected.text) << right << " " << n;
           ASSERT_EQ(written.logits, expected.logits) << right << " " << n;
           if (right == 1) {  // the last pass may read beyond the end
-            EXPECT_LE(written.counts.n_passes, 80 / (n + 1) + 1);
+            EXPECT_LE(written.counts.n_passes, 1 + 79 / (n + 1) + 1);
           }
           if (right == 0) {
             EXPECT_EQ(written.counts.accepted, 0u);
@@ -188,7 +188,7 @@ TEST(Speculation, ReadsAheadNoMoreThanABatchHolds) {
   plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 15);
   const Written written = Write(model, plain, 50);
   EXPECT_EQ(written.text, expected.text);
-  EXPECT_EQ(written.counts.n_passes, (50 + 2) / 3);
+  EXPECT_EQ(written.counts.n_passes, 1u + (49 + 2) / 3);  // the first reads one token
 }
 
 TEST(Speculation, CountsWhatWasReadAhead) {
@@ -198,9 +198,9 @@ TEST(Speculation, CountsWhatWasReadAhead) {
   plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 3);
   const DraftCounts counts = Write(model, plain, 40).counts;
   EXPECT_EQ(counts.n_tokens, 40u);
-  EXPECT_EQ(counts.n_passes, 10u);
-  EXPECT_EQ(counts.accepted, 30u);
-  EXPECT_EQ(counts.drafted, 30u);
+  EXPECT_EQ(counts.n_passes, 11u);  // the first reads one token, the last one 4 + 4 * 9 + 3
+  EXPECT_EQ(counts.accepted, 29u);
+  EXPECT_EQ(counts.drafted, 29u);
   EXPECT_GT(counts.seconds, 0);
 }
 
@@ -228,8 +228,8 @@ TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   const Written written = Write(model, options, 60);
   EXPECT_EQ(written.text, expected.text);
   EXPECT_EQ(written.logits, expected.logits);
-  EXPECT_EQ(written.counts.n_passes, 12u);
-  EXPECT_EQ(written.counts.accepted, 48u);
+  EXPECT_EQ(written.counts.n_passes, 13u);  // the first reads one token
+  EXPECT_EQ(written.counts.accepted, 47u);
 }
 
 TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
@@ -254,6 +254,56 @@ TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
     }
     EXPECT_EQ(drafts, likely) << n;
   }
+}
+
+// The text has tokens that the small model lacks: it guesses nothing behind them.
+TEST(ModelDrafter, MayKnowFewerTokens) {
+  const Model model = Tiny();
+  const Model fewer = Model::Load(test::DataPath("hybrids") / "gemma3n.gguf");
+  ASSERT_LT(fewer.config.vocab_size, model.tokenizer->vocab().size());
+  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  const Written expected = Write(model, options, 80);
+  ASSERT_GE(static_cast<size_t>(*std::ranges::max_element(expected.text)), fewer.config.vocab_size);
+  options.draft = {.on = true, .fixed = 4, .lookup = false, .model = &fewer};
+  EXPECT_EQ(Write(model, options, 80).text, expected.text);
+}
+
+// Gives what a drafter must not, or fails.
+class Unruly : public Drafter {
+ public:
+  explicit Unruly(bool throws) : throws_(throws) {}
+  std::string_view name() const override { return "unruly"; }
+  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  void Draft(std::span<const TokenId>, size_t, std::vector<TokenId>& drafts) override {
+    if (throws_) throw Error("no drafts today");
+    drafts = {3, 4, -1, 1'000'000};
+    drafts.resize(100, 5);
+  }
+
+ private:
+  bool throws_;
+};
+
+TEST(Speculation, SurvivesDraftersThatGiveTooMuch) {
+  const Model model = Tiny();
+  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  const Written expected = Write(model, options, 40);
+  options.draft = Drafts(std::make_shared<Unruly>(false), 15);
+  EXPECT_EQ(Write(model, options, 40).text, expected.text);
+}
+
+TEST(Speculation, WhereADrafterFailsTheTokenIsNotRead) {
+  const Model model = Tiny();
+  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
+  options.draft = Drafts(std::make_shared<Unruly>(true), 3);
+  Session session(model, options);
+  session.Prefill(Prompt(model));
+  session.Decode(session.Sample());  // without drafts, to measure
+  const TokenId id = session.Sample();
+  EXPECT_THROW(session.Decode(id), Error);
+  EXPECT_EQ(session.position(), kPrompt + 1);
+  EXPECT_TRUE(session.has_logits());
+  EXPECT_EQ(session.Sample(), id);
 }
 
 TEST(ModelDrafter, RefusesAnotherVocabulary) {
