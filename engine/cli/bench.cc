@@ -352,7 +352,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
            "Also -pg: read so many tokens, then generate so many (repeatable)")
       .Type("P,N");
   list("--draft", options.passes,
-       "With -n: read so many tokens in a pass, as right guesses are (1-16; default: 1)");
+       "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads, "Threads (default: performance cores)");
   list("-b,--batch-size", options.batches,

@@ -26,7 +26,7 @@ struct BenchModel {
   uint64_t size = 0;  // bytes of its tensors
   uint64_t n_params = 0;
   double load_ms = 0;         // opening it
-  double first_token_ms = 0;  // from there to the first token behind 8
+  double first_token_ms = 0;  // from its beginning to the first token behind a prompt of 8
 };
 
 // What this program and machine are, the same for all tests.

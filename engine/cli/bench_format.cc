@@ -83,8 +83,10 @@ class Markdown : public BenchFormat {
     for (const BenchTest& test : done) {
       const BenchModel& model = *test.model;
       if (&model != std::exchange(last, &model)) {
-        text += Format("\n%s: opened in %.1f ms, first token behind a prompt of 8 after %.1f ms\n",
-                       model.type.c_str(), model.load_ms, model.first_token_ms);
+        text += Format(
+            "\n%s: opened in %.1f ms; first token %.1f ms after opening began, with a prompt of 8 "
+            "tokens\n",
+            model.type.c_str(), model.load_ms, model.first_token_ms);
       }
     }
     return text + Machine(done);

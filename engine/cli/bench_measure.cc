@@ -306,7 +306,8 @@ std::vector<std::string> BenchTest::Notes() const {
     notes.push_back(Format("slowed down: %.2f to %.2f GHz", clock_before, clock_after));
   }
   if (share_alone > 0.05) {
-    notes.push_back(Format("cores taken: %.0f%% by one thread alone", 100 * share_alone));
+    notes.push_back(
+        Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));
   } else if (share_of_cores < 0.9) {
     notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
   }

@@ -12,8 +12,8 @@ namespace cli {
 void DraftFlags::AddFlags(Command& command) {
   command
       .Add("--draft", draft,
-           "Guess ahead and read several tokens in a pass, which changes no text: auto (as long as "
-           "it pays), off, or always N")
+           "Guess tokens ahead and check them in one pass; the text stays the same: auto (while it "
+           "pays), off, or up to N")
       .ShowDefault()
       .Type("N");
   command.Add("--draft-max", max, "With --draft auto, guess at most N tokens (default: 15)")

@@ -88,7 +88,7 @@ void ModelOptions::AddMachineFlags(Command& command) {
       .Type("NAME");
 }
 
-void ModelOptions::AddSessionFlags(Command& command) {
+void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
   AddModelFlag(command);
   AddThreadsFlag(command);
   command
@@ -96,9 +96,7 @@ void ModelOptions::AddSessionFlags(Command& command) {
            "Also -tb: threads for reading the prompt (default: -t)")
       .Between(1, kMaxThreads)
       .Type("N");
-  command.Add("-c,--ctx-size", context, "Context in tokens (default: trained, at most 4096)")
-      .Between(1, kMaxTokens)
-      .Type("N");
+  command.Add("-c,--ctx-size", context, context_text).Between(1, kMaxTokens).Type("N");
   command.Add("-b,--batch-size,--ubatch-size", batch, "Also -ub: tokens read at a time")
       .Between(1, 4096)
       .ShowDefault()

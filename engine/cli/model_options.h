@@ -29,7 +29,9 @@ struct ModelOptions {
   Flag AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --cpu
-  void AddSessionFlags(Command& command);  // all of them
+  // All of them; context_text is what --help says of -c.
+  void AddSessionFlags(Command& command, const std::string& context_text =
+                                             "Context in tokens (default: trained, at most 4096)");
 
   // A name that --kv takes.
   static bool IsKvType(const std::string& name);

@@ -168,7 +168,8 @@ void AddPerplexity(CommandLine& line) {
       .Type("FILE");
   command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
   command.Add("--json", options->json, "Print one JSON object");
-  options->model.AddSessionFlags(command);
+  options->model.AddSessionFlags(
+      command, "Tokens of a window (default: 512, or what the model was trained for if less)");
   command.Does([options] { return Perplexity(*options); });
 }
 

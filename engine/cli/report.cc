@@ -43,11 +43,16 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
 std::string DraftLine(const engine::DraftCounts& drafts) {
   std::array<char, 200> line;
   std::snprintf(line.data(), line.size(),
-                "drafts: %" PRIu64 " read ahead, %" PRIu64
-                " right; %.2f tokens a pass; %.2f times as fast as without",
+                "drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass",
                 drafts.drafted, drafts.accepted,
-                Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)), Gain(drafts));
-  return line.data();
+                Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
+  std::string text = line.data();
+  // Where none was right a gain is nothing but the noise of two times.
+  if (drafts.accepted > 0) {
+    std::snprintf(line.data(), line.size(), "; about %.1f times as fast as without", Gain(drafts));
+    text += line.data();
+  }
+  return text;
 }
 
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,

@@ -16,8 +16,8 @@ namespace cli {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
-// What reading ahead brought: "drafts: 120 read ahead, 96 right; 3.10 tokens a pass; 2.4 times as
-// fast as without".
+// What reading ahead brought: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times
+// as fast as without". The last part is said only where some guesses were right.
 std::string DraftLine(const engine::DraftCounts& drafts);
 
 // One JSON object: text, thinking (where there was some), prompt_tokens, tokens, stop_reason, seed,

@@ -305,9 +305,8 @@ void AddRun(CommandLine& line) {
            "Complete each line of a file; a line in JSON's quotes may hold \\n")
       .Type("FILE");
   command
-      .Add(
-          "--prompt-cache", options->prompt_cache,
-          "Keep what the model remembers of the prompt in a file, and take it from there next time")
+      .Add("--prompt-cache", options->prompt_cache,
+           "Keep what was read of the prompt in this file, and start from it next time")
       .Type("FILE");
   command
       .Add("-n,--n-predict,--predict", options->max_tokens, "Tokens to generate; -1: until the end")
@@ -328,7 +327,9 @@ void AddRun(CommandLine& line) {
   command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
-  command.Add("TEXT", options->text, "The same, behind the model: pronk run MODEL TEXT")
+  command
+      .Add("TEXT", options->text,
+           "The text to complete, as -p; stands behind MODEL, or alone where no model is named")
       .Type("TEXT");
   options->grammar.AddFlags(command);
   options->sampling.AddFlags(command);

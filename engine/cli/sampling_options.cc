@@ -129,13 +129,12 @@ void SamplingOptions::AddMoreSamplers(Command& command) {
          "Tokens that DRY looks back on; -1: all");
   command
       .Add("--dry-sequence-breaker", dry_breakers,
-           "No repetition goes beyond this text (repeatable; none: beyond any; default: line end : "
+           "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
            "\" *)")
       .Type("TEXT")
       .Group("Sampling");
-  number(
-      "--mirostat", mirostat, 0, 2,
-      "2: steer the surprise of the text, in place of the steps that leave tokens out; 0 is off");
+  number("--mirostat", mirostat, 0, 2,
+         "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
   number("--mirostat-ent", sampler.mirostat.tau, 0, kMost, "The surprise to aim at, in bits");
   number("--mirostat-lr", sampler.mirostat.eta, 0, kMost, "How fast Mirostat learns");
 }

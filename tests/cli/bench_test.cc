@@ -360,7 +360,7 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
             std::string::npos);
   EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
   EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
-            "cores taken: 50% by one thread alone");
+            "cores taken: one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
             "cores taken: had 60% of its time");
   EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.1}; }), "slower than before");
