@@ -112,7 +112,8 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
   std::vector<PlannedTensor> plan;
   size_t n_matrices = 0, n_odd = 0;
   for (const gguf::TensorView& tensor : file.tensors()) {
-    PlannedTensor& planned = plan.emplace_back(&tensor, tensor.dtype);
+    plan.push_back({&tensor, tensor.dtype});
+    PlannedTensor& planned = plan.back();
     if (!engine::IsQuantized(tensor.name, tensor.n_dims)) continue;
     if (!kernels::IsWeightType(tensor.dtype)) continue;  // integers
     ++n_matrices;

@@ -88,7 +88,7 @@ TEST(JsonSchema, AnyValue) {
                                          "{\n\n}",
                                          "\"a\"\"b\""};
   Check({{"true", values, none}, {"{}", values, none}, {R"({"title": "x"})", values, none}});
-  for (const std::string& text : values) EXPECT_NO_THROW(nlohmann::json::parse(text));
+  for (const std::string& text : values) EXPECT_TRUE(nlohmann::json::accept(text));
 }
 
 TEST(JsonSchema, Types) {
