@@ -223,8 +223,7 @@ void AddQuantize(CommandLine& line) {
   command
       .Add("TYPE", options->types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
-           "...: a type for all, or one of llama.cpp's mixes (a wrong name lists them); vectors "
-           "stay as they are")
+           "...; a wrong name lists all")
       .Type(MixNames())
       .Required();
   command.Add("--imatrix", options->imatrix, "How much columns count: a file of pronk imatrix")
