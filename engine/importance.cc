@@ -34,7 +34,7 @@ std::vector<float> Floats(const gguf::TensorView& tensor) {
 }  // namespace
 
 void WriteImportance(const SquaresByTensor& squares, const ImportanceSource& source,
-                     const std::string& path, std::span<const gguf::FileId> inputs) {
+                     gguf::OutputFile& out) {
   gguf::Writer writer;
   writer.Add("general.type", "imatrix");
   const std::array<std::string_view, 1> texts = {source.text};
@@ -51,13 +51,13 @@ void WriteImportance(const SquaresByTensor& squares, const ImportanceSource& sou
     writer.AddTensor(name + std::string(kCounts), gguf::DType::kF32, {1, counts.size()},
                      std::as_bytes(std::span(counts)));
   }
-  writer.WriteFile(path, inputs);
+  writer.WriteFile(out);
 }
 
 Importance Importance::Read(const std::string& path) {
   Importance importance;
   importance.path_ = path;
-  const gguf::MappedFile file = gguf::MappedFile::Open(path);
+  const gguf::MappedFile file = gguf::MappedFile::Open(path, "an importance matrix");
   importance.id_ = file.id();
   const std::span<const std::byte> bytes = file.bytes();
   const bool is_gguf =

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gguf/file_id.h"
+#include "gguf/output_file.h"
 #include "gguf/tensor.h"
 
 namespace engine {
@@ -32,9 +33,9 @@ struct ImportanceSource {
   uint32_t chunk_tokens = 0;
 };
 
-// Writes a file in GGUF's form: NAME.in_sum2 and NAME.counts. Throws gguf::Error.
+// Writes a file in GGUF's form, NAME.in_sum2 and NAME.counts, and commits it. Throws gguf::Error.
 void WriteImportance(const SquaresByTensor& squares, const ImportanceSource& source,
-                     const std::string& path, std::span<const gguf::FileId> inputs);
+                     gguf::OutputFile& out);
 
 class Importance {
  public:

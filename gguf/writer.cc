@@ -187,6 +187,10 @@ void Writer::Emit(const Sink& sink) const {
 
 void Writer::WriteFile(const std::string& path, std::span<const FileId> inputs) const {
   OutputFile file(path, inputs);
+  WriteFile(file);
+}
+
+void Writer::WriteFile(OutputFile& file) const {
   Emit([&](std::span<const std::byte> bytes) { file.Write(bytes); });
   file.Commit();
 }

@@ -25,6 +25,8 @@
 
 namespace gguf {
 
+class OutputFile;
+
 class Writer {
  public:
   // Called when the tensor's turn to be written comes, and again until all its bytes have been
@@ -63,6 +65,8 @@ class Writer {
   // As output_file.h writes: nobody sees half a file, and after an error nothing is left. Replaces
   // an existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
+  // Into a file that was opened before, and commits it.
+  void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
   // The file's head alone, up to where the padding before the first tensor begins; and how large

@@ -70,6 +70,20 @@ void Limit(CLI::Option& option, double low, double high, const std::string& end)
       ""));
 }
 
+// A list of values that is longer than a line is not repeated in --help: the flag's text names the
+// common ones.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    constexpr size_t kLongest = 60;
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const std::string type = " " + option->get_type_name();
+    const size_t at = text.find(type);
+    if (type.size() > kLongest && at != std::string::npos) text.erase(at, type.size());
+    return text;
+  }
+};
+
 void AddVersionFlag(CLI::App& app, const std::string& version) {
   app.set_version_flag("--version", version, "Print the version");
 }
@@ -190,6 +204,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& what,
     : app_(std::make_unique<CLI::App>(what, name)), version_(name + " " + version) {
   AddVersionFlag(*app_, version_);
   app_->require_subcommand(0, 1);
+  app_->formatter(std::make_shared<HelpFormatter>());
   app_->get_formatter()->column_width(34);
 }
 

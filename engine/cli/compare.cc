@@ -57,6 +57,9 @@ ComparedModel Describe(const engine::Model& model) {
 class Compare {
  public:
   explicit Compare(const CompareOptions& options) : options_(options) {
+    if (options.text.empty() && (options.window != 0 || options.most_windows != 0)) {
+      throw UsageError("-c, --chunks: only with -f");
+    }
     ModelOptions machine;
     machine.cpu = options.cpu;
     session_ = machine.Session();  // applies --cpu
@@ -104,14 +107,15 @@ class Compare {
   void ReadTexts() {
     const engine::Model base = Open(report_.models[0].path);
     const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
-    const TextWindows windows = CutText(base, options_.text, window, options_.most_windows);
+    const std::string text = ReadText(options_.text);  // once: it may be a pipe
+    const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
     report_.n_windows = windows.count();
     report_.window = windows.length;
     const auto base_session = SessionFor(base, window);
     for (ComparedModel& result : report_.models) {
       const engine::Model model = Open(result.path);
       const auto session = SessionFor(model, window);
-      const TextWindows own = CutText(model, options_.text, window, options_.most_windows);
+      const TextWindows own = CutText(model, options_.text, text, window, options_.most_windows);
       const bool alike = own.ids == windows.ids &&
                          model.tokenizer->vocab().size() == base.tokenizer->vocab().size();
       if (alike && report_.models.size() > 1) {
@@ -192,7 +196,9 @@ void AddCompare(CommandLine& line) {
            "Files or names; the first one is what the others are held against")
       .Type("MODEL")
       .Required();
-  command.Add("-f,--file", options->text, "A text: how well it is predicted is compared, too")
+  command
+      .Add("-f,--file", options->text,
+           "A text: how well it is predicted is compared, too; - for stdin")
       .Type("FILE");
   command.Add("-c,--ctx-size", options->window, "Tokens of a window of the text (default: 512)")
       .Between(4, kMaxTokens)

@@ -24,9 +24,11 @@ std::string Speed(const BenchTest& test) {
   return HasSpeed(test) ? Format("%.1f", test.Median()) : "";
 }
 
-// What the text says against a model: the distance from the first, or else the perplexity.
+// What the text says against a model: the distance from the first, or else the perplexity. Rounding
+// may leave a distance that is 0 below it.
 double Loss(const ComparedModel& model) {
-  return model.divergence ? model.divergence->MeanDivergence().value : model.perplexity->value;
+  return model.divergence ? std::max(0.0, model.divergence->MeanDivergence().value)
+                          : model.perplexity->value;
 }
 
 bool HasDivergences(const CompareReport& report) {
@@ -114,9 +116,10 @@ std::string ComparedModel::Name() const {
 }
 
 const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
-  if (report.text.empty()) return nullptr;
+  // Perplexities of different vocabularies say nothing about each other.
+  if (!model.divergence) return nullptr;
   for (const ComparedModel& other : report.models) {
-    if (other.divergence.has_value() != model.divergence.has_value()) continue;
+    if (!other.divergence) continue;
     // Speeds that are closer than this are no reason to choose.
     constexpr double kSame = 0.97;
     const auto is_slower = [&](const BenchTest& a, const BenchTest& b) {

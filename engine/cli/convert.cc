@@ -84,7 +84,8 @@ void AddConvert(CommandLine& line) {
   command.Add("OUT", options->out, "File to write").Type("FILE").Required();
   command
       .Add("TYPE", options->type,
-           "What matrices become (default: what they are); vectors become F32")
+           "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
+           "what they are); vectors become F32")
       .Type(TypeNames());
   command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
       .Between(1, kMaxThreads)

@@ -105,7 +105,12 @@ class TextReport : public Report {
       return out_.Add(head + Cut(ValueLine(a != nullptr ? *a : *b, kRest), kRest) + "\n");
     }
     constexpr size_t kHalf = kRest / 2 - 3;
-    std::string from = Cut(ValueLine(*a, kHalf), kHalf), to = Cut(ValueLine(*b, kHalf), kHalf);
+    const bool same_type = a->type == b->type;
+    const auto half = [&](const gguf::Value& value) {
+      const std::string type = std::string(gguf::ValueTypeName(value.type)) + " ";
+      return Cut((same_type ? "" : type) + ValueLine(value, kHalf), kHalf);
+    };
+    std::string from = half(*a), to = half(*b);
     if (from == to) to = "another, which begins alike";
     out_.Add(head + from + " -> " + to + "\n");
   }
@@ -161,8 +166,12 @@ class JsonReport : public Report {
   void Key(std::string_view key, const gguf::Value* a, const gguf::Value* b) override {
     constexpr size_t kShown = 60;  // columns: a value may be as large as its file
     Json entry = {{"key", key}};
-    if (a != nullptr) entry["a"] = Cut(ValueLine(*a, kShown), kShown);
-    if (b != nullptr) entry["b"] = Cut(ValueLine(*b, kShown), kShown);
+    const auto add = [&](const std::string& side, const gguf::Value& value) {
+      entry[side] = Cut(ValueLine(value, kShown), kShown);
+      entry[side + "_type"] = gguf::ValueTypeName(value.type);
+    };
+    if (a != nullptr) add("a", *a);
+    if (b != nullptr) add("b", *b);
     json_["metadata"].push_back(entry);
   }
   void EndKeys(size_t n_same) override { json_["same_keys"] = n_same; }

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,18 +16,16 @@
 #include "engine/cli/model_options.h"
 #include "engine/cli/signals.h"
 #include "engine/cli/terminal.h"
+#include "engine/cli/text_windows.h"
 #include "engine/error.h"
 #include "engine/importance.h"
 #include "engine/input_squares.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "gguf/output_file.h"
 
 namespace cli {
 namespace {
-
-using tokenizer::TokenId;
-
-constexpr size_t kWindow = 512;  // tokens, where -c says nothing
 
 struct ImatrixOptions {
   ModelOptions model;
@@ -52,21 +48,14 @@ size_t CountUnseen(const engine::SquaresByTensor& squares) {
 int Imatrix(const ImatrixOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = LoadModel(options.model);
-  if (session_options.context == 0) {
-    session_options.context = std::min(kWindow, model.config.context_length);
-  }
-  const size_t n_window = session_options.context;
-  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  if (session_options.context == 0) session_options.context = DefaultWindow(model.config);
   CatchInterrupts();
-  const std::function<bool()> interrupted = Interrupted;
-  std::vector<TokenId> ids =
-      model.tokenizer->Encode(ReadText(options.file), {.interrupted = &interrupted});
-  const size_t n_windows = ids.size() / n_window;
-  if (n_windows == 0) {
-    throw engine::Error(options.file + ": has " + std::to_string(ids.size()) +
-                        " tokens: expected at least one window (-c) of " +
-                        std::to_string(n_window));
-  }
+  const TextWindows windows =
+      CutText(model, options.file, ReadText(options.file), session_options.context, 0);
+  // Before the work, which may take hours: a bad name is told now.
+  std::vector<gguf::FileId> read = model.file.ids();
+  if (const auto id = FileIdOf(options.file)) read.push_back(*id);
+  gguf::OutputFile out(options.out, read);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
@@ -75,23 +64,21 @@ int Imatrix(const ImatrixOptions& options) {
   trace.inputs = &inputs;
   session.TraceTo(&trace);
   ProgressLine progress("window", 1.0, "windows");
-  for (size_t i = 0; i < n_windows; ++i) {
+  for (size_t i = 0; i < windows.count(); ++i) {
     if (Interrupted()) throw engine::Error("interrupted");
-    const std::span<TokenId> window = std::span(ids).subspan(i * n_window, n_window);
-    if (vocab.add_bos && vocab.bos >= 0) window[0] = vocab.bos;
     session.Rewind(0);
-    session.Prefill(window);
+    session.Prefill(windows.Window(i, model.tokenizer->vocab()));
     trace.steps.clear();
-    progress.Update(i + 1, n_windows);
+    progress.Update(i + 1, windows.count());
   }
   progress.Clear();
   if (!AreNumbers(inputs.squares())) {
     throw engine::Error("the model's activations are not numbers: its weights are broken");
   }
   const std::string text = std::filesystem::path(options.file).filename().string();
-  engine::WriteImportance(inputs.squares(),
-                          {text, static_cast<uint32_t>(n_windows), static_cast<uint32_t>(n_window)},
-                          options.out, model.file.ids());
+  engine::WriteImportance(
+      inputs.squares(),
+      {text, static_cast<uint32_t>(windows.count()), static_cast<uint32_t>(windows.length)}, out);
   if (const size_t n = CountUnseen(inputs.squares()); n > 0) {
     Complain("note: " + std::to_string(n) +
              " matrices of experts were never used: a longer text would say more");

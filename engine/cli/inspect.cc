@@ -228,6 +228,7 @@ int Check(const InspectOptions& options, const gguf::File& file) {
 
 int Inspect(const InspectOptions& options) {
   if (options.n_threads != 0 && !options.check) throw UsageError("-t: only with --check");
+  if (options.tensors && options.check) throw UsageError("--tensors: --check lists them all");
   const gguf::File file = OpenFile(ResolveModel(options.model));
   if (options.check) return Check(options, file);
   options.json ? PrintJson(file) : PrintText(file, options.tensors);

@@ -105,8 +105,8 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
                       const engine::SessionOptions& session_options) {
   const size_t context = session_options.context;
   const TextWindows windows =
-      CutText(model, options.file, context != 0 ? context : DefaultWindow(model.config),
-              options.most_windows);
+      CutText(model, options.file, ReadText(options.file),
+              context != 0 ? context : DefaultWindow(model.config), options.most_windows);
   const auto session = StartSession(options, model, session_options, windows.length);
   std::optional<BaseLogitsWriter> base;
   if (!options.save.empty()) {

@@ -222,7 +222,8 @@ void AddQuantize(CommandLine& line) {
   command.Add("OUT", options->out, "File to write").Type("FILE").Required();
   command
       .Add("TYPE", options->types.type,
-           "A type for all matrices, or one of llama.cpp's mixes; vectors stay as they are")
+           "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
+           "...; a wrong name lists all")
       .Type(MixNames())
       .Required();
   command.Add("--imatrix", options->imatrix, "How much columns count: a file of pronk imatrix")

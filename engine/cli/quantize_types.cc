@@ -26,8 +26,10 @@ DType TypeOf(const std::string& flag, const std::string& name) {
 }
 
 struct TypePattern {
+  std::string flag;
   std::regex pattern;
   DType type;
+  bool is_used = false;
 };
 
 std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
@@ -40,7 +42,7 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
     }
     const DType type = TypeOf(flag, text.substr(equals + 1));
     try {
-      patterns.push_back({std::regex(text.substr(0, equals)), type});
+      patterns.push_back({flag, std::regex(text.substr(0, equals)), type});
     } catch (const std::regex_error&) {
       throw UsageError(flag + ": expected a regular expression before =");
     }
@@ -48,10 +50,12 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
   return patterns;
 }
 
-std::optional<DType> MatchedType(const std::vector<TypePattern>& patterns, std::string_view name) {
+std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string_view name) {
   const std::string text(name.substr(0, kMostNameBytes));
-  for (const TypePattern& pattern : patterns) {
-    if (std::regex_search(text, pattern.pattern)) return pattern.type;
+  for (TypePattern& pattern : patterns) {
+    if (!std::regex_search(text, pattern.pattern)) continue;
+    pattern.is_used = true;
+    return pattern.type;
   }
   return std::nullopt;
 }
@@ -71,7 +75,7 @@ class Wanted {
     }
   }
 
-  DType For(const gguf::TensorView& tensor) const {
+  DType For(const gguf::TensorView& tensor) {
     if (const auto type = MatchedType(patterns_, tensor.name)) return *type;
     const bool is_embedding = tensor.name == "token_embd.weight";
     if (is_embedding && embedding_) return *embedding_;
@@ -79,6 +83,15 @@ class Wanted {
     const bool is_output = tensor.name == "output.weight" || (is_embedding && !facts_.has_output);
     if (is_output && output_) return *output_;
     return pure_ ? mix_.type : engine::MixType(mix_, facts_, tensor.name, tensor.cols());
+  }
+
+  // Once all tensors were asked for.
+  void CheckPatterns() const {
+    for (const TypePattern& pattern : patterns_) {
+      if (pattern.is_used) continue;
+      throw UsageError(pattern.flag +
+                       ": matches no matrix that is converted, or an earlier one matches it first");
+    }
   }
 
  private:
@@ -108,7 +121,7 @@ const engine::Mix& MixOf(const std::string& name) {
 
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
                                      bool has_importance) {
-  const Wanted wanted(file, options, has_importance);
+  Wanted wanted(file, options, has_importance);
   std::vector<PlannedTensor> plan;
   size_t n_matrices = 0, n_odd = 0;
   for (const gguf::TensorView& tensor : file.tensors()) {
@@ -127,6 +140,7 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
   if (n_matrices == 0) {
     throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected matrices, found none");
   }
+  wanted.CheckPatterns();
   if (n_odd > 0) {
     Complain("note: " + std::to_string(n_odd) + " of " + std::to_string(n_matrices) +
              " matrices get a type of smaller blocks, or F16: their rows are not whole blocks");

@@ -16,11 +16,18 @@ size_t DefaultWindow(const engine::Config& config) {
   return std::min(kWindow, config.context_length);
 }
 
-TextWindows CutText(const engine::Model& model, const std::string& file, size_t length,
-                    size_t most) {
+std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& vocab) const {
+  const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(i * length);
+  std::vector<TokenId> window(begin, begin + static_cast<std::ptrdiff_t>(length));
+  if (vocab.add_bos && vocab.bos >= 0) window[0] = vocab.bos;
+  return window;
+}
+
+TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
+                    size_t length, size_t most) {
   const std::function<bool()> interrupted = Interrupted;
   TextWindows windows = {
-      .ids = model.tokenizer->Encode(ReadText(file), {.interrupted = &interrupted}),
+      .ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
       .length = length,
   };
   if (length < 4 || windows.ids.size() < length) {
@@ -38,9 +45,7 @@ void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
                 const PredictionVisitor& visit) {
   const tokenizer::Vocabulary& vocab = session.model().tokenizer->vocab();
   const size_t row = session.model().config.vocab_size, length = windows.length;
-  const auto begin = windows.ids.begin() + static_cast<std::ptrdiff_t>(i * length);
-  std::vector<TokenId> window(begin, begin + static_cast<std::ptrdiff_t>(length));
-  if (vocab.add_bos && vocab.bos >= 0) window[0] = vocab.bos;
+  const std::vector<TokenId> window = windows.Window(i, vocab);
   session.Rewind(0);
   session.PrefillAllLogits(window, [&](size_t first, size_t n, std::span<const float> rows) {
     for (size_t t = std::max(first, length / 2); t < std::min(first + n, length - 1); ++t) {

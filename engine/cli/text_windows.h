@@ -11,6 +11,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/model.h"
@@ -24,6 +25,9 @@ struct TextWindows {
   size_t n_tokens = 0;                  // of the text, with what is left at its end
 
   size_t count() const { return ids.size() / length; }
+  // The tokens of window i. Where the vocabulary begins texts with a token, the window's first one
+  // gives way to it.
+  std::vector<tokenizer::TokenId> Window(size_t i, const tokenizer::Vocabulary& vocab) const;
   // Predictions of a window that count: those behind its tokens length / 2 .. length - 2.
   size_t counted() const { return length - 1 - length / 2; }
 };
@@ -31,18 +35,17 @@ struct TextWindows {
 // The length of a window where nobody says: 512 tokens, or what the model was trained for.
 size_t DefaultWindow(const engine::Config& config);
 
-// Cuts the text in a file ("-": stdin) into windows, `most` of them at most (0: all). Throws
-// engine::Error where a window is shorter than 4 tokens or there is less than one.
-TextWindows CutText(const engine::Model& model, const std::string& file, size_t length,
-                    size_t most);
+// Cuts the text of a file into windows, `most` of them at most (0: all). Throws engine::Error where
+// a window is shorter than 4 tokens or there is less than one.
+TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
+                    size_t length, size_t most);
 
 // Called for every prediction that counts, in the text's order: the logits, [vocabulary], and the
 // token that came.
 using PredictionVisitor =
     std::function<void(std::span<const float> logits, tokenizer::TokenId next)>;
 
-// Reads window i. Where the vocabulary begins texts with a token, the window's first token gives
-// way to it.
+// Reads window i.
 void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
                 const PredictionVisitor& visit);
 // Reads all windows, with a progress line. Throws engine::Error where Ctrl-C ends it.

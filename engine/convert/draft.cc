@@ -125,6 +125,17 @@ void AddRope(Draft& draft) {
   }
 }
 
+// Memory is taken by these numbers before any tensor is looked at.
+void CheckSizes(const Draft& draft) {
+  constexpr uint64_t kMostLayers = 4096, kMostOfHead = 65536;
+  const auto check = [&](const char* key, uint64_t value, uint64_t most) {
+    if (value > most) draft.config.Fail(key, "expected at most " + std::to_string(most));
+  };
+  check("num_hidden_layers", draft.n_layers(), kMostLayers);
+  check("global_head_dim", draft.config.UintOr("global_head_dim", 0), kMostOfHead);
+  check(draft.config.Has("head_dim") ? "head_dim" : "hidden_size", draft.head_dim(), kMostOfHead);
+}
+
 }  // namespace
 
 void Draft::Without(std::string_view key) { given_.emplace(key); }
@@ -194,6 +205,7 @@ void AddKeys(const Family& family, Draft& draft) {
                                 "num_attention_heads", "vocab_size"}) {
     config.Count(key);
   }
+  CheckSizes(draft);
   draft.shapes.n_heads = config.Count("num_attention_heads");
   draft.shapes.n_kv_heads = config.CountOr("num_key_value_heads", draft.shapes.n_heads);
   if (family.refine != nullptr) family.refine(draft);

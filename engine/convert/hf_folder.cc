@@ -104,7 +104,9 @@ std::optional<std::string> HfFolder::Find(const std::string& name) const {
 std::optional<std::string> HfFolder::Text(const std::string& name) const {
   const std::optional<std::string> path = Find(name);
   if (!path) return std::nullopt;
-  const gguf::MappedFile file = gguf::MappedFile::Open(*path);
+  const gguf::MappedFile file = gguf::MappedFile::Open(
+      *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file");
+  texts_.push_back(file.id());
   if (file.bytes().size() > kMaxText) {
     throw gguf::Error(gguf::PrintablePath(*path) + ": expected at most " +
                       std::to_string(kMaxText >> 20) + " MB, found " +
@@ -121,7 +123,7 @@ Fields HfFolder::Object(const std::string& name) const {
 }
 
 std::vector<gguf::FileId> HfFolder::ids() const {
-  std::vector<gguf::FileId> ids;
+  std::vector<gguf::FileId> ids = texts_;
   for (const Safetensors& file : files_) {
     if (file.id()) ids.push_back(*file.id());
   }

@@ -33,6 +33,7 @@ class HfFolder {
   // A JSON object; one that has nothing where there is no such file. Throws gguf::Error.
   Fields Object(const std::string& name) const;
 
+  // Of all files that were read until now.
   std::vector<gguf::FileId> ids() const;
 
  private:
@@ -43,6 +44,7 @@ class HfFolder {
   std::string path_;
   Fields config_;
   std::vector<Safetensors> files_;
+  mutable std::vector<gguf::FileId> texts_;  // read by Text()
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 

@@ -79,7 +79,8 @@ class TokenizerWriter {
     for (const auto& [number, item] : decoder.json().items()) {
       uint64_t id = 0;
       const char* const end = number.data() + number.size();
-      if (std::from_chars(number.data(), end, id).ptr != end || !item.is_object()) {
+      const auto [rest, error] = std::from_chars(number.data(), end, id);
+      if (error != std::errc() || rest != end || !item.is_object()) {
         decoder.Fail(number, "expected a token's number and the token");
       }
       const Fields token(config_.file(), item);
@@ -210,18 +211,22 @@ class TokenizerWriter {
   // What tokenizer.json puts before every text: "" for nothing; nothing where it does not say.
   std::optional<std::string> FirstOfTemplate() const {
     if (!json_.json().is_object()) return std::nullopt;
-    std::vector<Json> steps = {json_.Object("post_processor").json()};
-    if (steps[0].is_object() && steps[0].contains("processors")) {
-      const Json list = steps[0]["processors"];
+    const Fields post = json_.Object("post_processor");
+    std::vector<Json> steps;
+    if (post.IsList("processors")) {
+      const Json& list = *post.json().find("processors");
       steps.assign(list.begin(), list.end());
+    } else if (post.is_there()) {
+      steps.push_back(post.json());
     }
     for (const Json& step : steps) {
-      if (!step.is_object() || step.value("type", "") != "TemplateProcessing") continue;
+      const Fields fields(json_.file(), step);
+      if (fields.TextOr("type", "") != "TemplateProcessing") continue;
       const Json& parts = step.contains("single") ? step["single"] : Json::array();
       if (!parts.is_array() || parts.empty() || !parts[0].is_object()) continue;
       const auto special = parts[0].find("SpecialToken");
       if (special == parts[0].end() || !special->is_object()) return "";
-      return special->value("id", "");
+      return Fields(json_.file(), *special).TextOr("id", "");
     }
     // Byte-level tokenizers without such a step add nothing.
     return vocab_.model == "gpt2" ? std::optional<std::string>("") : std::nullopt;

@@ -161,7 +161,7 @@ std::string ShapeText(std::span<const uint64_t> shape) {
 
 Safetensors Safetensors::Open(const std::string& path) {
   Safetensors file;
-  file.mapping_ = gguf::MappedFile::Open(path);
+  file.mapping_ = gguf::MappedFile::Open(path, "a safetensors file");
   file.tensors_ = Read(path, file.mapping_->bytes());
   return file;
 }

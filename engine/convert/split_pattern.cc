@@ -148,10 +148,11 @@ void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
       step.Fail("pretokenizers", "expected a list");
     }
     for (const Json& one : *steps) {
-      if (one.is_object() && one.value("type", "") == "Sequence") {
+      const Fields inner(step.file(), one);
+      if (inner.TextOr("type", "") == "Sequence") {
         step.Fail("pretokenizers", "expected steps, found a sequence in a sequence");
       }
-      AddPatterns({step.file(), one}, patterns);
+      AddPatterns(inner, patterns);
     }
   } else if (type == "Split") {
     patterns.push_back(step.Object("pattern").Text("Regex"));
@@ -181,6 +182,15 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const Fields step = tokenizer.Object("pre_tokenizer");
   std::vector<std::string> patterns;
   AddPatterns(step, patterns);
+  // Those that are known are far below this; what is compared with them takes time.
+  constexpr size_t kMostPatterns = 64, kMostBytes = 4096;
+  const bool too_long = std::ranges::any_of(
+      patterns, [](const std::string& pattern) { return pattern.size() > kMostBytes; });
+  if (patterns.size() > kMostPatterns || too_long) {
+    tokenizer.Fail("pre_tokenizer", "expected at most " + std::to_string(kMostPatterns) +
+                                        " expressions of at most " + std::to_string(kMostBytes) +
+                                        " bytes");
+  }
   const tokenizer::SplitRule* best = nullptr;
   for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
     const bool same = std::ranges::equal(

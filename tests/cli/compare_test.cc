@@ -79,6 +79,13 @@ TEST_F(Compare, OtherVocabulariesHaveNoDivergence) {
   EXPECT_FALSE(found["models"][1].contains("divergence"));
   EXPECT_GT(found["models"][1]["perplexity"]["value"], 1.0);
   EXPECT_FALSE(found["models"][1].contains("speeds"));
+  // Models of another vocabulary are not held against each other, either.
+  const std::string larger = dir_.Write("larger.gguf", test::ReadText(other) + std::string(99, '\0'));
+  const json three =
+      Compared({test::kTinyModel, other, larger, "-f", text_, "-c", "16", "--chunks", "2"});
+  for (const json& model : three["models"]) {
+    EXPECT_FALSE(model.contains("better")) << model;
+  }
 }
 
 TEST_F(Compare, SpeedsTableAndPlot) {
@@ -104,7 +111,19 @@ TEST_F(Compare, SpeedsTableAndPlot) {
   EXPECT_NE(run.out.find("-f TEXT compares what they predict"), std::string::npos);
 }
 
+TEST_F(Compare, TextFromStdinIsReadOnce) {
+  const Finished run = Pronk({"compare", test::kTinyModel, small_, "-f", "-", "-c", "16", "-t", "1",
+                              "-p", "0", "-n", "0", "--json"},
+                             test::ReadText(text_));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json found = json::parse(run.out);
+  EXPECT_EQ(found["models"],
+            Compared({test::kTinyModel, small_, "-f", text_, "-c", "16"})["models"]);
+}
+
 TEST_F(Compare, Faults) {
+  ExpectError(Pronk({"compare", small_, "-c", "16"}), 2, "-c, --chunks: only with -f");
+  ExpectError(Pronk({"compare", small_, "--chunks", "2"}), 2, "-c, --chunks: only with -f");
   ExpectError(Pronk({"compare"}), 2, "--model is required");
   ExpectError(Pronk({"compare", test::kTinyModel, dir_.Path("none")}), 1, "none");
   ExpectError(Pronk({"compare", small_, "--plot", small_}), 1, "is a file that is read");

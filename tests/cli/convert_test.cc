@@ -69,6 +69,13 @@ TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
   refused(llama.Write(dir, "json"),
           "tokenizer_config.json: expected JSON; it is no JSON from byte 2 on");
   EXPECT_EQ(test::ReadText(out), "as before");
+  llama = {};
+  const std::string read = llama.Write(dir, "read");
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    const std::string path = read + "/" + name, before = test::ReadText(path);
+    ExpectError(Pronk({"convert", read, path}), 1, "is a file that is read");
+    EXPECT_EQ(test::ReadText(path), before);
+  }
   // A device is written through, as it stands.
   EXPECT_EQ(Pronk({"convert", test::HfLlama().Write(dir), "/dev/null"}).status, 0);
 }

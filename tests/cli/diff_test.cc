@@ -176,6 +176,8 @@ TEST(Diff, KeysAndTensors) {
   EXPECT_EQ(found["same_tensors"], 1);
   EXPECT_FALSE(found["metadata"][0].contains("b"));
   EXPECT_EQ(found["metadata"][1]["b"], "2");
+  EXPECT_EQ(found["metadata"][2]["a_type"], "u32");
+  EXPECT_EQ(found["metadata"][2]["b_type"], "i32");
   EXPECT_LT(found["metadata"][3]["a"].get<std::string>().size(), 100u);
   const json& other = found["tensors"][0];
   // Half an ulp of each of three roundings to float, of numbers up to 2.
@@ -186,12 +188,14 @@ TEST(Diff, KeysAndTensors) {
 
   const Finished text = Pronk({"diff", a, b});
   EXPECT_EQ(text.status, 3);
-  for (const char* line :
-       {"\n- gone ", "\n~ changed ", "another, which begins alike", "\n+ new ", "\n~ other "}) {
+  for (const char* line : {"\n- gone ", "\n~ changed ", "u32 1 -> i32 1\n",
+                           "another, which begins alike", "\n+ new ", "\n~ other "}) {
     EXPECT_NE(text.out.find(line), std::string::npos) << line << "\n" << text.out;
   }
   // Either file's faults are told.
   ExpectError(Pronk({"diff", a, dir.Path("none")}), 1, "none");
+  ExpectError(Pronk({"inspect", a, "--tensors", "--check"}), 2,
+              "--tensors: --check lists them all");
   ExpectError(Pronk({"diff", a}), 2, "B is required");
 }
 

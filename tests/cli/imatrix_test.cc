@@ -119,12 +119,18 @@ TEST(Imatrix, RefusesWhatItCannotUse) {
   const test::TempDir dir;
   const std::string text = dir.Write("text", test::ReadText(test::DataPath("default.greedy.txt")));
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Write("short", "Once"), dir.Path("out")}),
-              1, "expected at least one window (-c) of 512");
+              1, "expected at least 4 in a window, and one window");
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", dir.Path("none"), dir.Path("out")}), 1,
               "none");
   const std::string copy = dir.Write("copy", test::ReadText(kDefault));
   ExpectError(Pronk({"imatrix", "-m", copy, "-f", text, "-c", "64", copy}), 1,
               "is a file that is read");
+  ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", text}), 1,
+              "is a file that is read");
+  // A bad name is told before the model is asked.
+  const Finished early =
+      Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", "-v", dir.Path("none/out")});
+  ExpectError(early, 1, "none/out: cannot be written");
   const std::string importance = dir.Path("importance");
   ASSERT_EQ(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", importance}).status, 0);
   const std::string f16 = dir.Path("f16");

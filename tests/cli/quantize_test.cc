@@ -269,6 +269,8 @@ TEST(Quantize, TypesOfSingleTensors) {
   wrong("--tensor-type", "ffn=Q9", "expected a type of weights, such as Q6_K, found Q9");
   wrong("--tensor-type", "ffn=Q8_K", "expected a type of weights");
   wrong("--tensor-type", "(ffn=Q6_K", "expected a regular expression before =");
+  wrong("--tensor-type", "ffn_donw=Q6_K",
+        "--tensor-type ffn_donw=Q6_K: matches no matrix that is converted");
   wrong("--output-tensor-type", "I32", "--output-tensor-type: expected a type of weights");
   EXPECT_FALSE(std::filesystem::exists(dir.Path("none")));
 }

@@ -208,6 +208,12 @@ TEST(Convert, ConfigIsChecked) {
       "DIR/config.json: hidden_size: expected a whole number from 0 to 4294967295, found -32");
   EXPECT_EQ(ErrorOfConfig("\"vocab_size\":264,", ""),
             "DIR/config.json: vocab_size: expected a whole number above 0, found nothing");
+  for (const std::string key : {"head_dim", "global_head_dim"}) {
+    EXPECT_EQ(ErrorOfConfig("\"hidden_act\"", "\"" + key + "\":4294967295,\"hidden_act\""),
+              "DIR/config.json: " + key + ": expected at most 65536");
+  }
+  EXPECT_EQ(ErrorOfConfig("\"num_hidden_layers\":1", "\"num_hidden_layers\":4294967295"),
+            "DIR/config.json: num_hidden_layers: expected at most 4096");
   EXPECT_EQ(ErrorOfConfig("\"hidden_act\":\"silu\"", "\"hidden_act\":\"gelu\""),
             "DIR/config.json: hidden_act: expected silu in a model of architecture llama, found "
             "\"gelu\"");

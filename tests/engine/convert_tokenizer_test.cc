@@ -64,6 +64,11 @@ TEST(ConvertTokenizer, RefusesOtherWaysToCut) {
   EXPECT_EQ(NameOf(Json::array({{{"type", "Whitespace"}}})),
             "t.json: type: expected Split, Digits, ByteLevel or Sequence, found \"Whitespace\"");
   EXPECT_EQ(NameOf({Split(kLlama3), ByteLevel(true)}).substr(0, 21), "t.json: pre_tokenizer");
+  EXPECT_EQ(NameOf(Json::array({{{"type", 5}}})), "t.json: type: expected a text, found 5");
+  const std::string many =
+      "t.json: pre_tokenizer: expected at most 64 expressions of at most 4096 bytes";
+  EXPECT_EQ(NameOf({Split(std::string(4097, 'x')), ByteLevel(false)}), many);
+  EXPECT_EQ(NameOf(Json(65, Split("x"))), many);
 }
 
 TEST(ConvertTokenizer, SpellingsOfAnExpressionAreOne) {
@@ -237,6 +242,31 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   EXPECT_EQ(types[1], 3);
   EXPECT_EQ(types[262], 4);  // <tool> is plain text to readers
   EXPECT_EQ(types[263], 3);  // <|im_end|> is not, whatever the folder says
+}
+
+TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
+  const auto error = [](const std::string& file, const std::string& text) {
+    const test::TempDir dir;
+    test::HfLlama llama;
+    llama.files[file] = text;
+    const std::string folder = llama.Write(dir);
+    const std::string what = test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); });
+    return what.starts_with(folder + "/") ? what.substr(folder.size() + 1) : what;
+  };
+  for (const std::string number : {"", "99999999999999999999", "-1", "1x"}) {
+    EXPECT_EQ(error("tokenizer_config.json",
+                    R"({"added_tokens_decoder":{")" + number + R"(":{"content":"a"}}})"),
+              "tokenizer_config.json: added_tokens_decoder." + number +
+                  ": expected a token's number and the token");
+  }
+  EXPECT_EQ(error("tokenizer.json", R"({"post_processor":{"type":5}})"),
+            "tokenizer.json: type: expected a text, found 5");
+  EXPECT_EQ(
+      error("tokenizer.json", R"({"post_processor":{"processors":[{"type":"TemplateProcessing",)"
+                              R"("single":[{"SpecialToken":{"id":7}}]}]}})"),
+      "tokenizer.json: id: expected a text, found 7");
+  EXPECT_EQ(error("tokenizer_config.json", ""),
+            "tokenizer_config.json: expected a text file, found an empty file");
 }
 
 // Tokens behind the embedding's rows: those that were added go, others are too many.

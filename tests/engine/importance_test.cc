@@ -59,7 +59,8 @@ TEST_F(ImportanceFiles, AreReadAsTheyWereWritten) {
   SquaresByTensor squares;
   squares["blk.0.attn_q.weight"] = {3, {2.0, 4.0, 0.0}, {2}};
   squares["blk.0.ffn_up_exps.weight"] = {2, {8.0, 4.0, 0.0, 0.0}, {4, 0}};  // one was never used
-  WriteImportance(squares, {"story.txt", 5, 512}, dir_.Path("out"), {});
+  gguf::OutputFile out(dir_.Path("out"));
+  WriteImportance(squares, {"story.txt", 5, 512}, out);
   const Importance importance = Importance::Read(dir_.Path("out"));
   EXPECT_EQ(importance.n_tensors(), 2u);
   const float* const q = importance.Columns(Tensor("blk.0.attn_q.weight", {3, 7, 1, 1}), 0);
