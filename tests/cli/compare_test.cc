@@ -80,7 +80,8 @@ TEST_F(Compare, OtherVocabulariesHaveNoDivergence) {
   EXPECT_GT(found["models"][1]["perplexity"]["value"], 1.0);
   EXPECT_FALSE(found["models"][1].contains("speeds"));
   // Models of another vocabulary are not held against each other, either.
-  const std::string larger = dir_.Write("larger.gguf", test::ReadText(other) + std::string(99, '\0'));
+  const std::string larger =
+      dir_.Write("larger.gguf", test::ReadText(other) + std::string(99, '\0'));
   const json three =
       Compared({test::kTinyModel, other, larger, "-f", text_, "-c", "16", "--chunks", "2"});
   for (const json& model : three["models"]) {
