@@ -19,8 +19,8 @@ namespace {
 // The message of opening these bytes, copied to a block of their size, whose ends AddressSanitizer
 // watches; "" where they are a good file, of which every byte of data is read.
 std::string ErrorOf(std::string_view file) {
-  std::vector<std::byte> bytes(file.size());
-  std::memcpy(bytes.data(), file.data(), file.size());
+  const auto* const begin = reinterpret_cast<const std::byte*>(file.data());
+  const std::vector<std::byte> bytes(begin, begin + file.size());
   return test::ErrorOf([&] {
     const Safetensors parsed = Safetensors::Parse("f", bytes);
     unsigned sum = 0;
@@ -45,8 +45,8 @@ TEST(Safetensors, ReadsWhatIsThere) {
       R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
       R"("i":{"dtype":"I64","shape":[0],"data_offsets":[16,16]}}   )",
       20);  // spaces behind the header and bytes behind the data are allowed
-  std::vector<std::byte> bytes(file.size());
-  std::memcpy(bytes.data(), file.data(), file.size());
+  const auto* const begin = reinterpret_cast<const std::byte*>(file.data());
+  const std::vector<std::byte> bytes(begin, begin + file.size());
   const Safetensors parsed = Safetensors::Parse("f", bytes);
   ASSERT_EQ(parsed.tensors().size(), 3u);
   const SafeTensor &a = parsed.tensors()[0], &b = parsed.tensors()[1], &i = parsed.tensors()[2];
