@@ -16,6 +16,7 @@ namespace {
 void AddHeads(const std::vector<bool>& is_attention, Draft& draft) {
   const auto n_kv_heads = static_cast<int32_t>(draft.shapes.n_kv_heads);
   std::vector<int32_t> heads;
+  heads.reserve(is_attention.size());
   for (const bool attends : is_attention) heads.push_back(attends ? n_kv_heads : 0);
   draft.PerLayer("attention.head_count_kv", heads);
 }
@@ -116,6 +117,7 @@ void Gemma4(Draft& draft) {
   draft.Uint("rope.dimension_count", full_length);
   if (config.BoolOr("attention_k_eq_v", false) && config.Has("num_global_key_value_heads")) {
     std::vector<int32_t> heads;
+    heads.reserve(local.size());
     for (const bool slides : local) {
       heads.push_back(static_cast<int32_t>(slides ? draft.shapes.n_kv_heads
                                                   : config.Count("num_global_key_value_heads")));
