@@ -16,6 +16,13 @@
 
 namespace engine {
 
+// general.quantization_version of the blocks as gguf/blocks.h has them.
+inline constexpr uint32_t kQuantizationVersion = 2;
+
+inline bool IsFloat(gguf::DType type) {
+  return type == gguf::DType::kF32 || type == gguf::DType::kF16 || type == gguf::DType::kBF16;
+}
+
 // What a model can be made into.
 struct Mix {
   std::string_view name;  // "Q4_K_M"

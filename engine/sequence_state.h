@@ -48,13 +48,12 @@ class SequenceState {
   size_t capacity() const { return size_.capacity; }
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
-  size_t max_undo() const { return size_.max_undo; }
   kernels::KvType kv_type() const { return size_.kv_type; }
   // The keys and values that the layer sees.
   const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
   Recurrent recurrent(size_t i) const;
 
-  // The next batch may be undone: it has at most max_undo() tokens.
+  // The next batch may be undone: it has at most Size::max_undo tokens.
   void ExpectUndo() { may_undo_ = true; }
   // To be told after each batch: positions up to `end` are there.
   void Extend(size_t end);

@@ -91,7 +91,6 @@ double BestFor(double seconds, Try once) {
 // Knows what comes next, and so many tokens of it.
 class Script : public engine::Drafter {
  public:
-  std::string_view name() const override { return "script"; }
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
     const std::span<const TokenId> rest = std::span(text_).subspan(text.size());

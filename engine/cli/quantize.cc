@@ -34,7 +34,6 @@ using gguf::DType;
 
 constexpr std::string_view kFileType = "general.file_type";
 constexpr std::string_view kVersion = "general.quantization_version";
-constexpr uint32_t kQuantizationVersion = 2;  // of the blocks as gguf/blocks.h has them
 constexpr std::string_view kImportance = "quantize.imatrix.";
 
 struct QuantizeOptions {
@@ -44,17 +43,13 @@ struct QuantizeOptions {
   int n_threads = 0;
 };
 
-bool IsFloat(DType type) {
-  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
-}
-
 std::string Name(DType type) { return std::string(gguf::Info(type).name); }
 
 // All keys but those that say how the old file was laid out. The new types are told where the old
 // ones were.
 void CopyMetadata(const gguf::File& file, const engine::Mix& mix,
                   const engine::Importance* importance, gguf::Writer& writer) {
-  const bool quantized = !IsFloat(mix.type);
+  const bool quantized = !engine::IsFloat(mix.type);
   for (const gguf::Metadata::Entry& entry : file.metadata().entries()) {
     if (entry.key == "general.alignment" || entry.key.starts_with("split.")) continue;
     if (entry.key == kFileType || (entry.key == kVersion && quantized)) continue;
@@ -62,7 +57,7 @@ void CopyMetadata(const gguf::File& file, const engine::Mix& mix,
     writer.Add(entry);
   }
   writer.Add(kFileType, mix.file_type);
-  if (quantized) writer.Add(kVersion, kQuantizationVersion);
+  if (quantized) writer.Add(kVersion, engine::kQuantizationVersion);
   if (importance == nullptr) return;
   const std::string name = std::filesystem::path(importance->path()).filename().string();
   writer.Add(std::string(kImportance) + "file", name);
@@ -82,7 +77,7 @@ void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
   size_t n = 0;
   std::set<std::string> types;
   for (const PlannedTensor& planned : plan) {
-    if (!planned.is_changed() || IsFloat(planned.tensor->dtype)) continue;
+    if (!planned.is_changed() || engine::IsFloat(planned.tensor->dtype)) continue;
     ++n;
     types.insert(Name(planned.tensor->dtype));
   }

@@ -19,6 +19,7 @@
 #include "engine/convert/hf_tokenizer.h"
 #include "engine/convert/tensor_map.h"
 #include "engine/model.h"
+#include "engine/quantize_plan.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 
@@ -27,24 +28,12 @@ namespace {
 
 using gguf::DType;
 
-// Matrices that are small and delicate, or that readers take as F32 only.
-constexpr std::array<std::string_view, 7> kKeptAsF32 = {
-    "ffn_gate_inp.", "ssm_conv1d.",           "shortconv.conv.", "altup_",
-    "laurel_",       "per_layer_model_proj.", "ssm_norm."};
-
-bool IsFloat(DType type) {
-  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
-}
-
 DType FloatType(const SafeTensor& tensor) {
   return *tensor.floats == DType::kF64 ? DType::kF32 : *tensor.floats;
 }
 
 bool IsMatrix(const OutTensor& tensor) {
-  return tensor.dims.size() >= 2 && tensor.name.ends_with(".weight") &&
-         std::ranges::none_of(kKeptAsF32, [&](std::string_view part) {
-           return tensor.name.find(part) != std::string::npos;
-         });
+  return tensor.name.ends_with(".weight") && engine::IsQuantized(tensor.name, tensor.dims.size());
 }
 
 DType TypeOf(const OutTensor& tensor, DType wanted) {
@@ -67,7 +56,7 @@ DType MostUsed(const std::vector<OutTensor>& tensors) {
 
 // As llama.cpp numbers files of these types.
 uint32_t FileType(DType type, const Options& options) {
-  if (options.type == type && !IsFloat(type)) return options.file_type;
+  if (options.type == type && !engine::IsFloat(type)) return options.file_type;
   return type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 32;
 }
 
@@ -108,7 +97,6 @@ void CheckActivation(const Family& family, const Fields& config) {
 }
 
 void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, gguf::Writer& keys) {
-  constexpr uint32_t kQuantizationVersion = 2;  // of the blocks as gguf/blocks.h has them
   std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   std::string name = folder.filename().string();
@@ -118,7 +106,8 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
   }
   keys.Add("general.name", gguf::Printable(name));
   keys.Add("general.file_type", file_type);
-  if (!IsFloat(type)) keys.Add("general.quantization_version", kQuantizationVersion);
+  if (!engine::IsFloat(type))
+    keys.Add("general.quantization_version", engine::kQuantizationVersion);
 }
 
 // The file without its weights, as large as it will be: a mapping that takes no memory where nobody

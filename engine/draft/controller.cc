@@ -6,8 +6,8 @@
 namespace engine {
 namespace {
 
-// A first guess at what each further token of a pass costs, relative to one alone: measured 0 to
-// 0.15 (kernels/NOTEBOOK.md).
+// A first guess at what each further token of a pass costs, relative to one alone: 0.02
+// to 0.2 were measured (kernels/NOTEBOOK.md), and what is measured here soon takes its place.
 constexpr double kGuess = 0.06;
 
 // Means look back on so many measurements, and forget them over so many passes of other sizes.

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
@@ -24,7 +23,6 @@ class Drafter {
   Drafter(const Drafter&) = delete;
   Drafter& operator=(const Drafter&) = delete;
 
-  virtual std::string_view name() const = 0;
   // Drafts come in kinds that are right more or less often. How many there are, and of which kind
   // those behind this text would be; nothing where there are none. Costs next to nothing.
   virtual size_t n_kinds() const { return 1; }

@@ -20,7 +20,6 @@ class LookupDrafter : public Drafter {
   // For texts of up to `capacity` tokens.
   explicit LookupDrafter(size_t capacity);
 
-  std::string_view name() const override { return "look-up"; }
   // By how many of the last tokens stood together before: 2, 3, 4 and 5, 6 to 9, more.
   size_t n_kinds() const override { return 5; }
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;

@@ -28,7 +28,6 @@ class ModelDrafter : public Drafter {
   ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options);
   ~ModelDrafter() override;
 
-  std::string_view name() const override { return "draft model"; }
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;

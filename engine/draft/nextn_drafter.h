@@ -21,7 +21,6 @@ class NextnDrafter : public Drafter {
   // The team must outlive the drafter.
   NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type, kernels::Team& team);
 
-  std::string_view name() const override { return "nextn"; }
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;

@@ -11,7 +11,7 @@ namespace {
 using tokenizer::TokenId;
 
 // How often a first draft may be right, before anything is known: those of the look-up by the
-// tokens that agree, then those of models.
+// tokens that agree, then those of models. (Chosen, not measured: some dozen drafts outweigh them.)
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 

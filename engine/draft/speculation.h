@@ -68,7 +68,6 @@ class Speculation {
   void Cut(size_t n);
 
   const DraftCounts& counts() const { return counts_; }
-  const DraftController& controller() const { return controller_; }
 
  private:
   // Drafts of a drafter that are compared with what comes.

@@ -52,7 +52,6 @@ std::vector<TokenId> Prompt(const Model& model) {
 class Oracle : public Drafter {
  public:
   Oracle(std::vector<TokenId> text, double right) : text_(std::move(text)), right_(right) {}
-  std::string_view name() const override { return "oracle"; }
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
     for (size_t i = text.size(); i < std::min(text.size() + n, text_.size()); ++i) {
@@ -272,7 +271,6 @@ TEST(ModelDrafter, MayKnowFewerTokens) {
 class Unruly : public Drafter {
  public:
   explicit Unruly(bool throws) : throws_(throws) {}
-  std::string_view name() const override { return "unruly"; }
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
   void Draft(std::span<const TokenId>, size_t, std::vector<TokenId>& drafts) override {
     if (throws_) throw Error("no drafts today");
@@ -372,7 +370,7 @@ TEST(LookupDrafter, FindsWhatAPlainSearchFinds) {
   }
 }
 
-TEST(LookupDrafter, LooksAtFewPlacesOfALongText) {
+TEST(LookupDrafter, GoesThroughALongTextOfOneWord) {
   constexpr size_t kTokens = 100'000;
   LookupDrafter drafter(kTokens);
   const std::vector<TokenId> text(kTokens, 3);  // every place is one that agrees
