@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
+
+#include "gguf/error.h"
 
 namespace engine {
 namespace {
@@ -140,6 +143,16 @@ void Glm4(const Keys& keys, Config& config) {
                                              std::string("only those of text are supported"));
   }
   SkipNextn(keys, config);
+}
+
+// Models from before 2B4T have no such key.
+void BitNet(const Keys& keys, Config& config) {
+  const std::string_view activation = keys.StringOr("hidden_activation", "silu");
+  if (activation == "relu2") {
+    config.activation = kernels::Activation::kGatedReluSquared;
+  } else if (activation != "silu") {
+    keys.Fail("hidden_activation", "expected silu or relu2, found " + gguf::Quoted(activation, 40));
+  }
 }
 
 void Hunyuan(const Keys& keys, Config& config) {

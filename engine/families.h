@@ -22,6 +22,7 @@ void Gemma3(const Keys& keys, Config& config);
 void GptOss(const Keys& keys, Config& config);
 void Olmo2(const Keys& keys, Config& config);
 void Glm4(const Keys& keys, Config& config);
+void BitNet(const Keys& keys, Config& config);
 void Hunyuan(const Keys& keys, Config& config);
 void Exaone4(const Keys& keys, Config& config);
 

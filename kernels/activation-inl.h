@@ -44,9 +44,11 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
     }
     case Activation::kSigmoid:
       return TimesSigmoid(d, up, gate);
-    case Activation::kReluSquared: {
+    case Activation::kReluSquared:
+    case Activation::kGatedReluSquared: {
       const V positive = hn::IfThenZeroElse(hn::Lt(gate, hn::Zero(d)), gate);
-      return hn::Mul(positive, positive);
+      const V squared = hn::Mul(positive, positive);
+      return activation == Activation::kReluSquared ? squared : hn::Mul(squared, up);
     }
   }
   return hn::Mul(TimesSigmoid(d, gate, gate), up);

@@ -122,6 +122,8 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kSigmoid>(gate, up, n);
     case Activation::kReluSquared:
       return Gate<Activation::kReluSquared>(gate, gate, n);  // there may be no up
+    case Activation::kGatedReluSquared:
+      return Gate<Activation::kGatedReluSquared>(gate, up, n);
   }
 }
 

@@ -30,6 +30,7 @@ enum class Activation {
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
   kSigmoid,      // u / (1 + exp(-g)): what attention gives, gated
   kReluSquared,  // max(0, g)^2, whatever u is: not a gated one. So et al. 2021, Primer
+  kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
 };
 
 // gate[i] = the above of gate[i] and up[i]. up may be null where the activation is kReluSquared.

@@ -58,6 +58,8 @@ inline double GatedReference(Activation activation, double gate, double up) {
       return up / (1 + std::exp(-gate));
     case Activation::kReluSquared:
       return gate < 0 ? 0 : gate * gate;
+    case Activation::kGatedReluSquared:
+      return gate < 0 ? 0 : gate * gate * up;
   }
   return gate / (1 + std::exp(-gate)) * up;
 }

@@ -380,6 +380,8 @@ def gated(model, gate, up):
     if model.family.gate == "clamped":
         gate, up = np.minimum(gate, 7), np.clip(up, -7, 7)
         return gate * sigmoid(1.702 * gate) * (up + 1)
+    if model.key("hidden_activation", "silu") == "relu2":  # BitNet's newer models
+        return np.maximum(gate, 0) ** 2 * up
     return silu(gate) * up
 
 

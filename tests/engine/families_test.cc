@@ -202,7 +202,7 @@ std::string NameOf(const testing::TestParamInfo<Family>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, FamilyTest,
-    testing::Values(Family{"bitnet"}, Family{"ernie4_5"}, Family{"exaone4"},
+    testing::Values(Family{"bitnet"}, Family{"bitnet-relu2"}, Family{"ernie4_5"}, Family{"exaone4"},
                     Family{"exaone4-64", kF16Deepest}, Family{"gemma2"},
                     Family{"gemma2-46", kF16Deep}, Family{"gemma3"}, Family{"gemma3-swa-base"},
                     Family{"glm4"}, Family{"gpt-oss", kF16Deep},

@@ -186,12 +186,15 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
     const Expected g = layer.has_gate ? Dot(layer.gate, e, r, gate_x, {}) : u;
     const GatedExpected h = ExpectGated(layer.activation, g.value, u.value);
     hidden.push_back(static_cast<float>(h.value));
-    // The slope of every activation but one is below 1.2, and what it makes of the gate is at most
-    // that, or 1.
+    // The slope of activations that square nothing is below 1.2, and what it makes of the gate is
+    // at most that, or 1.
     const double slope = 1.2 * (std::abs(u.value) + 1), most = std::max(std::abs(g.value), 1.0);
-    const double error = layer.activation == Activation::kReluSquared
-                             ? (2 * std::abs(g.value) + g.tolerance) * g.tolerance
-                             : slope * g.tolerance + most * u.tolerance;
+    const double of_square = (2 * std::abs(g.value) + g.tolerance) * g.tolerance;
+    double error = slope * g.tolerance + most * u.tolerance;
+    if (layer.activation == Activation::kReluSquared) error = of_square;
+    if (layer.activation == Activation::kGatedReluSquared) {
+      error = of_square * (std::abs(u.value) + u.tolerance) + g.value * g.value * u.tolerance;
+    }
     errors.push_back(error + h.tolerance);
   }
   const Seen down_x = SeenAs(form(layer.down), hidden);
