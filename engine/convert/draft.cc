@@ -61,9 +61,9 @@ void AddLlama3Factors(const Fields& rope, Draft& draft) {
 // Phi-3's: divisors for short and for long contexts.
 void AddLongRope(const Fields& rope, Draft& draft) {
   const auto n_pairs = static_cast<size_t>(draft.head_dim()) / 2;
-  const double original = draft.config.Has("original_max_position_embeddings")
-                              ? draft.config.Number("original_max_position_embeddings")
-                              : rope.Number("original_max_position_embeddings");
+  const bool is_outside = draft.config.Has("original_max_position_embeddings");
+  const uint64_t original =
+      (is_outside ? draft.config : rope).Count("original_max_position_embeddings");
   for (const char* const length : {"long", "short"}) {
     const std::vector<double> found = rope.Numbers(std::string(length) + "_factor");
     if (found.empty() || found.size() > n_pairs) {
@@ -72,10 +72,11 @@ void AddLongRope(const Fields& rope, Draft& draft) {
     draft.Computed("rope_factors_" + std::string(length) + ".weight",
                    std::vector<float>(found.begin(), found.end()));
   }
-  const double longer = draft.config.Number("max_position_embeddings") / original;
-  const double growth = longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(original)) : 1;
+  const auto before = static_cast<double>(original);
+  const double longer = draft.config.Number("max_position_embeddings") / before;
+  const double growth = longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(before)) : 1;
   draft.Float("rope.scaling.attn_factor", rope.NumberOr("attention_factor", growth));
-  draft.Uint("rope.scaling.original_context_length", static_cast<uint64_t>(original));
+  draft.Uint("rope.scaling.original_context_length", original);
 }
 
 void AddYarn(const Fields& rope, Draft& draft) {
@@ -134,6 +135,19 @@ void CheckSizes(const Draft& draft) {
   check("num_hidden_layers", draft.n_layers(), kMostLayers);
   check("global_head_dim", draft.config.UintOr("global_head_dim", 0), kMostOfHead);
   check(draft.config.Has("head_dim") ? "head_dim" : "hidden_size", draft.head_dim(), kMostOfHead);
+}
+
+// So that products of three of them, and a few, fit into 64 bits (out_tensor.cc).
+void CheckShapes(const Draft& draft) {
+  constexpr uint64_t kMost = 65536;
+  const Shapes& s = draft.shapes;
+  for (const uint64_t n : {s.n_heads, s.n_kv_heads, s.n_key_heads, s.n_value_heads, s.state,
+                           s.n_groups, s.head_plain, s.head_value}) {
+    if (n <= kMost) continue;
+    throw gguf::Error(gguf::PrintablePath(draft.config.file()) +
+                      ": expected heads, groups and their lengths of at most " +
+                      std::to_string(kMost) + ", found " + std::to_string(n));
+  }
 }
 
 }  // namespace
@@ -209,6 +223,7 @@ void AddKeys(const Family& family, Draft& draft) {
   draft.shapes.n_heads = config.Count("num_attention_heads");
   draft.shapes.n_kv_heads = config.CountOr("num_key_value_heads", draft.shapes.n_heads);
   if (family.refine != nullptr) family.refine(draft);
+  CheckShapes(draft);
   for (const KeyRule& rule : family.keys) AddKey(rule, draft);
   for (const KeyRule& rule : kCommonKeys) AddKey(rule, draft);
   draft.Uint("attention.head_count_kv", draft.shapes.n_kv_heads);

@@ -63,6 +63,12 @@ class Bounds : public Json::json_sax_t {
 
 const Json kNothing;  // null
 
+std::string KindOf(const Json& json) {
+  if (json.is_array()) return "a list";
+  if (json.is_object()) return "an object";
+  return json.is_string() ? "a text" : json.is_null() ? "nothing" : json.dump();
+}
+
 }  // namespace
 
 Json ParseJson(const std::string& name, std::string_view text) {
@@ -76,8 +82,8 @@ Json ParseJson(const std::string& name, std::string_view text) {
 Fields::Fields(std::string file, Json json)
     : file_(std::move(file)), json_(std::make_shared<const Json>(std::move(json))) {
   if (!json_->is_object()) {
-    throw gguf::Error(gguf::PrintablePath(file_) + ": expected a JSON object, found a " +
-                      json_->type_name());
+    throw gguf::Error(gguf::PrintablePath(file_) + ": expected a JSON object, found " +
+                      KindOf(*json_));
   }
 }
 
@@ -100,12 +106,7 @@ void Fields::Fail(std::string_view key, const std::string& what) const {
 }
 
 void Fields::FailKind(std::string_view key, const std::string& expected) const {
-  const Json& value = Find(key);
-  const bool is_short = value.is_number() || value.is_boolean();
-  Fail(key,
-       "expected " + expected + ", found " +
-           (value.is_null() ? "nothing"
-                            : (is_short ? value.dump() : std::string("a ") + value.type_name())));
+  Fail(key, "expected " + expected + ", found " + KindOf(Find(key)));
 }
 
 const Json& Fields::Need(std::string_view key, const std::string& expected) const {

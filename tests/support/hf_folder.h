@@ -30,7 +30,8 @@ inline std::string Safetensors(std::string_view header, size_t data_bytes) {
 
 struct HfTensor {
   std::vector<uint64_t> shape;
-  std::vector<float> values;  // written as F32
+  std::vector<float> values;              // of F32
+  std::string dtype = "F32", bytes = "";  // of other types
 };
 using HfTensors = std::map<std::string, HfTensor>;
 
@@ -42,9 +43,10 @@ inline std::string Safetensors(const HfTensors& tensors) {
       shape += (shape.empty() ? "" : ",") + std::to_string(dim);
     const size_t begin = data.size();
     data.append(reinterpret_cast<const char*>(tensor.values.data()), 4 * tensor.values.size());
-    header += (header.empty() ? "{\"" : ",\"") + name + R"(":{"dtype":"F32","shape":[)" + shape +
-              "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(data.size()) +
-              "]}";
+    data.append(tensor.bytes);
+    header += (header.empty() ? "{\"" : ",\"") + name + R"(":{"dtype":")" + tensor.dtype +
+              R"(","shape":[)" + shape + "],\"data_offsets\":[" + std::to_string(begin) + "," +
+              std::to_string(data.size()) + "]}";
   }
   std::string file = Safetensors(header + "}", 0);
   return file + data;
