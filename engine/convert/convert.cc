@@ -17,6 +17,7 @@
 #include "engine/convert/family.h"
 #include "engine/convert/hf_folder.h"
 #include "engine/convert/hf_tokenizer.h"
+#include "engine/convert/quantized.h"
 #include "engine/convert/tensor_map.h"
 #include "engine/model.h"
 #include "engine/quantize_plan.h"
@@ -28,7 +29,9 @@ namespace {
 
 using gguf::DType;
 
+// What floats of the folder become where nothing else is asked for.
 DType FloatType(const SafeTensor& tensor) {
+  if (!tensor.floats) return DType::kBF16;
   return *tensor.floats == DType::kF64 ? DType::kF32 : *tensor.floats;
 }
 
@@ -36,9 +39,21 @@ bool IsMatrix(const OutTensor& tensor) {
   return tensor.name.ends_with(".weight") && engine::IsQuantized(tensor.name, tensor.dims.size());
 }
 
-DType TypeOf(const OutTensor& tensor, DType wanted) {
+bool IsTernary(const OutTensor& tensor) {
+  const SafeTensor* const from = tensor.source();
+  return tensor.change == Change::kTernary ||
+         (from != nullptr && from->packing == Packing::kTernary);
+}
+
+// What matrices become: those of any weights, those of -1, 0 and 1; what is said of the file.
+struct Types {
+  DType floats, ternary, most;
+};
+
+DType TypeOf(const OutTensor& tensor, const Types& types) {
   if (tensor.scales != nullptr) return DType::kMXFP4;
   if (!IsMatrix(tensor)) return DType::kF32;
+  const DType wanted = IsTernary(tensor) ? types.ternary : types.floats;
   const bool fits = tensor.dims[0] % gguf::Info(wanted).block_size == 0;
   return fits ? wanted : FloatType(*tensor.source());
 }
@@ -47,17 +62,32 @@ DType TypeOf(const OutTensor& tensor, DType wanted) {
 DType MostUsed(const std::vector<OutTensor>& tensors) {
   std::map<DType, uint64_t> n;
   for (const OutTensor& tensor : tensors) {
-    if (tensor.scales != nullptr || !IsMatrix(tensor)) continue;
+    if (tensor.scales != nullptr || !IsMatrix(tensor) || IsTernary(tensor)) continue;
     n[FloatType(*tensor.source())] += tensor.rows() * tensor.dims[0];
   }
   const auto most = std::ranges::max_element(n, {}, [](const auto& one) { return one.second; });
   return most == n.end() ? DType::kF32 : most->first;
 }
 
+Types ChooseTypes(const Options& options, Draft& draft) {
+  if (options.type) return {*options.type, *options.type, *options.type};
+  const DType floats = MostUsed(draft.tensors);
+  Types types = {floats, DType::kTQ2_0, floats};
+  const auto n = std::ranges::count_if(draft.tensors, [&](const OutTensor& tensor) {
+    return TypeOf(tensor, types) == types.ternary;
+  });
+  if (n > 0) {
+    types.most = types.ternary;
+    draft.notes.push_back(std::to_string(n) + " matrices of -1, 0 and 1 become TQ2_0, others " +
+                          std::string(gguf::Info(types.floats).name));
+  }
+  return types;
+}
+
 // As llama.cpp numbers files of these types.
 uint32_t FileType(DType type, const Options& options) {
-  if (options.type == type && !engine::IsFloat(type)) return options.file_type;
-  return type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 32;
+  if (options.type && !engine::IsFloat(type)) return options.file_type;
+  return engine::FindMix(gguf::Info(type).name)->file_type;
 }
 
 // The order in which a pass reads them: the embedding, layer after layer, what comes behind.
@@ -73,16 +103,6 @@ void Sort(std::vector<OutTensor>& tensors) {
   };
   std::ranges::sort(tensors,
                     [&](const OutTensor& a, const OutTensor& b) { return place(a) < place(b); });
-}
-
-void RefuseQuantized(const Fields& config, std::string_view architecture) {
-  const Fields quantization = config.Object("quantization_config");
-  if (!quantization.is_there()) return;
-  const std::string method = quantization.TextOr("quant_method", "");
-  if (method == "mxfp4" && architecture == "gpt-oss") return;
-  quantization.Fail("quant_method", "expected weights of floats, found them quantized (" +
-                                        gguf::Printable(method, 40) +
-                                        "): get the model as it was before");
 }
 
 // Families differ in it, and no key of a file says it.
@@ -143,13 +163,13 @@ void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
 // Puts the weights into the writer: each tensor is encoded when its turn to be written comes.
 class Weights {
  public:
-  Weights(const Draft& draft, DType type, const Options& options)
-      : draft_(draft), type_(type), options_(options), encoder_(options.n_threads) {}
+  Weights(const Draft& draft, const Types& types, const Options& options)
+      : draft_(draft), types_(types), options_(options), encoder_(options.n_threads) {}
 
   // `writer` must not outlive this.
   void AddTo(gguf::Writer& writer) {
     for (const OutTensor& tensor : draft_.tensors) {
-      const DType type = TypeOf(tensor, type_);
+      const DType type = TypeOf(tensor, types_);
       total_ += gguf::RowBytes(type, tensor.dims[0]) * tensor.rows();
       writer.AddTensor(
           tensor.name, type, tensor.dims,
@@ -167,7 +187,7 @@ class Weights {
   }
 
   const Draft& draft_;
-  DType type_;
+  Types types_;
   const Options& options_;
   Encoder encoder_;
   uint64_t done_ = 0, total_ = 0;
@@ -185,11 +205,12 @@ uint64_t EmbeddingRows(const Draft& draft) {
 }  // namespace
 
 Report Convert(const std::string& path, const std::string& out, const Options& options) {
-  const HfFolder folder = HfFolder::Open(path);
+  HfFolder folder = HfFolder::Open(path);
   const Family& family = FindFamily(folder.config());
-  RefuseQuantized(folder.config(), family.name);
+  const bool is_ternary = ReadQuantization(family.name, folder);
   Draft draft(folder, TextConfig(folder.config()), family.name);
   if (family.defaults != nullptr) draft.config = draft.config.Over(family.defaults(draft.config));
+  draft.is_ternary = is_ternary;
   CheckActivation(family, draft.config);
   draft.keys.Add("general.architecture", family.name);
   draft.keys.Add("general.type", "model");
@@ -197,11 +218,12 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   AddKeys(family, draft);
   report.left_out = MapTensors(family, draft);
   Sort(draft.tensors);
-  report.type = options.type.value_or(MostUsed(draft.tensors));
+  const Types types = ChooseTypes(options, draft);
+  report.type = types.most;
   AddGeneralKeys(path, report.type, FileType(report.type, options), draft.keys);
   AddTokenizer(EmbeddingRows(draft), draft);
 
-  Weights weights(draft, report.type, options);
+  Weights weights(draft, types, options);
   gguf::Writer writer = draft.keys;
   weights.AddTo(writer);
   CheckThatItRuns(path, writer);

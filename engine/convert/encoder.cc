@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <string>
 
-#include "gguf/load.h"
+#include "engine/convert/numbers.h"
 #include "kernels/encode.h"
-#include "kernels/half.h"
 
 namespace convert {
 namespace {
@@ -16,37 +16,6 @@ namespace {
 using gguf::DType;
 
 constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights that are handed over at a time
-
-// n weights of one unit, each read by `load` from the bytes of its own.
-template <class Number, class Load>
-void GatherBy(const Unit& unit, uint64_t n, Change change, Load load, float* out) {
-  const std::byte* const bytes = unit.from->data.data() + unit.first * sizeof(Number);
-  const auto at = [&](uint64_t i) {
-    return load(gguf::Load<Number>(bytes + i * unit.stride * sizeof(Number)));
-  };
-  if (change == Change::kNone) {
-    for (uint64_t i = 0; i < n; ++i) out[i] = static_cast<float>(at(i));
-    return;
-  }
-  for (uint64_t i = 0; i < n; ++i) {  // a few vectors: in double, to round once
-    const auto x = static_cast<double>(at(i));
-    out[i] = static_cast<float>(change == Change::kPlusOne ? x + 1 : -std::exp(x));
-  }
-}
-
-void Gather(const Unit& unit, uint64_t n, Change change, float* out) {
-  const auto as_it_is = [](auto x) { return x; };
-  switch (*unit.from->floats) {
-    case DType::kF64:
-      return GatherBy<double>(unit, n, change, as_it_is, out);
-    case DType::kF32:
-      return GatherBy<float>(unit, n, change, as_it_is, out);
-    case DType::kF16:
-      return GatherBy<uint16_t>(unit, n, change, kernels::F16ToF32, out);
-    default:
-      return GatherBy<uint16_t>(unit, n, change, kernels::Bf16ToF32, out);
-  }
-}
 
 // One row of MXFP4. A published block has neighbours in the two halves of a byte; GGUF's has the
 // numbers i and i + 16 there (gguf/blocks.h), behind the scale, which is the same byte in both.
@@ -67,9 +36,9 @@ bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
   return tensor.change == Change::kNone && unit.from->floats == type && unit.stride == 1;
 }
 
-// False where a weight does not fit into the type.
-bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, std::vector<float>& floats,
-                  std::byte* out) {
+// False where a weight does not fit into the type. mean: see AbsMean().
+bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
+                  std::vector<float>& floats, std::byte* out) {
   const uint64_t n = tensor.dims[0], units = n / tensor.unit;
   if (tensor.scales != nullptr) {
     CopyMxfp4(tensor.locate(row), *tensor.scales, n, out);
@@ -86,7 +55,13 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, std::vector
       std::memcpy(out, unit.from->data.data() + unit.first * (bytes / n), bytes);
       return true;
     }
-    Gather(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
+    ReadNumbers(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
+  }
+  if (tensor.change == Change::kTernary) {
+    const float inverse = 1 / mean;
+    for (float& x : floats) {  // + 0: no zero below 0
+      x = (std::clamp(std::nearbyint(x * inverse), -1.0f, 1.0f) + 0.0f) / inverse;
+    }
   }
   if (type != DType::kF32) return kernels::EncodeRow(type, floats.data(), n, out);
   std::memcpy(out, floats.data(), n * sizeof(float));
@@ -95,16 +70,39 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, std::vector
 
 }  // namespace
 
+// What -1, 0 and 1 are multiplied with in BitNet ("absmean"), where it is not tiny.
+float Encoder::AbsMean(const OutTensor& tensor) {
+  const uint64_t cols = tensor.dims[0], units = cols / tensor.unit;
+  std::vector<double> sums(tensor.rows());
+  team_.Run([&] {
+    team_.ForDynamic(sums.size(), std::max<uint64_t>(4096 / cols, 1),
+                     [&](size_t begin, size_t end, size_t thread) {
+                       std::vector<float>& row = rows_[thread];
+                       row.resize(cols);
+                       for (size_t i = begin; i < end; ++i) {
+                         for (uint64_t u = 0; u < units; ++u) {
+                           ReadNumbers(tensor.locate(i * units + u), tensor.unit, tensor.change,
+                                       row.data() + u * tensor.unit);
+                         }
+                         for (const float x : row) sums[i] += std::abs(static_cast<double>(x));
+                       }
+                     });
+  });
+  const double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
+  return std::max(static_cast<float>(sum / static_cast<double>(sums.size() * cols)), 1e-5f);
+}
+
 std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, uint64_t& row) {
   const uint64_t cols = tensor.dims[0], row_bytes = gguf::RowBytes(type, cols);
   const uint64_t n = std::min(std::max<uint64_t>(kPiece / cols, 1), tensor.rows() - row);
   bytes_.resize(n * row_bytes);
   rows_.resize(static_cast<size_t>(team_.size()));
+  if (tensor.change == Change::kTernary && row == 0) mean_ = AbsMean(tensor);
   std::atomic<bool> all_fit = true;
   const auto encode = [&](size_t begin, size_t end, size_t thread) {
     for (size_t i = begin; i < end; ++i) {
       std::byte* const out = bytes_.data() + i * row_bytes;
-      if (!EncodeOneRow(tensor, type, row + i, rows_[thread], out)) all_fit = false;
+      if (!EncodeOneRow(tensor, type, row + i, mean_, rows_[thread], out)) all_fit = false;
     }
   };
   if (tensor.source() != nullptr && IsCopy(tensor, type, tensor.locate(0))) {

@@ -24,9 +24,12 @@ class Encoder {
   std::span<const std::byte> Next(const OutTensor& tensor, gguf::DType type, uint64_t& row);
 
  private:
+  float AbsMean(const OutTensor& tensor);
+
   kernels::Team team_;
   std::vector<std::byte> bytes_;
   std::vector<std::vector<float>> rows_;  // one per thread
+  float mean_ = 1;                        // of the tensor that is written, see AbsMean()
 };
 
 }  // namespace convert

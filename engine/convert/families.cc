@@ -92,6 +92,14 @@ constexpr TensorRule kGraniteMoe[] = {
     {L "shared_mlp.output_linear", B "ffn_down_shexp"},
 };
 
+constexpr TensorRule kBitNet[] = {
+    {L "self_attn.attn_sub_norm", B "attn_sub_norm"},
+    {L "mlp.ffn_sub_norm", B "ffn_sub_norm"},
+    // The same by their older names.
+    {L "self_attn.inner_attn_ln", B "attn_sub_norm"},
+    {L "mlp.ffn_layernorm", B "ffn_sub_norm"},
+};
+
 constexpr TensorRule kGptOss[] = {
     {L "post_attention_layernorm", B "post_attention_norm"},
     {L "self_attn.sinks", B "attn_sinks.weight"},
@@ -157,13 +165,13 @@ constexpr string_view kPhi3Names[] = {"Phi3ForCausalLM"};
 constexpr string_view kGraniteNames[] = {"GraniteForCausalLM"};
 constexpr string_view kGraniteMoeNames[] = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"};
 constexpr string_view kSmolLm3Names[] = {"SmolLM3ForCausalLM"};
-constexpr string_view kMistral3Names[] = {"Ministral3ForCausalLM",
-                                          "Mistral3ForConditionalGeneration"};
+constexpr string_view kMistral3Names[] = {"Ministral3ForCausalLM"};
 constexpr string_view kGemma2Names[] = {"Gemma2ForCausalLM"};
 constexpr string_view kGemma3Names[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr string_view kGptOssNames[] = {"GptOssForCausalLM"};
 constexpr string_view kOlmo2Names[] = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"};
 constexpr string_view kGlm4Names[] = {"Glm4ForCausalLM"};
+constexpr string_view kBitNetNames[] = {"BitNetForCausalLM", "BitnetForCausalLM"};
 constexpr string_view kErnieNames[] = {"Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"};
 constexpr string_view kHunyuanNames[] = {"HunYuanDenseV1ForCausalLM"};
 constexpr string_view kExaone4Names[] = {"Exaone4ForCausalLM"};
@@ -217,6 +225,11 @@ constexpr std::array kFamilies = {
            .keys = kWindowKeys,
            .refine = Olmo2},
     Family{.name = "glm4", .hf = kGlm4Names, .tensors = kGlm4},
+    Family{.name = "bitnet",
+           .hf = kBitNetNames,
+           .activation = "",  // one of two
+           .tensors = kBitNet,
+           .refine = BitNet},
     Family{.name = "ernie4_5", .hf = kErnieNames},
     Family{.name = "hunyuan-dense", .hf = kHunyuanNames, .tensors = kHunyuan, .refine = Hunyuan},
     Family{.name = "exaone4",

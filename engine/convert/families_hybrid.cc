@@ -70,6 +70,16 @@ constexpr TensorRule kQwenExperts[] = {
     {L "mlp.experts.down_proj", B "ffn_down_exps.weight"},
 };
 
+// A block behind the layers that predicts the token after the next.
+constexpr TensorRule kQwenNextn[] = {
+    {"mtp.fc", B "nextn.eh_proj"},
+    {"mtp.pre_fc_norm_embedding", B "nextn.enorm", kSame, Change::kPlusOne},
+    {"mtp.pre_fc_norm_hidden", B "nextn.hnorm", kSame, Change::kPlusOne},
+    {"mtp.norm", B "nextn.shared_head_norm"},
+    {"mtp.embed_tokens", B "nextn.embed_tokens"},
+    {"mtp.lm_head", B "nextn.shared_head_head"},
+};
+
 constexpr TensorRule kDeepSeek2[] = {
     {L "self_attn.q_a_proj", B "attn_q_a"},
     {L "self_attn.q_a_layernorm", B "attn_q_a_norm"},
@@ -263,7 +273,7 @@ constexpr KeyRule kGemma3nKeys[] = {
     {"altup_num_inputs", "altup.num_inputs"},
 };
 
-constexpr string_view kLfm2Names[] = {"Lfm2ForCausalLM"};
+constexpr string_view kLfm2Names[] = {"Lfm2ForCausalLM", "LFM2ForCausalLM"};
 constexpr string_view kLfm2MoeNames[] = {"Lfm2MoeForCausalLM"};
 constexpr string_view kQwen35Names[] = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"};
 constexpr string_view kQwen35MoeNames[] = {"Qwen3_5MoeForCausalLM",
@@ -271,7 +281,8 @@ constexpr string_view kQwen35MoeNames[] = {"Qwen3_5MoeForCausalLM",
 constexpr string_view kQwen3NextNames[] = {"Qwen3NextForCausalLM"};
 constexpr string_view kGemma3nNames[] = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"};
 constexpr string_view kGemma4Names[] = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"};
-constexpr string_view kDeepSeek2Names[] = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"};
+constexpr string_view kDeepSeek2Names[] = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
+                                           "Glm4MoeLiteForCausalLM"};
 constexpr string_view kGraniteHybridNames[] = {"GraniteMoeHybridForCausalLM"};
 constexpr string_view kNemotronHNames[] = {"NemotronHForCausalLM"};
 
@@ -287,6 +298,7 @@ constexpr std::array kHybridFamilies = {
            .norms_plus_one = true,
            .tensors = kQwen35,
            .more_tensors = kQwenExperts,
+           .nextn = kQwenNextn,
            .keys = kDeltaNetKeys,
            .refine = DeltaNet},
     Family{.name = "qwen35moe",
@@ -294,6 +306,7 @@ constexpr std::array kHybridFamilies = {
            .norms_plus_one = true,
            .tensors = kQwen35,
            .more_tensors = kQwenExperts,
+           .nextn = kQwenNextn,
            .keys = kDeltaNetKeys,
            .refine = DeltaNet},
     Family{.name = "qwen3next",
@@ -301,6 +314,7 @@ constexpr std::array kHybridFamilies = {
            .norms_plus_one = true,
            .tensors = kQwen3Next,
            .more_tensors = kQwenExperts,
+           .nextn = kQwenNextn,
            .keys = kDeltaNetKeys,
            .refine = DeltaNet},
     Family{.name = "gemma3n",

@@ -46,6 +46,8 @@ struct Draft {
   Shapes shapes;
   std::vector<OutTensor> tensors;
   uint64_t n_tokens = 0;           // rows of the embedding that are kept; 0: all
+  bool is_ternary = false;         // layers' matrices are rounded to three values, Change::kTernary
+  uint64_t n_nextn = 0;            // blocks behind the layers that predict further tokens
   std::vector<std::string> notes;  // what the user should know
 
   // Keys of the architecture. Of a key that comes twice the first one counts: a family's own come
@@ -89,6 +91,8 @@ struct Family {
   bool norms_plus_one = false;
   std::string_view activation = "silu";  // how its name begins in config.json
   std::span<const TensorRule> tensors = {}, more_tensors = {};
+  // Of a block that predicts further tokens, in families whose block this program runs.
+  std::span<const TensorRule> nextn = {};
   std::span<const KeyRule> keys = {};
   void (*refine)(Draft& draft) = nullptr;
   Fields (*defaults)(const Fields& config) = nullptr;  // for folders that leave usual values out

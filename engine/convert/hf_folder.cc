@@ -94,6 +94,10 @@ void HfFolder::CheckIndex(const Fields& index) const {
   }
 }
 
+void HfFolder::Replace(const SafeTensor& tensor) {
+  tensors_[tensor.name] = &replaced_.emplace_back(tensor);
+}
+
 std::optional<std::string> HfFolder::Find(const std::string& name) const {
   std::string path = Join(path_, name);
   std::error_code ignored;

@@ -3,6 +3,7 @@
 #ifndef PRONK_ENGINE_CONVERT_HF_FOLDER_H_
 #define PRONK_ENGINE_CONVERT_HF_FOLDER_H_
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ class HfFolder {
   // Of all files, by name; each name once.
   const std::map<std::string, const SafeTensor*, std::less<>>& tensors() const { return tensors_; }
 
+  // Gives a tensor another form, under its name; takes one out of the list.
+  void Replace(const SafeTensor& tensor);
+  void Remove(const std::string& name) { tensors_.erase(name); }
+
   // The path of a file of the folder; nothing where there is none.
   std::optional<std::string> Find(const std::string& name) const;
   // A text of at most kMaxText bytes. Throws gguf::Error.
@@ -44,6 +49,7 @@ class HfFolder {
   std::string path_;
   Fields config_;
   std::vector<Safetensors> files_;
+  std::deque<SafeTensor> replaced_;
   mutable std::vector<gguf::FileId> texts_;  // read by Text()
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };

@@ -265,7 +265,7 @@ uint64_t OutTensor::rows() const {
 OutTensor Arrange(const std::string& name, const std::vector<const SafeTensor*>& from, Order order,
                   const Shapes& shapes) {
   for (const SafeTensor* tensor : from) {
-    if (!tensor->floats) {
+    if (!tensor->is_weights()) {
       tensor->Fail("expected weights of type F64, F32, F16 or BF16, found " + tensor->dtype);
     }
   }

@@ -24,6 +24,7 @@ enum class Change : uint8_t {
   kNone,
   kPlusOne,   // norms that multiply by 1 + w (Gemma, Qwen3-Next)
   kMinusExp,  // -exp(x): decays that are stored as logarithms
+  kTernary,   // -1, 0 or 1 times the mean magnitude of the matrix, as BitNet rounds while it runs
 };
 
 // How the places change.

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "gguf/error.h"
+
 namespace convert {
 namespace {
 
@@ -115,6 +117,23 @@ void GptOss(Draft& draft) {
   ExpectPeriod(draft, 2);
   if (draft.config.NumberOr("swiglu_limit", 7) != 7) {
     draft.config.Fail("swiglu_limit", "expected 7");
+  }
+}
+
+void BitNet(Draft& draft) {
+  const std::string activation = draft.config.TextOr("hidden_act", "relu2");
+  if (activation == "relu2") {
+    draft.Text("hidden_activation", activation);
+    draft.notes.push_back(
+        "its activation is relu2, as the key bitnet.hidden_activation says: "
+        "programs that do not know that key compute something else");
+  } else if (activation != "silu") {
+    draft.config.Fail("hidden_act",
+                      "expected relu2 or silu, found " + gguf::Quoted(activation, 40));
+  }
+  if (!draft.config.BoolOr("tie_word_embeddings", false) &&
+      draft.folder.tensors().contains("lm_head.weight")) {
+    draft.config.Fail("tie_word_embeddings", "expected true in a model of architecture bitnet");
   }
 }
 

@@ -16,6 +16,7 @@ void Gemma2(Draft& draft);
 void Gemma3(Draft& draft);
 Fields Gemma3Defaults(const Fields& config);
 void GptOss(Draft& draft);
+void BitNet(Draft& draft);
 void Olmo2(Draft& draft);
 void Hunyuan(Draft& draft);
 void Exaone4(Draft& draft);

@@ -21,6 +21,18 @@ void AddHeads(const std::vector<bool>& is_attention, Draft& draft) {
   draft.PerLayer("attention.head_count_kv", heads);
 }
 
+std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n) {
+  std::vector<int32_t> whole;
+  for (const double number : config.Numbers(key)) {
+    if (!(number >= 0 && number <= INT32_MAX && number == std::floor(number))) break;
+    whole.push_back(static_cast<int32_t>(number));
+  }
+  if (whole.size() != n || config.Numbers(key).size() != n) {
+    config.Fail(key, "expected " + std::to_string(n) + " whole numbers from 0 on");
+  }
+  return whole;
+}
+
 // What both of these Gemmas name for layers with windows and without.
 void AddGemmaLayers(Draft& draft) {
   const Fields& config = draft.config;
@@ -31,11 +43,17 @@ void AddGemmaLayers(Draft& draft) {
   draft.Float("rope.freq_base_swa",
               config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", 10000)));
   if (config.IsList("intermediate_size")) {
-    const std::vector<double> widths = config.Numbers("intermediate_size");
-    if (widths.size() != local.size())
-      config.Fail("intermediate_size", "expected one for each layer");
-    draft.PerLayer("feed_forward_length", std::vector<int32_t>(widths.begin(), widths.end()));
+    draft.PerLayer("feed_forward_length", WholeNumbers(config, "intermediate_size", local.size()));
   }
+}
+
+// One block behind the layers. Not every config.json says that it is there.
+void AddNextn(Draft& draft) {
+  if (!draft.folder.tensors().contains("mtp.fc.weight")) return;
+  if (draft.config.UintOr("mtp_num_hidden_layers", 1) != 1) return;
+  draft.n_nextn = 1;
+  draft.Uint("nextn_predict_layers", draft.n_nextn);
+  draft.Uint("block_count", draft.n_layers() + draft.n_nextn);
 }
 
 }  // namespace
@@ -59,6 +77,7 @@ void Lfm2(Draft& draft) {
 }
 
 void DeltaNet(Draft& draft) {
+  AddNextn(draft);
   const Fields& config = draft.config;
   Shapes& shapes = draft.shapes;
   shapes.n_key_heads = config.Count("linear_num_key_heads");
@@ -76,11 +95,7 @@ void DeltaNet(Draft& draft) {
   ExpectPeriod(draft, interval);
   if (draft.architecture == "qwen35moe") draft.Without("feed_forward_length");
   if (draft.architecture == "qwen3next") return;
-  std::vector<int32_t> sections;
-  for (const double n : draft.rope().Numbers("mrope_section")) {
-    sections.push_back(static_cast<int32_t>(n));
-  }
-  if (sections.size() != 3) draft.rope().Fail("mrope_section", "expected three numbers");
+  std::vector<int32_t> sections = WholeNumbers(draft.rope(), "mrope_section", 3);
   sections.push_back(0);
   draft.PerLayer("rope.dimension_sections", sections);
 }
@@ -158,7 +173,11 @@ void DeepSeek2(Draft& draft) {
   draft.Uint("attention.value_length", latent);
   draft.Uint("attention.key_length_mla", draft.shapes.head_plain + turned);
   draft.Uint("attention.value_length_mla", draft.shapes.head_value);
-  const std::string scoring = config.TextOr("scoring_func", "softmax");
+  // Where the key is missing, what only experts chosen by sigmoid have tells.
+  const bool biased = std::ranges::any_of(draft.folder.tensors(), [](const auto& tensor) {
+    return tensor.first.ends_with(".e_score_correction_bias");
+  });
+  const std::string scoring = config.TextOr("scoring_func", biased ? "sigmoid" : "softmax");
   if (scoring != "softmax" && scoring != "sigmoid") {
     config.Fail("scoring_func", "expected softmax or sigmoid, found " + gguf::Quoted(scoring, 40));
   }

@@ -20,6 +20,9 @@
 
 namespace convert {
 
+// How weights lie that are no floats by themselves; quantized.h tells when.
+enum class Packing : uint8_t { kNone, kTernary, kF8 };
+
 struct SafeTensor {
   std::string file;  // that it is in, for messages
   std::string name;
@@ -29,6 +32,12 @@ struct SafeTensor {
   uint64_t elements = 1;
   std::span<const std::byte> data;  // of the file; aligned to nothing
 
+  Packing packing = Packing::kNone;
+  float factor = 1;                    // of kTernary: what -1, 0 and 1 are multiplied with
+  const SafeTensor* scales = nullptr;  // of kF8: floats, one for each block of a matrix
+  uint64_t block_rows = 1, block_cols = 1;
+
+  bool is_weights() const { return floats.has_value() || packing != Packing::kNone; }
   // Throws gguf::Error: "FILE: tensor NAME: what".
   [[noreturn]] void Fail(const std::string& what) const;
 };

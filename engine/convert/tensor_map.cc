@@ -15,22 +15,31 @@ namespace {
 constexpr uint64_t kMaxExperts = 1u << 16;
 
 // Models that see and hear have their text model under a name of its own.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTextPrefixes = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextPrefixes = {{
     {"model.language_model.", "model."},
+    {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
 }};
-// What belongs to other senses, or predicts further tokens.
-constexpr std::array<std::string_view, 10> kLeftOut = {"vision_tower.",
+// What belongs to other senses.
+constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
                                                        "model.vision_tower.",
+                                                       "vision_model.",
+                                                       "model.vision_model.",
                                                        "multi_modal_projector.",
                                                        "model.multi_modal_projector.",
+                                                       "model.connector.",
+                                                       "image_newline",
+                                                       "model.image_newline",
                                                        "model.visual.",
+                                                       "visual.",
+                                                       "audio_tower.",
                                                        "model.audio_tower.",
                                                        "model.embed_audio.",
                                                        "model.embed_vision.",
-                                                       "visual.",
-                                                       "mtp."};
+                                                       "vision_encoder."};
+// What predicts further tokens, where it has names of its own.
+constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
 // The words before an expert's number.
 constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
                                                      "altup_unembed_projections."};
@@ -59,9 +68,11 @@ std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
   return number;
 }
 
-Name Parse(std::string_view hf) {
+// n_layers: without blocks that predict further tokens, which come behind them.
+Name Parse(std::string_view hf, uint64_t n_layers) {
   Name name;
   name.text = hf;
+  if (hf.starts_with(kNextnLayers)) name.text.replace(0, kNextn.size(), "model.");
   for (const auto& [prefix, instead] : kTextPrefixes) {
     if (hf.starts_with(prefix)) {
       name.text = std::string(instead) + std::string(hf.substr(prefix.size()));
@@ -69,6 +80,7 @@ Name Parse(std::string_view hf) {
     }
   }
   name.layer = TakeNumber(name.text, "layers.", "{i}");
+  if (hf.starts_with(kNextn)) name.layer = n_layers + name.layer.value_or(0);
   for (const std::string_view stack : kStacks) {
     if (!name.expert) name.expert = TakeNumber(name.text, stack, "{e}");
   }
@@ -104,25 +116,26 @@ class Mapper {
     Change change = Change::kNone;
   };
 
-  static bool IsLeftOut(const std::string& hf) {
+  bool IsLeftOut(const std::string& hf) const {
+    if (hf.starts_with(kNextn)) return draft_.n_nextn == 0;
     return std::ranges::any_of(kLeftOut,
                                [&](std::string_view prefix) { return hf.starts_with(prefix); });
   }
 
   // False where the tensor is left out.
   bool Place(const std::string& hf, const SafeTensor& tensor) {
-    const Name name = Parse(hf);
-    if (name.layer && *name.layer >= n_layers_) return false;
+    const Name name = Parse(hf, n_layers_);
+    if (name.layer && *name.layer >= n_layers_ + draft_.n_nextn) return false;
     if (name.text == "lm_head" && tied_) return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
     for (const std::span<const TensorRule> rules :
-         {family_.tensors, family_.more_tensors, CommonTensors()}) {
+         {family_.tensors, family_.more_tensors, family_.nextn, CommonTensors()}) {
       if (is_known) break;  // the family's own rules come instead of those that all have
       for (const TensorRule& rule : rules) {
         if (rule.hf != name.text) continue;
         is_known = true;
-        is_kept |= Add(rule, name, hf, tensor);
+        is_kept |= Add(rule, name, tensor);
       }
     }
     if (!is_known) {
@@ -132,8 +145,7 @@ class Mapper {
     return is_kept;
   }
 
-  bool Add(const TensorRule& rule, const Name& name, const std::string& hf,
-           const SafeTensor& tensor) {
+  bool Add(const TensorRule& rule, const Name& name, const SafeTensor& tensor) {
     if (rule.gguf.empty()) return false;
     std::string gguf(rule.gguf);
     if (const size_t at = gguf.find("{i}"); at != std::string::npos) {
@@ -142,7 +154,7 @@ class Mapper {
     gguf += name.suffix;
     Target& target = targets_[gguf];
     target.order = OrderOf(rule, name);
-    target.change = ChangeOf(rule, hf);
+    target.change = ChangeOf(rule, name, tensor);
     target.is_stack = name.expert.has_value();
     if (!target.from.emplace(name.expert.value_or(0), &tensor).second) {
       tensor.Fail("is another " + gguf + ": expected one");
@@ -158,12 +170,18 @@ class Mapper {
     return rule.order;
   }
 
-  Change ChangeOf(const TensorRule& rule, const std::string& hf) const {
-    const bool is_norm = hf.ends_with("norm.weight") && !hf.ends_with("linear_attn.norm.weight");
-    return family_.norms_plus_one && is_norm ? Change::kPlusOne : rule.change;
+  Change ChangeOf(const TensorRule& rule, const Name& name, const SafeTensor& tensor) const {
+    const bool is_norm = name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm");
+    if (family_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
+    const bool is_matrix = name.layer && name.suffix == ".weight" && tensor.shape.size() == 2;
+    if (!draft_.is_ternary || !is_matrix) return rule.change;
+    if (name.expert) tensor.Fail("is an expert: expected none in a model that rounds its weights");
+    return Change::kTernary;
   }
 
-  static bool IsMxfp4(const SafeTensor& tensor) { return tensor.dtype == "U8"; }
+  static bool IsMxfp4(const SafeTensor& tensor) {
+    return !tensor.is_weights() && tensor.dtype == "U8";
+  }
 
   void Build(const std::string& name, const Target& target) {
     std::vector<const SafeTensor*> from;
@@ -203,38 +221,6 @@ class Mapper {
 
 std::vector<std::string> MapTensors(const Family& family, Draft& draft) {
   return Mapper(family, draft).Run();
-}
-
-const Family& FindFamily(const Fields& config) {
-  const std::vector<std::string> found = config.Texts("architectures");
-  if (found.size() != 1) {
-    config.Fail("architectures", "expected one name, found " + std::to_string(found.size()));
-  }
-  const Fields text = TextConfig(config);
-  // Mistral's models that see: their text model is one of two.
-  const bool old_mistral = found[0] == "Mistral3ForConditionalGeneration" &&
-                           text.TextOr("model_type", "mistral") == "mistral";
-  const std::string name = old_mistral ? "MistralForCausalLM" : found[0];
-  const bool has_experts =
-      text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) > 0;
-  std::string known;
-  for (const std::span<const Family> families : {Families(), HybridFamilies()}) {
-    for (const Family& family : families) {
-      if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
-        continue;
-      }
-      for (const std::string_view hf : family.hf) {
-        if (hf == name) return family;
-        known += (known.empty() ? "" : ", ") + std::string(hf);
-      }
-    }
-  }
-  config.Fail("architectures", "architecture " + gguf::Quoted(found[0], 60) +
-                                   " cannot be converted (this program converts " + known + ")");
-}
-
-Fields TextConfig(const Fields& config) {
-  return config.IsObject("text_config") ? config.Object("text_config").Over(config) : config;
 }
 
 }  // namespace convert

@@ -152,9 +152,11 @@ NEMOTRON = {"attn_norm": "norm", "attn_q": "mixer.q_proj", "attn_k": "mixer.k_pr
             "attn_output": "mixer.o_proj", "ffn_up": "mixer.up_proj", "ffn_down": "mixer.down_proj", "ffn_gate_inp": "mixer.gate",
             "ffn_up_shexp": "mixer.shared_experts.up_proj", "ffn_down_shexp": "mixer.shared_experts.down_proj",
             "ffn_latent_down": "mixer.fc1_latent_proj", "ffn_latent_up": "mixer.fc2_latent_proj"}
+BITNET = {"attn_sub_norm": "self_attn.attn_sub_norm", "ffn_sub_norm": "mlp.ffn_sub_norm"}
+NEXTN = {"eh_proj": "fc", "enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "shared_head_norm": "norm"}
 DELTA = {"post_attention_norm": "post_attention_layernorm", "ssm_norm": "linear_attn.norm", "ssm_ba": "linear_attn.in_proj_ba"}
 NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": {**LLAMA, **BEHIND}, "exaone4": {**LLAMA, **BEHIND},
-         "phi3": {**LLAMA, **PACKED},
+         "phi3": {**LLAMA, **PACKED}, "bitnet": {**LLAMA, **BITNET},
          "glm4": {**LLAMA, "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm", **PACKED},
          "hunyuan-dense": {**LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
          "gpt-oss": {**LLAMA, "post_attention_norm": "post_attention_layernorm", "ffn_gate_inp": "mlp.router"},
@@ -205,10 +207,8 @@ def weights(g):
         _, layer, rest = name.split(".", 2)
         layers.setdefault(int(layer), {})[rest] = tensor
     for i, layer in layers.items():
-        if "nextn.eh_proj.weight" in layer:  # predicts further tokens: apart in the folder
-            out["mtp.fc.weight"] = T.of(layer["nextn.eh_proj.weight"])
-            continue
         base = "%s.layers.%d." % (root, i)
+        if "nextn.eh_proj.weight" in layer: base = "mtp.layers.0."  # predicts further tokens
         get = lambda name: T.of(layer[name])
         def put(name, t): out[base + name] = t
         for rest in layer:
@@ -216,6 +216,9 @@ def weights(g):
             if not stem: stem, suffix = rest, ""
             if stem in ("attn_q", "attn_k") and arch in PAIRED:
                 put("%s.%s" % (names[stem], suffix), halves(get(rest), heads if stem == "attn_q" else kv))
+            elif stem.startswith("nextn."):
+                t = get(rest)
+                out["mtp.%s.%s" % (NEXTN[stem[6:]], suffix)] = t.map(lambda x: x - 1) if stem.endswith("norm") else t
             elif stem == "ffn_gate_inp" and suffix == "scale": put("router.scale", get(rest))
             elif dense_hybrid and stem in ("ffn_gate", "ffn_up", "ffn_down"): continue
             elif arch in ("qwen35", "qwen35moe", "qwen3next") and stem in ("attn_qkv", "attn_gate"): continue
@@ -274,7 +277,29 @@ def weights(g):
             put("shared_mlp.output_linear.weight", get("ffn_down.weight"))
         shared(arch, layer, get, put)
         experts(arch, layer, get, put)
+    if arch == "bitnet": pack(out)
+    if arch == "deepseek2":  # a block that predicts further tokens, of which no reader of its files knows
+        last = "model.layers.%d." % len(layers)
+        for name in [n for n in out if n.startswith("model.layers.%d." % (len(layers) - 1))]:
+            out[last + name.split(".", 3)[3]] = out[name]
+        width = g.get("embedding_length")
+        out[last + "eh_proj.weight"] = T([width, 2 * width], array("f", [1]) * (2 * width * width))
+        for name in ("enorm", "hnorm", "shared_head.norm"): out[last + name + ".weight"] = out["model.norm.weight"]
+        for name in ("embed_tokens", "shared_head.head"): out[last + name + ".weight"] = out["model.embed_tokens.weight"]
     return out
+
+
+def pack(out):
+    """Matrices of -s, 0 and s alone become bytes of four rows' numbers, and s."""
+    for name, t in list(out.items()):
+        scale = max(map(abs, t.values))
+        if not name.endswith("_proj.weight") or not all(x in (-scale, 0, scale) for x in t.values): continue
+        rows, quarter = t.rows(), t.shape[0] // 4
+        assert t.shape[0] == 4 * quarter
+        codes = [[1 + (x > 0) - (x < 0) for x in row] for row in rows]
+        packed = array("B", [sum(codes[k * quarter + i][j] << 2 * k for k in range(4)) for i in range(quarter) for j in range(t.shape[1])])
+        out[name] = T([quarter, t.shape[1]], packed, "U8")
+        out[name + "_scale"] = T([1], array("f", [scale]))
 
 
 def shared(arch, layer, get, put):
@@ -344,13 +369,13 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen2moe":
            "qwen3moe": "Qwen3MoeForCausalLM", "phi3": "Phi3ForCausalLM", "granite": "GraniteForCausalLM", "granitemoe": "GraniteMoeForCausalLM",
            "smollm3": "SmolLM3ForCausalLM", "mistral3": "Ministral3ForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM",
            "gpt-oss": "GptOssForCausalLM", "olmo2": "Olmo2ForCausalLM", "glm4": "Glm4ForCausalLM", "ernie4_5": "Ernie4_5ForCausalLM",
-           "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "exaone4": "Exaone4ForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2moe": "Lfm2MoeForCausalLM",
+           "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "bitnet": "BitNetForCausalLM", "exaone4": "Exaone4ForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2moe": "Lfm2MoeForCausalLM",
            "qwen35": "Qwen3_5ForCausalLM", "qwen35moe": "Qwen3_5MoeForCausalLM", "qwen3next": "Qwen3NextForCausalLM",
            "gemma3n": "Gemma3nForCausalLM", "gemma4": "Gemma4ForCausalLM", "deepseek2": "DeepseekV3ForCausalLM",
            "granitehybrid": "GraniteMoeHybridForCausalLM", "nemotron_h": "NemotronHForCausalLM", "nemotron_h_moe": "NemotronHForCausalLM"}
 
 
-def config(g):
+def config(g, names):
     arch, get, n = g.arch, g.get, g.get("block_count")
     kv = get("attention.head_count_kv", get("attention.head_count"))
     vocab = g.tensors["token_embd.weight"][0][1]
@@ -393,6 +418,10 @@ def config(g):
                          ("expert_shared_feed_forward_length", "shared_intermediate_size")): put(new, get(key))
         put("num_local_experts", experts)
         if arch == "granitemoe" and get("expert_shared_feed_forward_length"): c["architectures"] = ["GraniteMoeSharedForCausalLM"]
+    if arch == "bitnet":
+        packed = any(name.endswith("_scale") for name in names)
+        c["hidden_act"] = get("hidden_activation", "silu")
+        c["quantization_config"] = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline" if packed else "online"}
     if arch == "smollm3": c["no_rope_layers"] = [int((i + 1) % 4 != 0) for i in range(n)]
     if arch == "mistral3":
         del c["rope_theta"]
@@ -422,6 +451,7 @@ def config(g):
         if arch != "qwen3next":
             theta, part = c.pop("rope_theta"), c.pop("partial_rotary_factor", 1)
             c = {"architectures": c.pop("architectures"), "tie_word_embeddings": c.pop("tie_word_embeddings"), "text_config": c}
+            if get("nextn_predict_layers"): c["text_config"]["mtp_num_hidden_layers"] = 1
             c["text_config"]["rope_parameters"] = {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": part,
                                                    "mrope_section": get("rope.dimension_sections")[:3]}
             c["architectures"] = [c["architectures"][0].replace("ForCausalLM", "ForConditionalGeneration")]
@@ -454,7 +484,7 @@ def config(g):
         c.update(kv_lora_rank=latent, q_lora_rank=get("attention.q_lora_rank"), qk_rope_head_dim=turned, v_head_dim=get("attention.value_length_mla"),
                  qk_nope_head_dim=get("attention.key_length_mla") - turned, n_routed_experts=experts, moe_intermediate_size=get("expert_feed_forward_length"),
                  n_shared_experts=get("expert_shared_count"), routed_scaling_factor=get("expert_weights_scale"), norm_topk_prob=get("expert_weights_norm", False),
-                 first_k_dense_replace=get("leading_dense_block_count"), n_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1),
+                 first_k_dense_replace=get("leading_dense_block_count"), num_nextn_predict_layers=1, n_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1),
                  scoring_func="sigmoid" if get("expert_gating_func") == 2 else "softmax", num_key_value_heads=c["num_attention_heads"])
         log = get("rope.scaling.yarn_log_multiplier")
         if log: rope.update(mscale=10 * log, mscale_all_dim=10 * log)
@@ -552,7 +582,7 @@ def main():
             save(os.path.join(a.out, file), part)
             index.update({name: file for name in part})
         with open(os.path.join(a.out, "model.safetensors.index.json"), "w") as f: json.dump({"metadata": {}, "weight_map": index}, f)
-    with open(os.path.join(a.out, "config.json"), "w") as f: json.dump(config(g), f, indent=1)
+    with open(os.path.join(a.out, "config.json"), "w") as f: json.dump(config(g, tensors), f, indent=1)
     tokenizer(g, a.out)
 
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/convert/family.h"
 #include "engine/convert/refine.h"
 #include "engine/model.h"
 #include "gguf/file.h"
@@ -217,11 +218,6 @@ TEST(Convert, ConfigIsChecked) {
   EXPECT_EQ(ErrorOfConfig("\"hidden_act\":\"silu\"", "\"hidden_act\":\"gelu\""),
             "DIR/config.json: hidden_act: expected silu in a model of architecture llama, found "
             "\"gelu\"");
-  EXPECT_EQ(ErrorOfConfig("\"hidden_act\"",
-                          "\"quantization_config\":{\"quant_method\":\"fp8\"},"
-                          "\"hidden_act\""),
-            "DIR/config.json: quantization_config.quant_method: expected weights of floats, found "
-            "them quantized (fp8): get the model as it was before");
   EXPECT_EQ(
       ErrorOfConfig("\"hidden_act\"", "\"rope_scaling\":{\"rope_type\":\"ntk\"},\"hidden_act\""),
       "DIR/config.json: rope_scaling.rope_type: expected default, linear, yarn, llama3 or "
@@ -242,6 +238,24 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);
   EXPECT_EQ(all.Number("rope_theta"), 1e6);
+}
+
+TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
+  const auto name = [](const std::string& outer, const std::string& type) {
+    const Json text = type.empty() ? Json::object() : Json{{"model_type", type}};
+    const Fields config("c", Json{{"architectures", {outer}}, {"text_config", text}});
+    std::string found;
+    const std::string error = test::ErrorOf([&] { found = FindFamily(config).name; });
+    return error.empty() ? found : error;
+  };
+  EXPECT_EQ(name("Mistral3ForConditionalGeneration", ""), "llama");
+  EXPECT_EQ(name("Mistral3ForConditionalGeneration", "ministral3"), "mistral3");
+  EXPECT_EQ(name("LlavaForConditionalGeneration", "qwen2"), "qwen2");
+  EXPECT_EQ(name("InternVLForConditionalGeneration", "qwen3_moe"), "qwen3moe");
+  EXPECT_EQ(name("Gemma3ForConditionalGeneration", "gemma3_text"), "gemma3");
+  EXPECT_EQ(name("LlavaForConditionalGeneration", "opt"),
+            "c: text_config.model_type: a text model of type \"opt\" cannot be converted from "
+            "LlavaForConditionalGeneration");
 }
 
 TEST(Convert, TensorsAreChecked) {
