@@ -15,6 +15,7 @@ namespace {
 using tokenizer::TokenType;
 
 constexpr float kAddedScore = -1000;
+constexpr uint64_t kMostTokens = uint64_t{1} << 22;
 
 struct SpecialToken {
   const char* hf;
@@ -46,6 +47,11 @@ class TokenizerWriter {
         generation_(draft.folder.Object("generation_config.json")) {}
 
   void Write(uint64_t n_rows) {
+    if (n_rows > kMostTokens) {  // a file with holes has many for little
+      draft_.config.Fail("vocab_size", "expected an embedding of at most " +
+                                           std::to_string(kMostTokens) + " rows, found " +
+                                           std::to_string(n_rows));
+    }
     ReadVocabulary();
     AddTokens();
     DropAddedBehind(n_rows);
@@ -90,9 +96,8 @@ class TokenizerWriter {
   }
 
   void AddToken(const std::string& token, uint64_t id, bool special) {
-    constexpr uint64_t kMost = uint64_t{1} << 22;
-    if (id >= kMost) {
-      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMost));
+    if (id >= kMostTokens) {
+      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMostTokens));
     }
     const bool has_scores = !vocab_.scores.empty();
     if (id >= vocab_.tokens.size()) {

@@ -201,6 +201,24 @@ TEST(ConvertHostile, FilesThatAreTooMuch) {
   ASSERT_EQ(ErrorOf(folder), "");
 }
 
+TEST(ConvertHostile, EmbeddingsOfTooManyRows) {
+  constexpr uint64_t kRows = uint64_t{1} << 31;
+  HfLlama llama;
+  llama.tensors.erase("model.embed_tokens.weight");
+  const TempDir dir;
+  const std::string folder = llama.Write(dir), path = folder + "/model.safetensors";
+  const std::string end = std::to_string(2 * kRows);
+  dir.Write("model/model.safetensors",
+            test::Safetensors(R"({"model.embed_tokens.weight":{"dtype":"F16","shape":[)" +
+                                  std::to_string(kRows) + R"(,1],"data_offsets":[0,)" + end + "]}}",
+                              0));
+  fs::resize_file(path, fs::file_size(path) + 2 * kRows);  // holes
+  EXPECT_EQ(ErrorOf(folder),
+            folder +
+                "/config.json: vocab_size: expected an embedding of at most 4194304 rows, "
+                "found 2147483648");
+}
+
 TEST(ConvertHostile, FilesThatAreNone) {
   const HfLlama good = WithJson();
   for (const char* const name :
