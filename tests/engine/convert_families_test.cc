@@ -10,6 +10,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,11 @@
 #include "engine/convert/family.h"
 #include "engine/model.h"
 #include "tests/support/data.h"
+#include "tests/support/error_of.h"
 #include "tests/support/logits.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wrong_json.h"
 
 namespace convert {
 namespace {
@@ -77,6 +80,23 @@ void ExpectSameWeights(const engine::Model& after, const engine::Model& before) 
   EXPECT_EQ(after.file.tensors().size(), before.file.tensors().size());
 }
 
+// Each value of config.json by some wrong ones: a line says so, or a file comes out.
+void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
+  static size_t next = 0;
+  const std::string path = folder + "/config.json";
+  const Json config = Json::parse(test::ReadText(path));
+  for (const test::JsonPlace& place : test::Places(config)) {
+    for (int i = 0; i < 2; ++i) {
+      Json damaged = config;
+      damaged[place] = test::WrongValues()[next++ % test::WrongValues().size()];
+      const std::string text = damaged.dump();
+      test::WriteBytes(path, std::as_bytes(std::span(text)));
+      SCOPED_TRACE(place.to_string() + " " + text.substr(0, 2000));
+      test::ErrorOf([&] { Convert(folder, out, {}); });
+    }
+  }
+}
+
 TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   std::vector<std::filesystem::path> paths = test::SmallModels();
@@ -102,6 +122,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
     const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
     EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table was of Q4_0
     EXPECT_EQ(after.config.nextn.has_value(), before.config.nextn.has_value());
+    ExpectNoHarmByConfig(folder, dir.Path("damaged.gguf"));
   }
   EXPECT_GE(n_models, 45u);
 }

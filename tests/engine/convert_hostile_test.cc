@@ -18,6 +18,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wrong_json.h"
 
 namespace convert {
 namespace {
@@ -73,43 +74,6 @@ HfLlama WithJson() {
   return llama;
 }
 
-// Paths to every value of a file.
-void Collect(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
-  out.push_back(at);
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) Collect(value, at / key, out);
-  } else if (json.is_array()) {
-    for (size_t i = 0; i < std::min<size_t>(json.size(), 3); ++i) Collect(json[i], at / i, out);
-  }
-}
-
-const std::vector<Json>& WrongValues() {
-  static const std::vector<Json> kWrong = {nullptr,
-                                           true,
-                                           -1,
-                                           0,
-                                           1,
-                                           3,
-                                           65536,
-                                           4294967295u,
-                                           UINT64_MAX,
-                                           INT64_MIN,
-                                           0.5,
-                                           -1e300,
-                                           1e300,
-                                           "",
-                                           "x",
-                                           std::string("a\0\n\x1b[2J", 7),
-                                           std::string(5000, 'y'),
-                                           Json::array(),
-                                           Json::object(),
-                                           {1e300, -1e300},
-                                           {-1, "x", nullptr},
-                                           {{"x", -1}},
-                                           Json::array({Json::array({Json::array()})})};
-  return kWrong;
-}
-
 TEST(ConvertHostile, ValuesOfTheWrongKind) {
   const HfLlama good = WithJson();
   const TempDir dir;
@@ -120,10 +84,8 @@ TEST(ConvertHostile, ValuesOfTheWrongKind) {
   size_t n_refused = 0, n_all = 0;
   for (const auto& [name, text] : texts) {
     const Json json = Json::parse(text);
-    std::vector<Json::json_pointer> places;
-    Collect(json, Json::json_pointer(), places);
-    for (const Json::json_pointer& place : places) {
-      for (const Json& wrong : WrongValues()) {
+    for (const test::JsonPlace& place : test::Places(json)) {
+      for (const Json& wrong : test::WrongValues()) {
         SCOPED_TRACE(name + place.to_string() + " " + wrong.dump().substr(0, 40));
         Json damaged = json;
         damaged[place] = wrong;
