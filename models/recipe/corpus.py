@@ -1,6 +1,6 @@
 """Draws the corpus: documents in a fixed order for a seed, each a list of (role, text).
 
-Two thirds are plain stories, one third conversations. The corpus is never the same story twice in practice,
+Two thirds are plain stories, one third conversations of up to four requests. The corpus is never the same story twice in practice,
 so "epochs" do not exist; a longer training simply draws on. Held-out documents come from another seed.
 """
 import argparse
@@ -14,26 +14,36 @@ HELD_OUT_SEED = 999_983
 
 
 def drill(lexicon, rng, lines):
-    """A few lines of drills.txt about one cast; or a request with only the start of its story; or lines and a question."""
+    """A few lines of drills.txt about one cast; or a request with only the start of its story; or lines and questions."""
     form = rng.random()
     if form < 0.35:
         ask, story = chat.request(lexicon, rng)
         return [("user", ask), ("drill", story.text.split("\n\n")[0])]
+    if form < 0.5:
+        return chat.drilled_questions(lexicon, rng, lines)
     story = Story(lexicon, rng)
     first = ["{N} was {a_kind}.", "{F} was {a_fkind}.", "{N} had {an_adj_t}."]
     rng.shuffle(first)
-    text = story.expand(" ".join(first + rng.sample(lines, 6)))
-    if form < 0.5:
-        return [("user", text + "\n\n" + story.expand("Who had the {t}?")), ("assistant", story.expand("{N} had the {t}."))]
-    return [("drill", text)]
+    return [("drill", story.expand(" ".join(first + [line.partition(" = ")[0] for line in rng.sample(lines, 6)])))]
 
 
-def listening(lexicon, rng):
-    """A request and the start of its story, up to the paragraph that has the thing: short, so that many fit in a step."""
+def listening(lexicon, rng, talk, lines):
+    """What a listener needs, in few tokens: a request and the start of its story, up to the paragraph that has the thing, after a
+    conversation or at its beginning; or questions about short texts; or questions about one story."""
+    form = rng.random()
+    if form < 0.22:
+        return chat.drilled_questions(lexicon, rng, lines)
+    if form < 0.34:
+        ask, story = chat.request(lexicon, rng)
+        messages = [("user", ask), ("assistant", story.text)]
+        for pair in chat.questions(rng, story, 5):
+            messages += zip(("user", "assistant"), pair)
+        return messages
+    before = chat.conversation(lexicon, rng, talk, stories=rng.choice([0, 0, 1, 2])) if form < 0.58 else []
     ask, story = chat.request(lexicon, rng)
     paragraphs = story.text.split("\n\n")
     last = next((i for i, text in enumerate(paragraphs) if story.thing[0] in text), 0)
-    return [("user", ask), ("drill", "\n\n".join(paragraphs[:last + 1]))]
+    return before + [("user", ask), ("drill", "\n\n".join(paragraphs[:last + 1]))]
 
 
 def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
@@ -43,7 +53,7 @@ def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
         if drills and rng.random() < drills:
             yield drill(lexicon, rng, lines)
         elif requests and rng.random() < requests:
-            yield listening(lexicon, rng)
+            yield listening(lexicon, rng, talk, lines)
         elif rng.random() < 0.64:
             yield [("text", Story(lexicon, rng).text)]
         else:

@@ -1,32 +1,55 @@
-"""How good is an exported file? python3 evaluate.py FILE.gguf VOCAB.model [--show 6]
+"""How good is an exported file? python3 evaluate.py PRONK FILE.gguf [--show 6]
 
-Measures the file as it ships, rounding included, with the sampler of sample.py:
-  perplexity  per token, on documents of a seed that the training never draws
-  stories     continuations of "Once upon a time", a seed each: do they end, are all words known, do names persist
-  requests    "Tell me a story about a FOX and a LANTERN.", over random pairs: are both in the story
+PRONK is the program. Everything but the perplexity is its text, with its default sampler and a seed each:
+  stories     continuations of "Once upon a time": do they end, are all words known, do names persist
+  kinds       "Tell me a story about a FOX.": does the first sentence have one
+  requests    "Tell me a story about NAME and a THING.", names and things that the training never drew: are they in the story
+  chats       three such requests in one conversation: each story in order, with the name and the thing that it was asked for
   answers     questions about a story that stands in the conversation, greedy, compared with the grammar's answer
+  perplexity  per token of plain stories, of a seed that the training never draws; in numpy, by sample.py
 """
 import argparse
 import itertools
+import json
 import random
 import re
+import subprocess
 
 import numpy as np
-import sentencepiece
 
 import chat
 import corpus
 import vocab
-from grammar import ELDERS, Lexicon, Story, article
-from sample import Network, generate
+from grammar import ELDERS, HELD_OUT_NAMES, HELD_OUT_THINGS, Lexicon, Story, article
+from sample import Network, read_gguf
 
 WORD = re.compile(r"[A-Za-z]+(?:-[a-z]+)?")
 HERO = re.compile(r"(?:named|called|name was|know|knew|story of|about) ([A-Z][a-z]+)|^([A-Z][a-z]+) was ")
+START = "Once upon a time"
+
+
+class Voice:
+    """The program with the file."""
+
+    def __init__(self, program, model):
+        self.command = [program, "run", "-m", model, "--special", "--json", "--no-display-prompt"]
+
+    def complete(self, prompt, seed, temp=0.8, limit=400):
+        """(text, whether it ended by itself)"""
+        command = self.command + ["-p", prompt, "-s", str(seed), "--temp", str(temp), "-n", str(limit)]
+        result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+        return result["text"].lstrip(), result["stop_reason"] == "eos"
+
+    def reply(self, messages, seed, **settings):
+        """What the assistant says after (role, text)s: what vocab.TEMPLATE makes of them is the prompt."""
+        prompt = "".join(f"<|{role}|>\n{text}<|end|>\n" for role, text in messages) + "<|assistant|>\n"
+        return self.complete(prompt, seed, **settings)
 
 
 def perplexity(path, pieces, count):
     """exp of the mean negative log-likelihood per token, teacher-forced."""
-    documents = [vocab.encode(pieces, d) for d in corpus.documents(corpus.HELD_OUT_SEED, count)]
+    stories = (d for d in corpus.documents(corpus.HELD_OUT_SEED, 10 * count) if d[0][0] == "text")
+    documents = [vocab.encode(pieces, d) for d in itertools.islice(stories, count)]
     documents = [d for d in documents if len(d) <= 512]
     network, total, targets = Network(path, len(documents)), 0.0, 0
     for at in range(max(map(len, documents)) - 1):
@@ -43,22 +66,24 @@ def perplexity(path, pieces, count):
 class Reader:
     """Knows the words of the lexicon and its names, and finds what does not belong."""
 
-    def __init__(self, lexicon, documents=12_000):
+    def __init__(self, lexicon, documents=8_000):
         texts = [text for d in corpus.documents(5, documents, lexicon) for _, text in d]
         self.words = set(itertools.chain.from_iterable(map(WORD.findall, texts)))
         self.names = {name for group in lexicon.names.values() for name in group}
+        self.names.update(*(lexicon.asked[group] for group in ("girls", "boys", "pets")), HELD_OUT_NAMES)
         self.elders = sorted(itertools.chain(*ELDERS.values()))
 
-    def faults(self, text):
-        """Why a story is not in order: an empty list when it is."""
+    def faults(self, text, asked=()):
+        """Why a story is not in order: an empty list when it is. `asked` are words that it has to have."""
         found = []
         plain = text
         for elder in self.elders:
             plain = plain.replace(elder, "")
         words = WORD.findall(plain)
-        unknown = {w for w in words if w not in self.words}
+        unknown = {w for w in words if w not in self.words and w not in asked}
         # An invented name is no word of the lexicon, but it has a capital and comes again.
         found += [f"unknown word {w}" for w in unknown if not (w[0].isupper() and words.count(w) > 1)]
+        found += [f"no {w}" for w in asked if not has(text, w)]
         hero = HERO.search(plain)
         if not hero:
             return found + ["no hero"]
@@ -73,56 +98,85 @@ class Reader:
         return found
 
 
-def requests(path, pieces, lexicon, count, rng):
-    """Share of stories that have the asked-for character and thing; the failures."""
-    pairs = [(rng.choice(sorted(lexicon.kinds)), rng.choice(lexicon.things)[0]) for _ in range(count)]
-    prompts = [vocab.prompt(pieces, [("user", f"Tell me a story about {article(kind)} and {article(thing)}.")]) for kind, thing in pairs]
-    texts = [text for text, _ in generate(path, pieces, prompts, range(1, count + 1))]
-    right = [bool(re.search(rf"\b{kind}\b", text)) and bool(re.search(rf"\b{thing}\b", text)) for (kind, thing), text in zip(pairs, texts)]
-    return right, pairs
+def has(text, word):
+    return bool(re.search(rf"\b{word}\b", text))
 
 
-def answers(path, pieces, lexicon, count, rng):
-    """[(question, expected, given)]"""
-    cases = []
-    while len(cases) < count:
+def stories(voice, reader, count, show):
+    told = [voice.complete(START, seed) for seed in range(1, count + 1)]
+    faults = [reader.faults(START + " " + text) + ([] if ended else ["does not end"]) for text, ended in told]
+    for seed, ((text, _), found) in enumerate(zip(told, faults), 1):
+        if found or seed <= show:
+            print(f"--- seed {seed}: {'; '.join(found) or 'in order'}\n{START} {text}\n")
+    print(f"stories that end: {sum(end for _, end in told)} of {count}; in order: {sum(not f for f in faults)} of {count}")
+
+
+def kinds(voice, lexicon, count, rng):
+    missed = []
+    for seed in range(1, count + 1):
+        kind = rng.choice(sorted(lexicon.kinds))
+        text, _ = voice.reply([("user", f"Tell me a story about {article(kind)}.")], seed)
+        if not has(re.split(r"[.!?]", text)[0], kind):
+            missed.append(kind)
+    print(f"kinds that the first sentence has: {count - len(missed)} of {count}; missed: {', '.join(missed)}")
+
+
+def requests(voice, names, things, what):
+    missed = []
+    for seed, (name, thing) in enumerate(zip(names, things), 1):
+        text, _ = voice.reply([("user", f"Tell me a story about {name} and {article(thing)}.")], seed)
+        missed += [word for word in (name, thing) if not has(text, word)]
+    print(f"names and things {what} that are in the story: {2 * len(names) - len(missed)} of {2 * len(names)}; missed: {', '.join(missed)}")
+
+
+def chats(voice, lexicon, reader, count, rng, show):
+    """Three requests each; the share of stories that are in order, for the first, the second and the third."""
+    right = [0, 0, 0]
+    for seed in range(1, count + 1):
+        messages = []
+        for turn in range(3):
+            name = rng.choice(lexicon.asked[rng.choice(["girls", "boys"])])
+            thing = rng.choice(lexicon.things)[0]
+            messages.append(("user", f"Tell me a story about {name} and {article(thing)}."))
+            text, ended = voice.reply(messages, seed)
+            messages.append(("assistant", text))
+            faults = reader.faults(text, (name, thing)) + ([] if ended else ["does not end"])
+            right[turn] += not faults
+            if faults or seed <= show:
+                print(f"--- chat {seed}, request {turn + 1}, {name} and {thing}: {'; '.join(faults) or 'in order'}\n{text}\n")
+    print(f"chats of three requests, stories in order with what was asked for: {right[0]}, {right[1]}, {right[2]} of {count}")
+
+
+def answers(voice, lexicon, count, rng):
+    wrong = []
+    while count > 0:
         story = Story(lexicon, rng)
-        question, answer = chat.questions(rng, story, 1)[0]
-        ids = vocab.prompt(pieces, [("user", "Tell me a story."), ("assistant", story.text), ("user", question)])
-        if len(ids) < 480:
-            cases.append((ids, question, answer))
-    given = generate(path, pieces, [c[0] for c in cases], range(count), 30, temp=0)
-    return [(question, answer, text) for (_, question, answer), (text, _) in zip(cases, given)]
+        question, expected = chat.questions(rng, story, 1)[0]
+        given, _ = voice.reply([("user", "Tell me a story."), ("assistant", story.text), ("user", question)], 1, temp=0, limit=40)
+        count -= 1
+        if given != expected:
+            wrong.append(f"  {question} expected: {expected} given: {given}")
+    return wrong
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
     parser.add_argument("model")
-    parser.add_argument("vocabulary")
-    parser.add_argument("--count", type=int, default=50, help="of stories, requests and answers")
-    parser.add_argument("--show", type=int, default=0, help="stories to print, unselected")
+    parser.add_argument("--count", type=int, default=50, help="of stories, kinds and answers")
+    parser.add_argument("--show", type=int, default=0, help="stories and chats to print, unselected")
     a = parser.parse_args()
-    pieces = sentencepiece.SentencePieceProcessor(model_file=a.vocabulary)
-    lexicon, rng = Lexicon(), random.Random(2)
+    voice, lexicon, rng = Voice(a.program, a.model), Lexicon(), random.Random(2)
     reader = Reader(lexicon)
-
-    start = "Once upon a time"
-    stories = generate(a.model, pieces, [[vocab.BOS] + pieces.encode(start)] * a.count, range(1, a.count + 1))
-    faults = [reader.faults(start + text) + ([] if ended else ["does not end"]) for text, ended in stories]
-    for seed, ((text, _), found) in enumerate(zip(stories, faults), 1):
-        if found or seed <= a.show:
-            print(f"--- seed {seed}: {'; '.join(found) or 'in order'}\n{start}{text}\n")
-    print(f"stories that end: {sum(end for _, end in stories)} of {a.count}; in order: {sum(not f for f in faults)} of {a.count}")
-
-    right, pairs = requests(a.model, pieces, lexicon, a.count, rng)
-    print(f"requests honoured: {sum(right)} of {a.count}; missed: {[p for p, ok in zip(pairs, right) if not ok]}")
-
-    replies = answers(a.model, pieces, lexicon, a.count, rng)
-    print(f"answers right: {sum(expected == given for _, expected, given in replies)} of {a.count}")
-    for question, expected, given in replies:
-        if expected != given:
-            print(f"  {question} expected: {expected} given: {given}")
-    value, targets = perplexity(a.model, pieces, a.count)
+    stories(voice, reader, a.count, a.show)
+    chats(voice, lexicon, reader, 20, rng, a.show)
+    kinds(voice, lexicon, a.count, rng)
+    requests(voice, HELD_OUT_NAMES, 2 * HELD_OUT_THINGS, "that the training never drew")
+    known = [(rng.choice(lexicon.names[rng.choice(["girls", "boys"])]), rng.choice(lexicon.things)[0]) for _ in range(20)]
+    requests(voice, *zip(*known), "of the lexicon")
+    wrong = answers(voice, lexicon, a.count, rng)
+    print(f"answers right: {a.count - len(wrong)} of {a.count}", *wrong, sep="\n")
+    value, targets = perplexity(a.model, vocab.of_gguf(read_gguf(a.model)[0]), a.count)
     print(f"held-out perplexity: {value:.3f} per token over {targets:,} tokens")
 
 

@@ -23,8 +23,8 @@ import re
 
 HERE = pathlib.Path(__file__).parent
 PRONOUNS = {"she": ("she", "her", "her", "herself"), "he": ("he", "him", "his", "himself")}
-FEMALE = {"hen", "cow", "queen", "princess", "witch", "mermaid"}
-MALE = {"king", "prince", "wizard", "fisherman"}
+FEMALE = {"hen", "cow", "queen", "princess", "witch", "mermaid", "grandmother", "woman"}
+MALE = {"king", "prince", "wizard", "fisherman", "rooster", "grandfather", "man", "postman", "cowboy"}
 PEOPLE = {"girl", "boy", "giant", "king", "queen", "princess", "prince", "knight", "wizard", "witch", "pirate", "sailor", "baker",
           "farmer", "fairy", "mermaid", "gardener", "fisherman", "astronaut", "clown", "teacher"}
 ELDERS = {"she": ["Grandmother Rose", "Aunt Clara", "Mrs. Goose", "Old Martha", "Mother Bear", "Aunt Ida", "Grandmother Elm"],
@@ -33,12 +33,21 @@ FOODS = ["warm bread", "plum cake", "pancakes", "berry pie", "apple pie", "puddi
          "gingerbread", "cheese and bread", "strawberries", "fresh rolls", "noodles", "cookies", "mushroom soup", "waffles"]
 KIND_WORDS = ["little", "little", "little", "small", "young", "young", "clever", "shy", "cheerful", "curious", "kind", "sleepy", "tiny",
               "quick", "funny", "gentle", "lively", "quiet", "busy"]
+ANY_THING = ["little", "big", "old", "new", "small", "pretty", "strange", "blue", "red"]
 CHILD_HOMES = ["a small house", "a house with a blue door", "a cottage with a garden", "a house by the mill", "a tall, narrow house",
                "a cottage under an old tree", "a room under the roof"]
 CHILD_SKILLS = ["climbing", "singing", "drawing", "running", "telling jokes", "building things", "whistling", "asking questions"]
 FIRST = "Ba Bel Bo Bri Da Del Do Fa Fi Ga Gri Ha Jo Ka Kel La Lo Ma Mel Mi Na Ni Ol Pa Pim Qui Ra Ri Ro Sa Sel Shi Ta Tem Tu Um Va Vel Wi Ya Za Zi".split()
 MIDDLE = "ba di la lo mi na ra ri ro si ta vi".split()
 LAST = "bel by da den dy kin la lin lo mo my na nek no ra ri ro ta to vin wen xi zo".split()
+# Whoever asks for a story may use any name: syllables for names that no list has, of more kinds than those above.
+ONSETS = "b c d f g h j k l m n p r s t v w y z br ch cl dr fr gl gr kl kr mb ph pl qu sh sl st sv th tr zh".split() + ["", ""]
+VOWELS = "a a a e e i i o o u y ai ea ee ia ie ou oo".split()
+CODAS = ["", "", "", ""] + "n r l s m t d k ck ll nn x sh th rt ns b g".split()
+# What evaluate.py asks for, to see whether names and things are copied: the training never draws them.
+HELD_OUT_NAMES = ["Bob", "Nancy", "Kevin", "Fatima", "Hiroshi", "Ingrid", "Pablo", "Ahmed", "Joanna", "Patrick", "Yusuf", "Susan", "Gwen",
+                  "Stefan", "Rashid", "Beatrice", "Dmitri", "Lucia", "Walter", "Chloe"]
+HELD_OUT_THINGS = ["toaster", "sandcastle", "trombone", "parachute", "teaspoon", "ukulele", "burger", "mailbox", "cushion", "bathrobe"]
 
 
 def rows(name):
@@ -52,7 +61,7 @@ def capital(text):
 
 
 def article(noun_phrase):
-    vowel = noun_phrase[0].lower() in "aeiou" and not noun_phrase.startswith("uni")
+    vowel = noun_phrase[0].lower() in "aeiou" and not noun_phrase.startswith(("uni", "uku")) or noun_phrase.startswith("honest")
     return ("an " if vowel else "a ") + noun_phrase
 
 
@@ -84,8 +93,8 @@ def read_plots():
 
 
 def read_things():
-    """[(noun, adjectives, category properties)], the nouns of all categories."""
-    things, properties = [], {}
+    """Two lists of (noun, adjectives, category properties): the nouns of all categories, and those that only requests name."""
+    things, asked, properties = [], [], {}
     for line in rows("things.txt"):
         if line.startswith("category "):
             properties = {"category": line.split()[1]}
@@ -93,9 +102,11 @@ def read_things():
         key, _, value = line.partition(": ")
         if key in ("joy", "use", "bad", "fix", "help"):
             properties[key] = value
+        elif key == "asked for":
+            asked += [(noun, ANY_THING, properties) for noun in value.split(", ")]
         else:
             things.append((key, value.split(", "), properties))
-    return things
+    return things, asked
 
 
 def read_phrases():
@@ -120,8 +131,12 @@ class Lexicon:
                 self.kinds[kind] = tuple(part.split(", ") for part in (homes, skills, foods))
         for kind in ("girl", "boy"):
             self.kinds[kind] = (CHILD_HOMES, CHILD_SKILLS, FOODS)
+        # What only requests use: {girls, boys, pets, animals, folk, words}, and kinds that live like the children.
+        self.asked = {head: words.split() for head, _, words in (line.partition(": ") for line in rows("names.txt"))}
+        self.asked_kinds = self.asked["animals"] + self.asked["folk"]
         self.places = [(a, b, c.split(", ")) for a, b, c in (line.split(" | ") for line in rows("places.txt"))]
-        self.plots, self.things, self.phrases = read_plots(), read_things(), read_phrases()
+        self.plots, self.phrases = read_plots(), read_phrases()
+        self.things, self.asked_things = read_things()
 
     def draw_kind(self, rng, child_share):
         return rng.choices(["girl", "boy"], [3, 2])[0] if rng.random() < child_share else rng.choice(sorted(self.kinds))
@@ -131,6 +146,40 @@ class Lexicon:
         engines that round differently agree on."""
         names = self.names[group]
         return rng.choices(names, [1 + 6 / (i + 1) for i in range(len(names))])[0]
+
+    def home_of(self, kind):
+        """(homes, skills, foods) of a kind; one that only requests use lives like a child."""
+        return self.kinds.get(kind, (CHILD_HOMES, CHILD_SKILLS, FOODS))
+
+    def draw_asked_name(self, rng, kind, gender):
+        """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables."""
+        everyday = self.asked["girls" if gender == "she" else "boys"]
+        while True:
+            form = rng.random()
+            if form < 0.45:
+                is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
+                name = rng.choice(self.asked["pets"] if is_pet else everyday)
+            elif form < 0.65:
+                a, b = rng.choice(everyday), rng.choice(everyday)
+                name = a[:rng.randint(1, len(a) - 1)] + b[rng.randint(1, len(b) - 1):]
+            else:
+                syllables = [rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(rng.choice([1, 2, 2, 2, 3]))]
+                name = capital("".join(syllables))
+            if 2 < len(name) < 12 and name not in HELD_OUT_NAMES:
+                return name
+
+    def draw_asked_person(self, rng, taken=(), gender=None):
+        """A person somebody asks for. Half are as in all stories; the others have names, kinds and words from anywhere."""
+        kind = rng.choice(self.asked_kinds) if rng.random() < 0.25 else None
+        person = self.draw_person(rng, taken, kind=kind, gender=gender, child_share=0.25)
+        if rng.random() < 0.4:
+            person["word"] = rng.choice(self.asked["words"])
+        while rng.random() < 0.6:
+            name = self.draw_asked_name(rng, person["kind"], person["gender"])
+            if all(name[0] != other[0] for other in taken):
+                person["name"] = name
+                break
+        return person
 
     def draw_person(self, rng, taken=(), kind=None, gender=None, child_share=0.4):
         """A person {name, kind, gender, word that describes it}, its name unlike those taken."""
@@ -155,12 +204,16 @@ class Lexicon:
 class Story:
     """One cast in one plot; text and answers agree with each other."""
 
-    def __init__(self, lexicon, rng, plot=None, hero=None, friend=None, thing=None, place=None, shows_virtue=False):
+    def __init__(self, lexicon, rng, plot=None, hero=None, friend=None, thing=None, place=None, shows_virtue=False, asked=False):
+        """`asked`: this story answers a request, for a cast and a thing from anywhere; its first sentence says who the hero is."""
         self.lexicon, self.rng = lexicon, rng
         self.plot = plot or rng.choice(lexicon.plots)
-        self.hero = hero or lexicon.draw_person(rng)
+        self.asked = asked
+        self.hero = hero or (lexicon.draw_asked_person(rng) if asked else lexicon.draw_person(rng))
         other = "he" if self.hero["gender"] == "she" else "she"
         gender = other if rng.random() < 0.75 else self.hero["gender"]
+        if asked and rng.random() < 0.5:
+            friend = friend or lexicon.draw_asked_person(rng, [self.hero["name"]], gender)
         self.friend = friend or lexicon.draw_person(rng, [self.hero["name"]], gender=gender, child_share=0.3)
         self.thing = thing or self._draw_thing()
         self.place = place or rng.choice(lexicon.places)
@@ -178,7 +231,8 @@ class Story:
 
     def _draw_thing(self):
         while True:
-            thing = self.rng.choice(self.lexicon.things)
+            from_anywhere = self.asked and self.rng.random() < 0.3
+            thing = self.rng.choice(self.lexicon.asked_things if from_anywhere else self.lexicon.things)
             if thing[2]["category"] not in self.plot.skip and thing[0] not in (self.hero["name"].lower(), self.friend["name"].lower()):
                 return thing
 
@@ -189,7 +243,7 @@ class Story:
                 slots[prefix + key] = word
             slots["a_" + prefix + "kind"] = article(person["word"] + " " + person["kind"])
         slots.update(N=self.hero["name"], F=self.friend["name"], bare_kind=self.hero["kind"])
-        homes, skills, loves = self.lexicon.kinds[self.hero["kind"]]
+        homes, skills, loves = self.lexicon.home_of(self.hero["kind"])
         slots.update(home=rng.choice(homes), skill=rng.choice(skills), loves=rng.choice(loves), food=rng.choice(FOODS))
         gender = rng.choice(sorted(ELDERS))
         while True:
@@ -240,7 +294,7 @@ class Story:
 
     def _opening(self):
         phrases, rng = self.lexicon.phrases, self.rng
-        lines = [rng.choice(phrases["once" if rng.random() < 0.5 else "other"])]
+        lines = [rng.choice(phrases["once" if rng.random() < (0.9 if self.asked else 0.5) else "other"])]
         if self.shows_virtue:
             lines.append(rng.choice(["Everyone knew that {N} was {virtue}.", "{N} was very {virtue}.", "{He} wanted to be {virtue}."]))
         elif rng.random() < 0.5 and "{home}" not in lines[0]:

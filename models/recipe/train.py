@@ -10,6 +10,8 @@ repeated names right): in long texts copying pays off late. After 300 steps of s
 The drills then thin out, and are gone after 60% of the steps: with a share to the end, one story in ten slipped into drilling.
 A second run that goes on from the first teaches to listen: requests with only the start of their stories (--requests).
 
+--from continues a shipped file, with a fresh optimizer: so the default model learned to hold conversations of several requests.
+
 The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps.
 """
 import argparse
@@ -28,6 +30,7 @@ import vocab
 from grammar import Lexicon
 from model import Llama, Shape
 from muon import Muon
+from sample import read_gguf
 
 POOL = 2048  # documents that are sorted by length together
 
@@ -50,14 +53,23 @@ def padded(length):
     return (length - 1 + 31) // 32 * 32
 
 
+def learned(ids):
+    """For each id whether it is a target: what users and systems say is read, but never learned to be said."""
+    speaks, out = True, []
+    for token in ids:
+        out.append(speaks)
+        speaks = token not in (vocab.SYSTEM, vocab.USER) and (speaks or token == vocab.END)
+    return out
+
+
 def tensors(group):
-    """inputs and targets [rows, time]; the padding's target is -1, which the loss leaves out."""
+    """inputs and targets [rows, time]; targets of -1 are left out of the loss: the padding's, and what users say."""
     time_steps = padded(max(map(len, group)))
     inputs = torch.zeros(len(group), time_steps, dtype=torch.long)
     targets = torch.full((len(group), time_steps), -1)
     for row, ids in enumerate(group):
         inputs[row, :len(ids) - 1] = torch.tensor(ids[:-1])
-        targets[row, :len(ids) - 1] = torch.tensor(ids[1:])
+        targets[row, :len(ids) - 1] = torch.tensor([t if say else -1 for t, say in zip(ids[1:], learned(ids)[1:])])
     return inputs, targets
 
 
@@ -103,14 +115,16 @@ def held_out_loss(model, groups):
     return total / count
 
 
-def rate(step, steps, warmup, decay):
-    return min(1.0, (step + 1) / warmup, (steps - step) / (decay * steps))
+def rate(step, warmup, progress, decay):
+    """Share of the full learning rate; `progress` from 0 to 1 is the share of the training that is over."""
+    return max(0.0, min(1.0, (step + 1) / warmup, (1 - progress) / decay))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--budget", type=float, help="minutes to train instead of --steps, on machines that have other work too")
     parser.add_argument("--stop", type=int, help="leave after this step, to go on later, perhaps with other settings")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--tokens", type=int, default=4096, help="per step, padding included")
@@ -122,6 +136,8 @@ def main():
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--decay", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--from", dest="file", help="start from the weights and the vocabulary of this GGUF file")
+    parser.add_argument("--ctx", type=int, default=512, help="the longest document; a conversation of three stories has about 1000 tokens")
     parser.add_argument("--workers", type=int, default=2, help="cores to use")
     parser.add_argument("--minutes", type=float, default=5, help="between checkpoints")
     a = parser.parse_args()
@@ -131,8 +147,13 @@ def main():
     a.work.mkdir(parents=True, exist_ok=True)
     (a.work / "train.pid").write_text(f"{os.getpid()}\n")
 
+    if a.file:
+        meta, weights = read_gguf(a.file)
+        (a.work / "vocab.model").write_bytes(vocab.of_gguf(meta).serialized_model_proto())
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
-    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers))
+    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers, n_ctx=a.ctx))
+    if a.file:
+        model.load_state_dict({name: torch.tensor(values) for name, values in weights.items()})
     matrices = [p for p in model.blk.parameters() if p.ndim == 2]
     others = [p for p in model.parameters() if p.ndim == 1] + [model.token_embd]
     optimizers = [Muon(matrices, lr=a.lr), torch.optim.AdamW(others, lr=a.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)]
@@ -142,7 +163,7 @@ def main():
     lexicon = Lexicon()
     n_ctx = model.shape.n_ctx
     held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
-    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0, "requests": a.requests}
+    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0 if a.drill_steps else 0.0, "requests": a.requests}
     checkpoint = a.work / "checkpoint.pt"
     if checkpoint.exists():
         saved = torch.load(checkpoint)
@@ -159,20 +180,25 @@ def main():
                     "optimizers": [o.state_dict() for o in optimizers]}, str(checkpoint) + ".new")
         os.replace(str(checkpoint) + ".new", checkpoint)
 
+    def progress():
+        return state["seconds"] / (60 * a.budget) if a.budget else state["step"] / a.steps
+
+    def ended():
+        return progress() >= 1 or state["step"] == a.stop
+
     groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
     log = open(a.work / "log.csv", "a", buffering=1)
     clock = last_save = time.monotonic()
     mean_loss = None
-    last = min(a.steps, a.stop or a.steps)
-    while state["step"] < last:
+    while not ended():
         if state["batch"] == len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
-            fading = max(0.0, 1 - state["step"] / (0.6 * a.steps))
+            fading = max(0.0, 1 - progress() / 0.6)
             state["drills"] = 1.0 if state["step"] < a.drill_steps else a.drills * fading
             groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):
-            optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.steps, a.warmup, a.decay)
+            optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.warmup, progress(), a.decay)
             optimizer.step()
         now = time.monotonic()
         state["seconds"] += now - clock
@@ -183,12 +209,12 @@ def main():
         mean_loss = loss if mean_loss is None else 0.95 * mean_loss + 0.05 * loss
         if state["step"] % 20 == 0:
             print(f"step {state['step']} loss {mean_loss:.4f} tokens {state['tokens']:,} {state['tokens'] / state['seconds']:.0f} t/s", flush=True)
-        if state["step"] % 200 == 0 or state["step"] == last:
+        if state["step"] % 200 == 0 or ended():
             value = held_out_loss(model, held_out)
             log.write(f"{state['step']},{state['tokens']},{state['seconds']:.0f},{mean_loss:.4f},{value:.4f}\n")
             print(f"step {state['step']} held-out {value:.4f}", flush=True)
             clock = time.monotonic()
-        if now - last_save > 60 * a.minutes or state["step"] == last:
+        if now - last_save > 60 * a.minutes or ended():
             save()
             last_save = now
     (a.work / "train.pid").unlink()

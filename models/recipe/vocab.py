@@ -6,11 +6,13 @@ everywhere. Normalization is 'identity': a tokenizer that reads the pieces from 
 import argparse
 import json
 import pathlib
+import struct
 
 import sentencepiece
 
 BOS, EOS = 1, 2
-MARKERS = ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]  # control tokens 3..6; the names are those of Phi-3's template
+SYSTEM, USER, ASSISTANT, END = 3, 4, 5, 6
+MARKERS = ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]  # in that order; the names are those of Phi-3's template
 TEMPLATE = ("{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' }}{% endfor %}"
             "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}")
 
@@ -50,6 +52,25 @@ def prompt(pieces, messages):
     """Ids of a conversation that waits for the assistant, as the chat template writes it."""
     ids = encode(pieces, messages) + pieces.encode("\n") if messages else [BOS]
     return ids + [pieces.piece_to_id("<|assistant|>")] + pieces.encode("\n")
+
+
+def of_gguf(meta):
+    """The vocabulary of a GGUF file (its metadata as a dict) as sentencepiece reads it: a ModelProto of pieces, the trainer's kind
+    (field 3: BPE = 2, field 35: byte fallback) and the normalizer (fields 3 to 5: a space first, none removed, written as U+2581)."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+    def field(number, data):
+        return varint(number << 3 | 2) + varint(len(data)) + data
+
+    def flag(number, value):
+        return varint(number << 3) + varint(value)
+
+    keys = [meta["tokenizer.ggml." + key] for key in ("tokens", "scores", "token_type")]
+    model = b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + flag(3, kind)) for text, score, kind in zip(*keys))
+    model += field(2, flag(3, 2) + flag(35, 1) + flag(40, 0) + flag(41, BOS) + flag(42, EOS))
+    model += field(3, field(1, b"identity") + flag(3, 1) + flag(4, 0) + flag(5, 1))
+    return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
 if __name__ == "__main__":
