@@ -14,14 +14,15 @@ HELD_OUT_SEED = 999_983
 
 
 def drill(lexicon, rng, lines):
-    """A few lines of drills.txt about one cast; or a request with only the start of its story; or lines and questions."""
+    """A request with only the first words of its story: who the hero is, and the thing; or lines of drills.txt and questions
+    about them; or such lines about one cast."""
     form = rng.random()
-    if form < 0.35:
+    if form < 0.75:
         ask, story = chat.request(lexicon, rng)
-        return [("user", ask), ("drill", story.text.split("\n\n")[0])]
-    if form < 0.5:
+        return [("user", ask), ("drill", story.expand(rng.choice(lexicon.phrases["once"]) + " {He} had {an_adj_t}."))]
+    if form < 0.95:
         return chat.drilled_questions(lexicon, rng, lines)
-    story = Story(lexicon, rng)
+    story = Story(lexicon, rng, asked=rng.random() < 0.5)
     first = ["{N} was {a_kind}.", "{F} was {a_fkind}.", "{N} had {an_adj_t}."]
     rng.shuffle(first)
     return [("drill", story.expand(" ".join(first + [line.partition(" = ")[0] for line in rng.sample(lines, 6)])))]

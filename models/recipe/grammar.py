@@ -17,6 +17,7 @@ In a text, [a|b] draws one of the wordings, {key} is a slot, {Key} the same with
 a line of phrases.txt. Slots are filled for one cast (hero, friend, elder, thing, place), which is why names and
 pronouns agree throughout and why the recipe knows the answer to each question.
 """
+import functools
 import pathlib
 import random
 import re
@@ -226,8 +227,16 @@ class Story:
                 self.slots.update(zip(name.split(", "), values))
             else:
                 self.slots[name] = self.expand(text)
-        self.text = self._tell()
-        self.asks = [(self.expand(q), self.expand(a)) for q, a in self.plot.asks]
+        self.slots.update(virtue=self.plot.virtue, moral=self.plot.moral)
+
+    @functools.cached_property
+    def text(self):
+        """Told when it is asked for: drills have no use for it, and it takes most of the time."""
+        return self._tell()
+
+    @functools.cached_property
+    def asks(self):
+        return [(self.expand(q), self.expand(a)) for q, a in self.plot.asks]
 
     def _draw_thing(self):
         while True:
@@ -308,7 +317,6 @@ class Story:
         return "{@end}" if chance < 0.8 else ""
 
     def _tell(self):
-        self.slots.update(virtue=self.plot.virtue, moral=self.plot.moral)
         paragraphs = [[self._opening()]]
         for line in self.plot.lines:
             if line == "--":

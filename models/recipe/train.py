@@ -209,7 +209,7 @@ def main():
         mean_loss = loss if mean_loss is None else 0.95 * mean_loss + 0.05 * loss
         if state["step"] % 20 == 0:
             print(f"step {state['step']} loss {mean_loss:.4f} tokens {state['tokens']:,} {state['tokens'] / state['seconds']:.0f} t/s", flush=True)
-        if state["step"] % 200 == 0 or ended():
+        if state["step"] % 500 == 0 or ended():
             value = held_out_loss(model, held_out)
             log.write(f"{state['step']},{state['tokens']},{state['seconds']:.0f},{mean_loss:.4f},{value:.4f}\n")
             print(f"step {state['step']} held-out {value:.4f}", flush=True)
