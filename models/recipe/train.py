@@ -10,9 +10,10 @@ repeated names right): in long texts copying pays off late. After 300 steps of s
 The drills then thin out, and are gone after 60% of the steps: with a share to the end, one story in ten slipped into drilling.
 A second run that goes on from the first teaches to listen: requests with only the start of their stories (--requests).
 
---from continues a shipped file, with a fresh optimizer: so the default model learned to hold conversations of several requests.
+--from continues a shipped file, with a fresh optimizer; README.md says what for. Drills belong into its mixture (--drills), but not alone:
+some 400 steps of nothing else made it forget its stories.
 
-The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps.
+The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps, or of the minutes of --budget.
 """
 import argparse
 import concurrent.futures
@@ -163,7 +164,7 @@ def main():
     lexicon = Lexicon()
     n_ctx = model.shape.n_ctx
     held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
-    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0 if a.drill_steps else 0.0, "requests": a.requests}
+    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0 if a.drill_steps else a.drills, "requests": a.requests}
     checkpoint = a.work / "checkpoint.pt"
     if checkpoint.exists():
         saved = torch.load(checkpoint)
