@@ -144,9 +144,9 @@ class OnText {
 };
 
 struct Limits {
-  int max_tokens = -1;             // -1: until the text ends or the context is full
-  std::vector<std::string> stops;  // the text ends before any of these
-  Grammar grammar;                 // what is written; a model that thinks does so freely before
+  int max_tokens = -1;                  // -1: until the text ends or the context is full
+  std::vector<std::string> stops = {};  // the text ends before any of these
+  Grammar grammar = {};  // what is written; a model that thinks does so freely before
 };
 
 enum class End {

@@ -69,7 +69,7 @@ TEST(Library, EndsWhereItIsAskedTo) {
   EXPECT_EQ(session.Complete("Once upon a time", three).end, pronk::End::kCaller);
   EXPECT_EQ(n_pieces, 3);
   session.Clear();
-  const pronk::Completion stopped = session.Complete("Once upon a time", {}, {50, {"."}, {}});
+  const pronk::Completion stopped = session.Complete("Once upon a time", {}, {50, {"."}});
   EXPECT_EQ(stopped.end, pronk::End::kStop);
   EXPECT_EQ(stopped.text.find('.'), std::string::npos);
 }
