@@ -80,7 +80,15 @@ class SchemaCheck {
     } else if (rule == "allOf") {
       for (const Json& part : what) add(value, part, place);
     } else if (rule == "$ref") {
-      add(value, root_[Json::json_pointer(what.get<std::string>().substr(1))], place);
+      // Part of an address, where a percent sign is spelt.
+      std::string reference = what.get<std::string>().substr(1);
+      for (size_t at; (at = reference.find("%20")) != std::string::npos;) {
+        reference.replace(at, 3, " ");
+      }
+      for (size_t at = 0; (at = reference.find("%25", at)) != std::string::npos; ++at) {
+        reference.replace(at, 3, "%");
+      }
+      add(value, root_.at(Json::json_pointer(reference)), place);
     } else if (value.is_object()) {
       OfObject(value, schema, rule, what, place, add, expect);
     } else if (value.is_array()) {
