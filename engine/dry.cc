@@ -3,9 +3,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/error.h"
+#include "gguf/error.h"
+
 namespace engine {
 
 using tokenizer::TokenId;
+
+std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
+                                const tokenizer::Tokenizer& tokenizer) {
+  std::vector<bool> found(texts.size());
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < tokenizer.vocab().size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string piece = tokenizer.Piece(id);
+    bool holds = false;
+    for (size_t t = 0; t < texts.size(); ++t) {
+      if (piece.find(texts[t]) == std::string::npos) continue;
+      found[t] = holds = true;
+    }
+    if (holds) ids.push_back(id);
+  }
+  for (size_t t = 0; t < texts.size(); ++t) {
+    if (!found[t]) {
+      throw Error("no token of this model holds " + gguf::Quoted(texts[t]));
+    }
+  }
+  return ids;
+}
 
 // Seen from its end, the text is r[0], r[1], ...; what stands before r[k - 1] repeats the end in so
 // many tokens as r[k..] and r[0..] begin alike. For all k together that takes time in the length of

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,11 @@ struct DryOptions {
 
   bool Active() const { return multiplier != 0 && last_n != 0; }
 };
+
+// The tokens that hold one of these texts, ascending: breakers. Throws engine::Error where no token
+// holds a text.
+std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
+                                           const tokenizer::Tokenizer& tokenizer);
 
 class Dry {
  public:

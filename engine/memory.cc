@@ -92,6 +92,11 @@ Memory MachineMemory(const std::string& root) {
   for (const ControlGroup& group : ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
+  // ulimit -v, of which what is mapped is a part.
+  const uint64_t limit = NumberIn(root + "proc/self/limits", "Max address space", kUnlimited);
+  const uint64_t used = NumberIn(root + "proc/self/status", "VmSize", 0);
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit - std::min(limit, used));
   return memory;
 }
 

@@ -19,7 +19,8 @@ struct Memory {
   uint64_t available;  // that it may use now without others being swapped out or killed
 };
 // The least of what the machine and each control group (version 1 or 2) around the process have,
-// with file caches, which can be dropped, counted as available. `root` stands for "/" in tests.
+// with file caches, which can be dropped, counted as available, and what ulimit -v leaves of it.
+// `root` stands for "/" in tests.
 Memory MachineMemory(const std::string& root = "/");
 
 // What decides the size of a session's buffers.

@@ -1,15 +1,22 @@
 // The public face of the engine: what is behind it may change, this does not.
 #include "engine/pronk.h"
 
+#include <cmath>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "engine/chat.h"
+#include "engine/dry.h"
 #include "engine/encode.h"
 #include "engine/generate.h"
+#include "engine/grammar/constraint.h"
+#include "engine/grammar/gbnf.h"
+#include "engine/grammar/json_schema.h"
 #include "engine/model.h"
 #include "engine/session.h"
+#include "engine/session_file.h"
 #include "kernels/cpu.h"
 
 namespace pronk {
@@ -27,24 +34,52 @@ auto Guarded(Function function) {
   }
 }
 
-engine::SessionOptions ToEngine(const Options& options) {
+engine::SamplerOptions ToEngine(const Sampling& sampling, const tokenizer::Tokenizer& tokenizer) {
+  engine::SamplerOptions result;
+  result.seed = sampling.seed;
+  result.temperature = sampling.temperature;
+  result.temperature_range = sampling.temperature_range;
+  result.temperature_exponent = sampling.temperature_exponent;
+  result.top_k = sampling.top_k;
+  result.typical = sampling.typical;
+  result.top_p = sampling.top_p;
+  result.min_p = sampling.min_p;
+  result.top_n_sigma = sampling.top_n_sigma;
+  result.xtc_probability = sampling.xtc_probability;
+  result.xtc_threshold = sampling.xtc_threshold;
+  result.penalties = {sampling.repeat_penalty, sampling.frequency_penalty,
+                      sampling.presence_penalty};
+  result.repeat_last_n = sampling.penalty_last_n;
+  const Dry& dry = sampling.dry;
+  result.dry = {dry.multiplier, dry.base, dry.allowed_length, dry.last_n, {}};
+  if (result.dry.Active()) result.dry.breakers = engine::TokensWith(dry.breakers, tokenizer);
+  result.mirostat = {sampling.mirostat.on, sampling.mirostat.tau, sampling.mirostat.eta};
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    if (id < 0 || static_cast<size_t>(id) >= tokenizer.vocab().size()) {
+      throw Error("logit_bias: the vocabulary has no token " + std::to_string(id));
+    }
+    result.logit_bias.emplace_back(id, bias);
+  }
+  if (sampling.ignore_end) {
+    for (const auto id : tokenizer.vocab().eog) result.logit_bias.emplace_back(id, -INFINITY);
+  }
+  if (!sampling.steps.empty()) result.steps.clear();
+  for (const std::string& name : sampling.steps) {
+    const auto step = engine::FindSamplerStep(name);
+    if (!step) throw Error("steps: '" + name + "' is none of " + engine::SamplerStepNames());
+    result.steps.push_back(*step);
+  }
+  return result;
+}
+
+engine::SessionOptions ToEngine(const Options& options, const engine::Model& model,
+                                const engine::Model* draft) {
   engine::SessionOptions result;
   result.context = options.context;
   result.n_threads = options.threads;
   result.draft.on = true;  // it changes no text
-  result.sampler.seed = options.sampling.seed;
-  result.sampler.temperature = options.sampling.temperature;
-  result.sampler.top_k = options.sampling.top_k;
-  result.sampler.top_p = options.sampling.top_p;
-  result.sampler.min_p = options.sampling.min_p;
-  result.sampler.penalties.repeat = options.sampling.repeat_penalty;
-  return result;
-}
-
-engine::GenerateOptions ToEngine(const Limits& limits) {
-  engine::GenerateOptions result;
-  result.max_tokens = limits.max_tokens;
-  result.stop_texts = limits.stops;
+  result.draft.model = draft;
+  result.sampler = ToEngine(options.sampling, *model.tokenizer);
   return result;
 }
 
@@ -67,6 +102,7 @@ End ToPublic(engine::StopReason reason) {
 Completion ToPublic(engine::GenerateResult result) {
   Completion completion;
   completion.text = std::move(result.text);
+  completion.thinking = std::move(result.thinking);
   completion.end = ToPublic(result.stop_reason);
   completion.n_prompt = result.n_prompt;
   completion.n_generated = result.tokens.size();
@@ -80,26 +116,57 @@ engine::Model Open(const std::string& path) {
   return engine::Model::Load(path);
 }
 
+// A session with all that it borrows.
+struct Borrower {
+  std::shared_ptr<const engine::Model> model, draft;  // draft may be null
+  engine::Session session;
+  // Of the last text; what was learnt of it serves the next.
+  std::shared_ptr<const engine::grammar::Grammar> grammar = nullptr;
+  std::optional<engine::Constraint> constraint = {};
+
+  Borrower(std::shared_ptr<const engine::Model> shared,
+           std::shared_ptr<const engine::Model> shared_draft, const Options& options)
+      : model(std::move(shared)),
+        draft(std::move(shared_draft)),
+        session(*model, ToEngine(options, *model, draft.get())) {}
+
+  engine::GenerateOptions OptionsFor(const Limits& limits,
+                                     std::shared_ptr<const engine::grammar::Grammar> wanted) {
+    if (wanted != grammar) {
+      grammar = std::move(wanted);
+      constraint.reset();
+      if (grammar != nullptr) constraint.emplace(grammar, *model->tokenizer);
+    }
+    engine::GenerateOptions result;
+    result.max_tokens = limits.max_tokens;
+    result.stop_texts = limits.stops;
+    result.constraint = constraint ? &*constraint : nullptr;
+    return result;
+  }
+
+  void Save(const std::string& path) {
+    if (!session.has_logits()) throw Error(path + ": nothing was read that could be saved");
+    engine::SaveSession(session, path);
+  }
+};
+
 }  // namespace
 
-struct Model::Impl {
-  engine::Model model;
+struct Model::Impl : engine::Model {};
+
+struct Grammar::Impl : engine::grammar::Grammar {};
+
+struct Session::Impl : Borrower {
+  using Borrower::Borrower;
 };
 
-struct Session::Impl {
-  std::shared_ptr<const Model::Impl> model;
-  engine::Session session;
-};
-
-struct Chat::Impl {
-  std::shared_ptr<const Model::Impl> model;
-  engine::Session session;
+struct Chat::Impl : Borrower {
   engine::Chat chat;
+  OnText on_thinking;
 
-  Impl(std::shared_ptr<const Model::Impl> shared, std::string system, const Options& options)
-      : model(std::move(shared)),
-        session(model->model, ToEngine(options)),
-        chat(session, std::move(system), engine::ChatForm(model->model)) {}
+  Impl(const pronk::Model& shared, std::string system, const Options& options)
+      : Borrower(shared.impl_, options.draft ? options.draft->impl_ : nullptr, options),
+        chat(session, std::move(system), engine::ChatForm(*model)) {}
 };
 
 std::string Version() { return PRONK_VERSION; }
@@ -107,18 +174,29 @@ std::string Version() { return PRONK_VERSION; }
 Model::Model(const std::string& path)
     : impl_(Guarded([&] { return std::make_shared<const Impl>(Impl{Open(path)}); })) {}
 
-std::string Model::architecture() const { return impl_->model.config.architecture; }
-std::size_t Model::context_length() const { return impl_->model.config.context_length; }
-std::size_t Model::size_in_bytes() const { return impl_->model.file.tensor_bytes(); }
+std::string Model::architecture() const { return impl_->config.architecture; }
+std::size_t Model::context_length() const { return impl_->config.context_length; }
+std::size_t Model::size_in_bytes() const { return impl_->file.tensor_bytes(); }
 
 std::vector<std::int32_t> Model::Tokenize(std::string_view text) const {
-  return Guarded([&] { return impl_->model.tokenizer->Encode(text); });
+  return Guarded([&] { return impl_->tokenizer->Encode(text); });
 }
+
+Grammar Grammar::JsonSchema(const std::string& schema) {
+  return Guarded([&] { return Grammar(Impl{engine::grammar::ParseJsonSchema(schema)}); });
+}
+Grammar Grammar::JsonObject() {
+  return Guarded([&] { return Grammar(Impl{engine::grammar::JsonObject()}); });
+}
+Grammar Grammar::Gbnf(const std::string& rules) {
+  return Guarded([&] { return Grammar(Impl{engine::grammar::ParseGbnf(rules)}); });
+}
+Grammar::Grammar(Impl impl) : impl_(std::make_shared<const Impl>(std::move(impl))) {}
 
 Session::Session(const Model& model, const Options& options)
     : impl_(Guarded([&] {
-        return std::unique_ptr<Impl>(
-            new Impl{model.impl_, {model.impl_->model, ToEngine(options)}});
+        return std::make_unique<Impl>(model.impl_, options.draft ? options.draft->impl_ : nullptr,
+                                      options);
       })) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -130,24 +208,43 @@ Completion Session::Complete(std::string_view prompt, const OnText& on_text, con
     const std::vector<tokenizer::TokenId> ids =
         engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
                        session.capacity() - session.position());
-    return ToPublic(engine::Generate(session, ids, ToEngine(limits), on_text));
+    return ToPublic(
+        engine::Generate(session, ids, impl_->OptionsFor(limits, limits.grammar.impl_), on_text));
   });
 }
 
 void Session::Clear() { impl_->session.Rewind(0); }
+void Session::Save(const std::string& path) {
+  Guarded([&] { impl_->Save(path); });
+}
+void Session::Load(const std::string& path) {
+  Guarded([&] { engine::LoadSession(impl_->session, path); });
+}
 
 Chat::Chat(const Model& model, std::string system, const Options& options)
-    : impl_(Guarded(
-          [&] { return std::make_unique<Impl>(model.impl_, std::move(system), options); })) {}
+    : impl_(Guarded([&] { return std::make_unique<Impl>(model, std::move(system), options); })) {}
 Chat::~Chat() = default;
 Chat::Chat(Chat&&) noexcept = default;
 Chat& Chat::operator=(Chat&&) noexcept = default;
 
 Completion Chat::Say(const std::string& text, const OnText& on_text, const Limits& limits) {
-  return Guarded(
-      [&] { return ToPublic(impl_->chat.Say(text, ToEngine(limits), on_text).generated); });
+  return Guarded([&] {
+    engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
+    options.on_thinking = impl_->on_thinking;
+    return ToPublic(impl_->chat.Say(text, std::move(options), on_text).generated);
+  });
 }
 
+void Chat::SetThinking(const std::string& level) {
+  Guarded([&] { impl_->chat.SetThinking(level); });
+}
+void Chat::OnThinking(const OnText& on_thinking) { impl_->on_thinking = on_thinking; }
 void Chat::Clear() { impl_->chat.Clear(); }
+void Chat::Save(const std::string& path) {
+  Guarded([&] { impl_->Save(path); });
+}
+void Chat::Load(const std::string& path) {
+  Guarded([&] { engine::LoadSession(impl_->session, path); });
+}
 
 }  // namespace pronk

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -50,20 +51,73 @@ class Model {
   std::shared_ptr<const Impl> impl_;
 };
 
+// What a text may be, so that a program can read it: JSON by a schema, or any grammar. Made once,
+// it may serve any number of sessions.
+class Grammar {
+ public:
+  Grammar() = default;  // any text
+  // What is valid by this schema (engine/grammar/README.md says what it may hold).
+  static Grammar JsonSchema(const std::string& schema);
+  static Grammar JsonObject();
+  static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"
+
+ private:
+  friend class Session;
+  friend class Chat;
+  struct Impl;
+  explicit Grammar(Impl impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+// "Don't repeat yourself": what goes on with a repetition becomes less likely, by
+// multiplier * base^(its length - allowed_length).
+struct Dry {
+  float multiplier = 0;                                        // 0: off
+  float base = 1.75f;                                          // at least 1
+  int allowed_length = 2;                                      // tokens that may repeat
+  int last_n = -1;                                             // tokens it looks back on; -1: all
+  std::vector<std::string> breakers = {"\n", ":", "\"", "*"};  // no repetition goes beyond these
+};
+
+// Mirostat 2: keeps the surprise of the text near tau bits, in place of all that cuts tokens off.
+struct Mirostat {
+  bool on = false;
+  float tau = 5;
+  float eta = 0.1f;  // how fast it learns
+};
+
 // How the next token is chosen. The same options give the same text.
 struct Sampling {
   std::uint64_t seed = 0;
-  float temperature = 0.8f;  // 0: always the most likely token
-  int top_k = 40;            // of so many likely ones; 0: of all
-  float top_p = 0.95f;       // of those that make up so much probability
-  float min_p = 0.05f;       // of those no less likely than this part of the likeliest
-  float repeat_penalty = 1;  // above 1: makes what was said lately less likely
+  float temperature = 0.8f;     // 0: always the most likely token
+  int top_k = 40;               // of so many likely ones; 0: of all
+  float top_p = 0.95f;          // of those that make up so much probability
+  float min_p = 0.05f;          // of those no less likely than this part of the likeliest
+  float repeat_penalty = 1;     // above 1: makes what was said lately less likely
+  float frequency_penalty = 0;  // off the logit, for each time that the token was said lately
+  float presence_penalty = 0;   // the same, once
+  int penalty_last_n = 64;      // tokens that are "lately"; -1: all
+  float typical = 1;            // of those about as surprising as usual; 1: of all
+  float top_n_sigma = 0;        // of logits so many standard deviations below the best; 0: of all
+  float xtc_probability = 0;    // how often all likely tokens but the last of them are left out,
+  float xtc_threshold = 0.1f;   // and from which probability on they are likely
+  float temperature_range = 0;  // the temperature is from so much less to so much more,
+  float temperature_exponent = 1;  // by how unsure the model is, to this power
+  Dry dry;
+  Mirostat mirostat;
+  std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to the logits of tokens
+  bool ignore_end = false;                                 // the text never ends by itself
+  // Their order; none: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature.
+  std::vector<std::string> steps;
 };
 
 struct Options {
   std::size_t context = 0;  // tokens remembered; 0: as trained, at most 4096
   int threads = 0;          // 0: the fast cores that this process may use
   Sampling sampling;
+  // A small model with the same vocabulary, which guesses what comes. That can be faster, and
+  // changes no text.
+  std::optional<Model> draft;
 };
 
 // Gets text as it comes, in whole UTF-8 characters. Returning false ends the generation; a function
@@ -90,12 +144,13 @@ class OnText {
 };
 
 struct Limits {
-  int max_tokens = -1;             // -1: until the text ends or the context is full
-  std::vector<std::string> stops;  // the text ends before any of these
+  int max_tokens = -1;                  // -1: until the text ends or the context is full
+  std::vector<std::string> stops = {};  // the text ends before any of these
+  Grammar grammar = {};  // what is written; a model that thinks does so freely before
 };
 
 enum class End {
-  kText,     // the model ended its text
+  kText,     // the model ended its text, or its grammar did: it is whole
   kStop,     // one of Limits::stops came up
   kLength,   // Limits::max_tokens
   kContext,  // the context is full
@@ -109,6 +164,7 @@ struct Completion {
   std::size_t n_generated = 0;  // tokens
   double prompt_seconds = 0;
   double generate_seconds = 0;
+  std::string thinking;  // of a chat with a model that thinks, before the text
 };
 
 // One text, read and written from its beginning to its end.
@@ -124,6 +180,10 @@ class Session {
                       const Limits& limits = {});
   // Begins a new text.
   void Clear();
+  // What was read and written so far, in a file, and back: so a long prompt is read once (by
+  // Complete() with a limit of no tokens, for example). Of one model, with the same context.
+  void Save(const std::string& path);
+  void Load(const std::string& path);
 
  private:
   struct Impl;
@@ -141,8 +201,17 @@ class Chat {
   Chat& operator=(Chat&&) noexcept;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
+  // Whether a model thinks first: "on", "off", or how much: "low", "medium", "high". Throws where
+  // its template has no such switch.
+  void SetThinking(const std::string& level);
+  // Gets what the model thinks, as it comes.
+  void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
+  // As of a Session. What a new conversation has in common with the one of the file is not read
+  // again: a system's message, say, or the question that stands before the next.
+  void Save(const std::string& path);
+  void Load(const std::string& path);
 
  private:
   struct Impl;

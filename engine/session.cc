@@ -92,6 +92,8 @@ void Session::CheckRoom(std::span<const TokenId> tokens) const {
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   CheckRoom(tokens);
+  tokens = tokens.subspan(TakeAhead(tokens));
+  if (tokens.empty()) return true;
   ForgetAhead();
   kernels::Team& team = TeamFor(tokens.size());
   for (size_t done = 0; done < tokens.size();) {
@@ -120,6 +122,21 @@ bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress)
   return true;
 }
 
+// The first of these tokens that are read ahead become part of the text; how many. Of more tokens
+// than a pass may have, the bits would not be those of reading them without drafts.
+size_t Session::TakeAhead(std::span<const TokenId> tokens) {
+  if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
+  size_t n = 0;
+  for (; n < tokens.size(); ++n) {
+    const size_t next = position() - pass_begin_;
+    if (next >= pass_.size() || pass_[next] != tokens[n]) break;
+    speculation_->Took(tokens[n], /*was_ahead=*/true);
+    Append(tokens[n]);
+    row_ = next;
+  }
+  return n;
+}
+
 void Session::Append(TokenId id) {
   tokens_.push_back(id);
   sampler_.Accept(id);
@@ -130,14 +147,8 @@ void Session::Decode(TokenId id) {
     Prefill({&id, 1});
     return;
   }
-  const size_t next = position() - pass_begin_;  // in the last pass
-  const bool is_ahead = next < pass_.size() && pass_[next] == id;
-  speculation_->Took(id, is_ahead);
-  if (is_ahead) {
-    Append(id);
-    row_ = next;
-    return;
-  }
+  if (TakeAhead({&id, 1}) == 1) return;
+  speculation_->Took(id, /*was_ahead=*/false);
   CheckRoom({&id, 1});
   ForgetAhead();
   Append(id);

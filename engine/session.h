@@ -121,6 +121,7 @@ class Session {
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
   void Append(tokenizer::TokenId id);
+  size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts();
   void ForgetAhead();
 

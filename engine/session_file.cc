@@ -98,7 +98,9 @@ class Reader {
     Header header;
     if (bytes.size() < sizeof(header)) Fail("is no session of pronk");
     std::memcpy(&header, bytes.data(), sizeof(header));
-    if (std::string_view(header.magic.data(), header.magic.size()) != kMagic) {
+    const std::string_view magic(header.magic.data(), header.magic.size());
+    if (magic.starts_with("GGUF")) Fail("is a GGUF file, not a session of pronk");
+    if (magic != kMagic) {
       Fail("is no session of pronk, or of another version");
     }
     if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {

@@ -63,6 +63,7 @@ constexpr std::array kLibraries = {
     Library{"gtest/", "tests/"},
     Library{"gmock/", "tests/"},
     Library{"benchmark/", "tests/"},
+    Library{"arpa/inet.h", "tests/"},            // addresses as the system reads them
     Library{"pronk/pronk.h", "tests/package/"},  // as it is installed
 };
 

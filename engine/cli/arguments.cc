@@ -59,6 +59,22 @@ constexpr std::string_view kDraftsAsTheyPay =
 constexpr std::string_view kNoShift =
     "the context does not shift: run ends where it is full, chat forgets the oldest messages";
 
+constexpr std::string_view kNoServer =
+    "pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
+    "programs";
+
+// Subcommands of ollama that there is no equal of, and why.
+constexpr auto kForeignCommands = std::to_array<Names>({
+    {"pull", kNoDownloads},
+    {"push", "pronk opens no network connection"},
+    {"serve", kNoServer},
+    {"ps", kNoServer},
+    {"stop", kNoServer},
+    {"create", "'pronk convert' and 'pronk quantize' make models"},
+    {"cp", "models are files: cp copies them"},
+    {"rm", "models are files: 'pronk list' shows where they are, and rm removes them"},
+});
+
 // Flags of llama.cpp that there is no equal of, and why.
 constexpr auto kForeign = std::to_array<Names>({
     {"-ngl", kCpuOnly},
@@ -176,7 +192,8 @@ const CommandInfo& FindCommand(const std::string& name, const std::vector<Comman
     if (command.name == name) return command;
     names.push_back(command.name);
   }
-  const std::string_view ours = Find(kOtherCommands, name);
+  const std::string_view ours = Find(kOtherCommands, name), why = Find(kForeignCommands, name);
+  if (!why.empty()) throw UsageError(name + ": " + std::string(why));
   throw UsageError(
       "there is no subcommand " + gguf::Quoted(name) +
       (ours.empty() ? Guess(name, names) : ": did you mean " + std::string(ours) + "? ") +
@@ -278,9 +295,13 @@ class Arranger {
     }
     to.push_back(name);
     if (flag->may_be_alone) return TakeChoice(*flag, next);
-    if (next == nullptr) return false;
-    if (!flag->type.empty()) to.push_back(*next);
-    return !flag->type.empty();
+    if (flag->type.empty()) return false;
+    if (next == nullptr) {
+      throw UsageError(name + ": expected " + flag->type + " behind it: 'pronk " + command_->name +
+                       " --help' tells more");
+    }
+    to.push_back(*next);
+    return true;
   }
 
   // --think low, or --think and something else.
@@ -326,6 +347,10 @@ class Arranger {
 std::vector<std::string> Arranged(const std::vector<std::string>& args,
                                   const std::vector<CommandInfo>& commands) {
   if (args.empty() || args[0] == "-h" || args[0] == "--help" || args[0] == "--version") return args;
+  if (args[0] == "help") {
+    return args.size() == 1 ? std::vector<std::string>{"--help"}
+                            : Arranged({args[1], "--help"}, commands);
+  }
   if (IsFlag(args[0])) {
     throw UsageError("a subcommand stands before " + gguf::Quoted(args[0]) +
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");

@@ -139,9 +139,14 @@ Flag& Flag::Once() {
 }
 
 Flag& Flag::OneOf(const std::vector<std::string>& values) {
-  option_->check(CLI::IsMember(values).description(""));
   std::string type;
   for (const std::string& value : values) type += (type.empty() ? "" : "|") + value;
+  option_->check(CLI::Validator(
+      [values, type](std::string& text) {
+        const bool is_one = std::ranges::find(values, text) != values.end();
+        return is_one ? std::string() : "expected " + type + ", found " + text;
+      },
+      ""));
   return Type(type);
 }
 

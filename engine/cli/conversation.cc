@@ -54,7 +54,7 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
       {"/regen", "", "answer the last question again", &Conversation::Regenerate},
       {"/undo", "", "take the last question and its answer back", &Conversation::Undo},
       {"/clear", "", "begin anew", &Conversation::Clear},
-      {"/system", "[TEXT]", "what the model is told first: show or change it; - is nothing",
+      {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
        &Conversation::System},
       {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high",
        &Conversation::Think},
@@ -147,7 +147,7 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
 
 bool Conversation::Help(const std::string&) {
   for (const ChatCommand& command : Commands()) {
-    std::fprintf(stderr, "%-15s  %s\n", (command.name + " " + command.argument).c_str(),
+    std::fprintf(stderr, "%-17s  %s\n", (command.name + " " + command.argument).c_str(),
                  command.what.c_str());
   }
   std::fputs(

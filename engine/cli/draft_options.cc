@@ -5,6 +5,7 @@
 #include "engine/cli/command.h"
 #include "engine/cli/loading.h"
 #include "engine/cli/model_options.h"
+#include "engine/cli/signals.h"
 #include "gguf/error.h"
 
 namespace cli {
@@ -52,6 +53,7 @@ engine::DraftOptions DraftFlags::For(const std::optional<engine::Model>& draft_m
   if (!options.on && !model.empty())
     throw UsageError("--draft " + draft + " and -md: give one of them");
   options.model = draft_model ? &*draft_model : nullptr;
+  options.interrupted = Interrupted;
   return options;
 }
 

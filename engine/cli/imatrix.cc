@@ -56,6 +56,7 @@ int Imatrix(const ImatrixOptions& options) {
   std::vector<gguf::FileId> read = model.file.ids();
   if (const auto id = FileIdOf(options.file)) read.push_back(*id);
   gguf::OutputFile out(options.out, read);
+  CheckNoModelIsLost(options.out);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 

@@ -4,7 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include "engine/cli/charset.h"
 #include "engine/cli/residency.h"
@@ -68,6 +73,21 @@ std::optional<gguf::FileId> FileIdOf(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return std::nullopt;
   return gguf::FileId::Of(status);
+}
+
+void CheckNoModelIsLost(const std::string& out) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(out, error)) return;
+  std::array<char, 4> magic = {};
+  std::ifstream(out, std::ios::binary).read(magic.data(), magic.size());
+  if (std::string_view(magic.data(), magic.size()) != "GGUF") return;
+  try {
+    const gguf::File file = gguf::File::Open(out);
+    if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;
+  } catch (const gguf::Error&) {  // part of one, perhaps
+  }
+  throw engine::Error(gguf::PrintablePath(out) +
+                      ": is a GGUF file, perhaps a model, that would be lost: give another name");
 }
 
 gguf::File OpenFile(const std::string& path) {

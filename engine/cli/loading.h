@@ -20,6 +20,10 @@ void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inpu
 // Nothing where there is no such file.
 std::optional<gguf::FileId> FileIdOf(const std::string& path);
 
+// Throws engine::Error where a model lies at this path, which would be lost: a GGUF file, unless it
+// is what `pronk imatrix` wrote before.
+void CheckNoModelIsLost(const std::string& out);
+
 // Opens a file of which nothing that we print may go into itself: `inspect MODEL >> MODEL` would
 // break it. Throws gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);

@@ -49,6 +49,7 @@ int Logits(const LogitsOptions& options) {
   engine::Session session(model, session_options);
 
   gguf::OutputFile file(options.out, model.file.ids());
+  CheckNoModelIsLost(options.out);
   session.PrefillAllLogits(
       ids, [&](size_t, size_t, std::span<const float> rows) { file.Write(std::as_bytes(rows)); });
   file.Commit();

@@ -69,7 +69,8 @@ int Guarded(int argc, char** argv) {
     cli::Complain(error.what());
     return cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    std::fputs("pronk: out of memory\n", stderr);  // what needs none to be said
+    // What needs none to be said.
+    std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
   } catch (const std::exception& error) {
     cli::Complain(error.what());
   }

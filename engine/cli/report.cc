@@ -26,11 +26,12 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   const double reads =
       Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
   std::array<char, 200> line;
-  std::snprintf(line.data(), line.size(),
-                "prompt %zu tokens, %.1f t/s | generated %zu tokens, %.1f t/s (%.1f GB/s",
-                result.n_prompt, Rate(result.n_prompt, result.prompt_seconds), result.tokens.size(),
-                speed, reads / 1e9);
-  std::string text = line.data();
+  std::snprintf(line.data(), line.size(), "prompt %zu tokens, %.1f t/s", result.n_prompt,
+                Rate(result.n_prompt, result.prompt_seconds));
+  std::string text = result.n_prompt == 0 ? "prompt remembered" : line.data();
+  std::snprintf(line.data(), line.size(), " | generated %zu tokens, %.1f t/s (%.1f GB/s",
+                result.tokens.size(), speed, reads / 1e9);
+  text += line.data();
   if (measure_with_threads > 0 && result.n_decoded > 0) {
     kernels::Team team(static_cast<int>(measure_with_threads));
     const double most = kernels::ReadCeiling(team, model.LargestStretch(), /*repeats=*/1);

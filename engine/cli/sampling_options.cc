@@ -7,7 +7,7 @@
 
 #include "engine/cli/command.h"
 #include "engine/cli/model_options.h"
-#include "gguf/error.h"
+#include "engine/error.h"
 
 namespace cli {
 namespace {
@@ -44,30 +44,6 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
     steps.push_back(*step);
   }
   return steps;
-}
-
-// The tokens that hold one of these texts, ascending. Throws UsageError where a text is in none.
-std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
-                                           const tokenizer::Tokenizer& tokenizer) {
-  std::vector<bool> found(texts.size());
-  std::vector<tokenizer::TokenId> ids;
-  for (size_t i = 0; i < tokenizer.vocab().size(); ++i) {
-    const auto id = static_cast<tokenizer::TokenId>(i);
-    const std::string piece = tokenizer.Piece(id);
-    bool holds = false;
-    for (size_t t = 0; t < texts.size(); ++t) {
-      if (piece.find(texts[t]) == std::string::npos) continue;
-      found[t] = holds = true;
-    }
-    if (holds) ids.push_back(id);
-  }
-  for (size_t t = 0; t < texts.size(); ++t) {
-    if (!found[t]) {
-      throw UsageError("--dry-sequence-breaker: no token of this model holds " +
-                       gguf::Quoted(texts[t]));
-    }
-  }
-  return ids;
 }
 
 }  // namespace
@@ -150,7 +126,12 @@ engine::SamplerOptions SamplingOptions::For(const tokenizer::Tokenizer& tokenize
   }
   if (options.dry.Active() && dry_breakers != std::vector<std::string>{"none"}) {
     const std::vector<std::string> usual = {"\n", ":", "\"", "*"};
-    options.dry.breakers = TokensWith(dry_breakers.empty() ? usual : dry_breakers, tokenizer);
+    try {
+      options.dry.breakers =
+          engine::TokensWith(dry_breakers.empty() ? usual : dry_breakers, tokenizer);
+    } catch (const engine::Error& error) {
+      throw UsageError("--dry-sequence-breaker: " + std::string(error.what()));
+    }
   }
   options.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device()();
   for (const std::string& text : logit_bias)

@@ -38,7 +38,8 @@ void CheckSameVocabulary(const Model& model, const Model& draft) {
   }
 }
 
-ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options) {
+ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options)
+    : interrupted_(options.draft.interrupted) {
   CheckSameVocabulary(model, draft);
   n_common_ = std::min(model.tokenizer->vocab().size(), draft.tokenizer->vocab().size());
   session_ = std::make_unique<Session>(draft, DraftSession(draft, options));
@@ -69,7 +70,9 @@ void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<To
   const auto differs =
       std::mismatch(read.begin(), read.begin() + static_cast<ptrdiff_t>(most), text.begin());
   const size_t position = session.Rewind(static_cast<size_t>(differs.first - read.begin()));
-  session.Prefill(text.subspan(position));
+  const bool is_read = session.Prefill(text.subspan(position),
+                                       [&](size_t) { return !interrupted_ || !interrupted_(); });
+  if (!is_read) return;
   for (size_t i = 0; i < n; ++i) {
     const TokenId id = session.Sample();
     if (static_cast<size_t>(id) >= n_common_) return;

@@ -4,6 +4,7 @@
 #define PRONK_ENGINE_DRAFT_MODEL_DRAFTER_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,7 @@ class ModelDrafter : public Drafter {
              std::vector<tokenizer::TokenId>& drafts);
 
   std::unique_ptr<Session> session_;
+  std::function<bool()> interrupted_;
   size_t n_common_;         // tokens that both models have
   bool is_broken_ = false;  // its numbers are none: it guesses no more
 };

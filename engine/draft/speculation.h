@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,7 @@ struct DraftOptions {
   bool nextn = true;                  // by the model's own block for that, where it has one
   const Model* model = nullptr;       // a small model with the same vocabulary, or null
   std::shared_ptr<Drafter> own = {};  // one of the caller's, or null
+  std::function<bool()> interrupted = {};  // asked while the small model reads; true: no drafts
 };
 
 // What became of it.

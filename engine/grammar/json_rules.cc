@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -42,6 +44,33 @@ date      ::= "\"" day "\""
 time      ::= "\"" clock "\""
 date-time ::= "\"" day "T" clock "\""
 uuid      ::= "\"" hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12} "\""
+
+# ISO 8601, as RFC 3339 has it.
+duration ::= "\"P" (days ("T" hours)? | "T" hours | count "W") "\""
+days     ::= count ("D" | "M" (count "D")? | "Y" (count "M" (count "D")?)?)
+hours    ::= count ("H" (count "M" (count "S")?)? | "M" (count "S")? | "S")
+count    ::= "0" | [1-9] [0-9]{0,5}
+
+# Of all names and addresses the usual ones: no hyphens in a row, no quotes, nothing international.
+name     ::= alnum{1,20} ("-" alnum{1,20}){0,2}
+alnum    ::= [0-9A-Za-z]
+domain   ::= name ("." name){0,2} "." [A-Za-z]{2,18}
+hostname ::= "\"" (name | domain) "\""
+email    ::= "\"" alnum{1,20} ([-._+] alnum{1,20}){0,2} "@" domain "\""
+ipv4     ::= "\"" byte "." byte "." byte "." byte "\""
+byte     ::= "0" | [1-9] [0-9]? | "1" [0-9]{2} | "2" ([0-4] [0-9] | "5" [0-5])
+# At most one row of groups, of two or more, is left out.
+ipv6     ::= "\"" (part{7} last | "::" (part{0,5} last)? |
+             last "::" (part{0,4} last)? | part last "::" (part{0,3} last)? |
+             part{2} last "::" (part{0,2} last)? | part{3} last "::" (part? last)? |
+             part{4} last "::" last? | part{5} last "::") "\""
+part     ::= last ":"
+last     ::= hex{1,4}
+uri      ::= "\"http" "s"? "://" (name | domain) (":" [1-9] [0-9]{0,3})? ("/" path?)? (
+             ("?" query)? ("#" query)? "\"")
+path     ::= (letter | [/:@]){1,200}
+query    ::= (letter | [/:@?]){0,100}
+letter   ::= [0-9A-Za-z._~!$&'()*+,;=-] | "%" hex{2}
 )";
 
 // What a string may hold as it is.
@@ -121,34 +150,95 @@ Part Whole(Builder& builder, uint64_t low, uint64_t high) {
 }
 
 constexpr int64_t kLargest = 9'999'999'999'999'999;  // where there is no bound
-// Above this, numbers with bounds have no digits behind the point: a double would round them.
-constexpr int64_t kLargestFraction = 999'999'999;
 
-// Bounds as whole numbers that are in; mirrored for what stands behind a minus.
-struct Side {
-  int64_t low, high;
+// A number and a bound with more digits would be the same double.
+constexpr double kMaxFineBound = 999'999'999;
+constexpr size_t kMaxFineDigits = 5;  // behind the point
+
+// What may stand behind the point so that 0.DIGITS lies between two others, whose digits these are
+// (none: no bound; "": zero).
+struct FractionBounds {
+  std::optional<std::string> low, high;
+  bool above_low = false, below_high = false;
 };
 
-std::optional<Side> SideOf(const NumberBounds& bounds, bool negative) {
-  const auto most = [](int64_t bound) { return std::max(bound, kLargest); };
-  int64_t low = bounds.min.value_or(-most(bounds.max ? -*bounds.max : 0));
-  int64_t high = bounds.max.value_or(most(bounds.min.value_or(0)));
-  if (negative) {
-    low = std::exchange(high, -low);
-    low = -low;
+// At least one digit and at most so many, or none at all where `may_end`; nothing where no digits
+// fit.
+std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t most, bool may_end) {
+  if (bounds.low == "" && !bounds.above_low) bounds.low.reset();
+  if (!bounds.low && !bounds.high) return Digits(builder, may_end ? 0 : 1, most);
+  std::vector<Part> ways;
+  if (may_end && !bounds.low && (bounds.high != "" || !bounds.below_high)) {
+    ways.push_back(builder.Empty());
   }
-  low = std::max<int64_t>(low, 0);
-  if (low > high) return std::nullopt;
-  return Side{low, high};
+  const auto first = [](const std::string& digits) { return digits.empty() ? '0' : digits[0]; };
+  const char low = bounds.low ? first(*bounds.low) : '0' - 1;
+  const char high = bounds.high ? first(*bounds.high) : '9' + 1;
+  if (most > 0 && low + 1 < high) {  // a digit behind which no bound matters
+    const Part digit =
+        builder.Characters({{static_cast<CodePoint>(low + 1), static_cast<CodePoint>(high - 1)}});
+    ways.push_back(builder.Then(digit, Digits(builder, 0, most - 1)));
+  }
+  for (const char digit : {low, high}) {
+    if (most == 0 || digit < '0' || digit > '9' || digit < low || digit > high) continue;
+    FractionBounds rest = bounds;
+    const auto behind = [](const std::string& d) {
+      return d.substr(std::min<size_t>(d.size(), 1));
+    };
+    if (rest.low) rest.low = digit == low ? std::optional(behind(*rest.low)) : std::nullopt;
+    if (rest.high) rest.high = digit == high ? std::optional(behind(*rest.high)) : std::nullopt;
+    if (const auto part = Fraction(builder, rest, most - 1, /*may_end=*/true)) {
+      const auto c = static_cast<CodePoint>(digit);
+      ways.push_back(builder.Then(builder.Characters({{c, c}}), *part));
+    }
+    if (low == high) break;
+  }
+  if (ways.empty()) return std::nullopt;
+  return builder.Either(ways);
+}
+
+// The digits of a bound that is not negative: before the point and behind it.
+struct Decimal {
+  uint64_t whole;
+  std::string fraction;
+};
+
+Decimal ToDecimal(double value) {
+  std::array<char, 400> text{};
+  const char* const end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed).ptr;
+  const std::string digits(text.data(), static_cast<size_t>(end - text.data()));
+  const size_t point = digits.find('.');
+  return {static_cast<uint64_t>(value), point == std::string::npos ? "" : digits.substr(point + 1)};
 }
 
 }  // namespace
 
+bool IsFine(double bound) {
+  const double size = std::abs(bound);
+  if (size > kMaxBound) return false;
+  return std::floor(size) == size ||
+         (size < kMaxFineBound && ToDecimal(size).fraction.size() <= kMaxFineDigits);
+}
+
 JsonRules::JsonRules(Builder& builder) : builder_(builder), find_(AddGbnf(kRules, builder)) {}
 
-bool JsonRules::HasFormat(std::string_view name) const {
-  constexpr std::array<std::string_view, 4> kFormats = {"date", "time", "date-time", "uuid"};
-  return std::ranges::find(kFormats, name) != kFormats.end();
+std::optional<Lengths> JsonRules::LengthsOf(std::string_view format) {
+  constexpr auto kFormats = std::to_array<std::pair<std::string_view, Lengths>>({
+      {"date", {10, 10}},
+      {"time", {9, 24}},
+      {"date-time", {20, 35}},
+      {"duration", {3, 44}},
+      {"uuid", {36, 36}},
+      {"email", {6, 270}},
+      {"hostname", {1, 207}},
+      {"ipv4", {7, 15}},
+      {"ipv6", {2, 39}},
+      {"uri", {8, 1423}},
+  });
+  const auto* const found =
+      std::ranges::find(kFormats, format, &std::pair<std::string_view, Lengths>::first);
+  return found == kFormats.end() ? std::nullopt : std::optional(found->second);
 }
 
 Part JsonRules::String(uint32_t least, uint32_t most) {
@@ -222,54 +312,68 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
 
 std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
   if (!bounds.min && !bounds.max) return Call("integer");
+  const auto bound = [](double value, double step, bool leaves_out) {
+    const double whole = step > 0 ? std::ceil(value) : std::floor(value);
+    return static_cast<int64_t>(leaves_out && whole == value ? whole + step : whole);
+  };
+  const int64_t low = bounds.min ? bound(*bounds.min, 1, bounds.above_min) : -kLargest;
+  const int64_t high = bounds.max ? bound(*bounds.max, -1, bounds.below_max) : kLargest;
   std::vector<Part> ways;
-  NumberBounds inside = bounds;
-  if (inside.min && inside.above_min) ++*inside.min;
-  if (inside.max && inside.below_max) --*inside.max;
-  if (const auto side = SideOf(inside, /*negative=*/false)) {
+  const auto add = [&](std::string_view sign, int64_t from, int64_t to) {
+    if (from > to) return;
     ways.push_back(
-        Whole(builder_, static_cast<uint64_t>(side->low), static_cast<uint64_t>(side->high)));
-  }
-  const auto side = SideOf(inside, /*negative=*/true);
-  if (side && side->high > 0) {
-    const int64_t low = std::max<int64_t>(side->low, 1);
-    ways.push_back(builder_.Then(builder_.Literal("-"), Whole(builder_, static_cast<uint64_t>(low),
-                                                              static_cast<uint64_t>(side->high))));
-  }
+        builder_.Then(builder_.Literal(sign),
+                      Whole(builder_, static_cast<uint64_t>(from), static_cast<uint64_t>(to))));
+  };
+  add("", std::max<int64_t>(low, 0), high);
+  add("-", std::max<int64_t>(-high, 1), -low);
   if (ways.empty()) return std::nullopt;
   return builder_.Either(ways);
 }
 
-// Numbers with a point, on one side of zero: I.F lies between I and I + 1.
-void JsonRules::AddNumbers(const NumberBounds& bounds, bool negative, std::vector<Part>& ways) {
-  const auto side = SideOf(bounds, negative);
-  if (!side || (negative && side->high == 0)) return;
-  const bool has_low = side->low > 0 || (negative ? bounds.max == 0 : bounds.min == 0);
-  const bool above_low = has_low && (negative ? bounds.below_max : bounds.above_min);
-  const bool below_high = negative ? bounds.above_min : bounds.below_max;
-  const int64_t low = side->low, high = std::min(side->high, kLargestFraction);
-  const auto add = [&](int64_t from, int64_t to, Part fraction) {
-    const Part whole = Whole(builder_, static_cast<uint64_t>(from), static_cast<uint64_t>(to));
-    const Part part = builder_.Then(whole, builder_.Then(builder_.Literal("."), fraction));
-    ways.push_back(negative ? builder_.Then(builder_.Literal("-"), part) : part);
+// Numbers with a point, on one side of zero. Above kMaxFineBound numbers with bounds have no digits
+// behind the point: a double would round them.
+void JsonRules::AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways) {
+  constexpr auto kTop = static_cast<uint64_t>(kMaxFineBound);
+  const auto mirrored = [&](const std::optional<double>& bound) {
+    return bound && negative ? std::optional(-*bound) : bound;
   };
-  if (low < high && above_low) {
-    add(low, low, builder_.Then(Digits(builder_, 0, 5), builder_.Characters({{'1', '9'}})));
-  } else if (low < high) {
-    add(low, low, Digits(builder_, 1, 6));
-  }
-  if (low + 1 < high) add(low + 1, high - 1, Digits(builder_, 1, 6));
-  if (low <= high && !(below_high && high == side->high) && !(above_low && low == high)) {
-    add(high, high, builder_.Repeat(builder_.Characters({{'0', '0'}}), 1, 6));
-  }
+  std::optional<double> least = mirrored(negative ? bounds.max : bounds.min);
+  const std::optional<double> most = mirrored(negative ? bounds.min : bounds.max);
+  bool above_low = negative ? bounds.below_max : bounds.above_min;
+  const bool below_high = negative ? bounds.above_min : bounds.below_max;
+  if (most && (negative ? *most <= 0 : *most < 0)) return;
+  if (!least || *least < 0) least = 0, above_low = false;
+  const Decimal low = ToDecimal(*least),
+                high = ToDecimal(std::min(most.value_or(kMaxBound), kMaxBound));
+  const bool has_high = most && high.whole <= kTop;
+  const uint64_t last = std::min(high.whole, kTop);
+  const auto add = [&](uint64_t from, uint64_t to, bool is_low, bool is_high) {
+    if (from > to) return;
+    FractionBounds inside;
+    inside.above_low = above_low;
+    inside.below_high = below_high;
+    if (is_low) inside.low = low.fraction;
+    if (is_high && has_high) inside.high = high.fraction;
+    const auto fraction = Fraction(builder_, inside, kMaxFineDigits + 1, /*may_end=*/false);
+    if (!fraction) return;
+    const Part whole = builder_.Then(Whole(builder_, from, to), builder_.Literal("."));
+    ways.push_back(
+        builder_.Then(builder_.Literal(negative ? "-" : ""), builder_.Then(whole, *fraction)));
+  };
+  if (low.whole == last) return add(last, last, true, true);
+  if (low.whole > last) return;
+  add(low.whole, low.whole, true, false);
+  add(low.whole + 1, last - 1, false, false);
+  add(last, last, false, true);
 }
 
 std::optional<Part> JsonRules::Number(const NumberBounds& bounds) {
   if (!bounds.min && !bounds.max) return Call("number");
   std::vector<Part> ways;
   if (const auto whole = Integer(bounds)) ways.push_back(*whole);
-  AddNumbers(bounds, /*negative=*/false, ways);
-  AddNumbers(bounds, /*negative=*/true, ways);
+  AddFractions(bounds, /*negative=*/false, ways);
+  AddFractions(bounds, /*negative=*/true, ways);
   if (ways.empty()) return std::nullopt;
   return builder_.Either(ways);
 }

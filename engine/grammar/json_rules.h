@@ -18,10 +18,19 @@
 
 namespace engine::grammar {
 
-// Bounds of a number; whole ones, and whether they themselves are out of bounds.
+// Bounds of a number, and whether they themselves are out of bounds.
 struct NumberBounds {
-  std::optional<int64_t> min, max;
+  std::optional<double> min, max;
   bool above_min = false, below_max = false;
+};
+// Bounds are no larger than this.
+inline constexpr double kMaxBound = 1e15;
+// Whether a number can be held to this bound: it is whole, or has few enough digits.
+bool IsFine(double bound);
+
+// Of a string, in characters.
+struct Lengths {
+  uint32_t least = 0, most = kNone;
 };
 
 class JsonRules {
@@ -29,9 +38,10 @@ class JsonRules {
   explicit JsonRules(Builder& builder);
 
   // "ws", "value", "object", "array", "string", "number", "integer", "boolean", "null", and of
-  // strings in their quotes "date", "time", "date-time", "uuid".
+  // strings in their quotes the formats: "date", "email", ...
   Part Call(std::string_view name) { return builder_.Call(find_(name)); }
-  bool HasFormat(std::string_view name) const;
+  // How long a string of a format is; nothing where there is no such format.
+  static std::optional<Lengths> LengthsOf(std::string_view format);
 
   // A string of so many characters (most: kNone, no limit).
   Part String(uint32_t least, uint32_t most);
@@ -45,7 +55,7 @@ class JsonRules {
   std::optional<Part> Number(const NumberBounds& bounds);
 
  private:
-  void AddNumbers(const NumberBounds& bounds, bool negative, std::vector<Part>& ways);
+  void AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways);
 
   Builder& builder_;
   std::function<RuleId(std::string_view name)> find_;

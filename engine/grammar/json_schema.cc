@@ -18,7 +18,6 @@ namespace engine::grammar {
 namespace {
 
 constexpr size_t kMaxDepth = 200;  // of schemas in schemas
-constexpr double kMaxBound = 1e15;
 
 // Schemas become parts of rules; what no value fits becomes nothing.
 class Converter {
@@ -147,15 +146,25 @@ class Converter {
   uint32_t Count(const Json& flat, const char* name, uint32_t otherwise,
                  const std::string& pointer) {
     if (!flat.contains(name)) return otherwise;
-    const uint64_t count = flat[name];
+    const double count = flat[name];
     if (count >= kMaxStates) FailAt(Below(pointer, name), "too large a number");
     return static_cast<uint32_t>(count);
   }
 
   MaybePart String(const Json& flat, const std::string& pointer) {
-    const bool has_lengths = flat.contains("minLength") || flat.contains("maxLength");
+    const uint32_t least = Count(flat, "minLength", 0, pointer);
+    const uint32_t most = Count(flat, "maxLength", kNone, pointer);
     const bool has_pattern = flat.contains("pattern"), has_format = flat.contains("format");
-    if (has_lengths + has_pattern + has_format > 1) {
+    if (has_format) {
+      const std::string& format = flat["format"].get_ref<const std::string&>();
+      const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
+      if (!lengths) {
+        FailAt(Below(pointer, "format"), "the format \"" + format + "\" is not supported");
+      }
+      if (!has_pattern && least <= lengths->least && lengths->most <= most)
+        return json_.Call(format);
+    }
+    if (has_pattern + has_format + (least > 0 || most != kNone) > 1) {
       FailAt(pointer, "pattern, format and lengths are not supported beside each other");
     }
     if (has_pattern) {
@@ -165,16 +174,6 @@ class Converter {
         FailAt(Below(pointer, "pattern"), error.what());
       }
     }
-    if (has_format) {
-      const std::string& format = flat["format"].get_ref<const std::string&>();
-      if (!json_.HasFormat(format)) {
-        FailAt(Below(pointer, "format"),
-               "\"" + format + "\" is none of date, time, date-time and uuid");
-      }
-      return json_.Call(format);
-    }
-    const uint32_t least = Count(flat, "minLength", 0, pointer);
-    const uint32_t most = Count(flat, "maxLength", kNone, pointer);
     if (least > most) return std::nullopt;
     return json_.String(least, most);
   }
@@ -185,19 +184,15 @@ class Converter {
       if (!flat.contains(name)) return;
       const double value = flat[name];
       if (std::abs(value) > kMaxBound) FailAt(Below(pointer, name), "too large a number");
-      const double rounded = is_min ? std::ceil(value) : std::floor(value);
-      if (rounded != value && !whole) {
-        FailAt(Below(pointer, name), "only whole bounds are supported");
+      if (!whole && !IsFine(value)) {
+        FailAt(Below(pointer, name), "too many digits for a bound of numbers that are not whole");
       }
-      const auto bound = static_cast<int64_t>(rounded);
-      // A bound between whole numbers leaves out none of them.
-      const bool leaves_out = is_exclusive && rounded == value;
-      std::optional<int64_t>& mine = is_min ? bounds.min : bounds.max;
-      bool& leaves = is_min ? bounds.above_min : bounds.below_max;
-      const bool is_tighter = !mine || (is_min ? bound > *mine : bound < *mine);
-      if (!is_tighter && bound != *mine) return;
-      leaves = leaves_out || (!is_tighter && leaves);
-      mine = bound;
+      std::optional<double>& mine = is_min ? bounds.min : bounds.max;
+      bool& leaves_out = is_min ? bounds.above_min : bounds.below_max;
+      const bool is_tighter = !mine || (is_min ? value > *mine : value < *mine);
+      if (!is_tighter && value != *mine) return;
+      leaves_out = is_exclusive || (!is_tighter && leaves_out);
+      mine = value;
     };
     read("minimum", true, false);
     read("exclusiveMinimum", true, true);

@@ -1,16 +1,9 @@
 // JSON Schema (draft 2020-12, and what older drafts call otherwise) as a grammar: every text that
 // matches is JSON, and valid by the schema.
 //
-// The other way round, not every valid text matches. Properties come in the schema's order, and
-// where some are named, others only if additionalProperties is there and allows them; the same
-// holds for items behind prefixItems. Without "type", values are of the types that the keywords are
-// about. Values of enum and const are written without white space.
-//
-// Supported: type, enum, const; properties, required, additionalProperties; items, prefixItems,
-// minItems, maxItems; minLength, maxLength, pattern (pattern.h), format (date, time, date-time,
-// uuid); minimum, maximum and the exclusive ones (whole bounds); anyOf, allOf, oneOf where no two
-// can hold at once; $ref within the schema; nullable. Annotations are passed by, every other
-// keyword is refused with its place.
+// The other way round, not every valid text matches: README.md tells what a schema may hold and
+// what is narrower. Annotations are passed by, every keyword that is not supported is refused with
+// its place.
 #ifndef PRONK_ENGINE_GRAMMAR_JSON_SCHEMA_H_
 #define PRONK_ENGINE_GRAMMAR_JSON_SCHEMA_H_
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -92,7 +95,7 @@ bool Has(const Json& value, Shape shape) {
     case kSchema:
       return IsSchema(value);
     case kCount:
-      return value.is_number_integer() && value >= 0;
+      return value.is_number() && value >= 0 && std::floor(value.get<double>()) == value;
     case kNumber:
       return value.is_number();
     case kBool:
@@ -144,6 +147,12 @@ Json CommonTypes(const Json& a, const Json& b) {
   return common;
 }
 
+Json And(const Json& a, const Json& b) {
+  if (a == Json(true) || b == Json(true)) return a == Json(true) ? b : a;
+  if (a == Json(false) || b == Json(false)) return false;
+  return Both(a, b);
+}
+
 // Both objects' rules at once: what one leaves to its additionalProperties holds for what the other
 // names.
 void MergeObjects(Json& a, const Json& b) {
@@ -152,28 +161,43 @@ void MergeObjects(Json& a, const Json& b) {
   const Json named_b = b.value("properties", Json::object());
   Json named = a.value("properties", Json::object());
   for (auto& [name, schema] : named.items()) {
-    if (named_b.contains(name)) {
-      schema = Both(schema, named_b[name]);
-    } else if (rest_b != Json(true)) {
-      schema = rest_b.is_boolean() ? rest_b : Both(schema, rest_b);
-    }
+    schema = And(schema, named_b.contains(name) ? named_b[name] : rest_b);
   }
   for (const auto& [name, schema] : named_b.items()) {
-    if (named.contains(name)) continue;
-    named[name] = rest_a == Json(true)  ? schema
-                  : rest_a.is_boolean() ? rest_a
-                                        : Both(schema, rest_a);
+    if (!named.contains(name)) named[name] = And(rest_a, schema);
   }
   if (!named.empty()) a["properties"] = named;
-  if (a.contains("additionalProperties") && b.contains("additionalProperties")) {
-    a["additionalProperties"] = rest_a == Json(true)   ? rest_b
-                                : rest_b == Json(true) ? rest_a
-                                : rest_a == Json(false) || rest_b == Json(false)
-                                    ? Json(false)
-                                    : Both(rest_a, rest_b);
-  } else if (b.contains("additionalProperties")) {
-    a["additionalProperties"] = rest_b;
+  if (a.contains("additionalProperties") || b.contains("additionalProperties")) {
+    a["additionalProperties"] = And(rest_a, rest_b);
   }
+}
+
+bool HasAny(const Json& schema, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return schema.contains(name); });
+}
+
+// The same for arrays: each item is held to what both say of its place.
+void MergeItems(Json& a, const Json& b) {
+  struct Items {
+    Json first, rest;
+    const Json& At(size_t i) const { return i < first.size() ? first[i] : rest; }
+  };
+  // Old drafts have a list of items, and additionalItems for those behind.
+  const auto items_of = [](const Json& schema) -> Items {
+    const bool is_old = schema.contains("items") && schema["items"].is_array();
+    return {schema.value(is_old ? "items" : "prefixItems", Json::array()),
+            schema.value(is_old ? "additionalItems" : "items", Json(true))};
+  };
+  const Items mine = items_of(a), others = items_of(b);
+  const bool has_rest = HasAny(a, {"items"}) || HasAny(b, {"items"});
+  a.erase("additionalItems");
+  a.erase("items");
+  Json first = Json::array();
+  for (size_t i = 0; i < std::max(mine.first.size(), others.first.size()); ++i) {
+    first.push_back(And(mine.At(i), others.At(i)));
+  }
+  if (!first.empty()) a["prefixItems"] = first;
+  if (has_rest) a["items"] = And(mine.rest, others.rest);
 }
 
 Json Product(const Json& a, const Json& b, const std::string& pointer) {
@@ -185,7 +209,44 @@ Json Product(const Json& a, const Json& b, const std::string& pointer) {
   return ways;
 }
 
+// A reference is part of an address: %25 in it is a percent sign.
+std::string WithoutPercents(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    const char* const digits = text.data() + i + 1;
+    if (text[i] == '%' && text.size() - i > 2 &&
+        std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2) {
+      plain += static_cast<char>(code);
+      i += 2;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+bool Refers(const Json& value) {
+  return value.is_structured() &&
+         (value.contains("$ref") ||
+          std::ranges::any_of(value, [](const Json& part) { return Refers(part); }));
+}
+
+// A schema in a schema may have an address of its own, from which its references count.
+void CheckAddresses(const Json& value, const std::string& pointer) {
+  if (!value.is_structured()) return;
+  const bool has_address = pointer != "#" && value.is_object() && value.contains("$id") &&
+                           value["$id"].is_string() &&
+                           !value["$id"].get_ref<const std::string&>().starts_with('#');
+  if (has_address && Refers(value)) {
+    FailAt(Below(pointer, "$id"), "references below an '$id' are not supported");
+  }
+  for (const auto& [name, part] : value.items()) CheckAddresses(part, Below(pointer, name));
+}
+
 }  // namespace
+
+SchemaParts::SchemaParts(const Json& root) : root_(root) { CheckAddresses(root, "#"); }
 
 void FailAt(const std::string& pointer, const std::string& what) {
   throw Error(pointer + ": " + what);
@@ -205,7 +266,7 @@ const Json& SchemaParts::Follow(const std::string& reference, const std::string&
            "'$ref' is \"" + reference + "\"; only references such as #/$defs/name are supported");
   }
   try {
-    const Json::json_pointer path(reference.substr(1));
+    const Json::json_pointer path(WithoutPercents(reference.substr(1)));
     if (root_.contains(path) && IsSchema(root_[path])) return root_[path];
   } catch (const Json::exception&) {
   }
@@ -241,8 +302,14 @@ Json SchemaParts::Merged(Json a, const Json& b, const std::string& pointer) {
   if (a == Json(true)) a = Json::object();
   if (b == Json(true)) return a;
   MergeObjects(a, b);
+  const bool merges_items =
+      HasAny(a, {"items", "prefixItems"}) && HasAny(b, {"items", "prefixItems"});
+  if (merges_items) MergeItems(a, b);
   for (const auto& [name, value] : b.items()) {
     if (name == "properties" || name == "additionalProperties") continue;
+    if (merges_items && (name == "items" || name == "prefixItems" || name == "additionalItems")) {
+      continue;
+    }
     if (!a.contains(name)) {
       a[name] = value;
       continue;
@@ -267,8 +334,6 @@ Json SchemaParts::Merged(Json a, const Json& b, const std::string& pointer) {
       mine = std::max(mine, value);
     } else if (name.starts_with("max") || name == "exclusiveMaximum") {
       mine = std::min(mine, value);
-    } else if (name == "items" && IsSchema(mine) && IsSchema(value)) {
-      mine = Both(mine, value);
     } else if (name == "nullable") {
       mine = mine == Json(true) && value == Json(true);
     } else if (name == "uniqueItems") {
@@ -385,8 +450,9 @@ bool SchemaParts::Misses(const Json& made, const Json& other, const std::string&
              others_names = to.value("properties", Json::object());
   const Json needs = from.value("required", Json::array()),
              others_needs = to.value("required", Json::array());
+  // As json_schema.cc has it: where some are named, others only if the schema says so.
   const bool is_closed =
-      !from.contains("additionalProperties") || from["additionalProperties"] == Json(false);
+      from.value("additionalProperties", Json(!from.contains("properties"))) == Json(false);
   const bool other_is_closed = to.value("additionalProperties", Json(true)) == Json(false);
   for (const Json& need : others_needs) {
     if (need.is_string() && is_closed && !names.contains(need) && !Contains(needs, need))

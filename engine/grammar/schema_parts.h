@@ -20,7 +20,7 @@ std::string Below(const std::string& pointer, const std::string& name);
 class SchemaParts {
  public:
   // The whole schema, which must outlive this.
-  explicit SchemaParts(const Json& root) : root_(root) {}
+  explicit SchemaParts(const Json& root);
 
   // The schema that a reference such as "#/$defs/node" leads to. Throws where it leads nowhere.
   const Json& Follow(const std::string& reference, const std::string& pointer) const;

@@ -71,6 +71,20 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
               "keys and values have one type");
 }
 
+TEST(Arguments, CommandsOfOllama) {
+  ExpectError(Pronk({"pull", "llama3.2"}), 2, "pull: pronk downloads nothing");
+  ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
+  ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
+  EXPECT_EQ(Pronk({"help"}).out, Pronk({"--help"}).out);
+  EXPECT_EQ(Pronk({"help", "run"}).out, Pronk({"run", "--help"}).out);
+  ExpectError(Pronk({"help", "rnu"}), 2, "did you mean run?");
+}
+
+TEST(Arguments, ValuesThatAreNone) {
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--kv", "q4"}), 2,
+              "--kv: expected f16|f32|q8_0, found q4");
+}
+
 // The first one in order is named, with what was probably meant and who helps.
 TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
@@ -83,9 +97,8 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"tokenize", "a", "b", "c"}), 2, "pronk tokenize has no use for \"b\"");
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
               "no use for \"c\"");
-  const Finished missing = Pronk({"run", "--samplers"});
-  EXPECT_EQ(missing.status, 2);
-  EXPECT_NE(missing.err.find("Try 'pronk run --help'"), std::string::npos) << missing.err;
+  ExpectError(Pronk({"run", "--samplers"}), 2,
+              "--samplers: expected NAMES behind it: 'pronk run --help' tells more");
 }
 
 TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {

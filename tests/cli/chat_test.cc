@@ -41,6 +41,12 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
 }
 
+// The question is there still: nothing was read, at no speed.
+TEST(Chat, RegenReadsNothing) {
+  const Finished run = Chat("Hello\n/regen\n/stats\n");
+  EXPECT_TRUE(Says(run, "prompt remembered | generated 4 tokens, ")) << run.err;
+}
+
 TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
   const Finished run = Chat("Hello\n/clear\nHello\n");
   EXPECT_EQ(run.status, 0) << run.err;

@@ -48,6 +48,24 @@ TEST_F(Outputs, ThatAreTheModel) {
   }
 }
 
+// Another model, that somebody meant to be read and put last.
+TEST_F(Outputs, ThatAreAnotherModel) {
+  const std::string says = model_ + ": is a GGUF file, perhaps a model, that would be lost";
+  const std::string text = dir_.Path("text"), out = dir_.Path("out");
+  dir_.Write("text", std::string(3000, 'a'));
+  const std::vector<std::string> logits = {"logits", test::kTinyModel, "--ids", "1 2"};
+  const std::vector<std::string> imatrix = {"imatrix", "-m", test::kTinyModel, "-f", text,
+                                            "-c",      "8"};
+  for (std::vector<std::string> line : {logits, imatrix}) {
+    SCOPED_TRACE(line[0]);
+    line.push_back(model_);
+    ExpectError(Pronk(line), 1, says);
+    line.back() = out;
+    EXPECT_EQ(Pronk(line).status, 0);
+    EXPECT_EQ(Pronk(line).status, 0) << "its own output may be written again";
+  }
+}
+
 TEST_F(Outputs, ThatAreWherePrintedTextGoes) {
   for (const char* command :
        {"inspect \"$M\" >>\"$M\"", "run -m \"$M\" -p x -n 1 >>\"$M\"",

@@ -89,6 +89,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another --kv");
   dir.Write("cache", "no session");
   ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
+  ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a GGUF file, not a session");
   ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "no/folder");
   const std::string prompts = dir.Write("prompts", "a\nb\n");
   ExpectError(Pronk({"run", "-m", kModel, "--prompts", prompts, "--prompt-cache", cache}), 2,

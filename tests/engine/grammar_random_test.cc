@@ -93,6 +93,8 @@ TEST(RandomText, IsValidByItsSchema) {
           {"type": "object", "properties": {"kind": {"const": "b"}, "x": {"format": "uuid"}}, "required": ["kind"]}]}, "minItems": 2, "maxItems": 4})",
       R"({"properties": {"ab": {"pattern": "^[a-c]{2}(-\\d{1,3})?$"}, "t": {"format": "date-time"}, "u": {"format": "time"}}, "required": ["ab", "t", "u"]})",
       R"({"prefixItems": [{"type": "boolean"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1}], "items": {"type": "null"}, "minItems": 3, "maxItems": 5})",
+      R"({"prefixItems": [{"format": "duration"}, {"format": "email"}, {"format": "hostname"}, {"format": "ipv4"}, {"format": "ipv6"}, {"format": "uri"}], "minItems": 6})",
+      R"({"allOf": [{"prefixItems": [{"minimum": -0.75}, {"type": "boolean"}]}, {"prefixItems": [{"exclusiveMaximum": 1.25}]}], "items": {"type": ["number", "boolean"]}, "minItems": 2, "maxItems": 4})",
       R"({"allOf": [{"properties": {"a": {"type": "integer", "exclusiveMinimum": 3}}, "required": ["a"]}, {"properties": {"b": {"const": {"c": [1, null]}}}, "required": ["b"]}]})",
   };
   const RandomModel model;

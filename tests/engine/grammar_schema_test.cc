@@ -183,6 +183,7 @@ TEST(JsonSchema, Items) {
        {"[[true],[false,true]]"},
        {"[[]]"}},
       {R"({"type": "array", "items": false})", {"[]"}, {"[1]"}},
+      {R"({"minItems": 2.0, "items": {"const": 1}})", {"[1,1]"}, {"[1]"}},
       {R"({"type": "array", "uniqueItems": false, "maxItems": 2000})", {"[1,1]"}, {}},
   });
 }
@@ -220,6 +221,27 @@ TEST(JsonSchema, Strings) {
       {R"({"format": "date-time"})",
        {"\"2026-11-22T10:00:00Z\""},
        {"\"2026-11-22 10:00:00Z\"", "\"2026-11-22\""}},
+      {R"({"format": "duration"})",
+       {"\"P3Y6M4DT12H30M5S\"", "\"P2W\"", "\"PT0S\"", "\"P1MT1H\""},
+       {"\"P\"", "\"PT\"", "\"P1S\"", "\"P1YT\"", "\"P1W1D\"", "\"P1Y1D\"", "\"1D\""}},
+      {R"({"format": "email"})",
+       {"\"ada.l@example.org\"", "\"a+b@mail.example.com\""},
+       {"\"ada\"", "\"a@b\"", "\".a@b.org\"", "\"a..b@c.org\"", "\"a@-b.org\""}},
+      {R"({"format": "hostname"})",
+       {"\"localhost\"", "\"www.example.com\"", "\"a-1.org\""},
+       {"\"\"", "\"-a.org\"", "\"a-.org\"", "\"a_b.org\"", "\"a..org\"", "\"a.org.\""}},
+      {R"({"format": "ipv4"})",
+       {"\"0.0.0.0\"", "\"192.168.10.255\""},
+       {"\"256.0.0.1\"", "\"1.2.3\"", "\"1.2.3.04\"", "\"1.2.3.4.5\""}},
+      {R"({"format": "ipv6"})",
+       {"\"::\"", "\"::1\"", "\"1:2:3:4:5:6:7:8\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6::\"",
+        "\"1::3:4:5:6:7\""},
+       {"\":\"", "\"1:2:3:4:5:6:7\"", "\"1::2::3\"", "\"1:2:3:4:5:6:7:8:9\"", "\"12345::\"",
+        "\"1:2:3:4::5:6:7:8\"", "\"g::\""}},
+      {R"({"format": "uri", "minLength": 1, "maxLength": 2083})",
+       {"\"https://example.org\"", "\"http://localhost:8080/a/b?c=d%20e#f\""},
+       {"\"example.org\"", "\"https://\"", "\"http://a b\"", "\"http://a/%2\""}},
+      {R"({"format": "date", "maxLength": 10})", {"\"2026-11-22\""}, {"\"2026-11-2\""}},
       {R"({"type": "string", "format": "uuid"})",
        {"\"123e4567-e89b-12d3-A456-426614174000\""},
        {"\"123e4567\"", "\"g23e4567-e89b-12d3-a456-426614174000\""}},
@@ -279,6 +301,39 @@ TEST(JsonSchema, Numbers) {
       ParseJsonSchema(R"({"type": "integer", "minimum": 5, "exclusiveMinimum": true})"), "5"));
 }
 
+// Every number of three digits behind the point around all bounds, against comparing.
+TEST(JsonSchema, NumbersBetweenFineBounds) {
+  const std::vector<int> bounds = {-2500, -1990, -1001, -1000, -999, -500, -25,  -1,   0,
+                                   1,     25,    499,   500,   990,  1000, 1050, 1999, 2000};
+  const auto text_of = [](int thousandths) {
+    const std::string digits = std::to_string(1000 + std::abs(thousandths) % 1000);
+    return (thousandths < 0 ? "-" : "") + std::to_string(std::abs(thousandths) / 1000) + "." +
+           digits.substr(1);
+  };
+  for (const int low : bounds) {
+    for (const int high : bounds) {
+      if (low > high) continue;
+      const std::string schema = R"({"type": "number", "exclusiveMinimum": )" + text_of(low) +
+                                 R"(, "maximum": )" + text_of(high) + "}";
+      if (low == high) {
+        EXPECT_EQ(FaultOf(schema), "#: no value fits this schema") << schema;
+        continue;
+      }
+      const Grammar grammar = ParseJsonSchema(schema);
+      Matcher matcher(grammar);
+      for (int i = -2600; i <= 2600; ++i) {
+        const std::string text = text_of(i);
+        const bool fits = matcher.MayEnd(matcher.Steps(matcher.Start(), text));
+        ASSERT_EQ(fits, low < i && i <= high) << schema << " " << text;
+      }
+    }
+  }
+  Check({{R"({"type": "number", "minimum": 0.1, "exclusiveMaximum": 0.25})",
+          {"0.1", "0.10", "0.2", "0.249999", "0.100001"},
+          {"0", "0.0", "0.09", "0.099999", "0.25", "0.250", "0.3", "1", "-0.2"}},
+         {R"({"type": "integer", "minimum": 0.1, "maximum": 1.9})", {"1"}, {"0", "2"}}});
+}
+
 TEST(JsonSchema, Alternatives) {
   Check({
       {R"({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]})",
@@ -330,6 +385,16 @@ TEST(JsonSchema, AllOf) {
       {R"({"allOf": [{"items": {"type": "integer"}}, {"items": {"minimum": 2}}]})",
        {"[2,3]"},
        {"[1]"}},
+      // What one says of all items holds for those that the other puts first.
+      {R"({"allOf": [{"prefixItems": [{"type": "integer"}, {"type": "integer"}]}], "items": {"minimum": 4}})",
+       {"[]", "[4]", "[5,4,6.5]"},
+       {"[3]", "[4,3]", "[4,4.5]", "[4,4,3]"}},
+      {R"({"allOf": [{"prefixItems": [{"minimum": 1}]}, {"prefixItems": [{"maximum": 2}, {"const": "a"}]}]})",
+       {"[1]", "[2,\"a\"]"},
+       {"[0]", "[3]", "[1,2]"}},
+      {R"({"allOf": [{"items": [{"type": "string"}], "additionalItems": false}, {"items": {"maxLength": 2}}]})",
+       {"[]", "[\"ab\"]"},
+       {"[\"abc\"]", "[\"a\",\"a\"]", "[1]"}},
   });
 }
 
@@ -337,6 +402,7 @@ TEST(JsonSchema, References) {
   Check({
       {R"({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}})", {"1"}, {"\"a\""}},
       {R"({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"const": 1}}})", {"1"}, {"2"}},
+      {R"({"$ref": "#/$defs/50%25%20off", "$defs": {"50% off": {"const": 1}}})", {"1"}, {"2"}},
       {R"({"properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}, "required": ["v", "next"]})",
        {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"},
        {R"({"v":1})", R"({"v":1,"next":{}})"}},
@@ -369,13 +435,13 @@ TEST(JsonSchema, WhatIsRefused) {
       {R"({"minLength": 10000000})", "#/minLength: too large a number"},
       {R"({"items": 1})", "#/items: expected"},
       {R"({"uniqueItems": true})", "#/uniqueItems: this keyword is not supported"},
-      {R"({"format": "email"})", "#/format: \"email\" is none of"},
+      {R"({"format": "iri"})", "#/format: the format \"iri\" is not supported"},
       {R"j({"pattern": "(?=a)"})j", "#/pattern: pattern, byte 1: groups with (?"},
       {R"({"pattern": "a(b"})", "#/pattern: pattern, byte 3: a '(' without its ')'"},
       {R"({"pattern": "\\bx"})", "#/pattern: pattern, byte 1: this escape is not supported"},
       {R"({"pattern": "a", "maxLength": 3})",
        "#: pattern, format and lengths are not supported beside"},
-      {R"({"type": "number", "minimum": 0.5})", "#/minimum: only whole bounds are supported"},
+      {R"({"type": "number", "minimum": 0.0000005})", "#/minimum: too many digits for a bound"},
       {R"({"type": "integer", "minimum": 1e300})", "#/minimum: too large a number"},
       {R"({"enum": [1], "minimum": 0})", "#/minimum: not supported beside enum or const"},
       {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
@@ -383,6 +449,12 @@ TEST(JsonSchema, WhatIsRefused) {
        "#/oneOf: a value could fit 0 and 1"},
       {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
        "#/oneOf: a value could fit 0 and 1"},
+      {R"({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]})",
+       "#/oneOf: a value could fit 0 and 1"},
+      {R"({"$id": "https://a.org/s", "items": {"$id": "t", "$ref": "#/$defs/n", "$defs": {"n": {}}}, "$defs": {"n": {}}})",
+       "#/items/$id: references below an '$id' are not supported"},
+      {R"({"format": "uri", "maxLength": 100})",
+       "#: pattern, format and lengths are not supported"},
       {R"({"$ref": "#/$defs/none"})", "#: '$ref' leads to \"#/$defs/none\", where no schema is"},
       {R"({"$ref": "other.json"})", "#: '$ref' is \"other.json\"; only references such as"},
       {R"({"$ref": "#"})", "no text can ever end the rule '#'"},

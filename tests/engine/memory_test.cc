@@ -75,6 +75,18 @@ TEST(MachineMemory, OfAControlGroupOfVersion1) {
   EXPECT_EQ(root.Available(), 2 * kGiB);
 }
 
+TEST(MachineMemory, OfALimitOfAddresses) {
+  const FakeRoot root;
+  root.Write("proc/self/status", "Name: pronk\nVmSize:   1048576 kB\n");
+  root.Write("proc/self/limits",
+             "Limit   Soft  Hard  Units\nMax address space  unlimited  unlimited  bytes\n");
+  EXPECT_EQ(root.Available(), 8 * kGiB);
+  root.Write("proc/self/limits", "Max address space   3221225472   unlimited   bytes   \n");
+  EXPECT_EQ(root.Available(), 2 * kGiB);
+  root.Write("proc/self/limits", "Max address space   4096   unlimited   bytes   \n");
+  EXPECT_EQ(root.Available(), 0u);
+}
+
 TEST(MachineMemory, WhereAContainerDoesNotSeeItsPath) {
   const FakeRoot root;
   root.Write("proc/self/cgroup", "0::/../elsewhere\n");

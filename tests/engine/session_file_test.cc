@@ -162,6 +162,15 @@ TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
   expect_refused(bytes + "x");
 }
 
+TEST_F(SessionFile, IsNoModel) {
+  Session session(model_, Options(64, 64));
+  const std::string model = test::DataPath("hybrids") / "qwen35.gguf";
+  EXPECT_NE(Message([&] {
+              LoadSession(session, model);
+            }).find("qwen35.gguf is a GGUF file, not a session of pronk"),
+            std::string::npos);
+}
+
 TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
   const std::filesystem::path copy = dir_.Path("model.gguf");
   std::filesystem::copy_file(test::DataPath("hybrids") / "qwen35.gguf", copy);

@@ -203,6 +203,31 @@ TEST(Speculation, CountsWhatWasReadAhead) {
   EXPECT_GT(counts.seconds, 0);
 }
 
+// What a grammar forces comes by Prefill(): what was read ahead of it is not read again.
+TEST(Speculation, PrefillTakesWhatWasReadAhead) {
+  const Model model = Tiny();
+  SessionOptions plain = Options(kernels::KvType::kF16, 1, 0.0f);
+  const Written expected = Write(model, plain, 20);
+  const auto text = std::span(expected.text);
+  for (const size_t n_read : {1u, 3u, 5u}) {  // of three that are there
+    Session alone(model, plain);
+    alone.Prefill(text.first(kPrompt + 2 + n_read));
+    plain.draft = Drafts(std::make_shared<Oracle>(expected.text, 1.0), 3);
+    Session session(model, plain);
+    session.Prefill(text.first(kPrompt));
+    session.Decode(text[kPrompt]);
+    session.Decode(text[kPrompt + 1]);
+    const size_t n_batches = session.n_batches();
+    EXPECT_TRUE(session.Prefill(text.subspan(kPrompt + 2, n_read)));
+    EXPECT_EQ(session.n_batches() - n_batches, n_read > 3 ? 1u : 0u);
+    EXPECT_TRUE(std::ranges::equal(session.tokens(), text.first(kPrompt + 2 + n_read)));
+    EXPECT_EQ(session.Sample(), alone.Sample());
+    session.Decode(text[kPrompt + 2 + n_read]);
+    EXPECT_EQ(session.Sample(), text[kPrompt + 3 + n_read]);
+    plain.draft = {};
+  }
+}
+
 TEST(Speculation, GenerateTellsWhatItBrought) {
   const Model model = Model::Load(test::DataPath("tiny") / "llama.gguf");
   SessionOptions options;
@@ -229,6 +254,25 @@ TEST(ModelDrafter, DraftsWhatItsModelFindsMostLikely) {
   EXPECT_EQ(written.logits, expected.logits);
   EXPECT_EQ(written.counts.n_passes, 13u);  // the first reads one token
   EXPECT_EQ(written.counts.accepted, 47u);
+}
+
+// A long text takes the small model time, too: Ctrl-C ends its reading, and what was read stays.
+TEST(ModelDrafter, StopsReadingWhereItIsInterrupted) {
+  const Model model = Tiny();
+  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.0f);
+  const Written expected = Write(model, options, 60);
+  options.batch = 8;
+  size_t n_asked = 0;
+  bool is_on = true;
+  options.draft.interrupted = [&] { return is_on && ++n_asked == 2; };
+  ModelDrafter drafter(model, model, options);
+  std::vector<TokenId> drafts;
+  drafter.Draft(expected.text, 3, drafts);
+  EXPECT_EQ(n_asked, 2u);
+  EXPECT_TRUE(drafts.empty());
+  is_on = false;
+  drafter.Draft(std::span(expected.text).first(50), 3, drafts);
+  EXPECT_EQ(drafts.size(), 3u);
 }
 
 TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {

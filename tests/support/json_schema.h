@@ -2,7 +2,11 @@
 #ifndef PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
 #define PRONK_TESTS_SUPPORT_JSON_SCHEMA_H_
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <stdexcept>
@@ -76,7 +80,15 @@ class SchemaCheck {
     } else if (rule == "allOf") {
       for (const Json& part : what) add(value, part, place);
     } else if (rule == "$ref") {
-      add(value, root_[Json::json_pointer(what.get<std::string>().substr(1))], place);
+      // Part of an address, where a percent sign is spelt.
+      std::string reference = what.get<std::string>().substr(1);
+      for (size_t at; (at = reference.find("%20")) != std::string::npos;) {
+        reference.replace(at, 3, " ");
+      }
+      for (size_t at = 0; (at = reference.find("%25", at)) != std::string::npos; ++at) {
+        reference.replace(at, 3, "%");
+      }
+      add(value, root_.at(Json::json_pointer(reference)), place);
     } else if (value.is_object()) {
       OfObject(value, schema, rule, what, place, add, expect);
     } else if (value.is_array()) {
@@ -135,17 +147,33 @@ class SchemaCheck {
     if (rule == "minLength") expect(CharactersOf(value) >= what);
     if (rule == "maxLength") expect(CharactersOf(value) <= what);
     if (rule == "pattern") expect(std::regex_search(value, std::regex(what.get<std::string>())));
-    if (rule == "format") {
-      const std::string date = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])";
-      const std::string time =
-          "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
-      const std::string form = what == "date"   ? date
-                               : what == "time" ? time
-                               : what == "date-time"
-                                   ? date + "T" + time
-                                   : "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
-      expect(std::regex_match(value, std::regex(form)));
-    }
+    if (rule == "format") expect(HasFormat(value, what));
+  }
+
+  static bool HasFormat(const std::string& value, const std::string& format) {
+    std::array<unsigned char, 16> address{};
+    if (format == "ipv4") return inet_pton(AF_INET, value.c_str(), address.data()) == 1;
+    if (format == "ipv6") return inet_pton(AF_INET6, value.c_str(), address.data()) == 1;
+    const std::string date = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])";
+    const std::string time =
+        "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[-+][0-9]{2}:[0-9]{2})";
+    const std::string label = "[0-9A-Za-z]([-0-9A-Za-z]{0,61}[0-9A-Za-z])?";
+    const std::string host = label + "(\\." + label + ")*";
+    const std::map<std::string, std::string> forms = {
+        {"date", date},
+        {"time", time},
+        {"date-time", date + "T" + time},
+        {"duration",
+         "P(?!$)([0-9]+W|([0-9]+Y)?([0-9]+M)?([0-9]+D)?"
+         "(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+S)?)?)"},
+        {"uuid", "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"},
+        {"hostname", host},
+        {"email", "[-._+0-9A-Za-z]{1,64}@" + host},
+        {"uri", "[a-z]+://" + host +
+                    "(:[0-9]{1,5})?(/([-0-9A-Za-z._~!$&'()*+,;=:@/]|%[0-9a-fA-F]{2})*)?"
+                    "(\\?([-0-9A-Za-z._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"
+                    "(#([-0-9A-Za-z._~!$&'()*+,;=:@/?]|%[0-9a-fA-F]{2})*)?"}};
+    return std::regex_match(value, std::regex(forms.at(format)));
   }
 
   static bool IsKnown(const std::string& rule) {
