@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/architecture.h"
+#include "engine/families.h"
 #include "engine/keys.h"
 #include "gguf/error.h"
 
@@ -15,7 +16,6 @@ namespace {
 using gguf::Metadata;
 
 // Far above any model, and small enough that products of a few of them fit in 64 bits.
-constexpr uint64_t kMaxLength = 1u << 24;
 constexpr uint64_t kMaxLayers = 1u << 12;
 constexpr uint64_t kMaxHeadDim = 1u << 12;
 constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each

@@ -39,7 +39,7 @@ void NemotronH(const Keys& keys, Config& config);
 
 // Shared by families of both files.
 constexpr uint64_t kMaxWindow = UINT32_MAX;
-constexpr uint64_t kMaxLength = 1u << 24;
+constexpr uint64_t kMaxLength = 1u << 24;  // far above any model
 // Layers with a window turn by this rope.
 void SetLocalRope(const RopeConfig& rope, Config& config);
 void SetAttentionScale(float scale, Config& config);

@@ -11,7 +11,7 @@
 namespace engine {
 namespace {
 
-constexpr uint64_t kMaxHeads = 1u << 16;
+constexpr uint64_t kMaxStateHeads = 1u << 16;
 constexpr uint64_t kMaxStateLength = 1u << 10;    // real files have 64 to 256
 constexpr uint64_t kMaxLatentLength = 1u << 12;   // real files have 512
 constexpr uint64_t kMaxTaps = kernels::kMaxTaps;  // real files have 3 or 4
@@ -20,8 +20,8 @@ constexpr uint64_t kMaxTaps = kernels::kMaxTaps;  // real files have 3 or 4
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
   RecurrentPlan plan;
   plan.n_taps = keys.Count("ssm.conv_kernel", kMaxTaps);
-  plan.n_key_heads = keys.Count("ssm.group_count", kMaxHeads);
-  plan.n_value_heads = keys.Count("ssm.time_step_rank", kMaxHeads);
+  plan.n_key_heads = keys.Count("ssm.group_count", kMaxStateHeads);
+  plan.n_value_heads = keys.Count("ssm.time_step_rank", kMaxStateHeads);
   plan.key_length = keys.Count("ssm.state_size", kMaxStateLength);
   plan.value_length = inner_size / plan.n_value_heads;
   if (plan.value_length * plan.n_value_heads != inner_size || plan.value_length > kMaxStateLength) {
@@ -253,15 +253,15 @@ void DeepSeek2(const Keys& keys, Config& config) {
               "expected 1, found " + std::to_string(rope.attention_factor));
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
-  const size_t n_shared = keys.CountOr("expert_shared_count", 1, kMaxHeads);
+  const size_t n_shared = keys.CountOr("expert_shared_count", 1, kMaxStateHeads);
   for (LayerPlan& layer : config.layers) {
     layer.mixer = Mixer::kLatentAttention;
     layer.latent_length = latent_length;
     layer.query_rank = query_rank;
     layer.head_key_length =
-        absorbed ? keys.Count("attention.key_length_mla", kMaxHeads) : layer.key_length;
+        absorbed ? keys.Count("attention.key_length_mla", kMaxStateHeads) : layer.key_length;
     layer.head_value_length =
-        absorbed ? keys.Count("attention.value_length_mla", kMaxHeads) : layer.value_length;
+        absorbed ? keys.Count("attention.value_length_mla", kMaxStateHeads) : layer.value_length;
     if (layer.head_key_length <= rope.n_dims) {
       keys.Fail("rope.dimension_count", "expected less than a head's " +
                                             std::to_string(layer.head_key_length) +

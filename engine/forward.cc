@@ -15,8 +15,8 @@ namespace engine {
 namespace {
 
 // How tokens gather from those before them: `in` to s.delta.
-void Mix(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
-         Pass& pass) {
+void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
+               Pass& pass) {
   const LayerPlan& plan = model.config.layers[i];
   const LayerWeights& w = model.weights.layers[i];
   switch (plan.mixer) {
@@ -67,7 +67,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
     if (c.n_streams > 0) PredictStreams(c, w, s, pass);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      Mix(model, i, state, in, s, pass);
+      MixTokens(model, i, state, in, s, pass);
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
       pass.Add(x, s.delta.get(), c.residual_scale);
       if (c.n_streams > 0) Laurel(c, w, in, s, pass);

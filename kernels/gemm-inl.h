@@ -19,7 +19,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/activation-inl.h"
 #include "kernels/amx.h"
 #include "kernels/bf16.h"
 #include "kernels/panel-inl.h"
@@ -294,24 +293,6 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
 #endif
 }
 
-// Results of a band for token number `token` go where they belong; n_rows of them count.
-HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
-                         size_t n_rows, const GemmOutput& output) {
-  const DF d;
-  const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
-  float* const out = output.out + out_token * output.stride + row;
-  for (size_t i = 0; i < n_rows; i += kFloats) {
-    const size_t n = std::min(kFloats, n_rows - i);
-    VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
-    if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
-    if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v);
-    if (output.factors != nullptr) {
-      v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));
-    }
-    hn::StoreN(v, d, out + i, n);
-  }
-}
-
 // Multiplies tiles as above.
 struct TileMultiplier {
   template <class Weights, class Input>
@@ -321,6 +302,19 @@ struct TileMultiplier {
   }
 };
 
+// What the loops around bands and tiles, which are the same for all packings (gemm.cc), know of
+// one.
+struct PanelLoops {
+  size_t n_rows, n_tokens;          // of a band, of a tile
+  size_t panel_bytes, input_bytes;  // of their blocks
+  void (*pack)(const Matrix& w, size_t row, std::byte* band);
+  void (*multiply)(const void* multiplier, const std::byte* band, const std::byte* tile,
+                   size_t n_blocks, size_t n_tokens, float* sums);
+};
+void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
+                   size_t end, const GemmInput& x, const GemmOutput& output,
+                   std::span<std::byte> scratch);
+
 // Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a band of kRows rows, and
 // Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
 // Packing::Input are the two sides' blocks.
@@ -329,30 +323,23 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
                               const GemmOutput& output, std::span<std::byte> scratch) {
   using Panel = typename Packing::Panel;
   using Input = typename Packing::Input;
-  Panel* const panel = reinterpret_cast<Panel*>(scratch.data());
-  const Input* const input = reinterpret_cast<const Input*>(x.blocks);
-  const size_t n_blocks = (x.cols + 31) / 32;
-  const size_t fits = std::max<size_t>(scratch.size() / (n_blocks * sizeof(Panel)), 1);
-  constexpr size_t kRows = Packing::kRows, kTokens = Packing::kTokens;
-  const size_t panel_rows = fits * kRows;
-  const typename Packing::Multiplier multiplier;
-  for (size_t first = begin; first < end; first += panel_rows) {
-    const size_t last = std::min(first + panel_rows, end);
-    for (size_t row = first; row < last; row += kRows) {
-      Packing::Pack(w, row, panel + (row - first) / kRows * n_blocks);
-    }
-    for (size_t token = 0; token < x.n_tokens; token += kTokens) {
-      const size_t n_tokens = std::min(kTokens, x.n_tokens - token);
-      for (size_t row = first; row < last; row += kRows) {
-        alignas(64) float sums[kTokens][kRows];
-        multiplier.Multiply(panel + (row - first) / kRows * n_blocks,
-                            input + token / kTokens * n_blocks, n_blocks, n_tokens, sums[0]);
-        for (size_t t = 0; t < n_tokens; ++t) {
-          StoreRow(sums[t], w.scale, token + t, row, std::min(kRows, last - row), output);
-        }
-      }
-    }
-  }
+  using Multiplier = typename Packing::Multiplier;
+  static constexpr PanelLoops kLoops = {
+      Packing::kRows,
+      Packing::kTokens,
+      sizeof(Panel),
+      sizeof(Input),
+      [](const Matrix& weights, size_t row, std::byte* band) {
+        Packing::Pack(weights, row, reinterpret_cast<Panel*>(band));
+      },
+      [](const void* multiplier, const std::byte* band, const std::byte* tile, size_t n_blocks,
+         size_t n_tokens, float* sums) {
+        static_cast<const Multiplier*>(multiplier)
+            ->Multiply(reinterpret_cast<const Panel*>(band), reinterpret_cast<const Input*>(tile),
+                       n_blocks, n_tokens, sums);
+      }};
+  const Multiplier multiplier;
+  RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
 }
 
 #if PRONK_TILES
@@ -384,7 +371,9 @@ struct Int8Packing {
   using Input = InputBlock;
   using Multiplier = Int8Multiplier<typename Type::Form>;
   static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
-  static void Pack(const Matrix& w, size_t row, Panel* panel) { PackBand<Type>(w, row, panel); }
+  static void Pack(const Matrix& w, size_t row, Panel* panel) {
+    PackBand<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+  }
 };
 
 #if PRONK_WIDE

@@ -1,4 +1,4 @@
-// A batch's own layout: its tokens packed in tiles.
+// Batches: their own layout, tokens packed in tiles, and the loops around all products with them.
 #include "kernels/gemm.h"
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #define HWY_TARGET_INCLUDE "kernels/gemm.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "kernels/activation-inl.h"
+#include "kernels/gemm-inl.h"
 #include "kernels/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -75,6 +77,52 @@ void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
       PackToken(rows[t], cols, t, out);
     } else {
       PackNothing(cols, t, out);
+    }
+  }
+}
+
+// Results of a band for token number `token` go where they belong; n_rows of them count.
+HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
+                         size_t n_rows, const GemmOutput& output) {
+  const DF d;
+  const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
+  float* const out = output.out + out_token * output.stride + row;
+  for (size_t i = 0; i < n_rows; i += kFloats) {
+    const size_t n = std::min(kFloats, n_rows - i);
+    VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
+    if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
+    if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v);
+    if (output.factors != nullptr) {
+      v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));
+    }
+    hn::StoreN(v, d, out + i, n);
+  }
+}
+
+// A panel is as many bands as fit into the scratch; each tile of tokens meets all of its bands.
+void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
+                   size_t end, const GemmInput& x, const GemmOutput& output,
+                   std::span<std::byte> scratch) {
+  const size_t n_blocks = (x.cols + 31) / 32, n_rows = loops.n_rows;
+  const size_t band_bytes = n_blocks * loops.panel_bytes, tile_bytes = n_blocks * loops.input_bytes;
+  const size_t panel_rows = std::max<size_t>(scratch.size() / band_bytes, 1) * n_rows;
+  for (size_t first = begin; first < end; first += panel_rows) {
+    const size_t last = std::min(first + panel_rows, end);
+    const auto band = [&](size_t row) {
+      return scratch.data() + (row - first) / n_rows * band_bytes;
+    };
+    for (size_t row = first; row < last; row += n_rows) loops.pack(w, row, band(row));
+    for (size_t token = 0; token < x.n_tokens; token += loops.n_tokens) {
+      const std::byte* const tile = x.blocks + token / loops.n_tokens * tile_bytes;
+      const size_t n_tokens = std::min(loops.n_tokens, x.n_tokens - token);
+      for (size_t row = first; row < last; row += n_rows) {
+        alignas(64) float sums[kMostTileTokens * kGemmMaxRows];
+        loops.multiply(multiplier, band(row), tile, n_blocks, n_tokens, sums);
+        for (size_t t = 0; t < n_tokens; ++t) {
+          StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
+                   output);
+        }
+      }
     }
   }
 }

@@ -161,17 +161,18 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   }
 }
 
-// Rows [row, row + kBandRows) of w as a band.
-template <class Type>
+// Rows [row, row + kBandRows) of w as a band. `unpack` is the type's UnpackPart: for the compiler,
+// types of one form are one.
+template <class Form>
 HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
-                           PanelBlock<typename Type::Form>* HWY_RESTRICT out) {
-  using Form = typename Type::Form;
+                           void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                           PanelBlock<Form>* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kBandRows>(w, row);
   Bytes256 rows[kBandRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
-    for (size_t r = 0; r < kBandRows; ++r) UnpackPart<Type>(data[r], first, n, rows[r]);
+    for (size_t r = 0; r < kBandRows; ++r) unpack(data[r], first, n, rows[r]);
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Form>& block = out[first + b];
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,

@@ -13,7 +13,6 @@
 namespace tokenizer {
 namespace {
 
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 
 class BpeTokenizer final : public Tokenizer {
@@ -56,7 +55,7 @@ BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule
     n_bytes += bytes_[i] >= 0;
   }
   if (n_bytes == 0) {
-    metadata.Fail(kTokens, "expected tokens for single bytes (byte-level BPE), found none");
+    metadata.Fail(kTokensKey, "expected tokens for single bytes (byte-level BPE), found none");
   }
 }
 

@@ -14,7 +14,6 @@
 namespace tokenizer {
 namespace {
 
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 // sentencepiece needs some 150 bytes of memory for each byte of text, so longer texts go through it
 // in parts of at least kMinPart bytes that end where no piece can lie across (parts of 2 KiB take
 // two thirds of the time of parts of 64 KiB). Where there is no such place for kMaxPart bytes, the
@@ -93,7 +92,7 @@ SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
   max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
   const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
   if (!status.ok()) {
-    metadata.Fail(kTokens, std::string("sentencepiece does not take them: ") + status.message());
+    metadata.Fail(kTokensKey, std::string("sentencepiece does not take them: ") + status.message());
   }
 }
 

@@ -12,7 +12,6 @@
 namespace tokenizer {
 namespace {
 
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
@@ -74,26 +73,26 @@ void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_t
 }
 
 std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
-  const gguf::StringArray strings = metadata.GetStrings(kTokens);
+  const gguf::StringArray strings = metadata.GetStrings(kTokensKey);
   if (strings.size() == 0 || strings.size() > kMaxTokens) {
-    metadata.Fail(kTokens, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
-                               std::to_string(strings.size()));
+    metadata.Fail(kTokensKey, "expected 1 to " + std::to_string(kMaxTokens) + " tokens, found " +
+                                  std::to_string(strings.size()));
   }
   std::vector<std::string_view> tokens;
   tokens.reserve(strings.size());
   uint64_t n_bytes = 0;
   for (const std::string_view token : strings) {
     if (token.size() > kMaxTokenBytes) {
-      metadata.Fail(kTokens, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
-                                 " bytes, found token " + std::to_string(tokens.size()) + " of " +
-                                 std::to_string(token.size()));
+      metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxTokenBytes) +
+                                    " bytes, found token " + std::to_string(tokens.size()) +
+                                    " of " + std::to_string(token.size()));
     }
     tokens.push_back(token);
     n_bytes += token.size();
   }
   if (n_bytes > kMaxVocabularyBytes) {
-    metadata.Fail(kTokens, "expected tokens of at most " + std::to_string(kMaxVocabularyBytes) +
-                               " bytes together, found " + std::to_string(n_bytes));
+    metadata.Fail(kTokensKey, "expected tokens of at most " + std::to_string(kMaxVocabularyBytes) +
+                                  " bytes together, found " + std::to_string(n_bytes));
   }
   return tokens;
 }
@@ -134,8 +133,8 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
     }
     types[i] = static_cast<TokenType>(numbers[i]);
     if (types[i] == TokenType::kByte && ByteOfToken(tokens[i]) < 0) {
-      metadata.Fail(kTokens, "expected a byte token (<0x00> to <0xFF>), found " +
-                                 gguf::Quoted(tokens[i]) + " as token " + std::to_string(i));
+      metadata.Fail(kTokensKey, "expected a byte token (<0x00> to <0xFF>), found " +
+                                    gguf::Quoted(tokens[i]) + " as token " + std::to_string(i));
     }
   }
   return types;
@@ -253,8 +252,9 @@ ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& voca
   }
   const auto n_missing = std::count(bytes.begin(), bytes.end(), -1);
   if (n_missing > 0 && vocab.unk < 0) {
-    metadata.Fail(kTokens, "expected an unknown token or byte tokens for all 256 bytes, found " +
-                               std::to_string(256 - n_missing) + " byte tokens and no unknown one");
+    metadata.Fail(kTokensKey, "expected an unknown token or byte tokens for all 256 bytes, found " +
+                                  std::to_string(256 - n_missing) +
+                                  " byte tokens and no unknown one");
   }
   return bytes;
 }

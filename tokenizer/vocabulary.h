@@ -15,6 +15,9 @@ namespace tokenizer {
 
 using TokenId = int32_t;
 
+// The key of what it is made of, for messages.
+constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
+
 // tokenizer.ggml.token_type
 enum class TokenType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 

@@ -28,17 +28,17 @@ size_t Width(const std::string& text) {
   }));
 }
 
-struct Column {
+struct BenchColumn {
   std::string title;
   size_t width;
   std::function<std::string(const BenchTest&)> cell;
   bool left = false;
 };
 
-std::string Line(const std::vector<Column>& columns,
-                 const std::function<std::string(const Column&)>& cell) {
+std::string BenchLine(const std::vector<BenchColumn>& columns,
+                      const std::function<std::string(const BenchColumn&)>& cell) {
   std::string line = "|";
-  for (const Column& column : columns) {
+  for (const BenchColumn& column : columns) {
     const std::string text = cell(column);
     const std::string fill(column.width - std::min(column.width, Width(text)), ' ');
     line += " " + (column.left ? text + fill : fill + text) + " |";
@@ -66,15 +66,16 @@ class Markdown : public BenchFormat {
       if (test.model != last) text += gguf::PrintablePath(test.model->file) + "\n";
       last = test.model;
     }
-    return text + "\n" + Line(columns_, [](const Column& column) { return column.title; }) +
-           Line(columns_, [](const Column& column) {
+    return text + "\n" +
+           BenchLine(columns_, [](const BenchColumn& column) { return column.title; }) +
+           BenchLine(columns_, [](const BenchColumn& column) {
              return column.left ? std::string(column.width, '-')
                                 : std::string(column.width - 1, '-') + ":";
            });
   }
 
   std::string Row(const BenchTest& test) override {
-    return Line(columns_, [&](const Column& column) { return column.cell(test); });
+    return BenchLine(columns_, [&](const BenchColumn& column) { return column.cell(test); });
   }
 
   std::string End(const std::vector<BenchTest>& done) override {
@@ -181,13 +182,13 @@ class Markdown : public BenchFormat {
   }
 
   const BenchSetting& setting_;
-  std::vector<Column> columns_;
+  std::vector<BenchColumn> columns_;
 };
 
 // --- JSON and CSV: the same fields ------------------------------------------------------------
 
 // Names are llama-bench's where it has the field.
-Json Fields(const BenchSetting& setting, const BenchTest& test) {
+Json TestFields(const BenchSetting& setting, const BenchTest& test) {
   const BenchModel& model = *test.model;
   const auto known = [](bool is_known, double value) { return is_known ? Json(value) : Json(); };
   const std::optional<Comparison>& comparison = test.comparison;
@@ -251,7 +252,7 @@ class JsonRows : public BenchFormat {
 
   std::string Begin(const std::vector<BenchTest>& /*plan*/) override { return lines_ ? "" : "["; }
   std::string Row(const BenchTest& test) override {
-    const Json fields = Fields(setting_, test);
+    const Json fields = TestFields(setting_, test);
     if (lines_) return JsonText(fields, -1);
     // Within the array, two spaces further in.
     std::string text = std::exchange(first_, false) ? "\n  " : ",\n  ";
@@ -285,14 +286,14 @@ class Csv : public BenchFormat {
     sample.samples_ts = {1};
     sample.limits = {{1, 1, 1}};
     std::string line;
-    const Json fields = Fields(setting_, sample);
+    const Json fields = TestFields(setting_, sample);
     for (const auto& [name, value] : fields.items()) line += "," + Quoted(name);
     return line.substr(1) + "\n";
   }
 
   std::string Row(const BenchTest& test) override {
     std::string line;
-    const Json fields = Fields(setting_, test);
+    const Json fields = TestFields(setting_, test);
     for (const auto& [name, value] : fields.items()) line += "," + Cell(value);
     return line.substr(1) + "\n";
   }

@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{16} << 20;  // of a file; no context holds more text
+constexpr size_t kMaxJsonBytes = size_t{16} << 20;  // of a file; no context holds more text
 
 // Characters that a terminal obeys, and that JSON allows as they are: as \u009b and so on. They can
 // only stand inside strings.
@@ -47,7 +47,7 @@ Json ParseJson(const std::string& text, const std::string& name) {
 }
 
 Json ReadJson(const std::string& path) {
-  return ParseJson(path == "-" ? ReadStdin(kMaxBytes) : ReadFile(path, kMaxBytes), path);
+  return ParseJson(path == "-" ? ReadStdin(kMaxJsonBytes) : ReadFile(path, kMaxJsonBytes), path);
 }
 
 std::optional<std::string> UnquoteJson(const std::string& text) {

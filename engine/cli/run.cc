@@ -216,8 +216,8 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
 }
 
 // Notes and speeds, where a person reads along.
-void Report(const RunOptions& options, const engine::Model& model,
-            const engine::GenerateResult& result) {
+void ReportRun(const RunOptions& options, const engine::Model& model,
+               const engine::GenerateResult& result) {
   if (options.json) return;
   if (result.stop_reason == engine::StopReason::kContext) {
     Complain("note: the context is full, so the text ends here; -c makes it larger");
@@ -284,7 +284,7 @@ int Run(const RunOptions& options) {
     const uint64_t seed = session_options.sampler.seed;
     const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
                                    : out.Finish(/*follows=*/&prompt != &prompts.back());
-    Report(options, model, result);
+    ReportRun(options, model, result);
     ComplainIfCut(kept_to, result.stop_reason);
     if (!open || Interrupted()) break;
   }

@@ -118,7 +118,7 @@ constexpr TensorRule kGptOss[] = {
 #undef L
 #undef B
 
-constexpr KeyKind kFloat = KeyKind::kFloat;
+using enum KeyKind;
 
 constexpr KeyRule kMixtralKeys[] = {
     {"num_local_experts", "expert_count"},

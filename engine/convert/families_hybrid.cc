@@ -190,9 +190,9 @@ constexpr TensorRule kGemma4[] = {
 #undef L
 #undef B
 
-constexpr KeyKind kFloat = KeyKind::kFloat, kBool = KeyKind::kBool;
+using enum KeyKind;
 
-constexpr KeyRule kGraniteKeys[] = {
+constexpr KeyRule kGraniteHybridKeys[] = {
     {"attention_multiplier", "attention.scale", kFloat},
     {"embedding_multiplier", "embedding_scale", kFloat},
     {"residual_multiplier", "residual_scale", kFloat},
@@ -340,7 +340,7 @@ constexpr std::array kHybridFamilies = {
            .pairs_neighbours = true,
            .tensors = kGraniteHybrid,
            .more_tensors = kGraniteExperts,
-           .keys = kGraniteKeys,
+           .keys = kGraniteHybridKeys,
            .refine = GraniteHybrid},
     Family{.name = "granitehybrid",
            .hf = kGraniteHybridNames,
@@ -348,7 +348,7 @@ constexpr std::array kHybridFamilies = {
            .pairs_neighbours = true,
            .tensors = kGraniteHybrid,
            .more_tensors = kGraniteDense,
-           .keys = kGraniteKeys,
+           .keys = kGraniteHybridKeys,
            .refine = GraniteHybrid},
     Family{.name = "nemotron_h",
            .hf = kNemotronHNames,

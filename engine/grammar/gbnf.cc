@@ -16,7 +16,7 @@ namespace engine::grammar {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
-constexpr size_t kMaxDepth = 100;  // of parentheses
+constexpr size_t kMaxParentheses = 100;  // of parentheses
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -164,8 +164,8 @@ class Parser {
       Fail(at_, "tokens by their names or numbers are not supported, only text");
     }
     if (c != '(') return std::nullopt;
-    if (depth == kMaxDepth) {
-      Fail(at_, "parentheses are nested more than " + std::to_string(kMaxDepth) + " deep");
+    if (depth == kMaxParentheses) {
+      Fail(at_, "parentheses are nested more than " + std::to_string(kMaxParentheses) + " deep");
     }
     ++at_;
     Skip(true);

@@ -11,7 +11,7 @@
 namespace engine::grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 50;  // of groups
+constexpr size_t kMaxNested = 50;  // of groups
 
 const CodePoints& Digit() {
   static const CodePoints set = {{'0', '9'}};
@@ -118,7 +118,7 @@ class PatternParser {
   Part Atom(size_t depth) {
     switch (Peek()) {
       case '(': {
-        if (depth == kMaxDepth) Fail("groups are nested too deep");
+        if (depth == kMaxNested) Fail("groups are nested too deep");
         ++at_;
         if (!Take("?:") && Peek() == '?') Fail("groups with (? are not supported, but for (?:");
         const Part group = Alternatives(depth + 1);

@@ -15,7 +15,7 @@ namespace engine::grammar {
 namespace {
 
 // Schemas that lead to themselves through what has to be merged have no end.
-constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxMerges = 64;
 constexpr size_t kMaxValues = size_t{1} << 20;
 constexpr size_t kMaxWays = 64;  // of two lists of alternatives, each with each
 
@@ -346,7 +346,7 @@ Json SchemaParts::Merged(Json a, const Json& b, const std::string& pointer) {
 }
 
 Json SchemaParts::Flat(const Json& schema, const std::string& pointer, size_t depth) {
-  if (depth > kMaxDepth)
+  if (depth > kMaxMerges)
     FailAt(pointer, "the schema leads to itself through what has to be merged");
   if (schema.is_boolean()) return schema;
   Charge(schema, pointer);
@@ -380,7 +380,7 @@ Json SchemaParts::Flat(const Json& schema, const std::string& pointer, size_t de
     Json part = Flat(other, place, depth + 1);
     for (size_t i = 0; part.is_object() && part.contains("$ref"); ++i) {
       const std::string reference = part["$ref"];
-      if (i > kMaxDepth) FailAt(place, "'$ref' leads to itself");
+      if (i > kMaxMerges) FailAt(place, "'$ref' leads to itself");
       part = Flat(Follow(reference, place), reference, depth + 1);
     }
     Charge(part, place);
@@ -421,7 +421,7 @@ bool SchemaParts::Misses(const Json& made, const Json& other, const std::string&
   if (depth > kFarEnough) return false;
   const auto flat = [&](const Json& schema) {
     Json parts = Flat(schema, pointer);
-    for (size_t i = 0; i < kMaxDepth && parts.is_object() && parts.contains("$ref"); ++i) {
+    for (size_t i = 0; i < kMaxMerges && parts.is_object() && parts.contains("$ref"); ++i) {
       const std::string reference = parts["$ref"];
       parts = Flat(Follow(reference, pointer), reference);
     }

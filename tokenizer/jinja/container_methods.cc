@@ -14,7 +14,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-using Entry = std::pair<std::string_view, MethodFn>;
+using NamedMethod = std::pair<std::string_view, MethodFn>;
 
 Value Count(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("count", args, {"value"}, 1);
@@ -127,18 +127,18 @@ Value Update(Interpreter& in, const Value& self, const Arguments& args) {
   return Value();
 }
 
-constexpr Entry kSequenceMethods[] = {{"count", Count}, {"index", Index}};
-constexpr Entry kListMethods[] = {
+constexpr NamedMethod kSequenceMethods[] = {{"count", Count}, {"index", Index}};
+constexpr NamedMethod kListMethods[] = {
     {"append", Append}, {"copy", CopyList}, {"extend", Extend}, {"insert", Insert}, {"pop", Pop}};
-constexpr Entry kDictMethods[] = {
+constexpr NamedMethod kDictMethods[] = {
     {"copy", CopyDict},          {"get", Get},       {"items", View<Part::kItems>},
     {"keys", View<Part::kKeys>}, {"update", Update}, {"values", View<Part::kValues>},
 };
 
 template <size_t n>
-MethodFn FindIn(const Entry (&entries)[n], std::string_view name) {
+MethodFn FindIn(const NamedMethod (&entries)[n], std::string_view name) {
   const auto found = std::find_if(std::begin(entries), std::end(entries),
-                                  [&](const Entry& entry) { return entry.first == name; });
+                                  [&](const NamedMethod& entry) { return entry.first == name; });
   return found == std::end(entries) ? nullptr : found->second;
 }
 

@@ -10,7 +10,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kNowhere = std::string_view::npos;
 constexpr size_t kMaxName = 1000;  // bytes; looking a name up costs the same however long it is
 
 // All line breaks as \n, and the last one left out.
@@ -71,8 +71,8 @@ class Lexer {
   void LexText() {
     const size_t mark = FindMark();
     const bool at_line_start = pos_ == 0 || source_[pos_ - 1] == '\n';
-    std::string_view text = Rest().substr(0, mark == kNone ? kNone : mark - pos_);
-    if (mark == kNone) {
+    std::string_view text = Rest().substr(0, mark == kNowhere ? kNowhere : mark - pos_);
+    if (mark == kNowhere) {
       Add(TokenKind::kData, text);
       Advance(text.size());
       return;
@@ -94,12 +94,12 @@ class Lexer {
 
   // The next {{ {% or {#.
   size_t FindMark() const {
-    for (size_t at = pos_; (at = source_.find('{', at)) != kNone; ++at) {
-      if (at + 1 < source_.size() && std::string_view("{%#").find(source_[at + 1]) != kNone) {
+    for (size_t at = pos_; (at = source_.find('{', at)) != kNowhere; ++at) {
+      if (at + 1 < source_.size() && std::string_view("{%#").find(source_[at + 1]) != kNowhere) {
         return at;
       }
     }
-    return kNone;
+    return kNowhere;
   }
 
   // What remains of the text before a mark. lstrip_blocks: blanks between the start of the line and
@@ -109,15 +109,15 @@ class Lexer {
     if (sign == '-') return text.substr(0, text.size() - TrailingSpace(text));
     if (sign == '+' || !lstrip) return text;
     const size_t newline = text.rfind('\n');
-    const size_t line_begin = newline == kNone ? 0 : newline + 1;
-    if (newline == kNone && !at_line_start) return text;
+    const size_t line_begin = newline == kNowhere ? 0 : newline + 1;
+    if (newline == kNowhere && !at_line_start) return text;
     const std::string_view line = text.substr(line_begin);
     return LeadingSpace(line) == line.size() ? text.substr(0, line_begin) : text;
   }
 
   void LexComment() {
     const size_t end = source_.find("#}", pos_);
-    if (end == kNone) Fail("a comment has no end");
+    if (end == kNowhere) Fail("a comment has no end");
     const char sign = end > pos_ ? source_[end - 1] : '\0';
     Advance(end + 2 - pos_);
     if (sign == '-') {
@@ -166,7 +166,7 @@ class Lexer {
   void LexRawText() {
     const size_t begin = pos_;
     const bool at_line_start = source_[begin - 1] == '\n';
-    for (size_t mark = begin; (mark = source_.find("{%", mark)) != kNone; ++mark) {
+    for (size_t mark = begin; (mark = source_.find("{%", mark)) != kNowhere; ++mark) {
       const char sign = mark + 2 < source_.size() ? source_[mark + 2] : '\0';
       const int begin_line = line_;
       Advance(mark + 2 - pos_);
@@ -238,7 +238,7 @@ class Lexer {
       }
     }
     const char c = source_[pos_];
-    if (kSingle.find(c) == kNone) Fail("unexpected character '" + std::string(1, c) + "'");
+    if (kSingle.find(c) == kNowhere) Fail("unexpected character '" + std::string(1, c) + "'");
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
       if (open.empty() || open.back() != c) Fail("unexpected '" + std::string(1, c) + "'");
@@ -328,7 +328,7 @@ class Lexer {
     constexpr std::string_view kValues = "\\'\"\a\b\f\n\r\t\v";
     const char c = text[0];
     if (c == '\n') return 1;  // the line goes on
-    if (const size_t i = kNames.find(c); i != kNone) {
+    if (const size_t i = kNames.find(c); i != kNowhere) {
       out += kValues[i];
       return 1;
     }

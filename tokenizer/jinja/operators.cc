@@ -10,8 +10,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-std::string Type(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }
-
 std::string_view Symbol(BinaryOp op) {
   constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
   return kSymbols[static_cast<size_t>(op)];
@@ -186,7 +184,7 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
   }
   if (!SameSequenceType(left, right)) {
     throw TemplateError("'" + std::string(Symbol(op)) + "' not supported between instances of " +
-                        Type(left) + " and " + Type(right));
+                        QuotedType(left) + " and " + QuotedType(right));
   }
   const Values &a = left.list().items, &b = right.list().items;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -215,7 +213,7 @@ void RequireDefined(const Value& value) {
 int64_t ToInteger(const Value& value, std::string_view what) {
   RequireDefined(value);
   if (!value.IsIntegral()) {
-    throw TemplateError(std::string(what) + " must be a whole number, not " + Type(value));
+    throw TemplateError(std::string(what) + " must be a whole number, not " + QuotedType(value));
   }
   return value.integer();
 }
@@ -244,13 +242,14 @@ Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right)
     if (repeatable(right) && left.IsIntegral()) return Repeat(rt, right, left.integer());
   }
   throw TemplateError("unsupported operand type(s) for " + std::string(Symbol(op)) + ": " +
-                      Type(left) + " and " + Type(right));
+                      QuotedType(left) + " and " + QuotedType(right));
 }
 
 Value Negate(const Value& value) {
   RequireDefined(value);
   if (value.IsFloat()) return -value.number();
-  if (!value.IsIntegral()) throw TemplateError("bad operand type for unary -: " + Type(value));
+  if (!value.IsIntegral())
+    throw TemplateError("bad operand type for unary -: " + QuotedType(value));
   return Multiply(value.integer(), -1);
 }
 

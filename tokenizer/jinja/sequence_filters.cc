@@ -339,8 +339,8 @@ Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
   return in.GetAttribute(input, name);
 }
 
-using Entry = std::pair<std::string_view, FilterFn>;
-constexpr Entry kFilters[] = {
+using NamedFilter = std::pair<std::string_view, FilterFn>;
+constexpr NamedFilter kSequenceFilters[] = {
     {"attr", Attribute},
     {"batch", Batch},
     {"count", Length},
@@ -371,9 +371,9 @@ constexpr Entry kFilters[] = {
 }  // namespace
 
 FilterFn FindSequenceFilter(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFilters), std::end(kFilters),
-                                  [&](const Entry& entry) { return entry.first == name; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto found = std::find_if(std::begin(kSequenceFilters), std::end(kSequenceFilters),
+                                  [&](const NamedFilter& entry) { return entry.first == name; });
+  return found == std::end(kSequenceFilters) ? nullptr : found->second;
 }
 
 FilterFn FindFilter(std::string_view name) {

@@ -9,8 +9,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-std::string Type(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }
-
 Values CharsOf(Runtime& rt, const Text& text) {
   Values out;
   for (size_t pos = 0; pos < text.size();) {
@@ -111,7 +109,7 @@ Values ItemsOf(Runtime& rt, const Value& value) {
     for (const auto& entry : entries) keys.push_back(entry.first);
     return keys;
   }
-  if (!value.IsList()) throw TemplateError(Type(value) + " object is not iterable");
+  if (!value.IsList()) throw TemplateError(QuotedType(value) + " object is not iterable");
   List& list = value.list();
   if (list.kind == List::Kind::kGenerator) return std::exchange(list.items, {});
   rt.PaySteps(list.items.size());
@@ -129,7 +127,7 @@ int64_t LengthOf(Runtime& rt, const Value& value) {
   if (value.IsList() && value.list().HasLength()) {
     return static_cast<int64_t>(value.list().items.size());
   }
-  throw TemplateError("object of type " + Type(value) + " has no len()");
+  throw TemplateError("object of type " + QuotedType(value) + " has no len()");
 }
 
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
@@ -149,7 +147,7 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
     return FindBytes(rt, haystack.view(), needle.view()) != std::string_view::npos;
   }
   if (!haystack.IsList()) {
-    throw TemplateError("argument of type " + Type(haystack) + " is not iterable");
+    throw TemplateError("argument of type " + QuotedType(haystack) + " is not iterable");
   }
   for (const Value& item : haystack.list().items) {
     if (Equal(rt, item, needle)) return true;
@@ -165,7 +163,7 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
     return rt.Make(SliceText(rt, value.text(), bounds));
   }
   if (!value.IsList() || !value.list().CanIndex()) {
-    throw TemplateError(Type(value) + " object has no slices");
+    throw TemplateError(QuotedType(value) + " object has no slices");
   }
   const Values& items = value.list().items;
   const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);

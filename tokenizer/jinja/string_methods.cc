@@ -14,8 +14,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 Value ListOfTexts(Runtime& rt, std::vector<Text> texts, List::Kind kind = List::Kind::kList) {
   Values items;
   for (Text& text : texts) items.push_back(rt.Make(std::move(text)));
@@ -62,7 +60,7 @@ Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args)
   const size_t at =
       from_end ? FindLastBytes(rt, text.view(), separator) : FindBytes(rt, text.view(), separator);
   std::vector<Text> parts(3);
-  if (at == kNone) {
+  if (at == kNotFound) {
     parts[from_end ? 2 : 0] = text;
   } else {
     parts = {text.Sub(0, at), text.Sub(at, separator.size()), text.Sub(at + separator.size())};
@@ -99,7 +97,7 @@ Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
   rt.PayReading(self.view().size());
   const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
   const size_t at = last ? FindLastBytes(rt, text, needle) : FindBytes(rt, text, needle);
-  if (at != kNone) {
+  if (at != kNotFound) {
     return static_cast<int64_t>(CountChars(self.view().substr(0, window.begin + at)));
   }
   if (must_exist) throw TemplateError("substring not found");
@@ -115,7 +113,7 @@ Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
   if (needle.empty()) return static_cast<int64_t>(CountChars(text)) + 1;
   int64_t count = 0;
-  for (size_t at = 0; (at = FindBytes(rt, text, needle, at)) != kNone; at += needle.size()) {
+  for (size_t at = 0; (at = FindBytes(rt, text, needle, at)) != kNotFound; at += needle.size()) {
     rt.PaySteps();
     ++count;
   }
@@ -225,8 +223,8 @@ Value IsLowerMethod(Interpreter& in, const Value& self, const Arguments& args) {
   return in.CallTest("lower", self, args);
 }
 
-using Entry = std::pair<std::string_view, MethodFn>;
-constexpr Entry kMethods[] = {
+using NamedMethod = std::pair<std::string_view, MethodFn>;
+constexpr NamedMethod kMethods[] = {
     {"capitalize", MapMethod<Capitalize>},
     {"casefold", MapMethod<LowerText>},
     {"center", PadMethod<Side::kBoth>},
@@ -272,7 +270,7 @@ constexpr Entry kMethods[] = {
 
 MethodFn FindStringMethod(std::string_view name) {
   const auto found = std::find_if(std::begin(kMethods), std::end(kMethods),
-                                  [&](const Entry& entry) { return entry.first == name; });
+                                  [&](const NamedMethod& entry) { return entry.first == name; });
   return found == std::end(kMethods) ? nullptr : found->second;
 }
 

@@ -9,8 +9,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 // Knuth, Morris and Pratt: for each prefix of the needle the longest end of it that is a beginning.
 std::vector<size_t> Borders(std::string_view needle) {
   std::vector<size_t> borders(needle.size(), 0);
@@ -23,7 +21,7 @@ std::vector<size_t> Borders(std::string_view needle) {
 }
 
 size_t FindLong(Runtime& rt, std::string_view text, std::string_view needle, size_t pos) {
-  if (pos > text.size() || needle.size() > text.size() - pos) return kNone;
+  if (pos > text.size() || needle.size() > text.size() - pos) return kNotFound;
   rt.PayBytes(needle.size() * sizeof(size_t));
   const std::vector<size_t> borders = Borders(needle);
   for (size_t matched = 0; pos < text.size(); ++pos) {
@@ -31,7 +29,7 @@ size_t FindLong(Runtime& rt, std::string_view text, std::string_view needle, siz
     if (text[pos] == needle[matched]) ++matched;
     if (matched == needle.size()) return pos + 1 - matched;
   }
-  return kNone;
+  return kNotFound;
 }
 
 constexpr size_t kShortNeedle = 16;  // bytes: up to here the plain search costs little more
@@ -79,13 +77,13 @@ std::vector<Text> Pieces(Runtime& rt, const Text& text, const std::vector<ByteSp
   return out;
 }
 
-bool Contains(std::string_view chars, std::string_view c) { return chars.find(c) != kNone; }
+bool Contains(std::string_view chars, std::string_view c) { return chars.find(c) != kNotFound; }
 
 size_t CountBytes(Runtime& rt, std::string_view text, std::string_view needle, int64_t limit) {
   size_t count = 0;
   for (size_t at = 0; count < static_cast<uint64_t>(limit); ++count) {
     at = FindBytes(rt, text, needle, at);
-    if (at == kNone) break;
+    if (at == kNotFound) break;
     at += needle.size();
   }
   return count;
@@ -116,11 +114,11 @@ size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, si
 
 size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle) {
   if (needle.size() <= kShortNeedle) return text.rfind(needle);
-  if (needle.size() > text.size()) return kNone;
+  if (needle.size() > text.size()) return kNotFound;
   rt.PayBytes(text.size() + needle.size());
   const std::string reversed(text.rbegin(), text.rend());
   const size_t at = FindLong(rt, reversed, std::string(needle.rbegin(), needle.rend()), 0);
-  return at == kNone ? kNone : text.size() - at - needle.size();
+  return at == kNotFound ? kNotFound : text.size() - at - needle.size();
 }
 
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars) {
@@ -153,7 +151,7 @@ Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string
   const size_t middle = missing / 2 + (missing & wanted & 1);
   const size_t before = padding == Side::kLeft ? missing : padding == Side::kRight ? 0 : middle;
   size_t bytes = 0;
-  if (__builtin_mul_overflow(missing, fill.size(), &bytes)) bytes = kNone;
+  if (__builtin_mul_overflow(missing, fill.size(), &bytes)) bytes = SIZE_MAX;
   rt.PayBytes(bytes);
   rt.PayBytes(text.Cost());
   Text out;
@@ -200,7 +198,7 @@ Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& t
   const size_t matches = CountBytes(rt, text.view(), from, count);
   rt.PaySteps(matches);
   size_t added = 0;
-  if (__builtin_mul_overflow(matches, to.Cost(), &added)) added = kNone;
+  if (__builtin_mul_overflow(matches, to.Cost(), &added)) added = SIZE_MAX;
   rt.PayBytes(added);
   rt.PayBytes(text.Cost());
   Text out;
@@ -230,7 +228,7 @@ std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separato
   size_t begin = 0;
   while (spans.size() < static_cast<uint64_t>(limit)) {
     const size_t at = FindBytes(rt, searched, wanted, begin);
-    if (at == kNone) break;
+    if (at == kNotFound) break;
     AddSpan(rt, {begin, at}, spans);
     begin = at + wanted.size();
   }

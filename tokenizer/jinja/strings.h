@@ -14,7 +14,9 @@
 
 namespace tokenizer::jinja {
 
-// The byte at which `needle` first stands at or after `pos`, or npos; in linear time, which
+constexpr size_t kNotFound = std::string_view::npos;
+
+// The byte at which `needle` first stands at or after `pos`, or kNotFound; in linear time, which
 // std::string's find does not promise and a hostile template would notice. The memory that a long
 // needle takes is paid here; what reading the text costs, by the caller.
 size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);

@@ -38,8 +38,8 @@ bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
   return any;
 }
 
-using Entry = std::pair<std::string_view, TestFn>;
-constexpr Entry kTests[] = {
+using NamedTest = std::pair<std::string_view, TestFn>;
+constexpr NamedTest kTests[] = {
     {"==", Compares<CompareOp::kEq>},
     {"eq", Compares<CompareOp::kEq>},
     {"equalto", Compares<CompareOp::kEq>},
@@ -112,7 +112,7 @@ constexpr Entry kTests[] = {
 
 TestFn FindTest(std::string_view name) {
   const auto found = std::find_if(std::begin(kTests), std::end(kTests),
-                                  [&](const Entry& entry) { return entry.first == name; });
+                                  [&](const NamedTest& entry) { return entry.first == name; });
   return found == std::end(kTests) ? nullptr : found->second;
 }
 

@@ -178,7 +178,7 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 // Towards zero; nothing for what an integer cannot be.
-std::optional<int64_t> Truncated(double value) {
+std::optional<int64_t> WholePart(double value) {
   constexpr double kInt64End = 9223372036854775808.0;  // 2^63
   if (!(value > -kInt64End && value < kInt64End)) return std::nullopt;
   return static_cast<int64_t>(value);
@@ -199,7 +199,7 @@ Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
     number = input.number();
   }
   if (number) {
-    if (const auto value = Truncated(*number)) return *value;
+    if (const auto value = WholePart(*number)) return *value;
   }
   return params.Or(0, Value(0));
 }
@@ -246,7 +246,7 @@ Value Round(Interpreter&, const Value& input, const Arguments& args) {
     if (input.IsIntegral() && digits >= 0) return input.integer();
     const double rounded = RoundHalfEven(input.number(), digits);
     if (input.IsFloat()) return rounded;
-    return Truncated(rounded).value_or(0);
+    return WholePart(rounded).value_or(0);
   }
   if (method != "ceil" && method != "floor") {
     throw TemplateError("round()'s method must be common, ceil or floor");
@@ -256,8 +256,8 @@ Value Round(Interpreter&, const Value& input, const Arguments& args) {
   return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit;
 }
 
-using Entry = std::pair<std::string_view, FilterFn>;
-constexpr Entry kFilters[] = {
+using NamedFilter = std::pair<std::string_view, FilterFn>;
+constexpr NamedFilter kTextFilters[] = {
     {"abs", Absolute},
     {"capitalize", MapText<Capitalize>},
     {"center", Center},
@@ -284,9 +284,9 @@ constexpr Entry kFilters[] = {
 }  // namespace
 
 FilterFn FindTextFilter(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFilters), std::end(kFilters),
-                                  [&](const Entry& entry) { return entry.first == name; });
-  return found == std::end(kFilters) ? nullptr : found->second;
+  const auto found = std::find_if(std::begin(kTextFilters), std::end(kTextFilters),
+                                  [&](const NamedFilter& entry) { return entry.first == name; });
+  return found == std::end(kTextFilters) ? nullptr : found->second;
 }
 
 }  // namespace tokenizer::jinja

@@ -104,6 +104,8 @@ std::string_view Value::TypeName() const {
       data_);
 }
 
+std::string QuotedType(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }
+
 std::string HashKey(const Value& key) {
   if (key.IsString()) return "s" + std::string(key.view());
   if (key.IsIntegral()) return "n" + std::to_string(key.integer());
@@ -111,7 +113,7 @@ std::string HashKey(const Value& key) {
   if (key.IsNone()) return "0";
   if (key.IsUndefined()) return "u";
   if (key.IsObject()) return "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
-  throw TemplateError("unhashable type: '" + std::string(key.TypeName()) + "'");
+  throw TemplateError("unhashable type: " + QuotedType(key));
 }
 
 const Value* Dict::Find(const Value& key) const {

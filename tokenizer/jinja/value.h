@@ -91,6 +91,9 @@ class Value {
       data_;
 };
 
+// The name of the type in quotes, for messages.
+std::string QuotedType(const Value& value);
+
 using Values = std::vector<Value>;
 
 // Every kind of sequence but strings. They differ in what can be done with them: a generator has
