@@ -24,6 +24,8 @@
 //                               must read nothing outside of [w, w + kStepBytes): w may be the end
 //                               of the file's mapping.
 //   static void Multiply(const Unpacked& w, const Input& in, Sums& sums)
+// Where another way to the same numbers is faster with several tokens, besides:
+//   static Unpacked UnpackForSeveral(const uint8_t* w)
 // Types whose step is more than a block, so that the last step of a row may be a partial one,
 // besides:
 //   static Unpacked Keep(const Unpacked& w, size_t n)
@@ -102,6 +104,10 @@ struct NoIndices {};
 template <class Type>
 using IndicesOf = std::conditional_t<kIndices<Type> != 0, Indices<Type>, NoIndices>;
 
+template <class Type>
+constexpr bool kUnpacksForSeveral = requires(const uint8_t* w) {
+  Type::UnpackForSeveral(w);
+};
 template <class Type>
 constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
 
@@ -237,6 +243,8 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       }
       if constexpr (kIndices<Type> != 0) {
         return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
+      } else if constexpr (kMost<Tokens> > 1 && kUnpacksForSeveral<Type>) {
+        return Type::UnpackForSeveral(w);
       } else {
         return Type::Unpack(w);
       }

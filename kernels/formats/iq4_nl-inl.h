@@ -37,6 +37,14 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
     unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
     return unpacked;
   }
+#if PRONK_WIDE
+  static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    unpacked.scales = PermuteNibbles<Block>(w, unpacked.codes);
+    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
+    return unpacked;
+  }
+#endif
 };
 
 }  // namespace HWY_NAMESPACE
