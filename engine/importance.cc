@@ -11,13 +11,13 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/mapped_file.h"
+#include "gguf/reader.h"
 #include "gguf/writer.h"
 
 namespace engine {
 namespace {
 
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
-constexpr std::string_view kImatrixMagic = "GGUF";
 
 // The floats of a tensor, which may lie at any address.
 std::vector<float> Floats(const gguf::TensorView& tensor) {
@@ -60,8 +60,8 @@ Importance Importance::Read(const std::string& path) {
   const gguf::MappedFile file = gguf::MappedFile::Open(path, "an importance matrix");
   importance.id_ = file.id();
   const std::span<const std::byte> bytes = file.bytes();
-  const bool is_gguf = bytes.size() >= kImatrixMagic.size() &&
-                       std::memcmp(bytes.data(), kImatrixMagic.data(), kImatrixMagic.size()) == 0;
+  const bool is_gguf = bytes.size() >= gguf::kMagic.size() &&
+                       std::memcmp(bytes.data(), gguf::kMagic.data(), gguf::kMagic.size()) == 0;
   if (is_gguf) {
     importance.ReadGguf();
   } else {

@@ -12,6 +12,7 @@
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
+#include "gguf/reader.h"
 
 namespace engine {
 namespace {
@@ -99,7 +100,7 @@ class Reader {
     if (bytes.size() < sizeof(header)) Fail("is no session of pronk");
     std::memcpy(&header, bytes.data(), sizeof(header));
     const std::string_view magic(header.magic.data(), header.magic.size());
-    if (magic.starts_with("GGUF")) Fail("is a GGUF file, not a session of pronk");
+    if (magic.starts_with(gguf::kMagic)) Fail("is a GGUF file, not a session of pronk");
     if (magic != kMagic) {
       Fail("is no session of pronk, or of another version");
     }

@@ -18,7 +18,6 @@
 namespace gguf {
 namespace {
 
-constexpr std::string_view kMagic = "GGUF";
 constexpr uint32_t kLastVersion = 3;
 constexpr int kMaxArrayDepth = 4;  // arrays in arrays; real files have one level
 constexpr std::string_view kAlignmentKey = "general.alignment";

@@ -8,12 +8,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gguf/metadata.h"
 #include "gguf/tensor.h"
 
 namespace gguf {
+
+// How a file begins.
+inline constexpr std::string_view kMagic = "GGUF";
 
 // Where general.alignment is absent.
 inline constexpr uint64_t kDefaultAlignment = 32;

@@ -139,7 +139,7 @@ void Writer::AddTensor(std::string_view name, DType dtype, std::vector<uint64_t>
 
 std::vector<std::byte> Writer::Head() const {
   std::vector<std::byte> head;
-  AppendBytes(head, std::as_bytes(std::span("GGUF", 4)));
+  AppendBytes(head, std::as_bytes(std::span(kMagic)));
   Append(head, kVersion);
   Append(head, uint64_t{tensors_.size()});
   Append(head, uint64_t{keys_.size()});

@@ -16,14 +16,12 @@ namespace {
 
 using engine::grammar::Grammar;
 
-constexpr size_t kMaxGrammarBytes = size_t{16} << 20;
-
 // What a reader makes of a file, or of the text that was given in its place.
 Grammar From(const std::string& given, bool is_text, const char* flag,
              const std::function<Grammar(const std::string& text)>& read) {
   try {
     if (is_text) return read(FromTerminal(given));
-    return read(given == "-" ? ReadStdin(kMaxGrammarBytes) : ReadFile(given, kMaxGrammarBytes));
+    return read(given == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(given, kMaxDocumentBytes));
   } catch (const engine::Error& error) {
     const std::string what = error.what();
     const std::string name = is_text ? flag : given;

@@ -15,8 +15,6 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMaxJsonBytes = size_t{16} << 20;  // of a file; no context holds more text
-
 // Characters that a terminal obeys, and that JSON allows as they are: as \u009b and so on. They can
 // only stand inside strings.
 std::string WithoutControls(const std::string& json) {
@@ -47,7 +45,8 @@ Json ParseJson(const std::string& text, const std::string& name) {
 }
 
 Json ReadJson(const std::string& path) {
-  return ParseJson(path == "-" ? ReadStdin(kMaxJsonBytes) : ReadFile(path, kMaxJsonBytes), path);
+  return ParseJson(path == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(path, kMaxDocumentBytes),
+                   path);
 }
 
 std::optional<std::string> UnquoteJson(const std::string& text) {

@@ -18,6 +18,7 @@
 #include "engine/error.h"
 #include "engine/memory.h"
 #include "gguf/error.h"
+#include "gguf/reader.h"
 #include "kernels/cpu.h"
 #include "kernels/team.h"
 
@@ -78,9 +79,9 @@ std::optional<gguf::FileId> FileIdOf(const std::string& path) {
 void CheckNoModelIsLost(const std::string& out) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(out, error)) return;
-  std::array<char, 4> magic = {};
+  std::array<char, gguf::kMagic.size()> magic = {};
   std::ifstream(out, std::ios::binary).read(magic.data(), magic.size());
-  if (std::string_view(magic.data(), magic.size()) != "GGUF") return;
+  if (std::string_view(magic.data(), magic.size()) != gguf::kMagic) return;
   try {
     const gguf::File file = gguf::File::Open(out);
     if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;

@@ -42,6 +42,8 @@ void FlushOut();
 
 // More bytes of text are refused: what is read may never end.
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
+// Of JSON, a schema or a grammar; no context holds more text.
+inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
 // All of stdin, byte for byte. Throws engine::Error, also where there are more bytes than `most`.
 std::string ReadStdin(size_t most);
 // All of a file, likewise.
