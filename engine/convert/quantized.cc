@@ -33,7 +33,7 @@ std::vector<Pair> Scaled(const HfFolder& folder, std::string_view suffix) {
 
 void ReadTernary(const Pair& pair, bool divides, HfFolder& folder) {
   SafeTensor weight = pair.weight;
-  if (weight.dtype != "U8" || weight.shape.size() != 2) {
+  if (weight.dtype != "U8" || weight.shape.size() != 2 || weight.elements == 0) {
     weight.Fail("expected a matrix of U8, four weights in each, found " + weight.dtype + " " +
                 ShapeText(weight.shape));
   }

@@ -4,9 +4,8 @@
 //           row i + rows / 4 in the next, and so on, as 0, 1, 2 for -1, 0, 1. One number,
 //           NAME.weight_scale, belongs to all: Hugging Face's "autobitlinear" multiplies with it,
 //           its "bitlinear" divides.
-//   FP8     "NAME.weight" is F8_E4M3 [rows, cols]; NAME.weight_scale_inv (or _scale) has a number
-//   for
-//           each block of them (mostly 128 x 128), or one for all, to multiply with.
+//   FP8     "NAME.weight" is F8_E4M3 [rows, cols]; NAME.weight_scale_inv (or _scale) has a
+//           number for each block of them (mostly 128 x 128), or one for all, to multiply with.
 //
 // gpt-oss's MXFP4 is copied, not read: out_tensor.h. All others are refused by name.
 #ifndef PRONK_ENGINE_CONVERT_QUANTIZED_H_

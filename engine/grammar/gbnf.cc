@@ -16,7 +16,7 @@ namespace engine::grammar {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
-constexpr size_t kMaxParentheses = 100;  // of parentheses
+constexpr size_t kMaxParentheses = 100;  // in each other
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||

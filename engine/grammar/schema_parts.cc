@@ -234,14 +234,15 @@ bool Refers(const Json& value) {
 
 // A schema in a schema may have an address of its own, from which its references count.
 void CheckAddresses(const Json& value, const std::string& pointer) {
-  if (!value.is_structured()) return;
   const bool has_address = pointer != "#" && value.is_object() && value.contains("$id") &&
                            value["$id"].is_string() &&
                            !value["$id"].get_ref<const std::string&>().starts_with('#');
   if (has_address && Refers(value)) {
     FailAt(Below(pointer, "$id"), "references below an '$id' are not supported");
   }
-  for (const auto& [name, part] : value.items()) CheckAddresses(part, Below(pointer, name));
+  for (const auto& [name, part] : value.items()) {
+    if (part.is_structured()) CheckAddresses(part, Below(pointer, name));
+  }
 }
 
 }  // namespace
