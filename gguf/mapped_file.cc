@@ -85,7 +85,8 @@ MappedFile::~MappedFile() {
   munmap(const_cast<std::byte*>(mapping_->bytes.data()), mapping_->bytes.size());
 }
 
-MappedFile MappedFile::Open(const std::string& path, const std::string& expected) {
+MappedFile MappedFile::Open(const std::string& path, const std::string& expected,
+                            uint64_t max_bytes) {
   struct stat status;
   // Asked before opening: opening a pipe waits for its writer, opening a device may move it.
   if (stat(path.c_str(), &status) != 0) FailWithErrno(path, errno);
@@ -95,6 +96,10 @@ MappedFile MappedFile::Open(const std::string& path, const std::string& expected
   if (file.get() < 0 || fstat(file.get(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
   if (status.st_size == 0) Fail(path, "expected " + expected + ", found an empty file");
+  if (std::cmp_greater(status.st_size, max_bytes)) {
+    Fail(path, "expected at most " + std::to_string(max_bytes >> 20) + " MB, found " +
+                   std::to_string(((status.st_size - 1) >> 20) + 1));
+  }
 
   const auto size = static_cast<size_t>(status.st_size);
   if (std::cmp_not_equal(size, status.st_size))

@@ -7,6 +7,7 @@
 #define PRONK_GGUF_MAPPED_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,9 +24,10 @@ const char* MappedFileAt(const void* address);
 class MappedFile {
  public:
   // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing,
-  // a directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty.
-  // `expected` is what such a file is called.
-  static MappedFile Open(const std::string& path, const std::string& expected = "a GGUF file");
+  // a directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty, of
+  // more than `max_bytes`. `expected` is what such a file is called.
+  static MappedFile Open(const std::string& path, const std::string& expected = "a GGUF file",
+                         uint64_t max_bytes = UINT64_MAX);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

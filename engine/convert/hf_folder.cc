@@ -109,13 +109,8 @@ std::optional<std::string> HfFolder::Text(const std::string& name) const {
   const std::optional<std::string> path = Find(name);
   if (!path) return std::nullopt;
   const gguf::MappedFile file = gguf::MappedFile::Open(
-      *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file");
+      *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file", kMaxText);
   texts_.push_back(file.id());
-  if (file.bytes().size() > kMaxText) {
-    throw gguf::Error(gguf::PrintablePath(*path) + ": expected at most " +
-                      std::to_string(kMaxText >> 20) + " MB, found " +
-                      std::to_string(file.bytes().size() >> 20));
-  }
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 

@@ -58,6 +58,19 @@ TEST(MappedFileTest, SaysWhatThePathIsInstead) {
   EXPECT_EQ(OpenError(below), below + ": cannot be opened: Not a directory");
 }
 
+// Not even mapped: the tebibyte of zeros that takes no space on the disk has no room everywhere.
+TEST(MappedFileTest, RefusesWhatIsTooLarge) {
+  const test::TempDir dir;
+  const std::string path = dir.Write("large", "x");
+  const auto open = [&](uint64_t bytes) {
+    std::filesystem::resize_file(path, bytes);
+    return ErrorOf([&] { MappedFile::Open(path, "a text", uint64_t{3} << 20); });
+  };
+  EXPECT_EQ(open(uint64_t{3} << 20), "");
+  EXPECT_EQ(open((uint64_t{3} << 20) + 1), path + ": expected at most 3 MB, found 4");
+  EXPECT_EQ(open(uint64_t{1} << 40), path + ": expected at most 3 MB, found 1048576");
+}
+
 TEST(MappedFileTest, DoesNotWaitForThePipesWriter) {
   const test::TempDir dir;
   const std::string pipe = dir.Path("pipe");
