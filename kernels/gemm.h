@@ -2,7 +2,7 @@
 // what matmul.cc calls for batches of more than kRowTokens. Internal to kernels/.
 //
 // A thread converts a panel of rows, whatever their type, to plain bytes in its own cache, once,
-// and multiplies them with all tokens of the batch. gemm-inl.h has the picture.
+// and multiplies them with all tokens of the batch. panel-inl.h has the picture.
 #ifndef PRONK_KERNELS_GEMM_H_
 #define PRONK_KERNELS_GEMM_H_
 
