@@ -162,10 +162,11 @@ TEST(GreedyText, EqualsTheReference) {
 }
 
 // The default model is Q8_0 and engines round activations differently, but an independent engine
-// writes the very same 300 tokens of a story.
+// writes the very same story. Begun otherwise, some stories are as good as undecided between two
+// words somewhere, and instruction sets go different ways.
 TEST(GreedyText, DefaultModelEqualsTheReference) {
   const Model model = Model::Load(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
-  const std::string prompt = "Once upon a time";
+  const std::string prompt = "Once upon a time, there was a fox";
   const std::string expected = test::ReadText(test::DataPath("default.greedy.txt"));
   for (const int threads : {1, 2}) {
     EXPECT_EQ(prompt + Greedy(model, prompt, 300, 512, threads) + "\n", expected) << threads;
