@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyModel,
                          });
 
 // 80 tokens of a story that the model tells. (Ids at random leave nearly everything open to a model
-// that has learned to copy, and small differences then grow tenfold.)
+// that has learned to copy, and the differences below are then six to ten times as large.)
 std::vector<TokenId> StoryIds(const Model& model) {
   auto ids = model.tokenizer->Encode(test::ReadText(test::DataPath("default.greedy.txt")));
   ids.resize(80);
