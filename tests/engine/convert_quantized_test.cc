@@ -274,6 +274,10 @@ TEST(ConvertQuantized, TernaryWeightsAreChecked) {
   EXPECT_EQ(ErrorOf(llama),
             start + "\": expected a matrix of U8, four weights in each, found I8 [8, 32]");
   llama = good;
+  llama.tensors[name] = {{8, 0}, {}, "U8", ""};
+  EXPECT_EQ(ErrorOf(llama),
+            start + "\": expected a matrix of U8, four weights in each, found U8 [8, 0]");
+  llama = good;
   llama.tensors[name].bytes[3] = 0x0c;  // 3, which stands for nothing
   EXPECT_EQ(ErrorOf(llama, As(DType::kF16)).substr(0, 100),
             (start + "\": expected weights that F16 can hold").substr(0, 100));
