@@ -46,25 +46,32 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// The activations of 256 weights in the order of the runs.
-struct RunInput {
+// What minimums are multiplied with, and zero points where they are not taken off the dots.
+struct RunSums {
+  Floats8 scales;  // of the activations, in order
+  Small16 sums;    // of each 16 q
+};
+struct NoSums {};
+
+// The activations of 256 weights in the order of the runs. They are kept small, because those of
+// many tokens do not fit in the first-level cache (NOTEBOOK.md).
+template <bool kSums>
+struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
 #if PRONK_WIDE
-  VI32 offset[4];  // -zero * factor * (sum of the lane)
+  VI32 offset[2];  // of runs 0 and 1, 2 and 3: -zero * factor * (sum of what becomes the lane)
   VF scale;        // of the activations, in the order in which the groups come out, / 256 / factor
 #else
   VF scale[4][kRunVectors];  // of the activations, / factor
 #endif
-  Floats8 scales;  // of the activations, in order
-  Small16 sums;    // of each 16 q
 };
 
 // For the codes of a type whose zero point is kZero. A type may leave the codes of run k where
 // their bits are, which makes them larger by Type::kFactors[k], a power of two: scales take that
 // off, and nothing is rounded.
 template <class Type>
-HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
-  RunInput in;
+HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
+  typename Type::Input in;
   const float* const scales = x.scales + i / 32;
   for (size_t k = 0; k < 4; ++k) {
     for (size_t v = 0; v < kRunVectors; ++v) {
@@ -76,14 +83,12 @@ HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
     }
   }
 #if PRONK_WIDE
-  const VI32 none = hn::Zero(DI32());
+  VI32 offsets[4];
   for (size_t k = 0; k < 4; ++k) {
-    in.offset[k] = none;
-    if constexpr (Type::kZero != 0) {
-      const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
-      in.offset[k] = hn::Sub(none, Dot(none, zero, in.x[k][0]));
-    }
+    const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
+    offsets[k] = hn::Neg(Dot(hn::Zero(DI32()), zero, in.x[k][0]));
   }
+  for (size_t k = 0; k < 2; ++k) in.offset[k] = AddNeighbours(offsets[2 * k], offsets[2 * k + 1]);
   // Piece p of the result has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
@@ -97,16 +102,18 @@ HWY_INLINE RunInput LoadRunInput(const ActivationRow& x, size_t i) {
   in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)),
                      hn::LoadU(DF(), kInverse.data()));
 #endif
-  in.scales = LoadScales(x, i);
-  for (size_t k = 0; k < kParts8; ++k) {
-    in.sums.part[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
+  if constexpr (Type::kSums) {
+    in.scales = LoadScales(x, i);
+    for (size_t k = 0; k < kParts8; ++k) {
+      in.sums.part[k] = hn::LoadU(D16(), x.sums + i / 16 + k * hn::MaxLanes(D16()));
+    }
   }
   return in;
 }
 
 // Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
 // lanes: what is to be multiplied with minus the zero point, or with minus the scale of minimums.
-HWY_INLINE V8 DotSums(const Small16& numbers, const RunInput& in) {
+HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
   V8 sum = hn::Zero(D8());
   for (size_t k = 0; k < kParts8; ++k) {
     const auto pairs =
@@ -118,6 +125,14 @@ HWY_INLINE V8 DotSums(const Small16& numbers, const RunInput& in) {
 
 // The sixteen scales, as products with dots want them.
 #if PRONK_WIDE
+// start + AddNeighbours(a, b), in one instruction of VNNI after packing.
+HWY_INLINE VI32 AddNeighboursTo(VI32 start, VI32 a, VI32 b) {
+  const DI16 d;
+  VI32 none = hn::Zero(DI32());
+  return hn::ReorderWidenMulAccumulate(DI32(), hn::ReorderDemote2To(d, a, b), hn::Set(d, 1), start,
+                                       none);
+}
+
 // Piece p of the dots' sums has two numbers for each of its runs, of group 8 * (p / 2) + 2 * run +
 // p % 2. Scales in the upper bytes of i16, so times 256; zeros (from beyond the 16) in the lower.
 using RunScales = VI16;
@@ -199,7 +214,8 @@ constexpr bool kFold = [] {
 template <class Type, class BlockType, bool kMinimum>
 struct RunType {
   using Block = BlockType;
-  using Input = RunInput;
+  static constexpr bool kSums = kMinimum || !PRONK_WIDE;
+  using Input = RunInput<kSums>;
   using Unpacked = UnpackedRuns;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;
@@ -209,15 +225,17 @@ struct RunType {
     return LoadRunInput<Type>(x, i);
   }
 
-  // |code - zero| * factor <= 32 with vectors of 64 bytes, codes at most 127 with others.
+  // With vectors of 64 bytes code * factor < 64 and |code - zero| * factor <= 32, so that four
+  // products fit in i16, and so do the eight of a group; codes at most 127 with others.
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const DF df;
     const RunScales scales = SpreadRuns(w.scales);
 #if PRONK_WIDE
     VI32 dots[4];
-    for (size_t k = 0; k < 4; ++k) dots[k] = Dot(in.offset[k], w.codes[0][k], in.x[k][0]);
-    const VI16 groups = hn::ReorderDemote2To(DI16(), AddNeighbours(dots[0], dots[1]),
-                                             AddNeighbours(dots[2], dots[3]));
+    for (size_t k = 0; k < 4; ++k) dots[k] = Dot(hn::Zero(DI32()), w.codes[0][k], in.x[k][0]);
+    const VI16 groups =
+        hn::ReorderDemote2To(DI16(), AddNeighboursTo(in.offset[0], dots[0], dots[1]),
+                             AddNeighboursTo(in.offset[1], dots[2], dots[3]));
     const VI32 scaled = hn::WidenMulPairwiseAdd(DI32(), groups, scales);
     sums.a = hn::MulAdd(hn::Mul(hn::ConvertTo(df, scaled), in.scale), w.d, sums.a);
 #else
