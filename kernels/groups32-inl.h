@@ -297,7 +297,7 @@ constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 
 struct InputSigned32 {
   VI8 x[kDotVectors][2];
-  VF scales[kDotVectors];  // of the activations, in the lanes of their groups
+  Floats8 scales;  // of the activations
   Floats8 sums;
 };
 
@@ -321,11 +321,10 @@ struct Signed32 {
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
-    const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kDotVectors; ++v) {
       LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
-      in.scales[v] = SpreadGroups(scales, v);
     }
+    in.scales = LoadScales(x, i);
     in.sums = LoadScaledSums(x, i);
     return in;
   }
@@ -334,6 +333,7 @@ struct Signed32 {
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const Floats8 scales = Mul(w.scales, in.scales);
     for (size_t v = 0; v < kDotVectors; ++v) {
       VI32 dot = hn::Zero(DI32());
       for (size_t half = 0; half < 2; ++half) {
@@ -343,7 +343,7 @@ struct Signed32 {
         dot = DotSigned(dot, hn::BitCast(DI8(), w.codes[v][half]), in.x[v][half]);
 #endif
       }
-      const VF scale = hn::Mul(SpreadGroups(w.scales, v), in.scales[v]);
+      const VF scale = SpreadGroups(scales, v);
       sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scale, sums.a);
     }
     if constexpr (kSignedZero != 0) {
