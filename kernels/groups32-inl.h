@@ -175,12 +175,23 @@ HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
   }
 }
 
+// What the dots of a step start with: -kCenter * (sum of the lane), for codes that are weights and
+// kCenter.
 template <int kCenter>
 struct Offsets {
-  VI32 offset[kDotVectors];  // -kCenter * (sum of the lane)
+  VI32 offset[kDotVectors];
+
+  HWY_INLINE void SetStart(size_t v, const VI8 (&x)[2]) {
+    const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
+    offset[v] = hn::Neg(Dot(Dot(hn::Zero(DI32()), center, x[0]), center, x[1]));
+  }
+  HWY_INLINE VI32 Start(size_t v) const { return offset[v]; }
 };
 template <>
-struct Offsets<0> {};
+struct Offsets<0> {
+  HWY_INLINE void SetStart(size_t, const VI8 (&)[2]) {}
+  HWY_INLINE VI32 Start(size_t) const { return hn::Zero(DI32()); }
+};
 
 // The activations of a step.
 template <bool kEvenOdd, int kCenter>
@@ -196,11 +207,7 @@ HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t
   Input32<kEvenOdd, kCenter> in;
   for (size_t v = 0; v < kDotVectors; ++v) {
     LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
-    if constexpr (kCenter != 0) {
-      const VI32 none = hn::Zero(DI32());
-      const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
-      in.offset[v] = hn::Sub(none, Dot2(none, center, in.x[v][0], center, in.x[v][1]));
-    }
+    in.SetStart(v, in.x[v]);
   }
   in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
   in.sums = LoadScaledSums(x, i);
@@ -268,9 +275,7 @@ struct Type32 {
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
     for (size_t v = 0; v < kDotVectors; ++v) {
-      VI32 start = hn::Zero(DI32());
-      if constexpr (kCenter != 0) start = in.offset[v];
-      dots[v] = Dot2(start, w.codes[v][0], in.x[v][0], w.codes[v][1], in.x[v][1]);
+      dots[v] = Dot2(in.Start(v), w.codes[v][0], in.x[v][0], w.codes[v][1], in.x[v][1]);
     }
     sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
     if constexpr (kMinimum && kCenter == 0) {
@@ -295,10 +300,9 @@ struct Type32 {
 // they take signs and magnitudes apart. The dots are too large for sums of 16 bits.
 constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 
-struct InputSigned32 {
+struct InputSigned32 : Offsets<kSignedZero> {
   VI8 x[kDotVectors][2];
   Floats8 scales;  // of the activations
-  Floats8 sums;
 };
 
 // Each of eight floats in the lanes of its group in vector v.
@@ -323,9 +327,9 @@ struct Signed32 {
     Input in;
     for (size_t v = 0; v < kDotVectors; ++v) {
       LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
+      in.SetStart(v, in.x[v]);
     }
     in.scales = LoadScales(x, i);
-    in.sums = LoadScaledSums(x, i);
     return in;
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
@@ -335,7 +339,7 @@ struct Signed32 {
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const Floats8 scales = Mul(w.scales, in.scales);
     for (size_t v = 0; v < kDotVectors; ++v) {
-      VI32 dot = hn::Zero(DI32());
+      VI32 dot = in.Start(v);
       for (size_t half = 0; half < 2; ++half) {
 #if PRONK_VNNI
         dot = Dot(dot, w.codes[v][half], in.x[v][half]);
@@ -345,9 +349,6 @@ struct Signed32 {
       }
       const VF scale = SpreadGroups(scales, v);
       sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scale, sums.a);
-    }
-    if constexpr (kSignedZero != 0) {
-      sums.mins = MulAdd(Mul(w.scales, -float{kSignedZero}), in.sums, sums.mins);
     }
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

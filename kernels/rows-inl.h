@@ -26,6 +26,8 @@
 //   static void Multiply(const Unpacked& w, const Input& in, Sums& sums)
 // Where another way to the same numbers is faster with several tokens, besides:
 //   static Unpacked UnpackForSeveral(const uint8_t* w)
+// or with one (its result need not be Unpacked; Multiply takes it, too):
+//   static ... UnpackForOne(const uint8_t* w)
 // Types whose step is more than a block, so that the last step of a row may be a partial one,
 // besides:
 //   static Unpacked Keep(const Unpacked& w, size_t n)
@@ -109,6 +111,10 @@ constexpr bool kUnpacksForSeveral = requires(const uint8_t* w) {
   Type::UnpackForSeveral(w);
 };
 template <class Type>
+constexpr bool kUnpacksForOne = requires(const uint8_t* w) {
+  Type::UnpackForOne(w);
+};
+template <class Type>
 constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
 
 // Stores the indices of kLookAhead steps, or those that are left, of all rows.
@@ -165,15 +171,20 @@ constexpr size_t kMost = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
 template <class Type, size_t n_rows, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
                              Tokens n_tokens, Sums (&sums)[kMost<Tokens>][n_rows]) {
-  constexpr size_t n = kMost<Tokens> == 1 ? 1 : kTogether<Type>;
-  HWY_UNROLL(4)
-  for (size_t first = 0; first < n_rows; first += n) {
-    typename Type::Unpacked unpacked[n];
+  if constexpr (kMost<Tokens> == 1) {
     HWY_UNROLL(4)
-    for (size_t r = 0; r < n; ++r) unpacked[r] = unpack(first + r);
-    for (size_t t = 0; t < n_tokens; ++t) {
+    for (size_t r = 0; r < n_rows; ++r) Type::Multiply(unpack(r), inputs[0], sums[0][r]);
+  } else {
+    constexpr size_t n = kTogether<Type>;
+    HWY_UNROLL(4)
+    for (size_t first = 0; first < n_rows; first += n) {
+      typename Type::Unpacked unpacked[n];
       HWY_UNROLL(4)
-      for (size_t r = 0; r < n; ++r) Type::Multiply(unpacked[r], inputs[t], sums[t][first + r]);
+      for (size_t r = 0; r < n; ++r) unpacked[r] = unpack(first + r);
+      for (size_t t = 0; t < n_tokens; ++t) {
+        HWY_UNROLL(4)
+        for (size_t r = 0; r < n; ++r) Type::Multiply(unpacked[r], inputs[t], sums[t][first + r]);
+      }
     }
   }
 }
@@ -245,6 +256,8 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
         return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
       } else if constexpr (kMost<Tokens> > 1 && kUnpacksForSeveral<Type>) {
         return Type::UnpackForSeveral(w);
+      } else if constexpr (kMost<Tokens> == 1 && kUnpacksForOne<Type>) {
+        return Type::UnpackForOne(w);
       } else {
         return Type::Unpack(w);
       }

@@ -54,23 +54,22 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    const DU8x16 d16;
-    Unpacked unpacked;
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      const VU8 low = LoadRuns<32>(w + offsetof(Block, qs), v);
-      const VU8 high = ShiftBits<4>(low);
-      unpacked.codes[v][0] = Mask(low, 3);
-      unpacked.codes[v][1] = Mask(low, 3 << 2);
-      unpacked.codes[v][2] = Mask(high, 3);
-      unpacked.codes[v][3] = Mask(high, 3 << 2);
-    }
-    const auto packed = hn::LoadU(d16, w + offsetof(Block, scales));
-    unpacked.scales = hn::BitCast(DI8x16(), hn::And(packed, hn::Set(d16, uint8_t{15})));
-    unpacked.mins = hn::BitCast(DI8x16(), hn::ShiftRight<4>(packed));
-    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
-    unpacked.dmin = SetHalf(D8(), w + offsetof(Block, dmin));
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+    const VU8 low = LoadRuns<32>(w + offsetof(Block, qs), v);
+    const VU8 high = ShiftBits<4>(low);
+    codes[0] = Mask(low, 3);
+    codes[1] = Mask(low, 3 << 2);
+    codes[2] = Mask(high, 3);
+    codes[3] = Mask(high, 3 << 2);
+  }
+  static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
+    const auto packed = hn::LoadU(DU8x16(), w + offsetof(Block, scales));
+    RunFactors factors;
+    factors.scales = hn::BitCast(DI8x16(), hn::And(packed, hn::Set(DU8x16(), uint8_t{15})));
+    factors.mins = hn::BitCast(DI8x16(), hn::ShiftRight<4>(packed));
+    factors.d = SetHalf(DF(), w + offsetof(Block, d));
+    factors.dmin = SetHalf(D8(), w + offsetof(Block, dmin));
+    return factors;
   }
 };
 

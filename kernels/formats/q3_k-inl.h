@@ -82,20 +82,19 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
     return hn::Sub(hn::BitCast(d, scales), hn::Set(d, int8_t{32}));
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      VU8(&codes)[4] = unpacked.codes[v];
-      TwoBitCodes(LoadRuns<32>(w + offsetof(Block, qs), v), codes);
-      const VU8 third = ThirdBits(w + offsetof(Block, hmask), v);
-      codes[0] = AddBits(codes[0], ShiftBits<-2>(third), 4);
-      codes[1] = AddBits(codes[1], ShiftBits<-1>(third), 4);
-      codes[2] = AddBits(codes[2], third, 4);
-      codes[3] = AddBits(codes[3], ShiftBits<1>(third), 4);
-    }
-    unpacked.scales = Scales(w + offsetof(Block, scales));
-    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+    TwoBitCodes(LoadRuns<32>(w + offsetof(Block, qs), v), codes);
+    const VU8 third = ThirdBits(w + offsetof(Block, hmask), v);
+    codes[0] = AddBits(codes[0], ShiftBits<-2>(third), 4);
+    codes[1] = AddBits(codes[1], ShiftBits<-1>(third), 4);
+    codes[2] = AddBits(codes[2], third, 4);
+    codes[3] = AddBits(codes[3], ShiftBits<1>(third), 4);
+  }
+  static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
+    RunFactors factors;
+    factors.scales = Scales(w + offsetof(Block, scales));
+    factors.d = SetHalf(DF(), w + offsetof(Block, d));
+    return factors;
   }
 };
 

@@ -42,20 +42,20 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kRunVectors; ++v) {
-      const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);
-      const VU8 ql1 = LoadRuns<64>(w + offsetof(Block, ql) + 32, v);
-      const VU8 qh = LoadRuns<32>(w + offsetof(Block, qh), v);
-      unpacked.codes[v][0] = AddBits(LowNibbles(ql0), ShiftBits<-4>(qh), 0x30);
-      unpacked.codes[v][1] = AddBits(LowNibbles(ql1), ShiftBits<-2>(qh), 0x30);
-      unpacked.codes[v][2] = AddBits(HighNibbles(ql0), qh, 0x30);
-      unpacked.codes[v][3] = AddBits(HighNibbles(ql1), ShiftBits<2>(qh), 0x30);
-    }
-    unpacked.scales = hn::BitCast(DI8x16(), hn::LoadU(DU8x16(), w + offsetof(Block, scales)));
-    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&codes)[4]) {
+    const VU8 ql0 = LoadRuns<64>(w + offsetof(Block, ql), v);
+    const VU8 ql1 = LoadRuns<64>(w + offsetof(Block, ql) + 32, v);
+    const VU8 qh = LoadRuns<32>(w + offsetof(Block, qh), v);
+    codes[0] = AddBits(LowNibbles(ql0), ShiftBits<-4>(qh), 0x30);
+    codes[1] = AddBits(LowNibbles(ql1), ShiftBits<-2>(qh), 0x30);
+    codes[2] = AddBits(HighNibbles(ql0), qh, 0x30);
+    codes[3] = AddBits(HighNibbles(ql1), ShiftBits<2>(qh), 0x30);
+  }
+  static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
+    RunFactors factors;
+    factors.scales = hn::BitCast(DI8x16(), hn::LoadU(DU8x16(), w + offsetof(Block, scales)));
+    factors.d = SetHalf(DF(), w + offsetof(Block, d));
+    return factors;
   }
 };
 
