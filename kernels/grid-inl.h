@@ -239,18 +239,27 @@ HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v))
 
 // --------------------------------------------------------------------------------------------------
 
-// A block. Of types with scales of 32 weights only the first of each two scales is there.
+// A slice of a block. Of types with scales of 32 weights only the first of the two is there.
+struct GridSlice {
+  VU8 weights[4];  // magnitudes, or plus a zero point that the input's offset takes off
+  VI8 signs[4];    // where there are magnitudes
+  VF scale[2];     // d * (2s + 1)
+};
+// A block, and the same before it is unpacked.
 struct UnpackedGrid {
-  VU8 weights[kBlockSlices]
-             [4];              // magnitudes, or plus a zero point that the input's offset takes off
-  VI8 signs[kBlockSlices][4];  // where there are magnitudes
-  VF scale[kBlockSlices][2];   // d * (2s + 1)
+  GridSlice slices[kBlockSlices];
+};
+struct PackedGrid {
+  const uint8_t* block;
+  const uint16_t* index;  // what Look stored, of types that have one
 };
 
-// What rows-inl.h asks of a type, which adds its Unpack(). Scales are f16 d times (2s + 1) / 8 *
+// What rows-inl.h asks of a type, which adds
+//   static void UnpackSlice(const uint8_t* w, const uint16_t* index, size_t p, GridSlice& slice)
+// Scales are f16 d times (2s + 1) / 8 *
 // kEighths, kBits bits for each 16 weights, or for each 32 (kBits 0). kSigns: whether signs are
 // apart.
-template <class BlockType, int kEighths, int kBits, bool kSigns>
+template <class Type, class BlockType, int kEighths, int kBits, bool kSigns>
 struct GridType {
   using Block = BlockType;
   using Input = GridInput;
@@ -262,47 +271,71 @@ struct GridType {
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     return LoadInput(x, i, static_cast<float>(kEighths) / 8);
   }
-  // s for each group of slice p.
-  static HWY_INLINE void SetScales(VU64 s, VF d, size_t p, Unpacked& out) {
+  // s for each group.
+  static HWY_INLINE void SetScales(VU64 s, VF d, GridSlice& out) {
     const VI32 both = InBothLanes(s);
     if constexpr (kBits == 0) {
-      out.scale[p][0] = hn::Mul(OddNumbers(both), d);
+      out.scale[0] = hn::Mul(OddNumbers(both), d);
     } else {
       const VI32 mask = hn::Set(DI32(), (1 << kBits) - 1);
-      out.scale[p][0] = hn::Mul(OddNumbers(hn::And(both, mask)), d);
-      out.scale[p][1] = hn::Mul(OddNumbers(hn::And(hn::ShiftRight<kBits>(both), mask)), d);
+      out.scale[0] = hn::Mul(OddNumbers(hn::And(both, mask)), d);
+      out.scale[1] = hn::Mul(OddNumbers(hn::And(hn::ShiftRight<kBits>(both), mask)), d);
     }
   }
-  static HWY_INLINE void SetSigns(VU16 signs, size_t p, Unpacked& out) {
-    out.signs[p][0] = SignBytes<0>(signs);
-    out.signs[p][1] = SignBytes<1>(signs);
-    out.signs[p][2] = SignBytes<2>(signs);
-    out.signs[p][3] = SignBytes<3>(signs);
+  static HWY_INLINE void SetSigns(VU16 signs, GridSlice& out) {
+    out.signs[0] = SignBytes<0>(signs);
+    out.signs[1] = SignBytes<1>(signs);
+    out.signs[2] = SignBytes<2>(signs);
+    out.signs[3] = SignBytes<3>(signs);
   }
 
-  // Weights at most 64.
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
+                                    const uint16_t* HWY_RESTRICT index = nullptr) {
+    Unpacked unpacked;
+    for (size_t p = 0; p < kBlockSlices; ++p) Type::UnpackSlice(w, index, p, unpacked.slices[p]);
+    return unpacked;
+  }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    const DF d;
+    for (size_t p = 0; p < kBlockSlices; ++p) MultiplySlice(w.slices[p], in, p, sums);
+  }
+
+#if !PRONK_WIDE
+  // One token's products take a slice at a time: with signs, a block does not fit in registers. Up
+  // to a fifth of the time. (Without, IQ1, this is no faster.)
+  static HWY_INLINE PackedGrid UnpackForOne(
+      const uint8_t* HWY_RESTRICT w, const uint16_t* HWY_RESTRICT index = nullptr) requires kSigns {
+    return {w, index};
+  }
+  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
-      VI8 x[4];
-      for (size_t v = 0; v < 4; ++v) {
-        x[v] = in.x[p][v];
-        if constexpr (kSigns) x[v] = hn::IfNegativeThenNegOrUndefIfZero(w.signs[p][v], x[v]);
-      }
-      // The sums of 16 weights each, in two lanes.
-      VI32 first = hn::Zero(DI32()), second = first;
-      if constexpr (!kSigns) first = in.offset[p][0];
-      if constexpr (!kSigns && kBits != 0) second = in.offset[p][1];
-      first = Dot2(first, w.weights[p][0], x[0], w.weights[p][1], x[1]);
-      second = Dot2(second, w.weights[p][2], x[2], w.weights[p][3], x[3]);
-      if constexpr (kBits == 0) {
-        const VF dots = hn::ConvertTo(d, hn::Add(first, second));
-        sums.a = hn::MulAdd(hn::Mul(dots, in.scale[p]), w.scale[p][0], sums.a);
-      } else {
-        const VF scaled = hn::MulAdd(hn::ConvertTo(d, first), w.scale[p][0],
-                                     hn::Mul(hn::ConvertTo(d, second), w.scale[p][1]));
-        sums.a = hn::MulAdd(scaled, in.scale[p], sums.a);
-      }
+      GridSlice slice;
+      Type::UnpackSlice(w.block, w.index, p, slice);
+      MultiplySlice(slice, in, p, sums);
+    }
+  }
+#endif
+
+  // Weights at most 64.
+  static HWY_INLINE void MultiplySlice(const GridSlice& w, const Input& in, size_t p, Sums& sums) {
+    const DF d;
+    VI8 x[4];
+    for (size_t v = 0; v < 4; ++v) {
+      x[v] = in.x[p][v];
+      if constexpr (kSigns) x[v] = hn::IfNegativeThenNegOrUndefIfZero(w.signs[v], x[v]);
+    }
+    // The sums of 16 weights each, in two lanes.
+    VI32 first = hn::Zero(DI32()), second = first;
+    if constexpr (!kSigns) first = in.offset[p][0];
+    if constexpr (!kSigns && kBits != 0) second = in.offset[p][1];
+    first = Dot2(first, w.weights[0], x[0], w.weights[1], x[1]);
+    second = Dot2(second, w.weights[2], x[2], w.weights[3], x[3]);
+    if constexpr (kBits == 0) {
+      const VF dots = hn::ConvertTo(d, hn::Add(first, second));
+      sums.a = hn::MulAdd(hn::Mul(dots, in.scale[p]), w.scale[0], sums.a);
+    } else {
+      const VF scaled = hn::MulAdd(hn::ConvertTo(d, first), w.scale[0],
+                                   hn::Mul(hn::ConvertTo(d, second), w.scale[1]));
+      sums.a = hn::MulAdd(scaled, in.scale[p], sums.a);
     }
   }
 };

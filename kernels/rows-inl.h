@@ -252,7 +252,9 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       for (size_t line = 0; line < kStepBytes; line += 64) {
         hwy::Prefetch(w + kPrefetchBytes + line);
       }
-      if constexpr (kIndices<Type> != 0) {
+      if constexpr (kIndices<Type> != 0 && kMost<Tokens> == 1 && kUnpacksForOne<Type>) {
+        return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
+      } else if constexpr (kIndices<Type> != 0) {
         return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
       } else if constexpr (kMost<Tokens> > 1 && kUnpacksForSeveral<Type>) {
         return Type::UnpackForSeveral(w);

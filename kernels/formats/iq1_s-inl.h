@@ -46,10 +46,9 @@ HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
 // What IQ1_S and IQ1_M share. Weights are in eighths, and 10 more: kIq1BytesPlus9 has 8 * level
 // + 9.
 template <class Type, class Block, int kBits>
-struct Iq1Type : GridType<Block, 1, kBits, false> {
-  using Base = GridType<Block, 1, kBits, false>;
+struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
+  using Base = GridType<Type, Block, 1, kBits, false>;
   using typename Base::Input;
-  using typename Base::Unpacked;
   static constexpr size_t kIndices = 32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
@@ -98,19 +97,16 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
   }
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
-                                    const uint16_t* HWY_RESTRICT index) {
+  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
+                                     const uint16_t* HWY_RESTRICT index, size_t p,
+                                     GridSlice& slice) {
     const DU64 d64;
+    const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
+    const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
+    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, slice.weights);
+    for (VU8& weights : slice.weights) weights = AddDelta(weights, minus);
     const VF d = SetHalf(DF(), w + offsetof(Block, d));
-    Unpacked unpacked;
-    for (size_t p = 0; p < kBlockSlices; ++p) {
-      const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
-      const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
-      LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, unpacked.weights[p]);
-      for (VU8& weights : unpacked.weights[p]) weights = AddDelta(weights, minus);
-      SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, p, unpacked);
-    }
-    return unpacked;
+    SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, slice);
   }
 
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

@@ -106,19 +106,14 @@ struct Iq2Type {
 #else
 // By look-ups in memory: Type::Weights(block, index, p, weights).
 template <class Type, class BlockType, int kBits>
-struct Iq2Type : GridType<BlockType, 1, kBits, true> {
-  using Base = GridType<BlockType, 1, kBits, true>;
-  using typename Base::Unpacked;
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
-                                    const uint16_t* HWY_RESTRICT index = nullptr) {
-    const VF d = SetHalf(DF(), w + offsetof(BlockType, d));
-    Unpacked unpacked;
-    for (size_t p = 0; p < kBlockSlices; ++p) {
-      Type::Weights(w, index, p, unpacked.weights[p]);
-      Base::SetSigns(Type::Signs(w, p), p, unpacked);
-      Base::SetScales(Type::Scales(w, p), d, p, unpacked);
-    }
-    return unpacked;
+struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
+  using Base = GridType<Type, BlockType, 1, kBits, true>;
+  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
+                                     const uint16_t* HWY_RESTRICT index, size_t p,
+                                     GridSlice& slice) {
+    Type::Weights(w, index, p, slice.weights);
+    Base::SetSigns(Type::Signs(w, p), slice);
+    Base::SetScales(Type::Scales(w, p), SetHalf(DF(), w + offsetof(BlockType, d)), slice);
   }
 };
 #endif  // PRONK_WIDE

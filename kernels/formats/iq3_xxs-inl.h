@@ -50,19 +50,19 @@ constexpr SplitTable<256> kIq3xxsTable(kIq3xxsGrid);
 #endif  // PRONK_WIDE
 
 // What IQ3_XXS and IQ3_S share.
-template <class Block, int kEighths>
-struct Iq3Type : GridType<Block, kEighths, 0, true> {
+template <class Type, class Block, int kEighths>
+struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
 #if PRONK_WIDE
   static HWY_INLINE GridInput Load(const ActivationRow& x, size_t i) {
     return LoadFourths(x, i, static_cast<float>(kEighths) / 8);
   }
   static HWY_INLINE void Multiply(const UnpackedGrid& w, const GridInput& in, Sums& sums) {
-    sums.a = AddFourths(sums.a, w.weights[0], w.scale[0][0], in);
+    sums.a = AddFourths(sums.a, w.slices[0].weights, w.slices[0].scale[0], in);
   }
 #endif
 };
 
-struct IQ3_XXS : Iq3Type<gguf::BlockIQ3_XXS, 2> {
+struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_XXS;
   using Form = Int8Form<7>;
 
@@ -76,23 +76,19 @@ struct IQ3_XXS : Iq3Type<gguf::BlockIQ3_XXS, 2> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    const VF d = SetHalf(DF(), w + offsetof(Block, d));
+  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w, const uint16_t* /*index*/,
+                                     size_t p, GridSlice& slice) {
     const uint8_t* const qs = w + offsetof(Block, qs);
-    Unpacked unpacked;
-    for (size_t p = 0; p < kBlockSlices; ++p) {
-      const VU64 groups = LoadGroups<uint32_t>(w + offsetof(Block, signs_scales), p);
-      const VU16 signs = EvenSignsOf<0, 7>(groups);
+    const VU64 groups = LoadGroups<uint32_t>(w + offsetof(Block, signs_scales), p);
+    const VU16 signs = EvenSignsOf<0, 7>(groups);
 #if PRONK_WIDE
-      LookUpIq3<kIq3xxsLevels, kIq3xxsTable>(hn::LoadU(DU8(), qs), hn::FirstN(DU8(), 0), signs,
-                                             unpacked.weights[p]);
+    LookUpIq3<kIq3xxsLevels, kIq3xxsTable>(hn::LoadU(DU8(), qs), hn::FirstN(DU8(), 0), signs,
+                                           slice.weights);
 #else
-      LookUp<255, 8>(kIq3xxsBytes.data(), qs, p, unpacked.weights[p]);
-      SetSigns(signs, p, unpacked);
+    LookUp<255, 8>(kIq3xxsBytes.data(), qs, p, slice.weights);
+    SetSigns(signs, slice);
 #endif
-      SetScales(hn::ShiftRight<28>(groups), d, p, unpacked);
-    }
-    return unpacked;
+    SetScales(hn::ShiftRight<28>(groups), SetHalf(DF(), w + offsetof(Block, d)), slice);
   }
 
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

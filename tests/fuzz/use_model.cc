@@ -18,10 +18,11 @@ namespace {
 using tokenizer::TokenId;
 
 // Returns the size of the state.
-size_t Use(gguf::File file) {
+size_t Use(gguf::File file, size_t most_context) {
   const engine::Model model = engine::Model::From(std::move(file));
   engine::SessionOptions options;
   options.n_threads = 1;
+  options.context = std::min(engine::DefaultContext(model.config), most_context);
   engine::Session session(model, options);
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
@@ -38,13 +39,13 @@ size_t Use(gguf::File file) {
 
 }  // namespace
 
-Outcome UseModel(const std::function<gguf::File()>& open) {
+Outcome UseModel(const std::function<gguf::File()>& open, size_t most_context) {
   Outcome outcome;
   const size_t before = test::CountAllocations().bytes;
   test::ResetPeak();
   const std::clock_t start = std::clock();
   try {
-    outcome.state_bytes = Use(open());
+    outcome.state_bytes = Use(open(), most_context);
   } catch (const gguf::Error& error) {
     outcome.error = error.what();
   } catch (const engine::Error& error) {

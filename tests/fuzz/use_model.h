@@ -19,8 +19,9 @@ struct Outcome {
 };
 
 // Opens a model, cuts texts, renders the chat template for a question, reads what it makes, and
-// generates four tokens. An error is kept; what is no error of ours is thrown on.
-Outcome UseModel(const std::function<gguf::File()>& open);
+// generates four tokens, in a context of so many at most. An error is kept; what is no error of
+// ours is thrown on.
+Outcome UseModel(const std::function<gguf::File()>& open, size_t most_context = SIZE_MAX);
 
 struct Counts {
   size_t n = 0, refused = 0;
@@ -32,6 +33,7 @@ struct Counts {
 // What every model may take at most, besides the KV cache and its own size.
 inline constexpr double kMostSeconds = 5;            // of processor time, under sanitizers, too
 inline constexpr double kMostSecondsOfFuzzers = 20;  // with libFuzzer's hook in each allocation
+inline constexpr size_t kContextOfFuzzers = 128;     // which bounds what a template makes
 inline constexpr size_t kMostBytes = 64'000'000;
 inline constexpr size_t kMostBytesOfTemplates = 270'000'000;  // where a template makes all it may
 
