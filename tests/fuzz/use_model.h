@@ -4,6 +4,7 @@
 #define PRONK_TESTS_FUZZ_USE_MODEL_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
