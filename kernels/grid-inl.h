@@ -301,7 +301,7 @@ struct GridType {
 
 #if !PRONK_WIDE
   // One token's products take a slice at a time: with signs, a block does not fit in registers. Up
-  // to a fifth of the time. (Without, IQ1, this is no faster.)
+  // to a quarter of the time. (Without, IQ1, this is no faster.)
   static HWY_INLINE PackedGrid UnpackForOne(
       const uint8_t* HWY_RESTRICT w, const uint16_t* HWY_RESTRICT index = nullptr) requires kSigns {
     return {w, index};

@@ -20,6 +20,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/groups32-inl.h"
 
@@ -194,17 +195,18 @@ HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
 }
 #endif
 
-// A block: weight = d * scale * (code - zero) / factor - dmin * min, with codes of run k in
-// codes[v][k].
+// A block: weight = d * scale * (code - zero) / factor - dmin * min. What codes are multiplied
+// with:
 struct RunFactors {
   VI8x16 scales, mins;
   VF d;
   V8 dmin;
 };
+// With the codes of run k in codes[v][k]:
 struct UnpackedRuns : RunFactors {
   VU8 codes[kRunVectors][4];
 };
-// The same before its codes are unpacked.
+// Before they are unpacked:
 struct PackedRuns : RunFactors {
   const uint8_t* block;
 };
@@ -242,7 +244,7 @@ struct RunType {
 
 #if !PRONK_WIDE
   // One token's products take a vector of each run at a time: all codes and scales of a block do
-  // not fit in 16 registers, and are kept only where more tokens use them. 13 to 25% of the time.
+  // not fit in 16 registers, and are kept only where more tokens use them. 10 to 16% of the time.
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
