@@ -100,7 +100,7 @@ TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
       const std::string model = dir.Write("model", test::ReadText(test::kTinyModel));
       const std::string pid = dir.Path("pid");
       test::Tmux tmux("sh -c 'echo $$ >" + pid + "; exec " PRONK_BINARY " chat -m " + model +
-                      " -s 1 --ignore-eos -c 200000'; echo \"status $?\"; stty -a");
+                      " -s 1 --ignore-eos -c 200000'; s=$?; echo; echo \"status $s\"; stty -a");
       ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
       if (!at_prompt) {
         tmux.Keys({"Go on", "Enter"});
