@@ -256,9 +256,8 @@ struct PackedGrid {
 
 // What rows-inl.h asks of a type, which adds
 //   static void UnpackSlice(const uint8_t* w, const uint16_t* index, size_t p, GridSlice& slice)
-// Scales are f16 d times (2s + 1) / 8 *
-// kEighths, kBits bits for each 16 weights, or for each 32 (kBits 0). kSigns: whether signs are
-// apart.
+// Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
+// (kBits 0). kSigns: whether signs are apart.
 template <class Type, class BlockType, int kEighths, int kBits, bool kSigns>
 struct GridType {
   using Block = BlockType;

@@ -175,8 +175,8 @@ HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
   }
 }
 
-// What the dots of a step start with: -kCenter * (sum of the lane), for codes that are weights and
-// kCenter.
+// What the dots of a step start with: -kCenter * (sum of the lane), for codes that are kCenter more
+// than the weights.
 template <int kCenter>
 struct Offsets {
   VI32 offset[kDotVectors];
