@@ -21,12 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const test::TempDir folder;
     const std::string path = models.NextInParts(folder, choose);
     fuzz::Add(fuzz::UseModel([&] { return gguf::File::Open(path); }, fuzz::kContextOfFuzzers), 0,
-              "parts", counts, fuzz::kMostBytes, fuzz::kMostSecondsOfFuzzers);
+              "parts", counts);
   } else {
     const std::vector<std::byte> bytes = models.Next(choose);
     fuzz::Add(
         fuzz::UseModel([&] { return gguf::File::Parse("f.gguf", bytes); }, fuzz::kContextOfFuzzers),
-        bytes.size(), "model", counts, fuzz::kMostBytesOfTemplates, fuzz::kMostSecondsOfFuzzers);
+        bytes.size(), "model", counts, fuzz::kMostBytesOfTemplates);
   }
   if (counts.failed) std::abort();
   return 0;

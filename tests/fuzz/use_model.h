@@ -32,16 +32,17 @@ struct Counts {
 };
 
 // What every model may take at most, besides the KV cache and its own size.
-inline constexpr double kMostSeconds = 5;            // of processor time, under sanitizers, too
-inline constexpr double kMostSecondsOfFuzzers = 20;  // with libFuzzer's hook in each allocation
-inline constexpr size_t kContextOfFuzzers = 128;     // which bounds what a template makes
+inline constexpr double kMostSeconds = 5;  // of processor time, under sanitizers, too
+// For fuzzers: it bounds what a template makes, megabytes of which take libFuzzer's hook in each
+// allocation a minute.
+inline constexpr size_t kContextOfFuzzers = 128;
 inline constexpr size_t kMostBytes = 64'000'000;
 inline constexpr size_t kMostBytesOfTemplates = 270'000'000;  // where a template makes all it may
 
 // Counts an outcome. One that took more, or whose error is more than a printable line, is printed
 // with its name, and then `failed` is set; returns false of such a one.
 bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Counts& counts,
-         size_t most_bytes = kMostBytes, double most_seconds = kMostSeconds);
+         size_t most_bytes = kMostBytes);
 void Print(const std::string& what, const Counts& counts);
 
 }  // namespace fuzz
