@@ -1,6 +1,5 @@
 // Products for AVX2 with AVX-VNNI, and how fast its dots are at most: what is compiled for every
 // target of Highway's, once more for one that it does not have. So these files are included here.
-#define PRONK_AVX_VNNI 1
 #include "kernels/extension_target.h"
 // All that is compiled for it.
 #include "kernels/ceiling.cc"

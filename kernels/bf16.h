@@ -3,8 +3,9 @@
 //
 // BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
 // costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
-// instructions multiply pairs of neighbours and add both products to a float. For F16 and BF16
-// weights.
+// instructions multiply pairs of neighbours and add both products to a float. With pairs alone this
+// is for F16 and BF16 weights, with tiles for quantized ones, too: a tile of bytes takes half as
+// long, but after every 32 columns its sums would have to be scaled, which takes longer than that.
 #ifndef PRONK_KERNELS_BF16_H_
 #define PRONK_KERNELS_BF16_H_
 
@@ -16,19 +17,33 @@ namespace kernels {
 constexpr size_t kBf16Rows = 32;    // of weights
 constexpr size_t kBf16Tokens = 32;  // of inputs
 constexpr size_t kBf16Cols = 32;    // of both
+constexpr size_t kBf16Half = 16;    // rows or tokens of an AMX register, or of a vector of floats
 
-// 32 columns of 32 rows of weights, in pairs of columns: as AMX wants its second factor.
+// 32 columns of 32 rows of weights.
 struct alignas(64) Bf16PanelBlock {
-  uint16_t weights[kBf16Cols / 2][kBf16Rows][2];
+  uint16_t weights[kBf16Rows][kBf16Cols];
 };
-// 32 columns of 32 inputs.
+// 32 columns of 32 inputs, in pairs of columns: as AMX wants its second factor.
 struct alignas(64) Bf16InputBlock {
-  uint16_t x[kBf16Tokens][kBf16Cols];
+  uint16_t x[kBf16Tokens / kBf16Half][kBf16Cols / 2][kBf16Half][2];
 };
 
-// out[i] = x[i], rounded to nearest even; n is a multiple of 32. Needs Extension::kBf16.
-void RoundToBf16(const float* x, size_t n, uint16_t* out);
-// The same for f16 numbers, in their place.
+// Part of a row of a quantized type: integers that count scales[i] each, plus mins[i]. Of either
+// there are none, one or two for 32 weights.
+struct ScaledIntegers {
+  const int8_t* weights;
+  const float* scales;
+  size_t n_scales;
+  const float* mins;
+  size_t n_mins;
+};
+
+// All of these need Extension::kBf16 and round to nearest even.
+// Row `row` of n_blocks blocks.
+void PackBf16Integers(const ScaledIntegers& w, size_t n_blocks, size_t row, Bf16PanelBlock* blocks);
+// A block of 32 inputs, of which x[t] are 32 floats.
+void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* block);
+// n numbers in f16, in their place; n is a multiple of 32.
 void HalfsToBf16(uint16_t* x, size_t n);
 
 // Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. AMX has a state
@@ -49,13 +64,17 @@ class Bf16Multiplier {
   bool amx_;
 };
 
+// The sums of 16 rows with 16 tokens each: of the first and last 16 rows with the first 16 tokens,
+// then with the last.
+using Bf16Sums = float[kBf16Tokens / kBf16Half][kBf16Rows / kBf16Half][kBf16Half][kBf16Half];
+
 // The way of AMX (gemm_bf16_amx.cc).
 void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
-                 float* sums);
+                 Bf16Sums& sums);
 void SetUpAmx();
 void ReleaseAmx();
-// Between those: rounds of products of bytes that load nothing, for the ceiling; returns the
-// operations of a round.
+// Between those: rounds of products that load nothing, for the ceiling; returns the operations of a
+// round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <span>
 
-#include "kernels/amx.h"
 #include "kernels/bf16.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/panel-inl.h"
@@ -32,16 +31,6 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
                                size_t n_blocks, float* HWY_RESTRICT result) {
   const DF d;
   TileSums sums;
-#if PRONK_TILES
-  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
-    sums[i / kTileTokens][i % kTileTokens] = hn::Zero(d);
-  });
-  for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
-  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
-    constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
-    hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
-  });
-#else
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) sums[v][t] = hn::Zero(d);
@@ -53,7 +42,6 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
       hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
     }
   }
-#endif
 }
 
 // Multiplies tiles as above.
@@ -105,34 +93,12 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
   RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
 }
 
-#if PRONK_TILES
-// The same between the set-up of AMX's registers and their release.
-template <class Form>
-struct AmxMultiplier : TileMultiplier {
-  AmxMultiplier() {
-    constexpr uint8_t kQuads = 8 / Form::kScales;
-    static constexpr AmxConfig kConfig{
-        .row_bytes = {64, 64, 0, 0, 4 * kQuads, 0, 64, 64},
-        .rows = {kTileTokens, kTileTokens, 0, 0, kTileTokens, 0, kQuads, kQuads}};
-    _tile_loadconfig(&kConfig);
-  }
-  ~AmxMultiplier() { _tile_release(); }
-  AmxMultiplier(const AmxMultiplier&) = delete;
-  AmxMultiplier& operator=(const AmxMultiplier&) = delete;
-};
-template <class Form>
-using Int8Multiplier = AmxMultiplier<Form>;
-#else
-template <class Form>
-using Int8Multiplier = TileMultiplier;
-#endif
-
 // How the rows of a quantized type become a panel.
 template <class Type>
 struct Int8Packing {
   using Panel = PanelBlock<typename Type::Form>;
   using Input = InputBlock;
-  using Multiplier = Int8Multiplier<typename Type::Form>;
+  using Multiplier = TileMultiplier;
   static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
   static void Pack(const Matrix& w, size_t row, Panel* panel) {
     PackBand<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
@@ -140,28 +106,19 @@ struct Int8Packing {
 };
 
 #if PRONK_WIDE
-// A band of rows in BF16 (bf16.h): Packing::Convert(row, first, n, out) makes 32 * n weights of a
-// row from number 32 * first on.
+// A band of rows in BF16 (bf16.h): Packing::Pack(w, row, blocks) as above.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;
   using Input = Bf16InputBlock;
   using Multiplier = Bf16Multiplier;
   static constexpr size_t kRows = kBf16Rows, kTokens = kBf16Tokens;
   static_assert(kRows == kBandRows);
+};
 
-  template <class Convert>
-  static HWY_INLINE void PackRows(const Matrix& w, size_t row, Convert convert, Panel* out) {
-    const size_t n_blocks = (w.cols + 31) / 32;
-    const auto data = RowPointers<kRows>(w, row);
-    alignas(64) uint16_t rows[kRows][256];
-    for (size_t first = 0; first < n_blocks; first += 8) {
-      const size_t n = std::min<size_t>(8, n_blocks - first);
-      for (size_t r = 0; r < kRows; ++r) convert(data[r], first, n, rows[r]);
-      for (size_t b = 0; b < n; ++b) {
-        Interleave<16, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0] + 32 * b), 0,
-                                        reinterpret_cast<uint8_t*>(out[first + b].weights));
-      }
-    }
+template <class Type>
+struct Bf16Packing : Bf16Panels {
+  static void Pack(const Matrix& w, size_t row, Panel* panel) {
+    PackBf16Band<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
   }
 };
 #endif

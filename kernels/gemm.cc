@@ -134,8 +134,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(TileTokens);
-PRONK_EXPORT_BATCH(PackInt8Tile);
+PRONK_EXPORT(TileTokens);
+PRONK_EXPORT(PackInt8Tile);
 
 namespace {
 
@@ -168,14 +168,14 @@ void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, s
 void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
   const size_t n_blocks = (cols + 31) / 32;
   Bf16InputBlock* const out = reinterpret_cast<Bf16InputBlock*>(blocks) + tile * n_blocks;
-  for (size_t t = 0; t < kBf16Tokens; ++t) {
-    for (size_t b = 0; b < n_blocks; ++b) {
-      float padded[32] = {};
-      if (t < rows.size()) {
-        std::copy_n(rows[t].x + 32 * b, std::min<size_t>(32, cols - 32 * b), padded);
-      }
-      RoundToBf16(padded, 32, out[b].x[t]);
+  float x[kBf16Tokens][kBf16Cols] = {};
+  for (size_t b = 0; b < n_blocks; ++b) {
+    const size_t n = std::min(kBf16Cols, cols - kBf16Cols * b);
+    for (size_t t = 0; t < rows.size(); ++t) {
+      std::copy_n(rows[t].x + kBf16Cols * b, n, x[t]);
+      std::fill(x[t] + n, x[t] + kBf16Cols, 0.0f);
     }
+    PackBf16Inputs(x, &out[b]);
   }
 }
 #endif
@@ -196,7 +196,7 @@ size_t BatchTileTokens(BatchForm form) {
     case BatchForm::kFloats:
       return HWY_DYNAMIC_DISPATCH(TileTokens)();
     case BatchForm::kInt8:
-      return PRONK_DISPATCH_BATCH(TileTokens)();
+      return PRONK_DISPATCH(TileTokens)();
     case BatchForm::kBf16:
       return kBf16Tokens;
   }
@@ -226,7 +226,7 @@ void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, 
     case BatchForm::kFloats:
       return PackFloats(rows, cols, tile, blocks);
     case BatchForm::kInt8:
-      return PRONK_DISPATCH_BATCH(PackInt8Tile)(rows, cols, tile, blocks);
+      return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
     case BatchForm::kBf16:
 #if HWY_ARCH_X86
       return PackBf16(rows, cols, tile, blocks);

@@ -2,8 +2,8 @@
 // per instruction set, by gemm-inl.h, which walks through the blocks and tiles. The layouts are in
 // panel-inl.h.
 //
-// There are three ways to the integer dots of a block: products of bytes added up in pairs (AVX2),
-// dots of four bytes (VNNI, NEON), and tiles of AMX. All add up and scale in the same order.
+// There are two ways to the integer dots of a block: products of bytes added up in pairs (AVX2), and
+// dots of four bytes (VNNI, NEON). Both add up and scale in the same order.
 #if defined(PRONK_KERNELS_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GEMM_TILE_INL_H_
 #undef PRONK_KERNELS_GEMM_TILE_INL_H_
@@ -12,10 +12,7 @@
 #endif
 
 #include <algorithm>
-#include <type_traits>
-#include <utility>
 
-#include "kernels/amx.h"
 #include "kernels/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,7 +88,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
     }
   }
 }
-#elif !PRONK_TILES
+#else
 template <class Form, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
   constexpr size_t kQuads = 8 / Form::kScales;
@@ -124,80 +121,6 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 }
 #endif
 
-#undef PRONK_ALWAYS_INLINE
-#define PRONK_ALWAYS_INLINE __attribute__((always_inline))
-
-#if PRONK_TILES
-// AMX: an instruction multiplies 8 tokens with 16 rows of weights over the columns of a scale. It
-// takes both as they lie in the blocks: quads of columns are a register's rows, and the rows
-// of weights are its columns.
-//
-//   registers   0 1   dots of 8 tokens with the first and last 16 rows
-//               4     activations: 8 tokens
-//               6 7   weights: the first and last 16 rows
-//
-// The dots go through memory, in the first-level cache, to vectors. That is what limits: 8 cycles
-// for a product, but at least 12 to convert and scale its dots.
-
-struct alignas(64) StoredDots {
-  int32_t dots[kRowVectors][kTileTokens][kFloats];
-};
-static_assert(kTileTokens == 8 && kRowVectors == 2);
-
-// The integer dots of the columns of scale number kScale.
-template <class Form, size_t kScale>
-HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, StoredDots& out) {
-  constexpr size_t kQuad = 8 / Form::kScales * kScale;  // the first
-  constexpr int kInputStride = sizeof(x.q[0]), kWeightStride = sizeof(w.codes[0]);
-  constexpr int kDotStride = sizeof(out.dots[0][0]);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_loadd(4, x.q[0] + 4 * kQuad, kInputStride);
-  _tile_loadd(6, w.codes[kQuad][0], kWeightStride);
-  _tile_dpbssd(0, 4, 6);
-  _tile_loadd(7, w.codes[kQuad][kFloats], kWeightStride);
-  _tile_dpbssd(1, 4, 7);
-  _tile_stored(0, out.dots[0], kDotStride);
-  _tile_stored(1, out.dots[1], kDotStride);
-}
-
-// Calls each(number) for 0 to n - 1, with numbers that the compiler knows early: it keeps arrays in
-// registers over AMX's instructions only if no index is ever a variable.
-template <size_t n, class Each>
-HWY_INLINE void Unrolled(Each each) {
-  [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR PRONK_ALWAYS_INLINE {
-    (each(std::integral_constant<size_t, i>()), ...);
-  }
-  (std::make_index_sequence<n>());
-}
-
-// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x), in the order of the
-// other instruction sets: the same bits as with VNNI.
-template <class Form>
-HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
-  const DF d;
-  StoredDots dots[Form::kScales];
-  DotBlock<Form, 0>(w, x, dots[0]);
-  if constexpr (Form::kScales == 2) DotBlock<Form, 1>(w, x, dots[1]);
-  Unrolled<kRowVectors * kTileTokens>([&](auto i) HWY_ATTR PRONK_ALWAYS_INLINE {
-    constexpr size_t v = i / kTileTokens, t = i % kTileTokens;
-    const float* const factors = w.factors[0] + v * kFloats;
-    const auto dot = [&](size_t s) HWY_ATTR PRONK_ALWAYS_INLINE {
-      return hn::ConvertTo(d, hn::Load(DI32(), dots[s].dots[v][t]));
-    };
-    VF scaled = hn::Mul(dot(0), hn::Load(d, factors));
-    if constexpr (Form::kScales == 2) {
-      scaled = hn::MulAdd(dot(1), hn::Load(d, factors + kBandRows), scaled);
-    }
-    VF sum = hn::MulAdd(scaled, hn::Set(d, x.scale[t]), sums[v][t]);
-    Unrolled<Form::kMins>([&](auto m) HWY_ATTR PRONK_ALWAYS_INLINE {
-      const VF min = hn::Load(d, factors + (Form::kScales + m) * kBandRows);
-      sum = hn::MulAdd(min, hn::Set(d, x.sums[Columns(m, Form::kMins)][t]), sum);
-    });
-    sums[v][t] = sum;
-  });
-}
-#else
 // scaled = the sum of (scale of w) * dot for the scales from kScale on.
 template <class Form, size_t kScale = 0>
 HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSums& scaled) {
@@ -236,7 +159,6 @@ HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSum
     }
   }
 }
-#endif
 
 // The same for weights that are floats in the panel.
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {

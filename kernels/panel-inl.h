@@ -34,6 +34,7 @@
 #include <cstring>
 
 #include "hwy/cache_control.h"
+#include "kernels/bf16.h"
 #include "kernels/gemm.h"
 #include "kernels/simd-inl.h"
 #include "kernels/unpack-inl.h"
@@ -44,7 +45,7 @@ namespace HWY_NAMESPACE {
 
 // A tile: rows of a band and tokens whose sums are kept in registers together (README.md).
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
-constexpr size_t kTileTokens = PRONK_TILES ? 8 : 6;
+constexpr size_t kTileTokens = 6;
 constexpr size_t kBandRows = kRowVectors * kFloats;
 static_assert(kBandRows <= kGemmMaxRows);
 
@@ -191,6 +192,26 @@ HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
     }
   }
 }
+
+#if PRONK_WIDE
+// The same in BF16.
+template <class Form>
+HWY_NOINLINE void PackBf16Band(const Matrix& w, size_t row,
+                               void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                               Bf16PanelBlock* HWY_RESTRICT out) {
+  const size_t n_blocks = w.cols / 32;
+  const auto data = RowPointers<kBf16Rows>(w, row);
+  Bytes256 part;
+  const ScaledIntegers integers{part.weights, part.scales, Form::kScales, part.mins, Form::kMins};
+  for (size_t first = 0; first < n_blocks; first += 8) {
+    const size_t n = std::min<size_t>(8, n_blocks - first);
+    for (size_t r = 0; r < kBf16Rows; ++r) {
+      unpack(data[r], first, n, part);
+      PackBf16Integers(integers, n, r, out + first);
+    }
+  }
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels

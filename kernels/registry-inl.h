@@ -30,6 +30,11 @@ void PanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x, con
   if constexpr (Type::kReadsFloats) {
     Type::MultiplyPanels(w, begin, end, x, out, scratch);
   } else {
+#if PRONK_WIDE
+    if (x.form == BatchForm::kBf16) {
+      return MultiplyRange<Bf16Packing<Type>>(w, begin, end, x, out, scratch);
+    }
+#endif
     MultiplyRange<Int8Packing<Type>>(w, begin, end, x, out, scratch);
   }
 }
@@ -44,11 +49,7 @@ void DequantizeOf(const std::byte* bytes, float* out) {
 
 template <class Type>
 Format Make() {
-#if PRONK_TILES  // which are for batches
-  return {nullptr, &PanelsOf<Type>, nullptr, true};
-#else
   return {&RowsOf<Type>, &PanelsOf<Type>, &DequantizeOf<Type>, !Type::kReadsFloats};
-#endif
 }
 
 // That of the type among `Types`, or an empty one.

@@ -15,7 +15,7 @@ Format FormatOf(DType dtype) {
 }
 
 BatchForm BatchFormFor(DType dtype) {
-  if (UsesInt8(dtype)) return BatchForm::kInt8;
+  if (UsesInt8(dtype)) return CpuUses(Extension::kAmx) ? BatchForm::kBf16 : BatchForm::kInt8;
   const bool half = dtype == DType::kF16 || dtype == DType::kBF16;
   return half && CpuUses(Extension::kBf16) ? BatchForm::kBf16 : BatchForm::kFloats;
 }

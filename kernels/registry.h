@@ -32,12 +32,6 @@ struct Format {
   explicit operator bool() const { return rows != nullptr; }
 };
 
-// `format` with the panels of another, which may be of an extension for batches alone.
-inline Format WithPanelsOf(Format format, const Format& other) {
-  format.panels = other.panels;
-  return format;
-}
-
 // For weights of this type, with the instruction set of the moment (LimitCpu); empty where there is
 // no such type of weights.
 Format FormatOf(gguf::DType dtype);

@@ -23,10 +23,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindFewBits);
+PRONK_EXPORT(FindFewBits);
 
 Format FormatOfFewBits(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindFewBits)(dtype), PRONK_DISPATCH_BATCH(FindFewBits)(dtype));
+  return PRONK_DISPATCH(FindFewBits)(dtype);
 }
 
 }  // namespace kernels

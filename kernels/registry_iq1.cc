@@ -20,10 +20,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindIq1);
+PRONK_EXPORT(FindIq1);
 
 Format FormatOfIq1(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindIq1)(dtype), PRONK_DISPATCH_BATCH(FindIq1)(dtype));
+  return PRONK_DISPATCH(FindIq1)(dtype);
 }
 
 }  // namespace kernels

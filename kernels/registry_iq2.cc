@@ -21,10 +21,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindIq2);
+PRONK_EXPORT(FindIq2);
 
 Format FormatOfIq2(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindIq2)(dtype), PRONK_DISPATCH_BATCH(FindIq2)(dtype));
+  return PRONK_DISPATCH(FindIq2)(dtype);
 }
 
 }  // namespace kernels

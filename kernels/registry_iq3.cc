@@ -21,10 +21,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindIq3);
+PRONK_EXPORT(FindIq3);
 
 Format FormatOfIq3(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindIq3)(dtype), PRONK_DISPATCH_BATCH(FindIq3)(dtype));
+  return PRONK_DISPATCH(FindIq3)(dtype);
 }
 
 }  // namespace kernels

@@ -24,10 +24,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindK);
+PRONK_EXPORT(FindK);
 
 Format FormatOfK(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindK)(dtype), PRONK_DISPATCH_BATCH(FindK)(dtype));
+  return PRONK_DISPATCH(FindK)(dtype);
 }
 
 }  // namespace kernels

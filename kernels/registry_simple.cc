@@ -24,10 +24,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindSimple);
+PRONK_EXPORT(FindSimple);
 
 Format FormatOfSimple(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindSimple)(dtype), PRONK_DISPATCH_BATCH(FindSimple)(dtype));
+  return PRONK_DISPATCH(FindSimple)(dtype);
 }
 
 }  // namespace kernels

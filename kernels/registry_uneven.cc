@@ -23,10 +23,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-PRONK_EXPORT_BATCH(FindUneven);
+PRONK_EXPORT(FindUneven);
 
 Format FormatOfUneven(gguf::DType dtype) {
-  return WithPanelsOf(PRONK_DISPATCH(FindUneven)(dtype), PRONK_DISPATCH_BATCH(FindUneven)(dtype));
+  return PRONK_DISPATCH(FindUneven)(dtype);
 }
 
 }  // namespace kernels

@@ -1,6 +1,5 @@
-// Highway's HWY_EXPORT and HWY_DYNAMIC_DISPATCH, for functions that are compiled for extensions,
-// too (extension_target.h): PRONK_EXPORT and PRONK_DISPATCH for AVX-VNNI, PRONK_EXPORT_BATCH and
-// PRONK_DISPATCH_BATCH for AVX-VNNI and AMX.
+// Highway's HWY_EXPORT and HWY_DYNAMIC_DISPATCH, for functions that are compiled for AVX-VNNI, too
+// (extension_target.h).
 #ifndef PRONK_KERNELS_TARGETS_H_
 #define PRONK_KERNELS_TARGETS_H_
 
@@ -8,25 +7,16 @@
 #include "kernels/cpu.h"
 
 #if HWY_ARCH_X86
-#define PRONK_DECLARE(NAMESPACE, FUNCTION)          \
-  namespace NAMESPACE {                             \
+#define PRONK_EXPORT(FUNCTION)                        \
+  namespace N_AVX2_VNNI {                             \
   decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \
-  }
-#define PRONK_EXPORT(FUNCTION)         \
-  PRONK_DECLARE(N_AVX2_VNNI, FUNCTION) \
+  }                                                   \
   HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) \
   (CpuUses(Extension::kAvxVnni) ? &N_AVX2_VNNI::FUNCTION : HWY_DYNAMIC_POINTER(FUNCTION))
-#define PRONK_EXPORT_BATCH(FUNCTION)  \
-  PRONK_DECLARE(N_AVX3_AMX, FUNCTION) \
-  PRONK_EXPORT(FUNCTION)
-#define PRONK_DISPATCH_BATCH(FUNCTION) \
-  (CpuUses(Extension::kAmx) ? &N_AVX3_AMX::FUNCTION : PRONK_DISPATCH(FUNCTION))
 #else
 #define PRONK_EXPORT(FUNCTION) HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) HWY_DYNAMIC_DISPATCH(FUNCTION)
-#define PRONK_EXPORT_BATCH(FUNCTION) HWY_EXPORT(FUNCTION)
-#define PRONK_DISPATCH_BATCH(FUNCTION) HWY_DYNAMIC_DISPATCH(FUNCTION)
 #endif
 
 #endif  // PRONK_KERNELS_TARGETS_H_

@@ -16,18 +16,11 @@
 #include "kernels/simd-inl.h"
 
 // How bytes are multiplied. On x86 without VNNI neighbours are added up in i16, saturating
-// (maddubs). With VNNI one side must be unsigned (a bias). AMX multiplies whole tiles, signed with
-// signed.
+// (maddubs). With VNNI one side must be unsigned (a bias).
 #undef PRONK_MADDUBS
-#undef PRONK_TILES
 #undef PRONK_BIAS
 #define PRONK_MADDUBS (HWY_ARCH_X86 && !PRONK_VNNI)
-#ifdef PRONK_AMX
-#define PRONK_TILES 1
-#else
-#define PRONK_TILES 0
-#endif
-#define PRONK_BIAS (PRONK_VNNI && !PRONK_TILES)
+#define PRONK_BIAS PRONK_VNNI
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

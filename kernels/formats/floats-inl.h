@@ -72,14 +72,20 @@ struct FloatPacking {
 // F16 and BF16 where the CPU multiplies BF16.
 template <bool kF16>
 struct Bf16HalfPacking : Bf16Panels {
-  static void Pack(const Matrix& w, size_t row, Panel* panel) {
-    const auto convert = [&](const std::byte* data, size_t first, size_t n, uint16_t* out) {
-      const size_t columns = std::min(32 * n, w.cols - 32 * first);
-      std::memcpy(out, data + 32 * first * sizeof(uint16_t), columns * sizeof(uint16_t));
-      std::fill(out + columns, out + 32 * n, uint16_t{0});
-      if constexpr (kF16) HalfsToBf16(out, 32 * n);
-    };
-    PackRows(w, row, convert, panel);
+  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    constexpr size_t kPrefetchBytes = 512;
+    const auto data = RowPointers<kRows>(w, row);
+    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
+      const size_t n_bytes = std::min<size_t>(32, w.cols - k) * sizeof(uint16_t);
+      for (size_t r = 0; r < kRows; ++r) {
+        const std::byte* const from = data[r] + k * sizeof(uint16_t);
+        hwy::Prefetch(from + kPrefetchBytes);
+        uint16_t* const out = panel->weights[r];
+        if (n_bytes < sizeof(panel->weights[r])) std::memset(out, 0, sizeof(panel->weights[r]));
+        std::memcpy(out, from, n_bytes);
+        if constexpr (kF16) HalfsToBf16(out, 32);
+      }
+    }
   }
 };
 #endif
