@@ -38,8 +38,8 @@ HWY_INLINE VBF16 Broadcast(const uint16_t* pair) {
   return hn::BitCast(DBF16(), hn::Set(DU32(), bits));
 }
 
-// Rows [first, first + kRows) with the first 16 tokens, or with all 32. A lane is a token. 16 chains
-// of sums, none of which has to wait for another, stay in registers.
+// Rows [first, first + kRows) with the first 16 tokens, or with all 32. A lane is a token. 16
+// chains of sums, none of which has to wait for another, stay in registers.
 template <size_t kHalves, size_t kRows = 16 / kHalves>
 void MultiplyPairs(const Bf16PanelBlock* HWY_RESTRICT w, const Bf16InputBlock* HWY_RESTRICT x,
                    size_t n_blocks, size_t first, Bf16Sums& sums) {
@@ -57,8 +57,7 @@ void MultiplyPairs(const Bf16PanelBlock* HWY_RESTRICT w, const Bf16InputBlock* H
       for (size_t r = 0; r < kRows; ++r) {
         const VBF16 pair = Broadcast(w[b].weights[first + r] + 2 * k);
         for (size_t h = 0; h < kHalves; ++h) {
-          chains[r][h] =
-              hn::ReorderWidenMulAccumulate(d, tokens[h], pair, chains[r][h], unused);
+          chains[r][h] = hn::ReorderWidenMulAccumulate(d, tokens[h], pair, chains[r][h], unused);
         }
       }
     }
@@ -98,17 +97,15 @@ HWY_INLINE void Transpose16(const uint32_t* HWY_RESTRICT in, size_t in_stride,
   const DU32 d;
   const hn::Repartition<uint64_t, DU32> d64;
   for (size_t k = 0; k < 16; k += 4, out += 4 * out_stride) {
-    const auto load = [&](size_t r) HWY_ATTR {
-      return LoadFourRows(in + r * in_stride + k, in_stride);
-    };
+    const auto load = [&](size_t r)
+                          HWY_ATTR { return LoadFourRows(in + r * in_stride + k, in_stride); };
     const auto a = load(0), b = load(1), c = load(2), e = load(3);
     const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
     const auto ab2 = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
     const auto ce0 = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
     const auto ce2 = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-    const auto store = [&](auto v, size_t i) HWY_ATTR {
-      hn::Store(hn::BitCast(d, v), d, out + i * out_stride);
-    };
+    const auto store = [&](auto v, size_t i)
+                           HWY_ATTR { hn::Store(hn::BitCast(d, v), d, out + i * out_stride); };
     store(hn::InterleaveLower(d64, ab0, ce0), 0);
     store(hn::InterleaveUpper(d64, ab0, ce0), 1);
     store(hn::InterleaveLower(d64, ab2, ce2), 2);

@@ -2,8 +2,8 @@
 // per instruction set, by gemm-inl.h, which walks through the blocks and tiles. The layouts are in
 // panel-inl.h.
 //
-// There are two ways to the integer dots of a block: products of bytes added up in pairs (AVX2), and
-// dots of four bytes (VNNI, NEON). Both add up and scale in the same order.
+// There are two ways to the integer dots of a block: products of bytes added up in pairs (AVX2),
+// and dots of four bytes (VNNI, NEON). Both add up and scale in the same order.
 #if defined(PRONK_KERNELS_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_GEMM_TILE_INL_H_
 #undef PRONK_KERNELS_GEMM_TILE_INL_H_

@@ -25,9 +25,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindFewBits);
 
-Format FormatOfFewBits(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindFewBits)(dtype);
-}
+Format FormatOfFewBits(gguf::DType dtype) { return PRONK_DISPATCH(FindFewBits)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -22,9 +22,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindIq1);
 
-Format FormatOfIq1(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindIq1)(dtype);
-}
+Format FormatOfIq1(gguf::DType dtype) { return PRONK_DISPATCH(FindIq1)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

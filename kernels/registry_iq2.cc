@@ -23,9 +23,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindIq2);
 
-Format FormatOfIq2(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindIq2)(dtype);
-}
+Format FormatOfIq2(gguf::DType dtype) { return PRONK_DISPATCH(FindIq2)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

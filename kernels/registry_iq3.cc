@@ -23,9 +23,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindIq3);
 
-Format FormatOfIq3(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindIq3)(dtype);
-}
+Format FormatOfIq3(gguf::DType dtype) { return PRONK_DISPATCH(FindIq3)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -26,9 +26,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindK);
 
-Format FormatOfK(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindK)(dtype);
-}
+Format FormatOfK(gguf::DType dtype) { return PRONK_DISPATCH(FindK)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -26,9 +26,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindSimple);
 
-Format FormatOfSimple(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindSimple)(dtype);
-}
+Format FormatOfSimple(gguf::DType dtype) { return PRONK_DISPATCH(FindSimple)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

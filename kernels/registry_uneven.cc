@@ -25,9 +25,7 @@ namespace kernels {
 
 PRONK_EXPORT(FindUneven);
 
-Format FormatOfUneven(gguf::DType dtype) {
-  return PRONK_DISPATCH(FindUneven)(dtype);
-}
+Format FormatOfUneven(gguf::DType dtype) { return PRONK_DISPATCH(FindUneven)(dtype); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -7,10 +7,10 @@
 #include "kernels/cpu.h"
 
 #if HWY_ARCH_X86
-#define PRONK_EXPORT(FUNCTION)                        \
-  namespace N_AVX2_VNNI {                             \
+#define PRONK_EXPORT(FUNCTION)                      \
+  namespace N_AVX2_VNNI {                           \
   decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \
-  }                                                   \
+  }                                                 \
   HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) \
   (CpuUses(Extension::kAvxVnni) ? &N_AVX2_VNNI::FUNCTION : HWY_DYNAMIC_POINTER(FUNCTION))

@@ -11,6 +11,7 @@
 
 #include "engine/model.h"
 #include "engine/session.h"
+#include "kernels/cpu.h"
 #include "tests/support/data.h"
 
 namespace engine {
@@ -95,27 +96,31 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
 
 // The model that ships is quantized, so batches and single tokens go different ways through the
 // products; both round the same activations to int8 and differ by the order of float additions
-// alone. That may turn the rounding of a later activation, by 1/254 of its block's maximum.
+// alone. That may turn the rounding of a later activation, by 1/254 of its block's maximum. Not so
+// with AMX, which multiplies a batch in BF16: what is between the two ways are then the errors of
+// both, 3.5e-4 of single tokens' int8 and 1.1e-4 of BF16 (kernels/NOTEBOOK.md).
 TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   const Model model = Model::Load(std::string(PRONK_SOURCE_DIR) + "/models/default.gguf");
   const std::vector<TokenId> ids = StoryIds(model);
   const std::vector<float> expected = AllLogits(model, ids, Options(kernels::KvType::kF32, 2, 1));
   const size_t n_vocab = expected.size() / ids.size();
+  const double allowed = kernels::CpuUses(kernels::Extension::kAmx) ? 1e-3 : 2e-4;
   for (const size_t batch : {7u, 8u, 33u, 512u}) {
     const std::vector<float> logits =
         AllLogits(model, ids, Options(kernels::KvType::kF32, 2, batch));
-    EXPECT_LT(Nmse(logits, expected), 2e-4) << "batch " << batch;
+    EXPECT_LT(Nmse(logits, expected), allowed) << "batch " << batch;
     for (size_t i = 0; i < logits.size(); i += n_vocab) {
       const auto best = [i, n_vocab](const std::vector<float>& rows) {
         const auto row = rows.begin() + static_cast<ptrdiff_t>(i);
         return std::max_element(row, row + static_cast<ptrdiff_t>(n_vocab)) - row;
       };
       // What the two ways hold for best may differ only where they are as good as equal. Logits
-      // have a deviation of 3.2, their errors one of 3.2 * sqrt(2e-4), the difference of two errors
-      // 0.06: four times that is allowed.
+      // have a deviation of 3.2, their errors one of 3.2 * sqrt(allowed), the difference of two
+      // errors sqrt(2) times as much: four times that is allowed.
       const float gap = expected[i + static_cast<size_t>(best(expected))] -
                         expected[i + static_cast<size_t>(best(logits))];
-      EXPECT_LT(gap, 0.25f) << "batch " << batch << ", token " << i / n_vocab;
+      EXPECT_LT(gap, 4 * 3.2 * std::sqrt(2 * allowed))
+          << "batch " << batch << ", token " << i / n_vocab;
     }
   }
 }

@@ -1,5 +1,5 @@
-// AMX in software: the instructions that kernels/gemm_amx.cc is made of, carried out where the CPU
-// says that it does not know them. They are decoded from their bytes (Intel's manual, volume 2:
+// AMX in software: the instructions that kernels/gemm_bf16_amx.cc is made of, carried out where the
+// CPU says that it does not know them. They are decoded from their bytes (Intel's manual, volume 2:
 // all are VEX.128 in the opcode map 0F38), so that what the compiler emitted is what is tested.
 #include "tests/kernels/amx_emulator.h"
 
@@ -124,21 +124,6 @@ void MultiplyBf16(Tile& sums, const Tile& a, const Tile& b) {
   }
 }
 
-// sums[m][n] += the products of signed bytes a[m][4 k + i] * b[k][4 n + i] over all k and i.
-void MultiplyBytes(Tile& sums, const Tile& a, const Tile& b) {
-  for (size_t m = 0; m < sums.rows; ++m) {
-    for (size_t n = 0; n < sums.row_bytes / 4; ++n) {
-      int32_t sum;
-      std::memcpy(&sum, &sums.bytes[m][4 * n], 4);
-      for (size_t i = 0; i < a.row_bytes; ++i) {
-        const auto weight = static_cast<int8_t>(b.bytes[i / 4][4 * n + i % 4]);
-        sum += static_cast<int8_t>(a.bytes[m][i]) * weight;
-      }
-      std::memcpy(&sums.bytes[m][4 * n], &sum, 4);
-    }
-  }
-}
-
 // False for what is not AMX.
 bool Execute(const Instruction& i) {
   constexpr unsigned kNone = 0, kF3 = 2, kF2 = 3;
@@ -166,10 +151,6 @@ bool Execute(const Instruction& i) {
   }
   if (i.opcode == 0x5C && i.prefix == kF3 && !i.in_memory && i.vvvv < 8) {  // TDPBF16PS
     MultiplyBf16(tile, tiles[i.rm], tiles[i.vvvv]);
-    return tile.rows > 0;
-  }
-  if (i.opcode == 0x5E && i.prefix == kF2 && !i.in_memory && i.vvvv < 8) {  // TDPBSSD
-    MultiplyBytes(tile, tiles[i.rm], tiles[i.vvvv]);
     return tile.rows > 0;
   }
   return false;

@@ -117,10 +117,17 @@ ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads)
 // numbers differ from ours in the last bits, one of them may be rounded to the other side.
 struct Seen {
   std::vector<float> x;
+  BatchForm form;
   double step = 0;
 };
+// The nearest number of 8 bits; of two, the even one.
+float RoundedToBf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+}
+
 Seen SeenAs(BatchForm form, std::vector<float> x) {
-  Seen seen{x};
+  Seen seen{x, form};
   if (form == BatchForm::kInt8) {
     std::vector<int8_t> q(x.size());
     std::vector<float> scales(x.size() / 32);
@@ -134,8 +141,7 @@ Seen SeenAs(BatchForm form, std::vector<float> x) {
   if (form == BatchForm::kBf16) {
     for (float& v : seen.x) {
       seen.step = std::max(seen.step, std::abs(double{v}) / 128);
-      const uint32_t bits = std::bit_cast<uint32_t>(v);
-      v = std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
+      v = RoundedToBf16(v);
     }
   }
   return seen;
@@ -147,23 +153,26 @@ struct Expected {
 };
 
 // Row `row` of expert e with x, of which number i is off by errors[i]. The roundings of the product
-// itself are those of gemm_test.cc.
+// itself, and in BF16 of its weights, are those of gemm_test.cc.
 Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
              const std::vector<double>& errors) {
   const size_t rows = stack.view().first.rows, cols = x.x.size();
   const float* const w = stack.weights_of.data() + (e * rows + row) * cols;
-  double sum = 0, magnitude = 0, error = 0, largest = 0;
+  const bool bf16 = x.form == BatchForm::kBf16;
+  double sum = 0, magnitude = 0, error = 0, largest = 0, largest_term = 0;
   for (size_t i = 0; i < cols; ++i) {
-    const double term = double{w[i]} * double{x.x[i]};
+    const double term = double{bf16 ? RoundedToBf16(w[i]) : w[i]} * double{x.x[i]};
     sum += term;
     magnitude += std::abs(term);
     largest = std::max(largest, std::abs(double{w[i]}));
+    largest_term = std::max(largest_term, std::abs(term));
     if (!errors.empty()) error += std::abs(double{w[i]}) * errors[i];
   }
   if (!errors.empty()) error += 2 * x.step * largest;
   const bool quantized = gguf::Info(stack.view().first.dtype).block_size > 1;
   const double n = static_cast<double>(cols);
-  error += kEps / 2 * (quantized ? 6 * n / 32 * 16 : n + 1) * magnitude;
+  error += kEps / 2 * (quantized && !bf16 ? 6 * n / 32 * 16 : n + 1) * magnitude;
+  if (quantized && bf16) error += 4 * largest_term / 128;
   if (!stack.has_factors) return {sum, error};
   const double scale = double{stack.scales[e]}, bias = double{stack.bias[e * rows + row]};
   const double value = sum * scale + bias;
@@ -175,8 +184,8 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
                              bool by_panels) {
   const auto form = [&](const Stack& stack) {
     const DType dtype = stack.view().first.dtype;
-    if (UsesInt8(dtype)) return BatchForm::kInt8;
-    return by_panels ? BatchFormFor(dtype) : BatchForm::kFloats;
+    if (by_panels) return BatchFormFor(dtype);
+    return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
   };
   const Seen gate_x = SeenAs(form(layer.gate), x), up_x = SeenAs(form(layer.up), x);
   std::vector<float> hidden;
