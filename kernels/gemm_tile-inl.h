@@ -160,17 +160,36 @@ HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSum
   }
 }
 
-// The same for weights that are floats in the panel.
-HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
+// sums += column k of weights that are floats, times the tokens.
+HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, size_t k,
+                          TileSums& sums) {
   const DF d;
-  for (size_t k = 0; k < 32; ++k) {
-    for (size_t v = 0; v < kRowVectors; ++v) {
-      const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
-      }
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
     }
+  }
+}
+
+// The same for weights that are floats in the panel. A chain of sums adds every fourth cycle, twice
+// a cycle there could be an addition: six chains are too few, so with one vector of rows every other
+// column has its own.
+HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
+  if constexpr (kRowVectors > 1) {
+    for (size_t k = 0; k < 32; ++k) AddColumn(w, x, k, sums);
+  } else {
+    const DF d;
+    TileSums odd;
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) odd[0][t] = hn::Zero(d);
+    for (size_t k = 0; k < 32; k += 2) {
+      AddColumn(w, x, k, sums);
+      AddColumn(w, x, k + 1, odd);
+    }
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
   }
 }
 
