@@ -174,8 +174,8 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
 }
 
 // The same for weights that are floats in the panel. A chain of sums adds every fourth cycle, twice
-// a cycle there could be an addition: six chains are too few, so with one vector of rows every other
-// column has its own.
+// a cycle there could be an addition: six chains are too few, so with one vector of rows every
+// other column has its own.
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
   if constexpr (kRowVectors > 1) {
     for (size_t k = 0; k < 32; ++k) AddColumn(w, x, k, sums);
