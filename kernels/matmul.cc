@@ -20,7 +20,8 @@ size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
 // Those that this CPU may ask for.
 std::vector<BatchForm> BatchForms() {
-  std::vector<BatchForm> forms = {BatchForm::kFloats, BatchForm::kInt8};
+  std::vector<BatchForm> forms = {BatchForm::kFloats};
+  if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
   if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
   return forms;
 }

@@ -37,7 +37,7 @@ struct Matrix {
 bool UsesInt8(gguf::DType dtype);
 
 // The numbers that a batch's products read. Quantized weights multiply with kInt8 and float weights
-// with kFloats, or with kBf16 where the CPU multiplies that faster.
+// with kFloats, or with kBf16 where the CPU multiplies that faster: BatchFormFor in registry.h.
 enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
