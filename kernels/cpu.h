@@ -30,7 +30,7 @@ enum class Extension {
   kNone,
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
   kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs (bf16.h)
-  kAmx,      // on that: products of whole tiles (extension_target.h, bf16.h)
+  kAmx,      // on that: products of whole tiles (bf16.h)
 };
 
 // The kernels use it: the CPU has it, the system permits it, and no limit forbids it.
