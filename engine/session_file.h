@@ -10,8 +10,7 @@
 //       48   8   type of the cache: 0 f32, 1 f16, 2 q8_0
 //       56   8   bytes of what follows behind the logits
 //       64       tokens, 4 bytes each; logits, f32 each; then layer by layer, head by head, the
-//       keys
-//                and the values that the next token sees; then the recurrent layers' floats
+//                keys and the values that the next token sees; then the recurrent layers' floats
 //
 // All numbers have the machine's order of bytes, as the mapped weights have.
 #ifndef PRONK_ENGINE_SESSION_FILE_H_

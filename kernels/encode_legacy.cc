@@ -1,4 +1,5 @@
-// Blocks of 32 weights with one scale: the way back from reference_legacy.cc.
+// Blocks of 32 weights with one scale: the way back from formats/q4_0-inl.h and its
+// neighbours.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace {
 
 constexpr float kAnyOffset = std::numeric_limits<float>::infinity();
 
-// Puts q, 0 to 15, where Nibble() of reference_legacy.cc finds it; qs was zeros.
+// Puts q, 0 to 15, where Q4_0::Nibble() finds it; qs was zeros.
 void SetNibble(uint8_t (&qs)[16], int j, int q) {
   qs[j % 16] = static_cast<uint8_t>(qs[j % 16] | q << (j < 16 ? 0 : 4));
 }
 
-// ... q, 0 to 31, where FiveBits() does.
+// ... q, 0 to 31, where Q5_0::FiveBits() does.
 void SetFiveBits(uint8_t (&qs)[16], uint8_t (&qh)[4], int j, int q) {
   SetNibble(qs, j, q & 15);
   qh[j / 8] = static_cast<uint8_t>(qh[j / 8] | (q >> 4) << (j % 8));

@@ -1,6 +1,6 @@
 // What the types with grids (IQ1, IQ2, IQ3) share: the way from an index to the weights of a grid
-// entry and to the sum of their products. Included once per instruction set by the gemv_iq*.cc
-// files; gemv-inl.h has the loop around it.
+// entry and to the sum of their products. rows-inl.h has the loop around it. Included once per
+// instruction set.
 //
 // The tables in grid_bytes.h have a byte per weight, so that a load brings what dot products take.
 // Every 8 weights are an entry (or two of 4); four such OCTETS make a group of 32 weights, which
@@ -230,9 +230,8 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
 // --------------------------------------------------------------------------------------------------
 // Scales: numbers s that stand for 2s + 1.
 
-HWY_INLINE VF OddNumbers(VI32 s) {
-  return hn::ConvertTo(DF(), hn::Add(hn::Add(s, s), hn::Set(DI32(), 1)));
-}
+// d * (2s + 1), which is exact: d has 11 bits.
+HWY_INLINE VF ScaleOf(VI32 s, VF d) { return hn::MulAdd(hn::ConvertTo(DF(), s), hn::Add(d, d), d); }
 
 // The low half of each u64 in both.
 HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v)); }
@@ -274,11 +273,11 @@ struct GridType {
   static HWY_INLINE void SetScales(VU64 s, VF d, GridSlice& out) {
     const VI32 both = InBothLanes(s);
     if constexpr (kBits == 0) {
-      out.scale[0] = hn::Mul(OddNumbers(both), d);
+      out.scale[0] = ScaleOf(both, d);
     } else {
       const VI32 mask = hn::Set(DI32(), (1 << kBits) - 1);
-      out.scale[0] = hn::Mul(OddNumbers(hn::And(both, mask)), d);
-      out.scale[1] = hn::Mul(OddNumbers(hn::And(hn::ShiftRight<kBits>(both), mask)), d);
+      out.scale[0] = ScaleOf(hn::And(both, mask), d);
+      out.scale[1] = ScaleOf(hn::And(hn::ShiftRight<kBits>(both), mask), d);
     }
   }
   static HWY_INLINE void SetSigns(VU16 signs, GridSlice& out) {
@@ -299,10 +298,10 @@ struct GridType {
   }
 
 #if !PRONK_WIDE
-  // One token's products take a slice at a time: with signs, a block does not fit in registers. Up
-  // to a quarter of the time. (Without, IQ1, this is no faster.)
-  static HWY_INLINE PackedGrid UnpackForOne(
-      const uint8_t* HWY_RESTRICT w, const uint16_t* HWY_RESTRICT index = nullptr) requires kSigns {
+  // One token's products take a slice at a time: a block does not fit in 16 registers. Up to a
+  // quarter of the time.
+  static HWY_INLINE PackedGrid UnpackForOne(const uint8_t* HWY_RESTRICT w,
+                                            const uint16_t* HWY_RESTRICT index = nullptr) {
     return {w, index};
   }
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
@@ -314,8 +313,15 @@ struct GridType {
   }
 #endif
 
-  // Weights at most 64.
   static HWY_INLINE void MultiplySlice(const GridSlice& w, const Input& in, size_t p, Sums& sums) {
+    const VI32 none = hn::Zero(DI32());
+    AddDots(kSigns ? none : in.offset[p][0], kSigns || kBits == 0 ? none : in.offset[p][1], w, in,
+            p, sums);
+  }
+  // `first` is what the dots of vectors 0 and 1 start with, `second` those of 2 and 3. Weights at
+  // most 64.
+  static HWY_INLINE void AddDots(VI32 first, VI32 second, const GridSlice& w, const Input& in,
+                                 size_t p, Sums& sums) {
     const DF d;
     VI8 x[4];
     for (size_t v = 0; v < 4; ++v) {
@@ -323,9 +329,6 @@ struct GridType {
       if constexpr (kSigns) x[v] = hn::IfNegativeThenNegOrUndefIfZero(w.signs[v], x[v]);
     }
     // The sums of 16 weights each, in two lanes.
-    VI32 first = hn::Zero(DI32()), second = first;
-    if constexpr (!kSigns) first = in.offset[p][0];
-    if constexpr (!kSigns && kBits != 0) second = in.offset[p][1];
     first = Dot2(first, w.weights[0], x[0], w.weights[1], x[1]);
     second = Dot2(second, w.weights[2], x[2], w.weights[3], x[3]);
     if constexpr (kBits == 0) {

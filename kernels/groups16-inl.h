@@ -6,8 +6,7 @@
 //
 // The scales are small integers and are applied before anything becomes a float:
 // - Vectors of 64 bytes: dots are packed to i16 and neighbours added, twice, until one vector has
-// two
-//   numbers for each group; one multiplication of pairs then applies all sixteen scales.
+//   two numbers for each group; one multiplication of pairs then applies all sixteen scales.
 // - Shorter vectors have no dot instruction but one that adds pairs of products to i16 and one that
 //   multiplies those and adds pairs to i32: there the scales are factors of the second, and cost
 //   nothing. The zero point is then taken off by means of the activations' sums.

@@ -214,10 +214,42 @@ HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t
   return in;
 }
 
-// The codes of the first 16 weights of each group and of the other 16, and numbers for each group.
-struct Unpacked32 {
-  VU8 codes[kDotVectors][2];
+// Numbers for each group.
+struct Factors32 {
   Floats8 scales, mins;
+};
+// With the codes of the first 16 weights of each group and of the other 16:
+struct Unpacked32 : Factors32 {
+  VU8 codes[kDotVectors][2];
+};
+// Before they are unpacked:
+struct Packed32 {
+  const uint8_t* step;
+};
+
+// What the types share: a type adds
+//   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])    of vectors v and v + 1
+//   static Factors32 Factors(const uint8_t* w)
+// Its steps are 256 weights.
+template <class Type, class BlockType>
+struct Steps32 {
+  using Block = BlockType;
+  using Unpacked = Unpacked32;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) Type::Codes(w, v, unpacked.codes + v);
+    static_cast<Factors32&>(unpacked) = Type::Factors(w);
+    return unpacked;
+  }
+#if !PRONK_WIDE
+  // One token's products take two vectors at a time: all codes do not fit in 16 registers.
+  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
+#endif
 };
 
 // a * factor (+ b)
@@ -247,18 +279,12 @@ HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   return kept;
 }
 
-// What is the same for all: a type adds Unpack(). Its steps are 256 weights, with codes of 0 to
-// kMostCode.
+// Codes of 0 to kMostCode.
 //   kMinimum false   weight = scale * (code - kZero)
 //   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
 template <class Type, class BlockType, int kZero, int kMostCode, bool kMinimum = false,
           bool kEvenOdd = false>
-struct Type32 {
-  using Block = BlockType;
-  static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = 256;
-  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
-
+struct Type32 : Steps32<Type, BlockType> {
   // Where codes are too large for sums of 16 bits they are taken less kZero; with VNNI, whose dots
   // need a start anyhow, also where there is nothing else to add (3 to 7% of Q4_0 in the cache).
   static constexpr bool kLarge = 8 * 127 * kMostCode > kMostDot;
@@ -276,9 +302,24 @@ struct Type32 {
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     VI32 dots[kDotVectors];
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      dots[v] = Dot2(in.Start(v), w.codes[v][0], in.x[v][0], w.codes[v][1], in.x[v][1]);
+    for (size_t v = 0; v < kDotVectors; ++v) dots[v] = DotVector(w.codes[v], in, v);
+    AddDots(dots, w, in, sums);
+  }
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+    VI32 dots[kDotVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 codes[2][2];
+      Type::Codes(w.step, v, codes);
+      for (size_t k = 0; k < 2; ++k) dots[v + k] = DotVector(codes[k], in, v + k);
     }
+    AddDots(dots, Type::Factors(w.step), in, sums);
+  }
+  static HWY_INLINE VI32 DotVector(const VU8 (&codes)[2], const Input& in, size_t v) {
+    return Dot2(in.Start(v), codes[0], in.x[v][0], codes[1], in.x[v][1]);
+  }
+  static HWY_INLINE void AddDots(const VI32 (&dots)[kDotVectors], const Factors32& w,
+                                 const Input& in, Sums& sums) {
     sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
@@ -298,8 +339,9 @@ struct Type32 {
   }
 };
 
-// The same for signed bytes: weight = scale * w. Dot products want them unsigned, as w + 128, or
-// they take signs and magnitudes apart. The dots are too large for sums of 16 bits.
+// The same for signed bytes: weight = scale * w, code = w + kSignedZero. Dot products want them
+// unsigned, as w + 128, or they take signs and magnitudes apart. The dots are too large for sums of
+// 16 bits.
 constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 
 struct InputSigned32 : Offsets<kSignedZero> {
@@ -317,13 +359,9 @@ HWY_INLINE VF SpreadGroups(const Floats8& floats, size_t v) {
 }
 
 template <class Type, class BlockType>
-struct Signed32 {
-  using Block = BlockType;
+struct Signed32 : Steps32<Type, BlockType> {
   using Input = InputSigned32;
-  using Unpacked = Unpacked32;  // codes w + kSignedZero
-  static constexpr bool kReadsFloats = false;
-  static constexpr size_t kStepWeights = 256;
-  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+  using Unpacked = Unpacked32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in;
@@ -340,18 +378,28 @@ struct Signed32 {
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const Floats8 scales = Mul(w.scales, in.scales);
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      VI32 dot = in.Start(v);
-      for (size_t half = 0; half < 2; ++half) {
-#if PRONK_VNNI
-        dot = Dot(dot, w.codes[v][half], in.x[v][half]);
-#else
-        dot = DotSigned(dot, hn::BitCast(DI8(), w.codes[v][half]), in.x[v][half]);
-#endif
-      }
-      const VF scale = SpreadGroups(scales, v);
-      sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scale, sums.a);
+    for (size_t v = 0; v < kDotVectors; ++v) AddVector(w.codes[v], scales, in, v, sums);
+  }
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+    const Floats8 scales = Mul(Type::Factors(w.step).scales, in.scales);
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 codes[2][2];
+      Type::Codes(w.step, v, codes);
+      for (size_t k = 0; k < 2; ++k) AddVector(codes[k], scales, in, v + k, sums);
     }
+  }
+  static HWY_INLINE void AddVector(const VU8 (&codes)[2], const Floats8& scales, const Input& in,
+                                   size_t v, Sums& sums) {
+    VI32 dot = in.Start(v);
+    for (size_t half = 0; half < 2; ++half) {
+#if PRONK_VNNI
+      dot = Dot(dot, codes[half], in.x[v][half]);
+#else
+      dot = DotSigned(dot, hn::BitCast(DI8(), codes[half]), in.x[v][half]);
+#endif
+    }
+    sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), SpreadGroups(scales, v), sums.a);
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const Unpacked unpacked = Type::Unpack(w);
@@ -360,15 +408,16 @@ struct Signed32 {
   }
 };
 
-// Codes from nibbles: values + kZero.
+// Two vectors of codes from nibbles: values + kZero.
 template <int kZero>
-HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (&codes)[kDotVectors][2]) {
+HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (*codes)[2]) {
   const DU8 d;
   const VU8 zero = hn::Set(d, static_cast<uint8_t>(kZero));
   const auto* const bytes = reinterpret_cast<const uint8_t*>(values.data());
   const VU8 table = hn::Add(hn::LoadDup128(d, bytes), zero);
-  for (size_t v = 0; v < kDotVectors; ++v) {
-    for (VU8& code : codes[v]) code = hn::TableLookupBytes(table, code);
+  for (size_t v = 0; v < 2; ++v) {
+    for (size_t half = 0; half < 2; ++half)
+      codes[v][half] = hn::TableLookupBytes(table, codes[v][half]);
   }
 }
 

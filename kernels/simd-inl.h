@@ -1,5 +1,5 @@
 // The vectors that the products work with, and the few operations on them that every weight type
-// needs. Included once per instruction set (Highway's foreach_target); see gemv-inl.h.
+// needs. Included once per instruction set (Highway's foreach_target).
 //
 // The picture to keep in mind: a vector of bytes is kPieces "pieces" of 16. A dot product of two
 // byte vectors gives one i32 for each 4 bytes, so 4 lanes belong to each piece, and a scale that

@@ -1,11 +1,9 @@
 // IQ1_M: 256 weights of which every 8 are an entry of a grid of 2048 points, moved up or down by an
 // eighth, with a scale of three bits for every 16. 56 bytes, 1.75 bits a weight.
 //
-//   bytes    0 ... 31                     32 ... 47                     48 ... 55
-//            qs: the low eight bits of    qh: a nibble for each 8       scales: four u16 with four
-//            s of each index                   weights: three bits of        three bits each, and
-//            four bits
-//                                         index, the sign of delta      of d (f16) on top
+//   bytes    0 ... 31    qs: the low eight bits of each index
+//            32 ... 47   qh: a nibble for each 8 weights: three bits of index, the sign of delta
+//            48 ... 55   scales: four u16, each with four s of three bits and on top four bits of d
 //   weight   d * (2s + 1) * (level + delta), as in IQ1_S
 #if defined(PRONK_KERNELS_FORMATS_IQ1_M_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ1_M_INL_H_

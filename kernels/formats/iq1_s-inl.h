@@ -1,10 +1,9 @@
 // IQ1_S: 256 weights of which every 8 are an entry of a grid of 2048 points, all moved up or down
 // by an eighth, with a scale of three bits for every 32. 50 bytes, 1.5625 bits a weight.
 //
-//   bytes    0 1    2 ... 33                     34 ... 49
-//            d      qs: the low eight bits of    qh: a u16 for each 32 weights: 4 x 3 bits of
-//            index,
-//                   each index                   then s, then the sign of delta
+//   bytes    0 1         d
+//            2 ... 33    qs: the low eight bits of each index
+//            34 ... 49   qh: a u16 for each 32 weights: 4 x 3 bits of index, s, the sign of delta
 //   weight   d * (2s + 1) * (level + delta), level -1, 0 or 1 (tables.h), delta 1/8 or -1/8
 #if defined(PRONK_KERNELS_FORMATS_IQ1_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ1_S_INL_H_
@@ -57,7 +56,6 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
     for (size_t p = 0; p < kBlockSlices; ++p) {
       in.offset[p][0] = hn::Mul(LaneSums(in.x[p][0], in.x[p][1]), zero);
       in.offset[p][1] = hn::Mul(LaneSums(in.x[p][2], in.x[p][3]), zero);
-      if (kBits == 0) in.offset[p][0] = hn::Add(in.offset[p][0], in.offset[p][1]);
     }
     return in;
   }
@@ -94,20 +92,48 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     }
   }
 
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in = Iq1Type::Load(x, i);
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      const VI32 sum = hn::Add(LaneSums(in.x[p][0], in.x[p][1]), LaneSums(in.x[p][2], in.x[p][3]));
+      in.offset[p][0] = hn::Mul(sum, hn::Set(DI32(), -10));
+      in.offset[p][1] = hn::Mul(sum, hn::Set(DI32(), -8));
+    }
+    return in;
+  }
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
+  }
+  // All but the delta, which is negative where the result says.
+  static HWY_INLINE hn::Mask<DU64> UnpackLevels(const uint8_t* HWY_RESTRICT w,
+                                                const uint16_t* HWY_RESTRICT index, size_t p,
+                                                GridSlice& slice) {
+    const DU64 d64;
+    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, slice.weights);
+    const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
+    const VF d = SetHalf(DF(), w + offsetof(Block, d));
+    SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, slice);
+    return hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
   }
   static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
                                      const uint16_t* HWY_RESTRICT index, size_t p,
                                      GridSlice& slice) {
-    const DU64 d64;
-    const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
-    const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
-    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, slice.weights);
+    const auto minus = UnpackLevels(w, index, p, slice);
     for (VU8& weights : slice.weights) weights = AddDelta(weights, minus);
-    const VF d = SetHalf(DF(), w + offsetof(Block, d));
-    SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, slice);
   }
+#if !PRONK_WIDE
+  // For one token, instead of adding deltas, a choice between two zero points.
+  using Iq1Type::Multiply;
+  static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
+    for (size_t p = 0; p < kBlockSlices; ++p) {
+      GridSlice slice;
+      const auto minus = UnpackLevels(w.block, w.index, p, slice);
+      const auto zero = hn::IfThenElse(minus, hn::BitCast(DU64(), in.offset[p][0]),
+                                       hn::BitCast(DU64(), in.offset[p][1]));
+      AddDots(hn::BitCast(DI32(), zero), hn::Zero(DI32()), slice, in, p, sums);
+    }
+  }
+#endif
 
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);

@@ -1,10 +1,11 @@
 // IQ2_S: 256 weights of which every 8 are an entry of a grid of 1024 points, and signs, with a
 // scale of four bits for every 16. 82 bytes, 2.5625 bits a weight.
 //
-//   bytes    0 1    2 ... 33                34 ... 65                66 ... 73              74 ...
-//   81
-//            d      qs: the low eight       signs: a bit for         qh: the top two bits   scales
-//                   bits of each index      each weight              of each index
+//   bytes    0 1         d
+//            2 ... 33    qs: the low eight bits of each index
+//            34 ... 65   signs: a bit for each weight
+//            66 ... 73   qh: the top two bits of each index
+//            74 ... 81   scales: a nibble s for each 16 weights
 //   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
 #if defined(PRONK_KERNELS_FORMATS_IQ2_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ2_S_INL_H_

@@ -1,9 +1,10 @@
 // IQ2_XS: 256 weights of which every 8 are an entry of a grid of 512 points, and signs, with a
 // scale of four bits for every 16. 74 bytes, 2.3125 bits a weight.
 //
-//   bytes    0 1    2 ... 65                                       66 ... 73
-//            d      qs: a u16 for each 8 weights: nine bits of     scales: a nibble s for each 16
-//                   index, seven of signs (EvenSigns)              weights
+//   bytes    0 1         d
+//            2 ... 65    qs: a u16 for each 8 weights: nine bits of index, seven of signs
+//                        (EvenSigns in tables.h)
+//            66 ... 73   scales: a nibble s for each 16 weights
 //   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
 #if defined(PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_

@@ -1,10 +1,9 @@
 // IQ2_XXS: 256 weights of which every 8 are an entry of a grid of 256 points, and signs, with a
 // scale of four bits for every 32. 66 bytes, 2.0625 bits a weight.
 //
-//   bytes    0 1    2 ... 65
-//            d      qs: eight bytes for each 32 weights: 4 indices, then a u32 with 4 x 7 bits of
-//            signs
-//                   (the eighth makes them even, EvenSigns in tables.h) and s on top
+//   bytes    0 1         d
+//            2 ... 65    qs: eight bytes for each 32 weights: 4 indices, then a u32 with 4 x 7 bits
+//                        of signs (the eighth makes them even, EvenSigns in tables.h) and s on top
 //   weight   d * (0.5 + s) / 4 * sign * level, levels 8, 25, 43
 #if defined(PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_
@@ -65,7 +64,7 @@ struct Iq2Type {
       unpacked.weights[b][2] = WeightsOf<kIq2Levels, 2, 4, 4>(codes[b], signs);
       unpacked.weights[b][3] = WeightsOf<kIq2Levels, 3, 6, 4>(codes[b], signs);
       const VF d = SetHalf(DF(), block + offsetof(Block, d));
-      unpacked.scale[b] = hn::Mul(OddNumbers(LaneScales(block)), d);
+      unpacked.scale[b] = ScaleOf(LaneScales(block), d);
     }
     return unpacked;
   }

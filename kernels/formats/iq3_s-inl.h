@@ -1,10 +1,11 @@
 // IQ3_S: 256 weights of which every 4 are an entry of a grid of 512 points, and signs, with a scale
 // of four bits for every 32. 110 bytes, 3.4375 bits a weight.
 //
-//   bytes    0 1    2 ... 65              66 ... 73              74 ... 105             106 ... 109
-//            d      qs: the low eight     qh: the ninth bit      signs: a bit for       scales: a
-//                   bits of each index    of each index          each weight            nibble s
-//                   each
+//   bytes    0 1           d
+//            2 ... 65      qs: the low eight bits of each index
+//            66 ... 73     qh: the ninth bit of each index
+//            74 ... 105    signs: a bit for each weight
+//            106 ... 109   scales: a nibble s for each 32 weights
 //   weight   d * (2s + 1) * sign * level, levels 1, 3, 5 ... 15
 #if defined(PRONK_KERNELS_FORMATS_IQ3_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ3_S_INL_H_

@@ -1,9 +1,10 @@
 // IQ3_XXS: 256 weights of which every 4 are an entry of a grid of 256 points, and signs, with a
 // scale of four bits for every 32. 98 bytes, 3.0625 bits a weight.
 //
-//   bytes    0 1    2 ... 65          66 ... 97
-//            d      qs: an index      signs_scales: a u32 for each 32 weights: 4 x 7 bits of signs
-//                   for each 4        (EvenSigns in tables.h), s on top
+//   bytes    0 1         d
+//            2 ... 65    qs: an index for each 4 weights
+//            66 ... 97   signs_scales: a u32 for each 32 weights: 4 x 7 bits of signs (EvenSigns in
+//                        tables.h), s on top
 //   weight   d * (0.5 + s) / 2 * sign * level, levels 4, 12, 20 ... 62
 #if defined(PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_

@@ -1,7 +1,7 @@
 // IQ4_NL: 32 weights that are one of 16 uneven values, with a scale. 18 bytes, 4.5 bits a weight.
 //
-//   bytes    0 1    2 ... 17
-//            d      qs: nibbles as in Q4_0
+//   bytes    0 1        d
+//            2 ... 17   qs: nibbles as in Q4_0
 //   weight   d * values[q], values in tables.h: -127 to 113
 #if defined(PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
@@ -30,12 +30,12 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadNibbles<Block>(w, unpacked.codes);
-    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
-    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadNibbles<Block>(w, v, codes);
+    LookUpCodes<kSignedZero>(kIq4nlValues, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(Block)>(w), {}};
   }
 #if PRONK_WIDE
   static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {

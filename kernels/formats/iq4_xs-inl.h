@@ -1,10 +1,10 @@
 // IQ4_XS: 256 weights that are one of 16 uneven values, with a scale of six bits for every 32. 136
 // bytes, 4.25 bits a weight.
 //
-//   bytes    0 1   2 3                     4 ... 7                      8 ... 135
-//            d     scales_h: two bits of   scales_l: four bits of       qs: of each 32 weights 16
-//            bytes
-//                  each scale              each                         of nibbles, as in Q4_0
+//   bytes    0 1         d
+//            2 3         scales_h: two bits of each scale
+//            4 ... 7     scales_l: four bits of each
+//            8 ... 135   qs: of each 32 weights 16 bytes of nibbles, as in Q4_0
 //   weight   d * (scale - 32) * values[q], values as in IQ4_NL
 #if defined(PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
@@ -38,21 +38,19 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      const VU8 nibbles = LoadPieces<kGroupStep * 16>(w + offsetof(Block, qs) + FirstGroup(v) * 16);
-      unpacked.codes[v][0] = LowNibbles(nibbles);
-      unpacked.codes[v][1] = HighNibbles(nibbles);
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    for (size_t k = 0; k < 2; ++k) {
+      const uint8_t* const qs = w + offsetof(Block, qs) + FirstGroup(v + k) * 16;
+      const VU8 nibbles = LoadPieces<kGroupStep * 16>(qs);
+      codes[k][0] = LowNibbles(nibbles);
+      codes[k][1] = HighNibbles(nibbles);
     }
-    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
-    unpacked.scales = GroupScales6(w);
-    return unpacked;
+    LookUpCodes<kSignedZero>(kIq4nlValues, codes);
   }
 
   // d times six bits less 32, of which group g has four at bit 4g of scales_l and two at bit 2g of
   // scales_h.
-  static HWY_INLINE Floats8 GroupScales6(const uint8_t* HWY_RESTRICT w) {
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     uint32_t low_bits;
     uint16_t high_bits;
     hwy::CopyBytes<4>(w + offsetof(Block, scales_l), &low_bits);
@@ -60,7 +58,7 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
     const hn::RebindToUnsigned<D8> du;
     const hn::RebindToSigned<D8> di;
     const V8 d = SetHalf(D8(), w + offsetof(Block, d));
-    Floats8 scales;
+    Factors32 factors;
     for (size_t k = 0; k < kParts8; ++k) {
       const auto group = hn::Iota(du, k * hn::MaxLanes(du));
       const auto twice = hn::Add(group, group);
@@ -68,9 +66,9 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
       const auto high = hn::ShiftLeft<4>(hn::Shr(hn::Set(du, uint32_t{high_bits}), twice));
       const auto six = hn::OrAnd(hn::And(low, hn::Set(du, 15u)), high, hn::Set(du, 0x30u));
       const auto scale = hn::Sub(hn::BitCast(di, six), hn::Set(di, 32));
-      scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
+      factors.scales.part[k] = hn::Mul(hn::ConvertTo(D8(), scale), d);
     }
-    return scales;
+    return factors;
   }
 };
 

@@ -1,10 +1,9 @@
 // MXFP4 (OCP Microscaling Formats 1.0): 32 weights that are floats of four bits, with a power of
 // two. 17 bytes, 4.25 bits a weight.
 //
-//   bytes    0    1 ... 16
-//            e    qs: nibbles as in Q4_0
-//   weight   2^(e - 128) * values[q], values in tables.h: twice those of the 4-bit floats, -12 to
-//   12
+//   bytes    0          e
+//            1 ... 16   qs: nibbles as in Q4_0
+//   weight   2^(e - 128) * values[q], values in tables.h: twice the 4-bit floats, -12 to 12
 #if defined(PRONK_KERNELS_FORMATS_MXFP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_MXFP4_INL_H_
 #undef PRONK_KERNELS_FORMATS_MXFP4_INL_H_
@@ -32,30 +31,27 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadNibbles<Block>(w, unpacked.codes);
-    LookUpCodes<12>(kFp4Values, unpacked.codes);
-    unpacked.scales = BlockScales(w);
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadNibbles<Block>(w, v, codes);
+    LookUpCodes<12>(kFp4Values, codes);
   }
 
   // E8m0HalfToF32 of half.h for eight blocks.
-  static HWY_INLINE Floats8 BlockScales(const uint8_t* HWY_RESTRICT w) {
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < 8; ++i) bytes |= static_cast<uint64_t>(w[i * sizeof(Block)]) << (8 * i);
     const hn::RebindToUnsigned<D8> du;
     const hn::Rebind<uint8_t, D8> d_bytes;
-    Floats8 scales;
+    Factors32 factors;
     for (size_t k = 0; k < kParts8; ++k) {
       const auto part = hn::Set(hn::FixedTag<uint64_t, 1>(), bytes >> (32 * k));
       const auto e = hn::PromoteTo(du, hn::ResizeBitCast(d_bytes, part));
       const auto one = hn::Set(du, 1u);
       const auto normal = hn::ShiftLeft<23>(hn::Sub(e, one));
       const auto denormal = hn::ShiftLeft<21>(hn::Add(e, one));  // of 0 and 1
-      scales.part[k] = hn::BitCast(D8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
+      factors.scales.part[k] = hn::BitCast(D8(), hn::IfThenElse(hn::Gt(e, one), normal, denormal));
     }
-    return scales;
+    return factors;
   }
 };
 

@@ -2,10 +2,9 @@
 // eight bits without a sign (UE4M3, half.h). 36 bytes, 4.5 bits a weight. A matrix has one more
 // factor.
 //
-//   bytes    0 ... 3    4 ... 35
-//            d          qs: of each 16 weights eight bytes: byte j has weight j in its low nibble
-//            and
-//                       weight j + 8 in its high
+//   bytes    0 ... 3    d
+//            4 ... 35   qs: of each 16 weights eight bytes: byte j has weight j in its low
+//                       nibble and weight j + 8 in its high
 //   weight   d * values[q] / 2, values as in MXFP4
 #if defined(PRONK_KERNELS_FORMATS_NVFP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_NVFP4_INL_H_
@@ -88,7 +87,7 @@ struct NVFP4 {
       unpacked.codes[v][0] = LowNibbles(nibbles);
       unpacked.codes[v][1] = HighNibbles(nibbles);
     }
-    LookUpCodes<kZero>(kFp4Values, unpacked.codes);
+    for (size_t v = 0; v < kDotVectors; v += 2) LookUpCodes<kZero>(kFp4Values, unpacked.codes + v);
     for (size_t k = 0; k < kScaleVectors; ++k) {
       unpacked.scales[k] = PromoteUe4m3(DF(), ScaleBytes(w, k));
     }

@@ -1,7 +1,7 @@
 // Q1_0: 128 weights of one bit with a scale. 18 bytes, 1.125 bits a weight.
 //
-//   bytes    0 1    2 ... 17
-//            d      qs: bit j % 8 of byte j / 8 is weight j
+//   bytes    0 1        d
+//            2 ... 17   qs: bit j % 8 of byte j / 8 is weight j
 //   weight   d where the bit is set, else -d
 #if defined(PRONK_KERNELS_FORMATS_Q1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q1_0_INL_H_

@@ -1,7 +1,7 @@
 // Q2_0: 64 weights of two bits with a scale. 18 bytes, 2.25 bits a weight.
 //
-//   bytes    0 1    2 ... 17
-//            d      qs: byte b has weights 4b to 4b + 3, from its lowest bits up
+//   bytes    0 1        d
+//            2 ... 17   qs: byte b has weights 4b to 4b + 3, from its lowest bits up
 //   weight   d * (q - 1): -1, 0, 1 or 2 times d
 #if defined(PRONK_KERNELS_FORMATS_Q2_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q2_0_INL_H_

@@ -1,10 +1,10 @@
 // Q2_K: 256 weights of two bits, with a scale and a minimum for every 16, which are four bits each
 // times a common one. 84 bytes, 2.625 bits a weight.
 //
-//   bytes    0 ... 15                          16 ... 79                                80 81   82
-//   83
-//            scales: sc in the low nibble,     qs: 32 bytes for each half of 128,       d dmin min
-//            in the high one               bits 2k and 2k + 1 have run k of 32
+//   bytes    0 ... 15    scales: sc in the low nibble, min in the high one
+//            16 ... 79   qs: 32 bytes for each half of 128; bits 2k and 2k + 1 have run k of 32
+//            80 81       d
+//            82 83       dmin
 //   weight   d * sc * q - dmin * min
 #if defined(PRONK_KERNELS_FORMATS_Q2_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q2_K_INL_H_

@@ -1,13 +1,12 @@
 // Q3_K: 256 weights of three bits, with a scale of six bits for every 16. 110 bytes, 3.4375 bits a
 // weight.
 //
-//   bytes    0 ... 31                            32 ... 95             96 ... 107            108
-//   109
-//            hmask: bit g of byte l is the       qs: the low two       scales                d
-//            third of weight 32g + l             bits, as in Q2_K
+//   bytes    0 ... 31     hmask: bit g of byte l is the third of weight 32g + l
+//            32 ... 95    qs: the low two bits, as in Q2_K
+//            96 ... 107   scales
+//            108 109      d
 //   scales   the low four bits of 0 to 7 are the low nibbles of bytes 0 to 7, of 8 to 15 the high
-//   ones;
-//            the top two of scale s are bits 2 (s / 4) and up of byte 8 + s % 4
+//            ones; the top two of scale s are bits 2 (s / 4) and up of byte 8 + s % 4
 //   weight   d * (scale - 32) * (q - 4)
 #if defined(PRONK_KERNELS_FORMATS_Q3_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q3_K_INL_H_

@@ -1,7 +1,7 @@
 // Q4_0: 32 weights of four bits with a scale. 18 bytes, 4.5 bits a weight.
 //
-//   bytes    0 1    2 ... 17
-//            d      qs: byte j has weight j in its low nibble, weight j + 16 in its high
+//   bytes    0 1        d
+//            2 ... 17   qs: byte j has weight j in its low nibble, weight j + 16 in its high
 //   weight   d * (q - 8)
 #if defined(PRONK_KERNELS_FORMATS_Q4_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q4_0_INL_H_
@@ -21,15 +21,15 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// The codes of a step's blocks, which are 32 nibbles each: one AND gives the first halves of all
-// groups, a shift the second.
+// Vectors v and v + 1 of the codes of a step's blocks, which are 32 nibbles each: one AND gives the
+// first halves of all groups, a shift the second.
 template <class Block>
-HWY_INLINE void LoadNibbles(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kDotVectors][2]) {
-  for (size_t v = 0; v < kDotVectors; ++v) {
-    const uint8_t* const qs = w + FirstGroup(v) * sizeof(Block) + offsetof(Block, qs);
+HWY_INLINE void LoadNibbles(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+  for (size_t k = 0; k < 2; ++k) {
+    const uint8_t* const qs = w + FirstGroup(v + k) * sizeof(Block) + offsetof(Block, qs);
     const VU8 nibbles = LoadPieces<kGroupStep * sizeof(Block)>(qs);
-    codes[v][0] = LowNibbles(nibbles);
-    codes[v][1] = HighNibbles(nibbles);
+    codes[k][0] = LowNibbles(nibbles);
+    codes[k][1] = HighNibbles(nibbles);
   }
 }
 
@@ -87,11 +87,11 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Nibble(block.qs, j) - 8);
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadNibbles<Block>(w, unpacked.codes);
-    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadNibbles<Block>(w, v, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(Block)>(w), {}};
   }
 #if PRONK_WIDE
   static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {

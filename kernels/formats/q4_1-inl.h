@@ -1,7 +1,8 @@
 // Q4_1: 32 weights of four bits with a scale and a minimum. 20 bytes, 5 bits a weight.
 //
-//   bytes    0 1    2 3    4 ... 19
-//            d      m      qs: nibbles as in Q4_0
+//   bytes    0 1        d
+//            2 3        m
+//            4 ... 19   qs: nibbles as in Q4_0
 //   weight   d * q + m
 #if defined(PRONK_KERNELS_FORMATS_Q4_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q4_1_INL_H_
@@ -27,12 +28,12 @@ struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(Q4_0::Nibble(block.qs, j)) + m;
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadNibbles<Block>(w, unpacked.codes);
-    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
-    unpacked.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadNibbles<Block>(w, v, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(Block)>(w),
+            LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m))};
   }
 };
 

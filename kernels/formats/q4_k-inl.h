@@ -1,14 +1,13 @@
 // Q4_K: 256 weights of four bits, with a scale and a minimum for every 32, which are six bits each
 // times a common one. 144 bytes, 4.5 bits a weight.
 //
-//   bytes    0 1    2 3      4 ... 15                     16 ... 143
-//            d      dmin     scales: 8 sc and 8 min       qs: each 32 bytes have 64 weights, the
-//            low
-//                                                         nibbles first, then the high ones
-//   scales   sc and min 0 to 3: the low six bits of bytes 0 to 3 and 4 to 7; sc and min 4 to 7: the
-//   low
-//            and high nibbles of bytes 8 to 11, and above them the top two bits of bytes 0 to 3 and
-//            4 to 7
+//   bytes    0 1          d
+//            2 3          dmin
+//            4 ... 15     scales: 8 sc and 8 min
+//            16 ... 143   qs: each 32 bytes have 64 weights, first the low nibbles
+//   scales   sc and min 0 to 3: the low six bits of bytes 0 to 3 and 4 to 7; sc and min 4 to 7:
+//            the low and high nibbles of bytes 8 to 11, and above them the top two bits of bytes
+//            0 to 3 and 4 to 7
 //   weight   d * sc * q - dmin * min
 #if defined(PRONK_KERNELS_FORMATS_Q4_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q4_K_INL_H_
@@ -58,7 +57,7 @@ HWY_INLINE Floats8 ToFloats(hn::Vec<hn::Half<DU8x16>> bytes, V8 factor) {
 }
 
 // d * sc and -dmin * min, for each 32 weights of a Q4_K or Q5_K block.
-HWY_INLINE void LoadScales6(const uint8_t* HWY_RESTRICT block, Floats8& scales, Floats8& mins) {
+HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
   const DU8x16 d8;
   const hn::FixedTag<uint32_t, 4> d32;
   const hn::FixedTag<float, 4> df;
@@ -79,8 +78,8 @@ HWY_INLINE void LoadScales6(const uint8_t* HWY_RESTRICT block, Floats8& scales, 
 
   const auto halfs = hn::LowerHalf(hn::BitCast(hn::FixedTag<hwy::float16_t, 8>(), head));
   const auto d_dmin = hn::ResizeBitCast(D8(), hn::PromoteTo(df, halfs));
-  scales = ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin));
-  mins = ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)));
+  return {ToFloats(hn::LowerHalf(six), hn::BroadcastLane<0>(d_dmin)),
+          ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)))};
 }
 
 // Bytes of nibbles for kPieces even groups, and as many odd ones, are kNibbleStep bytes apart.
@@ -101,19 +100,15 @@ struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kDotVectors; v += 2) {
-      VU8 nibbles[2];
-      LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
-      for (size_t half = 0; half < 2; ++half) {
-        unpacked.codes[v][half] = LowNibbles(nibbles[half]);
-        unpacked.codes[v + 1][half] = HighNibbles(nibbles[half]);
-      }
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    VU8 nibbles[2];
+    LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
+    for (size_t half = 0; half < 2; ++half) {
+      codes[0][half] = LowNibbles(nibbles[half]);
+      codes[1][half] = HighNibbles(nibbles[half]);
     }
-    LoadScales6(w, unpacked.scales, unpacked.mins);
-    return unpacked;
   }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,7 +1,8 @@
 // Q5_0: 32 weights of five bits with a scale. 22 bytes, 5.5 bits a weight.
 //
-//   bytes    0 1    2 ... 5                        6 ... 21
-//            d      qh: bit j is weight j's fifth  qs: the low four bits, nibbles as in Q4_0
+//   bytes    0 1        d
+//            2 ... 5    qh: bit j is weight j's fifth
+//            6 ... 21   qs: the low four bits, nibbles as in Q4_0
 //   weight   d * (q - 16)
 #if defined(PRONK_KERNELS_FORMATS_Q5_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q5_0_INL_H_
@@ -53,12 +54,14 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
 #endif
 }
 
+// LoadNibbles for five bits.
 template <class Block>
-HWY_INLINE void LoadFiveBits(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kDotVectors][2]) {
-  LoadNibbles<Block>(w, codes);
-  for (size_t v = 0; v < kDotVectors; ++v) {
-    const uint8_t* const qh = w + FirstGroup(v) * sizeof(Block) + offsetof(Block, qh);
-    AddFifthBits<kGroupStep * sizeof(Block)>(qh, codes[v][0], codes[v][1]);
+HWY_INLINE void LoadFiveBits(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+  LoadNibbles<Block>(w, v, codes);
+  HWY_UNROLL(2)
+  for (size_t k = 0; k < 2; ++k) {
+    const uint8_t* const qh = w + FirstGroup(v + k) * sizeof(Block) + offsetof(Block, qh);
+    AddFifthBits<kGroupStep * sizeof(Block)>(qh, codes[k][0], codes[k][1]);
   }
 }
 
@@ -76,11 +79,11 @@ struct Q5_0 : Type32<Q5_0, gguf::BlockQ5_0, 16, 31> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadFiveBits<Block>(w, unpacked.codes);
-    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadFiveBits<Block>(w, v, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(Block)>(w), {}};
   }
 };
 

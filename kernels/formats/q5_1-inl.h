@@ -1,7 +1,9 @@
 // Q5_1: 32 weights of five bits with a scale and a minimum. 24 bytes, 6 bits a weight.
 //
-//   bytes    0 1    2 3    4 ... 7                8 ... 23
-//            d      m      qh: fifth bits, as in Q5_0   qs
+//   bytes    0 1        d
+//            2 3        m
+//            4 ... 7    qh: fifth bits, as in Q5_0
+//            8 ... 23   qs: the low four bits, nibbles as in Q4_0
 //   weight   d * q + m
 #if defined(PRONK_KERNELS_FORMATS_Q5_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q5_1_INL_H_
@@ -29,12 +31,12 @@ struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
     }
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    LoadFiveBits<Block>(w, unpacked.codes);
-    unpacked.scales = LoadEightHalfs<sizeof(Block)>(w);
-    unpacked.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadFiveBits<Block>(w, v, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(Block)>(w),
+            LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m))};
   }
 };
 

@@ -1,9 +1,11 @@
 // Q5_K: 256 weights of five bits, with a scale and a minimum for every 32, as in Q4_K. 176
 // bytes, 5.5 bits a weight.
 //
-//   bytes    0 1    2 3      4 ... 15     16 ... 47                       48 ... 175
-//            d      dmin     scales       qh: bit g of byte l is the      qs: the low four bits, as
-//                                         fifth of weight 32g + l         in Q4_K
+//   bytes    0 1          d
+//            2 3          dmin
+//            4 ... 15     scales, as in Q4_K
+//            16 ... 47    qh: bit g of byte l is the fifth of weight 32g + l
+//            48 ... 175   qs: the low four bits, as in Q4_K
 //   weight   d * sc * q - dmin * min
 #if defined(PRONK_KERNELS_FORMATS_Q5_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q5_K_INL_H_
@@ -57,20 +59,16 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
     return hn::OrAnd(nibbles, bit, hn::Set(DU8(), uint8_t{16}));
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kDotVectors; v += 2) {
-      VU8 nibbles[2];
-      LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
-      for (size_t half = 0; half < 2; ++half) {
-        const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
-        unpacked.codes[v][half] = AddFifthBit<4>(LowNibbles(nibbles[half]), qh);
-        unpacked.codes[v + 1][half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
-      }
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    VU8 nibbles[2];
+    LoadPiecePairs<kNibbleStep>(w + offsetof(Block, qs) + 16 * v, nibbles[0], nibbles[1]);
+    for (size_t half = 0; half < 2; ++half) {
+      const VU8 qh = HighBits(w + offsetof(Block, qh) + 16 * half, v);
+      codes[0][half] = AddFifthBit<4>(LowNibbles(nibbles[half]), qh);
+      codes[1][half] = AddFifthBit<3>(HighNibbles(nibbles[half]), qh);
     }
-    LoadScales6(w, unpacked.scales, unpacked.mins);
-    return unpacked;
   }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 
 }  // namespace HWY_NAMESPACE

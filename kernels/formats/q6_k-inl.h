@@ -1,11 +1,12 @@
 // Q6_K: 256 weights of six bits, with a scale of a byte for every 16. 210 bytes, 6.5625 bits a
 // weight.
 //
-//   bytes    0 ... 127                    128 ... 191               192 ... 207           208 209
-//            ql: the low four bits        qh: the top two bits      scales, signed        d
-//   ql       of each half of 128 weights 64 bytes: the low nibbles have weights 0 to 63, the high
-//   ones
-//            64 to 127
+//   bytes    0 ... 127     ql: the low four bits
+//            128 ... 191   qh: the top two bits
+//            192 ... 207   scales, signed
+//            208 209       d
+//   ql       of each half of 128 weights 64 bytes: the low nibbles have weights 0 to 63, the
+//            high ones 64 to 127
 //   qh       of each half 32 bytes: bits 2k and 2k + 1 have run k of 32 weights
 //   weight   d * scale * (q - 32)
 #if defined(PRONK_KERNELS_FORMATS_Q6_K_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -1,8 +1,8 @@
 // Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. And Q8_1, which has a sum
 // beside the scale that only some programs' activations need: weights do not.
 //
-//   bytes    0 1    2 ... 33
-//            d      qs: byte j is weight j, signed
+//   bytes    0 1        d
+//            2 ... 33   qs: byte j is weight j, signed
 //   weight   d * q
 #if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
@@ -19,9 +19,20 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
+// Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart.
+template <size_t kStride>
+HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
+  const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
+  for (size_t k = 0; k < 2; ++k) {
+    for (size_t half = 0; half < 2; ++half) {
+      const uint8_t* const bytes = qs + kStride * FirstGroup(v + k) + 16 * half;
+      codes[k][half] = hn::Xor(LoadPieces<kStride * kGroupStep>(bytes), sign);
+    }
+  }
+}
+
 template <class Type, class BlockType>
 struct Q8Type : Signed32<Type, BlockType> {
-  using typename Signed32<Type, BlockType>::Unpacked;
   using Form = Int8Form<8>;
 
   static void Dequantize(const BlockType& block, float* out) {
@@ -29,17 +40,11 @@ struct Q8Type : Signed32<Type, BlockType> {
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    constexpr size_t kStride = kGroupStep * sizeof(BlockType);
-    const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
-    Unpacked unpacked;
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      const uint8_t* const qs = w + FirstGroup(v) * sizeof(BlockType) + offsetof(BlockType, qs);
-      unpacked.codes[v][0] = hn::Xor(LoadPieces<kStride>(qs), sign);
-      unpacked.codes[v][1] = hn::Xor(LoadPieces<kStride>(qs + 16), sign);
-    }
-    unpacked.scales = LoadEightHalfs<sizeof(BlockType)>(w);
-    return unpacked;
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
+    LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
+  }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    return {LoadEightHalfs<sizeof(BlockType)>(w), {}};
   }
 };
 struct Q8_0 : Q8Type<Q8_0, gguf::BlockQ8_0> {

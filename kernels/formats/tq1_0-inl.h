@@ -1,9 +1,9 @@
 // TQ1_0: 256 weights -1, 0 and 1, five to a byte, with a scale. 54 bytes, 1.6875 bits a weight.
 //
-//   bytes    0 ... 47                          48 ... 51                     52 53
-//            qs: digit n of byte b is weight   qh: digit n of byte b is      d
-//            32n + b for the first 32 bytes,   weight 240 + 4n + b, four
-//            160 + 16n + b for the others      digits to a byte
+//   bytes    0 ... 47    qs: digit n of byte b is weight 32n + b for the first 32 bytes, for the
+//                        others 160 + 16n + b
+//            48 ... 51   qh: digit n of byte b is weight 240 + 4n + b, four digits to a byte
+//            52 53       d
 //   byte     its five digits to the base of 3 as a fraction of 243, scaled to 256
 //   weight   d * (digit - 1)
 //
@@ -40,7 +40,7 @@ constexpr std::array<uint16_t, 256> DigitTable() {
 }
 #endif
 
-struct TQ1_0 : TernaryType<gguf::BlockTQ1_0, 5> {
+struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   static constexpr gguf::DType kDType = gguf::DType::kTQ1_0;
   static constexpr size_t kDigits = 5;
 
@@ -101,12 +101,6 @@ struct TQ1_0 : TernaryType<gguf::BlockTQ1_0, 5> {
 #endif
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    for (size_t v = 0; v < kByteVectors; ++v) Digits(LoadBytes(w, v), unpacked.codes[v]);
-    unpacked.d = SetHalf(DF(), w + offsetof(Block, d));
-    return unpacked;
-  }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     int8_t last[kDigits][16];
     StoreWeights(
@@ -142,7 +136,8 @@ struct TQ1_0 : TernaryType<gguf::BlockTQ1_0, 5> {
   // part is the digit and the rest the next fraction. The whole part of 3/4 of it, in steps of 64,
   // is a multiplication less: (b + ceil(b / 2)) / 2, with b lower by one so that rounding up does
   // no harm (checked for all 256).
-  static HWY_INLINE void Digits(VU8 bytes, VU8 (&digits)[kDigits]) {
+  static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&digits)[kDigits]) {
+    VU8 bytes = LoadBytes(w, v);
 #if PRONK_WIDE
     static constexpr SplitTable<256> kTable(DigitTable());
     const MU8 bits[] = {hn::MaskFromVec(bytes)};
