@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/families.h"
-#include "kernels/recurrence.h"
+#include "kernels/recurrence/recurrence.h"
 
 namespace engine {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "engine/config.h"
 #include "engine/sequence_state.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace engine {
 

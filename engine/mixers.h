@@ -8,7 +8,7 @@
 #include "engine/scratch.h"
 #include "engine/sequence_state.h"
 #include "engine/weights.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace engine {
 

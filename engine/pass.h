@@ -19,7 +19,7 @@
 #include "engine/sequence_state.h"
 #include "engine/stopwatch.h"
 #include "engine/trace.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kernels/matmul.h"
 #include "kernels/team.h"
 #include "tokenizer/tokenizer.h"
@@ -100,7 +100,8 @@ class Pass {
   // gate = activation(gate) * x; x *= y; rows [n_tokens][width].
   void Gate(kernels::Activation activation, float* gate, const float* x, size_t width);
   void Multiply(float* x, const float* y, size_t width);
-  // The layer's convolution over `in`, rows [n_tokens][channels]; see kernels/recurrence.h.
+  // The layer's convolution over `in`, rows [n_tokens][channels]; see
+  // kernels/recurrence/recurrence.h.
   void Convolve(const LayerPlan& plan, const LayerWeights& w, float* history, const float* in,
                 float* out);
   // The layer's recurrence. qkv and ubc are [n_tokens][channels], alpha, beta and dt

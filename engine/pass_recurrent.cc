@@ -5,9 +5,9 @@
 
 #include "engine/input_squares.h"
 #include "engine/pass.h"
-#include "kernels/head_products.h"
+#include "kernels/attention/head_products.h"
 #include "kernels/ops.h"
-#include "kernels/recurrence.h"
+#include "kernels/recurrence/recurrence.h"
 #include "kernels/reference.h"
 
 namespace engine {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "engine/config.h"
+#include "kernels/attention/head_products.h"
 #include "kernels/experts.h"
-#include "kernels/head_products.h"
 #include "kernels/matmul.h"
 
 namespace engine {

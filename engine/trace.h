@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gguf/tensor.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace engine {
 

@@ -251,10 +251,11 @@ struct UnpackedGrid {
 struct PackedGrid {
   const uint8_t* block;
   const uint16_t* index;  // what Look stored, of types that have one
+  VF d;
 };
 
 // What rows-inl.h asks of a type, which adds
-//   static void UnpackSlice(const uint8_t* w, const uint16_t* index, size_t p, GridSlice& slice)
+//   static void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice)
 // Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
 // (kBits 0). kSigns: whether signs are apart.
 template <class Type, class BlockType, int kEighths, int kBits, bool kSigns>
@@ -287,10 +288,14 @@ struct GridType {
     out.signs[3] = SignBytes<3>(signs);
   }
 
+  static HWY_INLINE VF BlockScale(const uint8_t* HWY_RESTRICT w) {
+    return SetHalf(DF(), w + offsetof(Block, d));
+  }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w,
                                     const uint16_t* HWY_RESTRICT index = nullptr) {
+    const PackedGrid packed = {w, index, Type::BlockScale(w)};
     Unpacked unpacked;
-    for (size_t p = 0; p < kBlockSlices; ++p) Type::UnpackSlice(w, index, p, unpacked.slices[p]);
+    for (size_t p = 0; p < kBlockSlices; ++p) Type::UnpackSlice(packed, p, unpacked.slices[p]);
     return unpacked;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
@@ -302,12 +307,12 @@ struct GridType {
   // quarter of the time.
   static HWY_INLINE PackedGrid UnpackForOne(const uint8_t* HWY_RESTRICT w,
                                             const uint16_t* HWY_RESTRICT index = nullptr) {
-    return {w, index};
+    return {w, index, Type::BlockScale(w)};
   }
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
       GridSlice slice;
-      Type::UnpackSlice(w.block, w.index, p, slice);
+      Type::UnpackSlice(w, p, slice);
       MultiplySlice(slice, in, p, sums);
     }
   }

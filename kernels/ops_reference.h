@@ -1,5 +1,5 @@
 // The operations of ops.h as they are written in the papers, one number at a time in double: the
-// definitions, and the oracle of the tests. (Softmax is a part of attention_reference.h.)
+// definitions, and the oracle of the tests. (Softmax is a part of attention/reference.h.)
 #ifndef PRONK_KERNELS_OPS_REFERENCE_H_
 #define PRONK_KERNELS_OPS_REFERENCE_H_
 

@@ -20,7 +20,7 @@
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace cli {
 namespace {

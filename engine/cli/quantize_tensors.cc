@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "gguf/error.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 #include "kernels/reference.h"
 
 namespace cli {

@@ -8,7 +8,7 @@
 #include "engine/cli/terminal.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 #include "kernels/reference.h"
 
 namespace cli {

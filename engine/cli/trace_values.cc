@@ -7,7 +7,7 @@
 #include "engine/cli/text_windows.h"
 #include "engine/forward.h"
 #include "engine/scratch.h"
-#include "kernels/attention_reference.h"
+#include "kernels/attention/reference.h"
 #include "kernels/team.h"
 
 namespace cli {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/convert/numbers.h"
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 
 namespace convert {
 namespace {

@@ -41,22 +41,20 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     StoreIndices<4>(w, index);
   }
-  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
-                                     const uint16_t* HWY_RESTRICT index, size_t p,
-                                     GridSlice& slice) {
+  static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
     const DU64 d64;
-    const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
-    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, slice.weights);
+    const VU64 qh = LoadGroups<uint16_t>(w.block + offsetof(Block, qh), p);
+    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), w.index, p, slice.weights);
     for (size_t v = 0; v < 4; ++v) {
       const auto minus = hn::TestBit(qh, hn::Set(d64, uint64_t{8} << (4 * v)));
       slice.weights[v] = AddDelta(slice.weights[v], minus);
     }
     // Six bits for each group, two groups in a word.
     uint64_t words;
-    hwy::CopyBytes<8>(w + offsetof(Block, scales), &words);
+    hwy::CopyBytes<8>(w.block + offsetof(Block, scales), &words);
     alignas(64) static constexpr uint64_t kShifts[8] = {0, 6, 16, 22, 32, 38, 48, 54};
     const VU64 shifts = hn::Load(d64, kShifts + p * kSliceGroups);
-    SetScales(hn::Shr(hn::Set(d64, words), shifts), BlockScale(w), slice);
+    SetScales(hn::Shr(hn::Set(d64, words), shifts), w.d, slice);
   }
   // d is in the top nibbles of the words.
   static HWY_INLINE VF BlockScale(const uint8_t* HWY_RESTRICT block) {

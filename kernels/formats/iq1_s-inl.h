@@ -105,20 +105,15 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     StoreIndices<3>(w, index);
   }
   // All but the delta, which is negative where the result says.
-  static HWY_INLINE hn::Mask<DU64> UnpackLevels(const uint8_t* HWY_RESTRICT w,
-                                                const uint16_t* HWY_RESTRICT index, size_t p,
-                                                GridSlice& slice) {
+  static HWY_INLINE hn::Mask<DU64> UnpackLevels(const PackedGrid& w, size_t p, GridSlice& slice) {
     const DU64 d64;
-    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), index, p, slice.weights);
-    const VU64 qh = LoadGroups<uint16_t>(w + offsetof(Block, qh), p);
-    const VF d = SetHalf(DF(), w + offsetof(Block, d));
-    SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), d, slice);
+    LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), w.index, p, slice.weights);
+    const VU64 qh = LoadGroups<uint16_t>(w.block + offsetof(Block, qh), p);
+    SetScales(hn::And(hn::ShiftRight<12>(qh), hn::Set(d64, uint64_t{7})), w.d, slice);
     return hn::TestBit(qh, hn::Set(d64, uint64_t{1} << 15));
   }
-  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
-                                     const uint16_t* HWY_RESTRICT index, size_t p,
-                                     GridSlice& slice) {
-    const auto minus = UnpackLevels(w, index, p, slice);
+  static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
+    const auto minus = UnpackLevels(w, p, slice);
     for (VU8& weights : slice.weights) weights = AddDelta(weights, minus);
   }
 #if !PRONK_WIDE
@@ -127,7 +122,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static HWY_INLINE void Multiply(const PackedGrid& w, const Input& in, Sums& sums) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
       GridSlice slice;
-      const auto minus = UnpackLevels(w.block, w.index, p, slice);
+      const auto minus = UnpackLevels(w, p, slice);
       const auto zero = hn::IfThenElse(minus, hn::BitCast(DU64(), in.offset[p][0]),
                                        hn::BitCast(DU64(), in.offset[p][1]));
       AddDots(hn::BitCast(DI32(), zero), hn::Zero(DI32()), slice, in, p, sums);

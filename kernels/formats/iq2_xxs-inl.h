@@ -107,12 +107,10 @@ struct Iq2Type {
 template <class Type, class BlockType, int kBits>
 struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
   using Base = GridType<Type, BlockType, 1, kBits, true>;
-  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
-                                     const uint16_t* HWY_RESTRICT index, size_t p,
-                                     GridSlice& slice) {
-    Type::Weights(w, index, p, slice.weights);
-    Base::SetSigns(Type::Signs(w, p), slice);
-    Base::SetScales(Type::Scales(w, p), SetHalf(DF(), w + offsetof(BlockType, d)), slice);
+  static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
+    Type::Weights(w.block, w.index, p, slice.weights);
+    Base::SetSigns(Type::Signs(w.block, p), slice);
+    Base::SetScales(Type::Scales(w.block, p), w.d, slice);
   }
 };
 #endif  // PRONK_WIDE

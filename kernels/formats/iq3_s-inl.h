@@ -58,24 +58,22 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
     return hn::LoadMaskBits(DU8(), block + offsetof(Block, qh) + p * kSliceGroups);
   }
 
-  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w,
-                                     [[maybe_unused]] const uint16_t* HWY_RESTRICT index, size_t p,
-                                     GridSlice& slice) {
-    const VU16 signs = LoadOctets(w + offsetof(Block, signs), p);
+  static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
+    const VU16 signs = LoadOctets(w.block + offsetof(Block, signs), p);
 #if PRONK_WIDE
-    const VU8 low = hn::LoadU(DU8(), w + offsetof(Block, qs));
-    LookUpIq3<kIq3sLevels, kIq3sTable>(low, Ninth(w, p), signs, slice.weights);
+    const VU8 low = hn::LoadU(DU8(), w.block + offsetof(Block, qs));
+    LookUpIq3<kIq3sLevels, kIq3sTable>(low, Ninth(w.block, p), signs, slice.weights);
 #else
-    LookUp<0xFFFF, 8>(kIq3sBytes.data(), index, p, slice.weights);
+    LookUp<0xFFFF, 8>(kIq3sBytes.data(), w.index, p, slice.weights);
     SetSigns(signs, slice);
 #endif
     // A nibble for each group.
     uint32_t nibbles;
-    hwy::CopyBytes<4>(w + offsetof(Block, scales), &nibbles);
+    hwy::CopyBytes<4>(w.block + offsetof(Block, scales), &nibbles);
     const DU64 d;
     const VU64 shifts = hn::ShiftLeft<2>(hn::Iota(d, p * kSliceGroups));
     const VU64 s = hn::And(hn::Shr(hn::Set(d, nibbles), shifts), hn::Set(d, uint64_t{15}));
-    SetScales(s, SetHalf(DF(), w + offsetof(Block, d)), slice);
+    SetScales(s, w.d, slice);
   }
 
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

@@ -77,10 +77,9 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
     }
   }
 
-  static HWY_INLINE void UnpackSlice(const uint8_t* HWY_RESTRICT w, const uint16_t* /*index*/,
-                                     size_t p, GridSlice& slice) {
-    const uint8_t* const qs = w + offsetof(Block, qs);
-    const VU64 groups = LoadGroups<uint32_t>(w + offsetof(Block, signs_scales), p);
+  static HWY_INLINE void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice) {
+    const uint8_t* const qs = w.block + offsetof(Block, qs);
+    const VU64 groups = LoadGroups<uint32_t>(w.block + offsetof(Block, signs_scales), p);
     const VU16 signs = EvenSignsOf<0, 7>(groups);
 #if PRONK_WIDE
     LookUpIq3<kIq3xxsLevels, kIq3xxsTable>(hn::LoadU(DU8(), qs), hn::FirstN(DU8(), 0), signs,
@@ -89,7 +88,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
     LookUp<255, 8>(kIq3xxsBytes.data(), qs, p, slice.weights);
     SetSigns(signs, slice);
 #endif
-    SetScales(hn::ShiftRight<28>(groups), SetHalf(DF(), w + offsetof(Block, d)), slice);
+    SetScales(hn::ShiftRight<28>(groups), w.d, slice);
   }
 
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {

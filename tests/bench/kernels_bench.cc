@@ -26,12 +26,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "kernels/ceiling.h"
 #include "kernels/cpu.h"
 #include "kernels/experts.h"
 #include "kernels/matmul.h"
-#include "kernels/recurrence.h"
+#include "kernels/recurrence/recurrence.h"
 #include "kernels/reference.h"
 #include "tests/kernels/random_weights.h"
 

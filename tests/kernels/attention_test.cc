@@ -1,6 +1,6 @@
 // Attention on every instruction set against its definition, and what its results must not depend
 // on: threads, batches of a few tokens, where the cache's ring begins.
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <ostream>
 #include <vector>
 
-#include "kernels/attention_reference.h"
+#include "kernels/attention/reference.h"
 #include "kernels/half.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"

@@ -1,6 +1,6 @@
 // Rows that are written in a type and read back: every weight is the nearest that its block has,
 // and the errors are no larger than the plain choice of scales would make them.
-#include "kernels/encode.h"
+#include "kernels/encode/encode.h"
 
 #include <gtest/gtest.h>
 

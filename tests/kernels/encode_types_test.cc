@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "kernels/encode.h"
-#include "kernels/encode_grid.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/grid.h"
 #include "kernels/reference.h"
 #include "kernels/tables.h"
 #include "tests/kernels/each_target.h"

@@ -1,6 +1,6 @@
 // Products of heads: sums in double for floats, and for every type the bits that each head gets
 // from MatMul, which has an oracle of its own (matmul_test.cc, gemm_test.cc).
-#include "kernels/head_products.h"
+#include "kernels/attention/head_products.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Layers that remember, on every instruction set, beside their definitions; and that neither
 // threads nor batches change a bit.
-#include "kernels/recurrence.h"
+#include "kernels/recurrence/recurrence.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/recurrence_reference.h"
+#include "kernels/recurrence/reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 

@@ -1,0 +1,347 @@
+// Attention over the key-value cache, see attention.h: the cache's types, and who computes what. A
+// token or a few go by blocks (few.cc), more by tiles of queries (tiles.cc).
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention/attention.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "gguf/blocks.h"
+#include "hwy/highway.h"
+#include "kernels/attention/few.h"
+#include "kernels/attention/tiles.h"
+#include "kernels/half.h"
+#include "kernels/quantize.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void StoreF16(const float* HWY_RESTRICT x, size_t n, std::byte* out) {
+  using D = hn::CappedTag<float, 16>;
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  const D d;
+  const hn::Rebind<hwy::float16_t, D> dh;
+  hwy::float16_t* const to = reinterpret_cast<hwy::float16_t*>(out);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, to + i);
+  if (i < n) hn::StoreN(hn::DemoteTo(dh, hn::LoadN(d, x + i, n - i)), dh, to + i, n - i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+namespace {
+
+HWY_EXPORT(StoreF16);
+
+// Rounded as activations are, but with the scale in f16.
+void StoreQ8(const float* x, size_t n, std::byte* out) {
+  auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
+  for (size_t i = 0; i < n; i += 32, ++block) {
+    std::array<float, 32> padded{};
+    std::copy_n(x + i, std::min<size_t>(32, n - i), padded.data());
+    float scale;
+    std::array<int16_t, 2> sums;
+    QuantizeActivations(padded.data(), 32, block->qs, &scale, sums.data());
+    block->d = F32ToF16(scale);
+  }
+}
+
+void Store(KvType type, const float* x, size_t n, std::byte* out) {
+  switch (type) {
+    case KvType::kF32:
+      std::copy_n(x, n, reinterpret_cast<float*>(out));
+      break;
+    case KvType::kF16:
+      HWY_DYNAMIC_DISPATCH(StoreF16)(x, n, out);
+      break;
+    case KvType::kQ8_0:
+      StoreQ8(x, n, out);
+      break;
+  }
+}
+
+// What a kernel gets whose first query head is `head`.
+AttentionParams ParamsOf(AttentionParams params, size_t head) {
+  if (params.sinks != nullptr) params.sinks += head;
+  return params;
+}
+
+void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+                 size_t first_pos, const AttentionParams& params, float* out) {
+  const size_t group = n_heads / cache.n_kv_heads;
+  const size_t heads = std::min(group, kTileQueries);  // of a tile
+  const size_t tokens = kTileQueries / heads;
+  const size_t parts = (group + heads - 1) / heads;
+  const size_t n_tiles = (n_tokens + tokens - 1) / tokens;
+  const size_t columns = cache.n_kv_heads * parts;
+  team.ForDynamic(n_tiles * columns, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) {
+      // The last tokens have most keys: they go first, so that no thread is left with one.
+      const size_t token = (n_tiles - 1 - i / columns) * tokens;
+      const size_t kv_head = i % columns / parts;
+      const size_t first_head = i % parts * heads;
+      const size_t head = kv_head * group + first_head;
+      const size_t start = kv_head * cache.capacity;
+      AttendTile({
+          .type = cache.type,
+          .k = cache.k + start * KvBytes(cache.type, cache.key_length),
+          .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
+          .capacity = cache.capacity,
+          .key_length = cache.key_length,
+          .value_length = cache.value_length,
+          .value_stride = cache.value_stride(),
+          .q = q + (token * n_heads + head) * cache.key_length,
+          .out = out + (token * n_heads + head) * cache.value_length,
+          .q_stride = n_heads * cache.key_length,
+          .out_stride = n_heads * cache.value_length,
+          .n_tokens = std::min(tokens, n_tokens - token),
+          .n_heads = std::min(heads, group - first_head),
+          .first_pos = first_pos + token,
+          .params = ParamsOf(params, head),
+      });
+    }
+  });
+}
+
+// Up to kFewTokens tokens go by parts of kPartKeys keys, aligned to multiples of that, which
+// threads compute side by side: there may be a single key-value head. The results of parts are then
+// added up in the order of positions, so a token's is the same for any number of threads and
+// tokens.
+constexpr size_t kPartKeys = 512;
+static_assert(kPartKeys % kKvTile == 0);
+// What is kept of parts that are computed side by side: 256 KB of the caller's stack.
+constexpr size_t kScratchFloats = size_t{1} << 16;
+// Where that is too little for a token, its keys are one part.
+constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
+constexpr size_t kMaxParts = 64;
+constexpr size_t kAddedQueries = 8;  // that a thread adds up at a time, at least
+
+void Scale(float factor, size_t n, float* x) {
+  for (size_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+// Some tokens with all of their heads. Query number t * n_heads + h is head h of token t.
+struct FewTokens {
+  const KvLayer& cache;
+  const AttentionParams& params;
+  const float* q;
+  float* out;
+  size_t n_heads;
+  size_t n_tokens;
+  size_t first_pos;
+  size_t part_keys;
+
+  size_t n_queries() const { return n_tokens * n_heads; }
+  size_t FirstPart(size_t token) const {
+    return FirstVisible(first_pos + token, params.window) / part_keys;
+  }
+  size_t LastPart(size_t token) const { return (first_pos + token) / part_keys; }
+};
+
+// Of each query, what AttentionBlock gives.
+struct Sums {
+  float* max;  // [n_queries]
+  float* sum;  // [n_queries]
+  float* out;  // [n_queries][value_length]
+};
+
+// Queries in blocks of so many at most: tokens times heads that share a key-value head.
+struct Blocks {
+  Blocks(const FewTokens& few, size_t queries)
+      : group(few.n_heads / few.cache.n_kv_heads),
+        heads(std::min(group, queries)),
+        tokens(queries / heads),
+        per_group((group + heads - 1) / heads),
+        per_token(few.cache.n_kv_heads * per_group),
+        count((few.n_tokens + tokens - 1) / tokens * per_token) {}
+
+  size_t group;   // heads that share a key-value head
+  size_t heads;   // of a block
+  size_t tokens;  // of a block
+  size_t per_group, per_token, count;
+};
+
+// Blocks as large as they may be, since a block's keys are converted for all of its queries; but
+// where there are fewer of them, against n_parts parts, than threads, smaller ones: latent
+// attention has one key-value head for 128 query heads. A query's result is the same in any block.
+Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
+  constexpr size_t kFewest = 8;
+  size_t queries = kBlockQueries;
+  while (queries > kFewest && Blocks(few, queries).count * n_parts < n_threads) queries /= 2;
+  return Blocks(few, queries);
+}
+
+// Block number `index` against the keys of one part; `sums` are those of the part. Divides by the
+// sum where that is all.
+void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
+                const Sums& sums, bool is_all) {
+  const KvLayer& cache = few.cache;
+  const size_t token = index / blocks.per_token * blocks.tokens;
+  const size_t kv_head = index % blocks.per_token / blocks.per_group;
+  const size_t first_head = index % blocks.per_group * blocks.heads;
+  const size_t head = kv_head * blocks.group + first_head;
+  const size_t start = kv_head * cache.capacity;
+  const size_t query = token * few.n_heads + head;
+  const AttentionBlock block{
+      .type = cache.type,
+      .k = cache.k + start * KvBytes(cache.type, cache.key_length),
+      .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
+      .capacity = cache.capacity,
+      .key_length = cache.key_length,
+      .value_length = cache.value_length,
+      .value_stride = cache.value_stride(),
+      .q = few.q + query * cache.key_length,
+      .q_stride = few.n_heads * cache.key_length,
+      .n_tokens = std::min(blocks.tokens, few.n_tokens - token),
+      .n_heads = std::min(blocks.heads, blocks.group - first_head),
+      .first_pos = few.first_pos + token,
+      .begin = part * few.part_keys,
+      .end = (part + 1) * few.part_keys,
+      .params = ParamsOf(few.params, head),
+      .max = sums.max + query,
+      .sum = sums.sum + query,
+      .sum_stride = few.n_heads,
+      .out = sums.out + query * cache.value_length,
+      .out_stride = few.n_heads * cache.value_length,
+  };
+  AttendBlock(block);
+  if (!is_all) return;
+  for (size_t t = 0; t < block.n_tokens; ++t) {
+    for (size_t h = 0; h < block.n_heads; ++h) {
+      Scale(1.0f / block.sum[t * block.sum_stride + h], cache.value_length,
+            block.out + t * block.out_stride + h * cache.value_length);
+    }
+  }
+}
+
+// Adds the parts from `begin` on, as far as query number `query` sees them, to what it has so far,
+// which lies in `total`. parts[i] belongs to part begin + i.
+void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const Sums> parts,
+              const Sums& total) {
+  const size_t length = few.cache.value_length;
+  const size_t token = query / few.n_heads;
+  const size_t first = few.FirstPart(token), last = few.LastPart(token);
+  float* const out = total.out + query * length;
+  for (size_t part = std::max(first, begin); part <= last && part < begin + parts.size(); ++part) {
+    const Sums& sums = parts[part - begin];
+    const float* const add = sums.out + query * length;
+    if (part == first) {
+      total.max[query] = sums.max[query];
+      total.sum[query] = sums.sum[query];
+      std::copy_n(add, length, out);
+    } else {
+      const float max = std::max(total.max[query], sums.max[query]);
+      const float keep = std::exp(total.max[query] - max);
+      const float gain = std::exp(sums.max[query] - max);
+      total.max[query] = max;
+      total.sum[query] = total.sum[query] * keep + sums.sum[query] * gain;
+      for (size_t i = 0; i < length; ++i) out[i] = out[i] * keep + add[i] * gain;
+    }
+    if (part == last) Scale(1.0f / total.sum[query], length, out);
+  }
+}
+
+// As many parts at a time as there is scratch for, then the next.
+void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
+  const size_t n = few.n_queries();
+  const size_t first = few.FirstPart(0), end = few.LastPart(few.n_tokens - 1) + 1;
+  const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
+  const Sums total = sums_at(scratch.data(), few.out);
+  if (end - first == 1) {
+    const Blocks blocks = BlocksFor(few, 1, team.size());
+    return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
+    });
+  }
+  std::array<Sums, kMaxParts> parts;
+  const size_t part_floats = n * (few.cache.value_length + 2);
+  const size_t n_parts = std::min((kScratchFloats - 2 * n) / part_floats, kMaxParts);
+  for (size_t i = 0; i < n_parts; ++i) {
+    float* const p = scratch.data() + 2 * n + i * part_floats;
+    parts[i] = sums_at(p, p + 2 * n);
+  }
+  const Blocks blocks = BlocksFor(few, std::min(n_parts, end - first), team.size());
+  for (size_t begin = first; begin < end; begin += n_parts) {
+    const size_t count = std::min(n_parts, end - begin);
+    team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) {
+        AttendPart(few, blocks, i / count, begin + i % count, parts[i % count], false);
+      }
+    });
+    team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
+      for (size_t i = from; i < to; ++i) {
+        AddParts(few, i, begin, std::span(parts).first(count), total);
+      }
+    });
+  }
+}
+
+}  // namespace
+
+size_t KvBytes(KvType type, size_t length) {
+  switch (type) {
+    case KvType::kF32:
+      return length * sizeof(float);
+    case KvType::kF16:
+      return length * sizeof(uint16_t);
+    case KvType::kQ8_0:
+      return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
+  }
+  return 0;
+}
+
+void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
+             const float* v) {
+  for (size_t t = 0; t < n_tokens; ++t) {
+    for (size_t h = 0; h < cache.n_kv_heads; ++h) {
+      const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
+      const size_t from = t * cache.n_kv_heads + h;
+      Store(cache.type, k + from * cache.key_length, cache.key_length,
+            cache.k + to * KvBytes(cache.type, cache.key_length));
+      if (cache.v == nullptr) continue;
+      Store(cache.type, v + from * cache.value_length, cache.value_length,
+            cache.v + to * KvBytes(cache.type, cache.value_length));
+    }
+  }
+}
+
+void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+               size_t first_pos, const AttentionParams& params, float* out) {
+  if (n_tokens > kFewTokens) {
+    return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, params, out);
+  }
+  // As many tokens at a time as there is scratch for a part of; if not for one, keys stay together.
+  const size_t token_floats = n_heads * (cache.value_length + 4);
+  const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
+  const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);
+  const size_t n_steps = (n_tokens + limit - 1) / limit;
+  alignas(64) std::array<float, kScratchFloats> scratch;
+  for (size_t step = 0; step < n_steps; ++step) {
+    const size_t token = n_tokens * step / n_steps;
+    AttendFew(team,
+              {.cache = cache,
+               .params = params,
+               .q = q + token * n_heads * cache.key_length,
+               .out = out + token * n_heads * cache.value_length,
+               .n_heads = n_heads,
+               .n_tokens = n_tokens * (step + 1) / n_steps - token,
+               .first_pos = first_pos + token,
+               .part_keys = part_keys},
+              scratch);
+  }
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,84 @@
+// Attention over the key-value cache of one layer.
+#ifndef PRONK_KERNELS_ATTENTION_ATTENTION_H_
+#define PRONK_KERNELS_ATTENTION_ATTENTION_H_
+
+#include <cstddef>
+
+#include "kernels/team.h"
+
+namespace kernels {
+
+// How keys and values are kept: as they are, rounded to f16, or rounded to int8 with an f16 scale
+// for each 32 (gguf's Q8_0), which takes half the memory of f16.
+enum class KvType { kF32, kF16, kQ8_0 };
+
+// Bytes of one cached key or value of `length` numbers.
+size_t KvBytes(KvType type, size_t length);
+
+// Keys are taken in tiles of at most so many positions, aligned to multiples of it.
+constexpr size_t kKvTile = 128;
+
+// One layer's cache, a view. Head by head, so that a head's keys are read in one stream. It is a
+// ring: position p lies in slot p % capacity. Where it is smaller than the text, its capacity is a
+// multiple of kKvTile, so that a tile of keys never wraps.
+//
+// Where there is no v, a value is the first value_length numbers of its key (latent attention,
+// DeepSeek-V2 2024), as the key is kept: with kQ8_0 a last block that is not the value's alone has
+// one scale for all of its 32 numbers.
+struct KvLayer {
+  KvType type = KvType::kF16;
+  std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
+  std::byte* v = nullptr;  // [n_kv_heads][capacity][value_length], or null
+  size_t n_kv_heads = 0;
+  size_t capacity = 0;  // positions
+  size_t key_length = 0;
+  size_t value_length = 0;
+
+  // Where values are read, and the length of what stands there for each position.
+  const std::byte* values() const { return v != nullptr ? v : k; }
+  size_t value_stride() const { return v != nullptr ? value_length : key_length; }
+};
+
+// What differs between layers besides their shapes.
+struct AttentionParams {
+  float scale = 1;    // of q . k
+  size_t window = 0;  // a token at position p sees the keys p - window + 1 .. p; 0: all up to p
+  float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: they stay as they are
+  // [n_heads]: one more score for each query head, which is not scaled, takes part in the softmax
+  // and has no value (gpt-oss); or null.
+  const float* sinks = nullptr;
+};
+
+// The first position that a token at `pos` sees.
+constexpr size_t FirstVisible(size_t pos, size_t window) {
+  return window == 0 || pos < window ? 0 : pos + 1 - window;
+}
+
+// Batches of up to so many tokens are computed like single tokens: a token's result has the same
+// bits in a batch of any size up to this as alone.
+constexpr size_t kFewTokens = 16;
+
+// Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
+// to the slots of positions first_pos... v is not read where the cache has none.
+void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
+             const float* v);
+
+// out[t][h] = softmax_p(score[t][h][p]) v[h'][p] over the positions p that token t, at position
+// first_pos + t, sees (params.window), where score[t][h][p] = scale * q[t][h] . k[h'][p], and query
+// head h reads key-value head h' = h / (n_heads / n_kv_heads) (grouped-query attention, Ainslie et
+// al. 2023). q is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length].
+//
+// The whole batch is in the cache already, and so is what its first token sees: either capacity >=
+// first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of kKvTile.
+//
+// Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
+// with the context; keys before a window cost nothing. The result does not depend on the number of
+// threads, nor on the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 where the cache
+// is rounded, too, which costs some 2e-8 of the result's power (int16-inl.h); a cache of
+// floats stays in floats.
+void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
+               size_t first_pos, const AttentionParams& params, float* out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_ATTENTION_ATTENTION_H_

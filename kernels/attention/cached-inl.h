@@ -1,0 +1,55 @@
+// How cached keys and values are read, whatever their type. Included once per instruction set.
+#if defined(PRONK_KERNELS_ATTENTION_CACHED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_CACHED_INL_H_
+#undef PRONK_KERNELS_ATTENTION_CACHED_INL_H_
+#else
+#define PRONK_KERNELS_ATTENTION_CACHED_INL_H_
+#endif
+
+#include <cstddef>
+#include <type_traits>
+
+#include "gguf/blocks.h"
+#include "kernels/unpack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// T is what a cache consists of: float, hwy::float16_t, or gguf::BlockQ8_0 for 32 numbers, of which
+// those past the end of a vector are zeros.
+template <typename T>
+constexpr bool kIsQ8 = std::is_same_v<T, gguf::BlockQ8_0>;
+
+// Bytes of a cached vector.
+template <typename T>
+constexpr size_t CachedBytes(size_t length) {
+  return (kIsQ8<T> ? (length + 31) / 32 : length) * sizeof(T);
+}
+
+// Numbers [i, i + lanes of d) of the cached vector at `row`, zeros past its end. i is a multiple of
+// the lanes, of which there are at most 32.
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> LoadCached(D d, const std::byte* HWY_RESTRICT row, size_t i, size_t length) {
+  if constexpr (kIsQ8<T>) {
+    const T& block = reinterpret_cast<const T*>(row)[i / 32];
+    const auto q = hn::LoadU(hn::Rebind<int8_t, D>(), block.qs + i % 32);
+    const auto integers = hn::PromoteTo(hn::RebindToSigned<D>(), q);
+    return hn::Mul(hn::ConvertTo(d, integers), hn::Set(d, HalfToFloat(block.d)));
+  } else {
+    const hn::Rebind<T, D> dt;
+    const T* const p = reinterpret_cast<const T*>(row) + i;
+    const auto v = i + hn::Lanes(d) <= length ? hn::LoadU(dt, p) : hn::LoadN(dt, p, length - i);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return v;
+    } else {
+      return hn::PromoteTo(d, v);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_ATTENTION_CACHED_INL_H_

@@ -1,0 +1,141 @@
+// Who computes which products of heads, see head_products.h.
+//
+// Heads have nothing in common, and the matrix of one is small (64 KB as Q8_0). So a thread makes
+// what a head's product reads by itself, in memory of its own, and threads meet once.
+//
+// - Up to kRowTokens tokens: the rows of all heads are one range of work. A thread that gets a part
+//   of a head rounds that head's vectors, perhaps as another does: 128 numbers of each token.
+// - More: a piece of work is a head with up to kHeadTokens tokens, by panels.
+#include "kernels/attention/head_products.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "kernels/gemm.h"
+#include "kernels/registry.h"
+#include "kernels/rows.h"
+
+namespace kernels {
+namespace {
+
+// Of a batch, whose packed vectors stay in a thread's cache: whole tiles of any form. A panel of
+// weights is unpacked once for so many.
+constexpr size_t kHeadTokens = 192;
+static_assert(kHeadTokens % kMostTileTokens == 0);
+
+size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+size_t TilesBytes(size_t max_tokens, size_t cols) {
+  if (max_tokens <= kRowTokens) return 0;
+  size_t most = 0;
+  for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
+    most = std::max(most, BatchBytes(form, std::min(max_tokens, kHeadTokens), cols));
+  }
+  return RoundUp(most, kCacheLine);
+}
+
+size_t ThreadBytes(size_t max_tokens, size_t cols) {
+  const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
+  return max_tokens <= kRowTokens ? rows : std::max(rows, PanelScratchBytes(cols));
+}
+
+}  // namespace
+
+HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
+    : quantized_(max_threads * kRowTokens, cols),
+      tiles_bytes_(TilesBytes(max_tokens, cols)),
+      thread_bytes_(ThreadBytes(max_tokens, cols)),
+      tiles_(max_threads * tiles_bytes_),
+      threads_(max_threads * thread_bytes_) {}
+
+size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads) {
+  return QuantizedRows::BytesFor(max_threads * kRowTokens, cols) +
+         max_threads * (TilesBytes(max_tokens, cols) + ThreadBytes(max_tokens, cols));
+}
+
+// One call of HeadProducts().
+class HeadPass {
+ public:
+  HeadPass(const ExpertStack& weights, const HeadVectors<const float>& x,
+           const HeadVectors<float>& out, HeadScratch& scratch)
+      : weights_(weights), x_(x), out_(out), s_(scratch) {
+    s_.quantized_.SetCols(cols());
+  }
+
+  // Rows [begin, end) of a head for all of up to kRowTokens tokens.
+  void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread);
+  // All rows of a head for up to kHeadTokens tokens.
+  void Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread);
+
+ private:
+  size_t cols() const { return weights_.first.cols; }
+  std::span<std::byte> scratch(size_t thread) {
+    return {s_.threads_.get() + thread * s_.thread_bytes_, s_.thread_bytes_};
+  }
+
+  const ExpertStack& weights_;
+  const HeadVectors<const float>& x_;
+  const HeadVectors<float>& out_;
+  HeadScratch& s_;
+};
+
+void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
+  std::array<ActivationRow, kRowTokens> rows;
+  for (size_t t = 0; t < n_tokens; ++t) {
+    const float* const x = x_.at(t, head);
+    rows[t] = {x, nullptr, nullptr, nullptr};
+    if (!UsesInt8(weights_.first.dtype)) continue;
+    const size_t row = thread * kRowTokens + t;
+    s_.quantized_.Quantize(row, 0, cols(), x);
+    rows[t] = s_.quantized_.row(row, x);
+  }
+  MultiplyRows(weights_.expert(head), weights_.expert_bias(head), begin, end,
+               {rows.data(), n_tokens}, out_.at(0, head) + begin, out_.token_stride,
+               scratch(thread));
+}
+
+void HeadPass::Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread) {
+  const BatchForm form = BatchFormFor(weights_.first.dtype);
+  std::byte* const tiles = s_.tiles_.get() + thread * s_.tiles_bytes_;
+  const size_t tile_tokens = BatchTileTokens(form);
+  for (size_t first = 0; first < n_tokens; first += tile_tokens) {
+    std::array<ActivationRow, kMostTileTokens> rows;
+    const size_t n = std::min(tile_tokens, n_tokens - first);
+    for (size_t i = 0; i < n; ++i) {
+      rows[i] = {x_.at(first_token + first + i, head), nullptr, nullptr, nullptr};
+    }
+    PackTile(form, {rows.data(), n}, cols(), first / tile_tokens, tiles);
+  }
+  const Matrix matrix = weights_.expert(head);
+  FormatOf(matrix.dtype)
+      .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, cols()},
+              {.out = out_.at(first_token, head),
+               .stride = out_.token_stride,
+               .bias = weights_.expert_bias(head)},
+              scratch(thread));
+}
+
+void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+                  size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch) {
+  HeadPass pass(weights, x, out, scratch);
+  const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
+  if (n_tokens <= kRowTokens) {
+    return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+      for (size_t head = begin / n_rows; head * n_rows < end; ++head) {
+        const size_t first = head * n_rows;  // of the range of all rows
+        pass.Few(head, std::max(begin, first) - first, std::min(end - first, n_rows), n_tokens,
+                 thread);
+      }
+    });
+  }
+  const size_t n_parts = (n_tokens + kHeadTokens - 1) / kHeadTokens;
+  team.ForDynamic(n_heads * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+    for (size_t item = begin; item < end; ++item) {
+      const size_t token = item % n_parts * kHeadTokens;
+      pass.Batch(item / n_parts, token, std::min(kHeadTokens, n_tokens - token), thread);
+    }
+  });
+}
+
+}  // namespace kernels

@@ -1,0 +1,55 @@
+// Products of heads: each head of a token with a matrix of its own. What latent attention needs
+// around its cache (DeepSeek-V2, 2024): the queries of each head are taken into the space of the
+// compressed keys, and what they attended to is taken out of it.
+#ifndef PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
+#define PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/buffer.h"
+#include "kernels/experts.h"
+#include "kernels/quantize.h"
+#include "kernels/team.h"
+
+namespace kernels {
+
+// Vectors of each head of each token, which need not be neighbours: head h of token t lies at
+// data + t * token_stride + h * head_stride.
+template <class T>
+struct HeadVectors {
+  T* data;
+  size_t head_stride, token_stride;
+
+  T* at(size_t token, size_t head) const {
+    return data + token * token_stride + head * head_stride;
+  }
+};
+
+// What HeadProducts() needs besides its arguments. Buffers are sized at construction: cols is the
+// largest weights.first.cols.
+class HeadScratch {
+ public:
+  HeadScratch(size_t max_tokens, size_t cols, size_t max_threads);
+  // The size of the buffers that these make.
+  static size_t BytesFor(size_t max_tokens, size_t cols, size_t max_threads);
+
+ private:
+  friend class HeadPass;  // head_products.cc
+
+  QuantizedRows quantized_;  // [max_threads][kRowTokens], where tokens are few
+  size_t tiles_bytes_, thread_bytes_;
+  Buffer<std::byte> tiles_;    // [max_threads][tiles_bytes_]: a head's packed inputs
+  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare
+};
+
+// out(t, h)[r] = weights.scale * (row r of head h's matrix . x(t, h)), (+ bias, where the stack has
+// some), for n_tokens tokens and all heads, of which `weights` has a matrix each. x(t, h) is
+// [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
+// depend on the number of threads; that of a token has the same bits alone and among up to 16.
+void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
+                  size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_

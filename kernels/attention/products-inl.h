@@ -1,0 +1,167 @@
+// The two products of attention for a batch, a tile of queries with a tile of keys
+// (tiles.cc), in floats. Included once per instruction set.
+//
+// Both have the shape that panel-inl.h explains: keys become a panel whose lanes are keys, so that
+// a query's scores need no sums across lanes, and values one whose lanes are a value's numbers.
+// Converting a tile of keys is paid once for all queries.
+#if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#undef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#else
+#define PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/attention/cached-inl.h"
+#include "kernels/attention/tiles.h"
+#include "kernels/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kKeys = 128;     // of a tile
+constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
+constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers together
+static_assert(kKvTile % kKeys == 0);
+static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kBandRows == 0 && kPart % kBandRows == 0);
+
+// What a tile of queries keeps from one tile of keys to the next. A tile's weights are relative to
+// its own largest: what was added up before counts `keep` times, what is new `gain` times.
+struct TileState {
+  alignas(64) float scores[kTileQueries][kKeys];
+  alignas(64) float max[kTileQueries], sum[kTileQueries];
+  alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
+  alignas(64) float keep[kTileQueries], gain[kTileQueries];
+  std::array<const float*, kTileQueries> q;
+  std::array<float*, kTileQueries> out;
+  std::array<size_t, kTileQueries> first, position;  // the query sees keys from one to the other
+  size_t n_present;                                  // queries
+  size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
+};
+
+// Keys of a tile that stand beside each other, from position `key` and slot `slot` of the cache on.
+struct TileKeys {
+  size_t key, slot, n;
+};
+
+// How many of the keys [key, key + n_keys) lie before those that query i sees.
+HWY_INLINE size_t HiddenKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
+  return std::min(n_keys, s.first[i] - std::min(key, s.first[i]));
+}
+// How many lie before what the query of a unit sees that sees most of them, its first.
+HWY_INLINE size_t HiddenUnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
+  return HiddenKeys(s, unit / kQueryUnit * kQueryUnit, key, n_keys);
+}
+// How many of the keys query i sees or are hidden before them: those up to its own position.
+HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
+  const size_t end = s.position[i] + 1;
+  return std::min(n_keys, end - std::min(key, end));
+}
+// How many up to that of a unit's last query.
+HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
+  return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
+}
+
+using VSums = VF[kQueryUnit][kRowVectors];
+
+// Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of a vector's.
+template <typename T>
+HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t n,
+                        float* HWY_RESTRICT to) {
+  const DF d;
+  for (size_t i = 0; i < n; i += kFloats) {
+    hn::StoreU(LoadCached<T>(d, row, first + i, first + n), d, to + i);
+  }
+}
+
+// For caches of T that stay as they are, and where nothing is faster (int16-inl.h).
+template <typename T>
+class FloatProducts {
+ public:
+  // Numbers [first, first + n) of all queries, n <= kPart.
+  void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
+    std::fill_n(scales_, kTileQueries, tile.params.scale);
+    for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
+  }
+
+  // The same numbers of the keys in the slots from `slot` on, kBandRows of them. The last one, end
+  // - 1, stands in for those past it, whose scores nobody wants.
+  void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
+    for (size_t r = 0; r < kBandRows; ++r) {
+      const size_t row = std::min(slot + r, end - 1);
+      LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
+    }
+    Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
+                                        reinterpret_cast<uint8_t*>(panel_));
+  }
+
+  // scale * q . k of a unit of queries, the first of which is number `unit`, as far as it is
+  // packed.
+  HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
+    Multiply<kPart>(panel_, kBandRows, n, q_[unit], scales_ + unit, sums);
+  }
+
+  // What Mean needs of the weights of the keys [key, key + n_keys): nothing else than the state
+  // has.
+  void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
+
+  // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
+  void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
+    for (size_t p = 0; p < n_keys; ++p) {
+      const std::byte* const v = tile.v + (slot + p) * CachedBytes<T>(tile.value_stride);
+      LoadRow<T>(v, first, n, panel_ + p * kPart);
+    }
+  }
+
+  // gain * weights . v of a unit for numbers first + lane and so on, over the first n_keys keys.
+  HWY_INLINE void Mean(const TileState& s, size_t unit, size_t lane, size_t n_keys,
+                       VSums& sums) const {
+    Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[unit], s.gain + unit, sums);
+  }
+
+ private:
+  // sums[row][lane] = gain[row] * sum over i < n of x[row * kStride + i] * w[i * w_stride + lane].
+  // Rows that are a constant stride apart need one register for all of their addresses.
+  template <size_t kStride>
+  static HWY_INLINE void Multiply(const float* HWY_RESTRICT w, size_t w_stride, size_t n,
+                                  const float* HWY_RESTRICT x, const float* HWY_RESTRICT gain,
+                                  VSums& sums) {
+    const DF d;
+    HWY_UNROLL(kQueryUnit)
+    for (size_t r = 0; r < kQueryUnit; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::Zero(d);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      VF weights[kRowVectors];
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        weights[v] = hn::LoadU(d, w + i * w_stride + v * kFloats);
+      }
+      HWY_UNROLL(kQueryUnit)
+      for (size_t r = 0; r < kQueryUnit; ++r) {
+        const VF factor = hn::Set(d, x[r * kStride + i]);
+        for (size_t v = 0; v < kRowVectors; ++v) {
+          sums[r][v] = hn::MulAdd(weights[v], factor, sums[r][v]);
+        }
+      }
+    }
+    HWY_UNROLL(kQueryUnit)
+    for (size_t r = 0; r < kQueryUnit; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v)
+        sums[r][v] = hn::Mul(sums[r][v], hn::Set(d, gain[r]));
+    }
+  }
+
+  alignas(64) float panel_[kPart * kKeys];
+  alignas(64) float q_[kTileQueries][kPart];
+  alignas(64) float rows_[kBandRows][kPart];  // of keys
+  float scales_[kTileQueries];
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_

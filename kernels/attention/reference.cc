@@ -1,0 +1,81 @@
+#include "kernels/attention/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "kernels/reference.h"
+
+namespace kernels {
+namespace {
+
+double Score(const float* q, const float* k, size_t length, const AttentionParams& params) {
+  double dot = 0;
+  for (size_t i = 0; i < length; ++i) dot += static_cast<double>(q[i]) * k[i];
+  const double score = params.scale * dot;
+  const double cap = params.softcap;
+  return cap == 0 ? score : cap * std::tanh(score / cap);
+}
+
+}  // namespace
+
+void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
+                      size_t key_stride, const AttentionParams& params, const float* sink,
+                      double* weights) {
+  double max = sink != nullptr ? *sink : std::numeric_limits<double>::lowest();
+  for (size_t p = 0; p < n; ++p) {
+    weights[p] = Score(q, keys + p * key_stride, key_length, params);
+    max = std::max(max, weights[p]);
+  }
+  double sum = sink != nullptr ? std::exp(*sink - max) : 0;
+  for (size_t p = 0; p < n; ++p) sum += weights[p] = std::exp(weights[p] - max);
+  for (size_t p = 0; p < n; ++p) weights[p] /= sum;
+}
+
+void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out) {
+  const size_t length = cache.key_length, slot = head * cache.capacity + position % cache.capacity;
+  const std::byte* const key = cache.k + slot * KvBytes(cache.type, length);
+  switch (cache.type) {
+    case KvType::kF32:
+      return DequantizeRow(gguf::DType::kF32, key, length, out);
+    case KvType::kF16:
+      return DequantizeRow(gguf::DType::kF16, key, length, out);
+    case KvType::kQ8_0:
+      break;
+  }
+  constexpr size_t kBlock = 32;  // the last one may be longer than what is left of the key
+  float block[kBlock];
+  for (size_t i = 0; i < length; i += kBlock) {
+    DequantizeRow(gguf::DType::kQ8_0, key + KvBytes(cache.type, i), kBlock, block);
+    std::copy_n(block, std::min(kBlock, length - i), out + i);
+  }
+}
+
+void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
+                        size_t n_tokens, size_t first_pos, const AttentionParams& params,
+                        double* out) {
+  const size_t group = shape.n_heads / shape.n_kv_heads;
+  const size_t stride = shape.n_kv_heads * shape.key_length;
+  std::vector<double> weights(first_pos + n_tokens);
+  for (size_t query = 0; query < n_tokens * shape.n_heads; ++query) {
+    const size_t pos = first_pos + query / shape.n_heads;
+    const size_t head = query % shape.n_heads;
+    const size_t first = FirstVisible(pos, params.window);
+    AttentionWeights(q + query * shape.key_length,
+                     k + first * stride + head / group * shape.key_length, pos + 1 - first,
+                     shape.key_length, stride, params,
+                     params.sinks != nullptr ? params.sinks + head : nullptr, weights.data());
+    double* const mean = out + query * shape.value_length;
+    std::fill_n(mean, shape.value_length, 0.0);
+    for (size_t p = first; p <= pos; ++p) {
+      const size_t row = p * shape.n_kv_heads + head / group;
+      const float* const value =
+          v != nullptr ? v + row * shape.value_length : k + row * shape.key_length;
+      for (size_t i = 0; i < shape.value_length; ++i) mean[i] += weights[p - first] * value[i];
+    }
+  }
+}
+
+}  // namespace kernels

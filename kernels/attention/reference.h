@@ -1,0 +1,35 @@
+// Attention as it is written in the papers, one number at a time in double: the definition, and the
+// oracle of the tests.
+#ifndef PRONK_KERNELS_ATTENTION_REFERENCE_H_
+#define PRONK_KERNELS_ATTENTION_REFERENCE_H_
+
+#include <cstddef>
+
+#include "kernels/attention/attention.h"
+
+namespace kernels {
+
+// How one query of `key_length` numbers divides its attention: weights[p] = softmax_p(score), of
+// the n keys that it sees, which begin key_stride floats apart. With a sink (null: none) they sum
+// up to less than 1: the rest is the sink's. params.sinks is not read.
+void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
+                      size_t key_stride, const AttentionParams& params, const float* sink,
+                      double* weights);
+
+// The key of one head at one position, as the cache holds it, to out[key_length].
+void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out);
+
+struct AttentionShape {
+  size_t n_heads, n_kv_heads, key_length, value_length;
+};
+
+// What Attention() approximates (attention.h), for keys [n_positions][n_kv_heads][key_length] and
+// values [n_positions][n_kv_heads][value_length] that lie in the order of positions; without v,
+// values are the first numbers of keys.
+void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
+                        size_t n_tokens, size_t first_pos, const AttentionParams& params,
+                        double* out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_ATTENTION_REFERENCE_H_

@@ -1,0 +1,147 @@
+// Rows by their type.
+#include "kernels/encode/encode.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/encode/blocks.h"
+#include "kernels/half.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+constexpr size_t kMaxBlock = 256;
+// The least that a weight's error counts, as a share of the block's most: columns that no text has
+// needed so far are not given up.
+constexpr float kLeastImportance = 1e-4f;
+
+// Writes one block, wherever it lies.
+using EncodeFunction = void (*)(const Part& part, std::byte* block);
+
+template <class Block>
+void Quantized(const Part& part, std::byte* out) {
+  Block block{};
+  EncodeBlock(part, block);
+  std::memcpy(out, &block, sizeof(block));
+}
+
+void F32(const Part& part, std::byte* out) { std::memcpy(out, part.x, sizeof(float)); }
+
+void F16(const Part& part, std::byte* out) {
+  const uint16_t half = F32ToF16(*part.x);
+  std::memcpy(out, &half, sizeof(half));
+}
+
+void Bf16(const Part& part, std::byte* out) {
+  const uint16_t half = F32ToBf16(*part.x);
+  std::memcpy(out, &half, sizeof(half));
+}
+
+EncodeFunction FunctionFor(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return F32;
+    case DType::kF16:
+      return F16;
+    case DType::kBF16:
+      return Bf16;
+    case DType::kQ1_0:
+      return Quantized<gguf::BlockQ1_0>;
+    case DType::kQ2_0:
+      return Quantized<gguf::BlockQ2_0>;
+    case DType::kQ4_0:
+      return Quantized<gguf::BlockQ4_0>;
+    case DType::kQ4_1:
+      return Quantized<gguf::BlockQ4_1>;
+    case DType::kQ5_0:
+      return Quantized<gguf::BlockQ5_0>;
+    case DType::kQ5_1:
+      return Quantized<gguf::BlockQ5_1>;
+    case DType::kQ8_0:
+      return Quantized<gguf::BlockQ8_0>;
+    case DType::kQ2_K:
+      return Quantized<gguf::BlockQ2_K>;
+    case DType::kQ3_K:
+      return Quantized<gguf::BlockQ3_K>;
+    case DType::kQ4_K:
+      return Quantized<gguf::BlockQ4_K>;
+    case DType::kQ5_K:
+      return Quantized<gguf::BlockQ5_K>;
+    case DType::kQ6_K:
+      return Quantized<gguf::BlockQ6_K>;
+    case DType::kIQ1_S:
+      return Quantized<gguf::BlockIQ1_S>;
+    case DType::kIQ1_M:
+      return Quantized<gguf::BlockIQ1_M>;
+    case DType::kIQ2_XXS:
+      return Quantized<gguf::BlockIQ2_XXS>;
+    case DType::kIQ2_XS:
+      return Quantized<gguf::BlockIQ2_XS>;
+    case DType::kIQ2_S:
+      return Quantized<gguf::BlockIQ2_S>;
+    case DType::kIQ3_XXS:
+      return Quantized<gguf::BlockIQ3_XXS>;
+    case DType::kIQ3_S:
+      return Quantized<gguf::BlockIQ3_S>;
+    case DType::kIQ4_NL:
+      return Quantized<gguf::BlockIQ4_NL>;
+    case DType::kIQ4_XS:
+      return Quantized<gguf::BlockIQ4_XS>;
+    case DType::kTQ1_0:
+      return Quantized<gguf::BlockTQ1_0>;
+    case DType::kTQ2_0:
+      return Quantized<gguf::BlockTQ2_0>;
+    case DType::kMXFP4:
+      return Quantized<gguf::BlockMXFP4>;
+    case DType::kNVFP4:
+      return Quantized<gguf::BlockNVFP4>;
+    default:
+      return nullptr;
+  }
+}
+
+// The largest number that does not round to infinity; scales are f16.
+float Limit(DType dtype) {
+  if (dtype == DType::kF32) return std::numeric_limits<float>::max();
+  return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
+}
+
+// What the squares of n errors count: shares of the most important one's.
+using Importance = std::array<float, kMaxBlock>;
+void SetImportance(const float* importance, size_t n, Importance& shares) {
+  const float most = *std::max_element(importance, importance + n);
+  for (size_t i = 0; i < n; ++i) {
+    shares[i] = most > 0 ? std::max(importance[i] / most, kLeastImportance) : 1.0f;
+  }
+}
+
+}  // namespace
+
+bool CanEncode(DType dtype) { return FunctionFor(dtype) != nullptr; }
+
+bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row, const float* importance) {
+  const EncodeFunction encode = FunctionFor(dtype);
+  const gguf::DTypeInfo& info = gguf::Info(dtype);
+  const size_t block = info.block_size;
+  assert(encode != nullptr && n % block == 0 && block <= kMaxBlock);
+  const auto fits = [limit = Limit(dtype)](float weight) {
+    return std::fabs(weight) <= limit;
+  };  // not a NaN
+  if (!std::all_of(x, x + n, fits)) return false;
+  Importance shares;
+  shares.fill(1.0f);
+  for (size_t i = 0; i < n; i += block, row += info.block_bytes) {
+    if (importance != nullptr) SetImportance(importance + i, block, shares);
+    encode({x + i, shares.data()}, row);
+  }
+  return true;
+}
+
+}  // namespace kernels

@@ -1,0 +1,84 @@
+// Blocks of one or two bits a weight, or a ternary digit, with one scale.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "kernels/encode/blocks.h"
+
+namespace kernels {
+namespace {
+
+constexpr Ladder kQ2Values(std::array<int8_t, 4>{-1, 0, 1, 2});
+
+uint8_t Byte(uint32_t bits) { return static_cast<uint8_t>(bits); }
+
+// d for x ~ -d, 0 or d: the weights that become 0 are the smallest ones. How many of the others
+// make the error smallest is tried out.
+float FitTernary(const Part& part, size_t n) {
+  std::array<std::pair<float, float>, 256> largest;  // |x| and its importance
+  for (size_t i = 0; i < n; ++i) largest[i] = {std::fabs(part.x[i]), part.importance[i]};
+  std::sort(largest.begin(), largest.begin() + n, std::greater());
+  Sums sums, best;
+  for (size_t i = 0; i < n; ++i) {
+    const auto [x, importance] = largest[i];
+    sums.Add({importance * x, importance});
+    if (sums.Gain() > best.Gain()) best = sums;
+  }
+  return best.Scale();
+}
+
+// The digits of x, each 0, 1 or 2 for -d, 0 and d.
+std::array<uint8_t, 256> Digits(const Part& part, uint16_t& half) {
+  const float d = Store(FitTernary(part, 256), half);
+  std::array<uint8_t, 256> digits;
+  for (size_t i = 0; i < 256; ++i) digits[i] = Byte(1 + Nearest(part.x[i], d, -1, 1));
+  return digits;
+}
+
+}  // namespace
+
+void EncodeBlock(const Part& part, gguf::BlockQ1_0& block) {
+  Sums sums;
+  for (size_t i = 0; i < block.kWeights; ++i) {
+    sums.Add({part.importance[i] * std::fabs(part.x[i]), part.importance[i]});
+  }
+  Store(sums.Scale(), block.d);
+  for (size_t i = 0; i < block.kWeights; ++i) {
+    block.qs[i / 8] = Byte(block.qs[i / 8] | (part.x[i] >= 0 ? 1 : 0) << i % 8);
+  }
+}
+
+void EncodeBlock(const Part& part, gguf::BlockQ2_0& block) {
+  const float d = Store(FitLadder(part, block.kWeights, kQ2Values), block.d);
+  for (size_t i = 0; i < block.kWeights; ++i) {
+    const auto q = static_cast<uint32_t>(1 + Nearest(part.x[i], d, -1, 2));
+    block.qs[i / 4] = Byte(block.qs[i / 4] | q << 2 * (i % 4));
+  }
+}
+
+void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block) {
+  const std::array<uint8_t, 256> digits = Digits(part, block.d);
+  for (size_t i = 0; i < 256; ++i) {
+    uint8_t& byte = block.qs[32 * (i / 128) + i % 32];
+    byte = Byte(byte | digits[i] << 2 * (i % 128 / 32));
+  }
+}
+
+// A byte is the number of its digits, the first one the highest, times 256 / 243, rounded up: the
+// reader cuts off.
+void EncodeBlock(const Part& part, gguf::BlockTQ1_0& block) {
+  const std::array<uint8_t, 256> digits = Digits(part, block.d);
+  const auto pack = [](const uint8_t* first, size_t step, int n) {
+    uint32_t number = 0;
+    for (int i = 0; i < 5; ++i) number = 3 * number + (i < n ? first[i * step] : 0);
+    return Byte((number * 256 + 242) / 243);
+  };
+  for (size_t i = 0; i < 32; ++i) block.qs[i] = pack(&digits[i], 32, 5);
+  for (size_t i = 0; i < 16; ++i) block.qs[32 + i] = pack(&digits[160 + i], 16, 5);
+  for (size_t i = 0; i < 4; ++i) block.qh[i] = pack(&digits[240 + i], 4, 4);
+}
+
+}  // namespace kernels

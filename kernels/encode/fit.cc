@@ -1,0 +1,141 @@
+// Scales for the encoders: see blocks.h.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/encode/blocks.h"
+#include "kernels/half.h"
+
+namespace kernels {
+namespace {
+
+// Scales that are tried: the plain one with its largest weight at so many tenths of a level beyond
+// the last one, or before it. Twice as many take twice as long and make the error 1% smaller.
+constexpr int kTries = 9;
+// For uneven values: the largest weight at these shares of the last one.
+constexpr float kFirstShare = 0.7f, kLastShare = 1.25f, kShareStep = 0.05f;
+
+// q of x on a line, 0 to levels.
+float Level(float x, Line line, int levels) {
+  return std::clamp(std::nearbyint((x - line.offset) / line.scale), 0.0f,
+                    static_cast<float>(levels));
+}
+
+float SquaredError(const Part& part, size_t n, int levels, Line line) {
+  float sum = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float q = Level(part.x[i], line, levels);
+    const float error = part.x[i] - (line.scale * q + line.offset);
+    sum += part.importance[i] * error * error;
+  }
+  return sum;
+}
+
+// The line through (q[i], x[i]) with the smallest squared error, q being x rounded by `guess`.
+Line Regression(const Part& part, size_t n, int levels, Line guess, float max_offset) {
+  float count = 0, sum_q = 0, sum_qq = 0, sum_x = 0, sum_xq = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const float w = part.importance[i], x = part.x[i];
+    const float q = Level(x, guess, levels);
+    count += w;
+    sum_q += w * q;
+    sum_qq += w * q * q;
+    sum_x += w * x;
+    sum_xq += w * x * q;
+  }
+  const float determinant = count * sum_qq - sum_q * sum_q;
+  if (determinant <= 0) return guess;  // all on one level
+  Line line;
+  line.scale = (count * sum_xq - sum_x * sum_q) / determinant;
+  line.offset = (sum_x - line.scale * sum_q) / count;
+  if (line.offset > max_offset) line = {(sum_xq - max_offset * sum_q) / sum_qq, max_offset};
+  return line.scale > 0 ? line : guess;
+}
+
+}  // namespace
+
+float Extreme(const float* x, size_t n) {
+  return *std::max_element(x, x + n, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+}
+
+int Nearest(float x, float d, int low, int high) {
+  const float level = d == 0 ? 0.0f : x / d;
+  return static_cast<int>(
+      std::nearbyint(std::clamp(level, static_cast<float>(low), static_cast<float>(high))));
+}
+
+float Store(float value, uint16_t& half) {
+  half = F32ToF16(std::clamp(value, -65504.0f, 65504.0f));
+  return F16ToF32(half);
+}
+
+float FitScale(const Part& part, size_t n, int low, int high) {
+  const float extreme = Extreme(part.x, n);
+  if (std::fabs(extreme) < kTiny) return 0;
+  float best = 0, most = 0;
+  for (int i = -kTries; i <= kTries; ++i) {
+    const float inverse = (static_cast<float>(low) + 0.1f * static_cast<float>(i)) / extreme;
+    Sums sums;
+    for (size_t j = 0; j < n; ++j) {
+      const float q = std::clamp(std::nearbyint(part.x[j] * inverse), static_cast<float>(low),
+                                 static_cast<float>(high));
+      sums.Add({part.importance[j] * part.x[j] * q, part.importance[j] * q * q});
+    }
+    if (sums.Gain() <= most) continue;
+    most = sums.Gain();
+    best = sums.Scale();
+  }
+  return best;
+}
+
+Line FitLine(const Part& part, size_t n, int levels, float max_offset) {
+  const auto [low, high] = std::minmax_element(part.x, part.x + n);
+  const float offset = std::min(*low, max_offset), range = *high - offset;
+  Line best{range / static_cast<float>(levels), offset};
+  if (range < kTiny) return best;
+  float least = SquaredError(part, n, levels, best);
+  for (int i = -kTries; i <= kTries; ++i) {
+    const float scale = range / (static_cast<float>(levels) + 0.1f * static_cast<float>(i));
+    const Line line = Regression(part, n, levels, {scale, offset}, max_offset);
+    const float error = SquaredError(part, n, levels, line);
+    if (error >= least) continue;
+    least = error;
+    best = line;
+  }
+  return best;
+}
+
+float Refit(const Sums& sums, float d, uint16_t& half) {
+  uint16_t fit_half;
+  const float fit = Store(sums.Scale(), fit_half);
+  if (sums.Gain(fit) <= sums.Gain(d)) return d;
+  half = fit_half;
+  return fit;
+}
+
+Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d) {
+  Sums sums;
+  const float inverse = d == 0 ? 0 : 1 / d;
+  for (size_t i = 0; i < n; ++i) {
+    const float value = ladder.value(ladder.Index(part.x[i] * inverse));
+    sums.Add({part.importance[i] * part.x[i] * value, part.importance[i] * value * value});
+  }
+  return sums;
+}
+
+float FitLadder(const Part& part, size_t n, const Ladder& ladder) {
+  const float extreme = Extreme(part.x, n);
+  if (std::fabs(extreme) < kTiny) return 0;
+  float best = 0, most = 0;
+  for (const float end : {ladder.lowest(), ladder.highest()}) {
+    for (float share = kFirstShare; share < kLastShare; share += kShareStep) {
+      const Sums sums = Rounded(part, n, ladder, extreme / (share * end));
+      if (sums.Gain() <= most) continue;
+      most = sums.Gain();
+      best = sums.Scale();
+    }
+  }
+  return best;
+}
+
+}  // namespace kernels

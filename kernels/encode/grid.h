@@ -1,0 +1,66 @@
+// The nearest points of a grid, for every scale at once: what the IQ types' encoders search with.
+// Internal to kernels/.
+//
+// For weights x ~ s * v, v a point of the grid, the squared error is sum(xx) - 2 s sum(xv) + s s
+// sum(vv). The two sums that depend on v do not depend on s. So they are made once for each point;
+// then the best point for a scale is the one with the largest sum(xv) - s/2 sum(vv): seen over all
+// s, each point is a line, and the best points are the upper envelope of all lines. It has few
+// corners (each weight goes up its few levels as s goes down), and with these any number of scales
+// can be compared exactly.
+#ifndef PRONK_KERNELS_ENCODE_GRID_H_
+#define PRONK_KERNELS_ENCODE_GRID_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/encode/blocks.h"
+
+namespace kernels {
+
+// Points of `dims` values each, by coordinate: values[dim * n + point].
+struct Grid {
+  const float* values;
+  size_t n;     // a multiple of 16, at most 2048
+  size_t dims;  // 4 or 8
+};
+constexpr size_t kMostPoints = 2048;
+constexpr size_t kMostDims = 8;
+
+// The points that are best for scales in a range, in no order.
+class Envelope {
+ public:
+  struct Choice {
+    Sums sums;
+    uint32_t point;
+  };
+
+  void Clear() { n_ = 0; }
+  // Takes the point, unless there are too many already: the next best then serves.
+  bool Add(const Choice& choice) {
+    if (n_ == kMost) return false;
+    choices_[n_++] = choice;
+    return true;
+  }
+  // The best point for a scale.
+  const Choice& Best(float scale) const {
+    size_t best = 0;
+    for (size_t i = 1; i < n_; ++i) {
+      if (choices_[i].sums.Gain(scale) > choices_[best].sums.Gain(scale)) best = i;
+    }
+    return choices_[best];
+  }
+
+ private:
+  static constexpr size_t kMost = 24;
+  size_t n_ = 0;
+  std::array<Choice, kMost> choices_;
+};
+
+// Finds envelopes[p] for the p-th `dims` weights, for scales from low[p] to high[p].
+void FindEnvelopes(const Grid& grid, const Part& part, size_t n_parts, const float* low,
+                   const float* high, Envelope* envelopes);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_ENCODE_GRID_H_

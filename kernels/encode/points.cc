@@ -1,0 +1,162 @@
+// The search: for each group the scale that fits it best, then the block's scale of which all
+// groups have odd multiples. With the envelopes of grid.h every scale that is tried is
+// judged by the points that are really best for it.
+#include "kernels/encode/points.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "kernels/encode/blocks.h"
+
+namespace kernels {
+namespace {
+
+// Scales of a group are looked for from the one at which its largest weight is twice the largest
+// point's value to the one at which it is half of it.
+constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
+// Scales of a block, as shares of the one at which the largest group has the last step.
+constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
+
+// Moves the signs from the weights to a bit each, where the grid has magnitudes only. Where their
+// number must be even and is not, the weight that counts least stays negative.
+void SplitSigns(const Part& part, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
+  std::copy_n(part.x, 256, x);
+  if (signs == Signs::kInGrid) return;
+  for (size_t j = 0; j < 32; ++j) {
+    size_t least = 8 * j;
+    for (size_t i = 8 * j; i < 8 * j + 8; ++i) {
+      if (x[i] < 0) bits[j] |= 1u << i % 8;
+      x[i] = std::fabs(x[i]);
+      if (part.importance[i] * x[i] < part.importance[least] * x[least]) least = i;
+    }
+    if (signs == Signs::kFree || std::popcount(bits[j]) % 2 == 0) continue;
+    bits[j] ^= 1u << least % 8;
+    x[least] = -x[least];
+  }
+}
+
+class Search {
+ public:
+  Search(const Part& part, const PointScheme& scheme)
+      : scheme_(scheme), parts_(256 / scheme.grids[0].dims), n_groups_(256 / scheme.group) {
+    std::array<float, 64> low, high;
+    for (size_t p = 0; p < parts_; ++p) {
+      const size_t g = p * n_groups_ / parts_;
+      const float* const x = part.x + g * scheme.group;
+      // No group is so small that its scale could not be.
+      plain_[g] =
+          std::max(std::fabs(Extreme(x, scheme.group)), 1e-3f * std::fabs(Extreme(part.x, 256))) /
+          scheme.top;
+      low[p] = plain_[g] / kWidest;
+      high[p] = plain_[g] * kWidest;
+    }
+    for (size_t i = 0; i < scheme.grids.size(); ++i) {
+      FindEnvelopes(scheme.grids[i], part, parts_, low.data(), high.data(), envelopes_[i].data());
+    }
+  }
+
+  // Chooses scales and points.
+  void Run(PointBlock& block) {
+    float largest = 0;
+    for (size_t g = 0; g < n_groups_; ++g) {
+      fits_[g] = FitGroup(g);
+      largest = std::max(largest, fits_[g]);
+    }
+    const float unit = largest / static_cast<float>(2 * scheme_.n_steps - 1) / scheme_.unit;
+    float most = 0;
+    for (float share = kFirstUnit; share < kLastUnit; share += kUnitStep) {
+      Try(share * unit, most, block);
+    }
+    Try(fit_d_, most, block);
+  }
+
+ private:
+  // What the points that are best for a scale take off a group's sum of squares. Says which they
+  // are where `block` is not null.
+  Sums Points(size_t g, float scale, PointBlock* block) const {
+    const size_t per_group = parts_ / n_groups_;
+    const size_t same = scheme_.same_grid != 0 ? scheme_.same_grid / scheme_.grids[0].dims : 1;
+    Sums all;
+    for (size_t p = g * per_group; p < (g + 1) * per_group; p += same) {
+      Sums best;
+      for (uint32_t i = 0; i < scheme_.grids.size(); ++i) {
+        Sums sums;
+        for (size_t j = p; j < p + same; ++j) sums.Add(envelopes_[i][j].Best(scale).sums);
+        if (i > 0 && sums.Gain(scale) <= best.Gain(scale)) continue;
+        best = sums;
+        for (size_t j = p; block != nullptr && j < p + same; ++j) {
+          block->point[j] = envelopes_[i][j].Best(scale).point;
+          block->grid[j] = i;
+        }
+      }
+      all.Add(best);
+    }
+    return all;
+  }
+
+  float FitGroup(size_t g) const {
+    float most = 0, fit = 0;
+    for (float scale = plain_[g] / kWidest; scale < plain_[g] * kWidest; scale *= kScaleStep) {
+      const Sums sums = Points(g, scale, nullptr);
+      if (sums.Gain() <= most) continue;
+      most = sums.Gain();
+      fit = sums.Scale();
+    }
+    return fit;
+  }
+
+  // Chooses steps for a block's scale, and keeps them where they are the best so far.
+  void Try(float value, float& most, PointBlock& block) {
+    uint16_t half;
+    const float unit = scheme_.unit * Store(value, half);
+    if (unit <= 0) return;
+    std::array<int, 16> steps{};
+    Sums all;
+    for (size_t g = 0; g < n_groups_; ++g) {
+      const int last = scheme_.n_steps - 1;
+      const int nearest = Nearest((fits_[g] - unit) / 2, unit, 0, last);
+      float group_most = -std::numeric_limits<float>::infinity();
+      Sums best;
+      for (int k = std::max(0, nearest - 1); k <= std::min(last, nearest + 1); ++k) {
+        const float scale = unit * static_cast<float>(2 * k + 1);
+        const Sums sums = Points(g, scale, nullptr);
+        if (sums.Gain(scale) <= group_most) continue;
+        group_most = sums.Gain(scale);
+        best = sums;
+        steps[g] = k;
+      }
+      const auto step = static_cast<float>(2 * steps[g] + 1);
+      all.Add({best.xv * step, best.vv * step * step});
+    }
+    if (all.Gain(unit) <= most) return;
+    most = all.Gain(unit);
+    block.d = half;
+    fit_d_ = all.Scale() / scheme_.unit;
+    for (size_t g = 0; g < n_groups_; ++g) {
+      block.k[g] = static_cast<uint32_t>(steps[g]);
+      Points(g, unit * static_cast<float>(2 * steps[g] + 1), &block);
+    }
+  }
+
+  const PointScheme& scheme_;
+  size_t parts_, n_groups_;
+  std::array<float, 16> plain_{};  // scales at which the largest weight is the largest value
+  std::array<float, 16> fits_{};   // the best scales
+  float fit_d_ = 0;                // the best d for what was chosen last
+  std::array<std::array<Envelope, 64>, 2> envelopes_;
+};
+
+}  // namespace
+
+PointBlock EncodePoints(const Part& part, const PointScheme& scheme) {
+  PointBlock block;
+  if (std::fabs(Extreme(part.x, 256)) < kTiny) return block;
+  std::array<float, 256> x;
+  SplitSigns(part, scheme.signs, x.data(), block.signs);
+  Search({x.data(), part.importance}, scheme).Run(block);
+  return block;
+}
+
+}  // namespace kernels

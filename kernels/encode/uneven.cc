@@ -1,0 +1,113 @@
+// Blocks whose weights are one of a few uneven values, times a scale: an f16, a power of two, an
+// eight-bit float, or six bits times an f16.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/encode/blocks.h"
+#include "kernels/half.h"
+#include "kernels/tables.h"
+
+namespace kernels {
+namespace {
+
+constexpr Ladder kIq4nl(kIq4nlValues);
+// Of 4-bit floats, by size; kFp4Values has them by sign and magnitude.
+constexpr Ladder kFp4(std::array<int8_t, 15>{-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12});
+constexpr float kFp4Largest = 12;
+
+int Iq4nlCode(float level) { return kIq4nl.Index(level); }
+int Fp4Code(float level) {
+  const int step = kFp4.Index(level) - 7;
+  return step < 0 ? 8 - step : step;
+}
+
+// Writes the codes of 2 * half weights: weight j in the low nibble of byte j, weight half + j in
+// its high.
+void SetNibbles(const Part& part, size_t half, float d, int (*code)(float), uint8_t* qs) {
+  const float inverse = d == 0 ? 0 : 1 / d;
+  for (size_t j = 0; j < half; ++j) {
+    const int low = code(part.x[j] * inverse), high = code(part.x[half + j] * inverse);
+    qs[j] = static_cast<uint8_t>(low | high << 4);
+  }
+}
+
+}  // namespace
+
+void EncodeBlock(const Part& part, gguf::BlockIQ4_NL& block) {
+  const float d = Store(FitLadder(part, block.kWeights, kIq4nl), block.d);
+  SetNibbles(part, 16, d, Iq4nlCode, block.qs);
+}
+
+// Each 32 weights have a scale of -32 to 31 times the block's.
+void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
+  std::array<float, 8> scales;
+  for (size_t g = 0; g < 8; ++g) scales[g] = FitLadder(part.from(32 * g), 32, kIq4nl);
+  float d = Store(Extreme(scales.data(), 8) / -32, block.d);
+  std::array<int, 8> steps{};
+  Sums all;
+  for (size_t g = 0; g < 8; ++g) {
+    const int nearest = Nearest(scales[g], d, -32, 31);
+    float most = -1;
+    Sums best;
+    for (int step = std::max(-32, nearest - 1); step <= std::min(31, nearest + 1); ++step) {
+      const float scale = d * static_cast<float>(step);
+      const Sums sums = Rounded(part.from(32 * g), 32, kIq4nl, scale);
+      if (sums.Gain(scale) <= most) continue;
+      most = sums.Gain(scale);
+      best = sums;
+      steps[g] = step;
+    }
+    const auto step = static_cast<float>(steps[g]);
+    all.Add({best.xv * step, best.vv * step * step});
+  }
+  d = Refit(all, d, block.d);
+  for (size_t g = 0; g < 8; ++g) {
+    const auto bits = static_cast<uint32_t>(steps[g] + 32);
+    block.scales_l[g / 2] =
+        static_cast<uint8_t>(block.scales_l[g / 2] | (bits & 15) << 4 * (g % 2));
+    block.scales_h = static_cast<uint16_t>(block.scales_h | (bits >> 4) << 2 * g);
+    SetNibbles(part.from(32 * g), 16, d * static_cast<float>(steps[g]), Iq4nlCode,
+               block.qs + 16 * g);
+  }
+}
+
+// The power of two that cuts nothing off, and the two below it.
+void EncodeBlock(const Part& part, gguf::BlockMXFP4& block) {
+  const float largest = std::fabs(Extreme(part.x, 32));
+  if (largest < kTiny) return;
+  int exponent;
+  std::frexp(largest / kFp4Largest, &exponent);  // largest / 12 <= 2^exponent
+  float most = -1;
+  for (int e = exponent + 128; e > exponent + 125; --e) {
+    const float d = E8m0HalfToF32(static_cast<uint8_t>(e));
+    const float gain = Rounded(part, 32, kFp4, d).Gain(d);
+    if (gain <= most) continue;
+    most = gain;
+    block.e = static_cast<uint8_t>(e);
+  }
+  SetNibbles(part, 16, E8m0HalfToF32(block.e), Fp4Code, block.qs);
+}
+
+// The scale that cuts nothing off, and those up to two thirds of it.
+void EncodeBlock(const Part& part, gguf::BlockNVFP4& block) {
+  constexpr int kLargest = 0x7E, kTries = 6;
+  for (size_t g = 0; g < 4; ++g) {
+    const Part group = part.from(16 * g);
+    const float largest = std::fabs(Extreme(group.x, 16));
+    const auto scale = [](int code) { return Ue4m3ToF32(static_cast<uint8_t>(code)) * 0.5f; };
+    int code = 0;
+    while (code < kLargest && scale(code) * kFp4Largest < largest) ++code;
+    float most = 0;
+    for (int tried = code; tried > std::max(0, code - kTries); --tried) {
+      const float gain = Rounded(group, 16, kFp4, scale(tried)).Gain(scale(tried));
+      if (gain <= most) continue;
+      most = gain;
+      block.d[g] = static_cast<uint8_t>(tried);
+    }
+    SetNibbles(group, 8, scale(block.d[g]), Fp4Code, block.qs + 8 * g);
+  }
+}
+
+}  // namespace kernels

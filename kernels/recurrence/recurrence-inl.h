@@ -1,0 +1,190 @@
+// What gated delta nets and Mamba-2 share: a head's state S, which every token makes smaller, adds
+// an outer product to and reads. Included once per instruction set by recurrence.cc.
+//
+//   S = decay * S + key change^T      change = scale * value, or with the delta rule
+//   out = S^T query                   change = scale * (value - decay * S^T key), with S as it was
+//
+// Columns of S do not know of each other, so a block of them goes through all tokens alone, and
+// stays in the first-level cache meanwhile. The delta rule wants two reads of S for each token, but
+// the second can be had while S is changed for the token before: then each number of S is loaded
+// and stored once for each token, and takes four operations (three without the delta rule).
+// These are what limits: a head of 128 x 128 takes a token 2700 cycles with AVX-512, of which two
+// such operations a cycle would be 2048, and 4900 with AVX2 (4096); Mamba-2's of 128 x 64 takes 880
+// (768) and 1850 (1536). Zen 5, 512 tokens; 2300 and 4500 when all numbers come from a near cache.
+//
+// Every sum has a chain of its own and adds up in the order of keys, and what a token computes does
+// not depend on the others of its batch: so neither do its bits.
+#if defined(PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
+#undef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
+#else
+#define PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "kernels/recurrence/head.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+constexpr size_t kLanes = hn::MaxLanes(D());
+
+// A block of columns: with 16 registers four sums of both reads and four changes leave four for all
+// else, and the eight chains hide the latency of the additions.
+constexpr size_t kBlockVectors = 4;
+constexpr size_t kBlockColumns = kBlockVectors * kLanes;
+// States of so many keys are copied, so that a block is contiguous (at most 32 KB): in a matrix its
+// rows would compete for a part of the cache's sets.
+constexpr size_t kKeptKeys = 128;
+
+// kVectors vectors of columns, or where not kWhole one with n columns.
+template <size_t kVectors, bool kWhole>
+struct Columns {
+  V of[kVectors];
+
+  HWY_INLINE void SetZero() {
+    for (V& v : of) v = hn::Zero(D());
+  }
+  HWY_INLINE void Load(const float* p, size_t n) {
+    const D d;
+    for (size_t i = 0; i < kVectors; ++i) {
+      of[i] = kWhole ? hn::LoadU(d, p + i * kLanes) : hn::LoadN(d, p, n);
+    }
+  }
+  HWY_INLINE void Store(float* p, size_t n) const {
+    const D d;
+    for (size_t i = 0; i < kVectors; ++i) {
+      if constexpr (kWhole) {
+        hn::StoreU(of[i], d, p + i * kLanes);
+      } else {
+        hn::StoreN(of[i], d, p, n);
+      }
+    }
+  }
+  HWY_INLINE void AddScaled(V factor, const Columns& x) {
+    for (size_t i = 0; i < kVectors; ++i) of[i] = hn::MulAdd(factor, x.of[i], of[i]);
+  }
+  HWY_INLINE void Scale(V factor) {
+    for (V& v : of) v = hn::Mul(v, factor);
+  }
+};
+
+// Where rows of a block of S lie.
+struct Rows {
+  float* first;
+  size_t stride;
+};
+
+// Outputs are far from each other, and a store that waits for its line holds up all stores behind
+// it, those of the state: without this a delta net takes 5 to 10% longer.
+HWY_INLINE void PrefetchFloats(const float* p, size_t n) {
+  constexpr size_t kLine = 16;
+  for (size_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);
+}
+
+// The first read of a batch, sum = S^T key, which copies S on the way.
+template <class C>
+HWY_INLINE C Read(const Rows& from, const Rows& to, size_t n_keys, size_t n, const float* key) {
+  const D d;
+  C sum;
+  sum.SetZero();
+  for (size_t i = 0; i < n_keys; ++i) {
+    C s;
+    s.Load(from.first + i * from.stride, n);
+    s.Store(to.first + i * to.stride, n);
+    sum.AddScaled(hn::Set(d, key[i]), s);
+  }
+  return sum;
+}
+
+// S = decay * S + key change^T, out = S^T query, and where kReadNext next = S^T next_key.
+template <bool kReadNext, class C>
+HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& head, size_t n,
+                       float decay, const float* key, const float* query, const C& change, C& out,
+                       const float* next_key, C& next) {
+  const D d;
+  const V factor = hn::Set(d, decay);
+  C sum, next_sum;
+  sum.SetZero();
+  next_sum.SetZero();
+  for (size_t i = 0; i < head.n_keys; ++i) {
+    C s;
+    s.Load(from.first + i * from.stride, n);
+    s.Scale(factor);
+    s.AddScaled(hn::Set(d, key[i]), change);
+    s.Store(to.first + i * to.stride, n);
+    sum.AddScaled(hn::Set(d, query[i]), s);
+    if constexpr (kReadNext) next_sum.AddScaled(hn::Set(d, next_key[i]), s);
+  }
+  out = sum;
+  next = next_sum;
+}
+
+// All tokens with the columns from `column` on, C of them, or n.
+template <bool kDelta, size_t kVectors, bool kWhole>
+HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
+                            float* HWY_RESTRICT kept) {
+  using C = Columns<kVectors, kWhole>;
+  const D d;
+  const Rows state = {head.state + column, head.n_columns};
+  const Rows cached = head.n_keys <= kKeptKeys ? Rows{kept, kVectors * kLanes} : state;
+  Rows from = state;
+  C read;  // S^T key, S as the token before left it
+  read.SetZero();
+  if constexpr (kDelta) {
+    read = Read<C>(state, cached, head.n_keys, n, head.key);
+    from = cached;
+  }
+  for (size_t t = 0; t < head.n_tokens; ++t) {
+    const float* const key = head.key + t * head.stride;
+    const float* const query = head.query + t * head.stride;
+    const size_t gate = t * head.gate_stride;
+    if (t + 2 < head.n_tokens) {
+      PrefetchFloats(head.out + (t + 2) * head.out_stride + column, n);
+    }
+    const float decay = std::exp(head.dt[gate] * head.a);
+    C value, out;
+    value.Load(head.value + t * head.stride + column, n);
+    C change = value;
+    if constexpr (kDelta) change.AddScaled(hn::Set(d, -decay), read);
+    change.Scale(hn::Set(d, head.scale[gate]));
+    if (t + 1 < head.n_tokens) {
+      Update<kDelta>(from, cached, head, n, decay, key, query, change, out, key + head.stride,
+                     read);
+    } else {
+      Update<false>(from, state, head, n, decay, key, query, change, out, key, read);
+    }
+    if constexpr (!kDelta) out.AddScaled(hn::Set(d, head.skip), value);
+    out.Store(head.out + t * head.out_stride + column, n);
+    from = cached;
+  }
+}
+
+// Columns [begin, end) of a head.
+template <bool kDelta>
+HWY_INLINE void Walk(const RecurrentHead& head, size_t begin, size_t end) {
+  alignas(64) float kept[kKeptKeys * kBlockColumns];
+  size_t column = begin;
+  for (; column + kBlockColumns <= end; column += kBlockColumns) {
+    WalkColumns<kDelta, kBlockVectors, true>(head, column, kBlockColumns, kept);
+  }
+  for (; column + kLanes <= end; column += kLanes) {
+    WalkColumns<kDelta, 1, true>(head, column, kLanes, kept);
+  }
+  if (column < end) WalkColumns<kDelta, 1, false>(head, column, end - column, kept);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_

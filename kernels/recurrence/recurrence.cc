@@ -1,0 +1,151 @@
+// Gated delta nets and Mamba-2, see recurrence.h: what comes before the recurrence itself
+// (recurrence-inl.h), and who computes what.
+#include "kernels/recurrence/recurrence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/recurrence/recurrence.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "hwy/highway.h"
+#include "kernels/recurrence/head.h"
+#include "kernels/recurrence/recurrence-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// x *= scale / max(|x|, eps)
+void MakeUnit(float* x, size_t n, float eps, float scale) {
+  const D d;
+  V sums = hn::Zero(d);
+  for (size_t i = 0; i < n; i += kLanes) {
+    const V v = hn::LoadN(d, x + i, std::min(kLanes, n - i));
+    sums = hn::MulAdd(v, v, sums);
+  }
+  const float length = std::max(std::sqrt(hn::ReduceSum(d, sums)), eps);
+  const V factor = hn::Set(d, scale / length);
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t count = std::min(kLanes, n - i);
+    hn::StoreN(hn::Mul(hn::LoadN(d, x + i, count), factor), d, x + i, count);
+  }
+}
+
+void WalkDelta(const RecurrentHead& head, size_t begin, size_t end) {
+  Walk<true>(head, begin, end);
+}
+
+void WalkMamba(const RecurrentHead& head, size_t begin, size_t end) {
+  Walk<false>(head, begin, end);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+namespace {
+
+HWY_EXPORT(MakeUnit);
+HWY_EXPORT(WalkDelta);
+HWY_EXPORT(WalkMamba);
+
+float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+// What a thread takes at a time: so many columns of a head's state, a whole block of the widest
+// vectors.
+constexpr size_t kUnitColumns = 64;
+
+// Calls walk(head, begin, end) for all columns of all heads.
+template <class HeadOf, class Walk>
+void ForUnits(Team& team, size_t n_heads, size_t n_columns, const HeadOf& head_of,
+              const Walk& walk) {
+  const size_t n_units = (n_columns + kUnitColumns - 1) / kUnitColumns;  // of a head
+  team.For(n_heads * n_units, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) {
+      const size_t column = i % n_units * kUnitColumns;
+      walk(head_of(i / n_units), column, std::min(column + kUnitColumns, n_columns));
+    }
+  });
+}
+
+}  // namespace
+
+void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, float* alpha,
+                   float* beta, size_t n_tokens, float* out) {
+  const size_t n = net.length, n_heads = net.n_value_heads;
+  const size_t stride = (2 * net.n_key_heads + n_heads) * n;
+  // Once for each token and head, and not for each unit: gates, and lengths of keys and queries.
+  team.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    const float root = std::sqrt(static_cast<float>(n));
+    for (size_t i = begin; i < end; ++i) {
+      const size_t head = i % n_heads;
+      alpha[i] = Softplus(alpha[i] + net.dt_bias[head]);
+      beta[i] = 1 / (1 + std::exp(-beta[i]));
+      if (head >= net.n_key_heads) continue;
+      float* const q = qkv + i / n_heads * stride + head * n;
+      HWY_DYNAMIC_DISPATCH(MakeUnit)(q, n, net.norm_eps, 1 / root);
+      HWY_DYNAMIC_DISPATCH(MakeUnit)(q + net.n_key_heads * n, n, net.norm_eps, 1);
+    }
+  });
+  const auto head_of = [&](size_t j) {
+    const size_t key_head =
+        net.key_heads_in_turn ? j % net.n_key_heads : j / (n_heads / net.n_key_heads);
+    const float* const query = qkv + key_head * n;
+    return RecurrentHead{
+        .key = query + net.n_key_heads * n,
+        .query = query,
+        .value = qkv + (2 * net.n_key_heads + j) * n,
+        .stride = stride,
+        .dt = alpha + j,
+        .scale = beta + j,
+        .gate_stride = n_heads,
+        .a = net.a[j],
+        .skip = 0,
+        .state = state + j * n * n,
+        .out = out + j * n,
+        .out_stride = n_heads * n,
+        .n_keys = n,
+        .n_columns = n,
+        .n_tokens = n_tokens,
+    };
+  };
+  ForUnits(team, n_heads, n, head_of, HWY_DYNAMIC_POINTER(WalkDelta));
+}
+
+void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
+                   size_t n_tokens, float* out) {
+  const size_t n_values = net.n_heads * net.head_length;
+  const size_t n_keys = net.n_groups * net.state_length;
+  team.For(n_tokens * net.n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) dt[i] = Softplus(dt[i] + net.dt_bias[i % net.n_heads]);
+  });
+  const auto head_of = [&](size_t j) {
+    const size_t group = j / (net.n_heads / net.n_groups);
+    const float* const b = ubc + n_values + group * net.state_length;
+    return RecurrentHead{
+        .key = b,
+        .query = b + n_keys,
+        .value = ubc + j * net.head_length,
+        .stride = n_values + 2 * n_keys,
+        .dt = dt + j,
+        .scale = dt + j,
+        .gate_stride = net.n_heads,
+        .a = net.a[j],
+        .skip = net.d[j],
+        .state = state + j * net.state_length * net.head_length,
+        .out = out + j * net.head_length,
+        .out_stride = n_values,
+        .n_keys = net.state_length,
+        .n_columns = net.head_length,
+        .n_tokens = n_tokens,
+    };
+  };
+  ForUnits(team, net.n_heads, net.head_length, head_of, HWY_DYNAMIC_POINTER(WalkMamba));
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

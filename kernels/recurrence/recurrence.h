@@ -1,0 +1,81 @@
+// Layers that remember with a state of fixed size instead of all keys and values: the mixers of
+// hybrid models. README.md, "Layers that remember", explains them.
+//
+// All run inside Team::Run() or on one thread. A result has the same bits for any number of threads
+// and however the tokens are split into batches. A state starts as zeros.
+#ifndef PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
+#define PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
+
+#include <cstddef>
+
+#include "kernels/team.h"
+
+namespace kernels {
+
+constexpr size_t kMaxTaps = 8;
+
+// out_t[c] = bias[c] + sum_i taps[c][i] * in_{t - n_taps + 1 + i}[c], then x / (1 + exp(-x)) where
+// `silu`.
+struct CausalConv {
+  const float* taps = nullptr;  // [n_channels][n_taps], a channel's last is for the current token
+  const float* bias = nullptr;  // [n_channels], or null
+  size_t n_taps = 0;            // 1 to kMaxTaps
+  size_t n_channels = 0;
+  bool silu = false;
+};
+
+// Each channel by itself over time. in and out are [n_tokens][n_channels], out is not in. history,
+// [n_taps - 1][n_channels], has the inputs before the batch, oldest first, and after the call those
+// before the next.
+void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,
+              float* out);
+
+// Gated DeltaNet, Yang et al. 2024. Value head j has a state S [length keys][length values] and
+// with every token's q, k, v, alpha and beta of this head
+//   S = exp(softplus(alpha + dt_bias[j]) * a[j]) * S
+//   S = S + k' d^T  where  d = sigmoid(beta) * (v - S^T k')
+//   out = S^T q'
+// where k' = k / max(|k|, norm_eps), q' = q / max(|q|, norm_eps) / sqrt(length).
+struct DeltaNet {
+  size_t n_key_heads = 0;
+  size_t n_value_heads = 0;  // a multiple of n_key_heads
+  size_t length = 0;         // of a key, and of a value
+  // Value head j works with key head j % n_key_heads; else neighbours share one:
+  // j / (n_value_heads / n_key_heads).
+  bool key_heads_in_turn = false;
+  float norm_eps = 0;
+  const float* dt_bias = nullptr;  // [n_value_heads]
+  const float* a = nullptr;        // [n_value_heads], negative: what a state loses
+};
+
+// state is [n_value_heads][length][length]. qkv is [n_tokens][n_key_heads + n_key_heads +
+// n_value_heads][length], alpha and beta [n_tokens][n_value_heads]; the call changes them: q and k
+// become q' and k', alpha the softplus and beta the sigmoid. out is
+// [n_tokens][n_value_heads][length].
+void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, float* alpha,
+                   float* beta, size_t n_tokens, float* out);
+
+// Mamba-2, Dao and Gu 2024. Head j, of group j / (n_heads / n_groups), has a state S
+// [state_length][head_length] and with every token's u and dt of the head, B and C of the group
+//   dt' = softplus(dt + dt_bias[j])
+//   S = exp(dt' * a[j]) * S + B (dt' * u)^T
+//   out = S^T C + d[j] * u
+struct Mamba2 {
+  size_t n_groups = 0;
+  size_t n_heads = 0;  // a multiple of n_groups
+  size_t state_length = 0;
+  size_t head_length = 0;
+  const float* dt_bias = nullptr;  // [n_heads]
+  const float* a = nullptr;        // [n_heads], negative
+  const float* d = nullptr;        // [n_heads]
+};
+
+// state is [n_heads][state_length][head_length], the transpose of the paper's. ubc is [n_tokens]
+// rows of u [n_heads][head_length], B [n_groups][state_length], C likewise. dt is
+// [n_tokens][n_heads]; the call changes it to dt'. out is [n_tokens][n_heads][head_length].
+void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
+                   size_t n_tokens, float* out);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_RECURRENCE_RECURRENCE_H_

@@ -1,0 +1,75 @@
+// The recurrences of recurrence.h as they are written in the papers, one number at a time in
+// double: the definitions, and the oracle of the tests.
+#ifndef PRONK_KERNELS_RECURRENCE_REFERENCE_H_
+#define PRONK_KERNELS_RECURRENCE_REFERENCE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/recurrence/recurrence.h"
+
+namespace kernels {
+
+inline double SoftplusReference(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+// Channel c of a token. x[i] is the channel's input n_taps - 1 - i tokens ago.
+inline double ConvolveReference(const CausalConv& conv, size_t c, const double* x) {
+  double y = conv.bias != nullptr ? double{conv.bias[c]} : 0;
+  for (size_t i = 0; i < conv.n_taps; ++i) y += double{conv.taps[c * conv.n_taps + i]} * x[i];
+  return conv.silu ? y / (1 + std::exp(-y)) : y;
+}
+
+// out[i] = x[i] / max(|x|, eps)
+inline void UnitReference(const float* x, double eps, size_t n, double* out) {
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) squares += double{x[i]} * double{x[i]};
+  for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} / std::max(std::sqrt(squares), eps);
+}
+
+inline size_t KeyHead(const DeltaNet& net, size_t j) {
+  return net.key_heads_in_turn ? j % net.n_key_heads : j / (net.n_value_heads / net.n_key_heads);
+}
+
+// One token of value head j: state is the head's [length][length], q and k are those of its key
+// head, [length], not yet of length 1; v and out are [length], alpha and beta the raw products.
+inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, const float* k,
+                              const float* v, double alpha, double beta, double* state,
+                              double* unit_q, double* unit_k, double* out) {
+  const size_t n = net.length;
+  UnitReference(q, double{net.norm_eps}, n, unit_q);
+  UnitReference(k, double{net.norm_eps}, n, unit_k);
+  for (size_t i = 0; i < n; ++i) unit_q[i] /= std::sqrt(static_cast<double>(n));
+  const double decay =
+      std::exp(SoftplusReference(alpha + double{net.dt_bias[j]}) * double{net.a[j]});
+  for (size_t i = 0; i < n * n; ++i) state[i] *= decay;
+  for (size_t c = 0; c < n; ++c) {
+    double remembered = 0;
+    for (size_t i = 0; i < n; ++i) remembered += state[i * n + c] * unit_k[i];
+    const double d = (double{v[c]} - remembered) / (1 + std::exp(-beta));
+    for (size_t i = 0; i < n; ++i) state[i * n + c] += unit_k[i] * d;
+    out[c] = 0;
+    for (size_t i = 0; i < n; ++i) out[c] += state[i * n + c] * unit_q[i];
+  }
+}
+
+// One token of head j: state is the head's [state_length][head_length], b and c are those of its
+// group, [state_length]; u and out are [head_length], dt the raw product.
+inline void Mamba2Reference(const Mamba2& net, size_t j, const float* u, const float* b,
+                            const float* c, double dt, double* state, double* out) {
+  const size_t n = net.head_length;
+  const double step = SoftplusReference(dt + double{net.dt_bias[j]});
+  const double decay = std::exp(step * double{net.a[j]});
+  for (size_t p = 0; p < n; ++p) {
+    out[p] = double{net.d[j]} * double{u[p]};
+    for (size_t i = 0; i < net.state_length; ++i) {
+      double& s = state[i * n + p];
+      s = decay * s + double{b[i]} * step * double{u[p]};
+      out[p] += s * double{c[i]};
+    }
+  }
+}
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_RECURRENCE_REFERENCE_H_
