@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/groups32-inl.h"
+#include "kernels/scaled_dots-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

@@ -28,6 +28,9 @@
 //   static Unpacked UnpackForSeveral(const uint8_t* w)
 // or with one (its result need not be Unpacked; Multiply takes it, too):
 //   static ... UnpackForOne(const uint8_t* w)
+// or with one and all rows at a time:
+//   template <size_t n>
+//   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, Sums (&sums)[n])
 // Types whose step is more than a block, so that the last step of a row may be a partial one,
 // besides:
 //   static Unpacked Keep(const Unpacked& w, size_t n)
@@ -113,6 +116,11 @@ constexpr bool kUnpacksForSeveral = requires(const uint8_t* w) {
 template <class Type>
 constexpr bool kUnpacksForOne = requires(const uint8_t* w) {
   Type::UnpackForOne(w);
+};
+template <class Type, size_t n>
+constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
+                                             const typename Type::Input& in, Sums (&sums)[n]) {
+  Type::MultiplyAllRows(w, in, sums);
 };
 template <class Type>
 constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
@@ -247,11 +255,15 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     if constexpr (kIndices<Type> != 0) {
       if (s % kLookAhead == 0) LookAhead<Type>(rows, s, n_steps, indices);
     }
-    const auto unpack = [&](size_t r) HWY_ATTR {
+    const auto step_of = [&](size_t r) HWY_ATTR {
       const uint8_t* const w = rows[r] + s * kStepBytes;
       for (size_t line = 0; line < kStepBytes; line += 64) {
         hwy::Prefetch(w + kPrefetchBytes + line);
       }
+      return w;
+    };
+    const auto unpack = [&](size_t r) HWY_ATTR {
+      const uint8_t* const w = step_of(r);
       if constexpr (kIndices<Type> != 0 && kMost<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
       } else if constexpr (kIndices<Type> != 0) {
@@ -264,7 +276,13 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
         return Type::Unpack(w);
       }
     };
-    MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
+    if constexpr (kMost<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
+      const uint8_t* steps[n_rows];
+      for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
+      Type::MultiplyAllRows(steps, inputs[s], sums[0]);
+    } else {
+      MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + s * n_tokens, n_tokens, sums);
+    }
   }
   if constexpr (kPartialSteps<Type>) {
     static_assert(kIndices<Type> == 0);

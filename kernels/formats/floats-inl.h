@@ -119,19 +119,19 @@ struct Floats {
   struct Unpacked {
     VF weights[kVectors];
   };
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    const DF d;
+  static HWY_INLINE VF Vector(const uint8_t* HWY_RESTRICT w, size_t v) {
     const hn::Rebind<Weight, DF> d_weight;
     const hn::Repartition<uint8_t, decltype(d_weight)> d_bytes;  // as many bytes, at any address
-    Unpacked unpacked;
-    for (size_t v = 0; v < kVectors; ++v) {
-      const auto bytes = hn::LoadU(d_bytes, w + v * kFloats * sizeof(Weight));
-      if constexpr (sizeof(Weight) == 4) {
-        unpacked.weights[v] = hn::BitCast(d, bytes);
-      } else {
-        unpacked.weights[v] = hn::PromoteTo(d, hn::BitCast(d_weight, bytes));
-      }
+    const auto bytes = hn::LoadU(d_bytes, w + v * kFloats * sizeof(Weight));
+    if constexpr (sizeof(Weight) == 4) {
+      return hn::BitCast(DF(), bytes);
+    } else {
+      return hn::PromoteTo(DF(), hn::BitCast(d_weight, bytes));
     }
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    for (size_t v = 0; v < kVectors; ++v) unpacked.weights[v] = Vector(w, v);
     return unpacked;
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
@@ -143,14 +143,33 @@ struct Floats {
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    const DF d;
-    VF chains[2];
-    for (size_t v = 0; v < 2; ++v)
-      chains[v] = hn::Mul(w.weights[v], hn::LoadU(d, in.x + v * kFloats));
-    for (size_t v = 2; v < kVectors; ++v) {
-      chains[v % 2] = hn::MulAdd(w.weights[v], hn::LoadU(d, in.x + v * kFloats), chains[v % 2]);
+    AddProducts<1>([&](size_t, size_t v) HWY_ATTR { return w.weights[v]; }, in, &sums);
+  }
+#if PRONK_PIECES == 2
+  // For one token, the steps at w of all rows side by side: from memory 2 to 5% faster than row by
+  // row (BF16, AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
+  template <size_t n>
+  static HWY_INLINE void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in,
+                                         Sums (&sums)[n]) {
+    AddProducts<n>([&](size_t r, size_t v) HWY_ATTR { return Vector(w[r], v); }, in, sums);
+  }
+#endif
+  // weights(r, v) is vector v of row r.
+  template <size_t n, class Weights>
+  static HWY_INLINE void AddProducts(Weights weights, const Input& in, Sums* HWY_RESTRICT sums) {
+    VF chains[n][2];
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kVectors; ++v) {
+      const VF x = hn::LoadU(DF(), in.x + v * kFloats);
+      HWY_UNROLL(4)
+      for (size_t r = 0; r < n; ++r) {
+        VF& chain = chains[r][v % 2];
+        chain = v < 2 ? hn::Mul(weights(r, v), x) : hn::MulAdd(weights(r, v), x, chain);
+      }
     }
-    sums.a = hn::Add(sums.a, hn::Add(chains[0], chains[1]));
+    for (size_t r = 0; r < n; ++r) {
+      sums[r].a = hn::Add(sums[r].a, hn::Add(chains[r][0], chains[r][1]));
+    }
   }
 
   static void MultiplyPanels(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
