@@ -49,8 +49,9 @@ using VU64 = hn::Vec<DU64>;
 
 struct GridInput {
   VI8 x[kBlockSlices][4];
-  VF scale[kBlockSlices];        // of the activations, times a unit
-  VI32 offset[kBlockSlices][2];  // what zero points contribute to vectors 0 and 1, and 2 and 3
+  VF scale[kBlockSlices];  // of the activations, times a unit
+  // What zero points contribute to vectors 0 and 1, and 2 and 3 (IQ1_S has something else).
+  VI32 offset[kBlockSlices][2];
 };
 
 // Each of kFloats / 2 floats in two neighbouring lanes.

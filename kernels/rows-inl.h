@@ -14,6 +14,8 @@
 //
 // So a token's sums are made in the same order, and have the same bits, whether it is alone or in
 // company. What such a struct has (README.md tells what else a new type needs):
+//   Block                       a block, with its kWeights
+//   kReadsFloats                whether x is floats, or q and scales
 //   kStepWeights, kStepBytes    a step
 //   struct Input                vectors of activations for one step, 4 bytes per weight at most
 //   static Input Load(const ActivationRow& x, size_t i)
@@ -41,8 +43,8 @@
 //   kIndices                    so many for a step
 //   static void Look(const uint8_t* w, uint16_t* index)
 //                               stores those of a step, up to kLookAhead steps before
-//   static Unpacked Unpack(w, index)
-//                               is called for it.
+//   static Unpacked Unpack(w, index), UnpackForOne(w, index = nullptr)
+//                               are called for it.
 #if defined(PRONK_KERNELS_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ROWS_INL_H_
 #undef PRONK_KERNELS_ROWS_INL_H_

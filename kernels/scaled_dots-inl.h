@@ -42,7 +42,7 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #endif
 }
 
-// Eight floats, one for each group, in the lanes in which AddDots leaves the groups.
+// Eight floats, one for each group, in the lanes in which AddScaledDots leaves the groups.
 struct GroupScales {
 #if PRONK_PIECES == 4
   VF spread;

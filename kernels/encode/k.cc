@@ -129,7 +129,7 @@ Groups EncodeGroups(const Part& part, const Lines& lines) {
   return groups;
 }
 
-// What Q4_K and Q5_K have in common: scales and the low four bits, as blocks.h shows them.
+// What Q4_K and Q5_K have in common: scales and the low four bits, as gguf/blocks.h shows them.
 template <class Block>
 void StoreGroups(const Groups& groups, Block& block) {
   block.d = groups.d;

@@ -92,8 +92,10 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     }
   }
 
+  // Offsets are of all four vectors: [0] where the delta is negative or has been added, [1] where
+  // it is positive and has not.
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    Input in = Iq1Type::Load(x, i);
+    Input in = Base::Load(x, i);
     for (size_t p = 0; p < kBlockSlices; ++p) {
       const VI32 sum = hn::Add(LaneSums(in.x[p][0], in.x[p][1]), LaneSums(in.x[p][2], in.x[p][3]));
       in.offset[p][0] = hn::Mul(sum, hn::Set(DI32(), -10));

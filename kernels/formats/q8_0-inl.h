@@ -4,6 +4,8 @@
 //   bytes    0 1        d
 //            2 ... 33   qs: byte j is weight j, signed
 //   weight   d * q
+//
+// Q8_1: 36 bytes, the sum (f16) in 2 3, qs in 4 ... 35.
 #if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
 #undef PRONK_KERNELS_FORMATS_Q8_0_INL_H_

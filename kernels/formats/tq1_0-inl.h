@@ -1,7 +1,7 @@
 // TQ1_0: 256 weights -1, 0 and 1, five to a byte, with a scale. 54 bytes, 1.6875 bits a weight.
 //
 //   bytes    0 ... 47    qs: digit n of byte b is weight 32n + b for the first 32 bytes, for the
-//                        others 160 + 16n + b
+//                        others 128 + 16n + b
 //            48 ... 51   qh: digit n of byte b is weight 240 + 4n + b, four digits to a byte
 //            52 53       d
 //   byte     its five digits to the base of 3 as a fraction of 243, scaled to 256
@@ -74,7 +74,7 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
           const size_t piece = v * kPieces + lane / 4;
           group[lane] = static_cast<int32_t>(piece < 2 ? n : piece == 2 ? 5 + n / 2 : 7);
         }
-        in.of[v][n] = MakeFactors(LoadInput(x.q + i, v, n), n, scales, group);
+        in.of[v][n] = MakeCodeInput(LoadInput(x.q + i, v, n), n, scales, group);
       }
     }
     return in;

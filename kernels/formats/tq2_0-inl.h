@@ -38,7 +38,7 @@ HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 }
 
 // What a vector of codes is multiplied with.
-struct Factors {
+struct CodeInput {
   VI8 x;
   VI32 offset;
   VF scale;  // of the activations, in each lane
@@ -46,8 +46,8 @@ struct Factors {
 
 // For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` of 32 weights is that of
 // each lane.
-HWY_INLINE Factors MakeFactors(VI8 x, size_t n, const Floats8& scales,
-                               const int32_t (&group)[kFloats]) {
+HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
+                                   const int32_t (&group)[kFloats]) {
   const DI32 d;
   const VI32 sum = Dot(hn::Zero(d), hn::Set(DU8(), uint8_t{1}), x);
   const VF unit = hn::Set(DF(), 1.0f / static_cast<float>(Unit(n)));
@@ -56,7 +56,7 @@ HWY_INLINE Factors MakeFactors(VI8 x, size_t n, const Floats8& scales,
 
 // sum + the scaled products, lane by lane: adding dots up first takes as many instructions, and
 // of those that are scarce.
-HWY_INLINE VF AddProducts(VF sum, VU8 codes, const Factors& in) {
+HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
   return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);
 }
 
@@ -66,7 +66,7 @@ template <class Type, class BlockType, size_t kCodes>
 struct TernaryType {
   using Block = BlockType;
   struct Input {
-    Factors of[kByteVectors][kCodes];
+    CodeInput of[kByteVectors][kCodes];
   };
   struct Unpacked {
     VU8 codes[kByteVectors][kCodes];
@@ -105,7 +105,8 @@ struct TernaryType {
     }
     sums.a = hn::MulAdd(sum, Scale(w.block), sums.a);
   }
-  static HWY_INLINE VF AddVector(VF sum, const VU8 (&codes)[kCodes], const Factors (&in)[kCodes]) {
+  static HWY_INLINE VF AddVector(VF sum, const VU8 (&codes)[kCodes],
+                                 const CodeInput (&in)[kCodes]) {
     for (size_t n = 0; n < kCodes; ++n) sum = AddProducts(sum, codes[n], in[n]);
     return sum;
   }
@@ -146,7 +147,7 @@ struct TQ2_0 : TernaryType<TQ2_0, gguf::BlockTQ2_0, 4> {
         for (size_t lane = 0; lane < kFloats; ++lane) {
           group[lane] = static_cast<int32_t>((v * kFloats + lane) / 8 * 4 + n);
         }
-        in.of[v][n] = MakeFactors(LoadRuns<128>(x.q + i + 32 * n, v), n, scales, group);
+        in.of[v][n] = MakeCodeInput(LoadRuns<128>(x.q + i + 32 * n, v), n, scales, group);
       }
     }
     return in;
