@@ -68,7 +68,7 @@ int Main(int argc, char** argv) {
   for (size_t i = 0; i < 2 * keys.n; ++i) {
     const Bytes bytes = models.Next(choose);
     const bool held = fuzz::Add(Try(bytes), bytes.size(), "model " + std::to_string(i), any,
-                                fuzz::kMostBytesOfTemplates);
+                                fuzz::kLimitsOfTemplates);
     if (!held && argc > 3) {
       test::WriteBytes(std::string(argv[3]) + "/" + std::to_string(i) + ".gguf", bytes);
     }

@@ -17,16 +17,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return (n <= 256 ? low : low << 8 | input.Byte()) % n;
   };
   fuzz::Counts counts;
+  const auto use = [&](const auto& open, size_t model_bytes, const char* name) {
+    fuzz::Add(fuzz::UseModel(open, fuzz::kContextOfFuzzers), model_bytes, name, counts,
+              fuzz::kLimitsOfFuzzers);
+  };
   if (choose(16) == 0) {
     const test::TempDir folder;
     const std::string path = models.NextInParts(folder, choose);
-    fuzz::Add(fuzz::UseModel([&] { return gguf::File::Open(path); }, fuzz::kContextOfFuzzers), 0,
-              "parts", counts);
+    use([&] { return gguf::File::Open(path); }, 0, "parts");
   } else {
     const std::vector<std::byte> bytes = models.Next(choose);
-    fuzz::Add(
-        fuzz::UseModel([&] { return gguf::File::Parse("f.gguf", bytes); }, fuzz::kContextOfFuzzers),
-        bytes.size(), "model", counts, fuzz::kMostBytesOfTemplates);
+    use([&] { return gguf::File::Parse("f.gguf", bytes); }, bytes.size(), "model");
   }
   if (counts.failed) std::abort();
   return 0;

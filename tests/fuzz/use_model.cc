@@ -59,14 +59,15 @@ Outcome UseModel(const std::function<gguf::File()>& open, size_t most_context) {
 }
 
 bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Counts& counts,
-         size_t most_bytes) {
+         const Limits& limits) {
   ++counts.n;
   counts.refused += !outcome.error.empty();
   counts.slowest = std::max(counts.slowest, outcome.seconds);
   const size_t bytes = outcome.bytes - std::min(outcome.bytes, outcome.state_bytes);
   counts.largest = std::max(counts.largest, bytes);
   const bool one_line = gguf::PrintablePath(outcome.error) == outcome.error;
-  if (outcome.seconds <= kMostSeconds && bytes <= most_bytes + model_bytes && one_line) return true;
+  const bool in_limits = outcome.seconds <= limits.seconds && bytes <= limits.bytes + model_bytes;
+  if (in_limits && one_line) return true;
   counts.failed = true;
   std::fprintf(stderr, "%s: %.1f s, %zu bytes, %s\n", name.c_str(), outcome.seconds, bytes,
                outcome.error.c_str());

@@ -31,18 +31,22 @@ struct Counts {
   bool failed = false;
 };
 
-// What every model may take at most, besides the KV cache and its own size.
-inline constexpr double kMostSeconds = 5;  // of processor time, under sanitizers, too
-// For fuzzers: it bounds what a template makes, megabytes of which take libFuzzer's hook in each
-// allocation a minute.
+// What a model may take at most, besides the KV cache and its own size.
+struct Limits {
+  double seconds = 5;  // of processor time, under sanitizers, too
+  size_t bytes = 64'000'000;
+};
+// Where a template makes all it may.
+inline constexpr Limits kLimitsOfTemplates = {.bytes = 270'000'000};
+// For fuzzers: libFuzzer's hook in each allocation makes 5 seconds of a megabyte that a template
+// makes, and of so many tokens as fit into this context, 16 KB each at most, there are two.
+inline constexpr Limits kLimitsOfFuzzers = {.seconds = 20, .bytes = kLimitsOfTemplates.bytes};
 inline constexpr size_t kContextOfFuzzers = 128;
-inline constexpr size_t kMostBytes = 64'000'000;
-inline constexpr size_t kMostBytesOfTemplates = 270'000'000;  // where a template makes all it may
 
 // Counts an outcome. One that took more, or whose error is more than a printable line, is printed
 // with its name, and then `failed` is set; returns false of such a one.
 bool Add(const Outcome& outcome, size_t model_bytes, const std::string& name, Counts& counts,
-         size_t most_bytes = kMostBytes);
+         const Limits& limits = {});
 void Print(const std::string& what, const Counts& counts);
 
 }  // namespace fuzz
