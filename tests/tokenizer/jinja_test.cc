@@ -241,6 +241,19 @@ TEST(JinjaLimits, Memory) {
   EXPECT_LT(test::CountAllocations().peak - before, size_t{3 * 128} << 20);
 }
 
+// A text that is repeated is held once, however large (growing by appending held it three times);
+// what it consists of is right beyond the 64 KB that are copied at once.
+TEST(JinjaLimits, RepeatedText) {
+  EXPECT_EQ(Render("{% set s = 'abc' * 50001 %}{{ s | length }} {{ s | replace('abc', '') }}."),
+            "150003 .");
+  test::ResetPeak();
+  const size_t before = test::CountAllocations().bytes;
+  ExpectRefused("{{ 'longrope' * 16700000 }}", kTooMuch);  // made, and too much when it is printed
+  const size_t bytes = test::CountAllocations().peak - before;
+  EXPECT_GT(bytes, size_t{128'000'000});
+  EXPECT_LT(bytes, size_t{140'000'000});
+}
+
 // What an operation on a long string costs is paid even if what it makes is short. Each of these
 // is done 100 times on 100 KB, with steps for reading 50 of them, or bytes for making 50.
 TEST(JinjaLimits, LongStringsArePaidFor) {

@@ -116,11 +116,14 @@ Value Repeat(Runtime& rt, const Value& value, int64_t times) {
   if (__builtin_mul_overflow(unit, n, &total)) total = std::string_view::npos;
   rt.PayBytes(total);  // before it is allocated
   if (value.IsString()) {
+    constexpr size_t kPart = size_t{1} << 16;  // bytes copied at once
     const size_t size = value.text().size() * n;
-    Text out = n > 0 ? value.text() : Text();
-    while (out.size() < size) {  // doubles
-      const Text part = out;
-      out.Append(part, 0, size - part.size());
+    Text out;
+    out.Reserve(size, value.text().foreign().size() * n);  // growing would hold it three times
+    Text part = value.text();
+    while (out.size() < size) {
+      out.Append(part, 0, size - out.size());
+      if (part.size() < kPart) part = out;  // doubles
     }
     return rt.Make(std::move(out));
   }

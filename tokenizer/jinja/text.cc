@@ -27,6 +27,11 @@ void Text::MarkForeign(size_t begin, size_t end) {
   }
 }
 
+void Text::Reserve(size_t n_bytes, size_t n_spans) {
+  bytes_.reserve(n_bytes);
+  foreign_.reserve(n_spans);
+}
+
 void Text::Append(std::string_view bytes, bool foreign) {
   const size_t begin = size();
   bytes_ += bytes;

@@ -31,6 +31,8 @@ class Text {
   // Bytes that this object costs, for the memory limit.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
+  // Room for so many bytes and spans, and no more.
+  void Reserve(size_t n_bytes, size_t n_spans);
   void Append(std::string_view bytes, bool foreign = false);
   void Append(const Text& text, size_t pos = 0, size_t n = std::string_view::npos);
   // Bytes [pos, pos + n), which must lie inside.
