@@ -248,7 +248,7 @@ TEST(JinjaLimits, RepeatedText) {
             "150003 .");
   test::ResetPeak();
   const size_t before = test::CountAllocations().bytes;
-  ExpectRefused("{{ 'longrope' * 16700000 }}", kTooMuch);  // made, and too much when it is printed
+  ExpectRefused("{{ 'longrope' * 16700000 }}", kTooMuch);  // made, and then too much
   const size_t bytes = test::CountAllocations().peak - before;
   EXPECT_GT(bytes, size_t{128'000'000});
   EXPECT_LT(bytes, size_t{140'000'000});
