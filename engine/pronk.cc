@@ -7,16 +7,16 @@
 #include <optional>
 #include <span>
 
-#include "engine/chat.h"
-#include "engine/dry.h"
-#include "engine/encode.h"
-#include "engine/generate.h"
-#include "engine/grammar/constraint.h"
-#include "engine/grammar/gbnf.h"
-#include "engine/grammar/json_schema.h"
-#include "engine/model.h"
-#include "engine/session.h"
-#include "engine/session_file.h"
+#include "engine/model/model.h"
+#include "engine/sampling/dry.h"
+#include "engine/session/chat.h"
+#include "engine/session/encode.h"
+#include "engine/session/generate.h"
+#include "engine/session/session.h"
+#include "engine/session/session_file.h"
+#include "grammar/constraint.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
 #include "kernels/cpu.h"
 
 namespace pronk {
@@ -121,8 +121,8 @@ struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;
   // Of the last text; what was learnt of it serves the next.
-  std::shared_ptr<const engine::grammar::Grammar> grammar = nullptr;
-  std::optional<engine::Constraint> constraint = {};
+  std::shared_ptr<const grammar::Grammar> grammar = nullptr;
+  std::optional<grammar::Constraint> constraint = {};
 
   Borrower(std::shared_ptr<const engine::Model> shared,
            std::shared_ptr<const engine::Model> shared_draft, const Options& options)
@@ -131,7 +131,7 @@ struct Borrower {
         session(*model, ToEngine(options, *model, draft.get())) {}
 
   engine::GenerateOptions OptionsFor(const Limits& limits,
-                                     std::shared_ptr<const engine::grammar::Grammar> wanted) {
+                                     std::shared_ptr<const grammar::Grammar> wanted) {
     if (wanted != grammar) {
       grammar = std::move(wanted);
       constraint.reset();
@@ -154,7 +154,7 @@ struct Borrower {
 
 struct Model::Impl : engine::Model {};
 
-struct Grammar::Impl : engine::grammar::Grammar {};
+struct Grammar::Impl : grammar::Grammar {};
 
 struct Session::Impl : Borrower {
   using Borrower::Borrower;
@@ -183,13 +183,13 @@ std::vector<std::int32_t> Model::Tokenize(std::string_view text) const {
 }
 
 Grammar Grammar::JsonSchema(const std::string& schema) {
-  return Guarded([&] { return Grammar(Impl{engine::grammar::ParseJsonSchema(schema)}); });
+  return Guarded([&] { return Grammar(Impl{grammar::ParseJsonSchema(schema)}); });
 }
 Grammar Grammar::JsonObject() {
-  return Guarded([&] { return Grammar(Impl{engine::grammar::JsonObject()}); });
+  return Guarded([&] { return Grammar(Impl{grammar::JsonObject()}); });
 }
 Grammar Grammar::Gbnf(const std::string& rules) {
-  return Guarded([&] { return Grammar(Impl{engine::grammar::ParseGbnf(rules)}); });
+  return Guarded([&] { return Grammar(Impl{grammar::ParseGbnf(rules)}); });
 }
 Grammar::Grammar(Impl impl) : impl_(std::make_shared<const Impl>(std::move(impl))) {}
 

@@ -56,7 +56,7 @@ class Model {
 class Grammar {
  public:
   Grammar() = default;  // any text
-  // What is valid by this schema (engine/grammar/README.md says what it may hold).
+  // What is valid by this schema (grammar/README.md says what it may hold).
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
   static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/feed_forward.h"
-#include "engine/mixers.h"
-#include "engine/pass.h"
+#include "engine/pass/feed_forward.h"
+#include "engine/pass/mixers.h"
+#include "engine/pass/pass.h"
 #include "kernels/ops.h"
 
 namespace engine {

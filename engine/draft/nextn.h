@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/model.h"
-#include "engine/rope.h"
-#include "engine/scratch.h"
-#include "engine/sequence_state.h"
+#include "engine/model/model.h"
+#include "engine/pass/rope.h"
+#include "engine/pass/scratch.h"
+#include "engine/pass/sequence_state.h"
 #include "kernels/team.h"
 #include "tokenizer/tokenizer.h"
 

@@ -1,7 +1,7 @@
 // pronk bench: what it measures, and that every format can be read by others. Nothing here depends
 // on how fast the machine is; whether the figures can be trusted is measured by hand (README of
-// engine/cli).
-#include "engine/cli/bench.h"
+// cli).
+#include "cli/bench/bench.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cli/machine.h"
+#include "cli/bench/machine.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -39,7 +40,7 @@ Finished Bench(const std::vector<std::string>& more) {
 }
 
 json Schema() {
-  return json::parse(test::ReadText(fs::path(PRONK_SOURCE_DIR) / "tests/cli/bench.schema.json"));
+  return json::parse(test::ReadText(fs::path(test::SourceDir()) / "tests/cli/bench.schema.json"));
 }
 
 // Lines of cells, by RFC 4180.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/xxh64.h"
+#include "engine/session/xxh64.h"
 #include "gguf/dtype.h"
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"

@@ -7,6 +7,7 @@
 
 #include "tests/cli/pronk.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -17,7 +18,7 @@ using test::Finished;
 using test::Pronk;
 
 // The model that ships; it has never seen JSON.
-const std::string kModel = std::string(PRONK_SOURCE_DIR) + "/models/default.gguf";
+const std::string kModel = test::SourceDir() + "/models/default.gguf";
 
 const std::string kPerson = R"({"type": "object", "properties": {
     "name": {"type": "string", "minLength": 1, "maxLength": 20},

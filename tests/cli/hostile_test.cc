@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -22,13 +23,13 @@ using test::Finished;
 const std::string kModel = DataPath("tiny/llama.gguf");
 
 Finished Pronk(std::vector<std::string> args, const std::string& input = "") {
-  args.insert(args.begin(), PRONK_BINARY);
+  args.insert(args.begin(), test::Program());
   return test::RunProgram(args, input);
 }
 
 // Commands for a shell in which "$0" is pronk, "$1" the model and "$2" a folder.
 Finished Shell(const std::string& commands, const std::string& folder) {
-  return test::RunProgram({"/bin/sh", "-c", commands, PRONK_BINARY, kModel, folder});
+  return test::RunProgram({"/bin/sh", "-c", commands, test::Program(), kModel, folder});
 }
 
 void ExpectOneLine(const Finished& run, const std::string& says) {

@@ -10,6 +10,7 @@
 #include "gguf/file.h"
 #include "kernels/reference.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -19,7 +20,7 @@ using test::ExpectError;
 using test::Finished;
 using test::Pronk;
 
-const std::string kDefault = std::string(PRONK_SOURCE_DIR) + "/models/default.gguf";
+const std::string kDefault = test::SourceDir() + "/models/default.gguf";
 
 std::vector<float> Floats(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/logits.h"
 #include "tests/support/temp_dir.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace test {
@@ -18,13 +19,13 @@ inline const std::string kTinyModel = DataPath("tiny/llama.gguf");
 
 inline Finished Pronk(std::vector<std::string> args, const std::string& input = "",
                       const std::vector<std::string>& environment = {}) {
-  args.insert(args.begin(), PRONK_BINARY);
+  args.insert(args.begin(), test::Program());
   return RunProgram(args, input, environment);
 }
 
 // A line of sh in which $PRONK is the program and $MODEL the tiny model.
 inline Finished Shell(const std::string& line, std::vector<std::string> environment = {}) {
-  environment.push_back(std::string("PRONK=") + PRONK_BINARY);
+  environment.push_back("PRONK=" + test::Program());
   environment.push_back("MODEL=" + kTinyModel);
   return RunProgram({"/bin/sh", "-c", line}, "", environment);
 }

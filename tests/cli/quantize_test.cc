@@ -15,6 +15,7 @@
 #include "kernels/reference.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -208,7 +209,7 @@ std::map<std::string, DType> Types(const std::string& path) {
 }
 
 // The default model, whose rows are whole blocks of every type; its weights are Q8_0.
-const std::string kDefault = std::string(PRONK_SOURCE_DIR) + "/models/default.gguf";
+const std::string kDefault = test::SourceDir() + "/models/default.gguf";
 
 TEST(Quantize, WarnsWhereTheSourceHasLostSomething) {
   const test::TempDir dir;

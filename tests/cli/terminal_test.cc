@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
 
@@ -14,8 +15,8 @@ namespace {
 
 // A chat with the tiny model; `before` and `after` stand around the command.
 std::string ChatLine(const std::string& before = "", const std::string& after = "-n 3") {
-  return before + " " PRONK_BINARY " chat -m " + test::kTinyModel + " -s 1 --ignore-eos -c 4000 " +
-         after;
+  return before + " " + test::Program() + " chat -m " + test::kTinyModel +
+         " -s 1 --ignore-eos -c 4000 " + after;
 }
 
 // From here on the keyboard is the editor's; what is typed before, the terminal shows by itself.
@@ -99,7 +100,7 @@ TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
       const test::TempDir dir;
       const std::string model = dir.Write("model", test::ReadText(test::kTinyModel));
       const std::string pid = dir.Path("pid");
-      test::Tmux tmux("sh -c 'echo $$ >" + pid + "; exec " PRONK_BINARY " chat -m " + model +
+      test::Tmux tmux("sh -c 'echo $$ >" + pid + "; exec " + test::Program() + " chat -m " + model +
                       " -s 1 --ignore-eos -c 200000'; s=$?; echo; echo \"status $s\"; stty -a");
       ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
       if (!at_prompt) {
@@ -209,7 +210,7 @@ TEST_F(TerminalTest, Latin1) {
 
 // What a model writes is text, and not for the terminal to obey.
 TEST_F(TerminalTest, ControlCharactersAreShownNotObeyed) {
-  test::Tmux tmux(std::string("printf 'a\\033]0;title\\007b' | " PRONK_BINARY " run -m ") +
+  test::Tmux tmux(std::string("printf 'a\\033]0;title\\007b' | " + test::Program() + " run -m ") +
                   test::kTinyModel + " -n 1");
   EXPECT_EQ(tmux.WaitForEnd(), 0);
   EXPECT_NE(tmux.Screen().find("a\uFFFD]0;title\uFFFDb"), std::string::npos) << tmux.Screen();

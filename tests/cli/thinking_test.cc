@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/paths.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tmux.h"
@@ -142,7 +143,7 @@ TEST_F(ThinkingTest, CommandsOfChat) {
 TEST_F(ThinkingTest, DimOnATerminal) {
   if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
   if (test::Shell("script -qc true /dev/null").status != 0) GTEST_SKIP() << "script is missing";
-  const std::string run = PRONK_BINARY " run --chat -p Why? --temp 0 -m " + Thinker() +
+  const std::string run = test::Program() + " run --chat -p Why? --temp 0 -m " + Thinker() +
                           "\" /dev/null | tr -d '\\r' | cat -v";
   test::Tmux dim("script -qc \"TERM=xterm " + run);
   ASSERT_TRUE(dim.WaitFor("Yes indeed")) << dim.Screen();
@@ -153,7 +154,8 @@ TEST_F(ThinkingTest, DimOnATerminal) {
   test::Tmux plain("script -qc \"NO_COLOR=1 TERM=xterm " + run);
   ASSERT_TRUE(plain.WaitFor("(thinking)\nhm so\n(done thinking)\n\nYes indeed")) << plain.Screen();
   // A person sees it on stderr, and the pipe gets the answer.
-  test::Tmux piped(PRONK_BINARY " run --chat -p Why? --temp 0 -m " + Thinker() + " | tr a-z A-Z");
+  test::Tmux piped(test::Program() + " run --chat -p Why? --temp 0 -m " + Thinker() +
+                   " | tr a-z A-Z");
   ASSERT_TRUE(piped.WaitFor("YES INDEED")) << piped.Screen();
   EXPECT_NE(piped.Screen().find("hm so"), std::string::npos) << piped.Screen();
 }
@@ -171,7 +173,7 @@ TEST_F(ThinkingTest, WordsWrap) {
                                    {" " + d},
                                    {" e"}},
                                   "{{ messages[-1].content }}");
-  test::Tmux tmux(PRONK_BINARY " run --chat -p Why? --temp 0 -m " + model);
+  test::Tmux tmux(test::Program() + " run --chat -p Why? --temp 0 -m " + model);
   EXPECT_TRUE(tmux.WaitFor(a + " " + b + "\n" + c + "\n  x \xE4\xBD\xA0 " + d.substr(0, 73) + "\n" +
                            d.substr(73) + " e"))
       << tmux.Screen();
@@ -181,7 +183,7 @@ TEST_F(ThinkingTest, WordsWrap) {
 
 TEST_F(ThinkingTest, AModelWithoutATemplateIsSaidToBeOne) {
   if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
-  test::Tmux tmux(PRONK_BINARY " chat --temp 0 -m " + Model({{"Yes"}}, ""));
+  test::Tmux tmux(test::Program() + " chat --temp 0 -m " + Model({{"Yes"}}, ""));
   EXPECT_TRUE(tmux.WaitFor("has no chat template")) << tmux.Screen();
 }
 

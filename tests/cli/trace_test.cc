@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model.h"
-#include "engine/session.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/temp_dir.h"
 

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
 const std::string kTiny = test::DataPath("tiny/llama.gguf");
-const std::string kDefault = std::string(PRONK_SOURCE_DIR) + "/models/default.gguf";
+const std::string kDefault = test::SourceDir() + "/models/default.gguf";
 
 pronk::Options Greedy() {
   pronk::Options options;
@@ -76,7 +77,7 @@ TEST(Library, EndsWhereItIsAskedTo) {
 
 TEST(Library, ThrowsOneType) {
   EXPECT_THROW(pronk::Model("no/such.gguf"), pronk::Error);
-  EXPECT_THROW(pronk::Model(std::string(PRONK_SOURCE_DIR) + "/README.md"), pronk::Error);
+  EXPECT_THROW(pronk::Model(test::SourceDir() + "/README.md"), pronk::Error);
   const pronk::Model model(kTiny);
   pronk::Options options = Greedy();
   options.context = 4;

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/error.h"
-#include "engine/grammar/constraint.h"
-#include "engine/grammar/gbnf.h"
-#include "engine/grammar/json_schema.h"
 #include "gguf/file.h"
+#include "grammar/constraint.h"
+#include "grammar/error.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
 #include "tests/fuzz/input.h"
 #include "tests/support/vocab_spec.h"
 
@@ -37,16 +37,16 @@ void Check(bool holds) {
 }
 
 // A mask is what each token alone gives.
-void CheckMask(engine::Constraint& constraint) {
+void CheckMask(grammar::Constraint& constraint) {
   const std::span<const uint64_t> mask = constraint.Allowed();
   for (size_t i = 0; i < Tokens().vocab().size(); ++i) {
     Check((mask[i / 64] >> (i % 64) & 1) == constraint.Allows(static_cast<tokenizer::TokenId>(i)));
   }
 }
 
-void Follow(engine::grammar::Grammar grammar, std::string_view text) {
-  engine::Constraint constraint(
-      std::make_shared<const engine::grammar::Grammar>(std::move(grammar)), Tokens());
+void Follow(grammar::Grammar grammar, std::string_view text) {
+  grammar::Constraint constraint(std::make_shared<const grammar::Grammar>(std::move(grammar)),
+                                 Tokens());
   for (size_t i = 0; !constraint.done(); ++i) {
     CheckMask(constraint);
     const std::vector<tokenizer::TokenId> forced = constraint.Forced();
@@ -65,10 +65,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = input.Line();
   const std::string source(input.Rest());
   try {
-    Follow(source.starts_with('{') ? engine::grammar::ParseJsonSchema(source)
-                                   : engine::grammar::ParseGbnf(source),
+    Follow(source.starts_with('{') ? grammar::ParseJsonSchema(source) : grammar::ParseGbnf(source),
            text);
-  } catch (const engine::Error&) {
+  } catch (const grammar::Error&) {
   }
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "gguf/error.h"
 #include "gguf/writer.h"
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 
 namespace fuzz {
@@ -39,7 +40,7 @@ std::vector<std::string> KeysOfSources() {
   const std::regex whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {
     for (const fs::directory_entry& file :
-         fs::directory_iterator(fs::path(PRONK_SOURCE_DIR) / folder)) {
+         fs::directory_iterator(fs::path(test::SourceDir()) / folder)) {
       if (file.path().extension() != ".cc") continue;
       const std::string text = test::ReadText(file.path().string());
       for (const auto& [pattern, prefix] : {std::pair(own, "ARCH."), std::pair(whole, "")}) {

@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "engine/architecture.h"
+#include "engine/model/architecture.h"
 #include "tests/fuzz/hostile_model.h"
 #include "tests/fuzz/use_model.h"
 

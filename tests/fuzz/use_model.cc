@@ -5,10 +5,10 @@
 #include <ctime>
 #include <vector>
 
-#include "engine/chat.h"
 #include "engine/error.h"
-#include "engine/model.h"
-#include "engine/session.h"
+#include "engine/model/model.h"
+#include "engine/session/chat.h"
+#include "engine/session/session.h"
 #include "gguf/error.h"
 #include "tests/support/allocations.h"
 

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace test {
 
 inline std::filesystem::path DataPath(const std::string& name) {
-  return std::filesystem::path(PRONK_SOURCE_DIR) / "tests" / "data" / name;
+  return std::filesystem::path(test::SourceDir()) / "tests" / "data" / name;
 }
 
 // A file or folder in $PRONK_SHARED, else ../shared; empty where it does not exist.
@@ -23,7 +25,7 @@ inline std::filesystem::path SharedPath(const std::string& name) {
   const char* const folder = std::getenv("PRONK_SHARED");
   const std::filesystem::path path =
       folder != nullptr ? std::filesystem::path(folder) / name
-                        : std::filesystem::path(PRONK_SOURCE_DIR).parent_path() / "shared" / name;
+                        : std::filesystem::path(test::SourceDir()).parent_path() / "shared" / name;
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/session.h"
+#include "engine/session/session.h"
 
 namespace test {
 

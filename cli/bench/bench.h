@@ -1,0 +1,157 @@
+// What a benchmark measures. bench.cc plans the tests, bench_measure.cc measures one,
+// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc holds them against earlier
+// ones.
+//
+// One figure stands for a test everywhere: the median of its repetitions, in tokens per second.
+// Limits are tokens per second, too: what the machine would reach if all it did was to read the
+// weights and to multiply. They are measured before and behind each repetition, by the same
+// threads, because what a machine gives changes from second to second where others use it.
+#ifndef PRONK_CLI_BENCH_BENCH_H_
+#define PRONK_CLI_BENCH_BENCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+
+namespace cli {
+
+struct BenchModel {
+  std::string file;
+  std::string type;   // "llama 1.10B Q4_0"
+  uint64_t size = 0;  // bytes of its tensors
+  uint64_t n_params = 0;
+  double load_ms = 0;         // opening it
+  double first_token_ms = 0;  // from its beginning to the first token behind a prompt of 8
+};
+
+// What this program and machine are, the same for all tests.
+struct BenchSetting {
+  std::string version;  // "0.1.0"
+  std::string commit;
+  std::string date;  // of the start
+  std::string cpu_name;
+  std::string cpu_target;
+  bool has_energy = false;
+  std::string baseline;  // the file that results are held against; "" for none
+};
+
+// What was the case right before or behind a repetition.
+struct BenchLimits {
+  double read = 0;     // bytes per second
+  double dot = 0;      // operations per second; 0 where no prompt is read
+  double integer = 0;  // operations per second: no limit, but tells that others share the cores
+};
+
+// One test of now and one of before.
+struct Comparison {
+  double before_ts = 0;  // its median
+  double ratio = 0;      // of now to before
+  double spread = 0;     // of the ratio: an equal program is within it 19 times of 20
+  bool IsSlower() const { return ratio + spread < 1; }
+  bool IsFaster() const { return ratio - spread > 1; }
+};
+
+struct BenchTest {
+  const BenchModel* model = nullptr;
+  size_t n_prompt = 0;  // tokens read, then tokens generated
+  size_t n_gen = 0;
+  size_t n_depth = 0;  // tokens already in the cache
+  size_t n_pass = 1;   // of those generated, read in one pass, as drafts that are all right are
+  int n_threads = 1;
+  size_t n_batch = 2048;   // tokens of a prompt handed over at a time
+  size_t n_ubatch = 512;   // tokens of these computed at a time
+  std::string kv = "f16";  // type of the cache
+  double bytes_per_token = 0;
+  double operations_per_token = 0;
+
+  // What was measured.
+  std::string date;
+  std::vector<double> samples_ts;   // of each repetition: tokens per second,
+  std::vector<BenchLimits> limits;  // and the higher of the limits before and behind it
+  double clock_before = 0;          // GHz under load
+  double clock_after = 0;
+  std::optional<double> celsius_before, celsius_after;
+  double joules = 0;          // of all repetitions, where it is known
+  double share_alone = 0;     // of the passes: done by one thread, because cores were taken
+  double share_of_cores = 1;  // of the time of as many cores as there are threads
+  std::optional<Comparison> comparison;
+  double single_ts = 0;  // the median of the same test with passes of one token, where it was done
+
+  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4"
+  std::string Name() const;
+  double Average() const;
+  double Median() const;
+  double Deviation() const;                 // standard deviation of the samples
+  double LimitOf(size_t repetition) const;  // tokens per second
+  double Limit() const;                     // the median
+  double IntegerRate() const;               // the median
+  double Share() const;                     // median of what each repetition had of its limit
+  double JoulesPerToken() const;
+  // The time of a pass, in times of one of a single token; 0 where that was not measured.
+  double PassCost() const;
+  // Bytes of weights and operations per second; 0 for tests that do both.
+  double ReadsPerSecond() const {
+    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
+  }
+  double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
+  // What a reader has to know about this result, in a few words each.
+  std::vector<std::string> Notes() const;
+};
+
+// Runs a test in a session of its own: warm-up, then the repetitions, limits in between. options
+// say what the test does not. `sysfs` is "/sys". Returns false where Ctrl-C ended it.
+bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
+             const std::string& sysfs, BenchTest& test);
+
+// Writes tests one by one, in one format. Each function returns the text to write now.
+class BenchFormat {
+ public:
+  virtual ~BenchFormat() = default;
+  // All tests, not measured yet: widths and units depend on them.
+  virtual std::string Begin(const std::vector<BenchTest>& plan) = 0;
+  virtual std::string Row(const BenchTest& test) = 0;
+  virtual std::string End(const std::vector<BenchTest>& done) = 0;
+};
+// name: md, csv, json or jsonl. The setting must outlive the format.
+std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting);
+
+// The results as a picture.
+std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests);
+
+// Results of an earlier run, as -o json or jsonl wrote them; llama-bench's will do, too.
+class Baseline {
+ public:
+  // Throws engine::Error.
+  explicit Baseline(const std::string& path);
+  ~Baseline();
+  bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
+  // Nothing where there is no such test, or too few repetitions to know how far they spread.
+  std::optional<Comparison> Compare(const BenchTest& test) const;
+
+ private:
+  struct Row;
+  const Row* Find(const BenchTest& test) const;
+  std::vector<Row> rows_;
+};
+
+// Statistics of one test's repetitions.
+double MedianOf(std::vector<double> values);
+// What is compared: repetitions, and what the machine gave meanwhile, 0 where that is unknown.
+struct BenchSamples {
+  std::vector<double> ts;   // tokens per second
+  double limit = 0;         // tokens per second
+  double integer_rate = 0;  // operations per second
+  double cores = 0;         // share of the time of its cores that the test had
+};
+// The ratio of the medians and its spread. Nothing where there are fewer than two repetitions on
+// either side.
+std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_BENCH_BENCH_H_

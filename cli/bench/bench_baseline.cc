@@ -1,0 +1,183 @@
+// pronk bench --baseline: which tests of an earlier run are the same, and whether they were faster.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/bench/bench.h"
+#include "cli/output/json_file.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+
+namespace cli {
+namespace {
+
+// Student's t for 95%: within so many standard errors, with so many degrees of freedom. From 1 on;
+// between the entries and beyond them the formula is right to a percent.
+double StudentT(size_t freedom) {
+  constexpr double kFirst[] = {12.71, 4.303, 3.182, 2.776};
+  if (freedom <= 4) return kFirst[std::max<size_t>(freedom, 1) - 1];
+  const double n = static_cast<double>(freedom);
+  return 1.96 + 2.37 / n + 2.8 / (n * n);
+}
+
+std::vector<double> Logarithms(const std::vector<double>& values) {
+  std::vector<double> logs;
+  for (const double value : values) logs.push_back(std::log(value));
+  return logs;
+}
+
+double SquaredDeviations(const std::vector<double>& values) {
+  const double mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum;
+}
+
+// One result of a file, whose fields are checked when they are asked for.
+class Fields {
+ public:
+  Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) Fail("", "an object", json);
+  }
+
+  std::optional<double> Find(const std::string& key) const {
+    if (!json_.contains(key) || json_[key].is_null()) return std::nullopt;
+    if (!json_[key].is_number()) Fail(key, "a number", json_[key]);
+    return json_[key].get<double>();
+  }
+
+  double Number(const std::string& key) const {
+    const std::optional<double> number = Find(key);
+    if (!number) Fail(key, "a number", Json());
+    return *number;
+  }
+
+  std::string Text(const std::string& key) const {
+    if (!json_.contains(key)) return "";
+    if (!json_[key].is_string()) Fail(key, "a text", json_[key]);
+    return json_[key].get<std::string>();
+  }
+
+  std::vector<double> Speeds(const std::string& key) const {
+    const Json list = json_.contains(key) ? json_[key] : Json();
+    const auto is_speed = [](const Json& item) { return item.is_number() && item > 0; };
+    if (!list.is_array() || list.empty() || !std::all_of(list.begin(), list.end(), is_speed)) {
+      Fail(key, "a list of numbers above 0", list);
+    }
+    return list.get<std::vector<double>>();
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& key, const std::string& expected,
+                         const Json& found) const {
+    throw engine::Error(where_ + (key.empty() ? "" : ": " + key) + ": expected " + expected +
+                        ", found " + found.type_name());
+  }
+
+  const Json& json_;
+  std::string where_;
+};
+
+// The objects of an array, or one on each line.
+std::vector<Json> ReadResults(const std::string& path) {
+  const std::string text = ReadText(path);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw engine::Error(path + ": expected what pronk bench -o json writes, found nothing");
+  }
+  if (text[text.find_first_not_of(" \t\r\n")] == '[') {
+    const Json json = ParseJson(text, path);
+    return {json.begin(), json.end()};
+  }
+  std::vector<Json> rows;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) {
+      const std::string line = text.substr(at, end - at);
+      rows.push_back(ParseJson(line, path + ": line " + std::to_string(rows.size() + 1)));
+    }
+    at = end + 1;
+  }
+  return rows;
+}
+
+}  // namespace
+
+// Where an older or another program does not tell, it is taken to be the same.
+struct Baseline::Row {
+  double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
+  std::optional<double> n_batch, n_ubatch;
+  std::string kv;
+  BenchSamples samples;
+};
+
+Baseline::Baseline(const std::string& path) {
+  const std::vector<Json> results = ReadResults(path);
+  for (const Json& json : results) {
+    const Fields fields(json, path + ": result " + std::to_string(rows_.size() + 1));
+    rows_.push_back(
+        {fields.Number("model_size"),
+         fields.Number("model_n_params"),
+         fields.Number("n_prompt"),
+         fields.Number("n_gen"),
+         fields.Number("n_depth"),
+         fields.Number("n_threads"),
+         fields.Find("n_pass").value_or(1),
+         fields.Find("n_batch"),
+         fields.Find("n_ubatch"),
+         fields.Text("type_k"),
+         {fields.Speeds("samples_ts"), fields.Find("limit_ts").value_or(0),
+          fields.Find("int_rate").value_or(0), fields.Find("share_of_cores").value_or(0)}});
+  }
+}
+
+Baseline::~Baseline() = default;
+
+const Baseline::Row* Baseline::Find(const BenchTest& test) const {
+  const auto same = [](double before, auto now) { return before == static_cast<double>(now); };
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& before) {
+    return same(before.model_size, test.model->size) &&
+           same(before.model_n_params, test.model->n_params) &&
+           same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
+           same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
+           same(before.n_pass, test.n_pass) &&
+           same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
+           same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
+           (before.kv.empty() || before.kv == test.kv);
+  });
+  return row == rows_.end() ? nullptr : &*row;
+}
+
+std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
+  const Row* const before = Find(test);
+  if (before == nullptr) return std::nullopt;
+  return CompareSamples(before->samples,
+                        {test.samples_ts, test.Limit(), test.IntegerRate(), test.share_of_cores});
+}
+
+// Speeds spread in parts of themselves, so all is done with their logarithms. Two things make equal
+// programs differ. Repetitions spread, which their pooled deviation tells; those of one run are
+// alike, as they follow each other within seconds, so their number does not make the median any
+// surer than one of them is. And the machine gives more or less at another time: of that the
+// limits, the integer operations and the share of the cores' time tell how much. The two are added:
+// where the machine changes, repetitions catch several of its states, and tell too little of each.
+std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
+  if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
+  const size_t freedom = before.ts.size() + now.ts.size() - 2;
+  const double variance =
+      (SquaredDeviations(Logarithms(before.ts)) + SquaredDeviations(Logarithms(now.ts))) /
+      static_cast<double>(freedom);
+  const double within = StudentT(freedom) * std::sqrt(2 * variance);
+  const auto drift = [](double then, double later) {
+    return then > 0 && later > 0 ? std::log(later / then) : 0;
+  };
+  const double between =
+      std::hypot(drift(before.limit, now.limit), drift(before.integer_rate, now.integer_rate),
+                 drift(before.cores, now.cores));
+  const double median = MedianOf(before.ts);
+  const double ratio = MedianOf(now.ts) / median;
+  return Comparison{median, ratio, ratio * std::expm1(within + between)};
+}
+
+}  // namespace cli

@@ -1,0 +1,322 @@
+// One test of a benchmark, and the statistics of what comes out.
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+
+#include "cli/bench/bench.h"
+#include "cli/bench/machine.h"
+#include "cli/output/format.h"
+#include "cli/terminal/signals.h"
+#include "engine/stopwatch.h"
+#include "kernels/ceiling.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+using tokenizer::TokenId;
+
+// What is read or multiplied to find a limit takes so long: less is a matter of luck, and more
+// would make the benchmark of a small model one of the limits.
+constexpr double kLimitSeconds = 0.03;
+constexpr size_t kReadBytes = 200'000'000;
+
+std::vector<TokenId> RandomTokens(size_t n, size_t vocab_size) {
+  std::mt19937 random(1);
+  std::vector<TokenId> ids(n);
+  for (TokenId& id : ids) id = static_cast<TokenId>(random() % vocab_size);
+  return ids;
+}
+
+double SecondsOf(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// What share of the time they were to work threads have had a core, summed over repetitions.
+class CoreTime {
+ public:
+  void Start() {
+    caller_ -= SecondsOf(CLOCK_THREAD_CPUTIME_ID);
+    all_ -= SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  }
+  void Stop() {
+    caller_ += SecondsOf(CLOCK_THREAD_CPUTIME_ID);
+    all_ += SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  }
+  // The system knows of the calling thread to the nanosecond, of others to its last tick, 1 to 10
+  // milliseconds ago: of repetitions that are not much longer only the caller counts.
+  double Share(double seconds, int repetitions, int n_threads) const {
+    constexpr double kManyTicks = 0.1;
+    const double share = caller_ / seconds;
+    return seconds < kManyTicks * repetitions ? share : std::min(share, all_ / seconds / n_threads);
+  }
+
+ private:
+  double caller_ = 0, all_ = 0;  // seconds
+};
+
+// Of all threads together, the median of some short tries: what was there all the time, and not at
+// the best moment.
+double IntegerRate(kernels::Team& team) {
+  constexpr int kTries = 40;
+  std::vector<double> rates;
+  team.Run([&] {
+    for (int i = 0; i < kTries; ++i) {
+      const engine::Stopwatch watch;
+      team.For(team.size(), 1, [](size_t begin, size_t end, size_t) {
+        for (size_t k = begin; k < end; ++k) DoIntegerOperations();
+      });
+      rates.push_back(kIntegerOperations / watch.Seconds());
+    }
+  });
+  return MedianOf(rates) * static_cast<double>(team.size());
+}
+
+template <class Try>
+double BestFor(double seconds, Try once) {
+  const engine::Stopwatch watch;
+  double best = 0;
+  do {
+    best = std::max(best, once());
+  } while (watch.Seconds() < seconds && !Interrupted());
+  return best;
+}
+
+// Knows what comes next, and so many tokens of it.
+class Script : public engine::Drafter {
+ public:
+  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
+    const std::span<const TokenId> rest = std::span(text_).subspan(text.size());
+    const auto next = rest.first(std::min(n, rest.size()));
+    drafts.insert(drafts.end(), next.begin(), next.end());
+  }
+  void Tell(std::vector<TokenId> text) { text_ = std::move(text); }
+
+ private:
+  std::vector<TokenId> text_;
+};
+
+// What this test's work is: to read a text, to generate one, or both.
+class Work {
+ public:
+  Work(const engine::Model& model, engine::SessionOptions options, const BenchTest& test)
+      : test_(test),
+        session_(model, Options(options, test, script_)),
+        ids_(RandomTokens(session_.capacity(), model.tokenizer->vocab().size())) {
+    script_->Tell(ids_);
+    Read(std::span(ids_).first(test.n_depth));
+  }
+
+  // Goes back to where the test begins; not a part of what is measured.
+  void Rewind() {
+    const std::span<const TokenId> depth = std::span(ids_).first(test_.n_depth);
+    Read(depth.subspan(session_.Rewind(test_.n_depth)));
+  }
+
+  void Do() {
+    const engine::Stopwatch watch;
+    const std::span<const TokenId> work = std::span(ids_).subspan(test_.n_depth);
+    Read(work.first(test_.n_prompt));
+    for (const TokenId id : work.subspan(test_.n_prompt)) {
+      if (Interrupted()) return;
+      session_.Decode(id);
+    }
+    seconds_ = watch.Seconds();
+  }
+
+  // Measuring limits leaves threads awake that this test may not use, and other things in the
+  // caches; a test that is over before that is would be slower than its program.
+  void FindPace() {
+    constexpr double kLong = 0.1, kSettled = 0.05;  // seconds
+    const engine::Stopwatch watch;
+    while (seconds_ < kLong && watch.Seconds() < kSettled && !Interrupted()) {
+      Rewind();
+      Do();
+    }
+  }
+
+  const engine::Session& session() const { return session_; }
+
+ private:
+  static engine::SessionOptions Options(engine::SessionOptions options, const BenchTest& test,
+                                        const std::shared_ptr<Script>& script) {
+    options.context = test.n_depth + test.n_prompt + test.n_gen;
+    options.batch = std::min(test.n_ubatch, test.n_batch);
+    options.n_threads = options.n_threads_batch = test.n_threads;
+    if (test.n_pass > 1) {
+      options.draft.on = true;
+      options.draft.fixed = test.n_pass - 1;
+      options.draft.lookup = options.draft.nextn = false;
+      options.draft.own = script;
+    }
+    return options;
+  }
+
+  void Read(std::span<const TokenId> ids) {
+    for (size_t at = 0; at < ids.size() && !Interrupted(); at += test_.n_batch) {
+      session_.Prefill(ids.subspan(at, std::min(test_.n_batch, ids.size() - at)),
+                       [](size_t) { return !Interrupted(); });
+    }
+  }
+
+  const BenchTest& test_;
+  std::shared_ptr<Script> script_ = std::make_shared<Script>();
+  engine::Session session_;
+  std::vector<TokenId> ids_;
+  double seconds_ = 0;  // that it took the last time
+};
+
+}  // namespace
+
+bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
+             const std::string& sysfs, BenchTest& test) {
+  const double n_tokens = static_cast<double>(test.n_prompt + test.n_gen);
+  test.date = DateNow();
+  Work work(model, options, test);
+  work.Do();  // the warm-up
+  kernels::Team team(test.n_threads);
+  const std::span<const std::byte> weights = model.LargestStretch();
+  // A small model is read again while the team is at hand, one of some hundred megabytes is not.
+  const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
+  const auto measure_limits = [&] {
+    const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
+    const auto dot = [&] { return kernels::DotCeiling(team); };
+    return BenchLimits{BestFor(kLimitSeconds, read),
+                       test.n_prompt > 0 || test.n_pass > 1 ? BestFor(kLimitSeconds, dot) : 0,
+                       IntegerRate(team)};
+  };
+  EnergyMeter meter(sysfs);
+  test.clock_before = MeasureClock();
+  test.celsius_before = Temperature(sysfs);
+  BenchLimits before = measure_limits();
+  const size_t passes_before = work.session().n_passes();
+  const size_t alone_before = work.session().n_passes_alone();
+  CoreTime core_time;
+  double seconds = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    work.FindPace();
+    work.Rewind();
+    meter.Joules();
+    core_time.Start();
+    const engine::Stopwatch watch;
+    work.Do();
+    const double sample_seconds = watch.Seconds();
+    test.joules += meter.Joules();
+    core_time.Stop();
+    seconds += sample_seconds;
+    const BenchLimits after = measure_limits();
+    if (Interrupted()) return false;
+    test.samples_ts.push_back(n_tokens / sample_seconds);
+    test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
+                           (before.integer + after.integer) / 2});
+    before = after;
+  }
+  test.clock_after = MeasureClock();
+  test.celsius_after = Temperature(sysfs);
+  test.share_of_cores = core_time.Share(seconds, repetitions, test.n_threads);
+  test.share_alone = static_cast<double>(work.session().n_passes_alone() - alone_before) /
+                     static_cast<double>(work.session().n_passes() - passes_before);
+  return true;
+}
+
+std::string BenchTest::Name() const {
+  std::string name;
+  if (n_prompt > 0) name = "pp" + std::to_string(n_prompt);
+  if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
+  if (n_pass > 1) name += " by " + std::to_string(n_pass);
+  if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
+  return name;
+}
+
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double BenchTest::Average() const {
+  return std::accumulate(samples_ts.begin(), samples_ts.end(), 0.0) /
+         static_cast<double>(samples_ts.size());
+}
+
+double BenchTest::Median() const { return MedianOf(samples_ts); }
+
+double BenchTest::Deviation() const {
+  if (samples_ts.size() < 2) return 0;
+  const double average = Average();
+  double sum = 0;
+  for (const double sample : samples_ts) sum += (sample - average) * (sample - average);
+  return std::sqrt(sum / static_cast<double>(samples_ts.size() - 1));
+}
+
+// A prompt takes its operations, and no less than reading the weights once; each pass of tokens
+// that are generated does likewise.
+double BenchTest::LimitOf(size_t repetition) const {
+  const BenchLimits& limit = limits[repetition];
+  const double reading = bytes_per_token / limit.read;
+  const double prompt = static_cast<double>(n_prompt), gen = static_cast<double>(n_gen);
+  const double in_pass = static_cast<double>(n_pass);
+  double pass = reading;
+  if (n_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
+  double seconds = std::ceil(gen / in_pass) * pass;
+  if (n_prompt > 0) seconds += std::max(prompt * operations_per_token / limit.dot, reading);
+  return (prompt + gen) / seconds;
+}
+
+double BenchTest::Limit() const {
+  std::vector<double> all;
+  for (size_t i = 0; i < limits.size(); ++i) all.push_back(LimitOf(i));
+  return MedianOf(all);
+}
+
+double BenchTest::IntegerRate() const {
+  std::vector<double> all;
+  for (const BenchLimits& limit : limits) all.push_back(limit.integer);
+  return MedianOf(all);
+}
+
+double BenchTest::Share() const {
+  std::vector<double> all;
+  for (size_t i = 0; i < limits.size(); ++i) all.push_back(samples_ts[i] / LimitOf(i));
+  return MedianOf(all);
+}
+
+double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
+
+double BenchTest::JoulesPerToken() const {
+  return joules / static_cast<double>(samples_ts.size() * (n_prompt + n_gen));
+}
+
+std::vector<std::string> BenchTest::Notes() const {
+  std::vector<std::string> notes;
+  if (Share() > 1)
+    notes.emplace_back("above the limit: the machine was faster than when that was measured");
+  // More than what the measurement itself varies by, and less than the steps of a CPU that is too
+  // hot.
+  constexpr double kSlowed = 0.95;
+  if (clock_after < kSlowed * clock_before) {
+    notes.push_back(Format("slowed down: %.2f to %.2f GHz", clock_before, clock_after));
+  }
+  if (share_alone > 0.05) {
+    notes.push_back(
+        Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));
+  } else if (share_of_cores < 0.9) {
+    notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
+  }
+  constexpr double kUnsteady = 0.5;
+  if (comparison && comparison->spread > kUnsteady * comparison->ratio) {
+    notes.emplace_back("too unsteady to compare");
+  }
+  if (comparison && comparison->IsSlower()) notes.emplace_back("slower than before");
+  if (comparison && comparison->IsFaster()) notes.emplace_back("faster than before");
+  return notes;
+}
+
+}  // namespace cli

@@ -1,0 +1,241 @@
+#include "cli/bench/compare_report.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/format.h"
+#include "cli/output/json_file.h"
+#include "cli/output/svg.h"
+#include "cli/terminal/terminal.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+struct TableColumn {
+  std::string title;
+  std::function<std::string(const ComparedModel&)> cell;
+};
+
+bool HasSpeed(const BenchTest& test) { return !test.samples_ts.empty(); }
+
+std::string Speed(const BenchTest& test) {
+  return HasSpeed(test) ? Format("%.1f", test.Median()) : "";
+}
+
+// What the text says against a model: the distance from the first, or else the perplexity. Rounding
+// may leave a distance that is 0 below it.
+double Loss(const ComparedModel& model) {
+  return model.divergence ? std::max(0.0, model.divergence->MeanDivergence().value)
+                          : model.perplexity->value;
+}
+
+bool HasDivergences(const CompareReport& report) {
+  return std::any_of(report.models.begin(), report.models.end(),
+                     [](const ComparedModel& model) { return model.divergence.has_value(); });
+}
+
+std::vector<TableColumn> Columns(const CompareReport& report) {
+  std::vector<TableColumn> columns = {
+      {"file", [](const auto& model) { return model.Name(); }},
+      {"size", [](const auto& model) { return HumanBytes(static_cast<double>(model.bytes)); }},
+      {"bits", [](const auto& model) { return Format("%.2f", model.bits_per_weight); }},
+  };
+  if (!report.text.empty()) {
+    columns.push_back(
+        {"perplexity", [](const auto& model) { return Format("%.3f", model.perplexity->value); }});
+  }
+  if (HasDivergences(report)) {
+    columns.push_back({"KL", [](const auto& model) {
+                         return model.divergence ? Format("%.4f", Loss(model)) : "";
+                       }});
+    columns.push_back({"same top", [](const auto& model) {
+                         return model.divergence
+                                    ? Format("%.1f%%", 100 * model.divergence->SameTop().value)
+                                    : "";
+                       }});
+  }
+  const BenchTest &prompt = report.models[0].prompt, &generation = report.models[0].generation;
+  if (HasSpeed(prompt)) {
+    columns.push_back({prompt.Name(), [](const auto& model) { return Speed(model.prompt); }});
+  }
+  if (HasSpeed(generation)) {
+    columns.push_back(
+        {generation.Name(), [](const auto& model) { return Speed(model.generation); }});
+    if (report.setting.has_energy) {
+      columns.push_back({"J/token", [](const auto& model) {
+                           return Format("%.3g", model.generation.JoulesPerToken());
+                         }});
+    }
+  }
+  if (!report.text.empty()) {
+    columns.push_back({"better in all", [&](const auto& model) {
+                         const ComparedModel* const better = BetterOne(report, model);
+                         return better != nullptr ? better->Name() : "";
+                       }});
+  }
+  return columns;
+}
+
+// Drawing: a name, then a bar in each of three columns.
+struct BarColumn {
+  std::string title;
+  const char* classes;
+  std::function<double(const ComparedModel&)> value;
+  std::function<std::string(const ComparedModel&)> text;
+};
+
+std::vector<BarColumn> BarColumns(const CompareReport& report) {
+  std::vector<BarColumn> columns = {
+      {"size", "both", [](const auto& model) { return static_cast<double>(model.bytes); },
+       [](const auto& model) { return HumanBytes(static_cast<double>(model.bytes)); }}};
+  const BenchTest& generation = report.models[0].generation;
+  if (!report.text.empty()) {
+    const bool distance = HasDivergences(report);
+    columns.push_back(
+        {distance ? "KL divergence" : "perplexity", "pp",
+         [=](const auto& model) { return !distance || model.divergence ? Loss(model) : 0; },
+         [=](const auto& model) {
+           return !distance || model.divergence ? Format("%.4f", Loss(model)) : "?";
+         }});
+  }
+  if (HasSpeed(generation)) {
+    columns.push_back({"tokens/s, " + generation.Name(), "tg",
+                       [](const auto& model) { return model.generation.Median(); },
+                       [](const auto& model) { return Speed(model.generation); }});
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::string ComparedModel::Name() const {
+  const std::string name = ShortPath(path);
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
+  // Perplexities of different vocabularies say nothing about each other.
+  if (!model.divergence) return nullptr;
+  for (const ComparedModel& other : report.models) {
+    if (!other.divergence) continue;
+    // Speeds that are closer than this are no reason to choose.
+    constexpr double kSame = 0.97;
+    const auto is_slower = [&](const BenchTest& a, const BenchTest& b) {
+      return HasSpeed(a) && HasSpeed(b) && a.Median() < kSame * b.Median();
+    };
+    const bool is_worse = other.bytes > model.bytes || Loss(other) > Loss(model) ||
+                          is_slower(other.generation, model.generation) ||
+                          is_slower(other.prompt, model.prompt);
+    const bool is_better = other.bytes < model.bytes || Loss(other) < Loss(model);
+    if (!is_worse && is_better) return &other;
+  }
+  return nullptr;
+}
+
+std::string CompareTable(const CompareReport& report) {
+  const std::vector<TableColumn> columns = Columns(report);
+  std::string head = "|", rule = "|", body;
+  std::vector<size_t> widths;
+  for (const TableColumn& column : columns) {
+    size_t width = column.title.size();
+    for (const ComparedModel& model : report.models) {
+      width = std::max(width, column.cell(model).size());
+    }
+    widths.push_back(width);
+    const bool first = widths.size() == 1;
+    head += " " + Padded(column.title, width) + " |";
+    rule += std::string(width + 1, '-') + (first ? "-|" : ":|");
+  }
+  for (const ComparedModel& model : report.models) {
+    body += "|";
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const std::string cell = columns[i].cell(model);
+      const std::string fill(widths[i] - cell.size(), ' ');
+      body += " " + (i == 0 ? cell + fill : fill + cell) + " |";
+    }
+    body += "\n";
+  }
+  const int n_threads = report.models[0].generation.n_threads;
+  std::string text = head + "\n" + rule + "\n" + body + "\n" + report.setting.cpu_name + " (" +
+                     report.setting.cpu_target + "), " +
+                     Format("%d thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " +
+                     report.setting.date + ", version " + report.setting.version + "\n";
+  if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
+  return text + "Text: " + gguf::PrintablePath(report.text) +
+         Format(", %zu windows of %zu tokens; KL divergence is from the first file\n",
+                report.n_windows, report.window);
+}
+
+std::string CompareJson(const CompareReport& report) {
+  Json json = {{"version", report.setting.version},
+               {"date", report.setting.date},
+               {"cpu", report.setting.cpu_name},
+               {"target", report.setting.cpu_target},
+               {"text", report.text},
+               {"windows", report.n_windows},
+               {"window", report.window},
+               {"models", Json::array()}};
+  for (const ComparedModel& model : report.models) {
+    Json one = {{"path", model.path},
+                {"type", model.type},
+                {"bytes", model.bytes},
+                {"bits_per_weight", model.bits_per_weight}};
+    if (model.perplexity) {
+      one["perplexity"] = {{"value", model.perplexity->value}, {"error", model.perplexity->error}};
+    }
+    if (model.divergence) one["divergence"] = model.divergence->ToJson();
+    for (const BenchTest* test : {&model.prompt, &model.generation}) {
+      if (!HasSpeed(*test)) continue;
+      one["speeds"].push_back({{"test", test->Name()},
+                               {"threads", test->n_threads},
+                               {"tokens_per_second", test->Median()},
+                               {"samples", test->samples_ts},
+                               {"limit", test->Limit()}});
+      if (report.setting.has_energy) {
+        one["speeds"].back()["joules_per_token"] = test->JoulesPerToken();
+      }
+    }
+    if (const ComparedModel* better = BetterOne(report, model)) one["better"] = better->path;
+    json["models"].push_back(one);
+  }
+  return JsonText(json, 2);
+}
+
+std::string CompareSvg(const CompareReport& report) {
+  constexpr double kNames = 130, kGap = 14, kRow = 34;
+  const std::vector<BarColumn> columns = BarColumns(report);
+  const double width =
+      (kSvgWidth - 2 * kSvgMargin - kNames) / static_cast<double>(columns.size()) - kGap;
+  const auto left = [&](size_t i) {
+    return kSvgMargin + kNames + kGap + static_cast<double>(i) * (width + kGap);
+  };
+  std::string body = SvgText(kSvgMargin, 30, "title", "Which file?") +
+                     SvgText(kSvgMargin, 52, "small",
+                             report.setting.cpu_name + " (" + report.setting.cpu_target + "), " +
+                                 report.setting.date.substr(0, 10));
+  double y = 82;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    body += SvgText(left(i), y, "small", columns[i].title);
+  }
+  for (const ComparedModel& model : report.models) {
+    y += kRow;
+    body += SvgText(kSvgMargin, y, "", model.Name());
+    for (size_t i = 0; i < columns.size(); ++i) {
+      double most = 0;
+      for (const ComparedModel& other : report.models) {
+        most = std::max(most, columns[i].value(other));
+      }
+      const double share = most > 0 ? columns[i].value(model) / most : 0;
+      body += SvgText(left(i), y - 4, "small", columns[i].text(model)) +
+              Format(
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"6\" class=\"limit\"/>\n"
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"6\" class=\"%s\"/>\n",
+                  left(i), y, width, left(i), y, std::max(0.0, share) * width, columns[i].classes);
+    }
+  }
+  return Svg("pronk compare on " + report.setting.cpu_name, static_cast<int>(y) + 26, body);
+}
+
+}  // namespace cli

@@ -1,0 +1,46 @@
+// Several files side by side: what pronk compare shows, and what it found.
+#ifndef PRONK_CLI_BENCH_COMPARE_REPORT_H_
+#define PRONK_CLI_BENCH_COMPARE_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench/bench.h"
+#include "cli/loss/divergence.h"
+#include "cli/loss/text_windows.h"
+
+namespace cli {
+
+struct ComparedModel {
+  std::string path;
+  std::string type;    // what most of its bytes are
+  uint64_t bytes = 0;  // of the file
+  double bits_per_weight = 0;
+  std::optional<Estimate> perplexity;    // where there is a text
+  std::optional<Divergence> divergence;  // from the first model, where both cut the text alike
+  BenchTest prompt, generation;          // their samples, where they were measured
+
+  std::string Name() const;  // the file's, without ".gguf"
+};
+
+struct CompareReport {
+  BenchSetting setting;
+  std::string text;  // the file with the text; "" for none
+  size_t n_windows = 0, window = 0;
+  std::vector<ComparedModel> models;
+};
+
+// A Markdown table, aligned for terminals, and below it what it was measured on.
+std::string CompareTable(const CompareReport& report);
+std::string CompareJson(const CompareReport& report);
+std::string CompareSvg(const CompareReport& report);
+
+// The first of the models that is no larger, no slower and no further from the first one, and in
+// something better; nullptr where there is none, or no text.
+const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_BENCH_COMPARE_REPORT_H_

@@ -1,0 +1,200 @@
+#include "cli/bench/machine.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "gguf/error.h"
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kAddend = 0x9E3779B97F4A7C15;
+
+std::string FirstLine(const fs::path& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+std::optional<uint64_t> Number(const fs::path& path) {
+  std::ifstream in(path);
+  uint64_t number = 0;
+  if (in >> number) return number;
+  return std::nullopt;
+}
+
+std::vector<fs::path> Entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// The value behind a key of /proc/cpuinfo.
+std::string CpuInfo(std::string_view key) {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "";
+}
+
+__attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
+  x = (x << 7) | (x >> 57);
+  asm volatile("" : "+r"(x));
+  x += addend;
+  asm volatile("" : "+r"(x));
+}
+
+// A chain takes two cycles for each step on every CPU of the last ten years; no compiler and no CPU
+// finds a shorter way.
+uint64_t Chain(uint64_t addend, size_t steps) {
+  uint64_t x = 1;
+  for (size_t i = 0; i < steps; ++i) Step(x, addend);
+  return x;
+}
+
+__attribute__((always_inline)) inline void AddXor(uint64_t& x, uint64_t addend) {
+  x += addend;
+  asm volatile("" : "+r"(x));
+  x ^= addend;
+  asm volatile("" : "+r"(x));
+}
+
+// What every unit for integers can do, in as many chains as the widest cores have units
+// for, each in a register.
+uint64_t Chains(uint64_t addend, size_t steps) {
+  uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
+  for (size_t i = 0; i < steps; ++i) {
+    AddXor(a, addend);
+    AddXor(b, addend);
+    AddXor(c, addend);
+    AddXor(d, addend);
+    AddXor(e, addend);
+    AddXor(f, addend);
+    AddXor(g, addend);
+    AddXor(h, addend);
+  }
+  return a ^ b ^ c ^ d ^ e ^ f ^ g ^ h;
+}
+
+bool IsSensorOfCpu(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kNames = {"coretemp",    "k10temp",     "zenpower",
+                                                      "cpu_thermal", "cpu-thermal", "x86_pkg_temp",
+                                                      "soc_thermal"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// Packages count their cores, and with them what is listed below them; memory is listed below them
+// and counts by itself. The -mmio zones are the same packages, read another way.
+bool IsCounted(const fs::path& zone) {
+  const std::string name = FirstLine(zone / "name");
+  const bool is_again = zone.filename().string().find("-mmio") != std::string::npos;
+  return !is_again && (name.starts_with("package") || name == "dram");
+}
+
+}  // namespace
+
+std::string CpuName() {
+  std::string name = CpuInfo("model name");
+#if defined(__APPLE__)
+  std::array<char, 128> brand = {};
+  size_t size = brand.size() - 1;
+  if (sysctlbyname("machdep.cpu.brand_string", brand.data(), &size, nullptr, 0) == 0) {
+    name = brand.data();
+  }
+#endif
+  utsname system = {};
+  if (name.empty() && uname(&system) == 0) name = system.machine;
+  return gguf::Printable(name);
+}
+
+std::string DateNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+double MeasureClock() {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kSteps = 100'000;
+  constexpr int kTries = 200;
+  [[maybe_unused]] volatile uint64_t sink = 0;
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const auto start = Clock::now();
+    sink = Chain(kAddend, kSteps);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, 2.0 * kSteps / seconds);
+  }
+  return best / 1e9;
+}
+
+void DoIntegerOperations() { [[maybe_unused]] volatile uint64_t sink = Chains(kAddend, 100'000); }
+
+std::optional<double> Temperature(const std::string& sysfs) {
+  std::optional<double> hottest;
+  const auto look = [&](const fs::path& path) {
+    const std::optional<uint64_t> millidegrees = Number(path);
+    if (!millidegrees) return;
+    hottest = std::max(hottest.value_or(0), static_cast<double>(*millidegrees) / 1e3);
+  };
+  for (const fs::path& chip : Entries(fs::path(sysfs) / "class/hwmon")) {
+    if (!IsSensorOfCpu(FirstLine(chip / "name"))) continue;
+    for (const fs::path& file : Entries(chip)) {
+      const std::string name = file.filename().string();
+      if (name.starts_with("temp") && name.ends_with("_input")) look(file);
+    }
+  }
+  for (const fs::path& zone : Entries(fs::path(sysfs) / "class/thermal")) {
+    if (IsSensorOfCpu(FirstLine(zone / "type"))) look(zone / "temp");
+  }
+  return hottest;
+}
+
+EnergyMeter::EnergyMeter(const std::string& sysfs) {
+  for (const fs::path& zone : Entries(fs::path(sysfs) / "class/powercap")) {
+    if (!IsCounted(zone)) continue;
+    const std::optional<uint64_t> now = Number(zone / "energy_uj");
+    if (!now) continue;
+    counters_.push_back(
+        {(zone / "energy_uj").string(), Number(zone / "max_energy_range_uj").value_or(0), *now});
+  }
+}
+
+double EnergyMeter::Joules() {
+  uint64_t microjoules = 0;
+  for (Counter& counter : counters_) {
+    const uint64_t now = Number(counter.path).value_or(counter.last);
+    // One that has started again counts from 0 on; its range may be unknown.
+    const uint64_t before_zero =
+        now < counter.last && counter.range > counter.last ? counter.range - counter.last : 0;
+    microjoules += now < counter.last ? before_zero + now : now - counter.last;
+    counter.last = now;
+  }
+  return static_cast<double>(microjoules) / 1e6;
+}
+
+}  // namespace cli

@@ -1,0 +1,275 @@
+#include "cli/chat/conversation.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "cli/chat/settings.h"
+#include "cli/options/grammar_options.h"
+#include "cli/output/json_file.h"
+#include "cli/output/report.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text_output.h"
+#include "engine/error.h"
+#include "engine/session/session_file.h"
+
+namespace cli {
+namespace {
+
+// Behind the name of a saved conversation: what the model remembers of it.
+constexpr const char* kSessionSuffix = ".session";
+
+// "~/talk.json" as the shell would read it.
+std::string WithHome(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
+}
+
+std::string Counted(size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+// What other programs call our commands.
+std::string OurName(const std::string& name) {
+  if (name == "/bye" || name == "/quit") return "/exit";
+  if (name == "/?") return "/help";
+  return name;
+}
+
+}  // namespace
+
+struct Conversation::ChatCommand {
+  std::string name;      // "/save"
+  std::string argument;  // as /help shows it
+  std::string what;
+  bool (Conversation::*function)(const std::string& argument);
+};
+
+const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
+  static const std::vector<ChatCommand> commands = {
+      {"/help", "", "this list", &Conversation::Help},
+      {"/regen", "", "answer the last question again", &Conversation::Regenerate},
+      {"/undo", "", "take the last question and its answer back", &Conversation::Undo},
+      {"/clear", "", "begin anew", &Conversation::Clear},
+      {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
+       &Conversation::System},
+      {"/think", "[LEVEL]", "think before answering: on, off, low, medium, high",
+       &Conversation::Think},
+      {"/set", "[NAME VALUE]", "how answers are picked: temperature, top_k, seed, ...",
+       &Conversation::Set},
+      {"/save", "[FILE]", "write the conversation (JSON) and what is remembered of it",
+       &Conversation::Save},
+      {"/load", "FILE", "take up a conversation that was saved", &Conversation::Load},
+      {"/stats", "", "how the last answer was made", &Conversation::Stats},
+      {"/exit", "", "leave; so do /bye, /quit and Ctrl-D", &Conversation::Exit},
+  };
+  return commands;
+}
+
+std::vector<std::string> Conversation::CommandNames() {
+  std::vector<std::string> names;
+  for (const ChatCommand& command : Commands()) names.push_back(command.name);
+  return names;
+}
+
+Conversation::Conversation(engine::Session& session, const ConversationOptions& options,
+                           engine::ChatForm form)
+    : session_(session), options_(options), chat_(session, options.system, std::move(form)) {}
+
+bool Conversation::Take(const std::string& entry) {
+  // What was pasted may begin with a slash and be no command.
+  if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) return Answer(entry);
+  const size_t space = entry.find(' ');
+  const size_t argument = entry.find_first_not_of(' ', space);
+  const std::string name = OurName(entry.substr(0, space));
+  for (const ChatCommand& command : Commands()) {
+    if (command.name == name) {
+      return (this->*command.function)(argument == std::string::npos ? "" : entry.substr(argument));
+    }
+  }
+  Note("(no command " + name + "; /help lists them. A question may begin with a space.)");
+  return true;
+}
+
+bool Conversation::Answer(const std::string& question) {
+  const QuietKeyboard quiet;
+  ProgressLine progress("reading", 1.0);
+  TextOutput out;
+  engine::GenerateOptions generate;
+  generate.max_tokens = options_.max_tokens;
+  generate.stop_texts = options_.stop_texts;
+  generate.constraint = options_.constraint;
+  generate.interrupted = Interrupted;
+  generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  generate.on_thinking = [&](std::string_view text) {
+    progress.Clear();
+    out.WriteThinking(text);
+    return true;
+  };
+  bool open = true, at_start = options_.constraint == nullptr;
+  last_ = chat_.Say(question, generate, [&](std::string_view text) {
+    progress.Clear();
+    // The template ends where the answer begins; a space there is the vocabulary's.
+    if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
+    return open = out.Write(text);
+  });
+  progress.Clear();
+  open = open && out.Finish(/*follows=*/false);
+  if (open) ExplainEnd(*last_);
+  if (open) ComplainIfCut(options_.constraint, last_->generated.stop_reason);
+  if (open && options_.verbose) Stats("");
+  return open;
+}
+
+void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
+  if (answer.n_dropped > 0) {
+    Note("(the context is full: the oldest " + Counted(answer.n_dropped, "message") +
+         " are forgotten)");
+  }
+  switch (answer.generated.stop_reason) {
+    case engine::StopReason::kContext:
+      return Note("(the context is full: the answer ends here; -c makes it larger)");
+    case engine::StopReason::kLength:
+      return Note("(the answer was cut after " + Counted(answer.generated.tokens.size(), "token") +
+                  ", as -n says)");
+    case engine::StopReason::kInterrupted:
+      return Note(answer.generated.text.empty() && answer.generated.thinking.empty()
+                      ? "(stopped before the first word: the question is taken back)"
+                      : "(stopped)");
+    case engine::StopReason::kEos:
+    case engine::StopReason::kStop:
+      return;
+  }
+}
+
+bool Conversation::Help(const std::string&) {
+  for (const ChatCommand& command : Commands()) {
+    std::fprintf(stderr, "%-17s  %s\n", (command.name + " " + command.argument).c_str(),
+                 command.what.c_str());
+  }
+  std::fputs(
+      "\nCtrl-C stops an answer. A line that ends in \\ goes on in the next one,\n"
+      "Alt-Enter begins a new line, and so do all between \"\"\" and \"\"\"; what is pasted\n"
+      "stays together. The arrow keys bring back what was typed.\n",
+      stderr);
+  return true;
+}
+
+bool Conversation::Clear(const std::string&) {
+  chat_.Clear();
+  last_.reset();
+  Note("(a new conversation)");
+  return true;
+}
+
+bool Conversation::Regenerate(const std::string&) {
+  const std::string question = chat_.Undo();
+  if (!question.empty()) return Answer(question);
+  Note("(nothing to answer again)");
+  return true;
+}
+
+bool Conversation::Undo(const std::string&) {
+  const std::string question = chat_.Undo();
+  Note(question.empty() ? "(nothing to take back)" : "(taken back: " + question + ")");
+  return true;
+}
+
+bool Conversation::System(const std::string& argument) {
+  if (!argument.empty()) chat_.SetSystem(argument == "-" ? "" : argument);
+  Note(chat_.system().empty() ? "(the model is told nothing before the conversation)"
+                              : "(the model is told: " + chat_.system() + ")");
+  return true;
+}
+
+bool Conversation::Save(const std::string& argument) {
+  const std::string path = argument.empty() ? file_ : WithHome(argument);
+  if (path.empty()) throw engine::Error("/save needs the name of a file");
+  for (const std::string& name : {path, path + kSessionSuffix}) {
+    if (path != file_ && std::filesystem::exists(name)) {
+      throw engine::Error(name + ": is there already; choose another name");
+    }
+  }
+  const std::vector<tokenizer::Message> messages = chat_.Messages();
+  WriteMessages(path, messages);
+  file_ = path;
+  std::string note = Counted(messages.size(), "message") + " saved to " + path;
+  if (session_.has_logits()) {
+    engine::SaveSession(session_, path + kSessionSuffix);
+    note += ", and what the model remembers to " + path + kSessionSuffix;
+  }
+  Note("(" + note + ")");
+  return true;
+}
+
+bool Conversation::Load(const std::string& argument) {
+  if (argument.empty()) throw engine::Error("/load needs the name of a file");
+  const std::string path = WithHome(argument);
+  const std::vector<tokenizer::Message> messages = ReadMessages(path);
+  try {
+    chat_.SetMessages(messages);
+  } catch (const engine::Error& error) {
+    throw engine::Error(path + ": " + error.what());
+  }
+  file_ = path;
+  last_.reset();
+  Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");
+  if (!std::filesystem::exists(path + kSessionSuffix)) return true;
+  try {
+    engine::LoadSession(session_, path + kSessionSuffix);
+  } catch (const std::exception& error) {  // another model's, perhaps
+    Note("(" + std::string(error.what()) + ": the conversation will be read again)");
+  }
+  return true;
+}
+
+bool Conversation::Stats(const std::string&) {
+  std::string text = "context " + std::to_string(session_.position()) + " of " +
+                     std::to_string(session_.capacity()) + " tokens";
+  if (last_) {
+    text += "; of the last question " + std::to_string(last_->n_reused) + " tokens reused, " +
+            std::to_string(last_->generated.n_prompt) + " read\n" +
+            SpeedLine(last_->generated, session_.model()) + " | ended by " +
+            std::string(engine::StopReasonName(last_->generated.stop_reason));
+    const engine::DraftCounts& drafts = last_->generated.drafts;
+    if (drafts.n_passes > 0) text += "\n" + DraftLine(drafts);
+  } else {
+    text += "; no answer yet";
+  }
+  Note(text);
+  return true;
+}
+
+bool Conversation::Set(const std::string& argument) {
+  if (argument == "verbose" || argument == "quiet") {
+    options_.verbose = argument == "verbose";
+  } else if (argument == "think" || argument.starts_with("think ")) {
+    return Think(argument == "think" ? "" : argument.substr(6));
+  } else if (argument == "nothink") {
+    return Think("off");
+  } else if (argument.starts_with("system ")) {
+    return System(argument.substr(7));
+  } else if (!argument.empty()) {
+    ChangeSetting(argument, options_.sampler, options_.max_tokens);
+    session_.SetSampling(options_.sampler);
+  }
+  Note("(" + SettingsText(options_.sampler, options_.max_tokens) + ")");
+  return true;
+}
+
+bool Conversation::Think(const std::string& argument) {
+  const std::string level = argument.empty() ? "on" : argument;
+  if (std::ranges::find(engine::kThinkingLevels, level) == engine::kThinkingLevels.end()) {
+    throw engine::Error("/think takes on, off, low, medium or high");
+  }
+  chat_.SetThinking(level);
+  Note("(thinking: " + level + ")");
+  return true;
+}
+
+bool Conversation::Exit(const std::string&) { return false; }
+
+}  // namespace cli

@@ -1,0 +1,45 @@
+// What every subcommand gives to main(): one function that adds it, with its flags, to the command
+// line.
+#ifndef PRONK_CLI_COMMAND_H_
+#define PRONK_CLI_COMMAND_H_
+
+#include <stdexcept>
+
+namespace cli {
+
+class CommandLine;
+
+// Wrong usage that is only seen later than the arguments are read (exit status 2).
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFault = 1;  // the input or the machine
+inline constexpr int kExitUsage = 2;
+// What was compared is not the same: pronk bench --baseline finds something slower, pronk diff
+// finds a difference.
+inline constexpr int kExitDiffers = 3;
+
+void AddRun(CommandLine& line);
+void AddChat(CommandLine& line);
+void AddInspect(CommandLine& line);
+void AddDiff(CommandLine& line);
+void AddTokenize(CommandLine& line);
+void AddTemplate(CommandLine& line);
+void AddLogits(CommandLine& line);
+void AddBench(CommandLine& line);
+void AddCompare(CommandLine& line);
+void AddTrace(CommandLine& line);
+void AddPerplexity(CommandLine& line);
+void AddConvert(CommandLine& line);
+void AddQuantize(CommandLine& line);
+void AddImatrix(CommandLine& line);
+void AddList(CommandLine& line);
+void AddCompletion(CommandLine& line);
+void AddManual(CommandLine& line);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_COMMAND_H_

@@ -1,0 +1,165 @@
+// pronk chat: converse. Reads what the person says; conversation.h answers.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/chat/conversation.h"
+#include "cli/command.h"
+#include "cli/options/arguments.h"
+#include "cli/options/command_line.h"
+#include "cli/options/draft_options.h"
+#include "cli/options/grammar_options.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/line_editor.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+
+namespace cli {
+namespace {
+
+constexpr std::string_view kQuotes = "\"\"\"";
+
+struct ChatOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  TemplateOptions form;
+  DraftFlags draft;
+  GrammarOptions grammar;
+  ConversationOptions conversation;
+  std::optional<std::string> first;
+  bool escape = false;
+  bool single_turn = false;
+};
+
+// The lines behind one that begins with three quotes, up to one that ends with them.
+LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
+  entry.erase(0, kQuotes.size());
+  while (!entry.ends_with(kQuotes)) {
+    std::string line;
+    const LineEditor::Result result = editor.Read(". ", line);
+    if (result == LineEditor::Result::kEnd) return LineEditor::Result::kLine;
+    if (result != LineEditor::Result::kLine) return result;
+    entry += (entry.empty() ? "" : "\n") + line;
+    if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
+  }
+  entry.resize(entry.size() - kQuotes.size());
+  return LineEditor::Result::kLine;
+}
+
+// A question: one line, or several where each but the last ends in a backslash, or all that stand
+// between three quotes.
+LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
+  entry.clear();
+  for (;;) {
+    std::string line;
+    const LineEditor::Result result = editor.Read(entry.empty() ? "> " : ". ", line);
+    if (result == LineEditor::Result::kEnd && !entry.empty()) return LineEditor::Result::kLine;
+    if (result != LineEditor::Result::kLine) return result;
+    const bool is_first = entry.empty();
+    entry += line;
+    if (is_first && entry.starts_with(kQuotes)) return ReadQuoted(editor, entry);
+    if (entry.size() > kMaxEntryBytes) throw engine::Error("stdin: an entry is too long");
+    if (!entry.ends_with('\\')) return result;
+    entry.back() = '\n';
+  }
+}
+
+// Says what went wrong, and lets a person go on; a script is not to go on as if nothing were.
+bool TakeEntry(Conversation& conversation, const std::string& entry) {
+  try {
+    return conversation.Take(entry);
+  } catch (const std::exception& error) {
+    if (!IsTerminal(0)) throw;
+    Complain(error.what());
+    return true;
+  }
+}
+
+void Converse(Conversation& conversation, const std::optional<std::string>& first,
+              bool single_turn) {
+  LineEditor editor(Conversation::CommandNames());
+  CatchInterrupts();
+  if (first) {
+    if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
+    if (!TakeEntry(conversation, *first)) return;
+  }
+  for (std::string entry; !(single_turn && conversation.has_answered());) {
+    CatchInterrupts();
+    const LineEditor::Result result = ReadEntry(editor, entry);
+    if (result == LineEditor::Result::kEnd) return;
+    if (result == LineEditor::Result::kInterrupted) {
+      if (!IsTerminal(0)) return;
+      Note("(Ctrl-D or /exit leaves)");
+      continue;
+    }
+    if (entry.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    editor.Remember(entry);
+    if (!TakeEntry(conversation, entry)) return;
+  }
+}
+
+int RunChat(ChatOptions options) {
+  engine::SessionOptions session_options = options.model.Session();
+  const std::shared_ptr<const grammar::Grammar> grammar = options.grammar.Read();
+  session_options.draft = options.draft.For({});  // no model is loaded in vain
+  const engine::Model model = LoadModel(options.model);
+  const std::optional<engine::Model> draft_model = options.draft.Load();
+  session_options.draft = options.draft.For(draft_model);
+  session_options.sampler = options.sampling.For(*model.tokenizer);
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+  const auto text = [&](const std::string& typed) {
+    return options.escape ? Unescaped(FromTerminal(typed)) : FromTerminal(typed);
+  };
+  options.conversation.system = text(options.conversation.system);
+  if (options.first) options.first = text(*options.first);
+  options.conversation.verbose = options.model.verbose;
+  options.conversation.sampler = session_options.sampler;
+  std::optional<grammar::Constraint> constraint;
+  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+  options.conversation.constraint = constraint ? &*constraint : nullptr;
+  Conversation conversation(session, options.conversation, options.form.For(model));
+  if (IsTerminal(0)) {
+    Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
+  }
+  Converse(conversation, options.first, options.single_turn);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddChat(CommandLine& line) {
+  Command command = line.Add("chat", "Converse with a model");
+  const auto options = std::make_shared<ChatOptions>();
+  ConversationOptions& conversation = options->conversation;
+  command
+      .Add("--system,--system-prompt", conversation.system,
+           "Also -sys: what the model is told before the conversation")
+      .Type("TEXT");
+  command.Add("-p,--prompt", options->first, "The first question").Type("TEXT");
+  command
+      .Add("-n,--n-predict,--predict", conversation.max_tokens,
+           "Tokens of an answer; -1: until its end")
+      .ShowDefault()
+      .Between(-1, 1e9)
+      .Type("N");
+  command.Add("-r,--reverse-prompt", conversation.stop_texts, "Stop an answer before this text")
+      .Type("TEXT");
+  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
+  options->form.AddFlags(command);
+  options->model.AddSessionFlags(command);
+  options->grammar.AddFlags(command);
+  options->sampling.AddFlags(command);
+  options->draft.AddFlags(command);
+  command.Does([options] { return RunChat(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,232 @@
+// pronk compare: which of several files should I use on this machine? What each takes, what it
+// predicts, how fast it is.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench/bench.h"
+#include "cli/bench/compare_report.h"
+#include "cli/bench/machine.h"
+#include "cli/command.h"
+#include "cli/loss/text_windows.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "gguf/output_file.h"
+#include "kernels/cpu.h"
+#include "kernels/default_threads.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+constexpr const char* kSysfs = "/sys";
+
+struct CompareOptions {
+  std::vector<std::string> models;
+  std::string text, plot, cpu;
+  size_t window = 0, most_windows = 0;
+  size_t n_prompt = 256, n_gen = 64;
+  int repetitions = 5, n_threads = 0;
+  bool json = false;
+};
+
+engine::Model Open(const std::string& path) { return engine::Model::From(OpenFile(path)); }
+
+ComparedModel Describe(const engine::Model& model) {
+  ComparedModel result;
+  result.path = model.file.path();
+  result.type = gguf::Info(engine::MainType(model.file)).name;
+  result.bytes = model.file.file_bytes();
+  double n_weights = 0;
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    n_weights += static_cast<double>(tensor.elements());
+  }
+  result.bits_per_weight = 8 * static_cast<double>(model.file.tensor_bytes()) / n_weights;
+  return result;
+}
+
+class Compare {
+ public:
+  explicit Compare(const CompareOptions& options) : options_(options) {
+    if (options.text.empty() && (options.window != 0 || options.most_windows != 0)) {
+      throw UsageError("-c, --chunks: only with -f");
+    }
+    ModelOptions machine;
+    machine.cpu = options.cpu;
+    session_ = machine.Session();  // applies --cpu
+    session_.n_threads = session_.n_threads_batch =
+        options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+    std::vector<gguf::FileId> ids;
+    for (const std::string& name : options.models) {
+      const engine::Model model = Open(ResolveModel(name));
+      const std::vector<gguf::FileId> of_model = model.file.ids();
+      ids.insert(ids.end(), of_model.begin(), of_model.end());
+      report_.models.push_back(Describe(model));
+    }
+    if (const auto id = FileIdOf(options.text)) ids.push_back(*id);
+    if (!options.plot.empty()) plot_.emplace(options.plot, ids);
+    report_.setting = {PRONK_VERSION,
+                       BuildCommit(),
+                       DateNow(),
+                       CpuName(),
+                       kernels::CpuTarget(),
+                       EnergyMeter(kSysfs).Works(),
+                       ""};
+    report_.text = options.text;
+  }
+
+  int Run() {
+    CatchInterrupts();
+    if (!options_.text.empty()) ReadTexts();
+    MeasureSpeeds();
+    if (plot_) {
+      const std::string svg = CompareSvg(report_);
+      plot_->Write(std::as_bytes(std::span(svg)));
+      plot_->Commit();
+    }
+    WriteOut(options_.json ? CompareJson(report_) : CompareTable(report_));
+    return kExitDone;
+  }
+
+ private:
+  std::unique_ptr<engine::Session> SessionFor(const engine::Model& model, size_t window) const {
+    engine::SessionOptions options = session_;
+    options.context = window;
+    return std::make_unique<engine::Session>(model, options);
+  }
+
+  void ReadTexts() {
+    const engine::Model base = Open(report_.models[0].path);
+    const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
+    const std::string text = ReadText(options_.text);  // once: it may be a pipe
+    const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
+    report_.n_windows = windows.count();
+    report_.window = windows.length;
+    const auto base_session = SessionFor(base, window);
+    for (ComparedModel& result : report_.models) {
+      const engine::Model model = Open(result.path);
+      const auto session = SessionFor(model, window);
+      const TextWindows own = CutText(model, options_.text, text, window, options_.most_windows);
+      const bool alike = own.ids == windows.ids &&
+                         model.tokenizer->vocab().size() == base.tokenizer->vocab().size();
+      if (alike && report_.models.size() > 1) {
+        result.divergence = DivergenceOf(*session, *base_session, windows);
+        result.perplexity = result.divergence->Perplexity();
+      } else {
+        Mean surprise;
+        ReadWindows(*session, own, [&](std::span<const float> logits, tokenizer::TokenId next) {
+          surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+        });
+        result.perplexity = surprise.Exp();
+      }
+      if (!std::isfinite(result.perplexity->value)) {
+        throw engine::Error(result.path + ": the logits are not numbers: the weights are broken");
+      }
+    }
+  }
+
+  // Window by window, first by the base, whose predictions are kept only for so long.
+  static Divergence DivergenceOf(engine::Session& session, engine::Session& base,
+                                 const TextWindows& windows) {
+    Divergence divergence;
+    const size_t n_vocab = base.model().tokenizer->vocab().size();
+    std::vector<float> kept(windows.counted() * n_vocab);  // ln(probability)
+    ProgressLine progress("window", 1.0, "windows");
+    for (size_t i = 0; i < windows.count(); ++i) {
+      if (Interrupted()) throw engine::Error("interrupted");
+      float* to = kept.data();
+      ReadWindow(base, windows, i, [&](std::span<const float> logits, tokenizer::TokenId) {
+        const double log_sum = LogSumExp(logits);
+        for (const float logit : logits) *to++ = static_cast<float>(logit - log_sum);
+      });
+      const float* from = kept.data();
+      ReadWindow(session, windows, i, [&](std::span<const float> logits, tokenizer::TokenId next) {
+        divergence.Add(std::span(from, n_vocab), logits, next);
+        from += n_vocab;
+      });
+      progress.Update(i + 1, windows.count());
+    }
+    return divergence;
+  }
+
+  // In rounds: when the machine is slow for a while, all are slow alike.
+  void MeasureSpeeds() {
+    ProgressLine progress("measuring", 1.0, "runs");
+    const size_t n_runs = static_cast<size_t>(options_.repetitions) * report_.models.size();
+    for (size_t run = 0; run < n_runs; ++run) {
+      progress.Update(run, n_runs);
+      ComparedModel& result = report_.models[run % report_.models.size()];
+      const engine::Model model = Open(result.path);
+      result.prompt.n_prompt = options_.n_prompt;
+      result.generation.n_gen = options_.n_gen;
+      for (BenchTest* test : {&result.prompt, &result.generation}) {
+        test->n_threads = session_.n_threads;
+        if (test->n_prompt + test->n_gen == 0) continue;
+        test->bytes_per_token = static_cast<double>(model.BytesPerToken());
+        test->operations_per_token = model.OperationsPerToken();
+        if (Measure(model, session_, 1, kSysfs, *test)) continue;
+        if (run < report_.models.size()) throw engine::Error("interrupted");
+        return;  // a whole round is there to be shown
+      }
+    }
+  }
+
+  const CompareOptions& options_;
+  engine::SessionOptions session_;
+  std::optional<gguf::OutputFile> plot_;
+  CompareReport report_;
+};
+
+}  // namespace
+
+void AddCompare(CommandLine& line) {
+  Command command = line.Add("compare", "Show which of several files suits this machine best");
+  const auto options = std::make_shared<CompareOptions>();
+  command
+      .Add("-m,--model,MODEL", options->models,
+           "Files or names; the first one is what the others are held against")
+      .Type("MODEL")
+      .Required();
+  command
+      .Add("-f,--file", options->text,
+           "A text: how well it is predicted is compared, too; - for stdin")
+      .Type("FILE");
+  command.Add("-c,--ctx-size", options->window, "Tokens of a window of the text (default: 512)")
+      .Between(4, kMaxTokens)
+      .Type("N");
+  command.Add("--chunks", options->most_windows, "Windows at most (default: all)")
+      .Between(1, kMaxTokens)
+      .Type("N");
+  command.Add("-p,--n-prompt", options->n_prompt, "Tokens of prompt to read; 0: none")
+      .Between(0, kMaxTokens)
+      .ShowDefault()
+      .Type("N");
+  command.Add("-n,--n-gen", options->n_gen, "Tokens to generate; 0: none")
+      .Between(0, kMaxTokens)
+      .ShowDefault()
+      .Type("N");
+  command.Add("-r,--repetitions", options->repetitions, "How often; the median is shown")
+      .Between(1, 1000)
+      .ShowDefault()
+      .Type("N");
+  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command
+      .Add("--cpu", options->cpu, "Limit the instruction set (a wrong name lists the right ones)")
+      .Type("NAME");
+  command.Add("--plot", options->plot, "Draw the table").Type("FILE");
+  command.Add("--json", options->json, "Print one JSON object");
+  command.Does([options] { return Compare(*options).Run(); });
+}
+
+}  // namespace cli

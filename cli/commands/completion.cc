@@ -1,0 +1,215 @@
+// pronk completion: what makes a shell complete our subcommands, flags and models, written from the
+// declarations that --help is made of.
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+// What a flag's value can be completed to.
+enum class Values { kNone, kAny, kFiles, kModels, kChoice };
+
+Values ValuesOf(const FlagInfo& flag) {
+  if (flag.type.empty()) return Values::kNone;
+  if (flag.type.starts_with("FILE")) return Values::kFiles;
+  if (flag.type == "MODEL") return Values::kModels;
+  return flag.type.find('|') != std::string::npos ? Values::kChoice : Values::kAny;
+}
+
+// "a|b" as "a b".
+std::string Choices(const FlagInfo& flag) {
+  std::string words = flag.type;
+  for (char& c : words) c = c == '|' ? ' ' : c;
+  return words;
+}
+
+std::string Joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
+// With a backslash before each of these characters.
+std::string Escaped(std::string_view text, std::string_view special) {
+  std::string escaped;
+  for (const char c : text) {
+    if (special.find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+// In single quotes for bash and zsh.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string Bash(const std::vector<CommandInfo>& commands) {
+  std::ostringstream out;
+  out << R"sh(# bash completion for pronk, written by 'pronk completion bash'.
+
+_pronk_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur"); }
+_pronk_files() { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); }
+# Not by compgen -W: it would run what stands in $(...) in a name, and names come with downloads.
+_pronk_models() {
+  local name
+  _pronk_files
+  while IFS= read -r name; do
+    [[ $name == "$cur"* ]] && COMPREPLY+=("$name")
+  done < <(pronk list --names 2>/dev/null)
+}
+
+_pronk() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags=
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    _pronk_words ')sh";
+  for (const CommandInfo& command : commands) out << command.name << " ";
+  out << R"sh(--help --version'
+    return
+  fi
+  case ${COMP_WORDS[1]} in
+)sh";
+  for (const CommandInfo& command : commands) {
+    out << "  " << command.name << ")\n    case $prev in\n";
+    std::string flags;
+    for (const FlagInfo& flag : command.flags) {
+      if (flag.positional) continue;
+      flags += (flags.empty() ? "" : " ") + Joined(flag.names, " ");
+      const Values values = ValuesOf(flag);
+      if (values == Values::kNone) continue;
+      out << "    " << Joined(flag.names, "|") << ") "
+          << (values == Values::kFiles    ? "_pronk_files; "
+              : values == Values::kModels ? "_pronk_models; "
+              : values == Values::kChoice ? "_pronk_words '" + Choices(flag) + "'; "
+                                          : "")
+          << "return ;;\n";
+    }
+    out << "    esac\n    flags='" << flags << "'\n    ;;\n";
+  }
+  out << R"sh(  esac
+  case $cur in
+  -*) _pronk_words "$flags" ;;
+  *) _pronk_models ;;
+  esac
+}
+complete -o filenames -F _pronk pronk
+)sh";
+  return out.str();
+}
+
+// '--kv[Type of the cache]:f16|f32:(f16 f32)', as zsh's _arguments takes it, for each of its names.
+void WriteZshFlag(const FlagInfo& flag, std::ostream& out) {
+  std::string value;
+  const Values values = ValuesOf(flag);
+  if (values != Values::kNone) {
+    value = ":" + Escaped(flag.type, ":\\") + ":" +
+            (values == Values::kFiles    ? "_files"
+             : values == Values::kModels ? "_pronk_models"
+             : values == Values::kChoice ? "(" + Choices(flag) + ")"
+                                         : " ");
+  }
+  for (const std::string& name : flag.names) {
+    const std::string all = name + "[" + Escaped(flag.what, ":[]\\") + "]" + value;
+    out << " \\\n    " << Quoted(flag.positional ? value : all);
+  }
+}
+
+std::string Zsh(const std::vector<CommandInfo>& commands) {
+  std::ostringstream out;
+  out << R"sh(#compdef pronk
+# zsh completion for pronk, written by 'pronk completion zsh'.
+
+_pronk_models() {
+  local -a names
+  names=(${(f)"$(pronk list --names 2>/dev/null)"})
+  compadd -a names
+  _files
+}
+
+_pronk() {
+  local -a commands
+  commands=(
+)sh";
+  for (const CommandInfo& command : commands) {
+    out << "    " << Quoted(command.name + ":" + Escaped(command.what, ":\\")) << "\n";
+  }
+  out << R"sh(  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  case $words[1] in
+)sh";
+  for (const CommandInfo& command : commands) {
+    out << "  " << command.name << ") _arguments";
+    for (const FlagInfo& flag : command.flags) WriteZshFlag(flag, out);
+    out << " ;;\n";
+  }
+  out << "  esac\n}\n\n_pronk \"$@\"\n";
+  return out.str();
+}
+
+std::string Fish(const std::vector<CommandInfo>& commands) {
+  // In fish's single quotes a backslash stands before quotes and backslashes.
+  const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
+  std::ostringstream out;
+  out << "# fish completion for pronk, written by 'pronk completion fish'.\n\n";
+  for (const CommandInfo& command : commands) {
+    out << "complete -c pronk -n __fish_use_subcommand -f -a " << command.name << " -d "
+        << quoted(command.what) << "\n";
+  }
+  for (const CommandInfo& command : commands) {
+    for (const FlagInfo& flag : command.flags) {
+      if (flag.positional) continue;
+      out << "complete -c pronk -n '__fish_seen_subcommand_from " << command.name << "'";
+      for (const std::string& name : flag.names) {
+        out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
+      }
+      switch (ValuesOf(flag)) {
+        case Values::kNone:
+          break;
+        case Values::kAny:
+          out << " -x";
+          break;
+        case Values::kFiles:
+          out << " -r -F";
+          break;
+        case Values::kModels:
+          out << " -r -F -a '(pronk list --names 2>/dev/null)'";
+          break;
+        case Values::kChoice:
+          out << " -x -a '" << Choices(flag) << "'";
+          break;
+      }
+      out << " -d " << quoted(flag.what) << "\n";
+    }
+  }
+  return out.str();
+}
+
+}  // namespace
+
+void AddCompletion(CommandLine& line) {
+  Command command = line.Add("completion", "Print what makes a shell complete pronk's flags");
+  const auto shell = std::make_shared<std::string>();
+  command.Add("SHELL", *shell, "Which shell").OneOf({"bash", "zsh", "fish"}).Required();
+  command.Does([shell, &line] {
+    const std::vector<CommandInfo> commands = line.DescribeCommands();
+    WriteOut(*shell == "bash" ? Bash(commands) : *shell == "zsh" ? Zsh(commands) : Fish(commands));
+    return kExitDone;
+  });
+}
+
+}  // namespace cli

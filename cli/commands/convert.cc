@@ -1,0 +1,96 @@
+// pronk convert: a model as it was published, in one GGUF file.
+#include "convert/convert.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/terminal.h"
+#include "convert/quantize_plan.h"
+#include "gguf/dtype.h"
+#include "kernels/default_threads.h"
+
+namespace cli {
+namespace {
+
+struct ConvertOptions {
+  std::string folder, out, type;
+  int n_threads = 0;
+};
+
+// One type for all matrices: mixes are pronk quantize's.
+std::string TypeNames() {
+  std::string names;
+  for (const convert::Mix& mix : convert::AllMixes()) {
+    if (mix.is_plain) names += (names.empty() ? "" : "|") + std::string(mix.name);
+  }
+  return names;
+}
+
+void SetType(const std::string& name, convert::Options& options) {
+  const convert::Mix* const mix = convert::FindMix(name);
+  if (mix == nullptr || !mix->is_plain) {
+    throw UsageError("TYPE " + name + ": expected one of " + TypeNames() +
+                     (mix != nullptr ? "; 'pronk quantize' makes mixes of the result" : ""));
+  }
+  options.type = mix->type;
+  options.file_type = mix->file_type;
+}
+
+// What a person should know, on a terminal or not.
+void Tell(const convert::Report& report) {
+  for (const std::string& note : report.notes) Complain("note: " + note);
+  if (!report.left_out.empty()) {
+    constexpr size_t kShown = 3;
+    std::string names;
+    for (size_t i = 0; i < std::min(kShown, report.left_out.size()); ++i) {
+      names += (i == 0 ? "" : ", ") + report.left_out[i];
+    }
+    Complain("note: " + std::to_string(report.left_out.size()) +
+             " tensors are left out, as text does not need them: " + names +
+             (report.left_out.size() > kShown ? ", ..." : ""));
+  }
+  if (!IsTerminal(2)) return;
+  Note("architecture " + report.architecture + ", " + std::to_string(report.n_tensors) +
+       " tensors, matrices of " + std::string(gguf::Info(report.type).name) + ": " +
+       HumanBytes(static_cast<double>(report.bytes)) + " of weights");
+}
+
+int Convert(const ConvertOptions& options) {
+  convert::Options how;
+  if (!options.type.empty()) SetType(options.type, how);
+  how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+  ProgressLine progress("convert", 0.5, "MB");
+  how.progress = [&](uint64_t done, uint64_t total) {
+    progress.Update(done / 1'000'000, total / 1'000'000);
+  };
+  const convert::Report report = convert::Convert(options.folder, options.out, how);
+  progress.Clear();
+  Tell(report);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddConvert(CommandLine& line) {
+  Command command =
+      line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
+  const auto options = std::make_shared<ConvertOptions>();
+  command.Add("DIR", options->folder, "The model's folder").Type("FILE").Required();
+  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command
+      .Add("TYPE", options->type,
+           "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
+           "what they are); vectors become F32")
+      .Type(TypeNames());
+  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command.Does([options] { return Convert(*options); });
+}
+
+}  // namespace cli

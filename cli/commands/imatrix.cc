@@ -1,0 +1,102 @@
+// pronk imatrix: how much each column of a model's matrices counts, found by reading a text. For
+// pronk quantize --imatrix, and for llama.cpp, whose form the file has.
+//
+// The text is read in windows as pronk perplexity reads it: 512 tokens or -c, each a text of its
+// own, the first token bos where the model wants one; what is left at the end is not read.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/loss/text_windows.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "convert/importance.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/pass/input_squares.h"
+#include "engine/session/session.h"
+#include "gguf/output_file.h"
+
+namespace cli {
+namespace {
+
+struct ImatrixOptions {
+  ModelOptions model;
+  std::string file, out;
+};
+
+bool AreNumbers(const engine::SquaresByTensor& squares) {
+  return std::ranges::all_of(squares, [](const auto& entry) {
+    return std::ranges::all_of(entry.second.sums, [](double sum) { return std::isfinite(sum); });
+  });
+}
+
+// Matrices of experts that no token chose, which then count as any other.
+size_t CountUnseen(const engine::SquaresByTensor& squares) {
+  size_t n = 0;
+  for (const auto& [name, of] : squares) n += std::ranges::count(of.counts, 0u);
+  return n;
+}
+
+int Imatrix(const ImatrixOptions& options) {
+  engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = LoadModel(options.model);
+  if (session_options.context == 0) session_options.context = DefaultWindow(model.config);
+  CatchInterrupts();
+  const TextWindows windows =
+      CutText(model, options.file, ReadText(options.file), session_options.context, 0);
+  // Before the work, which may take hours: a bad name is told now.
+  std::vector<gguf::FileId> read = model.file.ids();
+  if (const auto id = FileIdOf(options.file)) read.push_back(*id);
+  gguf::OutputFile out(options.out, read);
+  CheckNoModelIsLost(options.out);
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+
+  engine::InputSquares inputs;
+  engine::Trace trace;
+  trace.inputs = &inputs;
+  session.TraceTo(&trace);
+  ProgressLine progress("window", 1.0, "windows");
+  for (size_t i = 0; i < windows.count(); ++i) {
+    if (Interrupted()) throw engine::Error("interrupted");
+    session.Rewind(0);
+    session.Prefill(windows.Window(i, model.tokenizer->vocab()));
+    trace.steps.clear();
+    progress.Update(i + 1, windows.count());
+  }
+  progress.Clear();
+  if (!AreNumbers(inputs.squares())) {
+    throw engine::Error("the model's activations are not numbers: its weights are broken");
+  }
+  const std::string text = std::filesystem::path(options.file).filename().string();
+  convert::WriteImportance(
+      inputs.squares(),
+      {text, static_cast<uint32_t>(windows.count()), static_cast<uint32_t>(windows.length)}, out);
+  if (const size_t n = CountUnseen(inputs.squares()); n > 0) {
+    Complain("note: " + std::to_string(n) +
+             " matrices of experts were never used: a longer text would say more");
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddImatrix(CommandLine& line) {
+  Command command = line.Add(
+      "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
+  const auto options = std::make_shared<ImatrixOptions>();
+  command.Add("-f,--file", options->file, "The text to read; - for stdin").Type("FILE").Required();
+  options->model.AddSessionFlags(command);
+  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command.Does([options] { return Imatrix(*options); });
+}
+
+}  // namespace cli

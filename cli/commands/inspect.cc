@@ -1,0 +1,254 @@
+// pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/output/file_text.h"
+#include "cli/output/format.h"
+#include "cli/output/json_file.h"
+#include "cli/output/tensor_values.h"
+#include "cli/output/value_text.h"
+#include "cli/terminal/terminal.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "kernels/default_threads.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+struct InspectOptions {
+  std::string model;
+  bool tensors = false;
+  bool check = false;
+  bool json = false;
+  int n_threads = 0;
+};
+
+uint64_t Parameters(const gguf::File& file) {
+  uint64_t n = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) n += tensor.elements();
+  return n;
+}
+
+std::string HumanCount(uint64_t n) {
+  char text[32];
+  const auto x = static_cast<double>(n);
+  if (n < 1'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f thousand", x / 1e3);
+  } else if (n < 1'000'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f million", x / 1e6);
+  } else {
+    std::snprintf(text, sizeof(text), "%.2f billion", x / 1e9);
+  }
+  return text;
+}
+
+struct TypeTotals {
+  size_t tensors = 0;
+  uint64_t bytes = 0;
+};
+
+std::string TypesText(const gguf::File& file) {
+  std::map<gguf::DType, TypeTotals> totals;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    ++totals[tensor.dtype].tensors;
+    totals[tensor.dtype].bytes += tensor.bytes;
+  }
+  std::string text;
+  for (const auto& [dtype, total] : totals) {
+    text += "  " + Padded(std::string(gguf::Info(dtype).name), 9) +
+            Padded(std::to_string(total.tensors) + " tensors", 15) +
+            HumanBytes(static_cast<double>(total.bytes)) + "\n";
+  }
+  return text;
+}
+
+std::string HeadText(const gguf::File& file) {
+  std::string text = gguf::PrintablePath(file.path()) + "\n";
+  text += "  GGUF version " + std::to_string(file.version()) + ", " +
+          HumanBytes(static_cast<double>(file.file_bytes()));
+  if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
+  return text + ", " + HumanCount(Parameters(file)) + " weights\n";
+}
+
+std::string EntryText(const gguf::Metadata::Entry& entry) {
+  const std::string head = "  " + Padded(gguf::Printable(entry.key), 40) + " ";
+  const std::string shown = ValueLine(entry.value, kColumns);
+  // A long key has the line for itself.
+  return head.size() + 20 < kColumns
+             ? head + Cut(shown, kColumns - head.size() - 1) + "\n"
+             : Cut(head, kColumns - 1) + "\n    " + Cut(shown, kColumns - 5) + "\n";
+}
+
+void PrintText(const gguf::File& file, bool list_tensors) {
+  Output out;
+  out.Add(HeadText(file));
+  const auto& entries = file.metadata().entries();
+  out.Add("\nMetadata: " + std::to_string(entries.size()) + " keys\n");
+  for (const gguf::Metadata::Entry& entry : entries) out.Add(EntryText(entry));
+  out.Add("\nTensors: " + std::to_string(file.tensors().size()) + "\n" + TypesText(file));
+  if (list_tensors) {
+    out.Add("\n");
+    for (const gguf::TensorView& tensor : file.tensors()) {
+      out.Add("  " + Padded(gguf::Printable(tensor.name), 32) + " " +
+              Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
+              Padded(DimsText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
+              "\n");
+    }
+  }
+  out.Flush();
+}
+
+void PrintJson(const gguf::File& file) {
+  Output out;
+  const TextSink sink = [&](std::string_view text) { out.Add(text); };
+  const Json head = {{"path", file.path()},
+                     {"version", file.version()},
+                     {"parts", file.n_parts()},
+                     {"file_bytes", file.file_bytes()},
+                     {"tensor_bytes", file.tensor_bytes()},
+                     {"parameters", Parameters(file)},
+                     {"alignment", file.alignment()}};
+  std::string text = JsonText(head, 2);
+  text.resize(text.size() - 3);  // "\n}\n": more follows
+  out.Add(text + ",\n  \"metadata\": {");
+  std::string_view before = "\n    ";
+  for (const auto& [key, value] : file.metadata().entries()) {
+    out.Add(std::exchange(before, ",\n    "));
+    WriteJsonString(key, sink);
+    out.Add(": ");
+    WriteJsonValue(value, sink);
+  }
+  out.Add("\n  },\n  \"tensors\": [");
+  before = "\n    ";
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    out.Add(std::exchange(before, ",\n    "));
+    const std::span<const uint64_t> dims(tensor.dims.data(), tensor.n_dims);
+    std::string line = JsonText(Json{{"name", tensor.name},
+                                     {"type", gguf::Info(tensor.dtype).name},
+                                     {"dims", dims},
+                                     {"bytes", tensor.bytes}},
+                                -1);
+    line.pop_back();  // its line feed
+    out.Add(line);
+  }
+  out.Add("\n  ]\n}\n");
+  out.Flush();
+}
+
+// Calls show(tensor, check) for each tensor; returns the names of those with numbers that are not
+// finite.
+std::vector<std::string_view> CheckTensors(
+    const gguf::File& file, int n_threads,
+    const std::function<void(const gguf::TensorView&, const TensorCheck&)>& show) {
+  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads());
+  ProgressLine progress("checking", 0.5, "MB");
+  std::vector<std::string_view> broken;
+  uint64_t done = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    const TensorCheck check = CheckTensor(team, tensor);
+    if (!check.IsFinite()) broken.push_back(tensor.name);
+    show(tensor, check);
+    done += tensor.bytes;
+    progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
+  }
+  return broken;
+}
+
+std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) {
+  std::string line =
+      Column(tensor.name, 29) + " " + Padded(std::string(gguf::Info(tensor.dtype).name), 7);
+  if (check.least <= check.most) {
+    line +=
+        Format(" %9.3g %9.3g %5.1f%%", check.least, check.most,
+               100.0 * static_cast<double>(check.n_zero) / static_cast<double>(tensor.elements()));
+  } else {
+    line += Format(" %9s %9s %6s", "-", "-", "-");
+  }
+  line += Format(" %016llx\n", static_cast<unsigned long long>(check.hash));
+  if (!check.IsFinite()) {
+    line += Format("  NOT FINITE: %llu NaN, %llu infinite, of %llu\n",
+                   static_cast<unsigned long long>(check.n_nan),
+                   static_cast<unsigned long long>(check.n_infinite),
+                   static_cast<unsigned long long>(tensor.elements()));
+  }
+  return line;
+}
+
+Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
+  Json json = {{"name", tensor.name},
+               {"type", gguf::Info(tensor.dtype).name},
+               {"hash", Format("%016llx", static_cast<unsigned long long>(check.hash))},
+               {"nan", check.n_nan},
+               {"infinite", check.n_infinite},
+               {"zero", check.n_zero}};
+  if (check.least <= check.most) {
+    json["least"] = check.least;
+    json["most"] = check.most;
+  }
+  return json;
+}
+
+// A file that is not sound is a fault, named behind all that was found.
+int Check(const InspectOptions& options, const gguf::File& file) {
+  Output out;
+  Json list = Json::array();
+  if (!options.json) {
+    out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
+                                    "most", "zero", "XXH64"));
+  }
+  const std::vector<std::string_view> broken =
+      CheckTensors(file, options.n_threads, [&](const auto& tensor, const TensorCheck& check) {
+        options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
+      });
+  if (options.json) {
+    out.Add(JsonText({{"path", file.path()}, {"finite", broken.empty()}, {"tensors", list}}, 2));
+  } else if (broken.empty()) {
+    out.Add(Format("\n%zu tensors, all numbers finite\n", file.tensors().size()));
+  }
+  out.Flush();
+  if (broken.empty()) return kExitDone;
+  throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected finite weights, found NaN or " +
+                    "infinity in " + std::to_string(broken.size()) + " of " +
+                    std::to_string(file.tensors().size()) + " tensors, the first " +
+                    gguf::Quoted(broken[0]));
+}
+
+int Inspect(const InspectOptions& options) {
+  if (options.n_threads != 0 && !options.check) throw UsageError("-t: only with --check");
+  if (options.tensors && options.check) throw UsageError("--tensors: --check lists them all");
+  const gguf::File file = OpenFile(ResolveModel(options.model));
+  if (options.check) return Check(options, file);
+  options.json ? PrintJson(file) : PrintText(file, options.tensors);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddInspect(CommandLine& line) {
+  Command command = line.Add("inspect", "Show what a GGUF file holds");
+  const auto options = std::make_shared<InspectOptions>();
+  command.Add("-m,--model,MODEL", options->model, "A file or a name").Type("MODEL").Required();
+  command.Add("--tensors", options->tensors, "List every tensor");
+  command.Add("--check", options->check,
+              "Read every tensor: are all numbers finite, their range, their hash");
+  command.Add("-t,--threads", options->n_threads, "Threads of --check (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command.Add("--json", options->json, "Print one JSON object");
+  command.Does([options] { return Inspect(*options); });
+}
+
+}  // namespace cli

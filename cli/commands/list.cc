@@ -1,0 +1,130 @@
+// pronk list: the models found on this machine.
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/options/model_stores.h"
+#include "cli/output/json_file.h"
+#include "cli/terminal/terminal.h"
+#include "engine/model/config.h"
+#include "engine/model/model.h"
+#include "engine/pass/sequence_state.h"
+#include "engine/session/memory.h"
+#include "engine/session/session.h"
+#include "gguf/dtype.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "kernels/attention/attention.h"
+
+namespace cli {
+namespace {
+
+struct ListOptions {
+  bool json = false;
+  bool names = false;
+};
+
+struct ListedModel {
+  StoredModel stored;
+  uint64_t bytes = 0;
+  std::string type;  // of most of its weights
+  std::string architecture;
+  double memory = 0;    // bytes that running it takes
+  std::string fits;     // "yes", "tight": others have to make room, "no"
+  std::string problem;  // why it cannot be run; "" where it can
+};
+
+// Weights, and keys and values of the default context.
+double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
+  return static_cast<double>(file.tensor_bytes()) +
+         engine::SequenceState::BytesFor(config, {.capacity = engine::DefaultContext(config),
+                                                  .batch = engine::SessionOptions().batch});
+}
+
+ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
+  ListedModel model;
+  model.stored = stored;
+  try {
+    const gguf::File file = OpenFile(stored.path);
+    model.bytes = file.file_bytes();
+    model.type = gguf::Info(engine::MainType(file)).name;
+    model.architecture =
+        gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
+    model.memory = MemoryNeeded(file, engine::Config::Read(file));
+    model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
+                 : model.memory <= static_cast<double>(memory.total)   ? "tight"
+                                                                       : "no";
+  } catch (const gguf::Error& error) {
+    model.problem = error.what();
+  }
+  return model;
+}
+
+std::string Table(const std::vector<ListedModel>& models) {
+  size_t width = 5;
+  const auto name_of = [](const ListedModel& m) { return gguf::PrintablePath(m.stored.name); };
+  for (const ListedModel& model : models) width = std::max(width, name_of(model).size());
+  std::string text = Padded("model", width) + "  size     type     architecture  fits in memory\n";
+  for (const ListedModel& m : models) {
+    text += Padded(name_of(m), width) + "  " + Padded(HumanBytes(static_cast<double>(m.bytes)), 9) +
+            Padded(m.type, 9) + Padded(m.architecture, 14) +
+            (m.problem.empty() ? m.fits : "cannot be run") + "\n";
+  }
+  return text;
+}
+
+Json ToJson(const std::vector<ListedModel>& models) {
+  Json list = Json::array();
+  for (const ListedModel& m : models) {
+    list.push_back({{"name", m.stored.name},
+                    {"path", m.stored.path},
+                    {"store", m.stored.store},
+                    {"bytes", m.bytes},
+                    {"type", m.type},
+                    {"architecture", m.architecture},
+                    {"memory_bytes", static_cast<uint64_t>(m.memory)},
+                    {"fits", m.fits},
+                    {"problem", m.problem}});
+  }
+  return list;
+}
+
+int List(const ListOptions& options) {
+  if (options.json && options.names) throw UsageError("--json and --names: give one of them");
+  Stores stores = FindModels();
+  const std::string own = DefaultModelPath();
+  if (!own.empty()) stores.models.insert(stores.models.begin(), {kDefaultModel, own, "pronk"});
+  if (options.names) {
+    std::string names;
+    for (const StoredModel& model : stores.models) names += gguf::PrintablePath(model.name) + "\n";
+    WriteOut(names);
+    return kExitDone;
+  }
+  const engine::Memory memory = engine::MachineMemory();
+  std::vector<ListedModel> models;
+  for (const StoredModel& stored : stores.models) models.push_back(LookAt(stored, memory));
+  WriteOut(options.json ? JsonText(ToJson(models), 2) : Table(models));
+  for (const ListedModel& model : models) {
+    if (!model.problem.empty()) Note(gguf::PrintablePath(model.problem));
+  }
+  for (const std::string& line : stores.skipped) Note("skipped " + gguf::PrintablePath(line));
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddList(CommandLine& line) {
+  Command command = line.Add("list", "Show the models found on this machine; -m takes their names");
+  const auto options = std::make_shared<ListOptions>();
+  command.Add("--json", options->json, "Print a JSON array with more about each");
+  command.Add("--names", options->names, "Print the names only, without opening the files");
+  command.Does([options] { return List(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,73 @@
+// pronk logits: the logits of every position of a sequence of ids, to compare engines with.
+#include <bit>
+#include <charconv>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "gguf/output_file.h"
+
+namespace cli {
+namespace {
+
+struct LogitsOptions {
+  ModelOptions model;
+  std::string ids;
+  std::string out;
+};
+
+// "1 300 12", commas allowed too.
+std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
+  std::vector<tokenizer::TokenId> ids;
+  constexpr std::string_view kSeparators = " ,\t\n[]";
+  for (size_t at = text.find_first_not_of(kSeparators); at != std::string::npos;) {
+    tokenizer::TokenId id = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + at, end, id);
+    if (error != std::errc() ||
+        (rest != end && kSeparators.find(*rest) == std::string_view::npos)) {
+      throw UsageError("--ids: expected numbers with spaces between, found '" +
+                       text.substr(at, 20) + "'");
+    }
+    ids.push_back(id);
+    at = text.find_first_not_of(kSeparators, static_cast<size_t>(rest - text.data()));
+  }
+  if (ids.empty()) throw UsageError("--ids: no ids given");
+  return ids;
+}
+
+int Logits(const LogitsOptions& options) {
+  static_assert(std::endian::native == std::endian::little, "the output is little-endian");
+  const std::vector<tokenizer::TokenId> ids = ParseIds(options.ids);
+  const engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
+  engine::Session session(model, session_options);
+
+  gguf::OutputFile file(options.out, model.file.ids());
+  CheckNoModelIsLost(options.out);
+  session.PrefillAllLogits(
+      ids, [&](size_t, size_t, std::span<const float> rows) { file.Write(std::as_bytes(rows)); });
+  file.Commit();
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddLogits(CommandLine& line) {
+  Command command =
+      line.Add("logits", "Write the logits of every position as raw little-endian f32");
+  const auto options = std::make_shared<LogitsOptions>();
+  options->model.AddSessionFlags(command);
+  command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
+  command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
+      .Type("FILE")
+      .Required();
+  command.Does([options] { return Logits(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,90 @@
+// pronk man: the manual page, in the language of man(1), written from the declarations that --help
+// is made of.
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/terminal/terminal.h"
+
+namespace cli {
+namespace {
+
+// Text that the formatter leaves as it is: hyphens that can be copied, no commands.
+std::string Roff(std::string_view text) {
+  std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
+  for (const char c : text) {
+    out += c == '\\' ? std::string("\\e") : c == '-' ? std::string("\\-") : std::string(1, c);
+  }
+  return out;
+}
+
+void WriteFlag(const FlagInfo& flag, std::ostringstream& out) {
+  out << ".TP\n";
+  for (size_t i = 0; i < flag.names.size(); ++i) {
+    out << (i == 0 ? "" : ", ") << "\\fB" << Roff(flag.names[i]) << "\\fR";
+  }
+  if (!flag.type.empty() && !flag.positional) out << " \\fI" << Roff(flag.type) << "\\fR";
+  out << "\n" << Roff(flag.what);
+  if (!flag.default_text.empty()) out << " (default: " << Roff(flag.default_text) << ")";
+  out << "\n";
+}
+
+void WriteCommand(const CommandInfo& command, std::ostringstream& out) {
+  out << ".SS \"pronk " << Roff(command.name) << "\"\n" << Roff(command.what) << ".\n";
+  for (const FlagInfo& flag : command.flags) WriteFlag(flag, out);
+}
+
+constexpr std::string_view kRest = R"(.SH ENVIRONMENT
+.TP
+\fBPRONK_MODEL\fR
+The model to use where \-m names none.
+.TP
+\fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR
+Where the Hugging Face cache and Ollama's store are, if they are not at their usual places.
+.TP
+\fBNO_COLOR\fR
+If set, nothing is in colour.
+.SH "EXIT STATUS"
+0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
+pronk bench found something slower than in the file of \fB\-\-baseline\fR.
+.SH EXAMPLES
+.nf
+pronk run \-p "Once upon a time"
+pronk chat \-m llama3.2:1b \-\-system "Be brief."
+pronk bench \-m model.gguf \-t 1\-8*2 \-o json >before.json
+pronk bench \-m model.gguf \-t 1\-8*2 \-\-baseline before.json
+pronk completion bash >~/.local/share/bash\-completion/completions/pronk
+.fi
+)";
+
+std::string Manual(const CommandInfo& program, const std::vector<CommandInfo>& commands) {
+  std::ostringstream out;
+  out << ".TH PRONK 1 \"\" \"pronk " PRONK_VERSION "\"\n"
+      << ".SH NAME\npronk \\- run LLaMA\\-family models on the CPU\n"
+      << ".SH SYNOPSIS\n\\fBpronk\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+      << ".SH DESCRIPTION\n"
+      << Roff(program.what)
+      << " Text goes to the standard output and nothing else does; progress, timings and errors go"
+         " to the standard error.\n"
+      << ".SH OPTIONS\n";
+  for (const FlagInfo& flag : program.flags) WriteFlag(flag, out);
+  out << ".SH COMMANDS\n";
+  for (const CommandInfo& command : commands) WriteCommand(command, out);
+  out << kRest;
+  return out.str();
+}
+
+}  // namespace
+
+void AddManual(CommandLine& line) {
+  Command command = line.Add("man", "Print the manual page (pronk man | man -l -)");
+  command.Does([&line] {
+    WriteOut(Manual(line.Describe(), line.DescribeCommands()));
+    return kExitDone;
+  });
+}
+
+}  // namespace cli

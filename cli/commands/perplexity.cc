@@ -1,0 +1,176 @@
+// pronk perplexity: how well a model predicts a text (text_windows.h); the lower, the better. With
+// --save-logits what it predicted is kept, and with --kl another model is held against that: what
+// quantizing has cost.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/loss/base_logits.h"
+#include "cli/loss/divergence.h"
+#include "cli/loss/text_windows.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/output/format.h"
+#include "cli/output/json_file.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+
+namespace cli {
+namespace {
+
+struct PerplexityOptions {
+  ModelOptions model;
+  std::string file, save, kl;
+  // llama.cpp's way to say both: the file is written, or with the switch it is read.
+  std::string kl_file;
+  bool kl_switch = false;
+  size_t most_windows = 0;
+  bool json = false;
+};
+
+// Says the same by --save-logits and --kl alone.
+PerplexityOptions Settled(PerplexityOptions options) {
+  if (options.kl_switch && options.kl_file.empty()) {
+    throw UsageError("--kl-divergence: expected --kl-divergence-base FILE, the base to read");
+  }
+  std::string& meant = options.kl_switch ? options.kl : options.save;
+  if (!options.kl_file.empty() && !meant.empty()) {
+    throw UsageError("--kl-divergence-base: the same was said by " +
+                     std::string(options.kl_switch ? "--kl" : "--save-logits"));
+  }
+  if (!options.kl_file.empty()) meant = options.kl_file;
+  if (options.kl.empty()) {
+    if (options.file.empty()) throw UsageError("-f: expected a text, or with --kl its base");
+    return options;
+  }
+  // The base says which text, and how it was cut.
+  if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
+  if (options.model.context != 0) throw UsageError("-c: the windows are in the file of --kl");
+  if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");
+  if (options.most_windows != 0) throw UsageError("--chunks: the windows are in the file of --kl");
+  return options;
+}
+
+std::unique_ptr<engine::Session> StartSession(const PerplexityOptions& options,
+                                              const engine::Model& model,
+                                              engine::SessionOptions session_options,
+                                              size_t window) {
+  session_options.context = window;
+  auto session = std::make_unique<engine::Session>(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, *session, session_options);
+  return session;
+}
+
+void CheckFinite(double value) {
+  if (std::isfinite(value)) return;
+  throw engine::Error("the model's logits are not numbers: its weights are broken");
+}
+
+int MeasureDivergence(const PerplexityOptions& options, const engine::Model& model,
+                      const engine::SessionOptions& session_options) {
+  BaseLogits base(options.kl, model.tokenizer->vocab().size());
+  const TextWindows& windows = base.windows();
+  const auto session = StartSession(options, model, session_options, windows.length);
+  Divergence divergence;
+  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+    divergence.Add(base.LogProbabilities(divergence.n()), logits, next);
+  });
+  CheckFinite(divergence.MeanDivergence().value);
+  if (options.json) {
+    Json json = {{"model", model.file.path()},
+                 {"base", options.kl},
+                 {"tokens", divergence.n()},
+                 {"windows", windows.count()},
+                 {"window", windows.length}};
+    json.update(divergence.ToJson());
+    WriteOut(JsonText(json, 2));
+  } else {
+    WriteOut(divergence.Text() + Format("\n%zu tokens, %zu windows of %zu\n", divergence.n(),
+                                        windows.count(), windows.length));
+  }
+  return kExitDone;
+}
+
+int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& model,
+                      const engine::SessionOptions& session_options) {
+  const size_t context = session_options.context;
+  const TextWindows windows =
+      CutText(model, options.file, ReadText(options.file),
+              context != 0 ? context : DefaultWindow(model.config), options.most_windows);
+  const auto session = StartSession(options, model, session_options, windows.length);
+  std::optional<BaseLogitsWriter> base;
+  if (!options.save.empty()) {
+    std::vector<gguf::FileId> inputs = model.file.ids();
+    if (const auto id = FileIdOf(options.file)) inputs.push_back(*id);
+    base.emplace(options.save, inputs, windows, model.tokenizer->vocab().size());
+  }
+  Mean surprise;
+  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+    surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
+    if (base) base->Write(logits);
+  });
+  const auto [perplexity, error] = surprise.Exp();
+  CheckFinite(surprise.Get().value);
+  if (base) base->Commit();
+  if (options.json) {
+    WriteOut(JsonText(Json{{"model", model.file.path()},
+                           {"tokens", surprise.n()},
+                           {"windows", windows.count()},
+                           {"window", windows.length},
+                           {"perplexity", {{"value", perplexity}, {"error", error}}}},
+                      2));
+  } else {
+    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n", perplexity,
+                    error, surprise.n(), windows.n_tokens, windows.count(), windows.length));
+  }
+  return kExitDone;
+}
+
+int Perplexity(const PerplexityOptions& given) {
+  const PerplexityOptions options = Settled(given);
+  const engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = LoadModel(options.model);
+  CatchInterrupts();
+  return options.kl.empty() ? MeasurePerplexity(options, model, session_options)
+                            : MeasureDivergence(options, model, session_options);
+}
+
+}  // namespace
+
+void AddPerplexity(CommandLine& line) {
+  Command command = line.Add(
+      "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
+  const auto options = std::make_shared<PerplexityOptions>();
+  command.Add("-f,--file", options->file, "The text; - for stdin").Type("FILE");
+  command.Add("--chunks", options->most_windows, "Windows at most (default: all)")
+      .Between(1, kMaxTokens)
+      .Type("N");
+  command
+      .Add("--save-logits,--save-all-logits", options->save,
+           "Keep all predictions in this file, for --kl")
+      .Type("FILE");
+  command
+      .Add("--kl", options->kl, "How far predictions are from those kept in this file, on its text")
+      .Type("FILE");
+  command
+      .Add("--kl-divergence-base", options->kl_file,
+           "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
+      .Type("FILE");
+  command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
+  command.Add("--json", options->json, "Print one JSON object");
+  options->model.AddSessionFlags(
+      command, "Tokens of a window (default: 512, or what the model was trained for if less)");
+  command.Does([options] { return Perplexity(*options); });
+}
+
+}  // namespace cli

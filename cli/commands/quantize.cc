@@ -1,0 +1,243 @@
+// pronk quantize: a model's matrices in other types, everything else as it was.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/output/format.h"
+#include "cli/quantize/quantize_tensors.h"
+#include "cli/quantize/quantize_types.h"
+#include "cli/terminal/terminal.h"
+#include "convert/importance.h"
+#include "convert/quantize_plan.h"
+#include "gguf/dtype.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "kernels/default_threads.h"
+
+namespace cli {
+namespace {
+
+using gguf::DType;
+
+constexpr std::string_view kFileType = "general.file_type";
+constexpr std::string_view kVersion = "general.quantization_version";
+constexpr std::string_view kImportance = "quantize.imatrix.";
+
+struct QuantizeOptions {
+  std::string in, out, imatrix;
+  TypeOptions types;
+  bool dry_run = false;
+  int n_threads = 0;
+};
+
+std::string Name(DType type) { return std::string(gguf::Info(type).name); }
+
+// All keys but those that say how the old file was laid out. The new types are told where the old
+// ones were.
+void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
+                  const convert::Importance* importance, gguf::Writer& writer) {
+  const bool quantized = !convert::IsFloat(mix.type);
+  for (const gguf::Metadata::Entry& entry : file.metadata().entries()) {
+    if (entry.key == "general.alignment" || entry.key.starts_with("split.")) continue;
+    if (entry.key == kFileType || (entry.key == kVersion && quantized)) continue;
+    if (entry.key.starts_with(kImportance) && importance != nullptr) continue;
+    writer.Add(entry);
+  }
+  writer.Add(kFileType, mix.file_type);
+  if (quantized) writer.Add(kVersion, convert::kQuantizationVersion);
+  if (importance == nullptr) return;
+  const std::string name = std::filesystem::path(importance->path()).filename().string();
+  writer.Add(std::string(kImportance) + "file", name);
+  writer.Add(std::string(kImportance) + "entries_count",
+             static_cast<uint32_t>(importance->n_tensors()));
+}
+
+void CheckVersion(const gguf::File& file) {
+  if (file.version() == 1) {
+    throw gguf::Error(gguf::PrintablePath(file.path()) +
+                      ": expected GGUF of version 2 or 3, found version 1");
+  }
+}
+
+// Says where rounding starts from what is rounded already.
+void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
+  size_t n = 0;
+  std::set<std::string> types;
+  for (const PlannedTensor& planned : plan) {
+    if (!planned.is_changed() || convert::IsFloat(planned.tensor->dtype)) continue;
+    ++n;
+    types.insert(Name(planned.tensor->dtype));
+  }
+  if (n == 0) return;
+  std::string names;
+  for (const std::string& type : types) names += (names.empty() ? "" : ", ") + type;
+  Complain("warning: " + std::to_string(n) + " matrices are quantized already (" + names +
+           "): their errors stay, and new ones are added; better start from the original");
+}
+
+// Checks that the importance matrix is one of this model, and says where a type needs one.
+void CheckImportance(const std::vector<PlannedTensor>& plan,
+                     const convert::Importance* importance) {
+  size_t n_found = 0;
+  std::set<std::string> needy;
+  for (const PlannedTensor& planned : plan) {
+    if (!planned.is_changed()) continue;
+    if (importance != nullptr && importance->Columns(*planned.tensor, 0) != nullptr) ++n_found;
+    if (gguf::Info(planned.type).block_size == 256 && Name(planned.type).starts_with("IQ") &&
+        planned.bytes() * 8 < 3 * planned.tensor->elements()) {
+      needy.insert(Name(planned.type));
+    }
+  }
+  if (importance != nullptr && n_found == 0) {
+    throw gguf::Error(gguf::PrintablePath(importance->path()) +
+                      ": expected the importance of this model's matrices, found that of others");
+  }
+  if (importance == nullptr && !needy.empty()) {
+    Complain("note: with so few bits (" + *needy.begin() +
+             ") an importance matrix helps much: pronk imatrix, then --imatrix FILE");
+  }
+}
+
+// NVFP4 has a factor for each matrix in a tensor beside it; empty where none is to be written.
+std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
+  if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
+  std::string name(planned.tensor->name);
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return "";
+  name = name.substr(0, dot) + ".scale";
+  return file.FindTensor(name) == nullptr ? name : "";
+}
+
+void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const convert::Mix& mix,
+           const convert::Importance* importance, const QuantizeOptions& options) {
+  Converter converter(file, importance,
+                      options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
+  gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
+  CopyMetadata(file, mix, importance, writer);
+  std::map<std::string, std::vector<float>> factors;  // the writer reads them
+  for (const PlannedTensor& planned : plan) {
+    const gguf::TensorView& tensor = *planned.tensor;
+    const std::vector<uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
+    if (!planned.is_changed()) {
+      writer.AddTensor(tensor.name, tensor.dtype, dims, std::span(tensor.data, tensor.bytes));
+      continue;
+    }
+    std::span<const float> factor;
+    if (const std::string name = FactorName(file, planned); !name.empty()) {
+      factor = factors[name] = converter.Factors(tensor);
+      writer.AddTensor(name, DType::kF32, {factor.size()}, std::as_bytes(factor));
+    }
+    writer.AddTensor(tensor.name, planned.type, dims,
+                     [&converter, &planned, factor, done = uint64_t{0}]() mutable {
+                       return converter.Next(planned, factor, done);
+                     });
+  }
+  std::vector<gguf::FileId> inputs = file.ids();
+  if (importance != nullptr) inputs.push_back(importance->id());
+  writer.WriteFile(options.out, inputs);
+}
+
+// "36 of 47 tensors change: 5.4 MB of weights become 3.2 MB (5.13 bits a weight)"
+std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
+  size_t n_changed = 0;
+  double bytes = 0, weights = 0;
+  for (const PlannedTensor& planned : plan) {
+    n_changed += planned.is_changed() ? 1 : 0;
+    bytes += static_cast<double>(planned.bytes());
+    weights += static_cast<double>(planned.tensor->elements());
+  }
+  return std::to_string(n_changed) + " of " + std::to_string(plan.size()) +
+         " tensors change: " + HumanBytes(static_cast<double>(file.tensor_bytes())) +
+         " of weights become " + HumanBytes(bytes) + " (" +
+         Format("%.2f bits a weight)", 8 * bytes / weights);
+}
+
+std::string Shape(const gguf::TensorView& tensor) {
+  std::string shape = std::to_string(tensor.dims[0]);
+  for (size_t i = 1; i < tensor.n_dims; ++i) shape += " x " + std::to_string(tensor.dims[i]);
+  return shape;
+}
+
+// A line for each tensor.
+void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
+  std::string text;
+  for (const PlannedTensor& planned : plan) {
+    const gguf::TensorView& tensor = *planned.tensor;
+    text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(Shape(tensor), 16) + " " +
+            Padded(Name(tensor.dtype), 7) + " ";
+    if (planned.is_changed()) {
+      text += "-> " + Padded(Name(planned.type), 7) + " " +
+              HumanBytes(static_cast<double>(tensor.bytes)) + " -> " +
+              HumanBytes(static_cast<double>(planned.bytes()));
+    } else {
+      text += "stays      " + HumanBytes(static_cast<double>(tensor.bytes));
+    }
+    text += "\n";
+  }
+  WriteOut(text + Summary(file, plan) + "\n");
+}
+
+int Quantize(const QuantizeOptions& options) {
+  const convert::Mix& mix = MixOf(options.types.type);
+  const gguf::File file = OpenFile(ResolveModel(options.in));
+  CheckVersion(file);
+  std::optional<convert::Importance> importance;
+  if (!options.imatrix.empty()) importance = convert::Importance::Read(options.imatrix);
+  const convert::Importance* const columns = importance ? &*importance : nullptr;
+  const std::vector<PlannedTensor> plan = PlanTypes(file, options.types, columns != nullptr);
+  WarnOfRounded(plan);
+  CheckImportance(plan, columns);
+  if (options.dry_run) {
+    WritePlan(file, plan);
+    return kExitDone;
+  }
+  Write(file, plan, mix, columns, options);
+  if (IsTerminal(2)) Note(Summary(file, plan));
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddQuantize(CommandLine& line) {
+  Command command = line.Add("quantize", "Write a model with its matrices in other types");
+  const auto options = std::make_shared<QuantizeOptions>();
+  command.Add("-m,--model,MODEL", options->in, "A file or a name").Type("MODEL").Required();
+  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command
+      .Add("TYPE", options->types.type,
+           "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
+           "...; a wrong name lists all")
+      .Type(MixNames())
+      .Required();
+  command.Add("--imatrix", options->imatrix, "How much columns count: a file of pronk imatrix")
+      .Type("FILE");
+  command
+      .Add("--tensor-type", options->types.patterns,
+           "Matrices of which some part of the name matches this regular expression get TYPE; the "
+           "first that matches counts")
+      .Type("PATTERN=TYPE");
+  command.Add("--output-tensor-type", options->types.output, "Of output.weight").Type("TYPE");
+  command.Add("--token-embedding-type", options->types.embedding, "Of token_embd.weight")
+      .Type("TYPE");
+  command.Add("--pure", options->types.pure, "No mix: all matrices get its main type");
+  command.Add("--dry-run", options->dry_run, "Show types and sizes, write nothing");
+  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command.Does([options] { return Quantize(*options); });
+}
+
+}  // namespace cli

@@ -1,0 +1,340 @@
+// pronk run: complete a prompt, or several one after the other, streaming.
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/options/arguments.h"
+#include "cli/options/command_line.h"
+#include "cli/options/draft_options.h"
+#include "cli/options/grammar_options.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/options/sampling_options.h"
+#include "cli/options/template_options.h"
+#include "cli/output/json_file.h"
+#include "cli/output/report.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text_output.h"
+#include "engine/model/model.h"
+#include "engine/session/chat.h"
+#include "engine/session/encode.h"
+#include "engine/session/generate.h"
+#include "engine/session/session_file.h"
+#include "engine/stopwatch.h"
+#include "gguf/error.h"
+#include "kernels/default_threads.h"
+
+namespace cli {
+namespace {
+
+// From this long a run on, measuring what the memory could give costs nothing that anyone notices.
+constexpr double kLongRunSeconds = 2;
+
+struct RunOptions {
+  ModelOptions model;
+  SamplingOptions sampling;
+  TemplateOptions form;
+  DraftFlags draft;
+  GrammarOptions grammar;
+  std::optional<std::string> prompt;
+  std::optional<std::string> text;  // the same without a flag
+  std::string file;
+  std::string prompts;  // a file of them
+  std::string prompt_cache;
+  std::string system;
+  int64_t max_tokens = -1;
+  std::vector<std::string> stop_texts;
+  bool chat = false;
+  bool escape = false;
+  bool no_display_prompt = false;
+  bool special = false;
+  bool json = false;
+};
+
+// A file or a pipe ends with a line feed that nobody typed.
+std::string WithoutLastNewline(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+// One prompt a line; empty lines are none. A line in JSON's quotes may hold line feeds as \n.
+std::vector<std::string> ReadPrompts(const std::string& path) {
+  std::vector<std::string> prompts;
+  std::istringstream lines(ReadText(path));
+  for (std::string line; std::getline(lines, line);) {
+    line = WithoutLastNewline(line);
+    if (line.empty()) continue;
+    prompts.push_back(UnquoteJson(line).value_or(line));
+  }
+  return prompts;
+}
+
+// What is piped in beside -p; "" where nothing is. Some give all that they start a pipe that nobody
+// writes to: without a byte in a second, it is taken for one.
+std::string Piped() {
+  constexpr int kPatience = 1000;  // milliseconds
+  if (!IsPiped(0)) return "";
+  if (HasInput(0, kPatience)) return WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  Complain("note: nothing came from stdin so far, so -p is all; '-f -' would wait for it");
+  return "";
+}
+
+// The text of -p stands behind the document that it is about.
+std::string Joined(const std::string& document, const std::string& prompt) {
+  return document.empty() ? prompt : document + "\n\n" + prompt;
+}
+
+std::vector<std::string> PromptsOf(const RunOptions& options) {
+  std::string prompt = FromTerminal(options.prompt.value_or(options.text.value_or("")));
+  if (options.escape) prompt = Unescaped(prompt);
+  const bool has_prompt = options.prompt || options.text;
+  if (options.prompt && options.text) {
+    throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
+  }
+  if (!options.prompts.empty()) {
+    if (has_prompt || !options.file.empty()) {
+      throw UsageError("--prompts and -p or -f: give one of them");
+    }
+    return ReadPrompts(options.prompts);
+  }
+  if (!options.file.empty()) {
+    std::string document = WithoutLastNewline(ReadText(options.file));
+    if (has_prompt) return {Joined(document, prompt)};
+    std::vector<std::string> prompts;
+    prompts.push_back(std::move(document));  // of hundreds of megabytes, perhaps
+    return prompts;
+  }
+  if (has_prompt) return {Joined(Piped(), prompt)};
+  if (IsTerminal(0)) {
+    throw UsageError(
+        "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");
+  }
+  return {WithoutLastNewline(ReadStdin(kMaxTextBytes))};
+}
+
+// The default context holds the tokens that -n asks for, even if that is more than the model has
+// seen in training; but a prompt that is too long by itself is refused.
+size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
+  if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
+  const size_t usual = engine::DefaultContext(model.config);
+  const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
+  if (n_prompt > usual || needed <= usual) return usual;
+  if (needed > model.config.context_length) {
+    Complain("note: " + std::to_string(needed) + " tokens are more than the " +
+             std::to_string(model.config.context_length) + " this model was trained for");
+  }
+  return needed;
+}
+
+std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
+                                       const std::optional<engine::ChatForm>& form,
+                                       const std::string& prompt) {
+  const size_t context = options.model.context;
+  const std::function<bool()> interrupted = Interrupted;
+  if (!form) {
+    return engine::Encode(
+        model, prompt,
+        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
+  }
+  engine::CheckTextSize(model, prompt.size(), context);  // before a template copies it
+  std::vector<tokenizer::Message> messages = {{"user", prompt}};
+  if (!options.system.empty()) {
+    const std::string system = FromTerminal(options.system);
+    messages.insert(messages.begin(), {"system", options.escape ? Unescaped(system) : system});
+  }
+  return engine::EncodeChat(model, *form, messages, context, interrupted);
+}
+
+// Takes from a file of --prompt-cache what it has in common with the prompt, where there is one;
+// how many tokens that is.
+size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
+                  engine::Session& session) {
+  if (!std::filesystem::exists(path)) return 0;
+  engine::LoadSession(session, path);
+  const size_t n_reused = session.RewindToCommon(ids);
+  Note("(" + std::to_string(n_reused) + " of " + std::to_string(ids.size()) +
+       " tokens of the prompt taken from " + path + ")");
+  return n_reused;
+}
+
+// Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
+engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
+                                const std::optional<engine::ChatForm>& form,
+                                engine::SessionOptions session_options,
+                                grammar::Constraint* constraint, const std::string& prompt,
+                                TextOutput& out) {
+  const std::vector<tokenizer::TokenId> ids = Encode(options, model, form, prompt);
+  session_options.context = ContextFor(options, model, ids.size());
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
+
+  ProgressLine progress("reading the prompt:", 1.0);
+  engine::GenerateOptions generate;
+  generate.max_tokens = options.max_tokens;
+  generate.stop_texts = options.stop_texts;
+  generate.constraint = constraint;
+  if (form && form->is_transcript) {
+    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  }
+  if (form) generate.thinking = form->thinking;
+  generate.on_thinking = [&](std::string_view text) {
+    progress.Clear();
+    if (!options.json) out.WriteThinking(text);
+    return true;
+  };
+  generate.interrupted = Interrupted;
+  generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
+  // is no prompt for it to follow, nobody wants to see it.
+  bool at_start = constraint == nullptr &&
+                  (options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix));
+  size_t n_reused = 0;
+  if (!options.prompt_cache.empty()) {
+    n_reused = ReuseCache(options.prompt_cache, ids, session);
+    generate.prompt_read = [&] {
+      if (n_reused < ids.size()) engine::SaveSession(session, options.prompt_cache);
+    };
+  }
+  const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
+  session.CheckRoom(rest);  // before the prompt is shown: an error should stand alone
+  if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
+  return engine::Generate(session, rest, generate, [&](std::string_view text) {
+    progress.Clear();
+    if (options.json) return true;
+    if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
+    return out.Write(text);
+  });
+}
+
+// Notes and speeds, where a person reads along.
+void ReportRun(const RunOptions& options, const engine::Model& model,
+               const engine::GenerateResult& result) {
+  if (options.json) return;
+  if (result.stop_reason == engine::StopReason::kContext) {
+    Complain("note: the context is full, so the text ends here; -c makes it larger");
+  }
+  if (result.stop_reason == engine::StopReason::kLength && result.text.empty() &&
+      !result.thinking.empty()) {
+    Complain("note: the answer was cut while the model was thinking, as -n says");
+  }
+  if (!IsTerminal(2) && !options.model.verbose) return;
+  const bool was_long = result.decode_seconds > kLongRunSeconds;
+  const int n_threads = options.model.n_threads;
+  Note(SpeedLine(result, model,
+                 !was_long        ? 0
+                 : n_threads != 0 ? n_threads
+                                  : kernels::DefaultThreads()));
+  if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
+}
+
+// Flags that would have no effect: whoever gives one believes it has.
+void CheckFlags(const RunOptions& options) {
+  const auto refuse = [](bool given, const char* flag, const char* why) {
+    if (given) throw UsageError(std::string(flag) + why);
+  };
+  refuse(!options.prompts.empty() && !options.prompt_cache.empty(), "--prompt-cache",
+         " keeps one prompt: it does not go with --prompts");
+  if (options.chat) {
+    refuse(options.special, "--special",
+           " has no effect with --chat: the template says what is special");
+    return;
+  }
+  constexpr const char* kChatOnly = " has no effect without --chat";
+  refuse(!options.system.empty(), "--system", kChatOnly);
+  refuse(!options.form.file.empty(), "--template", kChatOnly);
+  refuse(!options.form.variables.empty(), "--template-var", kChatOnly);
+  refuse(!options.form.think.empty(), "--think", kChatOnly);
+  refuse(options.form.no_think, "--no-think", kChatOnly);
+}
+
+int Run(const RunOptions& options) {
+  CheckFlags(options);
+  engine::SessionOptions session_options = options.model.Session();
+  // No model is loaded in vain.
+  const std::shared_ptr<const grammar::Grammar> grammar = options.grammar.Read();
+  session_options.draft = options.draft.For({});
+  const std::vector<std::string> prompts = PromptsOf(options);
+  const engine::Stopwatch watch;
+  const engine::Model model = LoadModel(options.model);
+  const std::optional<engine::Model> draft_model = options.draft.Load();
+  session_options.draft = options.draft.For(draft_model);
+  session_options.sampler = options.sampling.For(*model.tokenizer);
+  std::optional<engine::ChatForm> form;  // none: the prompts are plain text
+  if (options.chat) form = options.form.For(model);
+  std::optional<grammar::Constraint> constraint;
+  if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
+  grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
+  const double load_seconds = watch.Seconds();
+  CatchInterrupts();
+  for (const std::string& prompt : prompts) {
+    TextOutput out;
+    const engine::GenerateResult result =
+        Complete(options, model, form, session_options, kept_to, prompt, out);
+    // Several objects stand one to a line.
+    const int indent = options.prompts.empty() ? 2 : -1;
+    const uint64_t seed = session_options.sampler.seed;
+    const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
+                                   : out.Finish(/*follows=*/&prompt != &prompts.back());
+    ReportRun(options, model, result);
+    ComplainIfCut(kept_to, result.stop_reason);
+    if (!open || Interrupted()) break;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddRun(CommandLine& line) {
+  Command command = line.Add("run", "Complete a prompt");
+  const auto options = std::make_shared<RunOptions>();
+  command.Add("-p,--prompt", options->prompt, "The text to complete, as it is: \\n stays \\n")
+      .Type("TEXT");
+  command.Add("-f,--file", options->file, "A file (- for stdin) to complete, or that -p is about")
+      .Type("FILE");
+  command
+      .Add("--prompts", options->prompts,
+           "Complete each line of a file; a line in JSON's quotes may hold \\n")
+      .Type("FILE");
+  command
+      .Add("--prompt-cache", options->prompt_cache,
+           "Keep what was read of the prompt in this file, and start from it next time")
+      .Type("FILE");
+  command
+      .Add("-n,--n-predict,--predict", options->max_tokens, "Tokens to generate; -1: until the end")
+      .ShowDefault()
+      .Between(-1, 1e9)
+      .Type("N");
+  command.Add("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
+      .Type("TEXT");
+  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--chat,--single-turn", options->chat,
+              "Also -st: the text is a question; use the model's chat template");
+  command
+      .Add("--system,--system-prompt", options->system,
+           "Also -sys: with --chat, what the model is told before")
+      .Type("TEXT");
+  command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
+  command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
+  command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
+  options->form.AddFlags(command);
+  options->model.AddSessionFlags(command);
+  command
+      .Add("TEXT", options->text,
+           "The text to complete, as -p; stands behind MODEL, or alone where no model is named")
+      .Type("TEXT");
+  options->grammar.AddFlags(command);
+  options->sampling.AddFlags(command);
+  options->draft.AddFlags(command);
+  command.Does([options] { return Run(*options); });
+}
+
+}  // namespace cli

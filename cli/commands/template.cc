@@ -1,0 +1,102 @@
+// pronk template: a conversation as the model will see it.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/options/template_options.h"
+#include "cli/output/json_file.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/session/chat.h"
+#include "gguf/file.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cli {
+namespace {
+
+struct RenderOptions {
+  ModelOptions model;
+  TemplateOptions form;
+  std::string messages;
+  bool no_generation_prompt = false;
+  std::optional<std::string> bos, eos;
+  std::string now;
+};
+
+// "2026-11-21"
+std::chrono::local_seconds ParseDate(const std::string& text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  char rest = 0;
+  const bool ok = std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &rest) == 3;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  if (!ok || !date.ok()) throw UsageError("--now " + text + ": expected a date such as 2026-11-21");
+  return std::chrono::local_days(date);
+}
+
+int RunTemplate(const RenderOptions& options) {
+  tokenizer::ChatInput input;
+  std::string source;
+  if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
+  // With a template of its own, a model is needed only where one is named: for its tokens' texts.
+  if (options.form.file.empty() || !options.model.model.empty()) {
+    const gguf::File file = OpenFile(options.model.ModelPath());
+    const auto tokenizer = tokenizer::Tokenizer::Create(file);
+    if (options.form.file.empty()) source = engine::ChatTemplateSource(file, *tokenizer);
+    input.bos_token = tokenizer->Piece(tokenizer->vocab().bos, /*special=*/true);
+    input.eos_token = tokenizer->Piece(tokenizer->vocab().eos, /*special=*/true);
+  }
+  const tokenizer::ChatTemplate chat_template = tokenizer::ChatTemplate::Parse(source);
+  input.extra = options.form.Variables(chat_template);
+  // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
+  const Json json = ReadJson(options.messages);
+  if (!json.is_object()) {
+    input.messages = ToTemplateValue(json);
+  } else {
+    for (const auto& [key, value] : json.items()) {
+      if (key == "messages") {
+        input.messages = ToTemplateValue(value);
+      } else if (key == "tools") {
+        input.tools = ToTemplateValue(value);
+      } else {
+        input.extra.emplace_back(key, ToTemplateValue(value));
+      }
+    }
+  }
+  if (!input.messages.IsList())
+    throw engine::Error(options.messages + ": holds no list of messages");
+  input.add_generation_prompt = !options.no_generation_prompt;
+  if (options.bos) input.bos_token = *options.bos;
+  if (options.eos) input.eos_token = *options.eos;
+  if (!options.now.empty()) input.now = ParseDate(options.now);
+  WriteOut(chat_template.Render(input).text);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTemplate(CommandLine& line) {
+  Command command = line.Add("template", "Show a conversation as the model will see it");
+  const auto options = std::make_shared<RenderOptions>();
+  options->model.AddModelFlag(command);
+  options->form.AddFlags(command);
+  command.Add("--messages", options->messages, "The conversation (- for stdin)")
+      .Type("FILE.json")
+      .Required();
+  command.Add("--no-generation-prompt", options->no_generation_prompt, "Do not begin an answer");
+  command.Add("--bos", options->bos, "The text of bos_token").Type("TEXT");
+  command.Add("--eos", options->eos, "The text of eos_token").Type("TEXT");
+  command.Add("--now", options->now, "The date for strftime_now").Type("YYYY-MM-DD");
+  command.Does([options] { return RunTemplate(*options); });
+}
+
+}  // namespace cli

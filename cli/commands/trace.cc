@@ -1,0 +1,160 @@
+// pronk trace: one token walked through the model, an operation a line; and what its numbers are on
+// the way.
+#include "engine/pass/trace.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/terminal.h"
+#include "cli/trace/trace_report.h"
+#include "cli/trace/trace_values.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "gguf/output_file.h"
+#include "kernels/ceiling.h"
+
+namespace cli {
+namespace {
+
+using tokenizer::TokenId;
+
+struct TraceOptions {
+  ModelOptions model;
+  std::optional<std::string> prompt;
+  size_t token = 0;  // counted from 1; 0: the last one
+  size_t depth = 0;
+  bool values = false, heads = false, json = false;
+  std::string plot;
+  int repetitions = 9;
+};
+
+// The tokens up to the one that is walked. Those behind it would change nothing.
+std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
+  if (!options.prompt) return std::vector<TokenId>(options.depth + 1, 0);
+  std::vector<TokenId> ids = model.tokenizer->Encode(FromTerminal(*options.prompt));
+  if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
+  if (options.token > ids.size()) {
+    throw UsageError("--token " + std::to_string(options.token) + ": the text has " +
+                     std::to_string(ids.size()) + " tokens");
+  }
+  if (options.token != 0) ids.resize(options.token);
+  return ids;
+}
+
+void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t position) {
+  session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
+}
+
+// The tokens from `begin` on are read several times: each step's median is what it takes.
+engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
+                          int repetitions) {
+  std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
+  for (engine::Trace& trace : traces) {
+    GoTo(session, tokens, begin);
+    session.TraceTo(&trace);
+    session.Prefill(tokens.subspan(begin));
+    session.TraceTo(nullptr);
+  }
+  engine::Trace result = traces[0];
+  for (size_t i = 0; i < result.steps.size(); ++i) {
+    std::vector<double> seconds;
+    seconds.reserve(traces.size());
+    for (const engine::Trace& trace : traces) seconds.push_back(trace.steps[i].seconds);
+    std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
+    result.steps[i].seconds = seconds[seconds.size() / 2];
+  }
+  return result;
+}
+
+// Throws UsageError. Before anything is read: a flag without effect is a mistake.
+void CheckFlags(const TraceOptions& options) {
+  if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
+  if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
+  if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
+  if (options.heads && !options.values) throw UsageError("--heads: only with --values");
+}
+
+TraceReport Measure(const TraceOptions& options, const engine::Model& model,
+                    engine::Session& session, const std::vector<TokenId>& tokens) {
+  TraceReport report = {.model = model,
+                        .tokens = tokens,
+                        .n_threads = session.n_threads(),
+                        .token = {},
+                        .prompt = {},
+                        .layers = {}};
+  const size_t last = tokens.size() - 1;
+  session.Prefill(tokens);  // warms up, too
+  report.token = MedianTrace(session, tokens, last, options.repetitions);
+  if (!options.plot.empty() && last > 0) {
+    constexpr int kRepetitions = 3;  // these take longer
+    report.prompt = MedianTrace(session, tokens, 0, kRepetitions);
+  }
+  if (options.values) {
+    GoTo(session, tokens, last);
+    report.layers = WatchToken(session, tokens.back());
+  }
+  kernels::Team team(static_cast<int>(session.n_threads()));
+  report.read_ceiling = kernels::ReadCeiling(team, model.LargestStretch());
+  if (!options.plot.empty()) report.dot_ceiling = kernels::DotCeiling(team);
+  return report;
+}
+
+int RunTrace(const TraceOptions& options) {
+  CheckFlags(options);
+  engine::SessionOptions session_options = options.model.Session();
+  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
+  const std::vector<TokenId> tokens = Tokens(options, model);
+  session_options.context = tokens.size();
+  engine::Session session(model, session_options);
+  std::optional<gguf::OutputFile> plot;
+  if (!options.plot.empty()) plot.emplace(options.plot, model.file.ids());
+
+  const TraceReport report = Measure(options, model, session, tokens);
+  if (plot) {
+    const std::string svg = TraceSvg(report);
+    plot->Write(std::as_bytes(std::span(svg)));
+    plot->Commit();
+  }
+  if (options.json) {
+    WriteOut(TraceJson(report));
+  } else if (options.values) {
+    WriteOut(ValuesText(report, options.heads));
+  } else {
+    WriteOut(TraceTable(report));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTrace(CommandLine& line) {
+  Command command = line.Add("trace", "Walk one token through the model, operation by operation");
+  const auto options = std::make_shared<TraceOptions>();
+  command.Add("-p,--prompt", options->prompt, "A text, whose last token is walked").Type("TEXT");
+  command.Add("--token", options->token, "Walk this token of the text, counted from 1")
+      .Between(1, kMaxTokens)
+      .Type("N");
+  command.Add("--values", options->values,
+              "Show, instead of times, what attention looks at and what each layer would say");
+  command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
+  command.Add("--plot", options->plot, "Draw the roofline with every operation on it").Type("FILE");
+  command.Add("--json", options->json, "Print one JSON object");
+  options->model.AddModelFlag(command);
+  options->model.AddThreadsFlag(command);
+  options->model.AddMachineFlags(command);
+  command.Add("-d,--n-depth", options->depth, "Without a text: tokens already in the cache")
+      .Between(0, kMaxTokens)
+      .ShowDefault()
+      .Type("N");
+  command.Does([options] { return RunTrace(*options); });
+}
+
+}  // namespace cli

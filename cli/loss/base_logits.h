@@ -1,0 +1,63 @@
+// What a model predicted for a text, kept in a file, to hold other models against it: the format of
+// llama-perplexity's --kl-divergence-base.
+//
+//     "_logits_"                              8 bytes
+//     i32 n_ctx, n_vocab, n_chunk             tokens of a window; of the vocabulary; windows
+//     i32 tokens[n_chunk][n_ctx]              the text
+//     for each prediction that counts (text_windows.h):
+//       f32 scale, least                      ln(probability) = least + scale * code
+//       u16 codes[n_vocab]                    and one more where n_vocab is odd
+//
+// A logit that is more than 16 below the largest one gets the code 0.
+#ifndef PRONK_CLI_LOSS_BASE_LOGITS_H_
+#define PRONK_CLI_LOSS_BASE_LOGITS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/loss/text_windows.h"
+#include "gguf/file_id.h"
+#include "gguf/mapped_file.h"
+#include "gguf/output_file.h"
+
+namespace cli {
+
+class BaseLogitsWriter {
+ public:
+  // Throws gguf::Error where the path leads to one of the inputs.
+  BaseLogitsWriter(const std::string& path, std::span<const gguf::FileId> inputs,
+                   const TextWindows& windows, size_t n_vocab);
+  // The next prediction.
+  void Write(std::span<const float> logits);
+  void Commit() { file_.Commit(); }
+
+ private:
+  gguf::OutputFile file_;
+  std::vector<uint16_t> row_;
+};
+
+class BaseLogits {
+ public:
+  // Throws gguf::Error where the file is none, was cut off, or is not of a vocabulary of n_vocab
+  // tokens; engine::Error where what is printed would go into it.
+  BaseLogits(const std::string& path, size_t n_vocab);
+
+  const TextWindows& windows() const { return windows_; }
+  // ln(probability) of every token, of the i-th of all predictions that count; valid until the next
+  // call. Throws gguf::Error where the file's numbers are none.
+  std::span<const float> LogProbabilities(size_t i);
+
+ private:
+  std::string path_;
+  gguf::MappedFile file_;
+  TextWindows windows_;
+  size_t first_row_ = 0;    // where it begins, in bytes
+  std::vector<float> row_;  // [n_vocab]
+};
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_LOSS_BASE_LOGITS_H_

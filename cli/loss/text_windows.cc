@@ -1,0 +1,86 @@
+#include "cli/loss/text_windows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+
+namespace cli {
+
+using tokenizer::TokenId;
+
+size_t DefaultWindow(const engine::Config& config) {
+  constexpr size_t kWindow = 512;
+  return std::min(kWindow, config.context_length);
+}
+
+std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& vocab) const {
+  const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(i * length);
+  std::vector<TokenId> window(begin, begin + static_cast<std::ptrdiff_t>(length));
+  if (vocab.add_bos && vocab.bos >= 0) window[0] = vocab.bos;
+  return window;
+}
+
+TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
+                    size_t length, size_t most) {
+  const std::function<bool()> interrupted = Interrupted;
+  TextWindows windows = {
+      .ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
+      .length = length,
+  };
+  if (length < 4 || windows.ids.size() < length) {
+    throw engine::Error(file + ": has " + std::to_string(windows.ids.size()) +
+                        " tokens, and a window (-c) " + std::to_string(length) +
+                        ": expected at least 4 in a window, and one window");
+  }
+  windows.n_tokens = windows.ids.size();
+  const size_t count = most == 0 ? windows.count() : std::min(most, windows.count());
+  windows.ids.resize(count * length);
+  return windows;
+}
+
+void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
+                const PredictionVisitor& visit) {
+  const tokenizer::Vocabulary& vocab = session.model().tokenizer->vocab();
+  const size_t row = session.model().config.vocab_size, length = windows.length;
+  const std::vector<TokenId> window = windows.Window(i, vocab);
+  session.Rewind(0);
+  session.PrefillAllLogits(window, [&](size_t first, size_t n, std::span<const float> rows) {
+    for (size_t t = std::max(first, length / 2); t < std::min(first + n, length - 1); ++t) {
+      visit(rows.subspan((t - first) * row, vocab.size()), window[t + 1]);
+    }
+  });
+}
+
+void ReadWindows(engine::Session& session, const TextWindows& windows,
+                 const PredictionVisitor& visit) {
+  ProgressLine progress("window", 1.0, "windows");
+  for (size_t i = 0; i < windows.count(); ++i) {
+    if (Interrupted()) throw engine::Error("interrupted");
+    ReadWindow(session, windows, i, visit);
+    progress.Update(i + 1, windows.count());
+  }
+}
+
+double LogSumExp(std::span<const float> logits) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - most);
+  return most + std::log(sum);
+}
+
+Estimate Mean::Get() const {
+  if (n_ == 0) return {};
+  const auto n = static_cast<double>(n_);
+  const double mean = sum_ / n, variance = sum_of_squares_ / n - mean * mean;
+  return {mean, std::sqrt(std::max(variance, 0.0) / std::max(n - 1, 1.0))};
+}
+
+Estimate Mean::Exp() const {
+  const Estimate mean = Get();
+  return {std::exp(mean.value), std::exp(mean.value) * mean.error};
+}
+
+}  // namespace cli

@@ -1,0 +1,88 @@
+// pronk, the program: reads the arguments, runs one subcommand, turns faults into one line and a
+// status.
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "kernels/cpu.h"
+
+namespace {
+
+int Main(int argc, char** argv) {
+  if (!kernels::CpuIsSupported())
+    throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
+  cli::SetUpCharset();
+  cli::CommandLine line("pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.",
+                        PRONK_VERSION);
+  cli::AddRun(line);
+  cli::AddChat(line);
+  cli::AddInspect(line);
+  cli::AddDiff(line);
+  cli::AddTokenize(line);
+  cli::AddTemplate(line);
+  cli::AddBench(line);
+  cli::AddCompare(line);
+  cli::AddTrace(line);
+  cli::AddLogits(line);
+  cli::AddPerplexity(line);
+  cli::AddConvert(line);
+  cli::AddQuantize(line);
+  cli::AddImatrix(line);
+  cli::AddList(line);
+  cli::AddCompletion(line);
+  cli::AddManual(line);
+  line.SetFooter(
+      "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
+      "inputs, and './pronk clean' removes what was built.");
+  return line.Run(argc, argv);
+}
+
+// Templates and libraries go some levels deep, and so do threads, whose stacks are as large as this
+// one may get. Where there is too little, the system ends the program without a word.
+void CheckStack() {
+  constexpr rlim_t kLeast = rlim_t{2} << 20;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  if (limit.rlim_cur >= kLeast) return;
+  throw std::runtime_error("expected a stack of at least " + std::to_string(kLeast >> 10) +
+                           " KB, found a limit of " + std::to_string(limit.rlim_cur >> 10) +
+                           " KB (ulimit -s)");
+}
+
+// All that main does, but for how it ends.
+int Guarded(int argc, char** argv) {
+  try {
+    CheckStack();
+    const int status = Main(argc, argv);
+    cli::FlushOut();
+    return status;
+  } catch (const cli::UsageError& error) {
+    cli::Complain(error.what());
+    return cli::kExitUsage;
+  } catch (const std::bad_alloc&) {
+    // What needs none to be said.
+    std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
+  } catch (const std::exception& error) {
+    cli::Complain(error.what());
+  }
+  return cli::kExitFault;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cli::ReserveStandardStreams();
+  cli::SetUpSignals();
+  const int status = Guarded(argc, argv);
+  cli::ExpectExit();
+  return status;
+}

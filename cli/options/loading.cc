@@ -1,0 +1,138 @@
+#include "cli/options/loading.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "cli/options/residency.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/session/memory.h"
+#include "gguf/error.h"
+#include "gguf/reader.h"
+#include "kernels/cpu.h"
+#include "kernels/default_threads.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kStep = size_t{16} << 20;  // bytes between two looks at the clock
+
+// Reads the weights from the disk ahead of the first pass, in the file's order: a pass would read
+// the same pages as it comes to them, without a word for as long as that takes.
+void PageInWeights(const engine::Model& model) {
+  const uint64_t total = model.file.tensor_bytes();
+  // Where not all of it fits, the first bytes would be gone when the last ones come.
+  if (total > engine::MachineMemory().available || IsResident(model.LargestStretch())) return;
+  ProgressLine progress("loading", 0.5, "MB");
+  uint64_t done = 0;
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    const std::span<const std::byte> bytes(tensor.data, tensor.bytes);
+    for (size_t at = 0; at < bytes.size(); at += kStep) {
+      const size_t n = std::min(kStep, bytes.size() - at);
+      PageIn(bytes.subspan(at, n));
+      done += n;
+      progress.Update(done / 1'000'000, total / 1'000'000);
+    }
+  }
+}
+
+void LockWeights(const engine::Model& model) {
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    if (Lock({tensor.data, tensor.bytes})) continue;
+    return Complain("note: --mlock: the system does not allow this much to be locked (ulimit -l)");
+  }
+}
+
+std::string Bytes(uint64_t n) { return HumanBytes(static_cast<double>(n)); }
+
+void Explain(const char* what, const std::string& text) {
+  std::fprintf(stderr, "%-8s %s\n", what, ForTerminal(gguf::PrintablePath(text)).c_str());
+}
+
+}  // namespace
+
+void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inputs) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status;
+    if (fstat(fd, &status) != 0) continue;
+    if (std::ranges::find(inputs, gguf::FileId::Of(status)) == inputs.end()) continue;
+    throw engine::Error("what is printed would go into " + path + ", the file that is read");
+  }
+}
+
+std::optional<gguf::FileId> FileIdOf(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return gguf::FileId::Of(status);
+}
+
+void CheckNoModelIsLost(const std::string& out) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(out, error)) return;
+  std::array<char, gguf::kMagic.size()> magic = {};
+  std::ifstream(out, std::ios::binary).read(magic.data(), magic.size());
+  if (std::string_view(magic.data(), magic.size()) != gguf::kMagic) return;
+  try {
+    const gguf::File file = gguf::File::Open(out);
+    if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;
+  } catch (const gguf::Error&) {  // part of one, perhaps
+  }
+  throw engine::Error(gguf::PrintablePath(out) +
+                      ": is a GGUF file, perhaps a model, that would be lost: give another name");
+}
+
+gguf::File OpenFile(const std::string& path) {
+  gguf::File file = gguf::File::Open(path);
+  CheckOutputs(path, file.ids());
+  return file;
+}
+
+engine::Model LoadModel(const ModelOptions& options) {
+  engine::Model model = engine::Model::From(OpenFile(options.ModelPath()));
+  if (HasEscapes(2)) PageInWeights(model);
+  if (options.mlock) LockWeights(model);
+  return model;
+}
+
+std::string ModelTitle(const engine::Model& model) {
+  return gguf::Printable(model.file.metadata().GetStringOr("general.name", model.file.path()));
+}
+
+void ExplainChoices(const ModelOptions& options, const engine::Model& model,
+                    const engine::Session& session, const engine::SessionOptions& session_options) {
+  const engine::Config& config = model.config;
+  Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
+                       ", " + std::to_string(config.n_layers()) + " layers");
+  Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file; " +
+                        Bytes(session.state().bytes()) + " of keys and values; " +
+                        Bytes(engine::MachineMemory().available) + " available");
+  Explain("context", std::to_string(session.capacity()) + " tokens" +
+                         (options.context != 0 ? ", as -c says" : "") + "; trained for " +
+                         std::to_string(config.context_length));
+  const int n_default = kernels::DefaultThreads();
+  Explain("threads", std::to_string(session.n_threads()) +
+                         (options.n_threads != 0 ? ", as -t says; by default "
+                                                 : ": the performance cores that affinity and "
+                                                   "control group leave us, ") +
+                         std::to_string(n_default) +
+                         (options.n_threads_batch != 0
+                              ? "; " + std::to_string(options.n_threads_batch) + " for prompts"
+                              : ""));
+  std::string targets;
+  for (const std::string& name : kernels::CpuTargets()) targets += " " + name;
+  Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of" : ", of") +
+                         targets + (options.cpu.empty() ? "" : ", as --cpu says"));
+  Explain("seed", std::to_string(session_options.sampler.seed));
+}
+
+}  // namespace cli

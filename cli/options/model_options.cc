@@ -1,0 +1,145 @@
+#include "cli/options/model_options.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/command.h"
+#include "cli/options/model_stores.h"
+#include "engine/error.h"
+#include "kernels/cpu.h"
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where this binary lies, links resolved.
+fs::path ProgramPath() {
+  std::error_code error;
+#if defined(__APPLE__)
+  char buffer[4096];
+  uint32_t size = sizeof(buffer);
+  if (_NSGetExecutablePath(buffer, &size) != 0) return {};
+  return fs::canonical(buffer, error);
+#else
+  return fs::canonical("/proc/self/exe", error);
+#endif
+}
+
+const std::vector<std::string>& KvTypes() {
+  static const std::vector<std::string> types = {"f16", "f32", "q8_0"};
+  return types;
+}
+
+// There is something at this path, or something keeps us from knowing: opening it will say what.
+bool MayBeFile(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+}  // namespace
+
+std::string DefaultModelPath() {
+  const fs::path bin = ProgramPath().parent_path();
+  std::error_code error;
+  for (const fs::path& path : {bin / "../share/pronk/default.gguf",   // installed: PREFIX/bin
+                               bin / "../../models/default.gguf"}) {  // built: CHECKOUT/build/bin
+    if (fs::is_regular_file(path, error)) return path.lexically_normal().string();
+  }
+  return "";
+}
+
+std::string ResolveModel(const std::string& name) {
+  const bool is_path = name.starts_with('/') || name.starts_with('.');
+  // A file that happens to be called "default" is not what no -m at all means.
+  if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
+  if (name != kDefaultModel) return PathOfModel(name, FindModels());
+  std::string path = DefaultModelPath();
+  if (path.empty()) {
+    throw engine::Error("no model: give one with -m or PRONK_MODEL (the default is not here)");
+  }
+  return path;
+}
+
+Flag ModelOptions::AddModelFlag(Command& command) {
+  return command
+      .Add("-m,--model,MODEL", model,
+           "A file or a name (default: $PRONK_MODEL, else the one that ships)")
+      .Type("MODEL");
+}
+
+void ModelOptions::AddThreadsFlag(Command& command) {
+  command.Add("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+}
+
+void ModelOptions::AddMachineFlags(Command& command) {
+  command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
+  command.Add("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
+      .Type("NAME");
+}
+
+void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
+  AddModelFlag(command);
+  AddThreadsFlag(command);
+  command
+      .Add("--threads-batch", n_threads_batch,
+           "Also -tb: threads for reading the prompt (default: -t)")
+      .Between(1, kMaxThreads)
+      .Type("N");
+  command.Add("-c,--ctx-size", context, context_text).Between(1, kMaxTokens).Type("N");
+  command.Add("-b,--batch-size,--ubatch-size", batch, "Also -ub: tokens read at a time")
+      .Between(1, 4096)
+      .ShowDefault()
+      .Type("N");
+  AddMachineFlags(command);
+  command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
+  command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")
+      .OneOf(KvTypes());
+  command.Add("--mlock", mlock, "Keep the weights in memory");
+  command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
+}
+
+bool ModelOptions::IsKvType(const std::string& name) {
+  return std::find(KvTypes().begin(), KvTypes().end(), name) != KvTypes().end();
+}
+
+std::string ModelOptions::ModelPath() const {
+  if (!model.empty()) return ResolveModel(model);
+  const char* const from_environment = std::getenv("PRONK_MODEL");
+  const bool is_set = from_environment != nullptr && *from_environment != '\0';
+  return ResolveModel(is_set ? from_environment : kDefaultModel);
+}
+
+engine::SessionOptions ModelOptions::Session() const {
+  if (!kernels::LimitCpu(cpu)) {
+    std::string names;
+    for (const std::string& name : kernels::CpuTargets()) names += " " + name;
+    throw UsageError("--cpu " + cpu + ": this machine and build have" + names);
+  }
+  if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
+    throw UsageError("-ctk " + kv_keys + " and -ctv " + kv_values +
+                     ": keys and values have one type");
+  }
+  const std::string type = !kv_keys.empty() ? kv_keys : !kv_values.empty() ? kv_values : kv;
+  engine::SessionOptions options;
+  options.context = context;
+  options.batch = batch;
+  options.n_threads = n_threads;
+  options.n_threads_batch = n_threads_batch;
+  options.kv_type = type == "f32"    ? kernels::KvType::kF32
+                    : type == "q8_0" ? kernels::KvType::kQ8_0
+                                     : kernels::KvType::kF16;
+  return options;
+}
+
+}  // namespace cli

@@ -1,0 +1,232 @@
+#include "cli/options/model_stores.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+
+#include "cli/output/json_file.h"
+#include "engine/error.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 6;                 // folders in folders
+constexpr uintmax_t kMaxManifest = 1 << 20;  // bytes
+constexpr std::string_view kDefaultHost = "registry.ollama.ai/";
+constexpr std::string_view kDefaultUser = "library/";
+
+// A folder that a variable of the environment names, or nothing.
+std::optional<fs::path> FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return fs::path(value);
+}
+
+fs::path Home() { return FromEnvironment("HOME").value_or("/nonexistent"); }
+
+// Calls visit(path) for every file below `root` that is no folder; links to folders are not
+// followed, so this ends.
+template <class Visit>
+void ForEachFile(const fs::path& root, Visit visit) {
+  std::error_code error;
+  fs::recursive_directory_iterator it(root, fs::directory_options::skip_permission_denied, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it.depth() >= kMaxDepth) it.disable_recursion_pending();
+    std::error_code ignored;
+    if (!it->is_directory(ignored)) visit(it->path());
+  }
+}
+
+// "model-00001-of-00003.gguf" stands for all its parts; what reads images is no language model.
+bool IsWholeModel(const std::string& file) {
+  if (!file.ends_with(".gguf") || file.starts_with("mmproj")) return false;
+  constexpr std::string_view kPart = "-00001-of-00003.gguf";
+  if (file.size() < kPart.size()) return true;
+  const std::string end = file.substr(file.size() - kPart.size());
+  return end.compare(6, 4, "-of-") != 0 || end.starts_with("-00001-");
+}
+
+// Adds the GGUF files below a folder; their names are `prefix` and the path from the folder on.
+void AddFolder(const fs::path& folder, const std::string& prefix, const char* store,
+               Stores& stores) {
+  ForEachFile(folder, [&](const fs::path& path) {
+    if (!IsWholeModel(path.filename().string())) return;
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) {  // links are followed
+      stores.skipped.push_back(path.string() + ": leads to no file (an unfinished download?)");
+      return;
+    }
+    stores.models.push_back(
+        {prefix + path.lexically_relative(folder).generic_string(), path.string(), store});
+  });
+}
+
+std::vector<fs::path> FoldersIn(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->is_directory(error)) folders.push_back(it->path());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+void AddHuggingFace(Stores& stores) {
+  const std::optional<fs::path> cache = FromEnvironment("XDG_CACHE_HOME");
+  const fs::path home =
+      FromEnvironment("HF_HOME").value_or(cache.value_or(Home() / ".cache") / "huggingface");
+  const fs::path hub = FromEnvironment("HF_HUB_CACHE").value_or(home / "hub");
+  constexpr std::string_view kModels = "models--";
+  for (const fs::path& folder : FoldersIn(hub)) {
+    std::string repository = folder.filename().string();
+    if (!repository.starts_with(kModels)) continue;
+    repository.erase(0, kModels.size());
+    const size_t dashes = repository.find("--");
+    if (dashes != std::string::npos) repository.replace(dashes, 2, "/");
+    for (const fs::path& revision : FoldersIn(folder / "snapshots")) {
+      AddFolder(revision, repository + "/", "Hugging Face", stores);
+    }
+  }
+}
+
+// The file in blobs/ that a manifest's model layer names, or an error that says what is wrong.
+fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
+  std::error_code error;
+  if (fs::file_size(manifest, error) > kMaxManifest) throw engine::Error("is no manifest");
+  const Json json = ReadJson(manifest.string());
+  std::string digest;
+  if (json.is_object() && json.contains("layers")) {
+    for (const Json& layer : json["layers"]) {
+      if (!layer.is_object()) continue;
+      if (layer.value("mediaType", Json()) != "application/vnd.ollama.image.model") continue;
+      const Json value = layer.value("digest", Json());
+      if (value.is_string()) digest = value.get<std::string>();
+    }
+  }
+  // Nothing but a hash may become a part of a path.
+  constexpr std::string_view kHash = "sha256:";
+  const std::string hash = digest.substr(std::min(kHash.size(), digest.size()));
+  if (!digest.starts_with(kHash) || hash.size() != 64 ||
+      hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw engine::Error("names no model");
+  }
+  fs::path blob = blobs / ("sha256-" + hash);
+  if (!fs::is_regular_file(blob, error)) throw engine::Error("its model is not there");
+  return blob;
+}
+
+void AddOllama(const fs::path& root, Stores& stores) {
+  const fs::path manifests = root / "manifests";
+  ForEachFile(manifests, [&](const fs::path& path) {
+    std::string name = path.parent_path().lexically_relative(manifests).generic_string() + ":" +
+                       path.filename().string();
+    for (const std::string_view part : {kDefaultHost, kDefaultUser}) {
+      if (name.starts_with(part)) name.erase(0, part.size());
+    }
+    if (path.filename().string().starts_with('.')) return;
+    try {
+      stores.models.push_back({name, BlobOf(path, root / "blobs").string(), "Ollama"});
+    } catch (const engine::Error& error) {
+      stores.skipped.push_back(path.string() + ": " + error.what());
+    }
+  });
+}
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  return text;
+}
+
+bool IsNameOf(const std::string& query, const StoredModel& model) {
+  const std::string name = Lower(model.name);
+  const std::string file = name.substr(name.rfind('/') + 1);
+  return query == name || query == file || query + ".gguf" == name || query + ".gguf" == file ||
+         query + ":latest" == name;
+}
+
+bool HoldsAllWords(const std::string& name, const std::string& query) {
+  constexpr std::string_view kSeparators = " /:";
+  for (size_t at = 0; (at = query.find_first_not_of(kSeparators, at)) != std::string::npos;) {
+    const size_t end = std::min(query.find_first_of(kSeparators, at), query.size());
+    if (name.find(query.substr(at, end - at)) == std::string::npos) return false;
+    at = end;
+  }
+  return true;
+}
+
+// Three letters in a row that both have: a misspelt word still shares some with the right one.
+size_t SharedTrigrams(const std::string& a, const std::string& b) {
+  size_t n = 0;
+  for (size_t i = 0; i + 3 <= a.size(); ++i) n += b.find(a.substr(i, 3)) != std::string::npos;
+  return n;
+}
+
+std::string Listed(const std::vector<const StoredModel*>& models) {
+  constexpr size_t kMost = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(models.size(), kMost); ++i) {
+    text += (i == 0 ? "" : ", ") + models[i]->name;
+  }
+  return text + (models.size() > kMost ? " and others" : "");
+}
+
+}  // namespace
+
+Stores FindModels() {
+  Stores stores;
+  AddHuggingFace(stores);
+  if (const auto root = FromEnvironment("OLLAMA_MODELS")) {
+    AddOllama(*root, stores);
+  } else {
+    AddOllama(Home() / ".ollama" / "models", stores);
+    AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the service
+  }
+  AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
+  AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
+
+  std::stable_sort(stores.models.begin(), stores.models.end(),
+                   [](const StoredModel& a, const StoredModel& b) {
+                     return std::tie(a.store, a.name) < std::tie(b.store, b.name);
+                   });
+  // The same file in two revisions of a repository is one model.
+  const auto repeats = std::unique(stores.models.begin(), stores.models.end(),
+                                   [](const StoredModel& a, const StoredModel& b) {
+                                     return a.store == b.store && a.name == b.name;
+                                   });
+  stores.models.erase(repeats, stores.models.end());
+  return stores;
+}
+
+std::string PathOfModel(const std::string& name, const Stores& stores) {
+  const std::string query = Lower(name);
+  std::vector<const StoredModel*> found;
+  const auto add_if = [&](auto is_it) {
+    for (const StoredModel& model : stores.models) {
+      if (is_it(model)) found.push_back(&model);
+    }
+  };
+  add_if([&](const StoredModel& model) { return IsNameOf(query, model); });
+  if (found.empty()) {
+    add_if([&](const StoredModel& model) { return HoldsAllWords(Lower(model.name), query); });
+  }
+  if (found.size() == 1) return found.front()->path;
+  if (found.size() > 1) throw engine::Error("-m " + name + ": could be " + Listed(found));
+  add_if([](const StoredModel&) { return true; });
+  const auto likeness = [&](const StoredModel* m) { return SharedTrigrams(query, Lower(m->name)); };
+  std::erase_if(found, [&](const StoredModel* model) { return likeness(model) == 0; });
+  std::stable_sort(found.begin(), found.end(), [&](const StoredModel* a, const StoredModel* b) {
+    return likeness(a) > likeness(b);
+  });
+  throw engine::Error("-m " + name + ": no such file, and no model of that name ('pronk list')" +
+                      (found.empty() ? "" : "; near are " + Listed(found)));
+}
+
+}  // namespace cli

@@ -1,0 +1,35 @@
+// Where people already keep models: the Hugging Face cache, Ollama's store and LM Studio's folder.
+//
+//   Hugging Face   $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub:
+//                  models--OWNER--REPO/snapshots/REVISION/.../FILE.gguf
+//   Ollama         $OLLAMA_MODELS or ~/.ollama/models: manifests/HOST/USER/MODEL/TAG is JSON that
+//                  names the file in blobs/ by its hash
+//   LM Studio      ~/.lmstudio/models (before: ~/.cache/lm-studio/models): PUBLISHER/REPO/FILE.gguf
+#ifndef PRONK_CLI_OPTIONS_MODEL_STORES_H_
+#define PRONK_CLI_OPTIONS_MODEL_STORES_H_
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+struct StoredModel {
+  std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
+  std::string path;   // of a split model, of its first part
+  std::string store;  // "Hugging Face", "Ollama", "LM Studio"
+};
+
+struct Stores {
+  std::vector<StoredModel> models;   // sorted by store and name; nothing of them was opened
+  std::vector<std::string> skipped;  // what looks like a model and is broken: "PATH: why"
+};
+Stores FindModels();
+
+// The path of the one model of these that `name` means: its whole name, its file's name, or words
+// that only its name holds ("qwen q4_k_m"); upper and lower case are the same. Throws engine::Error
+// with those that are near where there is none or more than one.
+std::string PathOfModel(const std::string& name, const Stores& stores);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_MODEL_STORES_H_

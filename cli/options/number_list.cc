@@ -1,0 +1,99 @@
+#include "cli/options/number_list.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "cli/command.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kMostNumbers = 1000;
+
+// One flag's numbers, read from left to right.
+class Reader {
+ public:
+  Reader(const std::string& flag, size_t low, size_t high) : flag_(flag), low_(low), high_(high) {}
+
+  void Read(std::string_view text) {
+    text_ = rest_ = text;
+    do {
+      Range();
+    } while (Skip(','));
+    if (!rest_.empty()) Fail();
+  }
+
+  std::vector<size_t> numbers;
+
+ private:
+  void Range() {
+    const size_t first = Number();
+    if (!Skip('-')) return Add(first);
+    const size_t last = Number();
+    const bool multiplies = Skip('*');
+    const size_t step = multiplies || Skip('+') ? Step() : 1;
+    if (multiplies ? step < 2 || first == 0 : step < 1) Fail();
+    for (size_t n = first; n <= last; n = multiplies ? n * step : n + step) Add(n);
+  }
+
+  // Within low and high, so that sums and products of two do not overflow.
+  size_t Number() {
+    const size_t number = Digits();
+    if (number >= low_ && number <= high_) return number;
+    throw UsageError(flag_ + ": expected a number from " + std::to_string(low_) + " to " +
+                     std::to_string(high_) + ", found " + gguf::Printable(text_));
+  }
+
+  size_t Step() {
+    const size_t step = Digits();
+    if (step > high_) Fail();
+    return step;
+  }
+
+  // SIZE_MAX for a number that is larger than any.
+  size_t Digits() {
+    const bool negative = rest_.starts_with('-');
+    size_t number = 0;
+    const auto [end, error] =
+        std::from_chars(rest_.data() + (negative ? 1 : 0), rest_.data() + rest_.size(), number);
+    if (error == std::errc::invalid_argument) Fail();
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return negative || error != std::errc() ? SIZE_MAX : number;
+  }
+
+  bool Skip(char c) {
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  void Add(size_t number) {
+    if (numbers.size() == kMostNumbers) {
+      throw UsageError(flag_ + ": expected at most " + std::to_string(kMostNumbers) +
+                       " numbers, found more");
+    }
+    numbers.push_back(number);
+  }
+
+  [[noreturn]] void Fail() const {
+    throw UsageError(flag_ + ": expected numbers such as 512, 1,2,4, 1-8, 1-8+2 or 1-8*2, found " +
+                     gguf::Printable(text_));
+  }
+
+  const std::string& flag_;
+  size_t low_, high_;
+  std::string_view text_, rest_;
+};
+
+}  // namespace
+
+std::vector<size_t> ParseNumbers(const std::string& flag, const std::vector<std::string>& texts,
+                                 size_t low, size_t high) {
+  Reader reader(flag, low, high);
+  for (const std::string& text : texts) reader.Read(text);
+  return std::move(reader.numbers);
+}
+
+}  // namespace cli

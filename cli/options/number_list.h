@@ -1,0 +1,20 @@
+// Lists of numbers as llama-bench takes them: "512", "1,2,4", "1-8", "1-8+2", "1-8*2".
+#ifndef PRONK_CLI_OPTIONS_NUMBER_LIST_H_
+#define PRONK_CLI_OPTIONS_NUMBER_LIST_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// The numbers of a flag that was given with these texts, each a list with commas between; in order,
+// and each as often as it is named. "a-b" is a, a + 1, ... up to b; "a-b+s" goes in steps of s,
+// "a-b*s" multiplies by s. Throws UsageError, which names the flag, where a text is no such list, a
+// number is not from low to high, or there are more numbers than anyone measures.
+std::vector<size_t> ParseNumbers(const std::string& flag, const std::vector<std::string>& texts,
+                                 size_t low, size_t high);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_NUMBER_LIST_H_

@@ -1,0 +1,40 @@
+// The flags that say how a conversation is put to a model: another template than its own, and
+// variables for it. For `pronk chat`, `run --chat` and `template`.
+#ifndef PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
+#define PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/command_line.h"
+#include "cli/output/json_file.h"
+#include "engine/session/chat.h"
+
+namespace cli {
+
+struct TemplateOptions {
+  std::string file;                    // empty: the model's own
+  std::vector<std::string> variables;  // "NAME=JSON"
+  std::string think;  // one of engine::kThinkingLevels; empty: as the template does
+  bool no_think = false;
+
+  void AddFlags(Command& command);
+
+  // What this template can read besides the conversation. Throws UsageError, and engine::Error
+  // where it has no switch for thinking.
+  std::vector<std::pair<std::string, tokenizer::Value>> Variables(
+      const tokenizer::ChatTemplate& chat_template) const;
+  // Throws UsageError, engine::Error, tokenizer::TemplateError.
+  engine::ChatForm For(const engine::Model& model) const;
+};
+
+// A chat template in a file. Throws engine::Error.
+std::string ReadTemplate(const std::string& path);
+
+// JSON as a template sees it, at most 64 levels of it (ParseJson).
+tokenizer::Value ToTemplateValue(const Json& json);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_

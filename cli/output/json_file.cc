@@ -1,0 +1,96 @@
+#include "cli/output/json_file.h"
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "gguf/error.h"
+#include "gguf/output_file.h"
+#include "grammar/json_bounds.h"
+#include "tokenizer/jinja/unicode.h"
+
+namespace cli {
+namespace {
+
+// Characters that a terminal obeys, and that JSON allows as they are: as \u009b and so on. They can
+// only stand inside strings.
+std::string WithoutControls(const std::string& json) {
+  std::string out;
+  for (size_t at = 0; at < json.size();) {
+    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(json, at);
+    const std::string_view bytes(json.data() + at, c.size);
+    if (c.code < 0x7F || gguf::Printable(bytes) == bytes) {
+      out += bytes;
+    } else {
+      std::array<char, 8> escaped;
+      std::snprintf(escaped.data(), escaped.size(), "\\u%04x",
+                    static_cast<unsigned>(c.code & 0xFFFF));
+      out += escaped.data();
+    }
+    at += c.size;
+  }
+  return out;
+}
+
+}  // namespace
+
+Json ParseJson(const std::string& text, const std::string& name) {
+  if (const std::string fault = grammar::JsonFault(text); !fault.empty()) {
+    throw engine::Error(name + ": " + fault);
+  }
+  return Json::parse(text);
+}
+
+Json ReadJson(const std::string& path) {
+  return ParseJson(path == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(path, kMaxDocumentBytes),
+                   path);
+}
+
+std::optional<std::string> UnquoteJson(const std::string& text) {
+  if (!text.starts_with('"')) return std::nullopt;
+  try {
+    return ParseJson(text, "").get<std::string>();
+  } catch (const engine::Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string JsonText(const Json& json, int indent) {
+  return WithoutControls(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
+  const Json json = ReadJson(path);
+  std::vector<tokenizer::Message> messages;
+  for (const Json& item : json.is_array() ? json : Json::array({nullptr})) {
+    const auto text = [&](const char* key) {
+      return item.is_object() && item.contains(key) && item[key].is_string();
+    };
+    if (!text("role") || !text("content")) {
+      throw engine::Error(path + R"(: expected a list of {"role": "...", "content": "..."})");
+    }
+    messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
+    if (text("reasoning_content")) {
+      messages.back().reasoning_content = item["reasoning_content"].get<std::string>();
+    }
+  }
+  return messages;
+}
+
+void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages) {
+  Json json = Json::array();
+  for (const tokenizer::Message& message : messages) {
+    json.push_back({{"role", message.role}, {"content", message.content}});
+    if (message.reasoning_content.empty()) continue;
+    json.back()["reasoning_content"] = message.reasoning_content;
+  }
+  const std::string text = JsonText(json, 2);
+  gguf::OutputFile file(path);
+  file.Write(std::as_bytes(std::span(text)));
+  file.Commit();
+}
+
+}  // namespace cli

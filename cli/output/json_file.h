@@ -1,0 +1,35 @@
+// JSON that others wrote: read with bounds, since it may come from anyone.
+#ifndef PRONK_CLI_OUTPUT_JSON_FILE_H_
+#define PRONK_CLI_OUTPUT_JSON_FILE_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/chat_template.h"
+
+namespace cli {
+
+using Json = nlohmann::ordered_json;
+
+// The one door for JSON from outside. Throws engine::Error, which says where it is from, where it
+// is none, or is nested deeper, has objects of more keys, more values or larger numbers than any
+// honest one.
+Json ParseJson(const std::string& text, const std::string& name);
+// The JSON in a file, "-" for stdin.
+Json ReadJson(const std::string& path);
+// What a JSON string stands for ("\"a\\nb\"" is two lines); nothing where the text is none.
+std::optional<std::string> UnquoteJson(const std::string& text);
+// JSON as text, which commands no terminal: bytes that are no UTF-8 are replaced, and control
+// characters are escaped. indent -1: all in one line.
+std::string JsonText(const Json& json, int indent);
+
+// A conversation as a list of {"role": ..., "content": ...}, and "reasoning_content" where there
+// was thinking, which is also what `pronk template` takes. Reading throws engine::Error.
+std::vector<tokenizer::Message> ReadMessages(const std::string& path);
+void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OUTPUT_JSON_FILE_H_

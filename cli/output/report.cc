@@ -1,0 +1,84 @@
+#include "cli/output/report.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/json_file.h"
+#include "kernels/ceiling.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
+
+double Gain(const engine::DraftCounts& drafts) {
+  return drafts.seconds > 0 ? drafts.seconds_without / drafts.seconds : 1;
+}
+
+}  // namespace
+
+std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
+                      size_t measure_with_threads) {
+  const double speed = Rate(result.n_decoded, result.decode_seconds);
+  const double reads =
+      Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
+  std::array<char, 200> line;
+  std::snprintf(line.data(), line.size(), "prompt %zu tokens, %.1f t/s", result.n_prompt,
+                Rate(result.n_prompt, result.prompt_seconds));
+  std::string text = result.n_prompt == 0 ? "prompt remembered" : line.data();
+  std::snprintf(line.data(), line.size(), " | generated %zu tokens, %.1f t/s (%.1f GB/s",
+                result.tokens.size(), speed, reads / 1e9);
+  text += line.data();
+  if (measure_with_threads > 0 && result.n_decoded > 0) {
+    kernels::Team team(static_cast<int>(measure_with_threads));
+    const double most = kernels::ReadCeiling(team, model.LargestStretch(), /*repeats=*/1);
+    std::snprintf(line.data(), line.size(), ", %.0f%% of this machine's reads", 100 * reads / most);
+    text += line.data();
+  }
+  return text + ")";
+}
+
+std::string DraftLine(const engine::DraftCounts& drafts) {
+  std::array<char, 200> line;
+  std::snprintf(line.data(), line.size(),
+                "drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass",
+                drafts.drafted, drafts.accepted,
+                Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
+  std::string text = line.data();
+  // Where none was right a gain is nothing but the noise of two times.
+  if (drafts.accepted > 0) {
+    std::snprintf(line.data(), line.size(), "; about %.1f times as fast as without", Gain(drafts));
+    text += line.data();
+  }
+  return text;
+}
+
+std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
+                       int indent) {
+  Json json = {{"text", result.text}};
+  if (!result.thinking.empty()) json["thinking"] = result.thinking;
+  json.update({
+      {"prompt_tokens", result.n_prompt},
+      {"tokens", result.tokens},
+      {"stop_reason", engine::StopReasonName(result.stop_reason)},
+      {"seed", seed},
+      {"timings",
+       {{"load_ms", load_seconds * 1e3},
+        {"prompt_ms", result.prompt_seconds * 1e3},
+        {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
+        {"predicted_ms", result.decode_seconds * 1e3},
+        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
+  });
+  if (result.drafts.n_passes > 0) {
+    json["draft"] = {{"drafted", result.drafts.drafted},
+                     {"accepted", result.drafts.accepted},
+                     {"passes", result.drafts.n_passes},
+                     {"gain", Gain(result.drafts)}};
+  }
+  return JsonText(json, indent);
+}
+
+}  // namespace cli

@@ -1,0 +1,27 @@
+// Pictures (SVG) for a column as narrow as a phone's, whose colours follow the reader's choice of
+// dark or light.
+#ifndef PRONK_CLI_OUTPUT_SVG_H_
+#define PRONK_CLI_OUTPUT_SVG_H_
+
+#include <string>
+
+namespace cli {
+
+inline constexpr int kSvgWidth = 480, kSvgMargin = 16;
+
+// Classes of what is drawn: text is plain or "small", "title", "value" (at its right end), "right";
+// areas are "tg" (one token at a time), "pp" (many at once), "both", "limit"; lines are "axis",
+// "roof" and "cost".
+std::string Svg(const std::string& title, int height, const std::string& body);
+
+// For text between tags.
+std::string SvgEscaped(const std::string& text);
+
+std::string SvgText(double x, double y, const char* classes, const std::string& text);
+
+// The name of a file without its folders, whose end says more than its beginning; fit to print.
+std::string ShortPath(const std::string& path);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OUTPUT_SVG_H_

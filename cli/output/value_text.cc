@@ -1,0 +1,179 @@
+#include "cli/output/value_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/json_file.h"
+#include "gguf/load.h"
+
+namespace cli {
+namespace {
+
+using gguf::Load;
+using gguf::ValueType;
+
+constexpr uint64_t kArrayHead = 8;  // elements of an array that are shown
+
+// JSON in one line.
+std::string OneLine(const Json& json) {
+  std::string line = JsonText(json, -1);
+  line.pop_back();  // its line feed
+  return line;
+}
+
+std::string FloatText(double number) {
+  if (std::isfinite(number)) return OneLine(number);
+  return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
+}
+
+std::string ScalarText(ValueType type, const std::byte* at) {
+  switch (type) {
+    case ValueType::kU8:
+      return std::to_string(Load<uint8_t>(at));
+    case ValueType::kI8:
+      return std::to_string(Load<int8_t>(at));
+    case ValueType::kU16:
+      return std::to_string(Load<uint16_t>(at));
+    case ValueType::kI16:
+      return std::to_string(Load<int16_t>(at));
+    case ValueType::kU32:
+      return std::to_string(Load<uint32_t>(at));
+    case ValueType::kI32:
+      return std::to_string(Load<int32_t>(at));
+    case ValueType::kU64:
+      return std::to_string(Load<uint64_t>(at));
+    case ValueType::kI64:
+      return std::to_string(Load<int64_t>(at));
+    case ValueType::kF32:
+      return FloatText(Load<float>(at));
+    case ValueType::kF64:
+      return FloatText(Load<double>(at));
+    case ValueType::kBool:
+      return Load<uint8_t>(at) != 0 ? "true" : "false";
+    case ValueType::kString:
+    case ValueType::kArray:
+      break;  // have no fixed size
+  }
+  return "";
+}
+
+// Walks over one value as it lies in the file (which was checked when that was opened), and writes
+// of it what is asked for.
+class ValueWriter {
+ public:
+  // described: arrays are objects that tell type and count, and strange numbers strings; else they
+  // are plain lists and stand as they are. Of a string at most max_string bytes are written.
+  ValueWriter(bool wide, bool described, size_t max_string, const TextSink& sink)
+      : wide_(wide), described_(described), max_string_(max_string), sink_(sink) {}
+
+  // Returns the byte behind the value.
+  const std::byte* Write(ValueType type, const std::byte* at) {
+    if (type == ValueType::kString) {
+      const uint64_t length = Length(at);
+      const auto* const text = reinterpret_cast<const char*>(at);
+      WriteJsonString({text, std::min<uint64_t>(length, max_string_)}, sink_);
+      return at + length;
+    }
+    if (type == ValueType::kArray) {
+      const auto element = static_cast<ValueType>(Load<uint32_t>(at));
+      at += sizeof(uint32_t);
+      const uint64_t count = Length(at);
+      return WriteArray(element, count, at);
+    }
+    const std::string text = ScalarText(type, at);
+    const bool strange = text.ends_with('N') || text.ends_with('y');
+    sink_(described_ && strange ? '"' + text + '"' : text);
+    return at + gguf::ValueTypeBytes(type);
+  }
+
+  const std::byte* WriteArray(ValueType element, uint64_t count, const std::byte* at) {
+    if (described_) {
+      sink_("{\"type\": \"" + std::string(gguf::ValueTypeName(element)) +
+            "\", \"count\": " + std::to_string(count) + ", \"first\": ");
+    }
+    sink_("[");
+    const uint64_t n_shown = std::min(count, kArrayHead);
+    for (uint64_t i = 0; i < n_shown; ++i) {
+      if (i > 0) sink_(",");
+      at = Write(element, at);
+    }
+    sink_(count > n_shown && !described_ ? ",\u2026]" : "]");
+    if (described_) sink_("}");
+    return Skip(element, count - n_shown, at);
+  }
+
+ private:
+  // Of what begins here; moves `at` behind it.
+  uint64_t Length(const std::byte*& at) const {
+    const uint64_t length = wide_ ? Load<uint64_t>(at) : Load<uint32_t>(at);
+    at += wide_ ? sizeof(uint64_t) : sizeof(uint32_t);
+    return length;
+  }
+
+  // Only what stands in another array has something behind it that is shown.
+  const std::byte* Skip(ValueType element, uint64_t count, const std::byte* at) const {
+    if (element != ValueType::kString && element != ValueType::kArray) {
+      return at + count * gguf::ValueTypeBytes(element);
+    }
+    for (uint64_t i = 0; i < count; ++i) {
+      if (element == ValueType::kString) {
+        const uint64_t length = Length(at);
+        at += length;
+      } else {
+        const auto inner = static_cast<ValueType>(Load<uint32_t>(at));
+        at += sizeof(uint32_t);
+        const uint64_t n = Length(at);
+        at = Skip(inner, n, at);
+      }
+    }
+    return at;
+  }
+
+  bool wide_, described_;
+  size_t max_string_;
+  const TextSink& sink_;
+};
+
+void Write(const gguf::Value& value, bool described, size_t max_string, const TextSink& sink) {
+  ValueWriter writer(value.wide, described, max_string, sink);
+  if (value.type == ValueType::kArray) {
+    writer.WriteArray(value.element_type, value.count, value.data);
+  } else {
+    writer.Write(value.type, value.data);
+  }
+}
+
+}  // namespace
+
+void WriteJsonString(std::string_view text, const TextSink& sink) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  sink("\"");
+  while (!text.empty()) {
+    size_t n = std::min(text.size(), kPiece);
+    // At a character's edge, where there is one: a character has at most four bytes.
+    for (int i = 0; i < 3 && n < text.size() && (text[n] & 0xC0) == 0x80; ++i) --n;
+    const std::string quoted = OneLine(Json(text.substr(0, n)));
+    sink(std::string_view(quoted).substr(1, quoted.size() - 2));
+    text.remove_prefix(n);
+  }
+  sink("\"");
+}
+
+void WriteJsonValue(const gguf::Value& value, const TextSink& sink) {
+  Write(value, /*described=*/true, SIZE_MAX, sink);
+}
+
+std::string ValueLine(const gguf::Value& value, size_t columns) {
+  std::string line;
+  if (value.type == ValueType::kArray) {
+    line = std::to_string(value.count) + " x " +
+           std::string(gguf::ValueTypeName(value.element_type)) + " ";
+  }
+  // A column takes at most four bytes.
+  Write(value, /*described=*/false, 4 * columns, [&](std::string_view text) { line += text; });
+  return line;
+}
+
+}  // namespace cli

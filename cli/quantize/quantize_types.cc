@@ -1,0 +1,151 @@
+#include "cli/quantize/quantize_types.h"
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+
+#include "cli/command.h"
+#include "cli/terminal/terminal.h"
+#include "gguf/dtype.h"
+#include "gguf/error.h"
+#include "kernels/encode/encode.h"
+#include "kernels/reference.h"
+
+namespace cli {
+namespace {
+
+using gguf::DType;
+
+// Longer names are matched up to here: the library's matching takes stack for every character.
+constexpr size_t kMostNameBytes = 256;
+
+DType TypeOf(const std::string& flag, const std::string& name) {
+  const gguf::DTypeInfo* const info = gguf::FindDType(name);
+  if (info != nullptr && kernels::CanEncode(info->type)) return info->type;
+  throw UsageError(flag + ": expected a type of weights, such as Q6_K, found " + name);
+}
+
+struct TypePattern {
+  std::string flag;
+  std::regex pattern;
+  DType type;
+  bool is_used = false;
+};
+
+std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
+  std::vector<TypePattern> patterns;
+  for (const std::string& text : texts) {
+    const std::string flag = "--tensor-type " + text;
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(flag + ": expected PATTERN=TYPE, such as ffn_down=Q6_K");
+    }
+    const DType type = TypeOf(flag, text.substr(equals + 1));
+    try {
+      patterns.push_back({flag, std::regex(text.substr(0, equals)), type});
+    } catch (const std::regex_error&) {
+      throw UsageError(flag + ": expected a regular expression before =");
+    }
+  }
+  return patterns;
+}
+
+std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string_view name) {
+  const std::string text(name.substr(0, kMostNameBytes));
+  for (TypePattern& pattern : patterns) {
+    if (!std::regex_search(text, pattern.pattern)) continue;
+    pattern.is_used = true;
+    return pattern.type;
+  }
+  return std::nullopt;
+}
+
+// Types of tensors as they are wanted, whatever the rows' length.
+class Wanted {
+ public:
+  Wanted(const gguf::File& file, const TypeOptions& options, bool has_importance)
+      : mix_(MixOf(options.type)),
+        pure_(options.pure),
+        patterns_(ParsePatterns(options.patterns)),
+        facts_(convert::FactsOf(file.metadata(), file.tensors())) {
+    facts_.has_importance = has_importance;
+    if (!options.output.empty()) output_ = TypeOf("--output-tensor-type", options.output);
+    if (!options.embedding.empty()) {
+      embedding_ = TypeOf("--token-embedding-type", options.embedding);
+    }
+  }
+
+  DType For(const gguf::TensorView& tensor) {
+    if (const auto type = MatchedType(patterns_, tensor.name)) return *type;
+    const bool is_embedding = tensor.name == "token_embd.weight";
+    if (is_embedding && embedding_) return *embedding_;
+    // The embedding serves as output where there is none.
+    const bool is_output = tensor.name == "output.weight" || (is_embedding && !facts_.has_output);
+    if (is_output && output_) return *output_;
+    return pure_ ? mix_.type : convert::MixType(mix_, facts_, tensor.name, tensor.cols());
+  }
+
+  // Once all tensors were asked for.
+  void CheckPatterns() const {
+    for (const TypePattern& pattern : patterns_) {
+      if (pattern.is_used) continue;
+      throw UsageError(pattern.flag +
+                       ": matches no matrix that is converted, or an earlier one matches it first");
+    }
+  }
+
+ private:
+  const convert::Mix& mix_;
+  bool pure_;
+  std::vector<TypePattern> patterns_;
+  convert::MixFacts facts_;
+  std::optional<DType> output_, embedding_;
+};
+
+bool Is16Bit(DType type) { return type == DType::kF16 || type == DType::kBF16; }
+
+}  // namespace
+
+std::string MixNames() {
+  std::string names;
+  for (const convert::Mix& mix : convert::AllMixes()) {
+    names += (names.empty() ? "" : "|") + std::string(mix.name);
+  }
+  return names;
+}
+
+const convert::Mix& MixOf(const std::string& name) {
+  if (const convert::Mix* const mix = convert::FindMix(name)) return *mix;
+  throw UsageError("TYPE " + name + ": expected one of " + MixNames());
+}
+
+std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
+                                     bool has_importance) {
+  Wanted wanted(file, options, has_importance);
+  std::vector<PlannedTensor> plan;
+  size_t n_matrices = 0, n_odd = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    plan.push_back({&tensor, tensor.dtype});
+    PlannedTensor& planned = plan.back();
+    if (!convert::IsQuantized(tensor.name, tensor.n_dims)) continue;
+    if (!kernels::IsWeightType(tensor.dtype)) continue;  // integers
+    ++n_matrices;
+    const DType type = wanted.For(tensor);
+    planned.type = convert::FittingType(type, tensor.cols());
+    if (planned.type == type) continue;
+    ++n_odd;
+    // For want of blocks nothing becomes larger, or another type of the same size.
+    if (planned.type == DType::kF16 && Is16Bit(tensor.dtype)) planned.type = tensor.dtype;
+  }
+  if (n_matrices == 0) {
+    throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected matrices, found none");
+  }
+  wanted.CheckPatterns();
+  if (n_odd > 0) {
+    Complain("note: " + std::to_string(n_odd) + " of " + std::to_string(n_matrices) +
+             " matrices get a type of smaller blocks, or F16: their rows are not whole blocks");
+  }
+  return plan;
+}
+
+}  // namespace cli

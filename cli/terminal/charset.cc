@@ -1,0 +1,93 @@
+#include "cli/terminal/charset.h"
+
+#include <clocale>
+#include <cstdlib>
+#include <cwchar>
+
+#include "tokenizer/jinja/unicode.h"
+
+namespace cli {
+namespace {
+
+// What nl_langinfo(CODESET) would say, asked without its header: the Euro sign's bytes.
+bool LocaleIsUtf8() {
+  std::mbstate_t state{};
+  wchar_t c = 0;
+  return std::mbrtowc(&c, "\xE2\x82\xAC", 3, &state) == 3;
+}
+
+// A locale in which only ASCII means something: no language was chosen.
+bool LocaleIsAscii() {
+  const std::string_view name = std::setlocale(LC_CTYPE, nullptr);
+  return name == "C" || name == "POSIX";
+}
+
+bool IsControl(char32_t c) {
+  return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+}
+
+}  // namespace
+
+void SetUpCharset() {
+  std::setlocale(LC_CTYPE, "");
+  if (!LocaleIsAscii()) return;
+  for (const char* name : {"C.UTF-8", "en_US.UTF-8"}) {
+    if (std::setlocale(LC_CTYPE, name) != nullptr) return;
+  }
+}
+
+std::string FromTerminal(std::string_view text) {
+  if (LocaleIsUtf8() || LocaleIsAscii()) return std::string(text);
+  std::string utf8;
+  std::mbstate_t state{};
+  while (!text.empty()) {
+    wchar_t c = 0;
+    const size_t n = std::mbrtowc(&c, text.data(), text.size(), &state);
+    if (n == 0 || n > text.size()) {  // a NUL, or no character
+      state = {};
+      text.remove_prefix(1);
+      continue;
+    }
+    tokenizer::jinja::AppendUtf8(static_cast<char32_t>(c), utf8);
+    text.remove_prefix(n);
+  }
+  return utf8;
+}
+
+std::string ForTerminal(std::string_view text) {
+  const bool as_it_is = LocaleIsUtf8() || LocaleIsAscii();
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(text, at);
+    if (IsControl(c.code)) {
+      tokenizer::jinja::AppendUtf8(0xFFFD, shown);
+    } else if (as_it_is || c.code < 0x80) {
+      shown += text.substr(at, c.size);
+    } else {
+      std::string bytes(MB_CUR_MAX, '\0');
+      std::mbstate_t state{};
+      const size_t n = std::wcrtomb(bytes.data(), static_cast<wchar_t>(c.code), &state);
+      shown += n <= bytes.size() ? bytes.substr(0, n) : "?";
+    }
+    at += c.size;
+  }
+  return shown;
+}
+
+std::wstring ToWide(std::string_view utf8) {
+  std::wstring wide;
+  for (size_t at = 0; at < utf8.size();) {
+    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(utf8, at);
+    wide += static_cast<wchar_t>(c.code);
+    at += c.size;
+  }
+  return wide;
+}
+
+std::string FromWide(std::wstring_view text) {
+  std::string utf8;
+  for (const wchar_t c : text) tokenizer::jinja::AppendUtf8(static_cast<char32_t>(c), utf8);
+  return utf8;
+}
+
+}  // namespace cli

@@ -1,0 +1,287 @@
+// Editing is libedit's. What is added here: pastes of several lines as one entry, Ctrl-C and
+// resizes while waiting for a key, and keys that people expect.
+#include "cli/terminal/line_editor.h"
+
+#include <histedit.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cwchar>
+#include <memory>
+#include <utility>
+
+#include "cli/terminal/charset.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+
+namespace cli {
+namespace {
+
+constexpr int kHistorySize = 1000;
+// Whether the terminal marks what is pasted, and how.
+constexpr const char* kMarkedPastes = "\033[?2004h";
+constexpr const char* kPlainPastes = "\033[?2004l";
+constexpr const wchar_t* kPasteEnds = L"\033[201~";
+
+volatile std::sig_atomic_t resized = 0;    // written by signal handlers
+volatile std::sig_atomic_t continued = 0;  // ... after Ctrl-Z and fg
+
+}  // namespace
+
+class LineEditor::Terminal {
+ public:
+  explicit Terminal(std::vector<std::string> completions);
+
+  Result Read(const std::string& prompt, std::string& line);
+  void Remember(const std::string& entry);
+
+ private:
+  // libedit calls these with the EditLine whose client data we are.
+  static Terminal& Of(EditLine* el);
+  static const wchar_t* Prompt(EditLine* el) { return Of(el).prompt_.c_str(); }
+  static int ReadKey(EditLine* el, wchar_t* key);
+  static unsigned char Interrupt(EditLine* el, wint_t key);
+  static unsigned char Paste(EditLine* el, wint_t key);
+  static unsigned char InsertNewline(EditLine* el, wint_t key);
+  static unsigned char Complete(EditLine* el, wint_t key);
+
+  void Bind(const char* keys, const char* function) {
+    el_set(editor_.get(), EL_BIND, keys, function, nullptr);
+  }
+
+  int ReadCharacter(wchar_t* character);
+  void Redraw();
+  size_t RowsAboveCursor() const;
+
+  std::vector<std::string> completions_;
+  std::wstring prompt_;
+  size_t prompt_columns_ = 0;
+  bool interrupted_ = false;  // this entry, by Ctrl-C
+  // A stream of our own: stderr has no buffer, and a line drawn byte by byte flickers.
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{fdopen(dup(STDERR_FILENO), "w"),
+                                                       std::fclose};
+  std::unique_ptr<HistoryW, void (*)(HistoryW*)> history_{history_winit(), history_wend};
+  std::unique_ptr<EditLine, void (*)(EditLine*)> editor_{
+      el_init("pronk", stdin, out_.get(), out_.get()), el_end};
+};
+
+LineEditor::Terminal::Terminal(std::vector<std::string> completions)
+    : completions_(std::move(completions)) {
+  EditLine* const el = editor_.get();
+  el_set(el, EL_CLIENTDATA, this);
+  el_set(el, EL_EDITOR, "emacs");
+  el_set(el, EL_SIGNAL, 0);
+  el_set(el, EL_GETCFN, &ReadKey);
+  el_wset(el, EL_PROMPT_ESC, &Prompt, L'\1');
+  el_wset(el, EL_HIST, &history_w, history_.get());
+  HistEventW event;
+  history_w(history_.get(), &event, H_SETSIZE, kHistorySize);
+  history_w(history_.get(), &event, H_SETUNIQUE, 1);
+
+  el_wset(el, EL_ADDFN, L"pronk-interrupt", L"End the entry, of which nobody wants to know",
+          &Interrupt);
+  el_wset(el, EL_ADDFN, L"pronk-paste", L"Insert pasted text", &Paste);
+  el_wset(el, EL_ADDFN, L"pronk-newline", L"Insert a line feed", &InsertNewline);
+  el_wset(el, EL_ADDFN, L"pronk-complete", L"Complete a command", &Complete);
+  Bind("^C", "pronk-interrupt");
+  Bind("\\e[200~", "pronk-paste");
+  Bind("\\e\\r", "pronk-newline");  // Alt-Enter
+  Bind("\\e\\n", "pronk-newline");
+  Bind("^I", "pronk-complete");
+  Bind("^R", "em-inc-search-prev");
+  Bind("^W", "ed-delete-prev-word");
+  Bind("\\e[3~", "ed-delete-next-char");
+  Bind("\\e[1~", "ed-move-to-beg");
+  Bind("\\e[4~", "ed-move-to-end");
+  Bind("\\e[1;5D", "ed-prev-word");  // Ctrl and an arrow
+  Bind("\\e[1;5C", "em-next-word");
+  el_source(el, nullptr);  // ~/.editrc
+
+  // Without SA_RESTART: whoever waits for a key is woken.
+  struct sigaction action = {};
+  action.sa_handler = [](int) { resized = 1; };
+  sigaction(SIGWINCH, &action, nullptr);
+  action.sa_handler = [](int) { continued = 1; };
+  sigaction(SIGCONT, &action, nullptr);
+}
+
+LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
+  Terminal* terminal = nullptr;
+  el_get(el, EL_CLIENTDATA, &terminal);
+  return *terminal;
+}
+
+// 1 and a character, 0 at the end of the input, -1 where Ctrl-C was pressed.
+int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
+  std::mbstate_t state{};
+  while (!Interrupted()) {
+    char byte = 0;
+    const ssize_t n = read(STDIN_FILENO, &byte, 1);
+    if (n == 0) return 0;
+    if (n < 0 && errno != EINTR) return -1;
+    if (n < 0) {  // a signal
+      if (!Interrupted()) Redraw();
+      continue;
+    }
+    const size_t used = std::mbrtowc(character, &byte, 1, &state);
+    if (used <= 1) return 1;
+    if (used == static_cast<size_t>(-1)) state = {};  // no character: dropped
+  }
+  return -1;
+}
+
+// What libedit reads: the same, and the Ctrl-C that came as a signal is a key again, once.
+int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
+  const int n = Of(el).ReadCharacter(key);
+  if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
+  *key = L'\3';
+  return 1;
+}
+
+// What is typed stays on the screen, marked as given up.
+unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
+  Of(el).interrupted_ = true;
+  const LineInfoW* const info = el_wline(el);
+  el_cursor(el, static_cast<int>(info->lastchar - info->cursor));
+  el_winsertstr(el, L"^C");
+  el_wpush(el, L"\n");
+  return CC_REFRESH;
+}
+
+// After a signal that may have changed the screen.
+void LineEditor::Terminal::Redraw() {
+  if (std::exchange(continued, 0) != 0) {
+    // The shell has left the terminal as it likes it, and libedit believes it is as before.
+    el_set(editor_.get(), EL_PREP_TERM, 0);
+    el_set(editor_.get(), EL_PREP_TERM, 1);
+  }
+  if (std::exchange(resized, 0) != 0) {
+    // libedit draws from where the cursor is, and would leave what it drew before.
+    const size_t rows = RowsAboveCursor();
+    if (rows > 0) std::fprintf(out_.get(), "\033[%zuA", rows);
+    // This row, then all below. Terminals keep what is cleared at once from the first row on.
+    std::fputs("\r\033[K\0337\033[B\033[J\0338", out_.get());
+    el_resize(editor_.get());
+  }
+  el_set(editor_.get(), EL_REFRESH);
+}
+
+// The rows that the entry takes before the cursor's, on a screen that has just got another width
+// and whose terminal has, as most do, broken its lines anew.
+size_t LineEditor::Terminal::RowsAboveCursor() const {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
+  size_t row = 0, column = prompt_columns_;
+  const LineInfoW* const info = el_wline(editor_.get());
+  for (const wchar_t* c = info->buffer; c != info->cursor; ++c) {
+    const int width = wcwidth(*c);
+    column += *c == L'\t' ? 8 - column % 8 : width < 0 ? 2 : static_cast<size_t>(width);
+    if (*c != L'\n' && column < size.ws_col) continue;
+    ++row;
+    column = 0;
+  }
+  return row;
+}
+
+unsigned char LineEditor::Terminal::Paste(EditLine* el, wint_t) {
+  std::wstring text;
+  wchar_t last = 0;
+  for (wchar_t c = 0; !text.ends_with(kPasteEnds) && Of(el).ReadCharacter(&c) == 1; last = c) {
+    if (c == L'\r' || (c == L'\n' && last != L'\r')) {
+      text += L'\n';  // lines end in a carriage return, a line feed or both
+    } else if (c >= L' ' || c == L'\t' || c == kPasteEnds[0]) {
+      text += c;
+    }
+  }
+  if (text.ends_with(kPasteEnds)) text.resize(text.size() - std::wcslen(kPasteEnds));
+  std::erase(text, kPasteEnds[0]);
+  if (text.ends_with(L'\n')) text.pop_back();  // of a line that was copied with its end
+  return el_winsertstr(el, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+unsigned char LineEditor::Terminal::InsertNewline(EditLine* el, wint_t) {
+  return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+// Completes as far as all fitting completions agree.
+unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
+  const LineInfoW* const info = el_wline(el);
+  const std::string typed =
+      FromWide(std::wstring_view(info->buffer, static_cast<size_t>(info->cursor - info->buffer)));
+  std::string common;
+  bool any = false;
+  for (const std::string& candidate : Of(el).completions_) {
+    if (typed.empty() || !candidate.starts_with(typed)) continue;
+    if (!std::exchange(any, true)) common = candidate;
+    while (!candidate.starts_with(common)) common.pop_back();
+  }
+  if (common.size() <= typed.size()) return CC_ERROR;
+  el_winsertstr(el, ToWide(common.substr(typed.size())).c_str());
+  return CC_REFRESH;
+}
+
+LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::string& line) {
+  // \1 marks what takes no room.
+  prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
+  prompt_columns_ = prompt.size();
+  interrupted_ = false;
+  if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
+  const KeyboardGuard guard(kPlainPastes);
+  std::fputs(kMarkedPastes, out_.get());
+  // libedit would show the prompt first, and what is typed right then would stand there twice.
+  el_set(editor_.get(), EL_PREP_TERM, 1);
+  int n = 0;
+  const wchar_t* const read = el_wgets(editor_.get(), &n);
+  if (read == nullptr) std::fputs("\n", out_.get());
+  std::fflush(out_.get());
+  if (interrupted_) return Result::kInterrupted;
+  if (read == nullptr) return Result::kEnd;
+  line = FromWide(std::wstring_view(read, static_cast<size_t>(n)));
+  if (line.ends_with('\n')) line.pop_back();
+  return Result::kLine;
+}
+
+void LineEditor::Terminal::Remember(const std::string& entry) {
+  HistEventW event;
+  history_w(history_.get(), &event, H_ENTER, ToWide(entry).c_str());
+}
+
+LineEditor::LineEditor(std::vector<std::string> completions) {
+  if (IsTerminal(0) && HasEscapes(2)) {
+    terminal_ = std::make_unique<Terminal>(std::move(completions));
+  }
+}
+
+LineEditor::~LineEditor() = default;
+
+LineEditor::Result LineEditor::Read(const std::string& prompt, std::string& line) {
+  if (terminal_) return terminal_->Read(prompt, line);
+  if (IsTerminal(0)) std::fputs(prompt.c_str(), stderr);
+  line.clear();
+  int c = 0;
+  while ((c = std::getc(stdin)) != EOF && c != '\n') {
+    line += static_cast<char>(c);
+    if (line.size() > kMaxEntryBytes) {
+      throw engine::Error("stdin: a line is longer than " + std::to_string(kMaxEntryBytes) +
+                          " bytes");
+    }
+  }
+  if (c == EOF && (line.empty() || Interrupted())) {
+    std::clearerr(stdin);
+    if (IsTerminal(0)) std::fputs("\n", stderr);
+    return Interrupted() ? Result::kInterrupted : Result::kEnd;
+  }
+  if (IsTerminal(0)) line = FromTerminal(line);
+  return Result::kLine;
+}
+
+void LineEditor::Remember(const std::string& entry) {
+  if (terminal_) terminal_->Remember(entry);
+}
+
+}  // namespace cli

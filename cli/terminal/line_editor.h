@@ -1,0 +1,38 @@
+// Lines from the person at the keyboard, with editing and a history where there is a terminal; from
+// a pipe or a file just as they are.
+#ifndef PRONK_CLI_TERMINAL_LINE_EDITOR_H_
+#define PRONK_CLI_TERMINAL_LINE_EDITOR_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// More bytes of an entry are refused: what is read may never end.
+inline constexpr size_t kMaxEntryBytes = size_t{64} << 20;
+
+class LineEditor {
+ public:
+  // completions: what Tab completes at the beginning of a line.
+  explicit LineEditor(std::vector<std::string> completions);
+  ~LineEditor();
+
+  enum class Result { kLine, kInterrupted, kEnd };
+  // Reads a line from stdin, without the line feed that ends it; it has others inside where several
+  // lines were pasted at once. The prompt is shown on stderr, and only on a terminal. kInterrupted:
+  // Ctrl-C (which has to be caught, see terminal.h); kEnd: Ctrl-D on an empty line, or the end of
+  // the input. Throws engine::Error where the line is too long.
+  Result Read(const std::string& prompt, std::string& line);
+  // What the arrow keys bring back.
+  void Remember(const std::string& entry);
+
+ private:
+  class Terminal;
+  std::unique_ptr<Terminal> terminal_;  // none: no editing
+};
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_TERMINAL_LINE_EDITOR_H_

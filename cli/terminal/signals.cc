@@ -1,0 +1,100 @@
+// The handlers do only what is safe in one: the program may be in the middle of anything.
+#include "cli/terminal/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/terminal/terminal.h"
+#include "gguf/mapped_file.h"
+#include "gguf/output_file.h"
+
+namespace cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;  // written by OnInterrupt
+bool exit_expected = false;
+
+void TidyUp() {
+  RestoreKeyboard();
+  gguf::RemoveUnfinishedFile();
+}
+
+// Nothing can be done about an error of this write.
+void Say(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+void OnEnd(int signal) {
+  TidyUp();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void OnInterrupt(int signal) {
+  if (interrupted != 0) return OnEnd(signal);
+  interrupted = 1;
+}
+
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  if (info->si_code != BUS_ADRERR) {  // not of a mapping: back to the instruction, to die of it
+    std::signal(signal, SIG_DFL);
+    return;
+  }
+  constexpr std::string_view kMessage =
+      ": can no longer be read: it was shortened, or its disk failed\n";
+  const char* const name = gguf::MappedFileAt(info->si_addr);
+  // Several threads may come here at once; the first one speaks for all.
+  static std::atomic_flag said = ATOMIC_FLAG_INIT;
+  while (said.test_and_set()) pause();
+  TidyUp();
+  Say("pronk: ");
+  Say(name != nullptr ? name : "a file in use");
+  Say(kMessage);
+  _exit(kExitFault);
+}
+
+void OnExit() {
+  if (exit_expected) return;
+  TidyUp();
+  Say("pronk: ended by a library, most likely for lack of memory for threads: choose fewer with "
+      "-t, "
+      "or look at OMP_STACKSIZE and ulimit -v\n");
+  _exit(kExitFault);
+}
+
+}  // namespace
+
+void SetUpSignals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    // Whoever started us may want one to be ignored, as nohup does.
+    if (std::signal(signal, OnEnd) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, nullptr);
+  std::atexit(OnExit);
+}
+
+void ExpectExit() { exit_expected = true; }
+
+void CatchInterrupts() {
+  interrupted = 0;
+  struct sigaction action = {};  // without SA_RESTART
+  if (sigaction(SIGINT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
+  action = {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool Interrupted() { return interrupted != 0; }
+
+}  // namespace cli

@@ -1,0 +1,201 @@
+#include "cli/terminal/terminal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "cli/terminal/charset.h"
+#include "engine/error.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+// The terminal as we found it, while somebody has changed it. Signal handlers read this, too.
+termios original;
+const char* original_undo = "";
+volatile std::sig_atomic_t changed = 0;
+
+// A variable of the environment that is set to something.
+bool IsSet(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (const size_t n = std::fread(buffer.data(), 1, buffer.size(), file)) {
+    text.append(buffer.data(), n);
+    if (text.size() > most) {
+      throw engine::Error(name + ": is longer than " + std::to_string(most) + " bytes");
+    }
+  }
+  if (std::ferror(file) != 0) {
+    throw engine::Error(name + ": cannot be read: " + std::strerror(errno));
+  }
+  return text;
+}
+
+[[noreturn]] void ThrowCannotWrite() {
+  throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+bool IsTerminal(int fd) { return isatty(fd) == 1; }
+
+bool HasEscapes(int fd) {
+  return IsTerminal(fd) && IsSet("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+bool IsPiped(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
+}
+
+bool HasInput(int fd, int milliseconds) {
+  pollfd ready = {fd, POLLIN, 0};
+  return poll(&ready, 1, milliseconds) != 0;
+}
+
+size_t Columns(int fd) {
+  winsize size = {};
+  return IsTerminal(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool HasColour(int fd) { return HasEscapes(fd) && !IsSet("NO_COLOR"); }
+
+void Note(const std::string& text) {
+  const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m\n" : "%s\n";
+  std::fprintf(stderr, form, ForTerminal(text).c_str());
+}
+
+void Complain(std::string_view text) {
+  constexpr size_t kMost = 2000;  // bytes
+  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::Printable(text, kMost)).c_str());
+}
+
+bool WriteOut(std::string_view text) {
+  const std::string shown = IsTerminal(STDOUT_FILENO) ? ForTerminal(text) : std::string(text);
+  for (size_t at = 0; at < shown.size();) {
+    const ssize_t n = write(STDOUT_FILENO, shown.data() + at, shown.size() - at);
+    if (n >= 0) {
+      at += static_cast<size_t>(n);
+    } else if (errno == EPIPE) {
+      return false;
+    } else if (errno == EAGAIN) {  // somebody made it non-blocking
+      pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      ThrowCannotWrite();
+    }
+  }
+  return true;
+}
+
+void FlushOut() {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written && errno != EPIPE) ThrowCannotWrite();
+}
+
+std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }
+
+std::string ReadFile(const std::string& path, size_t most) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) throw engine::Error(path + ": cannot be opened: " + std::strerror(errno));
+  return ReadAll(file.get(), path, most);
+}
+
+std::string ReadText(const std::string& path) {
+  return path == "-" ? ReadStdin(kMaxTextBytes) : ReadFile(path, kMaxTextBytes);
+}
+
+// Opened the wrong way round: reading and writing fail as if they were closed.
+void ReserveStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free is the one that is given.
+    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+KeyboardGuard::KeyboardGuard(const char* undo) {
+  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &original) != 0) return;
+  original_undo = undo;
+  std::atomic_signal_fence(std::memory_order_release);
+  changed = 1;
+}
+
+KeyboardGuard::~KeyboardGuard() {
+  RestoreKeyboard();
+  changed = 0;
+}
+
+void RestoreKeyboard() {
+  if (changed == 0) return;
+  // In the background the terminal is somebody else's, who has put it right already.
+  const pid_t owner = tcgetpgrp(STDIN_FILENO);
+  if (owner != -1 && owner != getpgrp()) return;
+  tcsetattr(STDIN_FILENO, TCSANOW, &original);
+  // Nothing can be done about an error of this write.
+  [[maybe_unused]] const auto n = write(STDERR_FILENO, original_undo, std::strlen(original_undo));
+}
+
+QuietKeyboard::QuietKeyboard() {
+  termios silent;
+  if (!IsTerminal(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &silent) != 0) return;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+}
+
+ProgressLine::ProgressLine(std::string what, double after_seconds, std::string unit)
+    : what_(std::move(what)), unit_(std::move(unit)), after_seconds_(after_seconds) {}
+
+void ProgressLine::Update(size_t done, size_t total) {
+  const double now = watch_.Seconds();
+  if (!HasEscapes(STDERR_FILENO) || now < after_seconds_ || now - last_ < 0.1) return;
+  last_ = now;
+  shown_ = true;
+  std::fprintf(stderr, "\r%s %zu of %zu %s, %.0f a second \033[K", what_.c_str(), done, total,
+               unit_.c_str(), static_cast<double>(done) / now);
+}
+
+void ProgressLine::Clear() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
+
+std::string HumanBytes(double bytes) {
+  constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 32> text;
+  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
+  std::snprintf(text.data(), text.size(), "%.*f %s", digits, bytes, kUnits[unit]);
+  return text.data();
+}
+
+std::string Padded(std::string text, size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+}  // namespace cli

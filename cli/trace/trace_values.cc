@@ -1,0 +1,121 @@
+#include "cli/trace/trace_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cli/loss/text_windows.h"
+#include "engine/pass/forward.h"
+#include "engine/pass/scratch.h"
+#include "kernels/attention/reference.h"
+#include "kernels/team.h"
+
+namespace cli {
+namespace {
+
+constexpr size_t kMostPositions = 6, kMostTokens = 5;
+
+// weights[i] belongs to position first + i.
+std::vector<SeenPosition> Strongest(std::span<const double> weights, size_t first) {
+  std::vector<SeenPosition> seen;
+  seen.reserve(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) seen.push_back({first + i, weights[i]});
+  const size_t n = std::min(kMostPositions, seen.size());
+  std::partial_sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(n), seen.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.weight != b.weight ? a.weight > b.weight : a.position < b.position;
+                    });
+  seen.resize(n);
+  return seen;
+}
+
+// Keeps what a pass shows, layer by layer.
+class Watcher : public engine::PassObserver {
+ public:
+  // Attention's weights are worked out once more, from the query and the cached keys, by the scalar
+  // definition: the kernels never hold all of them.
+  void Attended(const engine::TracedAttention& a) override {
+    const size_t first = kernels::FirstVisible(a.position, a.params.window);
+    const size_t n = a.position + 1 - first, length = a.cache.key_length;
+    const size_t group = a.n_heads / a.cache.n_kv_heads;
+    std::vector<float> keys(n * length);
+    std::vector<double> weights(n), mean(n);
+    for (size_t head = 0; head < a.n_heads; ++head) {
+      if (head % group == 0) {
+        for (size_t i = 0; i < n; ++i) {
+          kernels::ReadCachedKey(a.cache, head / group, first + i, keys.data() + i * length);
+        }
+      }
+      kernels::AttentionWeights(a.q + head * length, keys.data(), n, length, length, a.params,
+                                a.params.sinks != nullptr ? a.params.sinks + head : nullptr,
+                                weights.data());
+      now_.heads.push_back(Strongest(weights, first));
+      for (size_t i = 0; i < n; ++i) mean[i] += weights[i] / static_cast<double>(a.n_heads);
+    }
+    now_.attention = Strongest(mean, first);
+    now_.attention_sum = 0;
+    for (const double weight : mean) now_.attention_sum += weight;
+  }
+
+  void Routed(std::span<const uint32_t> chosen, std::span<const float> shares) override {
+    now_.experts.clear();
+    for (size_t i = 0; i < chosen.size(); ++i) now_.experts.push_back({chosen[i], shares[i]});
+  }
+
+  void EndLayer(std::span<const float> x) override {
+    double squares = 0;
+    for (const float number : x) squares += double{number} * number;
+    now_.norm = std::sqrt(squares);
+    layers.push_back(std::exchange(now_, {}));
+    streams.emplace_back(x.begin(), x.end());
+  }
+
+  std::vector<LayerValues> layers;
+  std::vector<std::vector<float>> streams;  // behind each layer
+
+ private:
+  LayerValues now_;
+};
+
+}  // namespace
+
+std::vector<NextToken> MostLikely(std::span<const float> logits, size_t most) {
+  const double log_sum = LogSumExp(logits);
+  std::vector<NextToken> tokens;
+  tokens.reserve(logits.size());
+  for (size_t id = 0; id < logits.size(); ++id) {
+    tokens.push_back({static_cast<tokenizer::TokenId>(id), std::exp(logits[id] - log_sum)});
+  }
+  const size_t n = std::min(most, tokens.size());
+  std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n), tokens.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.probability != b.probability ? a.probability > b.probability
+                                                            : a.id < b.id;
+                    });
+  tokens.resize(n);
+  return tokens;
+}
+
+std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId id) {
+  const engine::Model& model = session.model();
+  Watcher watcher;
+  engine::Trace trace;
+  trace.observer = &watcher;
+  session.TraceTo(&trace);
+  session.Decode(id);
+  session.TraceTo(nullptr);
+  if (model.config.n_streams > 0) return watcher.layers;
+
+  kernels::Team team(static_cast<int>(session.n_threads()));
+  engine::Scratch scratch(model.config, /*max_tokens=*/1, team.size());
+  std::vector<float> logits(model.config.vocab_size);
+  for (size_t i = 0; i < watcher.layers.size(); ++i) {
+    std::copy(watcher.streams[i].begin(), watcher.streams[i].end(), scratch.x.get());
+    team.Run([&] { engine::Logits(model, 0, 1, scratch, team, logits.data()); });
+    watcher.layers[i].next =
+        MostLikely(std::span(logits).first(model.tokenizer->vocab().size()), kMostTokens);
+  }
+  return watcher.layers;
+}
+
+}  // namespace cli

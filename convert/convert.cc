@@ -1,0 +1,237 @@
+#include "convert/convert.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "convert/encoder.h"
+#include "convert/family.h"
+#include "convert/hf_folder.h"
+#include "convert/hf_tokenizer.h"
+#include "convert/quantize_plan.h"
+#include "convert/quantized.h"
+#include "convert/tensor_map.h"
+#include "engine/model/model.h"
+#include "gguf/error.h"
+#include "gguf/file.h"
+
+namespace convert {
+namespace {
+
+using gguf::DType;
+
+// What floats of the folder become where nothing else is asked for.
+DType FloatType(const SafeTensor& tensor) {
+  if (!tensor.floats) return DType::kBF16;
+  return *tensor.floats == DType::kF64 ? DType::kF32 : *tensor.floats;
+}
+
+bool IsMatrix(const OutTensor& tensor) {
+  return tensor.name.ends_with(".weight") && IsQuantized(tensor.name, tensor.dims.size());
+}
+
+bool IsTernary(const OutTensor& tensor) {
+  const SafeTensor* const from = tensor.source();
+  return tensor.change == Change::kTernary ||
+         (from != nullptr && from->packing == Packing::kTernary);
+}
+
+// What matrices become: those of any weights, those of -1, 0 and 1; what is said of the file.
+struct Types {
+  DType floats, ternary, most;
+};
+
+DType TypeOf(const OutTensor& tensor, const Types& types) {
+  if (tensor.scales != nullptr) return DType::kMXFP4;
+  if (!IsMatrix(tensor)) return DType::kF32;
+  const DType wanted = IsTernary(tensor) ? types.ternary : types.floats;
+  const bool fits = tensor.dims[0] % gguf::Info(wanted).block_size == 0;
+  return fits ? wanted : FloatType(*tensor.source());
+}
+
+// The type that most weights of matrices have.
+DType MostUsed(const std::vector<OutTensor>& tensors) {
+  std::map<DType, uint64_t> n;
+  for (const OutTensor& tensor : tensors) {
+    if (tensor.scales != nullptr || !IsMatrix(tensor) || IsTernary(tensor)) continue;
+    n[FloatType(*tensor.source())] += tensor.rows() * tensor.dims[0];
+  }
+  const auto most = std::ranges::max_element(n, {}, [](const auto& one) { return one.second; });
+  return most == n.end() ? DType::kF32 : most->first;
+}
+
+Types ChooseTypes(const Options& options, Draft& draft) {
+  if (options.type) return {*options.type, *options.type, *options.type};
+  const DType floats = MostUsed(draft.tensors);
+  Types types = {floats, DType::kTQ2_0, floats};
+  const auto n = std::ranges::count_if(draft.tensors, [&](const OutTensor& tensor) {
+    return TypeOf(tensor, types) == types.ternary;
+  });
+  if (n > 0) {
+    types.most = types.ternary;
+    draft.notes.push_back(std::to_string(n) + " matrices of -1, 0 and 1 become TQ2_0, others " +
+                          std::string(gguf::Info(types.floats).name));
+  }
+  return types;
+}
+
+// As llama.cpp numbers files of these types.
+uint32_t FileType(DType type, const Options& options) {
+  if (options.type && !IsFloat(type)) return options.file_type;
+  return FindMix(gguf::Info(type).name)->file_type;
+}
+
+// The order in which a pass reads them: the embedding, layer after layer, what comes behind.
+void Sort(std::vector<OutTensor>& tensors) {
+  const auto place = [](const OutTensor& tensor) {
+    const std::string_view name = tensor.name;
+    uint32_t layer = name.starts_with("output") ? UINT32_MAX : 0;
+    if (name.starts_with("blk.")) {
+      std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+      ++layer;
+    }
+    return std::tuple(layer, name);
+  };
+  std::ranges::sort(tensors,
+                    [&](const OutTensor& a, const OutTensor& b) { return place(a) < place(b); });
+}
+
+// Families differ in it, and no key of a file says it.
+void CheckActivation(const Family& family, const Fields& config) {
+  for (const char* const key : {"hidden_activation", "hidden_act", "mlp_hidden_act"}) {
+    if (!config.Has(key)) continue;
+    const std::string found = config.Text(key);
+    if (found.starts_with(family.activation)) return;
+    config.Fail(key, "expected " + std::string(family.activation) + " in a model of architecture " +
+                         std::string(family.name) + ", found " + gguf::Quoted(found, 40));
+  }
+}
+
+void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, gguf::Writer& keys) {
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  std::string name = folder.filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    std::error_code ignored;
+    name = std::filesystem::canonical(path, ignored).filename().string();
+  }
+  keys.Add("general.name", gguf::Printable(name));
+  keys.Add("general.file_type", file_type);
+  if (!IsFloat(type)) keys.Add("general.quantization_version", kQuantizationVersion);
+}
+
+// The file without its weights, as large as it will be: a mapping that takes no memory where nobody
+// looks.
+class Skeleton {
+ public:
+  explicit Skeleton(const gguf::Writer& writer) : size_(writer.FileBytes()) {
+    const std::vector<std::byte> head = writer.Head();
+    void* const at = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) throw std::bad_alloc();
+    bytes_ = static_cast<std::byte*>(at);
+    if (mprotect(at, head.size(), PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+    std::memcpy(bytes_, head.data(), head.size());
+  }
+  ~Skeleton() { munmap(bytes_, size_); }
+  Skeleton(const Skeleton&) = delete;
+  Skeleton& operator=(const Skeleton&) = delete;
+
+  std::span<const std::byte> bytes() const { return {bytes_, size_}; }
+
+ private:
+  size_t size_;
+  std::byte* bytes_ = nullptr;
+};
+
+// A model that this program would not run is refused before hours are spent on it. Reads no
+// weights.
+void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
+  const Skeleton skeleton(writer);
+  engine::Model::From(gguf::File::Parse(folder + ", as GGUF", skeleton.bytes()));
+}
+
+// Puts the weights into the writer: each tensor is encoded when its turn to be written comes.
+class Weights {
+ public:
+  Weights(const Draft& draft, const Types& types, const Options& options)
+      : draft_(draft), types_(types), options_(options), encoder_(options.n_threads) {}
+
+  // `writer` must not outlive this.
+  void AddTo(gguf::Writer& writer) {
+    for (const OutTensor& tensor : draft_.tensors) {
+      const DType type = TypeOf(tensor, types_);
+      total_ += gguf::RowBytes(type, tensor.dims[0]) * tensor.rows();
+      writer.AddTensor(
+          tensor.name, type, tensor.dims,
+          [this, &tensor, type, row = uint64_t{0}]() mutable { return Next(tensor, type, row); });
+    }
+  }
+  uint64_t total() const { return total_; }
+
+ private:
+  std::span<const std::byte> Next(const OutTensor& tensor, DType type, uint64_t& row) {
+    const std::span<const std::byte> bytes = encoder_.Next(tensor, type, row);
+    done_ += bytes.size();
+    if (options_.progress) options_.progress(done_, total_);
+    return bytes;
+  }
+
+  const Draft& draft_;
+  Types types_;
+  const Options& options_;
+  Encoder encoder_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+uint64_t EmbeddingRows(const Draft& draft) {
+  const auto found = std::ranges::find(draft.tensors, "token_embd.weight", &OutTensor::name);
+  if (found == draft.tensors.end() || found->dims.size() != 2) {
+    throw gguf::Error(gguf::PrintablePath(draft.folder.path()) +
+                      ": expected a matrix of embeddings (model.embed_tokens.weight), found none");
+  }
+  return found->dims[1];
+}
+
+}  // namespace
+
+Report Convert(const std::string& path, const std::string& out, const Options& options) {
+  HfFolder folder = HfFolder::Open(path);
+  const Family& family = FindFamily(folder.config());
+  const bool is_ternary = ReadQuantization(family.name, folder);
+  Draft draft(folder, TextConfig(folder.config()), family.name);
+  if (family.defaults != nullptr) draft.config = draft.config.Over(family.defaults(draft.config));
+  draft.is_ternary = is_ternary;
+  CheckActivation(family, draft.config);
+  draft.keys.Add("general.architecture", family.name);
+  draft.keys.Add("general.type", "model");
+  Report report;
+  AddKeys(family, draft);
+  report.left_out = MapTensors(family, draft);
+  Sort(draft.tensors);
+  const Types types = ChooseTypes(options, draft);
+  report.type = types.most;
+  AddGeneralKeys(path, report.type, FileType(report.type, options), draft.keys);
+  AddTokenizer(EmbeddingRows(draft), draft);
+
+  Weights weights(draft, types, options);
+  gguf::Writer writer = draft.keys;
+  weights.AddTo(writer);
+  CheckThatItRuns(path, writer);
+  writer.WriteFile(out, folder.ids());
+  report.architecture = draft.architecture;
+  report.n_tensors = draft.tensors.size();
+  report.bytes = weights.total();
+  report.notes = draft.notes;
+  return report;
+}
+
+}  // namespace convert

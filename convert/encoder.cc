@@ -1,0 +1,122 @@
+#include "convert/encoder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "convert/numbers.h"
+#include "kernels/encode/encode.h"
+
+namespace convert {
+namespace {
+
+using gguf::DType;
+
+constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights that are handed over at a time
+
+// One row of MXFP4. A published block has neighbours in the two halves of a byte; GGUF's has the
+// numbers i and i + 16 there (gguf/blocks.h), behind the scale, which is the same byte in both.
+void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte* out) {
+  const uint64_t n_blocks = n / 32, first = unit.first * n_blocks;
+  for (uint64_t block = 0; block < n_blocks; ++block, out += 17) {
+    const std::byte* const old = unit.from->data.data() + (first + block) * 16;
+    const auto nibble = [old](uint64_t i) {
+      return i % 2 == 0 ? old[i / 2] & std::byte{15} : old[i / 2] >> 4;
+    };
+    out[0] = scales.data[first + block];
+    for (uint64_t i = 0; i < 16; ++i) out[1 + i] = nibble(i) | nibble(i + 16) << 4;
+  }
+}
+
+// Whether a unit's bytes are those of the new type already.
+bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
+  return tensor.change == Change::kNone && unit.from->floats == type && unit.stride == 1;
+}
+
+// False where a weight does not fit into the type. mean: see AbsMean().
+bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
+                  std::vector<float>& floats, std::byte* out) {
+  const uint64_t n = tensor.dims[0], units = n / tensor.unit;
+  if (tensor.scales != nullptr) {
+    CopyMxfp4(tensor.locate(row), *tensor.scales, n, out);
+    return true;
+  }
+  floats.resize(n);
+  if (!tensor.values.empty()) {
+    std::copy_n(tensor.values.begin() + static_cast<std::ptrdiff_t>(row * n), n, floats.begin());
+  }
+  for (uint64_t i = 0; tensor.values.empty() && i < units; ++i) {
+    const Unit unit = tensor.locate(row * units + i);
+    if (units == 1 && IsCopy(tensor, type, unit)) {
+      const uint64_t bytes = gguf::RowBytes(type, n);
+      std::memcpy(out, unit.from->data.data() + unit.first * (bytes / n), bytes);
+      return true;
+    }
+    ReadNumbers(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
+  }
+  if (tensor.change == Change::kTernary) {
+    const float inverse = 1 / mean;
+    for (float& x : floats) {  // + 0: no zero below 0
+      x = (std::clamp(std::nearbyint(x * inverse), -1.0f, 1.0f) + 0.0f) / inverse;
+    }
+  }
+  if (type != DType::kF32) return kernels::EncodeRow(type, floats.data(), n, out);
+  std::memcpy(out, floats.data(), n * sizeof(float));
+  return true;
+}
+
+}  // namespace
+
+// What -1, 0 and 1 are multiplied with in BitNet ("absmean"), where it is not tiny.
+float Encoder::AbsMean(const OutTensor& tensor) {
+  const uint64_t cols = tensor.dims[0], units = cols / tensor.unit;
+  std::vector<double> sums(tensor.rows());
+  team_.Run([&] {
+    team_.ForDynamic(sums.size(), std::max<uint64_t>(4096 / cols, 1),
+                     [&](size_t begin, size_t end, size_t thread) {
+                       std::vector<float>& row = rows_[thread];
+                       row.resize(cols);
+                       for (size_t i = begin; i < end; ++i) {
+                         for (uint64_t u = 0; u < units; ++u) {
+                           ReadNumbers(tensor.locate(i * units + u), tensor.unit, tensor.change,
+                                       row.data() + u * tensor.unit);
+                         }
+                         for (const float x : row) sums[i] += std::abs(static_cast<double>(x));
+                       }
+                     });
+  });
+  const double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
+  return std::max(static_cast<float>(sum / static_cast<double>(sums.size() * cols)), 1e-5f);
+}
+
+std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, uint64_t& row) {
+  const uint64_t cols = tensor.dims[0], row_bytes = gguf::RowBytes(type, cols);
+  const uint64_t n = std::min(std::max<uint64_t>(kPiece / cols, 1), tensor.rows() - row);
+  bytes_.resize(n * row_bytes);
+  rows_.resize(static_cast<size_t>(team_.size()));
+  if (tensor.change == Change::kTernary && row == 0) mean_ = AbsMean(tensor);
+  std::atomic<bool> all_fit = true;
+  const auto encode = [&](size_t begin, size_t end, size_t thread) {
+    for (size_t i = begin; i < end; ++i) {
+      std::byte* const out = bytes_.data() + i * row_bytes;
+      if (!EncodeOneRow(tensor, type, row + i, mean_, rows_[thread], out)) all_fit = false;
+    }
+  };
+  if (tensor.source() != nullptr && IsCopy(tensor, type, tensor.locate(0))) {
+    encode(0, n,
+           0);  // a thread copies as fast as the disk writes; several would wait for each other
+  } else {
+    team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
+  }
+  if (!all_fit) {
+    tensor.source()->Fail("expected weights that " + std::string(gguf::Info(type).name) +
+                          " can hold, found some that are no numbers or too large");
+  }
+  row += n;
+  return bytes_;
+}
+
+}  // namespace convert

@@ -1,0 +1,37 @@
+// From the old weights to the bytes of the new ones, a piece at a time: neither needs to fit into
+// memory.
+#ifndef PRONK_CONVERT_ENCODER_H_
+#define PRONK_CONVERT_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "convert/out_tensor.h"
+#include "gguf/dtype.h"
+#include "kernels/team.h"
+
+namespace convert {
+
+class Encoder {
+ public:
+  explicit Encoder(int n_threads) : team_(n_threads, kernels::Crowds::kGoAlone) {}
+
+  // The tensor's rows from `row` on, as many as one piece holds, in this type; moves `row` behind
+  // them. The bytes last until the next call. Throws gguf::Error where a weight has no value in the
+  // type.
+  std::span<const std::byte> Next(const OutTensor& tensor, gguf::DType type, uint64_t& row);
+
+ private:
+  float AbsMean(const OutTensor& tensor);
+
+  kernels::Team team_;
+  std::vector<std::byte> bytes_;
+  std::vector<std::vector<float>> rows_;  // one per thread
+  float mean_ = 1;                        // of the tensor that is written, see AbsMean()
+};
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_ENCODER_H_

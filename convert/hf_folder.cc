@@ -1,0 +1,132 @@
+#include "convert/hf_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "gguf/error.h"
+#include "gguf/mapped_file.h"
+
+namespace convert {
+namespace {
+
+constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
+constexpr size_t kMaxShards = 4096;
+constexpr const char* kWhole = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kWeightMap = "weight_map";
+
+std::string Join(const std::string& folder, const std::string& name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+}  // namespace
+
+HfFolder HfFolder::Open(const std::string& path) {
+  HfFolder folder(path);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    throw gguf::Error(
+        gguf::PrintablePath(path) + ": expected a folder with config.json and safetensors files" +
+        (std::filesystem::exists(path, ignored) ? ", found a file" : ": no such folder"));
+  }
+  folder.config_ = folder.Object("config.json");
+  if (!folder.config_.is_there()) {
+    throw gguf::Error(gguf::PrintablePath(Join(path, "config.json")) +
+                      ": no such file; expected a folder as Hugging Face's libraries write it");
+  }
+  const Fields index = folder.Object(kIndex);
+  for (const std::string& shard : folder.Shards(index)) {
+    folder.files_.push_back(Safetensors::Open(Join(path, shard)));
+  }
+  for (const Safetensors& file : folder.files_) {
+    for (const SafeTensor& tensor : file.tensors()) {
+      const auto [at, is_new] = folder.tensors_.emplace(tensor.name, &tensor);
+      if (!is_new)
+        tensor.Fail("expected each name once, found it in " +
+                    gguf::PrintablePath(at->second->file) + ", too");
+    }
+  }
+  folder.CheckIndex(index);
+  return folder;
+}
+
+// The names of the files that hold the weights.
+std::vector<std::string> HfFolder::Shards(const Fields& index) const {
+  if (!index.is_there()) {
+    if (Find(kWhole)) return {kWhole};
+    std::string what = gguf::PrintablePath(path_) + ": expected " + kWhole + " or " + kIndex;
+    if (Find("pytorch_model.bin") || Find("pytorch_model.bin.index.json")) {
+      what += ", found weights as PyTorch pickles them: save the model as safetensors first";
+    }
+    throw gguf::Error(what);
+  }
+  std::set<std::string> names;
+  const Fields map = index.Object(kWeightMap);
+  for (const auto& [tensor, file] : map.json().items()) {
+    if (!file.is_string()) index.Fail(kWeightMap, "expected names of files");
+    const auto& name = file.get_ref<const std::string&>();
+    // The index is a stranger's: it may not lead out of the folder.
+    if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
+      index.Fail(kWeightMap, "expected names of files in this folder, found " + gguf::Quoted(name));
+    }
+    names.insert(name);
+  }
+  if (names.empty() || names.size() > kMaxShards) {
+    index.Fail(kWeightMap, "expected 1 to " + std::to_string(kMaxShards) + " files, found " +
+                               std::to_string(names.size()));
+  }
+  return {names.begin(), names.end()};
+}
+
+void HfFolder::CheckIndex(const Fields& index) const {
+  if (!index.is_there()) return;
+  const Fields map = index.Object(kWeightMap);
+  for (const auto& [name, file] : map.json().items()) {
+    const auto found = tensors_.find(name);
+    const std::string path = Join(path_, file.get<std::string>());
+    if (found == tensors_.end() || found->second->file != path) {
+      index.Fail(kWeightMap, "expected tensor " + gguf::Quoted(name) + " in " +
+                                 gguf::PrintablePath(path) + ", which does not have it");
+    }
+  }
+}
+
+void HfFolder::Replace(const SafeTensor& tensor) {
+  tensors_[tensor.name] = &replaced_.emplace_back(tensor);
+}
+
+std::optional<std::string> HfFolder::Find(const std::string& name) const {
+  std::string path = Join(path_, name);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  return path;
+}
+
+std::optional<std::string> HfFolder::Text(const std::string& name) const {
+  const std::optional<std::string> path = Find(name);
+  if (!path) return std::nullopt;
+  const gguf::MappedFile file = gguf::MappedFile::Open(
+      *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file", kMaxText);
+  texts_.push_back(file.id());
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+Fields HfFolder::Object(const std::string& name) const {
+  const std::optional<std::string> text = Text(name);
+  if (!text) return {};
+  const std::string path = Join(path_, name);
+  return {path, ParseJson(path, *text)};
+}
+
+std::vector<gguf::FileId> HfFolder::ids() const {
+  std::vector<gguf::FileId> ids = texts_;
+  for (const Safetensors& file : files_) {
+    if (file.id()) ids.push_back(*file.id());
+  }
+  return ids;
+}
+
+}  // namespace convert

@@ -1,0 +1,270 @@
+#include "convert/hf_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+using tokenizer::TokenType;
+
+constexpr float kAddedScore = -1000;
+constexpr uint64_t kMostTokens = uint64_t{1} << 22;
+
+struct SpecialToken {
+  const char* hf;
+  const char* key;
+};
+constexpr std::array kSpecials = {
+    SpecialToken{"bos_token", "tokenizer.ggml.bos_token_id"},
+    SpecialToken{"eos_token", "tokenizer.ggml.eos_token_id"},
+    SpecialToken{"unk_token", "tokenizer.ggml.unknown_token_id"},
+    SpecialToken{"pad_token", "tokenizer.ggml.padding_token_id"},
+};
+
+// Some folders call tokens plain that no text should become.
+bool LooksSpecial(std::string_view token) {
+  const auto between = [&](std::string_view begin, std::string_view end) {
+    return token.starts_with(begin) && token.ends_with(end);
+  };
+  return token == "<pad>" || token == "<mask>" || between("<|", "|>") || between("<｜", "｜>") ||
+         between("<unused", ">");
+}
+
+class TokenizerWriter {
+ public:
+  explicit TokenizerWriter(Draft& draft)
+      : draft_(draft),
+        config_(draft.folder.Object("tokenizer_config.json")),
+        map_(draft.folder.Object("special_tokens_map.json")),
+        json_(draft.folder.Object("tokenizer.json")),
+        generation_(draft.folder.Object("generation_config.json")) {}
+
+  void Write(uint64_t n_rows) {
+    if (n_rows > kMostTokens) {  // a file with holes has many for little
+      draft_.config.Fail("vocab_size", "expected an embedding of at most " +
+                                           std::to_string(kMostTokens) + " rows, found " +
+                                           std::to_string(n_rows));
+    }
+    ReadVocabulary();
+    AddTokens();
+    DropAddedBehind(n_rows);
+    vocab_.Pad(n_rows);
+    for (size_t i = 0; i < vocab_.tokens.size(); ++i) ids_.emplace(vocab_.tokens[i], i);
+    WriteVocabulary();
+    WriteSpecials();
+    WriteTemplate();
+  }
+
+ private:
+  void ReadVocabulary() {
+    const auto spm = draft_.folder.Find("tokenizer.model");
+    if (spm && draft_.architecture != "gemma4") {
+      vocab_ = ReadSentencePiece(*spm, *draft_.folder.Text("tokenizer.model"));
+    } else if (json_.json().is_object()) {
+      vocab_ = ReadTokenizerJson(json_, draft_.architecture);
+    } else {
+      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
+                        ": expected tokenizer.model or tokenizer.json, found neither");
+    }
+  }
+
+  // Tokens that were added to the vocabulary after it was made.
+  void AddTokens() {
+    const Fields added = draft_.folder.Object("added_tokens.json");
+    for (const auto& [token, id] : added.json().items()) {
+      if (id.is_number_unsigned()) AddToken(token, id.get<uint64_t>(), LooksSpecial(token));
+    }
+    const Fields decoder = config_.Object("added_tokens_decoder");
+    for (const auto& [number, item] : decoder.json().items()) {
+      uint64_t id = 0;
+      const char* const end = number.data() + number.size();
+      const auto [rest, error] = std::from_chars(number.data(), end, id);
+      if (error != std::errc() || rest != end || !item.is_object()) {
+        decoder.Fail(number, "expected a token's number and the token");
+      }
+      const Fields token(config_.file(), item);
+      const std::string text = token.Text("content");
+      AddToken(text, id, token.BoolOr("special", false) || LooksSpecial(text));
+    }
+  }
+
+  void AddToken(const std::string& token, uint64_t id, bool special) {
+    if (id >= kMostTokens) {
+      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMostTokens));
+    }
+    const bool has_scores = !vocab_.scores.empty();
+    if (id >= vocab_.tokens.size()) {
+      vocab_.tokens.resize(id + 1);
+      vocab_.types.resize(id + 1, TokenType::kUnused);
+      if (has_scores) vocab_.scores.resize(id + 1, kAddedScore);
+    }
+    TokenType& type = vocab_.types[id];
+    const bool is_there = vocab_.tokens[id] == token;
+    vocab_.tokens[id] = token;
+    // What sentencepiece calls unknown, control or a byte stays that.
+    if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
+    type = special ? TokenType::kControl : TokenType::kUserDefined;
+    if (has_scores && !is_there) vocab_.scores[id] = kAddedScore;
+  }
+
+  // Tokens that were added and have no embedding: of images and sounds, mostly.
+  void DropAddedBehind(uint64_t n_rows) {
+    const size_t n_tokens = vocab_.tokens.size();
+    while (vocab_.tokens.size() > n_rows && vocab_.types.back() != TokenType::kNormal) {
+      vocab_.tokens.pop_back();
+      vocab_.types.pop_back();
+      if (!vocab_.scores.empty()) vocab_.scores.pop_back();
+    }
+    if (vocab_.tokens.size() > n_rows) {
+      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
+                        ": tokenizer: expected at most " + std::to_string(n_rows) +
+                        " tokens, the embedding's rows, found " +
+                        std::to_string(vocab_.tokens.size()));
+    }
+    if (vocab_.tokens.size() < n_tokens) {
+      draft_.notes.push_back(std::to_string(n_tokens - vocab_.tokens.size()) +
+                             " tokens have no row in the embedding and are left out");
+    }
+  }
+
+  void WriteVocabulary() {
+    gguf::Writer& keys = draft_.keys;
+    keys.Add("tokenizer.ggml.model", vocab_.model);
+    if (!vocab_.pre.empty()) keys.Add("tokenizer.ggml.pre", vocab_.pre);
+    WriteTexts("tokenizer.ggml.tokens", vocab_.tokens);
+    if (!vocab_.scores.empty()) {
+      keys.AddArray("tokenizer.ggml.scores", std::span<const float>(vocab_.scores));
+    }
+    std::vector<int32_t> types;
+    for (const TokenType type : vocab_.types) types.push_back(static_cast<int32_t>(type));
+    keys.AddArray("tokenizer.ggml.token_type", std::span<const int32_t>(types));
+    if (!vocab_.merges.empty()) WriteTexts("tokenizer.ggml.merges", vocab_.merges);
+  }
+
+  void WriteTexts(const char* key, const std::vector<std::string>& texts) {
+    draft_.keys.AddStrings(key, std::vector<std::string_view>(texts.begin(), texts.end()));
+  }
+
+  // A token by its text, which stands alone or in an object.
+  std::optional<uint64_t> IdOf(const Fields& fields, const char* key) const {
+    std::string text;
+    if (fields.IsText(key)) text = fields.Text(key);
+    if (fields.IsObject(key)) text = fields.Object(key).TextOr("content", "");
+    const auto found = ids_.find(text);
+    if (text.empty() || found == ids_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  // The ids of config.json's or generation_config.json's "..._token_id".
+  std::vector<uint64_t> Ids(const Fields& fields, const std::string& key) const {
+    std::vector<uint64_t> ids;
+    for (const double id : fields.Numbers(key)) {
+      if (id >= 0 && id < static_cast<double>(vocab_.tokens.size())) {
+        ids.push_back(static_cast<uint64_t>(id));
+      }
+    }
+    return ids;
+  }
+
+  std::optional<uint64_t> FindSpecial(const SpecialToken& special) const {
+    for (const Fields* fields : {&config_, &map_}) {
+      if (const auto id = IdOf(*fields, special.hf)) return id;
+    }
+    const std::string key = std::string(special.hf) + "_id";
+    for (const Fields* fields : {static_cast<const Fields*>(&draft_.config), &generation_}) {
+      if (const auto ids = Ids(*fields, key); !ids.empty()) return ids[0];
+    }
+    return std::nullopt;
+  }
+
+  void WriteSpecials() {
+    std::map<std::string_view, uint64_t> found;
+    for (const SpecialToken& special : kSpecials) {
+      const auto id = FindSpecial(special);
+      if (!id) continue;
+      found[special.hf] = *id;
+      draft_.keys.Add(special.key, static_cast<uint32_t>(*id));
+    }
+    // Where several tokens end a text, the first one that is not eos.
+    for (const uint64_t id : Ids(generation_, "eos_token_id")) {
+      if (!found.contains("eos_token") || id == found["eos_token"]) continue;
+      draft_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
+      break;
+    }
+    const auto first = FirstOfTemplate();
+    WriteFlag("add_bos_token", first ? std::optional(found.contains("bos_token") &&
+                                                     *first == vocab_.tokens[found["bos_token"]])
+                                     : std::nullopt);
+    WriteFlag("add_eos_token", std::nullopt);
+    if (vocab_.add_space_prefix) {
+      draft_.keys.Add("tokenizer.ggml.add_space_prefix", *vocab_.add_space_prefix);
+    }
+  }
+
+  void WriteFlag(const std::string& name, std::optional<bool> otherwise) {
+    if (config_.Has(name)) otherwise = config_.BoolOr(name, false);
+    if (otherwise) draft_.keys.Add("tokenizer.ggml." + name, *otherwise);
+  }
+
+  // What tokenizer.json puts before every text: "" for nothing; nothing where it does not say.
+  std::optional<std::string> FirstOfTemplate() const {
+    if (!json_.json().is_object()) return std::nullopt;
+    const Fields post = json_.Object("post_processor");
+    std::vector<Json> steps;
+    if (post.IsList("processors")) {
+      const Json& list = *post.json().find("processors");
+      steps.assign(list.begin(), list.end());
+    } else if (post.is_there()) {
+      steps.push_back(post.json());
+    }
+    for (const Json& step : steps) {
+      const Fields fields(json_.file(), step);
+      if (fields.TextOr("type", "") != "TemplateProcessing") continue;
+      const Json& parts = step.contains("single") ? step["single"] : Json::array();
+      if (!parts.is_array() || parts.empty() || !parts[0].is_object()) continue;
+      const auto special = parts[0].find("SpecialToken");
+      if (special == parts[0].end() || !special->is_object()) return "";
+      return Fields(json_.file(), *special).TextOr("id", "");
+    }
+    // Byte-level tokenizers without such a step add nothing.
+    return vocab_.model == "gpt2" ? std::optional<std::string>("") : std::nullopt;
+  }
+
+  void WriteTemplate() {
+    constexpr const char* kTemplate = "chat_template";
+    std::optional<std::string> text = draft_.folder.Text("chat_template.jinja");
+    const Fields json = draft_.folder.Object("chat_template.json");
+    for (const Fields* fields : {&json, static_cast<const Fields*>(&config_)}) {
+      if (!text && fields->IsText(kTemplate)) text = fields->Text(kTemplate);
+      if (!text && fields->IsList(kTemplate)) text = DefaultTemplate(*fields);
+    }
+    if (text) draft_.keys.Add("tokenizer.chat_template", *text);
+  }
+
+  // Of [{"name": ..., "template": ...}, ...].
+  static std::optional<std::string> DefaultTemplate(const Fields& fields) {
+    for (const Json& item : *fields.json().find("chat_template")) {
+      const Fields one(fields.file(), item);
+      if (one.TextOr("name", "") == "default") return one.Text("template");
+    }
+    return std::nullopt;
+  }
+
+  Draft& draft_;
+  Fields config_, map_, json_, generation_;
+  Vocabulary vocab_;
+  std::map<std::string, uint64_t, std::less<>> ids_;
+};
+
+}  // namespace
+
+void AddTokenizer(uint64_t n_rows, Draft& draft) { TokenizerWriter(draft).Write(n_rows); }
+
+}  // namespace convert

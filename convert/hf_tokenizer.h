@@ -1,0 +1,42 @@
+// A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece), or
+// tokenizer.json; and what lies beside it of special tokens and the chat's template.
+#ifndef PRONK_CONVERT_HF_TOKENIZER_H_
+#define PRONK_CONVERT_HF_TOKENIZER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert/family.h"
+#include "tokenizer/vocabulary.h"
+
+namespace convert {
+
+struct Vocabulary {
+  std::string model;  // tokenizer.ggml.model
+  std::string pre;    // tokenizer.ggml.pre
+  std::vector<std::string> tokens;
+  std::vector<float> scores;  // none for byte-level BPE
+  std::vector<tokenizer::TokenType> types;
+  std::vector<std::string> merges;
+  std::optional<bool> add_space_prefix;
+
+  // Grows to n tokens, the new ones without use.
+  void Pad(size_t n);
+};
+
+// From the bytes of tokenizer.model. Throws gguf::Error.
+Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes);
+// From tokenizer.json. Of the names that GGUF has for a way to cut text into words, the
+// architecture's own is taken where there is one. Throws gguf::Error.
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture);
+
+// Adds the tokenizer's keys: of n_rows tokens, as many as the embedding has rows. Throws
+// gguf::Error.
+void AddTokenizer(uint64_t n_rows, Draft& draft);
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_HF_TOKENIZER_H_

@@ -1,0 +1,270 @@
+// The two files that hold a vocabulary, see hf_tokenizer.h.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "convert/hf_tokenizer.h"
+#include "convert/split_pattern.h"
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+using tokenizer::TokenType;
+
+constexpr size_t kMaxTokens = size_t{1} << 22;
+constexpr float kUnusedScore = -10000;
+
+// The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
+class ProtoReader {
+ public:
+  ProtoReader(const std::string& path, std::string_view bytes) : path_(path), rest_(bytes) {}
+
+  // False at the end.
+  bool Next() {
+    if (rest_.empty()) return false;
+    const uint64_t key = Varint();
+    field_ = key >> 3;
+    switch (key & 7) {
+      case 0:
+        number_ = Varint();
+        return true;
+      case 1:
+        bytes_ = Take(8);
+        return true;
+      case 2:
+        bytes_ = Take(Varint());
+        return true;
+      case 5:
+        bytes_ = Take(4);
+        return true;
+      default:
+        Fail();
+    }
+  }
+  uint64_t field() const { return field_; }
+  uint64_t number() const { return number_; }
+  std::string_view bytes() const { return bytes_; }
+  float AsFloat() const {
+    uint32_t bits = 0;
+    if (bytes_.size() == sizeof(bits)) std::memcpy(&bits, bytes_.data(), sizeof(bits));
+    return std::bit_cast<float>(bits);
+  }
+  [[noreturn]] void Fail() const {
+    throw gguf::Error(gguf::PrintablePath(path_) +
+                      ": expected a model of sentencepiece, found something else or a part of one");
+  }
+
+ private:
+  uint64_t Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<uint8_t>(Take(1)[0]);
+      value |= uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    Fail();
+  }
+  std::string_view Take(uint64_t n) {
+    if (n > rest_.size()) Fail();
+    const std::string_view taken = rest_.substr(0, n);
+    rest_.remove_prefix(n);
+    return taken;
+  }
+
+  const std::string& path_;
+  std::string_view rest_;
+  uint64_t field_ = 0, number_ = 0;
+  std::string_view bytes_;
+};
+
+void AddPiece(ProtoReader piece, Vocabulary& vocab) {
+  std::string text;
+  float score = 0;
+  auto type = TokenType::kNormal;
+  while (piece.Next()) {
+    if (piece.field() == 1) text = piece.bytes();
+    if (piece.field() == 2) score = piece.AsFloat();
+    if (piece.field() == 3) {
+      if (piece.number() < 1 || piece.number() > static_cast<uint64_t>(TokenType::kByte)) {
+        piece.Fail();
+      }
+      type = static_cast<TokenType>(piece.number());  // GGUF took over its numbers
+    }
+  }
+  vocab.tokens.push_back(std::move(text));
+  vocab.scores.push_back(score);
+  vocab.types.push_back(type);
+}
+
+// What text is changed to before it is cut into tokens.
+std::vector<Fields> Normalizers(const Fields& tokenizer) {
+  const Fields all = tokenizer.Object("normalizer");
+  if (all.TextOr("type", "") != "Sequence") return {all};
+  std::vector<Fields> steps;
+  const auto list = all.json().find("normalizers");
+  if (list == all.json().end() || !list->is_array()) all.Fail("normalizers", "expected a list");
+  for (const Json& step : *list) steps.emplace_back(tokenizer.file(), step);
+  return steps;
+}
+
+// Whether texts begin as if behind a space, in a tokenizer of sentencepiece's kind.
+bool HasSpacePrefix(const Fields& tokenizer) {
+  const Fields pre = tokenizer.Object("pre_tokenizer");
+  if (pre.TextOr("type", "") == "Metaspace") {
+    return pre.TextOr("prepend_scheme", pre.BoolOr("add_prefix_space", true) ? "first" : "never") !=
+           "never";
+  }
+  return std::ranges::any_of(Normalizers(tokenizer), [](const Fields& step) {
+    return step.TextOr("type", "") == "Prepend";
+  });
+}
+
+void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
+  const Fields tokens = model.Object("vocab");
+  const auto add = [&](const std::string& token, const Json& id, TokenType type) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxTokens) {
+      tokens.Fail(token, "expected a token's number below " + std::to_string(kMaxTokens));
+    }
+    const auto at = id.get<size_t>();
+    if (at >= vocab.tokens.size()) {
+      vocab.tokens.resize(at + 1);
+      vocab.types.resize(at + 1, TokenType::kUnused);
+    }
+    if (vocab.types[at] != TokenType::kUnused && vocab.tokens[at] != token) {
+      tokens.Fail(token, "expected a number of its own, found that of " +
+                             gguf::Quoted(vocab.tokens[at], 40));
+    }
+    vocab.tokens[at] = token;
+    vocab.types[at] = type;
+  };
+  for (const auto& [token, id] : tokens.json().items()) add(token, id, TokenType::kNormal);
+  const auto added = tokenizer.json().find("added_tokens");
+  if (added == tokenizer.json().end() || !added->is_array()) return;
+  for (const Json& item : *added) {
+    const Fields token(tokenizer.file(), item);
+    add(token.Text("content"), item.value("id", Json()),
+        token.BoolOr("special", false) ? TokenType::kControl : TokenType::kUserDefined);
+  }
+}
+
+void ReadMerges(const Fields& model, Vocabulary& vocab) {
+  const auto list = model.json().find("merges");
+  if (list == model.json().end() || !list->is_array()) model.Fail("merges", "expected a list");
+  for (const Json& merge : *list) {
+    const bool is_pair =
+        merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
+    if (!is_pair && !merge.is_string()) model.Fail("merges", "expected pairs of tokens");
+    vocab.merges.push_back(is_pair ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
+                                   : merge.get<std::string>());
+  }
+}
+
+// Sentencepiece merges by the score of what comes out, which tokenizer.json does not have: the
+// sooner a merge comes there, the larger the score here.
+void ScoresByMerges(Vocabulary& vocab) {
+  std::map<std::string, float> scores;
+  for (size_t i = 0; i < vocab.merges.size(); ++i) {
+    std::string text = vocab.merges[i];
+    const size_t space = text.find(' ');
+    if (space != std::string::npos) text.erase(space, 1);
+    scores.emplace(std::move(text), -static_cast<float>(i));
+  }
+  const auto last = -static_cast<float>(vocab.merges.size());
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    const auto found = scores.find(vocab.tokens[i]);
+    vocab.scores.push_back(found != scores.end() ? found->second : last);
+  }
+  vocab.merges.clear();
+}
+
+void MarkBytes(Vocabulary& vocab) {
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+    if (tokenizer::ByteOfToken(vocab.tokens[i]) >= 0) vocab.types[i] = TokenType::kByte;
+    if (vocab.tokens[i] == "<unk>") vocab.types[i] = TokenType::kUnknown;
+  }
+}
+
+}  // namespace
+
+void Vocabulary::Pad(size_t n) {
+  const bool has_scores = scores.size() == tokens.size() && !tokens.empty();
+  tokens.resize(std::max(n, tokens.size()));
+  types.resize(tokens.size(), TokenType::kUnused);
+  if (has_scores) scores.resize(tokens.size(), kUnusedScore);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].empty() && types[i] == TokenType::kUnused) {
+      tokens[i] = "[PAD" + std::to_string(i) + "]";
+    }
+  }
+}
+
+Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes) {
+  constexpr uint64_t kBpe = 2;
+  Vocabulary vocab;
+  vocab.model = "llama";
+  vocab.pre = "default";
+  vocab.add_space_prefix = true;
+  uint64_t type = 1;
+  ProtoReader model(path, bytes);
+  while (model.Next()) {
+    if (model.field() == 1) {
+      AddPiece({path, model.bytes()}, vocab);
+    } else if (model.field() == 2) {
+      ProtoReader trainer(path, model.bytes());
+      while (trainer.Next()) {
+        if (trainer.field() == 3) type = trainer.number();
+      }
+    } else if (model.field() == 3) {
+      ProtoReader normalizer(path, model.bytes());
+      while (normalizer.Next()) {
+        if (normalizer.field() == 3) vocab.add_space_prefix = normalizer.number() != 0;
+      }
+    }
+    if (vocab.tokens.size() > kMaxTokens) model.Fail();
+  }
+  if (vocab.tokens.empty()) model.Fail();
+  if (type != kBpe) {
+    throw gguf::Error(gguf::PrintablePath(path) +
+                      ": expected a model of sentencepiece that merges pairs (BPE), found another "
+                      "kind (type " +
+                      std::to_string(type) + ")");
+  }
+  return vocab;
+}
+
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture) {
+  const Fields model = tokenizer.Object("model");
+  if (model.TextOr("type", "BPE") != "BPE") {
+    tokenizer.Fail("model.type", "expected BPE, found " + gguf::Quoted(model.Text("type"), 40));
+  }
+  Vocabulary vocab;
+  ReadTokens(tokenizer, model, vocab);
+  ReadMerges(model, vocab);
+  if (architecture == "gemma4") {  // merges plain text, not bytes
+    vocab.model = "gemma4";
+    vocab.add_space_prefix = false;
+    MarkBytes(vocab);
+    for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+      vocab.scores.push_back(-static_cast<float>(i));
+    }
+  } else if (model.BoolOr("byte_fallback", false)) {
+    vocab.model = "llama";
+    vocab.pre = "default";
+    vocab.add_space_prefix = HasSpacePrefix(tokenizer);
+    ScoresByMerges(vocab);
+    MarkBytes(vocab);
+  } else {
+    vocab.model = "gpt2";
+    const tokenizer::SplitRule& rule =
+        FindSplitRule(tokenizer, model.BoolOr("ignore_merges", false));
+    const bool has_own = std::ranges::count(rule.names, architecture) > 0;
+    vocab.pre = has_own ? architecture : rule.names[0];
+  }
+  return vocab;
+}
+
+}  // namespace convert

@@ -1,0 +1,58 @@
+// How much each column of a matrix counts when it is rounded: the mean square of what it is
+// multiplied with, over a text. What llama.cpp calls an importance matrix ("imatrix"): its files
+// are read, in the present form (GGUF) and the older one (.dat), and written in the present one.
+#ifndef PRONK_CONVERT_IMPORTANCE_H_
+#define PRONK_CONVERT_IMPORTANCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/pass/input_squares.h"
+#include "gguf/file_id.h"
+#include "gguf/output_file.h"
+#include "gguf/tensor.h"
+
+namespace convert {
+
+// Where the squares come from.
+struct ImportanceSource {
+  std::string text;  // the file's name
+  uint32_t n_chunks = 0;
+  uint32_t chunk_tokens = 0;
+};
+
+// Writes a file in GGUF's form, NAME.in_sum2 and NAME.counts, and commits it. Throws gguf::Error.
+void WriteImportance(const engine::SquaresByTensor& squares, const ImportanceSource& source,
+                     gguf::OutputFile& out);
+
+class Importance {
+ public:
+  // Reads a file of either form. Throws gguf::Error where it is neither, or its numbers are no mean
+  // squares.
+  static Importance Read(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const gguf::FileId& id() const { return id_; }
+  size_t n_tensors() const { return means_.size(); }
+  // [cols] for the index-th matrix of a tensor (a stack has one for each expert); null where the
+  // file says nothing of it. Throws gguf::Error where its shape is another.
+  const float* Columns(const gguf::TensorView& tensor, uint64_t index) const;
+
+ private:
+  void ReadGguf();
+  void ReadDat(std::span<const std::byte> bytes);
+  void Add(std::string_view name, std::vector<float> means);
+
+  std::string path_;
+  gguf::FileId id_;
+  std::map<std::string, std::vector<float>, std::less<>> means_;  // [n_matrices][cols]
+};
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_IMPORTANCE_H_

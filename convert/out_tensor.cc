@@ -1,0 +1,301 @@
+#include "convert/out_tensor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace convert {
+namespace {
+
+using RowMap = std::function<uint64_t(uint64_t)>;
+
+// The old tensors as equal matrices: of a vector, one of a column.
+struct Stack {
+  std::vector<const SafeTensor*> from;
+  uint64_t n = 1, rows = 1, cols = 1;
+  bool is_vector = false, is_stack = false;
+
+  [[noreturn]] void Fail(const std::string& expected) const {
+    from[0]->Fail("expected " + expected + ", found " + ShapeText(from[0]->shape));
+  }
+  void Require(bool holds, const std::string& expected) const {
+    if (!holds) Fail(expected);
+  }
+  uint64_t elements() const { return rows * cols; }
+  // The first element of matrix i.
+  Unit Matrix(uint64_t i) const {
+    return from.size() > 1 ? Unit{from[i], 0} : Unit{from[0], i * elements()};
+  }
+};
+
+Stack AsStack(const std::vector<const SafeTensor*>& from) {
+  Stack stack{.from = from};
+  const std::vector<uint64_t>& shape = from[0]->shape;
+  for (const SafeTensor* tensor : from) {
+    if (tensor->shape != shape) {
+      tensor->Fail("expected shape " + ShapeText(shape) + " as its like, found " +
+                   ShapeText(tensor->shape));
+    }
+  }
+  stack.Require(shape.size() <= 3 && from[0]->elements > 0, "1 to 3 dimensions, none of them 0");
+  stack.is_vector = shape.size() <= 1;
+  stack.is_stack = shape.size() == 3 || from.size() > 1;
+  stack.Require(shape.size() < 3 || from.size() == 1, "a matrix");
+  if (shape.size() == 3) stack.n = shape[0];
+  if (from.size() > 1) stack.n = from.size();
+  if (shape.size() >= 2) {
+    stack.rows = shape[shape.size() - 2];
+    stack.cols = shape.back();
+  } else {
+    stack.rows = from[0]->elements;
+  }
+  return stack;
+}
+
+// Each matrix with n rows, row r of which is the old row map(r).
+OutTensor PickRows(const Stack& stack, uint64_t n, RowMap map) {
+  OutTensor out;
+  out.unit = stack.cols;
+  if (!stack.is_vector) out.dims.push_back(stack.cols);
+  out.dims.push_back(n);
+  if (stack.is_stack) out.dims.push_back(stack.n);
+  out.locate = [stack, n, map = std::move(map)](uint64_t row) {
+    Unit unit = stack.Matrix(row / n);
+    unit.first += map(row % n) * stack.cols;
+    return unit;
+  };
+  return out;
+}
+
+OutTensor Same(const Stack& stack) {
+  return PickRows(stack, stack.rows, [](uint64_t row) { return row; });
+}
+
+// The same numbers in the same order, with other dims.
+OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
+  OutTensor out;
+  stack.Require(stack.from.size() == 1, "one tensor");
+  out.unit = dims[0];
+  out.dims = std::move(dims);
+  out.locate = [stack, n = out.unit](uint64_t row) { return Unit{stack.from[0], row * n}; };
+  return out;
+}
+
+OutTensor Rope(const Stack& stack, uint64_t n_heads) {
+  stack.Require(n_heads > 0 && stack.rows % (2 * n_heads) == 0,
+                "rows for " + std::to_string(n_heads) + " heads of an even length");
+  const uint64_t length = stack.rows / n_heads;
+  return PickRows(stack, stack.rows, [length](uint64_t row) {
+    const uint64_t at = row % length;
+    return row - at + at % 2 * (length / 2) + at / 2;
+  });
+}
+
+OutTensor Half(const Stack& stack, bool second) {
+  stack.Require(stack.rows % 2 == 0, "an even number of rows");
+  const uint64_t n = stack.rows / 2;
+  return PickRows(stack, n, [first = second ? n : 0](uint64_t row) { return first + row; });
+}
+
+OutTensor EveryOther(const Stack& stack, bool odd) {
+  const uint64_t of = stack.is_stack ? stack.rows : stack.cols;
+  stack.Require(of % 2 == 0 && !stack.is_vector, "an even number of rows");
+  if (stack.is_stack) {
+    return PickRows(stack, of / 2, [odd](uint64_t row) { return 2 * row + (odd ? 1 : 0); });
+  }
+  OutTensor out;  // vectors, one for each expert
+  out.dims = {of / 2, stack.rows};
+  out.unit = of / 2;
+  out.locate = [stack, odd](uint64_t row) {
+    return Unit{stack.from[0], row * stack.cols + (odd ? 1 : 0), 2};
+  };
+  return out;
+}
+
+// The old matrices are [cols, rows]; of the rows, every step-th from `first` on.
+OutTensor Turned(const Stack& stack, uint64_t first, uint64_t step) {
+  stack.Require(stack.is_stack && stack.cols % step == 0, "a stack of matrices");
+  OutTensor out;
+  const uint64_t n = stack.cols / step;
+  out.dims = {stack.rows, n, stack.n};
+  out.unit = stack.rows;
+  out.locate = [stack, first, step, n](uint64_t row) {
+    Unit unit = stack.Matrix(row / n);
+    unit.first += row % n * step + first;
+    unit.stride = stack.cols;
+    return unit;
+  };
+  return out;
+}
+
+// From [heads * (plain + value), latent].
+OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys) {
+  const uint64_t head = shapes.head_plain + shapes.head_value, latent = stack.cols;
+  stack.Require(head > 0 && shapes.n_heads * head == stack.rows,
+                std::to_string(shapes.n_heads) + " heads of " + std::to_string(head) + " rows");
+  OutTensor out;
+  if (keys) {  // for each head a matrix of latent rows
+    out.dims = {shapes.head_plain, latent, shapes.n_heads};
+    out.unit = shapes.head_plain;
+    out.locate = [stack, head, latent](uint64_t row) {
+      return Unit{stack.from[0], row / latent * head * latent + row % latent, latent};
+    };
+    return out;
+  }
+  out.dims = {latent, shapes.head_value, shapes.n_heads};
+  out.unit = latent;
+  out.locate = [stack, shapes, head, latent](uint64_t row) {
+    const uint64_t of_head = row / shapes.head_value * head;
+    return Unit{stack.from[0], (of_head + shapes.head_plain + row % shapes.head_value) * latent};
+  };
+  return out;
+}
+
+// Rows of each key head: N of q, N of k, r N of v, r N of z, where r value heads share a key head.
+OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
+  const uint64_t n = shapes.state, keys = shapes.n_key_heads * n, values = shapes.n_value_heads * n;
+  const uint64_t group_values = values / shapes.n_key_heads, group = 2 * n + 2 * group_values;
+  stack.Require(
+      shapes.n_key_heads * group == stack.rows,
+      std::to_string(2 * keys + 2 * values) + " rows for queries, keys, values and gates");
+  if (z) {
+    return PickRows(stack, values, [=](uint64_t row) {
+      return row / group_values * group + 2 * n + group_values + row % group_values;
+    });
+  }
+  return PickRows(stack, 2 * keys + values, [=](uint64_t row) {
+    if (row < keys) return row / n * group + row % n;
+    if (row < 2 * keys) return (row - keys) / n * group + n + row % n;
+    row -= 2 * keys;
+    return row / group_values * group + 2 * n + row % group_values;
+  });
+}
+
+// The old place of value head `head`: r neighbours share a key head there; here each neighbour has
+// the next key head.
+uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
+  const uint64_t per_key = shapes.n_value_heads / shapes.n_key_heads;
+  return head % shapes.n_key_heads * per_key + head / shapes.n_key_heads;
+}
+
+// Behind the first `skipped` rows, heads of `length` rows.
+OutTensor ValueHeads(const Stack& stack, const Shapes& shapes, uint64_t skipped, uint64_t length) {
+  stack.Require(stack.rows == skipped + shapes.n_value_heads * length,
+                std::to_string(skipped + shapes.n_value_heads * length) + " rows");
+  return PickRows(stack, stack.rows, [=](uint64_t row) {
+    if (row < skipped) return row;
+    const uint64_t head = (row - skipped) / length;
+    return skipped + OldValueHead(shapes, head) * length + (row - skipped) % length;
+  });
+}
+
+OutTensor ValueHeadColumns(const Stack& stack, const Shapes& shapes) {
+  const uint64_t heads = shapes.n_value_heads, length = shapes.state;
+  stack.Require(stack.cols == heads * length, std::to_string(heads * length) + " columns");
+  OutTensor out = Same(stack);
+  out.unit = length;
+  out.locate = [=](uint64_t unit) {
+    const uint64_t first = unit / heads * stack.cols;
+    return Unit{stack.from[0], first + OldValueHead(shapes, unit % heads) * length};
+  };
+  return out;
+}
+
+OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const Shapes& shapes) {
+  Stack stack = AsStack(from);
+  const bool is_convolution = order == Order::kTaps || order == Order::kValueHeadsBehind;
+  if (is_convolution && from[0]->shape.size() == 3) {  // [channels, 1, taps]
+    stack.Require(stack.rows == 1, "[channels, 1, taps]");
+    std::swap(stack.n, stack.rows);
+    stack.is_stack = false;
+  }
+  const uint64_t keys = 2 * shapes.n_key_heads * shapes.state;
+  switch (order) {
+    case Order::kSame:
+    case Order::kTaps:
+      return Same(stack);
+    case Order::kVector:
+      return Reshaped(stack, {from[0]->elements});
+    case Order::kColumn:
+      return Reshaped(stack, {1, from[0]->elements});
+    case Order::kByGroup:
+      stack.Require(from[0]->elements % shapes.n_groups == 0,
+                    "a multiple of " + std::to_string(shapes.n_groups));
+      return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
+    case Order::kRopeQ:
+      return Rope(stack, shapes.n_heads);
+    case Order::kRopeK:
+      return Rope(stack, shapes.n_kv_heads);
+    case Order::kFirstHalf:
+    case Order::kSecondHalf:
+      return Half(stack, order == Order::kSecondHalf);
+    case Order::kEven:
+    case Order::kOdd:
+      return EveryOther(stack, order == Order::kOdd);
+    case Order::kTurned:
+      return Turned(stack, 0, 1);
+    case Order::kEvenTurned:
+    case Order::kOddTurned:
+      return Turned(stack, order == Order::kOddTurned ? 1 : 0, 2);
+    case Order::kKeyB:
+    case Order::kValueB:
+      return LatentKeysOrValues(stack, shapes, order == Order::kKeyB);
+    case Order::kGroupedQkv:
+    case Order::kGroupedZ:
+      return Grouped(stack, shapes, order == Order::kGroupedZ);
+    case Order::kValueHeads:
+      return ValueHeads(stack, shapes, 0, shapes.state);
+    case Order::kValueHeadsBehind:
+      return ValueHeads(stack, shapes, keys, shapes.state);
+    case Order::kValueHeadNumbers:
+      return ValueHeads(stack, shapes, 0, 1);
+    case Order::kValueHeadColumns:
+      return ValueHeadColumns(stack, shapes);
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t OutTensor::rows() const {
+  uint64_t n = 1;
+  for (size_t i = 1; i < dims.size(); ++i) n *= dims[i];
+  return n;
+}
+
+OutTensor Arrange(const std::string& name, const std::vector<const SafeTensor*>& from, Order order,
+                  const Shapes& shapes) {
+  for (const SafeTensor* tensor : from) {
+    if (!tensor->is_weights()) {
+      tensor->Fail("expected weights of type F64, F32, F16 or BF16, found " + tensor->dtype);
+    }
+  }
+  OutTensor out = Ordered(from, order, shapes);
+  out.name = name;
+  return out;
+}
+
+OutTensor ArrangeMxfp4(const std::string& name, const SafeTensor& blocks, const SafeTensor& scales,
+                       Order order) {
+  const std::vector<uint64_t>& shape = blocks.shape;
+  if (blocks.dtype != "U8" || shape.size() != 4 || shape[3] != 16 || blocks.elements == 0) {
+    blocks.Fail("expected U8 [experts, rows, blocks, 16], found " + blocks.dtype + " " +
+                ShapeText(shape));
+  }
+  if (scales.dtype != "U8" || scales.elements * 16 != blocks.elements) {
+    scales.Fail("expected a byte for each of " + std::to_string(blocks.elements / 16) +
+                " blocks, found " + scales.dtype + " " + ShapeText(scales.shape));
+  }
+  const bool half = order != Order::kSame;
+  if (half && shape[1] % 2 != 0) blocks.Fail("expected an even number of rows");
+  OutTensor out;
+  out.name = name;
+  out.dims = {shape[2] * 32, half ? shape[1] / 2 : shape[1], shape[0]};
+  out.unit = out.dims[0];
+  out.scales = &scales;
+  out.locate = [&blocks, half, odd = order == Order::kOdd](uint64_t row) {
+    return Unit{&blocks, half ? 2 * row + (odd ? 1 : 0) : row};
+  };
+  return out;
+}
+
+}  // namespace convert

@@ -1,0 +1,27 @@
+// Folders whose weights are quantized already, where what they stand for can be read:
+//
+//   BitNet  "NAME.weight" is U8 [rows / 4, cols]: byte (i, j) holds row i in its lowest two bits,
+//           row i + rows / 4 in the next, and so on, as 0, 1, 2 for -1, 0, 1. One number,
+//           NAME.weight_scale, belongs to all: Hugging Face's "autobitlinear" multiplies with it,
+//           its "bitlinear" divides.
+//   FP8     "NAME.weight" is F8_E4M3 [rows, cols]; NAME.weight_scale_inv (or _scale) has a
+//           number for each block of them (mostly 128 x 128), or one for all, to multiply with.
+//
+// gpt-oss's MXFP4 is copied, not read: out_tensor.h. All others are refused by name.
+#ifndef PRONK_CONVERT_QUANTIZED_H_
+#define PRONK_CONVERT_QUANTIZED_H_
+
+#include <string_view>
+
+#include "convert/hf_folder.h"
+
+namespace convert {
+
+// Makes such weights of the folder readable as numbers (numbers.h) and takes their scales out of
+// its list. True where the weights are floats that the model itself rounds to three values while it
+// runs (BitNet as it was trained). Throws gguf::Error.
+bool ReadQuantization(std::string_view architecture, HfFolder& folder);
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_QUANTIZED_H_

@@ -1,0 +1,68 @@
+// Safetensors: the files in which models are published before anybody makes GGUF of them.
+//
+//   8 bytes   n, little-endian
+//   n bytes   JSON: {"NAME": {"dtype": "BF16", "shape": [rows, cols], "data_offsets": [b, e]}, ...}
+//             and perhaps "__metadata__": {"KEY": "VALUE", ...}
+//   the rest  the tensors' data; offsets count from here. Rows lie one after the other.
+#ifndef PRONK_CONVERT_SAFETENSORS_H_
+#define PRONK_CONVERT_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "gguf/mapped_file.h"
+
+namespace convert {
+
+// How weights lie that are no floats by themselves; quantized.h tells when.
+enum class Packing : uint8_t { kNone, kTernary, kF8 };
+
+struct SafeTensor {
+  std::string file;  // that it is in, for messages
+  std::string name;
+  std::string dtype;                  // as the file spells it: "BF16"
+  std::optional<gguf::DType> floats;  // the same type of ours, if it is one of floats
+  std::vector<uint64_t> shape;        // the length of a row comes last
+  uint64_t elements = 1;
+  std::span<const std::byte> data;  // of the file; aligned to nothing
+
+  Packing packing = Packing::kNone;
+  float factor = 1;                    // of kTernary: what -1, 0 and 1 are multiplied with
+  const SafeTensor* scales = nullptr;  // of kF8: floats, one for each block of a matrix
+  uint64_t block_rows = 1, block_cols = 1;
+
+  bool is_weights() const { return floats.has_value() || packing != Packing::kNone; }
+  // Throws gguf::Error: "FILE: tensor NAME: what".
+  [[noreturn]] void Fail(const std::string& what) const;
+};
+
+// "[2, 3]"
+std::string ShapeText(std::span<const uint64_t> shape);
+
+class Safetensors {
+ public:
+  // Maps and checks a file. Everything that its head says is checked against the file's size: every
+  // tensor's data lies inside, has the size that type and shape ask for, and belongs to no other.
+  // Throws gguf::Error.
+  static Safetensors Open(const std::string& path);
+  // The same for bytes that are in memory already and outlive it.
+  static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);
+
+  const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by name
+  std::optional<gguf::FileId> id() const;
+
+ private:
+  Safetensors() = default;
+  std::optional<gguf::MappedFile> mapping_;
+  std::vector<SafeTensor> tensors_;
+};
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_SAFETENSORS_H_

@@ -1,0 +1,211 @@
+#include "convert/split_pattern.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gguf/error.h"
+#include "tokenizer/utf8.h"
+
+namespace convert {
+namespace {
+
+// One element of an expression: a character, or what stands as it is (\p{L}, \s, a bracket).
+struct Atom {
+  uint32_t code = 0;
+  std::string text;  // empty for a character
+};
+
+uint32_t CodeOf(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(character[i]); };
+  uint32_t code = byte(0);
+  if (character.size() == 1) return code;
+  code &= 0xFFu >> (character.size() + 1);
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3F);
+  return code;
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view pattern) : rest_(pattern) {}
+
+  std::string Canonical() {
+    std::string out;
+    while (!rest_.empty()) {
+      if (rest_.starts_with('[')) {
+        out += Class();
+      } else {
+        const bool is_operator = std::string_view("()|?*+{}^$.").find(rest_[0]) != rest_.npos;
+        const Atom atom = Next();
+        out += !atom.text.empty() ? atom.text
+               : is_operator      ? std::string(1, static_cast<char>(atom.code))
+                                  : Spelt(atom.code);
+      }
+    }
+    return out;
+  }
+
+ private:
+  static std::string Spelt(uint32_t code) {
+    const bool plain = (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+                       (code >= 'a' && code <= 'z') || code == '\'' || code == ' ';
+    return plain ? std::string(1, static_cast<char>(code)) : "<" + std::to_string(code) + ">";
+  }
+
+  Atom Next() {
+    if (rest_[0] == '\\' && rest_.size() > 1) return Escape();
+    const size_t length = std::max<size_t>(1, tokenizer::NextUtf8(rest_).length);
+    const Atom atom{CodeOf(rest_.substr(0, length)), ""};
+    rest_.remove_prefix(length);
+    return atom;
+  }
+
+  Atom Escape() {
+    const char kind = rest_[1];
+    const auto take = [&](size_t n) { return std::exchange(rest_, rest_.substr(n)).substr(0, n); };
+    if (kind == 'p' || kind == 'P') {
+      const size_t end = rest_.find('}');
+      return {0, std::string(take(end == rest_.npos ? 2 : end + 1))};
+    }
+    if (kind == 'x' || kind == 'u') {  // \x{4E00}, \u4e00
+      const bool braces = rest_.substr(2).starts_with('{');
+      const char* const first = rest_.data() + (braces ? 3 : 2);
+      const char* const last = rest_.data() + rest_.size();
+      uint32_t code = 0;
+      const size_t most = braces ? 6 : kind == 'x' ? 2 : 4;
+      const char* const end = std::from_chars(first, std::min(last, first + most), code, 16).ptr;
+      take(static_cast<size_t>(end - rest_.data()) + (braces && end != last ? 1 : 0));
+      return {code, ""};
+    }
+    take(2);
+    constexpr std::array<std::pair<char, uint32_t>, 3> kControls = {
+        {{'r', '\r'}, {'n', '\n'}, {'t', '\t'}}};
+    for (const auto& [letter, code] : kControls) {
+      if (kind == letter) return {code, ""};
+    }
+    const bool is_letter = (kind >= 'a' && kind <= 'z') || (kind >= 'A' && kind <= 'Z');
+    return is_letter ? Atom{0, std::string("\\") + kind} : Atom{static_cast<uint8_t>(kind), ""};
+  }
+
+  // [...]: its ranges joined and in order, then what stands as it is.
+  std::string Class() {
+    rest_.remove_prefix(1);
+    const bool negated = rest_.starts_with('^');
+    if (negated) rest_.remove_prefix(1);
+    std::vector<std::pair<uint32_t, uint32_t>> ranges;
+    std::set<std::string> texts;
+    while (!rest_.empty() && rest_[0] != ']') {
+      const Atom first = Next();
+      if (!first.text.empty()) {
+        texts.insert(first.text);
+        continue;
+      }
+      Atom last = first;
+      if (rest_.size() > 1 && rest_[0] == '-' && rest_[1] != ']') {
+        rest_.remove_prefix(1);
+        last = Next();
+      }
+      ranges.emplace_back(first.code, std::max(first.code, last.code));
+    }
+    if (!rest_.empty()) rest_.remove_prefix(1);
+    std::sort(ranges.begin(), ranges.end());
+    std::vector<std::pair<uint32_t, uint32_t>> joined;
+    for (const auto& [low, high] : ranges) {
+      if (!joined.empty() && low <= joined.back().second + 1) {
+        joined.back().second = std::max(joined.back().second, high);
+      } else {
+        joined.emplace_back(low, high);
+      }
+    }
+    if (!negated && joined.empty() && texts.size() == 1) return *texts.begin();
+    std::string out = negated ? "[^" : "[";
+    for (const auto& [low, high] : joined) {
+      out += Spelt(low) + (low == high ? "" : "-" + Spelt(high));
+    }
+    for (const std::string& text : texts) out += text;
+    return out + "]";
+  }
+
+  std::string_view rest_;
+};
+
+constexpr std::string_view kAnyCase = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
+constexpr std::string_view kBothCases = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])";
+constexpr std::string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// The expressions of one step, or of a sequence of steps.
+void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
+  const std::string type = step.TextOr("type", "");
+  if (type == "Sequence") {
+    const auto steps = step.json().find("pretokenizers");
+    if (steps == step.json().end() || !steps->is_array()) {
+      step.Fail("pretokenizers", "expected a list");
+    }
+    for (const Json& one : *steps) {
+      const Fields inner(step.file(), one);
+      if (inner.TextOr("type", "") == "Sequence") {
+        step.Fail("pretokenizers", "expected steps, found a sequence in a sequence");
+      }
+      AddPatterns(inner, patterns);
+    }
+  } else if (type == "Split") {
+    patterns.push_back(step.Object("pattern").Text("Regex"));
+  } else if (type == "Digits") {
+    patterns.push_back(step.BoolOr("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
+  } else if (type == "ByteLevel") {
+    if (step.BoolOr("use_regex", true)) patterns.emplace_back(kGpt2);
+  } else if (type == "Punctuation") {
+    patterns.emplace_back(R"(\p{P})");
+  } else {
+    step.Fail("type",
+              "expected Split, Digits, ByteLevel or Sequence, found " + gguf::Quoted(type, 40));
+  }
+}
+
+}  // namespace
+
+std::string CanonicalPattern(std::string_view pattern) {
+  std::string text(pattern);
+  for (size_t at = 0; (at = text.find(kAnyCase, at)) != std::string::npos;) {
+    text.replace(at, kAnyCase.size(), kBothCases);
+  }
+  return Parser(text).Canonical();
+}
+
+const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges) {
+  const Fields step = tokenizer.Object("pre_tokenizer");
+  std::vector<std::string> patterns;
+  AddPatterns(step, patterns);
+  // Those that are known are far below this; what is compared with them takes time.
+  constexpr size_t kMostPatterns = 64, kMostBytes = 4096;
+  const bool too_long = std::ranges::any_of(
+      patterns, [](const std::string& pattern) { return pattern.size() > kMostBytes; });
+  if (patterns.size() > kMostPatterns || too_long) {
+    tokenizer.Fail("pre_tokenizer", "expected at most " + std::to_string(kMostPatterns) +
+                                        " expressions of at most " + std::to_string(kMostBytes) +
+                                        " bytes");
+  }
+  const tokenizer::SplitRule* best = nullptr;
+  for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
+    const bool same = std::ranges::equal(
+        rule.patterns, patterns, [](std::string_view ours, const std::string& theirs) {
+          return CanonicalPattern(ours) == CanonicalPattern(theirs);
+        });
+    if (same && (best == nullptr || rule.ignore_merges == ignore_merges)) best = &rule;
+  }
+  if (best != nullptr) return *best;
+  std::string found;
+  for (const std::string& pattern : patterns) {
+    found += (found.empty() ? "" : ", ") + gguf::Quoted(pattern, 200);
+  }
+  tokenizer.Fail("pre_tokenizer",
+                 "expected the expressions of a tokenizer that is known, found " + found);
+}
+
+}  // namespace convert

@@ -1,0 +1,226 @@
+#include "convert/tensor_map.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+constexpr uint64_t kMaxExperts = 1u << 16;
+
+// Models that see and hear have their text model under a name of its own.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextPrefixes = {{
+    {"model.language_model.", "model."},
+    {"model.text_model.", "model."},
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+}};
+// What belongs to other senses.
+constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
+                                                       "model.vision_tower.",
+                                                       "vision_model.",
+                                                       "model.vision_model.",
+                                                       "multi_modal_projector.",
+                                                       "model.multi_modal_projector.",
+                                                       "model.connector.",
+                                                       "image_newline",
+                                                       "model.image_newline",
+                                                       "model.visual.",
+                                                       "visual.",
+                                                       "audio_tower.",
+                                                       "model.audio_tower.",
+                                                       "model.embed_audio.",
+                                                       "model.embed_vision.",
+                                                       "vision_encoder."};
+// What predicts further tokens, where it has names of its own.
+constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
+// The words before an expert's number.
+constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
+                                                     "altup_unembed_projections."};
+
+// A name as the tables have it, with its numbers apart.
+struct Name {
+  std::string text;    // "model.layers.{i}.mlp.experts.{e}.up_proj"
+  std::string suffix;  // ".weight", ".bias" or none
+  std::optional<uint64_t> layer, expert;
+};
+
+// Replaces the number behind `word` by `mark`.
+std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
+                                   std::string_view mark) {
+  const size_t at = name.find(word);
+  if (at == std::string::npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
+  const size_t begin = at + word.size();
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data() + begin, name.data() + name.size(), number);
+  const auto length = static_cast<size_t>(end - (name.data() + begin));
+  // Numbers as they are counted, so that no two names are the same: not 01.
+  if (error != std::errc() || number > UINT32_MAX || std::to_string(number).size() != length) {
+    return std::nullopt;
+  }
+  name.replace(begin, length, mark);
+  return number;
+}
+
+// n_layers: without blocks that predict further tokens, which come behind them.
+Name Parse(std::string_view hf, uint64_t n_layers) {
+  Name name;
+  name.text = hf;
+  if (hf.starts_with(kNextnLayers)) name.text.replace(0, kNextn.size(), "model.");
+  for (const auto& [prefix, instead] : kTextPrefixes) {
+    if (hf.starts_with(prefix)) {
+      name.text = std::string(instead) + std::string(hf.substr(prefix.size()));
+      break;
+    }
+  }
+  name.layer = TakeNumber(name.text, "layers.", "{i}");
+  if (hf.starts_with(kNextn)) name.layer = n_layers + name.layer.value_or(0);
+  for (const std::string_view stack : kStacks) {
+    if (!name.expert) name.expert = TakeNumber(name.text, stack, "{e}");
+  }
+  for (const std::string_view suffix : {".weight", ".bias"}) {
+    if (!name.text.ends_with(suffix)) continue;
+    name.suffix = suffix;
+    name.text.resize(name.text.size() - suffix.size());
+  }
+  return name;
+}
+
+class Mapper {
+ public:
+  Mapper(const Family& family, Draft& draft)
+      : family_(family), draft_(draft), n_layers_(draft.n_layers()) {
+    tied_ = draft.config.BoolOr("tie_word_embeddings",
+                                draft.folder.config().BoolOr("tie_word_embeddings", false));
+  }
+
+  std::vector<std::string> Run() {
+    for (const auto& [hf, tensor] : draft_.folder.tensors()) {
+      if (IsLeftOut(hf) || !Place(hf, *tensor)) left_out_.push_back(hf);
+    }
+    for (auto& [name, target] : targets_) Build(name, target);
+    return std::move(left_out_);
+  }
+
+ private:
+  struct Target {
+    std::map<uint64_t, const SafeTensor*> from;  // by expert; one that is no expert is 0
+    bool is_stack = false;
+    Order order = Order::kSame;
+    Change change = Change::kNone;
+  };
+
+  bool IsLeftOut(const std::string& hf) const {
+    if (hf.starts_with(kNextn)) return draft_.n_nextn == 0;
+    return std::ranges::any_of(kLeftOut,
+                               [&](std::string_view prefix) { return hf.starts_with(prefix); });
+  }
+
+  // False where the tensor is left out.
+  bool Place(const std::string& hf, const SafeTensor& tensor) {
+    const Name name = Parse(hf, n_layers_);
+    if (name.layer && *name.layer >= n_layers_ + draft_.n_nextn) return false;
+    if (name.text == "lm_head" && tied_) return false;
+    if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
+    bool is_known = false, is_kept = false;
+    for (const std::span<const TensorRule> rules :
+         {family_.tensors, family_.more_tensors, family_.nextn, CommonTensors()}) {
+      if (is_known) break;  // the family's own rules come instead of those that all have
+      for (const TensorRule& rule : rules) {
+        if (rule.hf != name.text) continue;
+        is_known = true;
+        is_kept |= Add(rule, name, tensor);
+      }
+    }
+    if (!is_known) {
+      tensor.Fail("has no place in a model of architecture " + draft_.architecture +
+                  ": its text would be wrong");
+    }
+    return is_kept;
+  }
+
+  bool Add(const TensorRule& rule, const Name& name, const SafeTensor& tensor) {
+    if (rule.gguf.empty()) return false;
+    std::string gguf(rule.gguf);
+    if (const size_t at = gguf.find("{i}"); at != std::string::npos) {
+      gguf.replace(at, 3, std::to_string(name.layer.value_or(0)));
+    }
+    gguf += name.suffix;
+    Target& target = targets_[gguf];
+    target.order = OrderOf(rule, name);
+    target.change = ChangeOf(rule, name, tensor);
+    target.is_stack = name.expert.has_value();
+    if (!target.from.emplace(name.expert.value_or(0), &tensor).second) {
+      tensor.Fail("is another " + gguf + ": expected one");
+    }
+    return true;
+  }
+
+  Order OrderOf(const TensorRule& rule, const Name& name) const {
+    if (family_.pairs_neighbours && rule.order == Order::kSame) {
+      if (name.text.ends_with("self_attn.q_proj")) return Order::kRopeQ;
+      if (name.text.ends_with("self_attn.k_proj")) return Order::kRopeK;
+    }
+    return rule.order;
+  }
+
+  Change ChangeOf(const TensorRule& rule, const Name& name, const SafeTensor& tensor) const {
+    const bool is_norm = name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm");
+    if (family_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
+    const bool is_matrix = name.layer && name.suffix == ".weight" && tensor.shape.size() == 2;
+    if (!draft_.is_ternary || !is_matrix) return rule.change;
+    if (name.expert) tensor.Fail("is an expert: expected none in a model that rounds its weights");
+    return Change::kTernary;
+  }
+
+  static bool IsMxfp4(const SafeTensor& tensor) {
+    return !tensor.is_weights() && tensor.dtype == "U8";
+  }
+
+  void Build(const std::string& name, const Target& target) {
+    std::vector<const SafeTensor*> from;
+    for (const auto& [expert, tensor] : target.from) {
+      if (expert != from.size() || expert >= kMaxExperts) {
+        tensor->Fail("expected experts 0, 1 and so on: number " + std::to_string(from.size()) +
+                     " is missing");
+      }
+      from.push_back(tensor);
+    }
+    OutTensor out;
+    if (from[0]->name.ends_with("_blocks") && IsMxfp4(*from[0])) {
+      const std::string& blocks = from[0]->name;
+      const std::string scales = blocks.substr(0, blocks.size() - 6) + "scales";
+      out = ArrangeMxfp4(name, *from[0], draft_.Need(scales), target.order);
+    } else {
+      out = Arrange(name, from, target.order, draft_.shapes);
+      if (target.is_stack && from.size() == 1) out.dims.push_back(1);
+    }
+    out.change = target.change;
+    const bool is_table = name == "token_embd.weight" || name == "per_layer_token_embd.weight";
+    if (is_table && draft_.n_tokens > 0 && out.dims.size() == 2) {
+      out.dims[1] = std::min(out.dims[1], draft_.n_tokens);
+    }
+    draft_.tensors.push_back(std::move(out));
+  }
+
+  const Family& family_;
+  Draft& draft_;
+  uint64_t n_layers_;
+  bool tied_;
+  std::map<std::string, Target> targets_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace
+
+std::vector<std::string> MapTensors(const Family& family, Draft& draft) {
+  return Mapper(family, draft).Run();
+}
+
+}  // namespace convert

@@ -1,0 +1,138 @@
+#include "engine/model/binder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "gguf/error.h"
+#include "kernels/reference.h"
+
+namespace engine {
+namespace {
+
+std::string ShapeText(const uint64_t* dims, size_t n) {
+  std::string text = "[";
+  for (size_t i = 0; i < n; ++i) text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+}  // namespace
+
+void Binder::Fail(const std::string& tensor, const std::string& what) const {
+  throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + tensor + ": " + what);
+}
+
+void Binder::Note(const gguf::TensorView& tensor) {
+  bound_[static_cast<size_t>(&tensor - file_.tensors().data())] = true;
+}
+
+const gguf::TensorView& Binder::Checked(const std::string& name,
+                                        const std::vector<uint64_t>& dims) {
+  const gguf::TensorView* const tensor = file_.FindTensor(name);
+  const std::string expected = ShapeText(dims.data(), dims.size());
+  if (tensor == nullptr) Fail(name, "is missing; expected a tensor of shape " + expected);
+  std::array<uint64_t, 4> all = {1, 1, 1, 1};
+  std::copy(dims.begin(), dims.end(), all.begin());
+  if (tensor->dims != all) {
+    Fail(name, "expected shape " + expected + ", found " +
+                   ShapeText(tensor->dims.data(), tensor->n_dims));
+  }
+  Note(*tensor);
+  return *tensor;
+}
+
+const gguf::TensorView& Binder::CheckedWeights(const std::string& name,
+                                               const std::vector<uint64_t>& dims) {
+  const gguf::TensorView& tensor = Checked(name, dims);
+  if (!kernels::IsWeightType(tensor.dtype)) {
+    Fail(name, "type " + std::string(gguf::Info(tensor.dtype).name) + " cannot hold weights");
+  }
+  return tensor;
+}
+
+const float* Binder::Floats(const std::string& name, const std::vector<uint64_t>& dims) {
+  const gguf::TensorView& tensor = Checked(name, dims);
+  if (tensor.dtype != gguf::DType::kF32) {
+    Fail(name, "expected type F32, found " + std::string(gguf::Info(tensor.dtype).name));
+  }
+  if (reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) != 0) {
+    Fail(name, "is not aligned to 4 bytes (general.alignment is too small)");
+  }
+  return reinterpret_cast<const float*>(tensor.data);
+}
+
+WeightView Binder::Table(const std::string& name, uint64_t rows, uint64_t cols) {
+  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
+  return {{tensor.dtype, tensor.data, rows, cols}, &tensor};
+}
+
+WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols) {
+  WeightView view = Table(name, rows, cols);
+  const float* const scale = OptionalFloats(name + ".scale", {1});
+  if (scale != nullptr) view.scale = *scale;
+  OptionalFloats(name + ".input_scale", {1});  // for engines that round activations to NVFP4
+  view.bias = OptionalFloats(name + ".bias", {rows});
+  return view;
+}
+
+WeightView Binder::Rows(const WeightView& matrix, uint64_t first, uint64_t n) {
+  WeightView view = matrix;
+  view.data = matrix.row(first);
+  view.rows = n;
+  if (matrix.bias != nullptr) view.bias = matrix.bias + first;
+  return view;
+}
+
+ExpertsView Binder::Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols) {
+  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows, n});
+  ExpertsView view;
+  view.first = {tensor.dtype, tensor.data, rows, cols};
+  view.n_experts = n;
+  view.scales = OptionalFloats(name + ".scale", {n});
+  OptionalFloats(name + ".input_scale", {n});
+  view.bias = OptionalFloats(name + ".bias", {rows, n});
+  view.tensor = &tensor;
+  return view;
+}
+
+ExpertsView Binder::Rows(const ExpertsView& experts, uint64_t first, uint64_t n) {
+  ExpertsView view = experts;
+  view.first.data = experts.first.row(first);
+  view.first.rows = n;
+  view.stride = experts.first.rows;
+  return view;
+}
+
+WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
+  const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols});
+  return {{tensor.dtype, tensor.data, 1, cols}, &tensor};
+}
+
+void Binder::RequireBias(const std::string& name) const {
+  if (file_.FindTensor(name + ".bias") == nullptr) {
+    Fail(name + ".bias", "is missing; models of this architecture have biases");
+  }
+}
+
+const float* Binder::Vector(const std::string& name, uint64_t n) {
+  return Floats(name + ".weight", {n});
+}
+
+uint64_t Binder::Skip(std::string_view prefix) {
+  uint64_t bytes = 0;
+  for (const gguf::TensorView& tensor : file_.tensors()) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    Note(tensor);
+    bytes += tensor.bytes;
+  }
+  return bytes;
+}
+
+void Binder::RequireAllBound() const {
+  const auto unused = std::find(bound_.begin(), bound_.end(), false);
+  if (unused == bound_.end()) return;
+  const gguf::TensorView& tensor = file_.tensors()[static_cast<size_t>(unused - bound_.begin())];
+  throw gguf::Error(gguf::PrintablePath(file_.path()) + ": tensor " + gguf::Quoted(tensor.name) +
+                    " has no place in what this program computes: its text would be wrong");
+}
+
+}  // namespace engine

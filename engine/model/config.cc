@@ -1,0 +1,241 @@
+#include "engine/model/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "engine/model/architecture.h"
+#include "engine/model/families.h"
+#include "engine/model/keys.h"
+#include "gguf/error.h"
+
+namespace engine {
+namespace {
+
+using gguf::Metadata;
+
+// Far above any model, and small enough that products of a few of them fit in 64 bits.
+constexpr uint64_t kMaxLayers = 1u << 12;
+constexpr uint64_t kMaxHeadDim = 1u << 12;
+constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each
+constexpr uint64_t kMaxExperts = 1u << 16;
+
+const Architecture& FindArchitecture(const Metadata& meta) {
+  constexpr std::string_view kKey = "general.architecture";
+  const std::string_view name = meta.GetString(kKey);
+  std::string known;
+  for (const Architecture& arch : Architectures()) {
+    if (arch.name == name) return arch;
+    known += (known.empty() ? "" : ", ") + std::string(arch.name);
+  }
+  meta.Fail(kKey, "architecture " + gguf::Quoted(name, 40) +
+                      " is not supported (this program runs " + known + ")");
+}
+
+void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
+  const size_t n_layers = config.n_layers(), width = config.embedding_length;
+  const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
+  const auto n_heads = keys.PerLayer("attention.head_count", n_layers, least, kMaxHeads);
+  const auto n_kv_heads = keys.Has("attention.head_count_kv")
+                              ? keys.PerLayer("attention.head_count_kv", n_layers, least, kMaxHeads)
+                              : n_heads;
+  const bool explicit_lengths =
+      keys.Has("attention.key_length") && keys.Has("attention.value_length");
+  for (size_t i = 0; i < n_layers; ++i) {
+    LayerPlan& layer = config.layers[i];
+    if (n_kv_heads[i] == 0) {
+      layer.mixer = arch.without_heads;
+      continue;
+    }
+    layer.n_heads = n_heads[i];
+    layer.n_kv_heads = n_kv_heads[i];
+    if (layer.n_heads == 0)
+      keys.Fail("attention.head_count", "must not be 0 where keys have heads");
+    if (layer.n_heads % layer.n_kv_heads != 0) {
+      keys.Fail("attention.head_count_kv", "expected a divisor of head_count " +
+                                               std::to_string(layer.n_heads) +
+                                               Found(layer.n_kv_heads));
+    }
+    if (!explicit_lengths && width % layer.n_heads != 0) {
+      keys.Fail("attention.head_count", "expected a divisor of embedding_length " +
+                                            std::to_string(width) + Found(layer.n_heads));
+    }
+    const size_t head_dim = width / layer.n_heads;
+    layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
+    layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
+    if (layer.key_length % 2 != 0) {
+      keys.Fail("attention.key_length",
+                "rope needs an even head dimension" + Found(layer.key_length));
+    }
+    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.key_length));
+  }
+}
+
+RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& config) {
+  const auto attends = [](const LayerPlan& layer) { return layer.n_heads > 0; };
+  const auto first = std::find_if(config.layers.begin(), config.layers.end(), attends);
+  const size_t key_length = first != config.layers.end() ? first->key_length : 2;
+  RopeConfig rope;
+  rope.pairs = arch.rope_pairs;
+  rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
+  rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
+  const std::string_view scaling = keys.StringOr("rope.scaling.type", "linear");
+  if (scaling == "linear" || scaling == "longrope") {  // the latter divides by tensors of its own
+    rope.scaling = RopeScaling::kLinear;
+  } else if (scaling == "yarn") {
+    rope.scaling = RopeScaling::kYarn;
+  } else if (scaling != "none") {
+    keys.Fail("rope.scaling.type",
+              "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
+  }
+  // Older files have the factor under another name.
+  const double older = keys.PositiveUnlessZero("rope.scale_linear", 1.0);
+  const double factor =
+      keys.Has("rope.scaling.factor") ? keys.PositiveUnlessZero("rope.scaling.factor", 1.0) : older;
+  if (rope.scaling != RopeScaling::kNone) rope.factor = factor;
+  rope.original_context =
+      keys.CountOr("rope.scaling.original_context_length", config.context_length, UINT32_MAX);
+  rope.attention_factor = keys.PositiveOr("rope.scaling.attn_factor", 1.0);
+  return rope;
+}
+
+// Layers may be without one where a mixer may be, too; and where all have experts, no key need say
+// how wide a network without them would be.
+void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
+  if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
+  const size_t least = arch.without_heads == Mixer::kNone ? 0 : 1;
+  const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), least, kMaxLength);
+  for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
+}
+
+// Files of models without experts may say so: 0 of 0.
+void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
+  const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
+  const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
+  if (n_used > n_experts) {
+    keys.Fail("expert_used_count",
+              "expected at most the expert_count of " + std::to_string(n_experts) + Found(n_used));
+  }
+  if (n_experts == 0) return;
+  if (!arch.router) {
+    keys.Fail("expert_count", "models of this architecture have no experts" + Found(n_experts));
+  }
+  if (n_used == 0) keys.Fail("expert_used_count", "must not be 0 where there are experts");
+  config.router = *arch.router;
+  config.router_bias = arch.router_bias;
+  config.n_experts_used = n_used;
+  const size_t shared = keys.UintOr("expert_shared_feed_forward_length", 0, kMaxLength);
+  const size_t own_length = keys.Has("expert_feed_forward_length")
+                                ? keys.Count("expert_feed_forward_length", kMaxLength)
+                                : 0;
+  const size_t n_dense =
+      arch.leading_dense ? keys.UintOr("leading_dense_block_count", 0, config.n_layers()) : 0;
+  for (size_t i = n_dense; i < config.n_layers(); ++i) {
+    LayerPlan& layer = config.layers[i];
+    if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
+    layer.n_experts = n_experts;
+    layer.shared_ffn_length = shared;
+    layer.expert_length = own_length != 0 ? own_length : layer.ffn_length;
+    layer.ffn_length = 0;
+  }
+}
+
+// What a layer sees of another's keys and values must be what it would keep itself.
+void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
+  if (layer.kv_layer == LayerPlan::kOwn) return;
+  const LayerPlan& source = config.layers[layer.kv_layer];
+  if (source.n_kv_heads != layer.n_kv_heads) {
+    keys.Fail("attention.head_count_kv",
+              "layer " + std::to_string(layer.kv_layer) + " keeps keys for others, too: expected " +
+                  std::to_string(layer.n_kv_heads) + Found(source.n_kv_heads));
+  }
+}
+
+// What the family's own keys have made of it must still be sound.
+void CheckLayers(const Keys& keys, const Config& config) {
+  for (const LayerPlan& layer : config.layers) {
+    CheckShared(keys, config, layer);
+    const bool attends = layer.mixer == Mixer::kAttention || layer.mixer == Mixer::kLatentAttention;
+    if (attends && layer.rope != LayerPlan::kNoRope) {
+      const RopeConfig& rope = config.ropes[layer.rope];
+      if (rope.n_dims % 2 != 0 || layer.rope_offset + rope.n_dims > layer.key_length) {
+        keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
+                                              std::to_string(layer.key_length) +
+                                              Found(rope.n_dims));
+      }
+    }
+    if (attends && config.attention_gate && layer.value_length != layer.key_length) {
+      keys.Fail("attention.value_length", "gates have key_length " +
+                                              std::to_string(layer.key_length) + " numbers" +
+                                              Found(layer.value_length));
+    }
+    if (layer.ffn_sparsity > 0 && layer.ffn_length < 2) {
+      keys.Fail("feed_forward_length", "one number has no standard deviation: expected 2 or more" +
+                                           Found(layer.ffn_length));
+    }
+    if (layer.mixer == Mixer::kNone && layer.ffn_length == 0 && layer.n_experts == 0) {
+      keys.Fail("feed_forward_length", "a layer does nothing");
+    }
+    if (layer.n_experts > 0 && layer.expert_length == 0) {
+      keys.Fail("expert_feed_forward_length", "must not be 0 where there are experts");
+    }
+  }
+}
+
+}  // namespace
+
+Config Config::Read(const gguf::File& file) {
+  const Metadata& meta = file.metadata();
+  const Architecture& arch = FindArchitecture(meta);
+  if (file.tensors().empty()) {
+    throw gguf::Error(gguf::PrintablePath(file.path()) +
+                      ": holds a vocabulary and no weights, so it cannot generate text");
+  }
+  const Keys keys(meta, arch.name);
+  Config config;
+  config.architecture = arch.name;
+  config.norms = arch.norms;
+  config.qk_norm = arch.qk_norm;
+  config.sub_norms = arch.sub_norms;
+  config.sinks = arch.sinks;
+  config.biases = arch.biases;
+  config.shared_gate = arch.shared_gate;
+  config.value_norm = arch.value_norm;
+  config.attention_gate = arch.attention_gate;
+  config.key_heads_in_turn = arch.key_heads_in_turn;
+  config.output = arch.output;
+  config.activation = arch.activation;
+  config.context_length = keys.Count("context_length", UINT32_MAX);
+  config.embedding_length = keys.Count("embedding_length", kMaxLength);
+  config.layers.resize(keys.Count("block_count", kMaxLayers));
+  ReadFeedForward(keys, arch, config);
+  ReadExperts(keys, arch, config);
+  ReadHeads(keys, arch, config);
+  config.norm_eps = static_cast<float>(keys.Positive("attention.layer_norm_rms_epsilon"));
+  config.ropes = {ReadRope(keys, arch, config)};
+  if (arch.refine != nullptr) arch.refine(keys, config);
+  CheckLayers(keys, config);
+  keys.RequireAllRead();
+
+  const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
+  if (embedding == nullptr)
+    throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
+  config.vocab_size = embedding->rows();
+  return config;
+}
+
+Config Config::OfNextn() const {
+  Config block = *this;
+  block.layers = {*nextn};
+  block.joins_hidden = true;
+  return block;
+}
+
+size_t Config::Widest(size_t (*member)(const LayerPlan&)) const {
+  size_t widest = 0;
+  for (const LayerPlan& layer : layers) widest = std::max(widest, member(layer));
+  return widest;
+}
+
+}  // namespace engine

@@ -1,0 +1,184 @@
+#include "engine/model/keys.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "gguf/error.h"
+
+namespace engine {
+namespace {
+
+// Keys without effect on the logits, or, those of YaRN, without effect in the architectures that do
+// not read them: published files carry its usual numbers there.
+constexpr std::array<std::string_view, 10> kWithoutEffect = {
+    "vocab_size",
+    "tensor_data_layout",
+    "pooling_type",
+    "attention.layer_norm_epsilon",  // of models whose norms are not RMSNorm
+    "rope.scaling.finetuned",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_attn_factor",
+    "rope.scaling.yarn_ext_factor",
+    "rope.scaling.yarn_log_multiplier",
+};
+
+// Keys that change what is computed, but not where they have these values.
+struct UsualValue {
+  std::string_view key;
+  double value;
+  double other;  // counts as well
+};
+constexpr std::array kUsual = {
+    UsualValue{"attention.causal", 1, 1},
+    UsualValue{"use_parallel_residual", 0, 0},
+    UsualValue{"attention.clamp_kqv", 0, 0},
+    UsualValue{"attention.max_alibi_bias", 0, 0},
+    UsualValue{"attention.scale", 0, 0},
+    UsualValue{"attention.sliding_window", 0, 0},
+    UsualValue{"attention.temperature_scale", 0, 0},
+    UsualValue{"attn_logit_softcapping", 0, 0},
+    UsualValue{"final_logit_softcapping", 0, 0},
+    UsualValue{"logit_scale", 1, 0},
+    UsualValue{"embedding_scale", 1, 0},
+    UsualValue{"residual_scale", 1, 0},
+    UsualValue{"rope.scaling.alpha", 0, 0},
+    UsualValue{"expert_count", 0, 0},
+    UsualValue{"expert_used_count", 0, 0},
+    UsualValue{"expert_shared_count", 0, 0},
+    UsualValue{"expert_group_count", 1, 0},
+    UsualValue{"expert_group_used_count", 1, 0},
+    UsualValue{"expert_weights_scale", 1, 0},
+    UsualValue{"expert_gating_func", 1, 0},  // softmax
+    UsualValue{"leading_dense_block_count", 0, 0},
+    UsualValue{"interleave_moe_layer_step", 1, 0},
+    UsualValue{"nextn_predict_layers", 0, 0},
+};
+
+}  // namespace
+
+std::string Keys::Full(std::string_view key) const {
+  return *known_.insert(prefix_ + std::string(key)).first;
+}
+
+size_t Keys::Count(std::string_view key, uint64_t max) const {
+  const uint64_t value = meta_.GetUint(Full(key), max);
+  if (value == 0) Fail(key, "must not be 0");
+  return value;
+}
+
+size_t Keys::CountOr(std::string_view key, size_t fallback, uint64_t max) const {
+  return Has(key) ? Count(key, max) : fallback;
+}
+
+size_t Keys::UintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
+  return meta_.GetUintOr(Full(key), fallback, max);
+}
+
+size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t max) const {
+  const gguf::Value* const value = meta_.Find(Full(key));
+  const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
+  return is_array ? fallback : UintOr(key, fallback, max);
+}
+
+void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
+  Fail(key, "expected one number for each of " + std::to_string(n) + " layers, found " +
+                std::to_string(found));
+}
+
+std::vector<size_t> Keys::PerLayer(std::string_view key, size_t n, uint64_t min,
+                                   uint64_t max) const {
+  const gguf::Value* const value = meta_.Find(Full(key));
+  if (value == nullptr || value->type != gguf::ValueType::kArray) {
+    return std::vector<size_t>(n, min > 0 ? Count(key, max) : meta_.GetUint(Full(key), max));
+  }
+  if (value->count != n) FailCount(key, n, value->count);
+  return Array(key, n, min, max);
+}
+
+std::vector<size_t> Keys::Array(std::string_view key, size_t n, uint64_t min, uint64_t max) const {
+  std::vector<size_t> numbers;
+  for (const int64_t number : meta_.GetInts(Full(key))) {
+    if (number < 0 || static_cast<uint64_t>(number) < min || static_cast<uint64_t>(number) > max) {
+      Fail(key, "expected integers from " + std::to_string(min) + " to " + std::to_string(max) +
+                    ", found " + std::to_string(number));
+    }
+    numbers.push_back(static_cast<size_t>(number));
+  }
+  if (numbers.size() != n) {
+    Fail(key,
+         "expected " + std::to_string(n) + " numbers, found " + std::to_string(numbers.size()));
+  }
+  return numbers;
+}
+
+std::vector<double> Keys::Numbers(std::string_view key, size_t n) const {
+  const gguf::Value* const value = meta_.Find(Full(key));
+  const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
+  if (is_array && value->count != n) FailCount(key, n, value->count);
+  const bool floats = is_array && (value->element_type == gguf::ValueType::kF32 ||
+                                   value->element_type == gguf::ValueType::kF64);
+  if (!floats) {
+    const std::vector<int64_t> found = meta_.GetInts(Full(key));
+    return {found.begin(), found.end()};
+  }
+  const std::vector<float> found = meta_.GetFloats(Full(key));
+  return {found.begin(), found.end()};
+}
+
+double Keys::Positive(std::string_view key) const {
+  const double value = meta_.GetFloat(Full(key));
+  if (!(value > 0) || !std::isfinite(value)) {
+    Fail(key, "expected a positive number, found " + std::to_string(value));
+  }
+  return value;
+}
+
+double Keys::PositiveOr(std::string_view key, double fallback) const {
+  return Has(key) ? Positive(key) : fallback;
+}
+
+double Keys::PositiveUnlessZero(std::string_view key, double fallback) const {
+  return meta_.GetFloatOr(Full(key), 0) == 0 ? fallback : Positive(key);
+}
+
+bool Keys::BoolOr(std::string_view key, bool fallback) const {
+  return meta_.GetBoolOr(Full(key), fallback);
+}
+
+std::string_view Keys::StringOr(std::string_view key, std::string_view fallback) const {
+  return meta_.GetStringOr(Full(key), fallback);
+}
+
+double Keys::NumberOf(const gguf::Metadata::Entry& entry) const {
+  return entry.value.type == gguf::ValueType::kBool ? (meta_.GetBoolOr(entry.key, false) ? 1 : 0)
+                                                    : meta_.GetFloat(entry.key);
+}
+
+void Keys::RequireAllRead() const {
+  for (const gguf::Metadata::Entry& entry : meta_.entries()) {
+    if (!entry.key.starts_with(prefix_) || known_.contains(entry.key)) continue;
+    const std::string_view key = entry.key.substr(prefix_.size());
+    if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end()) {
+      continue;
+    }
+    const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
+                                    [key](const UsualValue& u) { return u.key == key; });
+    if (usual == kUsual.end()) {
+      meta_.Fail(entry.key,
+                 "may change what this model computes, and this program does not know how");
+    }
+    const double found = NumberOf(entry);
+    if (found != usual->value && found != usual->other) {
+      std::array<char, 120> text;
+      std::snprintf(text.data(), text.size(),
+                    "expected %g, the only value that this program computes with, found %g",
+                    usual->value, found);
+      meta_.Fail(entry.key, text.data());
+    }
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,281 @@
+// The tensors of one layer, see weights.h.
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/model/binder.h"
+#include "engine/model/weights.h"
+
+namespace engine {
+namespace {
+
+// The tensors of one layer.
+class LayerBinder {
+ public:
+  LayerBinder(Binder& bind, const Config& config, size_t layer)
+      : bind_(bind),
+        config_(config),
+        plan_(config.layers[layer]),
+        blk_("blk." + std::to_string(layer) + "."),
+        width_(config.embedding_length) {}
+
+  LayerWeights Bind() {
+    LayerWeights w;
+    w.attn_norm = Norm(config_.norms.attn, width_);
+    w.attn_post_norm = Norm(config_.norms.attn_post, width_);
+    const bool one_part = plan_.mixer == Mixer::kNone || plan_.ffn_length + plan_.n_experts == 0;
+    if (plan_.mixer == Mixer::kNone) std::swap(w.attn_norm, w.ffn_norm);
+    if (!one_part) w.ffn_norm = Norm(config_.norms.ffn, width_);
+    w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
+    switch (plan_.mixer) {
+      case Mixer::kNone:
+        break;
+      case Mixer::kAttention:
+        BindAttention(w);
+        break;
+      case Mixer::kLatentAttention:
+        BindLatentAttention(w);
+        break;
+      case Mixer::kShortConv:
+        BindShortConv(w);
+        break;
+      case Mixer::kDeltaNet:
+        BindDeltaNet(w);
+        break;
+      case Mixer::kMamba2:
+        BindMamba2(w);
+        break;
+    }
+    if (plan_.ffn_length > 0) BindFeedForward(w);
+    if (plan_.n_experts > 0) BindExperts(w);
+    if (config_.per_layer_length > 0) {
+      w.inp_gate = bind_.Matrix(Name("inp_gate"), config_.per_layer_length, width_);
+      w.proj = bind_.Matrix(Name("proj"), width_, config_.per_layer_length);
+      w.post_norm = bind_.Vector(Name("post_norm"), width_);
+    }
+    if (config_.n_streams > 0) BindStreams(w);
+    w.layer_output_scale = bind_.OptionalFloats(Name("layer_output_scale.weight"), {1});
+    return w;
+  }
+
+ private:
+  std::string Name(std::string_view name) const { return blk_ + std::string(name); }
+
+  const float* Norm(std::string_view name, size_t n) {
+    return name.empty() ? nullptr : bind_.Vector(Name(name), n);
+  }
+
+  void BindAttention(LayerWeights& w) {
+    const size_t q_rows = plan_.n_heads * plan_.key_length;
+    const size_t k_rows = plan_.n_kv_heads * plan_.key_length;
+    const size_t v_rows = plan_.n_kv_heads * plan_.value_length;
+    const size_t out_cols = plan_.n_heads * plan_.value_length;
+    const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
+    const bool joined = own_kv && !config_.attention_gate && bind_.Has(Name("attn_qkv"));
+    if (!joined) {  // with gates: for each head its query's rows, then its gate's
+      w.attn_q = bind_.Matrix(Name("attn_q"), config_.attention_gate ? 2 * q_rows : q_rows, width_);
+    }
+    if (joined) {
+      const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
+      w.attn_q = Binder::Rows(qkv, 0, q_rows);
+      w.attn_k = Binder::Rows(qkv, q_rows, k_rows);
+      w.attn_v = Binder::Rows(qkv, q_rows + k_rows, v_rows);
+    } else if (own_kv) {
+      w.attn_k = bind_.Matrix(Name("attn_k"), k_rows, width_);
+      const bool from_keys = config_.keys_as_values && v_rows == k_rows;
+      if (!from_keys || bind_.Has(Name("attn_v"))) {
+        w.attn_v = bind_.Matrix(Name("attn_v"), v_rows, width_);
+      }
+    }
+    if (config_.qk_norm != QkNorm::kNone) {
+      const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
+      w.attn_q_norm = bind_.Vector(Name("attn_q_norm"), all ? q_rows : plan_.key_length);
+      if (own_kv)
+        w.attn_k_norm = bind_.Vector(Name("attn_k_norm"), all ? k_rows : plan_.key_length);
+    }
+    if (!own_kv) {  // files have these or not
+      for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(Name(name));
+    }
+    if (config_.sinks) w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
+    if (config_.sub_norms) w.attn_sub_norm = bind_.Vector(Name("attn_sub_norm"), out_cols);
+    w.attn_output = bind_.Matrix(Name("attn_output"), width_, out_cols);
+    if (config_.biases) {
+      for (const char* const name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+        bind_.RequireBias(Name(name));
+      }
+    }
+  }
+
+  void BindLatentAttention(LayerWeights& w) {
+    const size_t latent = plan_.latent_length, n_heads = plan_.n_heads;
+    const size_t n_turned = config_.ropes[plan_.rope].n_dims;
+    const size_t n_plain = plan_.head_key_length - n_turned, value = plan_.head_value_length;
+    const size_t q_rows = n_heads * plan_.head_key_length;
+    if (plan_.query_rank == 0 || bind_.Has(Name("attn_q"))) {
+      w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
+    } else {
+      w.attn_q_a = bind_.Matrix(Name("attn_q_a"), plan_.query_rank, width_);
+      w.attn_q_a_norm = bind_.Vector(Name("attn_q_a_norm"), plan_.query_rank);
+      w.attn_q_b = bind_.Matrix(Name("attn_q_b"), q_rows, plan_.query_rank);
+    }
+    w.attn_kv_a_mqa = bind_.Matrix(Name("attn_kv_a_mqa"), latent + n_turned, width_);
+    w.attn_kv_a_norm = bind_.Vector(Name("attn_kv_a_norm"), latent);
+    if (plan_.values_in_keys) {
+      w.attn_k_b = bind_.Experts(Name("attn_k_b"), n_heads, latent, n_plain);
+      w.attn_v_b = bind_.Experts(Name("attn_v_b"), n_heads, value, latent);
+    } else {
+      w.attn_kv_b = bind_.Matrix(Name("attn_kv_b"), n_heads * (n_plain + value), latent);
+    }
+    w.attn_output = bind_.Matrix(Name("attn_output"), width_, n_heads * value);
+  }
+
+  const float* Taps(const char* name) {
+    return bind_.Floats(Name(name), {plan_.recurrent.n_taps, plan_.recurrent.channels});
+  }
+
+  void BindShortConv(LayerWeights& w) {
+    const WeightView in = bind_.Matrix(Name("shortconv.in_proj"), 3 * width_, width_);
+    w.conv_gate = Binder::Rows(in, 0, width_);
+    w.mixer_gate = Binder::Rows(in, width_, width_);
+    w.conv_in = Binder::Rows(in, 2 * width_, width_);
+    w.conv = Taps("shortconv.conv.weight");
+    w.mixer_out = bind_.Matrix(Name("shortconv.out_proj"), width_, width_);
+  }
+
+  void BindDeltaNet(LayerWeights& w) {
+    const RecurrentPlan& r = plan_.recurrent;
+    if (bind_.Has(Name("ssm_in"))) {
+      w.ssm_in = bind_.Matrix(Name("ssm_in"), r.channels + r.width(), width_);
+    } else {
+      w.conv_in = bind_.Matrix(Name("attn_qkv"), r.channels, width_);
+      w.mixer_gate = bind_.Matrix(Name("attn_gate"), r.width(), width_);
+    }
+    if (bind_.Has(Name("ssm_ba"))) {
+      w.ssm_ba = bind_.Matrix(Name("ssm_ba"), 2 * r.n_value_heads, width_);
+    } else {
+      w.ssm_alpha = bind_.Matrix(Name("ssm_alpha"), r.n_value_heads, width_);
+      w.ssm_beta = bind_.Matrix(Name("ssm_beta"), r.n_value_heads, width_);
+    }
+    w.conv = Taps("ssm_conv1d.weight");
+    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_value_heads});
+    w.ssm_a = bind_.Floats(Name("ssm_a"), {r.n_value_heads});
+    w.ssm_norm = bind_.Vector(Name("ssm_norm"), r.value_length);
+    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
+  }
+
+  void BindMamba2(LayerWeights& w) {
+    const RecurrentPlan& r = plan_.recurrent;
+    const WeightView in =
+        bind_.Matrix(Name("ssm_in"), r.width() + r.channels + r.n_value_heads, width_);
+    w.mixer_gate = Binder::Rows(in, 0, r.width());
+    w.conv_in = Binder::Rows(in, r.width(), r.channels);
+    w.ssm_alpha = Binder::Rows(in, r.width() + r.channels, r.n_value_heads);
+    w.conv = Taps("ssm_conv1d.weight");
+    w.conv_bias = bind_.OptionalFloats(Name("ssm_conv1d.bias"), {r.channels});
+    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_value_heads});
+    w.ssm_a = bind_.Floats(Name("ssm_a"), {1, r.n_value_heads});
+    w.ssm_d = bind_.Floats(Name("ssm_d"), {1, r.n_value_heads});
+    w.ssm_norm = bind_.Floats(Name("ssm_norm.weight"), {r.width() / r.n_key_heads, r.n_key_heads});
+    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
+  }
+
+  void BindStreams(LayerWeights& w) {
+    const size_t n = config_.n_streams, rank = config_.laurel_length;
+    w.laurel_l = bind_.Matrix(Name("laurel_l"), rank, width_);
+    w.laurel_r = bind_.Matrix(Name("laurel_r"), width_, rank);
+    w.laurel_post_norm = bind_.Vector(Name("laurel_post_norm"), width_);
+    w.altup_router = bind_.Matrix(Name("altup_router"), n, width_);
+    w.altup_router.scale /= static_cast<float>(width_);
+    w.altup_router_norm = bind_.Vector(Name("altup_router_norm"), width_);
+    w.altup_predict_coef = bind_.Matrix(Name("altup_predict_coef"), n * n, n);
+    w.altup_correct_coef = bind_.Matrix(Name("altup_correct_coef"), n, n);
+    w.altup_correct_scale = bind_.Vector(Name("altup_correct_scale"), width_);
+  }
+
+  // Networks whose activation reads one product have no gate.
+  bool IsGated() const { return config_.activation != kernels::Activation::kReluSquared; }
+
+  void BindFeedForward(LayerWeights& w) {
+    const size_t hidden = plan_.ffn_length;
+    if (!IsGated()) {
+      w.ffn_up = bind_.Matrix(Name("ffn_up"), hidden, width_);
+    } else if (bind_.Has(Name("ffn_gate"))) {
+      w.ffn_gate = bind_.Matrix(Name("ffn_gate"), hidden, width_);
+      w.ffn_up = bind_.Matrix(Name("ffn_up"), hidden, width_);
+    } else {  // both in one, the gate's rows first
+      const WeightView both = bind_.Matrix(Name("ffn_up"), 2 * hidden, width_);
+      w.ffn_gate = Binder::Rows(both, 0, hidden);
+      w.ffn_up = Binder::Rows(both, hidden, hidden);
+    }
+    if (config_.sub_norms) w.ffn_sub_norm = bind_.Vector(Name("ffn_sub_norm"), hidden);
+    w.ffn_down = bind_.Matrix(Name("ffn_down"), width_, hidden);
+  }
+
+  void BindExperts(LayerWeights& w) {
+    const size_t n = plan_.n_experts, hidden = plan_.expert_length,
+                 shared = plan_.shared_ffn_length;
+    const size_t width = config_.expert_width != 0 ? config_.expert_width : width_;
+    BindRouter(w);
+    if (config_.expert_width != 0) {
+      w.ffn_latent_down = bind_.Matrix(Name("ffn_latent_down"), width, width_);
+      w.ffn_latent_up = bind_.Matrix(Name("ffn_latent_up"), width_, width);
+    }
+    if (bind_.Has(Name("ffn_gate_up_exps"))) {  // both in one, each gate's rows first
+      const ExpertsView both = bind_.Experts(Name("ffn_gate_up_exps"), n, 2 * hidden, width);
+      w.ffn_gate_exps = Binder::Rows(both, 0, hidden);
+      w.ffn_up_exps = Binder::Rows(both, hidden, hidden);
+    } else {
+      if (IsGated()) w.ffn_gate_exps = bind_.Experts(Name("ffn_gate_exps"), n, hidden, width);
+      w.ffn_up_exps = bind_.Experts(Name("ffn_up_exps"), n, hidden, width);
+    }
+    w.ffn_down_exps = bind_.Experts(Name("ffn_down_exps"), n, width, hidden);
+    if (plan_.ffn_length > 0) {
+      w.ffn_post_norm_1 = bind_.Vector(Name("post_ffw_norm_1"), width_);
+      w.ffn_pre_norm_2 = bind_.Vector(Name("pre_ffw_norm_2"), width_);
+      w.ffn_post_norm_2 = bind_.Vector(Name("post_ffw_norm_2"), width_);
+    }
+    if (config_.biases) {
+      for (const char* const name :
+           {"ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+        bind_.RequireBias(Name(name));
+      }
+    }
+    if (shared == 0) return;
+    if (config_.shared_gate) {
+      w.ffn_gate_inp_shexp = bind_.OneRow(Name("ffn_gate_inp_shexp"), width_);
+    }
+    if (IsGated()) w.ffn_gate_shexp = bind_.Matrix(Name("ffn_gate_shexp"), shared, width_);
+    w.ffn_up_shexp = bind_.Matrix(Name("ffn_up_shexp"), shared, width_);
+    w.ffn_down_shexp = bind_.Matrix(Name("ffn_down_shexp"), width_, shared);
+  }
+
+  void BindRouter(LayerWeights& w) {
+    const size_t n = plan_.n_experts;
+    if (plan_.ffn_length > 0) {  // it sees the stream itself, scaled (Gemma 4)
+      w.ffn_gate_inp = bind_.Table(Name("ffn_gate_inp"), n, width_);
+      w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
+      w.ffn_gate_inp_scale = bind_.Floats(Name("ffn_gate_inp.scale"), {width_});
+    } else {
+      w.ffn_gate_inp = bind_.Matrix(Name("ffn_gate_inp"), n, width_);
+    }
+    if (config_.router_bias == Presence::kRequired) bind_.RequireBias(Name("exp_probs_b"));
+    if (config_.router_bias != Presence::kNone) {
+      w.exp_probs_b = bind_.OptionalFloats(Name("exp_probs_b.bias"), {n});
+    }
+  }
+
+  Binder& bind_;
+  const Config& config_;
+  const LayerPlan& plan_;
+  std::string blk_;
+  size_t width_;
+};
+
+}  // namespace
+
+LayerWeights LayerWeights::Bind(Binder& bind, const Config& config, size_t layer) {
+  return LayerBinder(bind, config, layer).Bind();
+}
+
+}  // namespace engine

@@ -1,0 +1,82 @@
+#include "engine/model/model.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "gguf/error.h"
+
+namespace engine {
+
+gguf::DType MainType(const gguf::File& file) {
+  std::map<gguf::DType, uint64_t> bytes;
+  for (const gguf::TensorView& tensor : file.tensors()) bytes[tensor.dtype] += tensor.bytes;
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? gguf::DType::kF32 : most->first;
+}
+
+Model Model::Load(const std::string& path) { return From(gguf::File::Open(path)); }
+
+Model Model::From(gguf::File file) {
+  Config config = Config::Read(file);
+  Weights weights = Weights::Bind(file, config);
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
+  // A token needs a row of the embedding; rows without a token (padding) only cost memory.
+  if (tokenizer->vocab().size() > config.vocab_size) {
+    throw gguf::Error(gguf::PrintablePath(file.path()) +
+                      ": tokenizer.ggml.tokens: " + std::to_string(tokenizer->vocab().size()) +
+                      " tokens, but token_embd.weight has " + std::to_string(config.vocab_size) +
+                      " rows");
+  }
+  return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer)};
+}
+
+uint64_t Model::BytesPerToken() const {
+  const kernels::Matrix& embd = weights.token_embd;
+  const bool tied = weights.output.data == embd.data;
+  uint64_t unread = weights.skipped_bytes + (tied ? 0 : (embd.rows - 1) * embd.row_bytes());
+  const kernels::Matrix& per_layer = weights.per_layer_token_embd;
+  if (per_layer.rows > 0) unread += (per_layer.rows - 1) * per_layer.row_bytes();
+  for (const LayerWeights& w : weights.layers) {
+    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      if (experts->tensor == nullptr) continue;
+      unread += experts->first.rows * experts->first.row_bytes() *
+                (experts->n_experts - config.n_experts_used);
+    }
+  }
+  return file.tensor_bytes() - unread;
+}
+
+std::span<const std::byte> Model::LargestStretch() const {
+  constexpr size_t kMaxGap = 4096;  // padding between tensors
+  constexpr size_t kEnough = size_t{1} << 30;
+  std::span<const std::byte> best, current;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    const std::byte* const end = current.data() + current.size();
+    const bool follows = !current.empty() && tensor.data >= end && tensor.data <= end + kMaxGap;
+    const std::byte* const begin = follows ? current.data() : tensor.data;
+    current = {begin, tensor.data + tensor.bytes};
+    if (current.size() > best.size()) best = current;
+  }
+  return best.first(std::min(best.size(), kEnough));
+}
+
+double Model::OperationsPerToken() const {
+  const auto operations = [](const kernels::Matrix& m) {
+    return 2.0 * static_cast<double>(m.rows) * static_cast<double>(m.cols);
+  };
+  double n = 0;
+  for (const LayerWeights& w : weights.layers) {
+    for (const WeightView* m : w.Matrices()) n += operations(*m);
+    for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      n += static_cast<double>(config.n_experts_used) * operations(experts->first);
+    }
+    for (const ExpertsView* heads : {&w.attn_k_b, &w.attn_v_b}) {
+      n += static_cast<double>(heads->n_experts) * operations(heads->first);
+    }
+  }
+  return n;
+}
+
+}  // namespace engine

@@ -1,0 +1,109 @@
+#include "engine/model/weights.h"
+
+#include <string>
+#include <vector>
+
+#include "engine/model/binder.h"
+
+namespace engine {
+
+std::vector<const WeightView*> LayerWeights::Matrices() const {
+  std::vector<const WeightView*> there;
+  for (const WeightView* view : {&attn_q,
+                                 &attn_k,
+                                 &attn_v,
+                                 &attn_output,
+                                 &attn_q_a,
+                                 &attn_q_b,
+                                 &attn_kv_a_mqa,
+                                 &attn_kv_b,
+                                 &conv_in,
+                                 &conv_gate,
+                                 &mixer_gate,
+                                 &ssm_alpha,
+                                 &ssm_beta,
+                                 &ssm_ba,
+                                 &ssm_in,
+                                 &mixer_out,
+                                 &ffn_gate,
+                                 &ffn_up,
+                                 &ffn_down,
+                                 &ffn_gate_inp,
+                                 &ffn_latent_down,
+                                 &ffn_latent_up,
+                                 &ffn_gate_inp_shexp,
+                                 &ffn_gate_shexp,
+                                 &ffn_up_shexp,
+                                 &ffn_down_shexp,
+                                 &laurel_l,
+                                 &laurel_r,
+                                 &altup_router,
+                                 &altup_predict_coef,
+                                 &altup_correct_coef,
+                                 &inp_gate,
+                                 &proj}) {
+    if (view->tensor != nullptr) there.push_back(view);
+  }
+  return there;
+}
+
+namespace {
+
+NextnWeights BindNextn(Binder& bind, const Config& config) {
+  const size_t width = config.embedding_length;
+  const std::string blk = "blk." + std::to_string(config.n_layers()) + ".";
+  const auto name = [&](const char* of) { return blk + "nextn." + of; };
+  NextnWeights w;
+  if (!bind.Has(name("eh_proj"))) return w;
+  Config with = config;
+  with.layers.push_back(*config.nextn);
+  w.layer = LayerWeights::Bind(bind, with, config.n_layers());
+  w.eh_proj = bind.Matrix(name("eh_proj"), width, 2 * width);
+  w.enorm = bind.Vector(name("enorm"), width);
+  w.hnorm = bind.Vector(name("hnorm"), width);
+  w.shared_head_norm = bind.OptionalVector(name("shared_head_norm"), width);
+  if (bind.Has(name("embed_tokens")))
+    w.embed_tokens = bind.Table(name("embed_tokens"), config.vocab_size, width);
+  if (bind.Has(name("shared_head_head")))
+    w.shared_head_head = bind.Matrix(name("shared_head_head"), config.vocab_size, width);
+  return w;
+}
+
+}  // namespace
+
+Weights Weights::Bind(const gguf::File& file, const Config& config) {
+  Binder bind(file);
+  const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
+  Weights w;
+  w.token_embd = bind.Table("token_embd", config.vocab_size, width);
+  w.rope_freqs = bind.OptionalVector("rope_freqs", n_pairs);
+  if (bind.Has("rope_factors_short") || bind.Has("rope_factors_long")) {
+    w.rope_factors_short = bind.Vector("rope_factors_short", n_pairs);
+    w.rope_factors_long = bind.Vector("rope_factors_long", n_pairs);
+  }
+  if (config.per_layer_length > 0) {
+    const size_t all = config.n_layers() * config.per_layer_length;
+    w.per_layer_token_embd = bind.Table("per_layer_token_embd", config.vocab_size, all);
+    w.per_layer_model_proj = bind.Matrix("per_layer_model_proj", all, width);
+    w.per_layer_proj_norm = bind.Vector("per_layer_proj_norm", config.per_layer_length);
+  }
+  if (config.n_streams > 0) {
+    w.altup_proj = bind.Experts("altup_proj", config.n_streams - 1, width, width);
+    w.altup_unembd_proj = bind.Experts("altup_unembd_proj", config.n_streams - 1, width, width);
+  }
+  for (size_t layer = 0; layer < config.n_layers(); ++layer) {
+    w.layers.push_back(LayerWeights::Bind(bind, config, layer));
+  }
+  if (config.nextn) w.nextn = BindNextn(bind, config);
+  for (size_t i = 0; i < config.n_skipped_layers; ++i) {
+    w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
+  }
+  w.output_norm = bind.Vector(std::string(config.norms.output), width);
+  const bool own = config.output == OutputMatrix::kOwn ||
+                   (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
+  w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;
+  bind.RequireAllBound();
+  return w;
+}
+
+}  // namespace engine

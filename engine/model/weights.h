@@ -1,0 +1,156 @@
+// Weights: the tensors of a file by the role they play. Views into the mapping; nothing is copied.
+#ifndef PRONK_ENGINE_MODEL_WEIGHTS_H_
+#define PRONK_ENGINE_MODEL_WEIGHTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/config.h"
+#include "gguf/file.h"
+#include "kernels/experts.h"
+#include "kernels/matmul.h"
+
+namespace engine {
+
+class Binder;
+
+// A matrix and the tensor it lies in, of which it may be only some rows.
+struct WeightView : kernels::Matrix {
+  const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
+  const float* bias = nullptr;               // [rows]; optional
+};
+
+// The matrices of one role of all experts of a layer, one behind the other in a tensor.
+struct ExpertsView : kernels::ExpertStack {
+  const gguf::TensorView* tensor = nullptr;
+};
+
+// The members bear the tensors' names; norms those of NormRoles. What a layer does not have is
+// null.
+struct LayerWeights {
+  const float* attn_norm = nullptr;    // [embedding_length]
+  WeightView attn_q;                   // [n_heads * key_length][embedding_length]
+  WeightView attn_k;                   // [n_kv_heads * key_length][embedding_length]
+  WeightView attn_v;                   // [n_kv_heads * value_length][embedding_length]
+  const float* attn_q_norm = nullptr;  // [key_length], or all heads (Config::qk_norm)
+  const float* attn_k_norm = nullptr;
+  const float* attn_sinks = nullptr;      // [n_heads]
+  const float* attn_sub_norm = nullptr;   // [n_heads * value_length]
+  WeightView attn_output;                 // [embedding_length][n_heads * value_length]
+  const float* attn_post_norm = nullptr;  // [embedding_length]
+
+  // Latent attention, Mixer::kLatentAttention. Queries by two matrices, or by attn_q alone:
+  WeightView attn_q_a;  // [query_rank][embedding_length]
+  const float* attn_q_a_norm = nullptr;
+  WeightView attn_q_b;                    // [n_heads * head_key_length][query_rank]
+  WeightView attn_kv_a_mqa;               // [latent_length + turned numbers][embedding_length]
+  const float* attn_kv_a_norm = nullptr;  // [latent_length]
+  ExpertsView attn_k_b;  // for each head [latent_length][head_key_length - turned numbers]
+  ExpertsView attn_v_b;  // for each head [head_value_length][latent_length]
+  WeightView attn_kv_b;  // older files, for each head its keys' rows, then its values'
+
+  // Mixers with a convolution (RecurrentPlan):
+  WeightView conv_in;    // [channels][embedding_length] what it runs over
+  WeightView conv_gate;  // [channels][embedding_length] by what that is multiplied before (LFM2)
+  const float* conv = nullptr;       // [channels][n_taps], the last for the current token
+  const float* conv_bias = nullptr;  // [channels]; optional
+  WeightView mixer_gate;             // [width][embedding_length] by what the result is multiplied
+  WeightView ssm_alpha;              // [n_value_heads][embedding_length] how much is forgotten
+  WeightView ssm_beta;  // [n_value_heads][embedding_length] how much is corrected; delta nets
+  WeightView ssm_ba;    // both in one, by key head (Qwen3-Next)
+  WeightView ssm_in;    // conv_in and mixer_gate in one, by key head (older files of it)
+  const float* ssm_dt_bias = nullptr;  // [n_value_heads]
+  const float* ssm_a = nullptr;        // [n_value_heads]
+  const float* ssm_d = nullptr;        // [n_value_heads]; Mamba-2
+  const float* ssm_norm = nullptr;     // delta nets [value_length], Mamba-2 [width]
+  WeightView mixer_out;                // [embedding_length][width]
+
+  const float* ffn_norm = nullptr;       // [embedding_length]
+  WeightView ffn_gate;                   // [ffn_length][embedding_length]
+  WeightView ffn_up;                     // [ffn_length][embedding_length]
+  const float* ffn_sub_norm = nullptr;   // [ffn_length]
+  WeightView ffn_down;                   // [embedding_length][ffn_length]
+  const float* ffn_post_norm = nullptr;  // [embedding_length]
+
+  // Where LayerPlan::n_experts > 0:
+  WeightView ffn_gate_inp;                    // [n_experts][embedding_length] the router
+  const float* ffn_gate_inp_scale = nullptr;  // [embedding_length] of its input; see Gemma 4
+  const float* exp_probs_b = nullptr;  // [n_experts] counts when experts are chosen; optional
+  WeightView
+      ffn_latent_down;       // [expert_width][embedding_length], where experts have their own width
+  WeightView ffn_latent_up;  // [embedding_length][expert_width]
+  ExpertsView ffn_gate_exps;  // each [expert_length][embedding_length or expert_width]
+  ExpertsView ffn_up_exps;
+  ExpertsView ffn_down_exps;  // each [embedding_length or expert_width][expert_length]
+  // Layers that have a dense network beside experts (Gemma 4):
+  const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of what the dense network gives
+  const float* ffn_pre_norm_2 = nullptr;   // of what experts get
+  const float* ffn_post_norm_2 = nullptr;  // of what they give
+  // The expert that every token passes, where LayerPlan::shared_ffn_length > 0:
+  WeightView ffn_gate_inp_shexp;  // [1][embedding_length] how much it counts; optional
+  WeightView ffn_gate_shexp;      // [shared_ffn_length][embedding_length]
+  WeightView ffn_up_shexp;
+  WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
+
+  // What a token has for this layer alone, where Config::per_layer_length > 0:
+  WeightView laurel_l;  // [laurel_length][embedding_length]; altup.h
+  WeightView laurel_r;  // [embedding_length][laurel_length]
+  const float* laurel_post_norm = nullptr;
+  WeightView altup_router;                     // [n_streams][embedding_length]
+  WeightView altup_predict_coef;               // [n_streams * n_streams][n_streams]
+  WeightView altup_correct_coef;               // [n_streams][n_streams]
+  const float* altup_router_norm = nullptr;    // [embedding_length]
+  const float* altup_correct_scale = nullptr;  // [embedding_length]
+  WeightView inp_gate;                         // [per_layer_length][embedding_length]
+  WeightView proj;                             // [embedding_length][per_layer_length]
+  const float* post_norm = nullptr;            // [embedding_length]
+  const float* layer_output_scale = nullptr;   // [1] of the stream behind the layer; optional
+
+  // Those that every token passes: not the experts'.
+  std::vector<const WeightView*> Matrices() const;
+
+  // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
+  // found).
+  static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
+};
+
+// The block that guesses tokens ahead, where Config::nextn has a plan (draft/nextn.h).
+struct NextnWeights {
+  LayerWeights layer;
+  WeightView eh_proj;                       // [embedding_length][2 * embedding_length]
+  const float* enorm = nullptr;             // [embedding_length] of the token's embedding
+  const float* hnorm = nullptr;             // [embedding_length] of the hidden state before it
+  const float* shared_head_norm = nullptr;  // [embedding_length]; null: output_norm
+  WeightView embed_tokens;                  // as token_embd; optional
+  WeightView shared_head_head;              // as output; optional
+};
+
+struct Weights {
+  WeightView token_embd;  // [vocab_size][embedding_length]
+  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Where there are two kinds, the
+  // long ones are for contexts longer than what the model was trained with.
+  const float* rope_freqs = nullptr;
+  const float* rope_factors_short = nullptr;
+  const float* rope_factors_long = nullptr;
+  // What tokens have for each layer, where Config::per_layer_length > 0:
+  WeightView per_layer_token_embd;             // [vocab_size][layers * per_layer_length]
+  WeightView per_layer_model_proj;             // [layers * per_layer_length][embedding_length]
+  const float* per_layer_proj_norm = nullptr;  // [per_layer_length]
+  // Where Config::n_streams > 0, for each stream but the first
+  // [embedding_length][embedding_length]:
+  ExpertsView altup_proj;
+  ExpertsView altup_unembd_proj;
+  std::vector<LayerWeights> layers;    // one for each of Config::layers
+  const float* output_norm = nullptr;  // [embedding_length]
+  WeightView output;           // [vocab_size][embedding_length]; token_embd where the file has none
+  NextnWeights nextn;          // eh_proj.tensor is null where the file has none
+  uint64_t skipped_bytes = 0;  // of tensors that generating text does not need
+
+  // Checks type and shape of every tensor against the config, and that there is none besides.
+  // Throws gguf::Error (file, tensor, expected, found).
+  static Weights Bind(const gguf::File& file, const Config& config);
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_WEIGHTS_H_

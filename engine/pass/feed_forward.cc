@@ -1,0 +1,70 @@
+#include "engine/pass/feed_forward.h"
+
+namespace engine {
+namespace {
+
+// `in` to s.delta.
+void Dense(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
+  if (plan.ffn_sparsity > 0) {
+    pass.MatMul(in, {{w.ffn_gate, s.hidden.get()}, {w.ffn_up, s.joined.get()}});
+    pass.Sparsify(plan.ffn_sparsity, plan.ffn_length, s.hidden.get());
+    pass.Gate(pass.activation(), s.hidden.get(), s.joined.get(), plan.ffn_length);
+  } else {
+    pass.GatedMatMul(in, w.ffn_gate, w.ffn_up, s.hidden.get());
+  }
+  const float* const hidden =
+      pass.Normed(s.hidden.get(), w.ffn_sub_norm, plan.ffn_length, s.hidden.get());
+  pass.MatMul(hidden, {{w.ffn_down, s.delta.get()}});
+}
+
+// The same by the few of many networks that a router chooses for each token (Shazeer et al. 2017),
+// and where there is one, by one that all tokens share.
+void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratch& s,
+             Pass& pass) {
+  pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
+  pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
+  if (w.ffn_latent_down.tensor != nullptr) {  // experts of another width than the stream's
+    pass.MatMul(in, {{w.ffn_latent_down, s.expert_in.get()}});
+    pass.Experts(w, s.expert_in.get(), s.chosen.get(), s.shares.get(), s.expert_out.get());
+    pass.MatMul(s.expert_out.get(), {{w.ffn_latent_up, s.delta.get()}});
+  } else {
+    pass.Experts(w, in, s.chosen.get(), s.shares.get(), s.delta.get());
+  }
+  if (plan.shared_ffn_length == 0) return;
+  pass.GatedMatMul(in, w.ffn_gate_shexp, w.ffn_up_shexp, s.hidden.get());
+  pass.MatMul(s.hidden.get(), {{w.ffn_down_shexp, s.shared.get()}});
+  if (w.ffn_gate_inp_shexp.tensor != nullptr) {
+    pass.MatMul(in, {{w.ffn_gate_inp_shexp, s.shared_gate.get()}});
+    pass.ScaleBySigmoid(s.shared_gate.get(), s.shared.get());
+  }
+  pass.Add(s.delta.get(), s.shared.get(), 1);
+}
+
+// Both, each between norms of its own; the router and the experts see the stream itself (Gemma 4).
+void DenseAndExperts(const LayerPlan& plan, const LayerWeights& w, size_t width, const float* x,
+                     const float* in, Scratch& s, Pass& pass) {
+  Dense(plan, w, in, s, pass);
+  pass.Normed(s.delta.get(), w.ffn_post_norm_1, width, s.shared.get());
+  in = pass.Normed(x, w.ffn_gate_inp_scale, width, s.normed.get());
+  pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
+  pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
+  in = pass.Normed(x, w.ffn_pre_norm_2, width, s.normed.get());
+  pass.Experts(w, in, s.chosen.get(), s.shares.get(), s.delta.get());
+  pass.Normed(s.delta.get(), w.ffn_post_norm_2, width, s.delta.get());
+  pass.Add(s.delta.get(), s.shared.get(), 1);
+}
+
+}  // namespace
+
+void FeedForward(const Config& c, const LayerPlan& plan, const LayerWeights& w, const float* x,
+                 const float* in, Scratch& s, Pass& pass) {
+  if (plan.n_experts == 0) {
+    Dense(plan, w, in, s, pass);
+  } else if (plan.ffn_length == 0) {
+    Experts(plan, w, in, s, pass);
+  } else {
+    DenseAndExperts(plan, w, c.embedding_length, x, in, s, pass);
+  }
+}
+
+}  // namespace engine

@@ -1,0 +1,115 @@
+// The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
+// one operation a line.
+//
+// Every line is one operation for the whole batch (pass.h). Shapes are [tokens][width]; the buffers
+// are described in scratch.h and the weights in weights.h. Families differ by what their layers'
+// plans say (config.h) and by which tensors are there, never by name.
+#include "engine/pass/forward.h"
+
+#include "engine/pass/altup.h"
+#include "engine/pass/feed_forward.h"
+#include "engine/pass/mixers.h"
+#include "engine/pass/pass.h"
+
+namespace engine {
+namespace {
+
+// How tokens gather from those before them: `in` to s.delta.
+void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
+               Pass& pass) {
+  const LayerPlan& plan = model.config.layers[i];
+  const LayerWeights& w = model.weights.layers[i];
+  switch (plan.mixer) {
+    case Mixer::kNone:
+      return;
+    case Mixer::kAttention:
+      return Attention(model.config, plan, w, state.layer(i), in, s, pass);
+    case Mixer::kLatentAttention:
+      return LatentAttention(plan, w, state.layer(i), in, s, pass);
+    case Mixer::kShortConv:
+      return ShortConv(plan, w, state.recurrent(i), in, s, pass);
+    case Mixer::kDeltaNet:
+      return DeltaNet(plan, w, state.recurrent(i), in, s, pass);
+    case Mixer::kMamba2:
+      return Mamba2(plan, w, state.recurrent(i), in, s, pass);
+  }
+}
+
+// What a token has for this layer alone, let through as the stream says (Gemma 3n): to s.delta.
+void PerLayer(const LayerWeights& w, size_t layer, size_t width, const float* x, Scratch& s,
+              Pass& pass) {
+  pass.MatMul(x, {{w.inp_gate, s.hidden.get()}});
+  pass.GateByLayer(layer, s.per_layer.get(), s.hidden.get());
+  pass.MatMul(s.hidden.get(), {{w.proj, s.delta.get()}});
+  pass.Normed(s.delta.get(), w.post_norm, width, s.delta.get());
+}
+
+}  // namespace
+
+void Forward(const Model& model, std::span<const RopeAngles> ropes,
+             std::span<const tokenizer::TokenId> tokens, size_t first_position,
+             SequenceState& state, Scratch& s, kernels::Team& team, Trace* trace) {
+  const Config& c = model.config;
+  const size_t width = c.embedding_length;
+  float* const x = s.x.get();
+  Pass pass(c, tokens.size(), first_position, s, team, trace);
+
+  // A token begins as its row of the embedding.
+  pass.Embed(model.weights.token_embd, tokens, x);
+  pass.SetPositions(ropes);
+  if (c.n_streams > 0) BeginStreams(c, model.weights, s, pass);
+  pass.PerLayerInputs(model.weights, tokens, x, s.per_layer.get());
+
+  for (size_t i = 0; i < c.n_layers(); ++i) {
+    const LayerPlan& plan = c.layers[i];
+    const LayerWeights& w = model.weights.layers[i];
+
+    if (c.n_streams > 0) PredictStreams(c, w, s, pass);
+    if (plan.mixer != Mixer::kNone) {
+      const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
+      MixTokens(model, i, state, in, s, pass);
+      pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
+      pass.Add(x, s.delta.get(), c.residual_scale);
+      if (c.n_streams > 0) Laurel(c, w, in, s, pass);
+    }
+    if (plan.ffn_length > 0 || plan.n_experts > 0) {
+      const float* const in = pass.Normed(x, w.ffn_norm, width, s.normed.get());
+      FeedForward(c, plan, w, x, in, s, pass);
+      pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
+      pass.Add(x, s.delta.get(), c.residual_scale);
+    }
+    if (c.n_streams > 0) {
+      CorrectStreams(c, w, s, pass);
+      PerLayer(w, i, width, ScaledFirstStream(c, w, s, pass), s, pass);
+      AddToOtherStreams(c, s, pass);
+    } else if (w.inp_gate.tensor != nullptr) {
+      PerLayer(w, i, width, x, s, pass);
+      pass.Add(x, s.delta.get(), 1);
+    }
+    if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
+    pass.EndLayer(x);
+  }
+  if (c.n_streams > 0) EndStreams(c, model.weights, s, pass);
+}
+
+void ReadAgain(const Model& model, size_t n, SequenceState& state, Scratch& s,
+               kernels::Team& team) {
+  Pass pass(model.config, n, 0, s, team, nullptr);
+  for (size_t i = 0; i < model.config.n_layers(); ++i) {
+    const LayerPlan& plan = model.config.layers[i];
+    if (plan.recurrent.channels > 0)
+      RecurAgain(plan, model.weights.layers[i], state.recurrent(i), s, pass);
+  }
+}
+
+void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
+            float* logits, Trace* trace) {
+  const size_t width = model.config.embedding_length;
+  Pass pass(model.config, n, 0, s, team, trace);
+  const float* const in =
+      pass.Normed(s.x.row(first, width), model.weights.output_norm, width, s.normed.get());
+  pass.MatMul(in, {{model.weights.output, logits}});
+  pass.FinishLogits(logits);
+}
+
+}  // namespace engine

@@ -1,0 +1,51 @@
+// InputSquares: sees what every matrix of the layers is multiplied with, and adds up the squares by
+// column. For pronk imatrix; a pass whose Trace has none does nothing of it.
+#ifndef PRONK_ENGINE_PASS_INPUT_SQUARES_H_
+#define PRONK_ENGINE_PASS_INPUT_SQUARES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/model/weights.h"
+#include "kernels/matmul.h"
+#include "kernels/team.h"
+
+namespace engine {
+
+// Sums over the inputs of one tensor's matrices.
+struct ColumnSquares {
+  size_t cols = 0;
+  std::vector<double> sums;      // [n_matrices][cols] of squares
+  std::vector<uint64_t> counts;  // [n_matrices] inputs that there were
+};
+using SquaresByTensor = std::map<std::string, ColumnSquares, std::less<>>;
+
+class InputSquares {
+ public:
+  // n inputs of `cols` numbers that begin `stride` apart.
+  struct Rows {
+    const float* data;
+    size_t stride, n, cols;
+  };
+  // The inputs of the index-th of a tensor's matrices. Tensors outside of layers (embedding,
+  // output) are left out, as others do it: nearly all of their inputs are never made.
+  void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
+           size_t n_matrices = 1);
+  // The inputs of experts: `in` is [n_tokens][cols], of each token for those that it chose
+  // ([n_tokens][n_used]). What their last matrices get is computed here, once more.
+  void AddExperts(const LayerWeights& w, kernels::Activation activation, const float* in,
+                  size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
+
+  const SquaresByTensor& squares() const { return squares_; }
+
+ private:
+  SquaresByTensor squares_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_INPUT_SQUARES_H_

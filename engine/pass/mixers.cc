@@ -1,0 +1,186 @@
+#include "engine/pass/mixers.h"
+
+#include <utility>
+
+namespace engine {
+namespace {
+
+using Heads = Pass::Heads;
+
+// The queries of all heads, [n_heads][head_key_length], to `out`; low is [tokens][query_rank].
+void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in, float* low,
+                   float* out, Pass& pass) {
+  if (w.attn_q.tensor != nullptr) {
+    pass.MatMul(in, {{w.attn_q, out}});
+    return;
+  }
+  pass.MatMul(in, {{w.attn_q_a, low}});
+  pass.MatMul(pass.Normed(low, w.attn_q_a_norm, plan.query_rank, low), {{w.attn_q_b, out}});
+}
+
+// What a recurrent mixer does in time: from s.conv_in (with s.alpha and s.beta) to s.attended. All
+// else in it is each token's own.
+void Recur(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state, Scratch& s,
+           Pass& pass) {
+  if (state.before != nullptr) pass.KeepForUndo(plan, state);
+  float *const in = s.conv_in.get(), *const out = s.attended.get();
+  if (plan.mixer == Mixer::kShortConv) return pass.Convolve(plan, w, state.history, in, out);
+  float* const made = s.conv_out.get();
+  pass.Convolve(plan, w, state.history, in, made);
+  if (plan.mixer == Mixer::kDeltaNet) {
+    pass.DeltaNet(plan, w, state.matrices, made, s.alpha.get(), s.beta.get(), out);
+  } else {
+    pass.Mamba2(plan, w, state.matrices, made, s.alpha.get(), out);
+  }
+}
+
+}  // namespace
+
+void RecurAgain(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+                Scratch& s, Pass& pass) {
+  pass.TakeKept(plan, state);
+  Recur(plan, w, state, s, pass);
+}
+
+void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
+               const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
+  const size_t n_heads = plan.n_heads, length = plan.key_length;
+  float *const q = s.q.get(), *k = s.k.get(), *v = s.v.get();
+  float* const queries = c.attention_gate ? s.joined.get() : q;
+  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}});
+  if (c.attention_gate) {  // a head's query, then its gate
+    const Heads both = {queries, 2 * n_heads * length, 2 * length};
+    pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
+    pass.CopyHeads(both.from(length), {s.gate.get(), n_heads * length, length}, n_heads, length);
+  }
+  // A head's position is the angle by which it is turned.
+  pass.NormAndRotate(plan, w.attn_q_norm, q, n_heads);
+  pass.GrowQueries(plan, q);
+  if (w.attn_k.tensor == nullptr) {
+    k = v = nullptr;  // those of another layer are there already
+  } else {
+    const size_t kv = plan.n_kv_heads * length;
+    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);
+    if (c.value_norm) pass.NormHeads(nullptr, plan.n_kv_heads, plan.value_length, v);
+    pass.NormAndRotate(plan, w.attn_k_norm, k, plan.n_kv_heads);
+  }
+  pass.Attend(plan, w.attn_sinks, cache, q, k, v, s.attended.get());
+  const size_t width = n_heads * plan.value_length;
+  const float* out = pass.Normed(s.attended.get(), w.attn_sub_norm, width, s.attended.get());
+  if (c.attention_gate) {
+    pass.Gate(kernels::Activation::kSigmoid, s.gate.get(), out, width);
+    out = s.gate.get();
+  }
+  pass.MatMul(out, {{w.attn_output, s.delta.get()}});
+}
+
+void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
+                     const float* in, Scratch& s, Pass& pass) {
+  const size_t n_heads = plan.n_heads, latent = plan.latent_length;
+  const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
+  const size_t n_turned = plan.key_length - plan.rope_offset, n_plain = head_key - n_turned;
+  const size_t kept_length = latent + n_turned;
+  float* next = s.joined.get();
+  const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
+  float* const low = rows_of(plan.query_rank);
+  float* const beside = rows_of(n_heads * (head_key + head_value));
+
+  if (w.attn_k_b.tensor != nullptr) {
+    // A head's key is attn_k_b times the latent vector. Instead of making keys, queries go through
+    // the matrix: q . (K c) = (K^T q) . c. So all heads share one key, which is kept: the latent
+    // vector, which is the value as well, and behind it what knows positions.
+    float* const kept = s.k.get();
+    pass.MatMul(in, {{w.attn_kv_a_mqa, kept}});
+    pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, kept_length, kept);
+    pass.Rotate(plan, kept, 1);
+    LatentQueries(plan, w, in, low, beside, pass);
+    const Heads made = {beside, n_heads * head_key, head_key};
+    const Heads q = {s.q.get(), n_heads * kept_length, kept_length};
+    pass.HeadProducts(w.attn_k_b, made, q);
+    pass.CopyHeads(made.from(n_plain), q.from(latent), n_heads, n_turned);
+    pass.Rotate(plan, s.q.get(), n_heads);
+    pass.Attend(plan, nullptr, kv, s.q.get(), kept, kept, s.attended.get());
+    pass.HeadProducts(w.attn_v_b, {s.attended.get(), n_heads * latent, latent},
+                      {beside, n_heads * head_value, head_value});
+    pass.MatMul(beside, {{w.attn_output, s.delta.get()}});
+    return;
+  }
+
+  // Older files: keys and values are made, and kept.
+  const Heads kept = {rows_of(kept_length), kept_length, 0};
+  const Heads alone = {rows_of(latent), latent, 0};
+  const Heads k = {s.k.get(), n_heads * head_key, head_key};
+  const Heads made = {beside, n_heads * (n_plain + head_value), n_plain + head_value};
+  pass.MatMul(in, {{w.attn_kv_a_mqa, kept.data}});
+  pass.CopyHeads(kept.from(latent), k.from(n_plain), n_heads, n_turned);
+  pass.CopyHeads(kept, alone, 1, latent);
+  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, alone.data);
+  pass.MatMul(alone.data, {{w.attn_kv_b, beside}});
+  pass.CopyHeads(made, k, n_heads, n_plain);
+  pass.CopyHeads(made.from(n_plain), {s.v.get(), n_heads * head_value, head_value}, n_heads,
+                 head_value);
+  LatentQueries(plan, w, in, low, s.q.get(), pass);
+  pass.Rotate(plan, s.q.get(), n_heads);
+  pass.Rotate(plan, s.k.get(), n_heads);
+  pass.Attend(plan, nullptr, kv, s.q.get(), s.k.get(), s.v.get(), s.attended.get());
+  pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});
+}
+
+void ShortConv(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+               const float* in, Scratch& s, Pass& pass) {
+  const size_t width = plan.recurrent.channels;
+  pass.MatMul(
+      in,
+      {{w.conv_gate, s.joined.get()}, {w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}});
+  pass.Multiply(s.conv_in.get(), s.joined.get(), width);
+  Recur(plan, w, state, s, pass);
+  pass.Multiply(s.gate.get(), s.attended.get(), width);
+  pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+}
+
+void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+              const float* in, Scratch& s, Pass& pass) {
+  const RecurrentPlan& r = plan.recurrent;
+  const size_t n_key = r.n_key_heads, n_each = r.n_value_heads / n_key, length = r.key_length;
+  pass.MatMul(in, {{w.conv_in, s.conv_in.get()},
+                   {w.mixer_gate, s.gate.get()},
+                   {w.ssm_alpha, s.alpha.get()},
+                   {w.ssm_beta, s.beta.get()}});
+  if (w.ssm_in.tensor != nullptr) {  // by key head: query, key, its values, their gates
+    pass.MatMul(in, {{w.ssm_in, s.joined.get()}});
+    const size_t values = n_each * length, head = 2 * length + 2 * values;
+    const Heads from = {s.joined.get(), n_key * head, head};
+    const Heads to = {s.conv_in.get(), r.channels, length};
+    pass.CopyHeads(from, to, n_key, length);
+    pass.CopyHeads(from.from(length), to.from(n_key * length), n_key, length);
+    pass.CopyHeads(from.from(2 * length), {to.data + 2 * n_key * length, r.channels, values}, n_key,
+                   values);
+    pass.CopyHeads(from.from(2 * length + values), {s.gate.get(), r.width(), values}, n_key,
+                   values);
+  }
+  if (w.ssm_ba.tensor != nullptr) {  // by key head: its betas, then its alphas
+    pass.MatMul(in, {{w.ssm_ba, s.joined.get()}});
+    const Heads from = {s.joined.get(), 2 * r.n_value_heads, 2 * n_each};
+    pass.CopyHeads(from, {s.beta.get(), r.n_value_heads, n_each}, n_key, n_each);
+    pass.CopyHeads(from.from(n_each), {s.alpha.get(), r.n_value_heads, n_each}, n_key, n_each);
+  }
+  Recur(plan, w, state, s, pass);
+  pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
+                s.attended.get());
+  pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
+  pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+}
+
+void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+            const float* in, Scratch& s, Pass& pass) {
+  const RecurrentPlan& r = plan.recurrent;
+  pass.MatMul(
+      in,
+      {{w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}, {w.ssm_alpha, s.alpha.get()}});
+  Recur(plan, w, state, s, pass);
+  pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
+  pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
+  pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+}
+
+}  // namespace engine

@@ -1,0 +1,291 @@
+#include "engine/pass/pass.h"
+
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "engine/pass/input_squares.h"
+#include "kernels/experts.h"
+#include "kernels/ops.h"
+#include "kernels/reference.h"
+
+namespace engine {
+namespace {
+
+constexpr size_t kMaxOutputs = 4;
+
+uint64_t Bytes(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
+
+TraceWeights Traced(const WeightView& view) { return {view.tensor, view.rows, view.cols}; }
+
+}  // namespace
+
+void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens,
+                 float* out) {
+  const size_t width = token_embd.cols;
+  Step("embed", n_tokens_ * token_embd.row_bytes(), {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      float* const row = out + t * width;
+      kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])),
+                             width, row);
+      if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
+    });
+  });
+}
+
+void Pass::SetPositions(std::span<const RopeAngles> ropes) {
+  ForRows(n_tokens_, [&](size_t t) {
+    size_t offset = 0;
+    for (const RopeAngles& rope : ropes) {
+      rope.Fill(first_position_ + t, scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
+                scratch_.rope_sin.get() + offset + t * rope.n_pairs());
+      offset += n_tokens_ * rope.n_pairs();
+    }
+  });
+}
+
+const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out) {
+  if (weight == nullptr) return in;
+  Step("norm", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      kernels::RmsNorm(in + t * width, weight, config_.norm_eps, width, out + t * width);
+    });
+  });
+  return out;
+}
+
+void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows) {
+  Step("norm", 0, {}, [&] {
+    ForRows(n, [&](size_t i) {
+      float* const row = rows + i * stride;
+      kernels::RmsNorm(row, weight, config_.norm_eps, length, row);
+    });
+  });
+}
+
+void Pass::NormGroups(const float* weight, size_t n_groups, size_t length, float* rows) {
+  Step("norm", 0, {}, [&] {
+    ForRows(n_tokens_ * n_groups, [&](size_t i) {
+      float* const row = rows + i * length;
+      kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
+    });
+  });
+}
+
+void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* heads) {
+  if (config_.qk_norm == QkNorm::kAllBeforeRope) {
+    NormRows(weight, n_tokens_, n_heads * length, n_heads * length, heads);
+  } else {
+    NormRows(weight, n_tokens_ * n_heads, length, length, heads);
+  }
+}
+
+void Pass::CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length) {
+  Step("copy", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      for (size_t h = 0; h < n_heads; ++h) {
+        std::copy_n(from.data + t * from.token_stride + h * from.head_stride, length,
+                    to.data + t * to.token_stride + h * to.head_stride);
+      }
+    });
+  });
+}
+
+void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
+  if (plan.rope == LayerPlan::kNoRope) return;
+  const RopeConfig& rope = config_.ropes[plan.rope];
+  const size_t n_pairs = rope.n_dims / 2;
+  size_t offset = 0;  // of this rope's angles behind those of the ropes before it
+  for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
+  Step("rope", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      const size_t at = offset + t * n_pairs;
+      float* const turned = heads + t * n_heads * plan.key_length + plan.rope_offset;
+      kernels::Rope(turned, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos.get() + at,
+                    scratch_.rope_sin.get() + at, rope.pairs);
+    });
+  });
+}
+
+void Pass::NormAndRotate(const LayerPlan& plan, const float* weight, float* heads, size_t n_heads) {
+  const bool after = config_.qk_norm == QkNorm::kHeadAfterRope;
+  if (weight != nullptr && !after) NormHeads(weight, n_heads, plan.key_length, heads);
+  Rotate(plan, heads, n_heads);
+  if (weight != nullptr && after) NormHeads(weight, n_heads, plan.key_length, heads);
+}
+
+void Pass::GrowQueries(const LayerPlan& plan, float* q) {
+  if (config_.query_growth == 0) return;
+  const size_t width = plan.n_heads * plan.key_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      const size_t spans = (first_position_ + t) / config_.query_growth_span;
+      const float growth = std::log(1 + static_cast<float>(spans));
+      kernels::Scale(q + t * width, 1 + config_.query_growth * growth, width);
+    });
+  });
+}
+
+void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
+  assert(outputs.size() <= kMaxOutputs);
+  std::array<kernels::Product, kMaxOutputs> products;
+  std::array<TraceWeights, kMaxOutputs> traced;
+  uint64_t bytes = 0;
+  size_t n = 0;
+  for (const auto& [weights, out] : outputs) {
+    if (weights.tensor == nullptr) continue;
+    products[n] = {weights, out, weights.rows, weights.bias};
+    traced[n++] = Traced(weights);
+    bytes += Bytes(weights);
+  }
+  if (n == 0) return;
+  for (size_t i = 0; inputs() != nullptr && i < n; ++i) {
+    if (i > 0 && traced[i].tensor == traced[i - 1].tensor) continue;  // parts of one matrix
+    inputs()->Add(traced[i].tensor, {in, traced[i].cols, n_tokens_, traced[i].cols});
+  }
+  Step("matmul", bytes, std::span(traced).first(n), [&] {
+    scratch_.input.Set(in, n_tokens_, products[0].weights.cols);
+    kernels::MatMul(team_, std::span(products).first(n), scratch_.input);
+  });
+}
+
+void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out) {
+  const std::array traced = {Traced(up), Traced(gate)};
+  const size_t n = gate.tensor != nullptr ? 2 : 1;
+  if (inputs() != nullptr) {
+    inputs()->Add(up.tensor, {in, up.cols, n_tokens_, up.cols});
+    if (gate.tensor != up.tensor) inputs()->Add(gate.tensor, {in, up.cols, n_tokens_, up.cols});
+  }
+  Step("matmul", Bytes(gate) + Bytes(up), std::span(traced).first(n), [&] {
+    scratch_.input.Set(in, n_tokens_, up.cols);
+    kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation}, scratch_.input,
+                         out);
+  });
+}
+
+void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
+                  const float* q, const float* k, const float* v, float* out) {
+  const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
+                        kernels::KvBytes(cache.type, cache.value_length);
+  const size_t n_keys = std::min(first_position_ + n_tokens_, cache.capacity);
+  const kernels::AttentionParams params = {
+      .scale = plan.attention_scale,
+      .window = plan.window,
+      .softcap = config_.attention_softcap,
+      .sinks = sinks,
+  };
+  Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
+    if (k != nullptr) kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
+    kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
+  });
+  if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
+}
+
+void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
+                          const kernels::AttentionParams& params, const float* q) {
+  const size_t last = first_position_ + n_tokens_ - 1;
+  size_t n_scores = 0;  // of a head
+  for (size_t p = first_position_; p <= last; ++p) {
+    n_scores += p + 1 - kernels::FirstVisible(p, plan.window);
+  }
+  trace_->steps.back().operations =
+      2.0 * static_cast<double>(n_scores * plan.n_heads * (cache.key_length + cache.value_length));
+  if (trace_->observer == nullptr) return;
+  const float* const row = q + (n_tokens_ - 1) * plan.n_heads * cache.key_length;
+  trace_->observer->Attended({cache, params, plan.n_heads, last, row});
+}
+
+void Pass::EndLayer(const float* x) {
+  if (trace_ == nullptr) return;
+  trace_->layer_ends.push_back(trace_->steps.size());
+  if (trace_->observer == nullptr) return;
+  const size_t width = config_.embedding_length;
+  trace_->observer->EndLayer({x + (n_tokens_ - 1) * width, width});
+}
+
+void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
+                 float* shares) {
+  const size_t n_used = config_.n_experts_used;
+  Step("route", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, w.exp_probs_b,
+                     n_used, chosen + t * n_used, shares + t * n_used);
+    });
+  });
+  if (trace_ == nullptr || trace_->observer == nullptr) return;
+  const size_t last = (n_tokens_ - 1) * n_used;
+  trace_->observer->Routed({chosen + last, n_used}, {shares + last, n_used});
+}
+
+// Of all experts that a token of the batch chose.
+uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const {
+  const std::set<uint32_t> experts(chosen, chosen + n_tokens_ * config_.n_experts_used);
+  return experts.size() *
+         (Bytes(w.ffn_gate_exps.first) + Bytes(w.ffn_up_exps.first) + Bytes(w.ffn_down_exps.first));
+}
+
+void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chosen,
+                   const float* shares, float* out) {
+  std::vector<TraceWeights> tensors;
+  if (trace_ != nullptr) {
+    for (const ExpertsView* view : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+      if (view->tensor == nullptr) continue;
+      tensors.push_back(
+          {view->tensor, view->first.rows * config_.n_experts_used, view->first.cols});
+    }
+  }
+  if (inputs() != nullptr) {
+    inputs()->AddExperts(w, config_.activation, in, n_tokens_, chosen, config_.n_experts_used,
+                         team_);
+  }
+  Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
+    kernels::Experts(team_, {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation},
+                     in, n_tokens_, chosen, shares, config_.n_experts_used, scratch_.experts, out);
+  });
+}
+
+void Pass::Gate(kernels::Activation activation, float* gate, const float* x, size_t width) {
+  Step("gate", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) {
+      kernels::GatedActivation(activation, gate + t * width, x + t * width, width);
+    });
+  });
+}
+
+void Pass::Scale(float* x, float factor) {
+  const size_t width = config_.embedding_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_, [&](size_t t) { kernels::Scale(x + t * width, factor, width); });
+  });
+}
+
+void Pass::ScaleBySigmoid(const float* gate, float* x) {
+  const size_t width = config_.embedding_length;
+  Step("scale", 0, {}, [&] {
+    ForRows(n_tokens_,
+            [&](size_t t) { kernels::Scale(x + t * width, 1 / (1 + std::exp(-gate[t])), width); });
+  });
+}
+
+void Pass::Add(float* x, const float* y, float factor) {
+  const size_t width = config_.embedding_length;
+  Step("add", 0, {}, [&] {
+    ForRows(n_tokens_,
+            [&](size_t t) { kernels::AddScaled(x + t * width, factor, y + t * width, width); });
+  });
+}
+
+void Pass::FinishLogits(float* logits) {
+  if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
+  // A row can be as long as a whole batch of other rows: threads share it.
+  constexpr size_t kGrain = 1024;
+  team_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
+    float* const part = logits + begin;
+    if (config_.logit_scale != 1) kernels::Scale(part, config_.logit_scale, end - begin);
+    if (config_.logit_softcap != 0) kernels::SoftCap(part, config_.logit_softcap, end - begin);
+  });
+}
+
+}  // namespace engine

@@ -1,0 +1,73 @@
+#include "engine/pass/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+namespace engine {
+namespace {
+
+// The pair that makes `turns` full turns within the trained context (a fraction; YaRN,
+// section 3.2).
+double PairWithTurns(const RopeConfig& c, double turns) {
+  const double context = static_cast<double>(c.original_context);
+  return static_cast<double>(c.n_dims) * std::log(context / (turns * 2 * std::numbers::pi)) /
+         (2 * std::log(c.base));
+}
+
+// 1 for pairs that turn fast (kept as trained), 0 for slow ones (interpolated), linear between.
+double YarnShareKept(const RopeConfig& c, size_t pair) {
+  const double last = static_cast<double>(c.n_dims) - 1;
+  const double low = std::max(0.0, std::floor(PairWithTurns(c, c.beta_fast)));
+  const double high = std::min(last, std::ceil(PairWithTurns(c, c.beta_slow)));
+  const double ramp = (static_cast<double>(pair) - low) / std::max(0.001, high - low);
+  return 1 - std::clamp(ramp, 0.0, 1.0);
+}
+
+// Pairs are dealt to time, height and width in turn, as long as each wants some (Qwen3-VL).
+bool IsTurned(const RopeConfig& c, size_t pair) {
+  const size_t n = std::accumulate(c.sections.begin(), c.sections.end(), size_t{0});
+  if (n == 0) return true;
+  const size_t i = pair % n;
+  return i < 3 * c.sections[i % 3];
+}
+
+}  // namespace
+
+RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
+    : frequencies_(config.n_dims / 2) {
+  for (size_t i = 0; i < frequencies_.size(); ++i) {
+    double f =
+        std::pow(config.base, -2.0 * static_cast<double>(i) / static_cast<double>(config.n_dims));
+    if (freq_divisors != nullptr && config.divided) f /= freq_divisors[i];
+    if (!IsTurned(config, i)) f = 0;
+    const double interpolated = f / config.factor;
+    if (config.scaling == RopeScaling::kLinear) f = interpolated;
+    if (config.scaling == RopeScaling::kYarn) {
+      f = std::lerp(interpolated, f, YarnShareKept(config, i));
+    }
+    frequencies_[i] = f;
+  }
+  magnitude_ = config.attention_factor;
+  if (config.scaling == RopeScaling::kYarn && config.factor > 1) {
+    const double growth = 0.1 * std::log(config.factor);
+    magnitude_ *= (1 + growth) / (1 + config.log_multiplier * growth);
+  }
+}
+
+void RopeAngles::Fill(size_t position, float* cos, float* sin) const {
+  for (size_t i = 0; i < frequencies_.size(); ++i) {
+    const double angle = static_cast<double>(position) * frequencies_[i];
+    cos[i] = static_cast<float>(magnitude_ * std::cos(angle));
+    sin[i] = static_cast<float>(magnitude_ * std::sin(angle));
+  }
+}
+
+std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors) {
+  std::vector<RopeAngles> ropes;
+  for (const RopeConfig& rope : config.ropes) ropes.emplace_back(rope, freq_divisors);
+  return ropes;
+}
+
+}  // namespace engine

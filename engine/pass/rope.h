@@ -1,0 +1,36 @@
+// Rotary position embedding: the angles by which position p turns each pair of dimensions.
+//
+// Pair i turns by p * f_i, with f_i = base^(-2i / n_dims) (Su et al. 2021). Long-context models
+// change the frequencies: Llama 3.1 divides each by a number of its own (tensor rope_freqs), linear
+// scaling divides all by one factor, YaRN (Peng et al. 2023) divides only those whose wavelength
+// exceeds the context and raises cos and sin a little to keep attention sharp.
+#ifndef PRONK_ENGINE_PASS_ROPE_H_
+#define PRONK_ENGINE_PASS_ROPE_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/model/config.h"
+
+namespace engine {
+
+class RopeAngles {
+ public:
+  // freq_divisors: [n_dims / 2] or null.
+  RopeAngles(const RopeConfig& config, const float* freq_divisors);
+
+  size_t n_pairs() const { return frequencies_.size(); }
+  // cos and sin ([n_pairs] each) for one position.
+  void Fill(size_t position, float* cos, float* sin) const;
+
+ private:
+  std::vector<double> frequencies_;  // radians per position
+  double magnitude_ = 1.0;           // multiplies cos and sin
+};
+
+// Those of Config::ropes, all with the same divisors ([n_dims / 2] or null).
+std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_ROPE_H_

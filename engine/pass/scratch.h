@@ -1,0 +1,72 @@
+// Scratch: the buffers that hold a batch of tokens on its way through the layers. Sized at
+// construction for the widest layer and reused by every pass, so that generating allocates nothing.
+#ifndef PRONK_ENGINE_PASS_SCRATCH_H_
+#define PRONK_ENGINE_PASS_SCRATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/model/config.h"
+#include "kernels/attention/head_products.h"
+#include "kernels/experts.h"
+#include "kernels/matmul.h"
+
+namespace engine {
+
+// Numbers without initial values: pages that no batch touches never become resident.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(size_t n) : data_(std::make_unique_for_overwrite<T[]>(n)) {}
+  T* get() { return data_.get(); }
+  T* row(size_t i, size_t width) { return data_.get() + i * width; }
+
+ private:
+  std::unique_ptr<T[]> data_;
+};
+
+struct Scratch {
+  Scratch(const Config& c, size_t max_tokens, size_t max_threads);
+
+  // The size of the buffers that these make.
+  static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
+
+  size_t max_tokens;
+  Buffer<float> x;         // [tokens][embedding_length] the residual stream
+  Buffer<float> normed;    // [tokens][embedding_length] x after RMSNorm
+  Buffer<float> joined;    // what a matrix gives for several purposes, before it is taken apart
+  Buffer<float> q;         // [tokens][n_heads][key_length]
+  Buffer<float> k;         // [tokens][n_kv_heads][key_length]
+  Buffer<float> v;         // [tokens][n_kv_heads][value_length]
+  Buffer<float> attended;  // [tokens][n_heads][value_length]
+  Buffer<float> hidden;    // [tokens][ffn_length]
+  Buffer<float> delta;     // [tokens][embedding_length] what a block adds to x
+  Buffer<float> gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
+  // Of recurrent layers:
+  Buffer<float> conv_in;    // [tokens][channels]
+  Buffer<float> conv_out;   // [tokens][channels]
+  Buffer<float> alpha;      // [tokens][n_value_heads]
+  Buffer<float> beta;       // [tokens][n_value_heads]
+  Buffer<float> per_layer;  // [tokens][layers][per_layer_length] what tokens have for each layer
+  Buffer<float> per_layer_rows;  // the same
+  Buffer<float> streams;         // [n_streams][tokens][embedding_length]; altup.h
+  Buffer<float> stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
+  Buffer<float> rope_cos;        // [ropes][tokens][n_dims / 2]
+  Buffer<float> rope_sin;
+  // Where layers have experts:
+  Buffer<float> router;       // [tokens][n_experts]
+  Buffer<uint32_t> chosen;    // [tokens][n_experts_used]
+  Buffer<float> shares;       // [tokens][n_experts_used] of the chosen experts
+  Buffer<float> shared;       // [tokens][embedding_length] what a network beside the experts gives
+  Buffer<float> shared_gate;  // [tokens]
+  Buffer<float> expert_in;    // [tokens][expert_width]
+  Buffer<float> expert_out;   // [tokens][expert_width]
+  kernels::ExpertScratch experts;
+  kernels::HeadScratch heads;  // of latent attention
+  kernels::Activations input;  // of the next products
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_SCRATCH_H_

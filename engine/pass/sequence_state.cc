@@ -1,0 +1,210 @@
+#include "engine/pass/sequence_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace engine {
+namespace {
+
+constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
+
+// Positions that a layer has room for: none where it keeps nothing of its own. A ring holds the
+// window of a batch's first token and the batch behind it, which is also how far a text can be
+// taken back; and drafts that were no part of the text, whether there are any or not, so that they
+// change nothing about that.
+size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
+  const size_t capacity = size.capacity;
+  if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
+  if (plan.window == 0 || plan.window >= capacity) return capacity;
+  const size_t needed = plan.window + size.batch + kDrafts;
+  const size_t ring = (needed + kernels::kKvTile - 1) / kernels::kKvTile * kernels::kKvTile;
+  return std::min(ring, capacity);
+}
+
+// Bytes of a position's keys and of its values. Latent vectors are keys and values in one.
+size_t KeyBytes(const LayerPlan& plan, kernels::KvType type) {
+  return plan.n_kv_heads * kernels::KvBytes(type, plan.key_length);
+}
+size_t ValueBytes(const LayerPlan& plan, kernels::KvType type) {
+  return plan.values_in_keys ? 0 : plan.n_kv_heads * kernels::KvBytes(type, plan.value_length);
+}
+
+size_t RecurrentFloats(const Config& config) {
+  size_t n = 0;
+  for (const LayerPlan& plan : config.layers) {
+    n += plan.recurrent.history_floats() + plan.recurrent.state_floats();
+  }
+  return n;
+}
+
+// What a recurrence reads of a token.
+size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
+
+// Now, the snapshots, and what was before a batch that may be undone.
+size_t Slots(const SequenceState::Size& size) {
+  return 1 + SequenceState::kSnapshots + (size.max_undo > 0 ? 1 : 0);
+}
+
+size_t AllFloats(const Config& config, const SequenceState::Size& size) {
+  size_t n = Slots(size) * RecurrentFloats(config);
+  for (const LayerPlan& plan : config.layers) n += size.max_undo * InputFloats(plan.recurrent);
+  return n;
+}
+
+}  // namespace
+
+double SequenceState::BytesFor(const Config& config, const Size& size) {
+  double bytes = 0;
+  for (const LayerPlan& plan : config.layers) {
+    bytes += static_cast<double>(Positions(plan, size)) *
+             static_cast<double>(KeyBytes(plan, size.kv_type) + ValueBytes(plan, size.kv_type));
+  }
+  return bytes + static_cast<double>(AllFloats(config, size) * sizeof(float));
+}
+
+SequenceState::SequenceState(const Config& config, const Size& size)
+    : size_(size),
+      bytes_(static_cast<size_t>(BytesFor(config, size))),
+      n_floats_(RecurrentFloats(config)),
+      n_slots_(Slots(size)),
+      before_(size.max_undo > 0 ? n_slots_ - 1 : 0),
+      // Untouched pages cost nothing.
+      recurrent_(std::make_unique_for_overwrite<float[]>(AllFloats(config, size))) {
+  const kernels::KvType type = size.kv_type;
+  data_ =
+      std::make_unique_for_overwrite<std::byte[]>(bytes_ - AllFloats(config, size) * sizeof(float));
+  std::byte* next = data_.get();
+  size_t next_float = 0, next_input = n_slots_ * n_floats_;
+  for (size_t i = 0; i < config.n_layers(); ++i) {
+    const LayerPlan& plan = config.layers[i];
+    Layer layer;
+    layer.window = plan.window;
+    layer.kv_layer = plan.kv_layer == LayerPlan::kOwn ? i : plan.kv_layer;
+    layer.kv.type = type;
+    layer.kv.n_kv_heads = plan.n_kv_heads;
+    layer.kv.capacity = Positions(plan, size);
+    layer.kv.key_length = plan.key_length;
+    layer.kv.value_length = plan.value_length;
+    layer.kv.k = next;
+    next += layer.kv.capacity * KeyBytes(plan, type);
+    layer.kv.v = plan.values_in_keys ? nullptr : next;
+    next += layer.kv.capacity * ValueBytes(plan, type);
+    layer.history = next_float;
+    layer.matrices = layer.history + plan.recurrent.history_floats();
+    next_float = layer.matrices + plan.recurrent.state_floats();
+    layer.conv_in = next_input;
+    layer.alpha = layer.conv_in + size.max_undo * plan.recurrent.channels;
+    layer.beta = layer.alpha + size.max_undo * plan.recurrent.n_value_heads;
+    next_input = layer.beta + size.max_undo * plan.recurrent.n_value_heads;
+    layers_.push_back(layer);
+  }
+  std::fill_n(now(), n_floats_, 0.0f);
+  kept_.reserve(kSnapshots);
+}
+
+SequenceState::Recurrent SequenceState::recurrent(size_t i) const {
+  const Layer& layer = layers_[i];
+  float* const all = recurrent_.get();
+  return {.history = now() + layer.history,
+          .matrices = now() + layer.matrices,
+          .before = may_undo_ ? slot(before_) + layer.history : nullptr,
+          .conv_in = all + layer.conv_in,
+          .alpha = all + layer.alpha,
+          .beta = all + layer.beta};
+}
+
+void SequenceState::Extend(size_t end) {
+  position_ = end;
+  may_undo_ = false;
+}
+
+void SequenceState::Undo(size_t position) {
+  position_ = position;
+  std::swap(now_, before_);
+}
+
+void SequenceState::Snapshot() {
+  if (n_floats_ == 0 || position_ == 0) return;
+  const bool is_there = !kept_.empty() && kept_.back().position == position_;
+  if (is_there) return;
+  size_t free = 0;
+  if (kept_.size() == kSnapshots) {
+    free = kept_.front().slot;
+    kept_.erase(kept_.begin());
+  } else {
+    const auto in_use = [&](size_t i) {
+      return std::any_of(kept_.begin(), kept_.end(), [i](const Kept& k) { return k.slot == i; });
+    };
+    for (free = 0; free == now_ || free == before_ || in_use(free);) ++free;
+  }
+  std::copy_n(now(), n_floats_, slot(free));
+  kept_.push_back({position_, free});
+}
+
+void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
+  const auto each_head = [&](const kernels::KvLayer& kv, std::byte* data, size_t bytes,
+                             size_t first) {
+    // A ring's text may go on at its beginning.
+    const size_t begin = first % kv.capacity, n = position - first;
+    const size_t until_end = std::min(n, kv.capacity - begin);
+    for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
+      piece({data + begin * bytes, until_end * bytes});
+      if (n > until_end) piece({data, (n - until_end) * bytes});
+    }
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const kernels::KvLayer& kv = layers_[i].kv;
+    if (layers_[i].kv_layer != i || kv.n_kv_heads == 0 || position == 0) continue;
+    const size_t first = kernels::FirstVisible(position, layers_[i].window);
+    each_head(kv, kv.k, kernels::KvBytes(kv.type, kv.key_length), first);
+    if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type, kv.value_length), first);
+  }
+  if (n_floats_ > 0) piece(std::as_writable_bytes(std::span(now(), n_floats_)));
+}
+
+size_t SequenceState::PieceBytes(size_t position) {
+  size_t bytes = 0;
+  ForEachPiece(position, [&](std::span<std::byte> piece) { bytes += piece.size(); });
+  return bytes;
+}
+
+void SequenceState::Restore(size_t position) {
+  kept_.clear();
+  position_ = end_ = restored_ = position;
+}
+
+// Later snapshots are of a text that is forgotten.
+size_t SequenceState::RewindRecurrent(size_t position) {
+  while (!kept_.empty() && kept_.back().position > position) kept_.pop_back();
+  if (position == position_) return position;
+  if (kept_.empty()) {
+    std::fill_n(now(), n_floats_, 0.0f);
+    return 0;
+  }
+  std::copy_n(slot(kept_.back().slot), n_floats_, now());
+  return kept_.back().position;
+}
+
+bool SequenceState::IsInRings(size_t position) const {
+  return std::all_of(layers_.begin(), layers_.end(), [&](const Layer& layer) {
+    // Of a text that was restored, only what its next token sees.
+    if (layer.window > 0 && layer.window <= restored_ && position < restored_) return false;
+    if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
+    const size_t end = end_ + kDrafts;
+    const size_t oldest = end - std::min(end, layer.kv.capacity);
+    const size_t first_seen = position + 1 - std::min(position + 1, layer.window);
+    return first_seen >= oldest;
+  });
+}
+
+size_t SequenceState::Rewind(size_t position) {
+  position = std::min(position, position_);
+  end_ = std::max(end_, position_);
+  if (n_floats_ > 0) position = RewindRecurrent(position);
+  if (!IsInRings(position)) position = n_floats_ > 0 ? RewindRecurrent(0) : 0;
+  if (position == 0) end_ = restored_ = 0;
+  position_ = position;
+  return position;
+}
+
+}  // namespace engine

@@ -1,0 +1,65 @@
+// Trace: what each operation of a forward pass was and how long it took, and for those who want to
+// look inside, the numbers on their way. Filled by Pass where somebody asks (pronk trace); a
+// forward pass without one costs nothing.
+#ifndef PRONK_ENGINE_PASS_TRACE_H_
+#define PRONK_ENGINE_PASS_TRACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gguf/tensor.h"
+#include "kernels/attention/attention.h"
+
+namespace engine {
+
+class InputSquares;
+
+// What an operation read of a tensor.
+struct TraceWeights {
+  const gguf::TensorView* tensor;
+  size_t rows;
+  size_t cols;
+};
+
+struct TraceStep {
+  std::string_view kind;              // "norm", "matmul", "rope", ...
+  std::vector<TraceWeights> weights;  // those of a product
+  uint64_t bytes = 0;                 // read from weights or cache
+  double operations = 0;              // multiplications and additions of products and attention
+  double seconds = 0;
+};
+
+// One layer's attention, while its buffers are as they were.
+struct TracedAttention {
+  const kernels::KvLayer& cache;  // the batch is in it
+  const kernels::AttentionParams& params;
+  size_t n_heads;
+  size_t position;  // of the batch's last token
+  const float* q;   // of that token: [n_heads][key_length]
+};
+
+// Sees a pass from inside: of every layer, the last token of the batch. Called on the thread that
+// runs the pass; what it takes is in no step's time.
+class PassObserver {
+ public:
+  virtual ~PassObserver() = default;
+  virtual void Attended(const TracedAttention& attention) = 0;
+  // The experts that it chose, and their shares.
+  virtual void Routed(std::span<const uint32_t> chosen, std::span<const float> shares) = 0;
+  // x: the residual stream behind the layer, [embedding_length].
+  virtual void EndLayer(std::span<const float> x) = 0;
+};
+
+struct Trace {
+  std::vector<TraceStep> steps;
+  std::vector<size_t> layer_ends;  // how many steps there were behind each layer
+  PassObserver* observer = nullptr;
+  InputSquares* inputs = nullptr;  // sees what matrices are multiplied with (input_squares.h)
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_TRACE_H_

@@ -1,0 +1,192 @@
+#include "engine/sampling/candidates.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace engine {
+namespace {
+
+bool MoreLikely(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+}  // namespace
+
+// Options may be of any size: what comes of them can still be compared, and the first is the best.
+float Comparable(float logit) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::isnan(logit) ? -kMost : std::clamp(logit, -kMost, kMost);
+}
+
+void Candidates::Assign(std::span<const float> logits) {
+  items_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    items_[i] = {static_cast<tokenizer::TokenId>(i), logits[i]};
+  }
+  n_sorted_ = 0;
+}
+
+void Candidates::Assign(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  items_.clear();
+  n_sorted_ = 0;
+  for (size_t word = 0; word < allowed.size(); ++word) {
+    for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
+      const size_t i = 64 * word + static_cast<size_t>(std::countr_zero(bits));
+      if (i >= logits.size()) return;
+      items_.push_back({static_cast<tokenizer::TokenId>(i), logits[i]});
+    }
+  }
+}
+
+Candidate Candidates::Best() const {
+  return *std::min_element(items_.begin(), items_.end(), MoreLikely);
+}
+
+void Candidates::SortTop(size_t n) {
+  n = std::min(n, items_.size());
+  if (n <= n_sorted_) return;
+  const auto at = [&](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::partial_sort(at(n_sorted_), at(n), items_.end(), MoreLikely);
+  n_sorted_ = n;
+}
+
+void Candidates::Truncate(size_t n) {
+  items_.resize(std::min(n, items_.size()));
+  n_sorted_ = std::min(n_sorted_, items_.size());
+}
+
+std::span<Candidates::Ranked> Candidates::Ranking() {
+  ranking_.resize(items_.size());
+  return ranking_;
+}
+
+void Candidates::KeepRanked(size_t n) {
+  const auto kept = std::span(ranking_).first(n);
+  std::sort(kept.begin(), kept.end(), [](auto& a, auto& b) { return a.index < b.index; });
+  for (size_t i = 0; i < n; ++i) items_[i] = items_[kept[i].index];
+  items_.resize(n);
+}
+
+std::span<const double> Candidates::Probabilities() {
+  const double max = Best().logit;
+  probabilities_.resize(items_.size());
+  double sum = 0;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    sum += probabilities_[i] = std::exp(static_cast<double>(items_[i].logit) - max);
+  }
+  for (double& p : probabilities_) p /= sum;
+  return probabilities_;
+}
+
+void ApplyPenalties(Candidates& candidates, std::span<tokenizer::TokenId> recent,
+                    const Penalties& penalties) {
+  std::sort(recent.begin(), recent.end());
+  candidates.Change([&](Candidate& c) {
+    const auto [first, last] = std::equal_range(recent.begin(), recent.end(), c.id);
+    if (first == last) return;
+    c.logit = c.logit > 0 ? c.logit / penalties.repeat : c.logit * penalties.repeat;
+    c.logit -= penalties.frequency * static_cast<float>(last - first) + penalties.presence;
+  });
+}
+
+void TopK(Candidates& candidates, int k) {
+  if (k <= 0) return;
+  candidates.SortTop(static_cast<size_t>(k));
+  candidates.Truncate(static_cast<size_t>(k));
+}
+
+void TopP(Candidates& candidates, float p) {
+  if (p >= 1.0f) return;
+  // A nucleus is usually small: sort more of a large vocabulary only while it is not found.
+  // Probabilities come from the unsorted list, so the normalizing sum is taken once.
+  const double max = candidates.Best().logit;
+  double total = 0;
+  for (const Candidate& c : candidates.items()) total += std::exp(c.logit - max);
+  double sum = 0;
+  size_t kept = 0;
+  for (size_t sorted = 64; kept < candidates.size(); sorted *= 4) {
+    candidates.SortTop(sorted);
+    while (kept < std::min(sorted, candidates.size())) {
+      sum += std::exp(candidates.items()[kept++].logit - max) / total;
+      if (sum >= p) return candidates.Truncate(kept);
+    }
+  }
+}
+
+void MinP(Candidates& candidates, float min_p) {
+  if (min_p <= 0.0f) return;
+  // p >= min_p * p_max, said in logits; min_p above 1 must still leave the best.
+  const float max = candidates.Best().logit;
+  const float least = std::min(max, max + std::log(min_p));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+}
+
+void Typical(Candidates& candidates, float p) {
+  if (p >= 1.0f) return;
+  const std::span<const double> probabilities = candidates.Probabilities();
+  double entropy = 0;
+  for (const double q : probabilities) entropy -= q > 0 ? q * std::log(q) : 0;
+
+  const std::span<Candidates::Ranked> ranked = candidates.Ranking();
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    ranked[i] = {std::abs(-std::log(probabilities[i]) - entropy), probabilities[i], i};
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
+  });
+  double sum = 0;
+  size_t n = 0;
+  while (n < ranked.size() && sum < p) sum += ranked[n++].probability;
+  candidates.KeepRanked(std::max<size_t>(n, 1));
+}
+
+void TopNSigma(Candidates& candidates, float n) {
+  if (n <= 0.0f) return;
+  const auto count = static_cast<double>(candidates.size());
+  double mean = 0, squares = 0;
+  for (const Candidate& c : candidates.items()) mean += c.logit / count;
+  for (const Candidate& c : candidates.items()) squares += (c.logit - mean) * (c.logit - mean);
+  const double max = candidates.Best().logit;
+  const double least = max - n * std::sqrt(squares / count);
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < std::min(least, max); });
+}
+
+void Xtc(Candidates& candidates, float threshold) {
+  const std::span<const double> probabilities = candidates.Probabilities();
+  // Those that are likely enough stand at the front of a sorted list.
+  const auto is_top = [&](double p) { return p >= threshold; };
+  const auto n = static_cast<size_t>(std::ranges::count_if(probabilities, is_top));
+  if (n < 2) return;
+  candidates.SortTop(n);
+  const Candidate least = candidates.items()[n - 1];
+  candidates.RemoveIf([&](const Candidate& c) { return MoreLikely(c, least); });
+}
+
+void CutSurprise(Candidates& candidates, double mu) {
+  const std::span<const double> probabilities = candidates.Probabilities();
+  // -log2 p <= mu, said in logits: those are at most so far below the best.
+  const double max = candidates.Best().logit;
+  const double best = *std::max_element(probabilities.begin(), probabilities.end());
+  const double least = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));
+  candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
+}
+
+void DynamicTemperature(Candidates& candidates, float low, float high, float exponent) {
+  if (candidates.size() < 2) return;
+  double entropy = 0;
+  for (const double p : candidates.Probabilities()) entropy -= p > 0 ? p * std::log(p) : 0;
+  const double share = entropy / std::log(static_cast<double>(candidates.size()));
+  const double t = low + (high - low) * std::pow(std::clamp(share, 0.0, 1.0), exponent);
+  constexpr float kColdest = 1e-6f;  // less could leave the range of a float
+  Temperature(candidates, std::max(static_cast<float>(t), kColdest));
+}
+
+void Temperature(Candidates& candidates, float temperature) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    candidates[i].logit = Comparable(candidates[i].logit / temperature);
+  }
+}
+
+}  // namespace engine

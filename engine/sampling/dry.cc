@@ -1,0 +1,87 @@
+#include "engine/sampling/dry.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/error.h"
+#include "gguf/error.h"
+
+namespace engine {
+
+using tokenizer::TokenId;
+
+std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
+                                const tokenizer::Tokenizer& tokenizer) {
+  std::vector<bool> found(texts.size());
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < tokenizer.vocab().size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const std::string piece = tokenizer.Piece(id);
+    bool holds = false;
+    for (size_t t = 0; t < texts.size(); ++t) {
+      if (piece.find(texts[t]) == std::string::npos) continue;
+      found[t] = holds = true;
+    }
+    if (holds) ids.push_back(id);
+  }
+  for (size_t t = 0; t < texts.size(); ++t) {
+    if (!found[t]) {
+      throw Error("no token of this model holds " + gguf::Quoted(texts[t]));
+    }
+  }
+  return ids;
+}
+
+// Seen from its end, the text is r[0], r[1], ...; what stands before r[k - 1] repeats the end in so
+// many tokens as r[k..] and r[0..] begin alike. For all k together that takes time in the length of
+// the text, not its square (Gusfield 1997, the Z algorithm): matches[k] is that number, and [left,
+// right) the stretch known so far that ends last.
+void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId> breakers) {
+  const size_t n = text.size();
+  const auto r = [&](size_t i) { return text[n - 1 - i]; };
+  const auto is_breaker = [&](TokenId id) {
+    return std::binary_search(breakers.begin(), breakers.end(), id);
+  };
+  size_t most = 0;  // of a repetition: no breaker is part of one
+  while (most < n && !is_breaker(r(most))) ++most;
+  repetitions_.clear();
+  matches_.assign(n, 0);
+  size_t left = 0, right = 0;
+  for (size_t k = 1; k < n; ++k) {
+    size_t m = k < right ? std::min(matches_[k - left], right - k) : 0;
+    while (k + m < n && r(m) == r(k + m)) ++m;
+    matches_[k] = m;
+    if (k + m > right) {
+      left = k;
+      right = k + m;
+    }
+    if (std::min(m, most) > 0 && !is_breaker(r(k - 1))) {
+      repetitions_.emplace_back(r(k - 1), std::min(m, most));
+    }
+  }
+  // Of each token the longest stays.
+  std::sort(repetitions_.begin(), repetitions_.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  repetitions_.erase(std::unique(repetitions_.begin(), repetitions_.end(), same),
+                     repetitions_.end());
+}
+
+void Dry::Apply(Candidates& candidates, std::span<const TokenId> text, const DryOptions& options) {
+  if (!options.Active()) return;
+  if (options.last_n > 0) {
+    text = text.last(std::min(text.size(), static_cast<size_t>(options.last_n)));
+  }
+  FindRepetitions(text, options.breakers);
+  candidates.Change([&](Candidate& c) {
+    const auto at = std::lower_bound(repetitions_.begin(), repetitions_.end(), c.id,
+                                     [](const auto& r, TokenId id) { return r.first < id; });
+    if (at == repetitions_.end() || at->first != c.id) return;
+    const double excess = static_cast<double>(at->second) - options.allowed_length;
+    if (excess >= 0)
+      c.logit -= static_cast<float>(options.multiplier * std::pow(options.base, excess));
+  });
+}
+
+}  // namespace engine

@@ -1,0 +1,185 @@
+#include "engine/sampling/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// Logits divided by less than this could leave the range of a float.
+constexpr float kColdest = 1e-6f;
+
+// A number in [0, 1) from the top 53 bits: std::uniform_real_distribution may differ between
+// libraries.
+double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>({
+    {"penalties", SamplerStep::kPenalties},
+    {"dry", SamplerStep::kDry},
+    {"top_n_sigma", SamplerStep::kTopNSigma},
+    {"top_k", SamplerStep::kTopK},
+    {"typ_p", SamplerStep::kTypical},
+    {"top_p", SamplerStep::kTopP},
+    {"min_p", SamplerStep::kMinP},
+    {"xtc", SamplerStep::kXtc},
+    {"temperature", SamplerStep::kTemperature},
+});
+
+// Steps that leave candidates out, which Mirostat does by itself.
+bool Cuts(SamplerStep step) {
+  return step != SamplerStep::kPenalties && step != SamplerStep::kDry &&
+         step != SamplerStep::kTemperature;
+}
+
+}  // namespace
+
+std::optional<SamplerStep> FindSamplerStep(std::string_view name) {
+  for (const auto& [known, step] : kNames) {
+    if (known == name) return step;
+  }
+  return std::nullopt;
+}
+
+std::string SamplerStepNames() {
+  std::string names;
+  for (const auto& [name, step] : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+Sampler::Sampler(SamplerOptions options)
+    : options_(std::move(options)), random_(options_.seed), mu_(2.0 * options_.mirostat.tau) {
+  constexpr size_t kUsual = 4096;  // longer memories grow when they are filled
+  recent_.reserve(std::min(MostRecent(), kUsual));
+  sorted_.reserve(recent_.capacity());
+}
+
+void Sampler::SetOptions(const SamplerOptions& options) {
+  if (options.seed != options_.seed) random_.seed(options.seed);
+  if (options.mirostat.tau != options_.mirostat.tau) mu_ = 2.0 * options.mirostat.tau;
+  options_ = options;
+}
+
+size_t Sampler::MostRecent() const {
+  return options_.repeat_last_n < 0 ? SIZE_MAX : static_cast<size_t>(options_.repeat_last_n);
+}
+
+void Sampler::Accept(TokenId id) {
+  if (options_.dry.Active()) text_.push_back(id);
+  const size_t most = MostRecent();
+  if (most == 0) return;
+  if (recent_.size() < most) {
+    recent_.push_back(id);
+  } else {
+    recent_[n_accepted_ % most] = id;
+  }
+  ++n_accepted_;
+}
+
+void Sampler::SetHistory(std::span<const tokenizer::TokenId> tokens) {
+  text_.clear();
+  if (options_.dry.Active()) text_.assign(tokens.begin(), tokens.end());
+  const auto last = tokens.last(std::min(MostRecent(), tokens.size()));
+  recent_.assign(last.begin(), last.end());
+  n_accepted_ = recent_.size();
+}
+
+void Sampler::Apply(SamplerStep step) {
+  switch (step) {
+    case SamplerStep::kPenalties:
+      if (options_.penalties.Active()) {
+        sorted_ = recent_;
+        ApplyPenalties(candidates_, sorted_, options_.penalties);
+      }
+      return;
+    case SamplerStep::kDry:
+      return dry_.Apply(candidates_, text_, options_.dry);
+    case SamplerStep::kTopNSigma:
+      return TopNSigma(candidates_, options_.top_n_sigma);
+    case SamplerStep::kTopK:
+      return TopK(candidates_, options_.top_k);
+    case SamplerStep::kTypical:
+      return Typical(candidates_, options_.typical);
+    case SamplerStep::kTopP:
+      return TopP(candidates_, options_.top_p);
+    case SamplerStep::kMinP:
+      return MinP(candidates_, options_.min_p);
+    case SamplerStep::kXtc:
+      // Without it, no random number is taken, and a seed gives the text that it always gave.
+      if (options_.xtc_probability > 0 && Uniform(random_) < options_.xtc_probability) {
+        Xtc(candidates_, options_.xtc_threshold);
+      }
+      return;
+    case SamplerStep::kTemperature: {
+      const float t = options_.temperature, range = options_.temperature_range;
+      if (range <= 0) return Temperature(candidates_, t);
+      return DynamicTemperature(candidates_, std::max(t - range, 0.0f), t + range,
+                                options_.temperature_exponent);
+    }
+  }
+}
+
+size_t Sampler::Draw() {
+  const std::span<const double> probabilities = candidates_.Probabilities();
+  double left = Uniform(random_);
+  for (size_t i = 0; i < probabilities.size(); ++i) {
+    left -= probabilities[i];
+    if (left < 0) return i;
+  }
+  return probabilities.size() - 1;  // rounding left a crumb
+}
+
+TokenId Sampler::DrawByMirostat() {
+  // -log2 p of a token with this logit, before any is dropped: log2 of the sum, in logits.
+  const double max = candidates_.Best().logit;
+  const std::span<const double> probabilities = candidates_.Probabilities();
+  const double best = std::log2(*std::max_element(probabilities.begin(), probabilities.end()));
+  CutSurprise(candidates_, mu_);
+  const Candidate picked = candidates_.items()[Draw()];
+  const double surprise = (max - picked.logit) / std::log(2.0) - best;
+  mu_ -= options_.mirostat.eta * (surprise - options_.mirostat.tau);
+  return picked.id;
+}
+
+void Sampler::AddBiases() {
+  const auto all = candidates_.items();
+  for (const auto& [id, bias] : options_.logit_bias) {
+    const auto found = std::ranges::lower_bound(all, id, {}, &Candidate::id);
+    if (found == all.end() || found->id != id) continue;
+    candidates_[static_cast<size_t>(found - all.begin())].logit += bias;
+  }
+}
+
+TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  if (allowed.empty()) {
+    candidates_.Assign(logits);
+  } else {
+    candidates_.Assign(logits, allowed);
+    if (candidates_.size() == 1) return candidates_[0].id;
+  }
+  AddBiases();
+  // What is not a number or not below infinity cannot be compared: no step would mean anything.
+  candidates_.RemoveIf(
+      [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });
+  if (candidates_.size() == 0 && !allowed.empty()) {
+    throw Error("no token is left of those that the grammar allows: biases, or broken weights");
+  }
+  if (candidates_.size() == 0) {
+    throw Error("the model's logits are not numbers: its weights are broken");
+  }
+  const bool greedy = options_.temperature < kColdest;
+  for (const SamplerStep step : options_.steps) {
+    if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
+               : !options_.mirostat.on || !Cuts(step)) {
+      Apply(step);
+    }
+  }
+  if (greedy) return candidates_.Best().id;
+  return options_.mirostat.on ? DrawByMirostat() : candidates_.items()[Draw()].id;
+}
+
+}  // namespace engine

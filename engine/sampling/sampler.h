@@ -1,0 +1,109 @@
+// Sampler: picks the next token from a row of logits.
+#ifndef PRONK_ENGINE_SAMPLING_SAMPLER_H_
+#define PRONK_ENGINE_SAMPLING_SAMPLER_H_
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/sampling/candidates.h"
+#include "engine/sampling/dry.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+enum class SamplerStep {
+  kPenalties,
+  kDry,
+  kTopNSigma,
+  kTopK,
+  kTypical,
+  kTopP,
+  kMinP,
+  kXtc,
+  kTemperature
+};
+
+// The step with this name, or nothing.
+std::optional<SamplerStep> FindSamplerStep(std::string_view name);
+// All names, as llama.cpp spells them and in the order that it, too, takes by default:
+// "penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature".
+std::string SamplerStepNames();
+
+// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target, in place
+// of the steps that cut: it drops tokens of a surprise above mu, picks among the rest, and moves mu
+// by what the picked one's surprise, as the model saw it, was off the target.
+struct Mirostat {
+  bool on = false;
+  float tau = 5.0f;  // the target, in bits
+  float eta = 0.1f;  // how fast it learns
+};
+
+struct SamplerOptions {
+  uint64_t seed = 0;
+  float temperature = 0.8f;        // 0 (or less than a millionth): always the most likely token
+  float temperature_range = 0.0f;  // above 0: dynamic, from temperature - range to + range
+  float temperature_exponent = 1.0f;
+  int top_k = 40;
+  float typical = 1.0f;
+  float top_p = 0.95f;
+  float min_p = 0.05f;
+  float top_n_sigma = -1.0f;
+  float xtc_probability = 0.0f;  // how often top choices are excluded
+  float xtc_threshold = 0.1f;    // above 0.5 there is never more than one
+  DryOptions dry;
+  Mirostat mirostat;
+  Penalties penalties;
+  int repeat_last_n = 64;  // tokens the penalties look back on; -1: all that there are
+  std::vector<std::pair<tokenizer::TokenId, float>> logit_bias;  // added before everything else
+  // llama.cpp's default order.
+  std::vector<SamplerStep> steps = {
+      SamplerStep::kPenalties, SamplerStep::kDry,     SamplerStep::kTopNSigma,
+      SamplerStep::kTopK,      SamplerStep::kTypical, SamplerStep::kTopP,
+      SamplerStep::kMinP,      SamplerStep::kXtc,     SamplerStep::kTemperature};
+};
+
+class Sampler {
+ public:
+  explicit Sampler(SamplerOptions options);
+
+  // For the tokens to come; random numbers go on where the seed is as before.
+  void SetOptions(const SamplerOptions& options);
+
+  // The next token. The same options, logits and history give the same token on every machine.
+  // Throws engine::Error where the logits are not numbers (a broken model).
+  // allowed: a bit for each id (constraint.h), at least one of them set; the other tokens do not
+  // exist, for any step. Empty: all are allowed. Where there is no choice, no random number is
+  // taken.
+  tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
+  // Tells the penalties that this token is now part of the text.
+  void Accept(tokenizer::TokenId id);
+  // The text is now this and nothing else. Random numbers go on.
+  void SetHistory(std::span<const tokenizer::TokenId> tokens);
+
+ private:
+  void AddBiases();
+  void Apply(SamplerStep step);
+  size_t Draw();  // the index of a candidate, by their probabilities
+  tokenizer::TokenId DrawByMirostat();
+  size_t MostRecent() const;  // the size that recent_ may have
+
+  SamplerOptions options_;
+  std::mt19937_64 random_;
+  // A ring of the last repeat_last_n tokens, and a copy for the penalties to sort.
+  std::vector<tokenizer::TokenId> recent_, sorted_;
+  size_t n_accepted_ = 0;
+  std::vector<tokenizer::TokenId> text_;  // all of it; only kept for DRY
+  Dry dry_;
+  double mu_ = 0;  // of Mirostat
+  Candidates candidates_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SAMPLING_SAMPLER_H_

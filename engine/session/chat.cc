@@ -1,0 +1,170 @@
+#include "engine/session/chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/error.h"
+#include "engine/session/encode.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::Message;
+using tokenizer::TokenId;
+
+// Room that a full context leaves for an answer, in parts of it.
+constexpr size_t kAnswerShare = 4;
+
+// The first number from 0 on that fits, or `n` where none below it does. If a number fits, so do
+// all above it: about log2(n) are tried.
+template <typename Fn>
+size_t FirstThatFits(size_t n, Fn fits) {
+  size_t low = 0, high = n;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (fits(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+size_t CommonLength(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
+                             a.begin());
+}
+
+}  // namespace
+
+std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer) {
+  const std::string_view own = file.metadata().GetStringOr("tokenizer.chat_template", "");
+  return own.empty() ? tokenizer::DefaultChatTemplate(tokenizer) : own;
+}
+
+ChatForm::ChatForm(const Model& model)
+    : ChatForm(ChatTemplateSource(model.file, *model.tokenizer)) {}
+
+ChatForm::ChatForm(std::string_view template_source)
+    : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
+      is_transcript(template_source == tokenizer::kTranscriptTemplate),
+      thinking(FindThinkingFormat(template_source)) {}
+
+std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
+                                const std::vector<Message>& messages, size_t context,
+                                const std::function<bool()>& interrupted) {
+  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
+  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
+  tokenizer::ChatInput input(messages);
+  input.extra = form.variables;
+  input.interrupted = interrupted;
+  input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
+  input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
+  const tokenizer::RenderedChat chat = form.chat_template.Render(input);
+  // Many templates begin with the token that begins a text; it must not stand there twice.
+  const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
+  return Encode(model, chat.text,
+                {.add_bos = !has_bos,
+                 .parse_special = true,
+                 .plain = chat.foreign,
+                 .interrupted = &interrupted},
+                context);
+}
+
+Chat::Chat(Session& session, std::string system, ChatForm form)
+    : session_(session), system_(std::move(system)), form_(std::move(form)) {}
+
+Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
+                       const std::function<bool(std::string_view)>& on_text) {
+  CheckTextSize(session_.model(), text.size(),
+                session_.capacity());  // before anything is made of it
+  std::vector<Message> messages = messages_;
+  messages.push_back({"user", text});
+  // Without the oldest questions and their answers.
+  const auto encode = [&](size_t n_dropped_pairs) {
+    std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
+                             messages.end());
+    if (!system_.empty()) all.insert(all.begin(), {"system", system_});
+    return EncodeChat(session_.model(), form_, all, session_.capacity(), options.interrupted);
+  };
+  const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
+  std::vector<TokenId> ids;
+  const auto fits = [&](size_t n_dropped_pairs) {
+    try {
+      ids = encode(n_dropped_pairs);
+      return ids.size() <= room;
+    } catch (const TooLong&) {
+      return false;
+    }
+  };
+  Answer answer;
+  if (!fits(0)) {  // what a conversation takes, only its template can say
+    const size_t n_pairs = FirstThatFits(messages.size() / 2, fits);
+    ids = encode(n_pairs);
+    answer.n_dropped = 2 * n_pairs;
+    messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
+  }
+  if (ids.size() > session_.capacity()) {
+    ThrowNoRoom(ids.size(), /*at_least=*/false, session_.capacity(), session_.model().config);
+  }
+  if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
+
+  answer.n_reused = session_.RewindToCommon(ids);
+  // The next turn may not begin as this one ends, where a template drops what the model thought or
+  // begins answers otherwise than it shows them. Recurrent layers cannot go back to that point
+  // later.
+  if (session_.state().is_recurrent()) {
+    messages.push_back({"assistant", "1"});
+    messages.push_back({"user", "2"});
+    try {
+      session_.BookmarkAt(CommonLength(ids, encode(0)));
+    } catch (const std::exception&) {  // then all is read again
+    }
+    messages.resize(messages.size() - 2);
+  }
+  options.bookmarks = true;
+
+  options.thinking = form_.thinking;
+  if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
+  const GenerateResult& generated = answer.generated;
+  const bool is_empty = generated.text.empty() && generated.thinking.empty();
+  if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
+  messages.push_back({"assistant", generated.text, generated.thinking});
+  messages_ = std::move(messages);
+  return answer;
+}
+
+std::string Chat::Undo() {
+  if (messages_.size() < 2) return "";
+  std::string question = messages_[messages_.size() - 2].content;
+  messages_.resize(messages_.size() - 2);
+  return question;
+}
+
+std::vector<Message> Chat::Messages() const {
+  std::vector<Message> all = messages_;
+  if (!system_.empty()) all.insert(all.begin(), {"system", system_});
+  return all;
+}
+
+void Chat::SetMessages(std::vector<Message> messages) {
+  std::string system;
+  if (!messages.empty() && messages.front().role == "system") {
+    system = std::move(messages.front().content);
+    messages.erase(messages.begin());
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string_view expected = i % 2 == 0 ? "user" : "assistant";
+    if (messages[i].role != expected) {
+      throw Error("message " + std::to_string(i + 1) + " is by '" + messages[i].role +
+                  "', and it is the turn of '" + std::string(expected) + "'");
+    }
+  }
+  if (messages.size() % 2 != 0) throw Error("the last question has no answer");
+  system_ = std::move(system);
+  messages_ = std::move(messages);
+}
+
+}  // namespace engine

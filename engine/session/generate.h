@@ -1,0 +1,85 @@
+// Generate: a prompt in, a completion out, piece by piece.
+#ifndef PRONK_ENGINE_SESSION_GENERATE_H_
+#define PRONK_ENGINE_SESSION_GENERATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/session/session.h"
+#include "engine/session/thinking.h"
+#include "grammar/constraint.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+enum class StopReason {
+  kEos,          // the model ended its text
+  kStop,         // a stop text came up
+  kLength,       // max_tokens
+  kContext,      // the context is full
+  kInterrupted,  // the caller said so
+};
+std::string_view StopReasonName(
+    StopReason reason);  // "eos", "stop", "length", "context", "interrupted"
+
+struct GenerateOptions {
+  int64_t max_tokens = -1;  // -1: until the end
+  std::vector<std::string>
+      stop_texts;  // generation ends before any of these; they are not part of it
+  std::function<void()> prompt_read;  // called before the first token is picked
+  bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
+  std::function<bool()> interrupted;  // asked before every token and batch
+  // Told how many of the prompt's tokens are read.
+  std::function<void(size_t done, size_t total)> prompt_progress;
+  // How the model marks what it thinks; none: all that it writes is text.
+  ThinkingFormat thinking;
+  // Gets the thinking as it comes, and returns as on_text does; none: nobody wants it.
+  std::function<bool(std::string_view)> on_thinking;
+  // The answer follows a grammar, from its first token on; none: it is free. What the grammar
+  // forces is read in one pass, unsampled. Where nothing may follow, the text ends, as by the
+  // model.
+  grammar::Constraint* constraint = nullptr;
+};
+
+struct GenerateResult {
+  std::string text;      // whole UTF-8 characters, without stop texts and thinking
+  std::string thinking;  // what stood before it
+  std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
+  StopReason stop_reason = StopReason::kLength;
+  size_t n_prompt = 0;
+  double prompt_seconds = 0;
+  size_t n_decoded = 0;  // generated tokens that were read back
+  size_t n_passes = 0;   // in so many passes
+  double decode_seconds = 0;
+  DraftCounts drafts;  // all 0 where nothing was read ahead
+};
+
+// Reads the prompt behind what the session already holds, then generates. on_text gets the text as
+// it comes and returns false to stop (as an interruption). An empty prompt goes on from the
+// session's logits. Throws engine::Error where it has none, or where the prompt does not fit.
+GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(std::string_view)>& on_text);
+
+// Text on its way out, held back as long as it may be the beginning of a stop text.
+class StopMatcher {
+ public:
+  explicit StopMatcher(std::vector<std::string> stops);
+  // Takes more text, returns what is safe to show. After a match nothing more is returned.
+  std::string Push(std::string_view text);
+  std::string Finish();  // what was held back
+  bool matched() const { return matched_; }
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool matched_ = false;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_GENERATE_H_

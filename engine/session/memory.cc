@@ -1,0 +1,145 @@
+#include "engine/session/memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <string_view>
+
+#include "engine/error.h"
+#include "engine/pass/scratch.h"
+#include "kernels/default_threads.h"
+#include "tokenizer/vocabulary.h"
+
+#if defined(__APPLE__)
+#include <unistd.h>
+#endif
+
+namespace engine {
+namespace {
+
+constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // so that sums and sizes below it fit 64 bits
+constexpr uint64_t kSmallScratch = 64'000'000;      // what even the smallest model may use
+
+#if !defined(__APPLE__)
+
+// The number behind `name` in a file of lines "name number" or "name: number kB", else fallback.
+uint64_t NumberIn(const std::string& path, std::string_view name, uint64_t fallback) {
+  std::ifstream in(path);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (!line.starts_with(name)) continue;
+    const size_t digit = line.find_first_of("0123456789", name.size());
+    const bool is_it = line.size() > name.size() && (line[name.size()] == ' ' ||  //
+                                                     line[name.size()] == ':');
+    if (!is_it || digit == std::string::npos) continue;
+    const uint64_t unit = line.ends_with(" kB") ? 1024 : 1;
+    return std::strtoull(line.c_str() + digit, nullptr, 10) * unit;
+  }
+  return fallback;
+}
+
+// The number that a file consists of; "max" and files that are not there are `fallback`.
+uint64_t NumberOf(const std::string& path, uint64_t fallback) {
+  uint64_t number = 0;
+  return std::ifstream(path) >> number ? number : fallback;
+}
+
+// The names of one version of control groups.
+struct GroupFiles {
+  std::string_view limit, usage, active_cache, inactive_cache;
+};
+constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                  "total_active_file", "total_inactive_file"};
+constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file", "inactive_file"};
+
+// Takes from `memory` what the group does not grant.
+void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
+  const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
+  const uint64_t limit = NumberOf(group.folder + std::string(files.limit), kUnlimited);
+  const uint64_t usage = NumberOf(group.folder + std::string(files.usage), 0);
+  const std::string statistics = group.folder + "memory.stat";
+  const uint64_t cache =
+      NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
+  const uint64_t used = usage - std::min(usage, cache);
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit - std::min(limit, used));
+}
+
+#endif
+
+std::string Megabytes(double bytes) {
+  return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
+}
+
+}  // namespace
+
+#if defined(__APPLE__)
+
+// What others hold, the system compresses or writes out.
+Memory MachineMemory(const std::string&) {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited};
+  const uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  return {bytes, bytes};
+}
+
+#else
+
+Memory MachineMemory(const std::string& root) {
+  const std::string meminfo = root + "proc/meminfo";
+  Memory memory = {NumberIn(meminfo, "MemTotal", kUnlimited),
+                   NumberIn(meminfo, "MemAvailable", kUnlimited)};
+  for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
+    LimitToGroup(group, memory);
+  }
+  // ulimit -v, of which what is mapped is a part.
+  const uint64_t limit = NumberIn(root + "proc/self/limits", "Max address space", kUnlimited);
+  const uint64_t used = NumberIn(root + "proc/self/status", "VmSize", 0);
+  memory.total = std::min(memory.total, limit);
+  memory.available = std::min(memory.available, limit - std::min(limit, used));
+  return memory;
+}
+
+#endif
+
+SequenceState::Size StateSize(const MemoryPlan& plan) {
+  return {.capacity = plan.context,
+          .batch = plan.batch,
+          .max_undo = std::min(plan.pass_tokens, plan.batch),
+          .kv_type = plan.kv_type};
+}
+
+MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
+                      uint64_t available) {
+  MemoryPlan plan = wish;
+  plan.batch = std::clamp<size_t>(wish.batch, 1, wish.context);
+  const auto scratch_bytes = [&] { return Scratch::BytesFor(config, plan.batch, plan.n_threads); };
+  while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
+
+  // In doubles: a context that somebody asked for may be any number.
+  const auto state_bytes = [&](size_t context) {
+    MemoryPlan with = plan;
+    with.context = context;
+    const bool has_block = plan.pass_tokens > 0 && config.nextn;
+    return SequenceState::BytesFor(config, StateSize(with)) +
+           (has_block ? SequenceState::BytesFor(config.OfNextn(), StateSize(with)) : 0) +
+           static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context) +
+           static_cast<double>(sizeof(float) * config.vocab_size) *
+               static_cast<double>(plan.pass_tokens);
+  };
+  const auto scratch = static_cast<double>(scratch_bytes());
+  const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;
+  if (state_bytes(plan.context) <= left) return plan;
+  size_t fits = 0;  // the longest context that does
+  for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
+    if (fits + step < plan.context && state_bytes(fits + step) <= left) fits += step;
+  }
+  throw Error("a context of " + std::to_string(plan.context) + " tokens needs " +
+              Megabytes(state_bytes(plan.context) + scratch) +
+              " of memory for keys, values and scratch, and " +
+              Megabytes(static_cast<double>(available)) + " are free here: " +
+              (fits >= 1 ? "one of at most " + std::to_string(fits) + " fits"
+                         : "not even a context of one token fits"));
+}
+
+}  // namespace engine

@@ -1,0 +1,85 @@
+#include "engine/session/model_drafter.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "gguf/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// The same threads, context and kind of cache, and no drafts for the drafts.
+SessionOptions DraftSession(const Model& draft, const SessionOptions& options) {
+  SessionOptions of_draft = options;
+  of_draft.context = options.context != 0 ? options.context : DefaultContext(draft.config);
+  of_draft.draft = {};
+  of_draft.sampler = {};
+  of_draft.sampler.temperature = 0;
+  of_draft.sampler.penalties = {};
+  return of_draft;
+}
+
+}  // namespace
+
+void CheckSameVocabulary(const Model& model, const Model& draft) {
+  const tokenizer::Vocabulary& a = model.tokenizer->vocab();
+  const tokenizer::Vocabulary& b = draft.tokenizer->vocab();
+  const size_t n = std::min(a.size(), b.size());
+  for (size_t id = 0; id < n; ++id) {
+    if (a.tokens[id] == b.tokens[id]) continue;
+    throw Error("the draft model has another vocabulary: token " + std::to_string(id) + " is " +
+                gguf::Quoted(std::string(b.tokens[id])) + ", and " +
+                gguf::Quoted(std::string(a.tokens[id])) + " in the model that it drafts for");
+  }
+}
+
+ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options)
+    : interrupted_(options.draft.interrupted) {
+  CheckSameVocabulary(model, draft);
+  n_common_ = std::min(model.tokenizer->vocab().size(), draft.tokenizer->vocab().size());
+  session_ = std::make_unique<Session>(draft, DraftSession(draft, options));
+}
+
+ModelDrafter::~ModelDrafter() = default;
+
+std::optional<size_t> ModelDrafter::Look(std::span<const TokenId> text) {
+  if (is_broken_ || text.empty() || text.size() >= session_->capacity()) return {};
+  const size_t n_known = session_->model().config.vocab_size;
+  const auto is_unknown = [&](TokenId id) { return static_cast<size_t>(id) >= n_known; };
+  if (std::ranges::any_of(text, is_unknown)) return {};
+  return 0;
+}
+
+void ModelDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
+  try {
+    Write(text, n, drafts);
+  } catch (const Error&) {  // the text does not depend on it
+    is_broken_ = true;
+  }
+}
+
+void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
+  Session& session = *session_;
+  const std::span<const TokenId> read = session.tokens();
+  const size_t most = std::min(read.size(), text.size() - 1);  // the last is read in any case
+  const auto differs =
+      std::mismatch(read.begin(), read.begin() + static_cast<ptrdiff_t>(most), text.begin());
+  const size_t position = session.Rewind(static_cast<size_t>(differs.first - read.begin()));
+  const bool is_read = session.Prefill(text.subspan(position),
+                                       [&](size_t) { return !interrupted_ || !interrupted_(); });
+  if (!is_read) return;
+  for (size_t i = 0; i < n; ++i) {
+    const TokenId id = session.Sample();
+    if (static_cast<size_t>(id) >= n_common_) return;
+    drafts.push_back(id);
+    if (i + 1 == n || session.position() == session.capacity()) return;
+    session.Decode(id);
+  }
+}
+
+}  // namespace engine

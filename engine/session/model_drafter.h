@@ -1,0 +1,48 @@
+// ModelDrafter: a small model writes on, and a large one of the same vocabulary checks it
+// (Leviathan et al. 2023). The small one always says what it finds most likely.
+#ifndef PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
+#define PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/draft/drafter.h"
+
+namespace engine {
+
+struct Model;
+struct SessionOptions;
+class Session;
+
+// Throws engine::Error where a token of one model is not that of the other; it names the first one.
+// Vocabularies may differ in length: rows behind the last token are padding.
+void CheckSameVocabulary(const Model& model, const Model& draft);
+
+class ModelDrafter : public Drafter {
+ public:
+  // A session of the small model as large as `options` says. Throws as CheckSameVocabulary() and
+  // Session.
+  ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options);
+  ~ModelDrafter() override;
+
+  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  void Draft(std::span<const tokenizer::TokenId> text, size_t n,
+             std::vector<tokenizer::TokenId>& drafts) override;
+
+ private:
+  void Write(std::span<const tokenizer::TokenId> text, size_t n,
+             std::vector<tokenizer::TokenId>& drafts);
+
+  std::unique_ptr<Session> session_;
+  std::function<bool()> interrupted_;
+  size_t n_common_;         // tokens that both models have
+  bool is_broken_ = false;  // its numbers are none: it guesses no more
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_

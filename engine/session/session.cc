@@ -1,0 +1,280 @@
+#include "engine/session/session.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/error.h"
+#include "engine/session/drafters.h"
+#include "engine/stopwatch.h"
+#include "kernels/default_threads.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// Longer contexts are there for the asking; few need them and their cache is large.
+constexpr size_t kDefaultContext = 4096;
+// Rows of logits computed at once where all are asked for: a row can be half a megabyte.
+constexpr size_t kLogitRows = 16;
+
+int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
+
+// Those for the context that a session runs with, whatever part of it a text fills.
+const float* RopeDivisors(const Model& model, size_t context) {
+  const Weights& w = model.weights;
+  if (w.rope_factors_long == nullptr) return w.rope_freqs;
+  const bool is_long = context > model.config.ropes[0].original_context;
+  return is_long ? w.rope_factors_long : w.rope_factors_short;
+}
+
+}  // namespace
+
+size_t DefaultContext(const Config& config) {
+  return std::min(config.context_length, kDefaultContext);
+}
+
+void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
+  throw TooLong("the text needs " + std::string(at_least ? "at least " : "") +
+                std::to_string(needed) + " tokens, and the context has room for " +
+                std::to_string(room) + " (set with -c; the model was trained for " +
+                std::to_string(config.context_length) + ")");
+}
+
+void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
+  size_t longest = 1;  // spellings in the file are never shorter than their text
+  for (const std::string_view token : model.tokenizer->vocab().tokens) {
+    longest = std::max(longest, token.size());
+  }
+  const size_t room = context != 0 ? context : DefaultContext(model.config);
+  if (n_bytes / longest > room)
+    ThrowNoRoom(n_bytes / longest, /*at_least=*/true, room, model.config);
+}
+
+Session::Session(const Model& model, const SessionOptions& options)
+    : Session(model, options, MachineMemory().available) {}
+
+Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
+    : model_(model),
+      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()), kernels::Crowds::kGoAlone),
+      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
+                  kernels::Crowds::kGoAlone),
+      plan_(PlanMemory(
+          model.config, model.file.file_bytes(),
+          {.context = options.context != 0 ? options.context : DefaultContext(model.config),
+           .batch = options.batch,
+           .n_threads = std::max(team_.size(), batch_team_.size()),
+           .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
+           .kv_type = options.kv_type},
+          available)),
+      ropes_(MakeRopes(model.config, RopeDivisors(model, plan_.context))),
+      state_(model.config, StateSize(plan_)),
+      scratch_(model.config, plan_.batch, plan_.n_threads),
+      sampler_(options.sampler),
+      logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
+  tokens_.reserve(capacity());  // as all else: nothing grows while generating
+  pass_.reserve(plan_.pass_tokens);
+  if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
+}
+
+void Session::CheckRoom(std::span<const TokenId> tokens) const {
+  if (tokens.size() > capacity() - position()) {
+    ThrowNoRoom(position() + tokens.size(), /*at_least=*/false, capacity(), model_.config);
+  }
+  for (const TokenId id : tokens) {
+    if (id < 0 || static_cast<size_t>(id) >= model_.config.vocab_size) {
+      throw Error("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                  std::to_string(model_.config.vocab_size));
+    }
+  }
+}
+
+bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
+  CheckRoom(tokens);
+  tokens = tokens.subspan(TakeAhead(tokens));
+  if (tokens.empty()) return true;
+  ForgetAhead();
+  kernels::Team& team = TeamFor(tokens.size());
+  for (size_t done = 0; done < tokens.size();) {
+    if (done != 0 && progress && !progress(done)) return false;
+    size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
+    const bool last = done + n == tokens.size();
+    team.Run([&] {
+      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
+      if (last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
+    });
+    ++n_batches_;
+    row_ = 0;
+    if (speculation_) speculation_->Read(tokens.subspan(done, n), position(), scratch_);
+    for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
+    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
+    state_.Extend(tokens_.size());
+    has_logits_ = last;
+    if (position() == bookmark_at_) {
+      state_.Snapshot();
+      bookmark_at_ = 0;
+    }
+    done += n;
+  }
+  if (speculation_) speculation_->Cut(position());  // what was guessed is not compared with these
+  return true;
+}
+
+// The first of these tokens that are read ahead become part of the text; how many. Of more tokens
+// than a pass may have, the bits would not be those of reading them without drafts.
+size_t Session::TakeAhead(std::span<const TokenId> tokens) {
+  if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
+  size_t n = 0;
+  for (; n < tokens.size(); ++n) {
+    const size_t next = position() - pass_begin_;
+    if (next >= pass_.size() || pass_[next] != tokens[n]) break;
+    speculation_->Took(tokens[n], /*was_ahead=*/true);
+    Append(tokens[n]);
+    row_ = next;
+  }
+  return n;
+}
+
+void Session::Append(TokenId id) {
+  tokens_.push_back(id);
+  sampler_.Accept(id);
+}
+
+void Session::Decode(TokenId id) {
+  if (!speculation_) {
+    Prefill({&id, 1});
+    return;
+  }
+  if (TakeAhead({&id, 1}) == 1) return;
+  speculation_->Took(id, /*was_ahead=*/false);
+  CheckRoom({&id, 1});
+  ForgetAhead();
+  Append(id);
+  ReadWithDrafts();
+}
+
+// Reads the last token of the text, and drafts behind it.
+void Session::ReadWithDrafts() {
+  const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
+  const size_t room = std::min(most - 1, capacity() - position());
+  std::span<const TokenId> drafts;
+  try {
+    drafts = speculation_->Propose(tokens_, room);
+  } catch (...) {  // the token is not read
+    tokens_.pop_back();
+    sampler_.SetHistory(tokens_);
+    throw;
+  }
+  pass_begin_ = position() - 1;
+  pass_.assign(1, tokens_.back());
+  pass_.insert(pass_.end(), drafts.begin(), drafts.end());
+  if (!drafts.empty()) state_.ExpectUndo();
+  const Stopwatch watch;
+  team_.Run([&] {
+    Forward(model_, ropes_, pass_, pass_begin_, state_, scratch_, team_, trace_);
+    Logits(model_, 0, pass_.size(), scratch_, team_, logits_.data(), trace_);
+  });
+  ++n_batches_;
+  state_.Extend(pass_begin_ + pass_.size());
+  speculation_->Read(pass_, pass_begin_, scratch_);
+  speculation_->Passed(pass_.size(), watch.Seconds() + std::exchange(undo_seconds_, 0));
+  row_ = 0;
+  has_logits_ = true;
+}
+
+// What was read ahead is not how the text goes on.
+void Session::ForgetAhead() {
+  const size_t kept = position() - pass_begin_;
+  if (kept < pass_.size()) {
+    const Stopwatch watch;
+    state_.Undo(position());
+    if (state_.is_recurrent()) {
+      team_.Run([&] { ReadAgain(model_, kept, state_, scratch_, team_); });
+    }
+    speculation_->Undo(position());
+    undo_seconds_ = watch.Seconds();
+  }
+  pass_.clear();
+}
+
+void Session::Bookmark() {
+  ForgetAhead();
+  state_.Snapshot();
+  if (!has_logits_) return;
+  if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
+  if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
+  const auto row = logits_.begin() + static_cast<ptrdiff_t>(row_ * model_.config.vocab_size);
+  bookmarks_.push_back({position(), {row, row + static_cast<ptrdiff_t>(model_.config.vocab_size)}});
+}
+
+SequenceState& Session::RememberedState() {
+  ForgetAhead();
+  return state_;
+}
+
+void Session::Restore(std::span<const TokenId> tokens, std::span<const float> logits) {
+  tokens_.assign(tokens.begin(), tokens.end());
+  sampler_.SetHistory(tokens_);
+  std::ranges::copy(logits, logits_.begin());
+  row_ = 0;
+  has_logits_ = true;
+  bookmarks_.clear();
+  if (speculation_) speculation_->Cut(0);
+  state_.Restore(tokens_.size());
+  Bookmark();
+}
+
+void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
+  CheckRoom(tokens);
+  ForgetAhead();
+  kernels::Team& team = TeamFor(tokens.size());
+  std::vector<float> buffer(kLogitRows * model_.config.vocab_size);
+  for (size_t done = 0; done < tokens.size();) {
+    const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    team.Run([&] {
+      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team);
+      for (size_t first = 0; first < n; first += kLogitRows) {
+        const size_t count = std::min(kLogitRows, n - first);
+        Logits(model_, first, count, scratch_, team, buffer.data());
+        rows(done + first, count, {buffer.data(), count * model_.config.vocab_size});
+      }
+    });
+    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
+    state_.Extend(tokens_.size());
+    has_logits_ = false;
+    done += n;
+  }
+}
+
+void Session::SetSampling(const SamplerOptions& options) {
+  sampler_.SetOptions(options);
+  sampler_.SetHistory(tokens_);
+}
+
+TokenId Session::Sample(std::span<const uint64_t> allowed) {
+  return sampler_.Sample(logits(), allowed);
+}
+
+size_t Session::Rewind(size_t position) {
+  if (position >= tokens_.size()) return tokens_.size();
+  ForgetAhead();
+  tokens_.resize(state_.Rewind(position));
+  if (speculation_) speculation_->Cut(tokens_.size());
+  sampler_.SetHistory(tokens_);
+  while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
+  has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
+  row_ = 0;
+  if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.begin());
+  return tokens_.size();
+}
+
+size_t Session::RewindToCommon(std::span<const TokenId> tokens) {
+  const auto common =
+      static_cast<size_t>(std::ranges::mismatch(tokens, tokens_).in1 - tokens.begin());
+  const size_t reached = Rewind(common);
+  return reached == tokens.size() && !has_logits_ ? Rewind(reached - 1) : reached;
+}
+
+}  // namespace engine

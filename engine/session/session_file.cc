@@ -1,0 +1,198 @@
+#include "engine/session/session_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/session/xxh64.h"
+#include "gguf/error.h"
+#include "gguf/mapped_file.h"
+#include "gguf/output_file.h"
+#include "gguf/reader.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+constexpr std::string_view kMagic = "pronk session 1\n";
+
+struct Header {
+  std::array<char, 16> magic;
+  uint64_t hash, model, n_tokens, vocab_size, kv_type, state_bytes;
+};
+static_assert(sizeof(Header) == 64);
+
+// A hash of hashes: what is hashed comes in pieces.
+class Hash {
+ public:
+  void Add(std::span<const std::byte> bytes) { hashes_.push_back(Xxh64(bytes)); }
+  void Add(std::string_view text) { Add(std::as_bytes(std::span(text))); }
+  void Add(uint64_t number) { hashes_.push_back(number); }
+  uint64_t All() const { return Xxh64(std::as_bytes(std::span(hashes_))); }
+
+ private:
+  std::vector<uint64_t> hashes_;
+};
+
+// Reading all weights would take longer than many prompts: of each tensor some bytes at its
+// beginning, middle and end stand for the rest. Files of one model that was trained on or quantized
+// otherwise differ in them.
+uint64_t HashOf(const Model& model) {
+  constexpr uint64_t kSample = 4096;
+  Hash hash;
+  for (const gguf::Metadata::Entry& entry : model.file.metadata().entries()) {
+    hash.Add(entry.key);
+    hash.Add({entry.value.data, entry.value.bytes});
+  }
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    hash.Add(tensor.name);
+    hash.Add(static_cast<uint64_t>(tensor.dtype));
+    for (const uint64_t n : tensor.dims) hash.Add(n);
+    const std::span<const std::byte> bytes(tensor.data, tensor.bytes);
+    const uint64_t n = std::min(kSample, tensor.bytes);
+    hash.Add(bytes.first(n));
+    hash.Add(bytes.subspan(tensor.bytes / 2, std::min(n, tensor.bytes - tensor.bytes / 2)));
+    hash.Add(bytes.last(n));
+  }
+  return hash.All();
+}
+
+Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
+  Header header = {};
+  kMagic.copy(header.magic.data(), header.magic.size());
+  // Keys of long contexts may be turned by other angles.
+  const Model& model = session.model();
+  const bool is_long = model.weights.rope_factors_long != nullptr &&
+                       session.capacity() > model.config.ropes[0].original_context;
+  header.model = HashOf(model) ^ (is_long ? 1 : 0);
+  header.n_tokens = n_tokens;
+  header.vocab_size = session.model().tokenizer->vocab().size();
+  header.kv_type = static_cast<uint64_t>(state.kv_type());
+  header.state_bytes = state.PieceBytes(n_tokens);
+  return header;
+}
+
+// Of all numbers of the header behind it, and of what follows.
+void AddHeader(const Header& header, Hash& hash) {
+  for (const uint64_t n :
+       {header.model, header.n_tokens, header.vocab_size, header.kv_type, header.state_bytes}) {
+    hash.Add(n);
+  }
+}
+
+// What a file holds behind its header.
+struct Content {
+  std::span<const std::byte> tokens, logits, state;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path), file_(gguf::MappedFile::Open(path)) {}
+
+  Content Read(Session& session) {
+    const std::span<const std::byte> bytes = file_.bytes();
+    Header header;
+    if (bytes.size() < sizeof(header)) Fail("is no session of pronk");
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const std::string_view magic(header.magic.data(), header.magic.size());
+    if (magic.starts_with(gguf::kMagic)) Fail("is a GGUF file, not a session of pronk");
+    if (magic != kMagic) {
+      Fail("is no session of pronk, or of another version");
+    }
+    if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {
+      Fail("holds " + std::to_string(header.n_tokens) + " tokens, and the context has room for " +
+           std::to_string(session.capacity()));
+    }
+    const Header expected = HeaderOf(session, session.RememberedState(), header.n_tokens);
+    if (header.model != expected.model)
+      Fail("belongs to another model, or to a context (-c) of another kind");
+    if (header.kv_type != expected.kv_type) Fail("was written with another --kv");
+    const size_t n_tokens = header.n_tokens * sizeof(TokenId);
+    const size_t n_logits = expected.vocab_size * sizeof(float);
+    const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
+    if (header.vocab_size != expected.vocab_size || header.state_bytes != expected.state_bytes ||
+        rest.size() != n_tokens + n_logits + expected.state_bytes) {
+      Fail("is damaged: it should have " +
+           std::to_string(sizeof(header) + n_tokens + n_logits + expected.state_bytes) +
+           " bytes, and has " + std::to_string(bytes.size()));
+    }
+    return CheckHash(session, header,
+                     {rest.first(n_tokens), rest.subspan(n_tokens, n_logits),
+                      rest.subspan(n_tokens + n_logits)});
+  }
+
+ private:
+  // In the pieces in which it was written.
+  Content CheckHash(Session& session, const Header& header, const Content& content) const {
+    Hash hash;
+    AddHeader(header, hash);
+    hash.Add(content.tokens);
+    hash.Add(content.logits);
+    size_t done = 0;
+    session.RememberedState().ForEachPiece(header.n_tokens, [&](std::span<std::byte> piece) {
+      hash.Add(content.state.subspan(done, piece.size()));
+      done += piece.size();
+    });
+    if (hash.All() != header.hash) Fail("is damaged");
+    return content;
+  }
+
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error(gguf::PrintablePath(path_) + " " + what);
+  }
+
+  std::string path_;
+  gguf::MappedFile file_;
+};
+
+template <class T>
+std::vector<T> Copied(std::span<const std::byte> bytes) {
+  std::vector<T> items(bytes.size() / sizeof(T));
+  std::memcpy(items.data(), bytes.data(), bytes.size());
+  return items;
+}
+
+}  // namespace
+
+void SaveSession(Session& session, const std::string& path) {
+  gguf::OutputFile out(path, session.model().file.ids());
+  SequenceState& state = session.RememberedState();
+  Header header = HeaderOf(session, state, session.position());
+  const auto tokens = std::as_bytes(session.tokens()), logits = std::as_bytes(session.logits());
+  Hash hash;
+  AddHeader(header, hash);
+  hash.Add(tokens);
+  hash.Add(logits);
+  state.ForEachPiece(session.position(), [&](std::span<std::byte> piece) { hash.Add(piece); });
+  header.hash = hash.All();
+  out.Write(std::as_bytes(std::span(&header, 1)));
+  out.Write(tokens);
+  out.Write(logits);
+  state.ForEachPiece(session.position(), [&](std::span<std::byte> piece) { out.Write(piece); });
+  out.Commit();
+}
+
+void LoadSession(Session& session, const std::string& path) {
+  Reader reader(path);
+  const Content content = reader.Read(session);
+  const std::vector<TokenId> tokens = Copied<TokenId>(content.tokens);
+  const size_t vocab_size = session.model().config.vocab_size;
+  if (!std::ranges::all_of(
+          tokens, [&](TokenId id) { return id >= 0 && static_cast<size_t>(id) < vocab_size; })) {
+    throw Error(gguf::PrintablePath(path) + " is damaged: it names tokens that the model lacks");
+  }
+  session.Rewind(0);
+  size_t done = 0;
+  session.RememberedState().ForEachPiece(tokens.size(), [&](std::span<std::byte> piece) {
+    std::ranges::copy(content.state.subspan(done, piece.size()), piece.begin());
+    done += piece.size();
+  });
+  session.Restore(tokens, Copied<float>(content.logits));
+}
+
+}  // namespace engine

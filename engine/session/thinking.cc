@@ -1,0 +1,229 @@
+#include "engine/session/thinking.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+using tokenizer::Value;
+using Kind = ThinkingFormat::Kind;
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>",
+                           kStart = "<|start|>", kConstrain = "<|constrain|>";
+
+// The first whose last mark a template spells. Qwen 3 to 3.6, DeepSeek, GLM, Granite, LFM2,
+// Nemotron and SmolLM3 have the tags <think>.
+constexpr auto kFormats = std::to_array<ThinkingFormat>({
+    {Kind::kChannels, "", kMessage, {kChannel, kMessage, kEnd, kStart, kConstrain}},  // gpt-oss
+    {Kind::kTags, "<|channel>thought", "<channel|>", {"<|channel>", "<channel|>"}},   // Gemma 4
+    {Kind::kTags, "[THINK]", "[/THINK]", {"[THINK]", "[/THINK]"}},                    // Magistral
+    {Kind::kTags, "<seed:think>", "</seed:think>", {"<seed:think>", "</seed:think>"}},
+    {Kind::kTags, "<think>", "</think>", {"<think>", "</think>"}},
+});
+
+// How many bytes at the end of the text may be the beginning of the mark.
+size_t Begun(std::string_view text, std::string_view mark) {
+  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
+    if (mark.starts_with(text.substr(text.size() - n))) return n;
+  }
+  return 0;
+}
+
+// Where white space at the end begins.
+size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kSpace) + 1; }
+
+std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* variable,
+                     Value value) {
+  tokenizer::ChatInput input(std::vector<tokenizer::Message>{{"user", "Why?"}});
+  input.extra = {{variable, std::move(value)}};
+  try {
+    return chat_template.Render(input).text;
+  } catch (const tokenizer::TemplateError&) {
+    return "";  // which equals that of another value, where no value will do
+  }
+}
+
+}  // namespace
+
+ThinkingFormat FindThinkingFormat(std::string_view template_source) {
+  for (const ThinkingFormat& format : kFormats) {
+    if (template_source.find(format.close) != std::string_view::npos) return format;
+  }
+  return {};
+}
+
+std::vector<TokenId> MarkTokens(const ThinkingFormat& format,
+                                const tokenizer::Tokenizer& tokenizer) {
+  std::vector<TokenId> ids;
+  for (const std::string_view token : format.tokens) {
+    const TokenId id = token.empty() ? -1 : tokenizer.Find(token);
+    if (id >= 0) ids.push_back(id);
+  }
+  return ids;
+}
+
+ThinkingSplitter::ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end)
+    : format_(format) {
+  prompt_end = prompt_end.substr(0, TrimmedSize(prompt_end));
+  if (format_.kind == Kind::kTags) {
+    state_ = prompt_end.ends_with(format_.open) ? State::kThinking : State::kStart;
+    is_closed_ = prompt_end.ends_with(format_.close);
+  } else if (format_.kind == Kind::kChannels) {
+    const size_t turn = prompt_end.rfind(kStart);
+    const size_t at = turn == std::string_view::npos ? turn : prompt_end.find(kChannel, turn);
+    if (at != std::string_view::npos) Push(prompt_end.substr(at), [](std::string_view, Part) {});
+  }
+}
+
+void ThinkingSplitter::Emit(size_t n_bytes, Part part, const Sink& sink) {
+  if (n_bytes == 0) return;
+  (part == Part::kThinking ? has_thinking_ : has_answer_) = true;
+  sink(std::string_view(held_).substr(0, n_bytes), part);
+  held_.erase(0, n_bytes);
+}
+
+bool ThinkingSplitter::Start(const Sink& sink) {
+  const std::string_view text =
+      std::string_view(held_).substr(std::min(held_.find_first_not_of(kSpace), held_.size()));
+  if (text.starts_with(format_.open)) {
+    held_.erase(0, held_.size() - text.size() + format_.open.size());
+    state_ = State::kThinking;
+    return true;
+  }
+  if (format_.open.starts_with(text)) return false;
+  state_ = State::kAnswer;
+  Emit(held_.size(), Part::kAnswer, sink);
+  return false;
+}
+
+bool ThinkingSplitter::Think(const Sink& sink) {
+  if (!has_thinking_) held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
+  const size_t close = held_.find(format_.close);
+  const size_t end =
+      close != std::string::npos ? close : held_.size() - Begun(held_, format_.close);
+  const size_t n = TrimmedSize(std::string_view(held_).substr(0, end));
+  Emit(n, Part::kThinking, sink);
+  if (close == std::string::npos) return false;
+  held_.erase(0, close - n + format_.close.size());
+  state_ = State::kBehind;
+  return true;
+}
+
+// The header of a message says for whom it is. What is meant for tools, as thinking, is not the
+// answer.
+void ThinkingSplitter::EndHeader(const Sink& sink) {
+  const bool is_answer = header_.starts_with("final") || (header_.starts_with("commentary") &&
+                                                          header_.find("to=") == std::string::npos);
+  header_.clear();
+  state_ = is_answer ? State::kAnswer : State::kThinking;
+  is_closed_ = is_answer;
+  // Several messages of a kind are paragraphs.
+  if (is_answer ? has_answer_ : has_thinking_) {
+    sink("\n\n", is_answer ? Part::kAnswer : Part::kThinking);
+  }
+}
+
+bool ThinkingSplitter::Channels(const Sink& sink) {
+  size_t at = held_.size(), begun = 0;
+  std::string_view mark;
+  for (const std::string_view token : {kChannel, kMessage, kEnd, kStart}) {
+    if (const size_t found = held_.find(token); found < at) {
+      at = found;
+      mark = token;
+    }
+    begun = std::max(begun, Begun(held_, token));
+  }
+  const size_t n = mark.empty() ? held_.size() - begun : at;
+  if (state_ == State::kHeader) {
+    header_ += std::string_view(held_).substr(0, n);
+    held_.erase(0, n);
+  } else {
+    Emit(n, state_ == State::kThinking ? Part::kThinking : Part::kAnswer, sink);
+  }
+  if (mark.empty()) return false;
+  held_.erase(0, mark.size());
+  if (mark == kMessage) {
+    EndHeader(sink);
+  } else {
+    header_.clear();
+    state_ = State::kHeader;
+  }
+  return true;
+}
+
+ThinkingSplitter::Place ThinkingSplitter::place() const {
+  if (format_.kind == Kind::kNone) return Place::kAnswer;
+  if (format_.kind == Kind::kChannels) {
+    return state_ == State::kAnswer && is_closed_ ? Place::kAnswer : Place::kThinking;
+  }
+  if (state_ == State::kAnswer || state_ == State::kBehind) return Place::kAnswer;
+  if (state_ == State::kThinking || TrimmedSize(held_) > 0) return Place::kThinking;
+  return is_closed_ ? Place::kAnswer : Place::kEither;
+}
+
+void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {
+  held_ += text;
+  if (format_.kind == Kind::kChannels) {
+    while (Channels(sink)) {
+    }
+    return;
+  }
+  if (state_ == State::kStart && !Start(sink)) return;
+  if (state_ == State::kThinking && !Think(sink)) return;
+  if (state_ == State::kBehind) {
+    held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
+    if (!held_.empty()) state_ = State::kAnswer;
+  }
+  if (state_ == State::kAnswer) Emit(held_.size(), Part::kAnswer, sink);
+}
+
+void ThinkingSplitter::Finish(const Sink& sink) {
+  if (state_ == State::kThinking) {
+    Emit(TrimmedSize(held_), Part::kThinking, sink);
+  } else if (state_ != State::kBehind && state_ != State::kHeader) {
+    Emit(held_.size(), Part::kAnswer, sink);
+  }
+  held_.clear();
+}
+
+ThinkingSwitch FindThinkingSwitch(const tokenizer::ChatTemplate& chat_template) {
+  for (const char* const variable : {"enable_thinking", "thinking"}) {
+    if (Rendered(chat_template, variable, Value(true)) !=
+        Rendered(chat_template, variable, Value(false))) {
+      return {variable, /*has_levels=*/false};
+    }
+  }
+  constexpr const char* kEffort = "reasoning_effort";
+  const bool reads = Rendered(chat_template, kEffort, Value("low")) !=
+                     Rendered(chat_template, kEffort, Value("high"));
+  return {reads ? kEffort : "", reads};
+}
+
+void SetThinking(const tokenizer::ChatTemplate& chat_template, std::string_view level,
+                 std::vector<std::pair<std::string, Value>>& variables) {
+  const ThinkingSwitch found = FindThinkingSwitch(chat_template);
+  const bool is_level = level != "on" && level != "off";
+  if (found.variable.empty()) {
+    throw Error("this chat template has no switch for thinking: the model thinks or does not");
+  }
+  if (found.has_levels && level == "off") {
+    throw Error("this chat template cannot turn thinking off; it knows low, medium and high");
+  }
+  if (!found.has_levels && is_level) {
+    throw Error("this chat template turns thinking on or off, and knows no levels such as '" +
+                std::string(level) + "'");
+  }
+  std::erase_if(variables, [&](const auto& variable) { return variable.first == found.variable; });
+  if (!found.has_levels) {
+    variables.emplace_back(found.variable, Value(level == "on"));
+  } else if (is_level) {  // else the template's own
+    variables.emplace_back(found.variable, Value(level));
+  }
+}
+
+}  // namespace engine

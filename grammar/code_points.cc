@@ -1,0 +1,90 @@
+#include "grammar/code_points.h"
+
+#include <algorithm>
+
+namespace grammar {
+namespace {
+
+constexpr CodePoint kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
+
+// The last characters of one, two and three bytes.
+constexpr std::array<CodePoint, 3> kLastOfLength = {0x7F, 0x7FF, 0xFFFF};
+
+// Both ends have as many bytes. Where the ends differ in one byte, those behind it must take all
+// values for the range to be one sequence; else it is cut where they begin to.
+void Split(CodePoint low, CodePoint high, const std::function<void(const ByteRanges&)>& call) {
+  const std::string first = ToUtf8(low), last = ToUtf8(high);
+  for (size_t i = 1; i < first.size(); ++i) {
+    const CodePoint mask = (CodePoint{1} << (6 * i)) - 1;  // of the last i bytes
+    if ((low & ~mask) == (high & ~mask)) continue;
+    if ((low & mask) != 0) {
+      Split(low, low | mask, call);
+      return Split((low | mask) + 1, high, call);
+    }
+    if ((high & mask) != mask) {
+      Split(low, (high & ~mask) - 1, call);
+      return Split(high & ~mask, high, call);
+    }
+  }
+  ByteRanges ranges = {{}, first.size()};
+  for (size_t i = 0; i < first.size(); ++i) {
+    ranges.bytes[i] = {static_cast<uint8_t>(first[i]), static_cast<uint8_t>(last[i])};
+  }
+  call(ranges);
+}
+
+}  // namespace
+
+std::string ToUtf8(CodePoint c) {
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
+  if (c <= kLastOfLength[0]) return {static_cast<char>(c)};
+  if (c <= kLastOfLength[1]) return {static_cast<char>(0xC0 | (c >> 6)), tail(0)};
+  if (c <= kLastOfLength[2]) return {static_cast<char>(0xE0 | (c >> 12)), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
+}
+
+CodePoints Normal(CodePoints ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  CodePoints joined;
+  for (const auto& [low, high] : ranges) {
+    if (!joined.empty() && low <= joined.back().second + 1) {
+      joined.back().second = std::max(joined.back().second, high);
+    } else {
+      joined.emplace_back(low, high);
+    }
+  }
+  CodePoints normal;
+  const auto add = [&](CodePoint low, CodePoint high) {
+    if (low <= high) normal.emplace_back(low, high);
+  };
+  for (const auto& [low, high] : joined) {
+    add(low, std::min<CodePoint>(high, kFirstSurrogate - 1));
+    add(std::max<CodePoint>(low, kLastSurrogate + 1), std::min(high, kMaxCodePoint));
+  }
+  return normal;
+}
+
+CodePoints Complement(const CodePoints& set) {
+  CodePoints rest;
+  CodePoint from = 0;
+  for (const auto& [low, high] : set) {
+    if (from < low) rest.emplace_back(from, low - 1);
+    from = high + 1;
+  }
+  if (from <= kMaxCodePoint) rest.emplace_back(from, kMaxCodePoint);
+  return Normal(std::move(rest));
+}
+
+void ForUtf8(const CodePoints& set, const std::function<void(const ByteRanges&)>& call) {
+  for (const auto& [low, high] : set) {
+    CodePoint from = low;
+    for (const CodePoint last : kLastOfLength) {
+      if (from > last || from > high) continue;
+      Split(from, std::min(high, last), call);
+      from = last + 1;
+    }
+    if (from <= high) Split(from, high, call);
+  }
+}
+
+}  // namespace grammar

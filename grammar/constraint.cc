@@ -1,0 +1,129 @@
+#include "grammar/constraint.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "grammar/error.h"
+
+namespace grammar {
+namespace {
+
+using grammar::ItemSets;
+using tokenizer::TokenId;
+
+// How far back a tokenizer may have to see to cut what follows as it would in one piece.
+constexpr size_t kContextTokens = 8;
+// More is not forced at once: a grammar may force without end.
+constexpr size_t kMaxForcedBytes = 512;
+
+}  // namespace
+
+Constraint::Constraint(std::shared_ptr<const grammar::Grammar> grammar,
+                       const tokenizer::Tokenizer& tokenizer)
+    : grammar_(std::move(grammar)),
+      tokenizer_(tokenizer),
+      trie_(tokenizer),
+      matcher_(*grammar_),
+      masks_(tokenizer.vocab(), trie_, matcher_),
+      all_but_end_((tokenizer.vocab().size() + 63) / 64, ~uint64_t{0}),
+      at_(matcher_.Start()) {
+  for (const TokenId id : tokenizer.vocab().eog) {
+    const auto bit = static_cast<size_t>(id);
+    all_but_end_[bit / 64] &= ~(uint64_t{1} << (bit % 64));
+  }
+}
+
+void Constraint::Restart() {
+  at_ = matcher_.Start();
+  waiting_ = false;
+  opening_ = -1;
+  last_.clear();
+}
+
+std::span<const uint64_t> Constraint::Allowed() {
+  if (waiting_) return all_but_end_;
+  const std::span<const uint64_t> mask = masks_.Of(at_);
+  if (std::ranges::all_of(mask, [](uint64_t word) { return word == 0; })) {
+    throw Error("the vocabulary has no token for what the grammar needs next");
+  }
+  if (opening_ >= 0) {
+    with_opening_.assign(mask.begin(), mask.end());
+    const auto bit = static_cast<size_t>(opening_);
+    with_opening_[bit / 64] |= uint64_t{1} << (bit % 64);
+    return with_opening_;
+  }
+  return mask;
+}
+
+bool Constraint::Allows(TokenId id) {
+  const tokenizer::Vocabulary& vocab = tokenizer_.vocab();
+  if (!vocab.Has(id)) return false;
+  if (vocab.IsEog(id)) return may_end();
+  if (waiting_ || (opening_ >= 0 && id == opening_)) return true;
+  const std::string piece = tokenizer_.Piece(id);
+  return !piece.empty() && piece.size() <= grammar::TokenTrie::kMaxBytes &&
+         matcher_.Steps(at_, piece) != ItemSets::kNothing;
+}
+
+void Constraint::Accept(TokenId id) {
+  if (std::exchange(opening_, -1) == id && id >= 0) waiting_ = true;
+  if (waiting_) return;
+  AcceptText(tokenizer_.Piece(id));
+  if (last_.size() == kContextTokens) last_.erase(last_.begin());
+  last_.push_back(id);
+}
+
+void Constraint::AcceptText(std::string_view text) {
+  const grammar::SetId next = matcher_.Steps(at_, text);
+  if (next == ItemSets::kNothing) {
+    throw Error("the text has left the grammar");
+  }
+  at_ = next;
+  if (matcher_.IsFull()) {
+    at_ = matcher_.Forget(at_);
+    masks_.Forget();
+  }
+}
+
+std::vector<TokenId> Constraint::Forced() {
+  if (waiting_ || opening_ >= 0) return {};
+  std::string text;
+  grammar::SetId at = at_;
+  while (text.size() < kMaxForcedBytes) {
+    const std::optional<uint8_t> byte = matcher_.OnlyByte(at);
+    if (!byte) break;
+    text.push_back(static_cast<char>(*byte));
+    at = matcher_.Step(at, *byte);
+  }
+  if (text.empty()) return {};
+  std::vector<TokenId> ids = Cut(text);
+  // The last token could be a longer one, for what is not known yet.
+  if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();
+  return ids;
+}
+
+// The tokens of a text behind the last ones, as the tokenizer would have cut both in one piece.
+// Where it would have cut what is there already otherwise, or a vocabulary puts a space before
+// every text, it is cut behind a line feed. Empty where neither gives just this text.
+std::vector<TokenId> Constraint::Cut(std::string_view text) const {
+  const auto behind = [&](std::string_view before, const std::vector<TokenId>& before_ids) {
+    const std::vector<TokenId> ids =
+        tokenizer_.Encode(std::string(before).append(text), {.add_bos = false});
+    if (ids.size() < before_ids.size() ||
+        !std::equal(before_ids.begin(), before_ids.end(), ids.begin())) {
+      return std::vector<TokenId>();
+    }
+    std::vector<TokenId> rest(ids.begin() + static_cast<ptrdiff_t>(before_ids.size()), ids.end());
+    std::string spelt;
+    for (const TokenId id : rest) spelt += tokenizer_.Piece(id);
+    return spelt == text ? rest : std::vector<TokenId>();
+  };
+  std::string before;
+  for (const TokenId id : last_) before += tokenizer_.Piece(id);
+  std::vector<TokenId> ids = behind(before, last_);
+  if (ids.empty()) ids = behind("\n", tokenizer_.Encode("\n", {.add_bos = false}));
+  return ids;
+}
+
+}  // namespace grammar

@@ -1,0 +1,82 @@
+// Constraint: what a sampler sees of a grammar while a text is generated.
+//
+//     for (;;) {
+//       id = sampler.Sample(logits, constraint.Allowed());
+//       if (the id ends a text) break;
+//       constraint.Accept(id);
+//       if (constraint.done()) break;     // nothing can follow
+//       constraint.Forced()               // may be read at once: nothing else can follow
+//     }
+#ifndef PRONK_GRAMMAR_CONSTRAINT_H_
+#define PRONK_GRAMMAR_CONSTRAINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/token_masks.h"
+#include "grammar/token_trie.h"
+#include "tokenizer/tokenizer.h"
+
+namespace grammar {
+
+// Of one text at a time; what was learnt of a grammar serves the next. Not to be shared by threads.
+class Constraint {
+ public:
+  // The tokenizer must outlive it.
+  Constraint(std::shared_ptr<const grammar::Grammar> grammar,
+             const tokenizer::Tokenizer& tokenizer);
+
+  // A new text begins.
+  void Restart();
+  // It does not begin yet, since the model thinks first: until Begin() any token may come that does
+  // not end the generation.
+  void Wait() { waiting_ = true; }
+  void Begin() { waiting_ = false; }
+  // In place of its first token this one may come, which begins the thinking: as Wait().
+  void MayWait(tokenizer::TokenId opening) { opening_ = opening; }
+  bool waiting() const { return waiting_; }
+
+  // A bit for each id that may come next (bit id % 64 of word id / 64). Tokens that end a
+  // generation are among them where the text may end, control tokens never. Good until the next
+  // call. Throws grammar::Error where the vocabulary has no token for what must come.
+  std::span<const uint64_t> Allowed();
+  bool Allows(tokenizer::TokenId id);
+  // This token is part of the text. Throws grammar::Error where it is not allowed.
+  void Accept(tokenizer::TokenId id);
+  // The same for text that does not come as a token.
+  void AcceptText(std::string_view text);
+
+  // The tokens of the text that has to come next, whatever the model says; empty where there is a
+  // choice at once. They are those that the tokenizer makes of it, and end where the next could be
+  // another for what follows. To be accepted one by one.
+  std::vector<tokenizer::TokenId> Forced();
+
+  // The text is complete: nothing may follow.
+  bool done() { return !waiting_ && matcher_.MustEnd(at_); }
+  // The text may end here.
+  bool may_end() { return !waiting_ && matcher_.MayEnd(at_); }
+
+ private:
+  std::vector<tokenizer::TokenId> Cut(std::string_view text) const;
+
+  std::shared_ptr<const grammar::Grammar> grammar_;
+  const tokenizer::Tokenizer& tokenizer_;
+  grammar::TokenTrie trie_;
+  grammar::Matcher matcher_;
+  grammar::TokenMasks masks_;
+  grammar::TokenMasks::Mask all_but_end_;  // while it waits
+  grammar::SetId at_;
+  bool waiting_ = false;
+  tokenizer::TokenId opening_ = -1;
+  grammar::TokenMasks::Mask with_opening_;
+  std::vector<tokenizer::TokenId> last_;  // the last few tokens of the text
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_CONSTRAINT_H_

@@ -1,0 +1,16 @@
+// What is thrown where a grammar, or a schema that is to become one, cannot be followed: one line that says where and why.
+#ifndef PRONK_GRAMMAR_ERROR_H_
+#define PRONK_GRAMMAR_ERROR_H_
+
+#include <stdexcept>
+
+namespace grammar {
+
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_ERROR_H_

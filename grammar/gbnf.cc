@@ -1,0 +1,323 @@
+#include "grammar/gbnf.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gguf/error.h"
+#include "grammar/error.h"
+#include "tokenizer/utf8.h"
+
+namespace grammar {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxParentheses = 100;  // in each other
+
+bool IsWord(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_';
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, Builder& builder) : text_(text), builder_(builder) {}
+
+  std::map<std::string, RuleId, std::less<>> Parse() {
+    if (text_.size() > kMaxBytes) Fail(0, "the text is longer than a megabyte");
+    for (Skip(/*lines=*/true); at_ < text_.size(); Skip(true)) ParseRule();
+    for (const auto& [name, use] : uses_) {
+      if (!builder_.IsDefined(rules_.at(name))) Fail(use, "there is no rule '" + name + "'");
+    }
+    return std::move(rules_);
+  }
+
+ private:
+  [[noreturn]] void Fail(size_t at, const std::string& what) const {
+    const std::string_view before = text_.substr(0, at);
+    const size_t line = 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
+    const size_t column = at - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+    throw Error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
+                what);
+  }
+  [[noreturn]] void Expected(const std::string& what) const {
+    const std::string_view rest = text_.substr(at_);
+    const std::string found = rest.empty() ? "the end of the text"
+                              : rest[0] == '\n' || rest[0] == '\r'
+                                  ? "the end of the line"
+                                  : gguf::Quoted(rest.substr(0, tokenizer::NextUtf8(rest).length));
+    Fail(at_, "expected " + what + ", found " + found);
+  }
+
+  char Peek(size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool Take(std::string_view token) {
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+  // Blanks and comments; the ends of lines too where these mean nothing.
+  void Skip(bool lines) {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+        if (at_ == text_.size() || !lines) return;
+      } else if (c != ' ' && c != '\t' && !(lines && (c == '\n' || c == '\r'))) {
+        return;
+      }
+    }
+  }
+
+  std::string_view Name() {
+    const size_t begin = at_;
+    while (IsWord(Peek())) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+  RuleId Find(std::string_view name) {
+    if (const auto known = rules_.find(name); known != rules_.end()) return known->second;
+    return rules_[std::string(name)] = builder_.Declare(std::string(name));
+  }
+
+  void ParseRule() {
+    const size_t begin = at_;
+    const std::string_view name = Name();
+    if (name.empty()) Expected("the name of a rule");
+    const RuleId rule = Find(name);
+    if (builder_.IsDefined(rule))
+      Fail(begin, "the rule '" + std::string(name) + "' is there twice");
+    Skip(false);
+    if (!Take("::=")) Expected("::= behind the name of a rule");
+    Skip(true);
+    builder_.Define(rule, Alternatives(0));
+    const std::string_view before = text_.substr(0, at_);
+    const size_t last = before.find_last_not_of(" \t");
+    const bool is_at_line = last != std::string_view::npos && before[last] == '\n';
+    if (at_ < text_.size() && Peek() != '\n' && Peek() != '\r' && !is_at_line) {
+      Expected("a new line, | or another part of the rule");
+    }
+  }
+
+  Part Alternatives(size_t depth) {
+    std::vector<Part> ways = {Sequence(depth)};
+    for (;;) {
+      // A line may begin with the bar of another alternative.
+      const size_t end = at_;
+      Skip(true);
+      if (!Take("|")) {
+        if (depth == 0) at_ = end;
+        return builder_.Either(ways);
+      }
+      Skip(true);
+      ways.push_back(Sequence(depth));
+    }
+  }
+
+  Part Sequence(size_t depth) {
+    Part all = builder_.Empty();
+    for (;;) {
+      // The next rule may follow what was skipped behind ::= and |.
+      const size_t begin = at_;
+      std::optional<Part> part = Item(depth);
+      if (!part) return all;
+      Skip(depth > 0);
+      if (IsWord(text_[begin]) && text_.substr(at_).starts_with("::=")) {
+        at_ = begin;
+        return all;
+      }
+      while (const auto times = Times()) {
+        part = builder_.Repeat(*part, times->first, times->second);
+        Skip(depth > 0);
+      }
+      all = builder_.Then(all, *part);
+    }
+  }
+
+  std::optional<Part> Item(size_t depth) {
+    const char c = Peek();
+    if (c == '"') return Literal();
+    if (c == '[') return Class();
+    if (c == '.') {
+      ++at_;
+      return builder_.Characters(Complement({}));
+    }
+    if (IsWord(c)) {
+      const size_t begin = at_;
+      const std::string_view name = Name();
+      const RuleId rule = Find(name);
+      uses_.emplace_back(name, begin);
+      return builder_.Call(rule);
+    }
+    if (c == '<' || c == '!') {
+      Fail(at_, "tokens by their names or numbers are not supported, only text");
+    }
+    if (c != '(') return std::nullopt;
+    if (depth == kMaxParentheses) {
+      Fail(at_, "parentheses are nested more than " + std::to_string(kMaxParentheses) + " deep");
+    }
+    ++at_;
+    Skip(true);
+    const Part part = Alternatives(depth + 1);
+    if (!Take(")")) Expected("')' or another part of the group");
+    return part;
+  }
+
+  // How often what stands before may be there; nothing where there is no sign of repetition.
+  std::optional<std::pair<uint32_t, uint32_t>> Times() {
+    if (Take("?")) return std::pair(0u, 1u);
+    if (Take("*")) return std::pair(0u, kNone);
+    if (Take("+")) return std::pair(1u, kNone);
+    const size_t begin = at_;
+    if (!Take("{")) return std::nullopt;
+    Skip(true);
+    const uint32_t min = Number();
+    Skip(true);
+    uint32_t max = min;
+    if (Take(",")) {
+      Skip(true);
+      max = Peek() == '}' ? kNone : Number();
+      Skip(true);
+    }
+    if (!Take("}")) Expected("'}' behind the numbers of a repetition");
+    if (max < min) Fail(begin, "a repetition of at least more than at most");
+    return std::pair(min, max);
+  }
+
+  uint32_t Number() {
+    if (HexDigit(Peek()) < 0 || HexDigit(Peek()) > 9) Expected("a number");
+    uint64_t number = 0;
+    const size_t begin = at_;
+    for (; Peek() >= '0' && Peek() <= '9'; ++at_) {
+      number = number * 10 + static_cast<uint64_t>(Peek() - '0');
+      if (number > kMaxStates) Fail(begin, "a number above " + std::to_string(kMaxStates));
+    }
+    return static_cast<uint32_t>(number);
+  }
+
+  Part Literal() {
+    const size_t begin = at_++;
+    std::string bytes;
+    while (!Take("\"")) {
+      if (at_ >= text_.size() || Peek() == '\n') Fail(begin, "the literal has no end");
+      bytes += ToUtf8(Character());
+    }
+    return builder_.Literal(bytes);
+  }
+
+  Part Class() {
+    const size_t begin = at_++;
+    const bool negated = Take("^");
+    CodePoints set;
+    while (!Take("]")) {
+      if (at_ >= text_.size() || Peek() == '\n') Fail(begin, "the class has no end");
+      const size_t low_at = at_;
+      const CodePoint low = Character();
+      CodePoint high = low;
+      if (Peek() == '-' && Peek(1) != ']') {
+        ++at_;
+        if (at_ >= text_.size() || Peek() == '\n') Fail(begin, "the class has no end");
+        high = Character();
+      }
+      if (high < low) Fail(low_at, "a range whose end comes before its beginning");
+      set.emplace_back(low, high);
+    }
+    set = Normal(std::move(set));
+    if (negated) set = Complement(set);
+    if (set.empty()) Fail(begin, "no character is in this class");
+    return builder_.Characters(set);
+  }
+
+  // One character of a literal or class, which may be written as an escape.
+  CodePoint Character() {
+    if (Peek() == '\\') return Escape();
+    const std::string_view rest = text_.substr(at_);
+    const tokenizer::Utf8Step step = tokenizer::NextUtf8(rest);
+    if (step.kind != tokenizer::Utf8Kind::kValid) Fail(at_, "bytes that are not UTF-8");
+    at_ += step.length;
+    const auto first = static_cast<uint8_t>(rest[0]);
+    if (step.length == 1) return first;
+    CodePoint c = first & (0xFFu >> (step.length + 1));
+    for (const char byte : rest.substr(1, step.length - 1)) {
+      c = c << 6 | (static_cast<uint8_t>(byte) & 0x3Fu);
+    }
+    return c;
+  }
+
+  CodePoint Escape() {
+    const size_t begin = at_++;
+    const char c = Peek();
+    ++at_;
+    switch (c) {
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      case '\\':
+      case '"':
+      case '[':
+      case ']':
+        return static_cast<CodePoint>(c);
+      case 'x':
+        return Hex(begin, 2);
+      case 'u':
+        return Hex(begin, 4);
+      case 'U':
+        return Hex(begin, 8);
+      default:
+        Fail(begin, "an escape that is none of \\n \\r \\t \\\\ \\\" \\[ \\] \\x \\u \\U");
+    }
+  }
+
+  CodePoint Hex(size_t begin, size_t n_digits) {
+    CodePoint c = 0;
+    for (size_t i = 0; i < n_digits; ++i, ++at_) {
+      const int digit = HexDigit(Peek());
+      if (digit < 0) Fail(begin, "an escape of fewer than " + std::to_string(n_digits) + " digits");
+      c = c << 4 | static_cast<CodePoint>(digit);
+    }
+    if (c > kMaxCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
+      Fail(begin, "an escape for what is no character");
+    }
+    return c;
+  }
+
+  std::string_view text_;
+  Builder& builder_;
+  size_t at_ = 0;
+  std::map<std::string, RuleId, std::less<>> rules_;
+  std::vector<std::pair<std::string, size_t>> uses_;  // names, and where they are
+};
+
+}  // namespace
+
+std::function<RuleId(std::string_view name)> AddGbnf(std::string_view text, Builder& builder) {
+  auto rules =
+      std::make_shared<std::map<std::string, RuleId, std::less<>>>(Parser(text, builder).Parse());
+  return [rules](std::string_view name) { return rules->find(name)->second; };
+}
+
+Grammar ParseGbnf(std::string_view text) {
+  Builder builder;
+  const auto rules = Parser(text, builder).Parse();
+  const auto root = rules.find("root");
+  if (root == rules.end() || !builder.IsDefined(root->second)) {
+    throw Error("there is no rule 'root', with which every text begins");
+  }
+  return std::move(builder).Finish(root->second);
+}
+
+}  // namespace grammar

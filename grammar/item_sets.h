@@ -1,0 +1,72 @@
+// Sets of items, each kept once and known by its number.
+//
+// An item is a place in a grammar: a state of a rule, and what comes when that rule has ended,
+// which again is a set of items. So a number stands for everything that a text may go on with: a
+// stack of rules, or many stacks that share what they have in common (Tomita 1985), however many
+// ways there are to read the text so far.
+#ifndef PRONK_GRAMMAR_ITEM_SETS_H_
+#define PRONK_GRAMMAR_ITEM_SETS_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "grammar/grammar.h"
+
+namespace grammar {
+
+using SetId = uint32_t;
+
+struct Item {
+  StateId at;
+  SetId below;  // always a set that was there before this one
+  auto operator<=>(const Item&) const = default;
+};
+
+// In place of a state: the text may end here.
+inline constexpr StateId kAccept = kNone - 1;
+// In place of a state: the rules that are known end here, and what comes then is not known.
+inline constexpr StateId kEscape = kNone - 2;
+
+class ItemSets {
+ public:
+  ItemSets();
+  ItemSets(const ItemSets&) = delete;
+  ItemSets& operator=(const ItemSets&) = delete;
+
+  static constexpr SetId kNothing = 0;  // no item: no text fits
+  static constexpr SetId kEnd = 1;      // kAccept alone
+  static constexpr SetId kUnknown = 2;  // kEscape alone
+
+  // The number of the set of these items, which are sorted here and may be there twice.
+  SetId Intern(std::vector<Item>& items);
+  std::span<const Item> operator[](SetId id) const {
+    return std::span(items_).subspan(starts_[id], starts_[id + 1] - starts_[id]);
+  }
+  size_t size() const { return starts_.size() - 1; }
+  size_t n_items() const { return items_.size(); }
+  // Forgets all sets but this one and those below it. Returns its new number.
+  SetId Forget(SetId kept);
+
+ private:
+  struct Hash {
+    const ItemSets* sets;
+    size_t operator()(SetId id) const;
+  };
+  struct Equal {
+    const ItemSets* sets;
+    bool operator()(SetId a, SetId b) const;
+  };
+  void Clear();
+
+  std::vector<Item> items_;
+  std::vector<size_t> starts_;  // of each set in items_, and the end
+  std::unordered_set<SetId, Hash, Equal> numbers_;
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_ITEM_SETS_H_

@@ -1,0 +1,66 @@
+// The rules of JSON, as all schemas use them: values of any kind, and strings and numbers of a
+// certain kind.
+//
+// White space stands behind { [ , : and before } ], at most one space, or one line end with what
+// indents the next line, so that no model fills a context with blanks. Numbers have at most 16
+// digits before and behind the point and exponents of two: no reader finds them too large.
+#ifndef PRONK_GRAMMAR_JSON_RULES_H_
+#define PRONK_GRAMMAR_JSON_RULES_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+
+namespace grammar {
+
+// Bounds of a number, and whether they themselves are out of bounds.
+struct NumberBounds {
+  std::optional<double> min, max;
+  bool above_min = false, below_max = false;
+};
+// Bounds are no larger than this.
+inline constexpr double kMaxBound = 1e15;
+// Whether a number can be held to this bound: it is whole, or has few enough digits.
+bool IsFine(double bound);
+
+// Of a string, in characters.
+struct Lengths {
+  uint32_t least = 0, most = kNone;
+};
+
+class JsonRules {
+ public:
+  explicit JsonRules(Builder& builder);
+
+  // "ws", "value", "object", "array", "string", "number", "integer", "boolean", "null", and of
+  // strings in their quotes the formats: "date", "email", ...
+  Part Call(std::string_view name) { return builder_.Call(find_(name)); }
+  // How long a string of a format is; nothing where there is no such format.
+  static std::optional<Lengths> LengthsOf(std::string_view format);
+
+  // A string of so many characters (most: kNone, no limit).
+  Part String(uint32_t least, uint32_t most);
+  // A character of a string: as it is, or as an escape where it has to be one; nothing where no
+  // character of the set can be written so.
+  std::optional<Part> Character(const CodePoints& set);
+  // The key of an object, in its quotes, that is none of these.
+  Part KeyBut(const std::vector<std::string>& names);
+  // Nothing where no number lies between the bounds.
+  std::optional<Part> Integer(const NumberBounds& bounds);
+  std::optional<Part> Number(const NumberBounds& bounds);
+
+ private:
+  void AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways);
+
+  Builder& builder_;
+  std::function<RuleId(std::string_view name)> find_;
+};
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_JSON_RULES_H_

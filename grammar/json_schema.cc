@@ -1,0 +1,381 @@
+#include "grammar/json_schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "grammar/error.h"
+#include "grammar/json_bounds.h"
+#include "grammar/json_rules.h"
+#include "grammar/pattern.h"
+#include "grammar/schema_parts.h"
+
+namespace grammar {
+namespace {
+
+constexpr size_t kMaxDepth = 200;  // of schemas in schemas
+
+// Schemas become parts of rules; what no value fits becomes nothing.
+class Converter {
+ public:
+  explicit Converter(const Json& root) : parts_(root), json_(builder_) {}
+
+  Grammar Convert() {
+    const RuleId root = builder_.Declare("#");
+    rules_["#"] = root;
+    pending_.push_back("#");
+    while (!pending_.empty()) {
+      const std::string pointer = pending_.back();
+      pending_.pop_back();
+      const Json& schema = parts_.Follow(pointer, pointer);
+      const std::optional<Part> part = Visit(schema, pointer);
+      if (!part) FailAt(pointer, "no value fits this schema");
+      builder_.Define(rules_[pointer], *part);
+    }
+    return std::move(builder_).Finish(root);
+  }
+
+ private:
+  using MaybePart = std::optional<Part>;
+
+  MaybePart Visit(const Json& schema, const std::string& pointer) {
+    if (++depth_ > kMaxDepth) FailAt(pointer, "the schema is nested too deep");
+    MaybePart part = Values(parts_.Flat(schema, pointer), pointer);
+    --depth_;
+    return part;
+  }
+
+  MaybePart Values(const Json& flat, const std::string& pointer) {
+    if (flat == Json(false)) return std::nullopt;
+    if (flat == Json(true) || flat.empty()) return json_.Call("value");
+    if (flat.contains("$ref")) return Reference(flat["$ref"], pointer);
+    if (flat.value("nullable", false)) {
+      Json rest = flat;
+      rest.erase("nullable");
+      return Either({Values(rest, pointer), json_.Call("null")});
+    }
+    for (const char* const name : {"anyOf", "oneOf"}) {
+      if (flat.contains(name)) return Alternatives(flat, name, pointer);
+    }
+    if (flat.contains("enum")) return Listed(flat, pointer);
+    std::vector<MaybePart> ways;
+    for (const std::string& type : TypesOf(flat)) ways.push_back(OfType(type, flat, pointer));
+    return Either(ways);
+  }
+
+  MaybePart Either(const std::vector<MaybePart>& ways) {
+    std::vector<Part> there;
+    for (const MaybePart& way : ways) {
+      if (way) there.push_back(*way);
+    }
+    if (there.empty()) return std::nullopt;
+    return builder_.Either(there);
+  }
+
+  MaybePart Reference(const std::string& reference, const std::string& pointer) {
+    parts_.Follow(reference, pointer);
+    const std::string target = reference == "#/" ? "#" : reference;
+    const auto [rule, is_new] = rules_.try_emplace(target);
+    if (is_new) {
+      rule->second = builder_.Declare(target);
+      pending_.push_back(target);
+    }
+    return builder_.Call(rule->second);
+  }
+
+  MaybePart Alternatives(const Json& flat, const char* name, const std::string& pointer) {
+    const Json& ways = flat[name];
+    Json rest = flat;
+    rest.erase(name);
+    const std::string place = Below(pointer, name);
+    std::vector<Json> schemas;
+    for (const Json& way : ways) {
+      schemas.push_back(rest.empty() ? way : Json{{"allOf", Json::array({rest, way})}});
+    }
+    if (std::string_view(name) == "oneOf") {
+      for (size_t i = 0; i < schemas.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+          if (parts_.Apart(schemas[j], schemas[i], place)) continue;
+          FailAt(place, "a value could fit " + std::to_string(j) + " and " + std::to_string(i) +
+                            ", as far as pronk sees; use anyOf");
+        }
+      }
+    }
+    std::vector<MaybePart> parts;
+    for (size_t i = 0; i < schemas.size(); ++i) {
+      parts.push_back(Visit(schemas[i], Below(place, std::to_string(i))));
+    }
+    return Either(parts);
+  }
+
+  // The values of enum that are of the right type.
+  MaybePart Listed(const Json& flat, const std::string& pointer) {
+    for (const auto& [name, value] : flat.items()) {
+      if (name != "enum" && name != "type")
+        FailAt(Below(pointer, name), "not supported beside enum or const");
+    }
+    const std::vector<std::string> types = TypesOf(flat);
+    const auto allows = [&](const Json& value) {
+      const std::string type = value.is_number() ? "number" : value.type_name();
+      const auto has = [&](const std::string& t) {
+        return std::ranges::find(types, t) != types.end();
+      };
+      return has(type) || (value.is_number_integer() && has("integer"));
+    };
+    std::vector<MaybePart> ways;
+    for (const Json& value : flat["enum"]) {
+      if (allows(value)) ways.emplace_back(builder_.Literal(value.dump()));
+    }
+    return Either(ways);
+  }
+
+  MaybePart OfType(const std::string& type, const Json& flat, const std::string& pointer) {
+    if (type == "null" || type == "boolean") return json_.Call(type);
+    if (type == "string") return String(flat, pointer);
+    if (type == "integer") return json_.Integer(Bounds(flat, pointer, /*whole=*/true));
+    if (type == "number") return json_.Number(Bounds(flat, pointer, /*whole=*/false));
+    if (type == "array") return Array(flat, pointer);
+    if (type == "object") return Object(flat, pointer);
+    FailAt(Below(pointer, "type"), "\"" + type + "\" is no type of JSON");
+  }
+
+  uint32_t Count(const Json& flat, const char* name, uint32_t otherwise,
+                 const std::string& pointer) {
+    if (!flat.contains(name)) return otherwise;
+    const double count = flat[name];
+    if (count >= kMaxStates) FailAt(Below(pointer, name), "too large a number");
+    return static_cast<uint32_t>(count);
+  }
+
+  MaybePart String(const Json& flat, const std::string& pointer) {
+    const uint32_t least = Count(flat, "minLength", 0, pointer);
+    const uint32_t most = Count(flat, "maxLength", kNone, pointer);
+    const bool has_pattern = flat.contains("pattern"), has_format = flat.contains("format");
+    if (has_format) {
+      const std::string& format = flat["format"].get_ref<const std::string&>();
+      const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
+      if (!lengths) {
+        FailAt(Below(pointer, "format"), "the format \"" + format + "\" is not supported");
+      }
+      if (!has_pattern && least <= lengths->least && lengths->most <= most)
+        return json_.Call(format);
+    }
+    if (has_pattern + has_format + (least > 0 || most != kNone) > 1) {
+      FailAt(pointer, "pattern, format and lengths are not supported beside each other");
+    }
+    if (has_pattern) {
+      try {
+        return PatternString(flat["pattern"].get_ref<const std::string&>(), builder_, json_);
+      } catch (const Error& error) {
+        FailAt(Below(pointer, "pattern"), error.what());
+      }
+    }
+    if (least > most) return std::nullopt;
+    return json_.String(least, most);
+  }
+
+  NumberBounds Bounds(const Json& flat, const std::string& pointer, bool whole) {
+    NumberBounds bounds;
+    const auto read = [&](const char* name, bool is_min, bool is_exclusive) {
+      if (!flat.contains(name)) return;
+      const double value = flat[name];
+      if (std::abs(value) > kMaxBound) FailAt(Below(pointer, name), "too large a number");
+      if (!whole && !IsFine(value)) {
+        FailAt(Below(pointer, name), "too many digits for a bound of numbers that are not whole");
+      }
+      std::optional<double>& mine = is_min ? bounds.min : bounds.max;
+      bool& leaves_out = is_min ? bounds.above_min : bounds.below_max;
+      const bool is_tighter = !mine || (is_min ? value > *mine : value < *mine);
+      if (!is_tighter && value != *mine) return;
+      leaves_out = is_exclusive || (!is_tighter && leaves_out);
+      mine = value;
+    };
+    read("minimum", true, false);
+    read("exclusiveMinimum", true, true);
+    read("maximum", false, false);
+    read("exclusiveMaximum", false, true);
+    return bounds;
+  }
+
+  // Rules of their own, since each stands in several places.
+  std::optional<RuleId> Rule(const MaybePart& part, const std::string& pointer) {
+    if (!part) return std::nullopt;
+    const RuleId rule = builder_.Declare(pointer);
+    builder_.Define(rule, *part);
+    return rule;
+  }
+  Part Behind(std::string_view text, Part part) {
+    return builder_.Then(builder_.Then(builder_.Literal(text), json_.Call("ws")), part);
+  }
+
+  MaybePart Array(const Json& flat, const std::string& pointer) {
+    if (flat.value("uniqueItems", false))
+      FailAt(Below(pointer, "uniqueItems"), "this keyword is not supported");
+    const uint32_t least = Count(flat, "minItems", 0, pointer);
+    uint32_t most = Count(flat, "maxItems", kNone, pointer);
+    // Old drafts have a list of items, and additionalItems for those behind.
+    const bool is_old = flat.contains("items") && flat["items"].is_array();
+    const char* const first_name = is_old ? "items" : "prefixItems";
+    const char* const rest_name = is_old ? "additionalItems" : "items";
+    std::vector<RuleId> first;
+    if (flat.contains(first_name)) {
+      size_t i = 0;
+      for (const Json& schema : flat[first_name]) {
+        const std::string place = Below(Below(pointer, first_name), std::to_string(i++));
+        const auto rule = Rule(Visit(schema, place), place);
+        if (!rule) {  // nothing can stand here: the array ends before
+          most = std::min(most, static_cast<uint32_t>(first.size()));
+          break;
+        }
+        first.push_back(*rule);
+      }
+    }
+    std::optional<RuleId> rest;
+    const bool has_rest = flat.contains(rest_name);
+    if (has_rest || first.empty() || least > first.size()) {
+      const Json any = true;
+      const std::string place = Below(pointer, rest_name);
+      rest = Rule(Visit(has_rest ? flat[rest_name] : any, place), place);
+    }
+    if (!rest) most = std::min(most, static_cast<uint32_t>(first.size()));
+    if (least > most) return std::nullopt;
+    return Items(first, rest, least, most);
+  }
+
+  // "[" and so many items; those of the rest come behind the first ones.
+  Part Items(const std::vector<RuleId>& first, std::optional<RuleId> rest, uint32_t least,
+             uint32_t most) {
+    const Part open = Behind("[", builder_.Empty());
+    const Part close = builder_.Then(json_.Call("ws"), builder_.Literal("]"));
+    const Part close_empty = builder_.Literal("]");
+    const StateId end = builder_.Fork();
+    builder_.Link(close.end, end);
+    builder_.Link(close_empty.end, end);
+    StateId at = open.end;
+    uint32_t n = 0;
+    const auto item = [&](RuleId rule) {
+      if (n >= least) builder_.Link(at, n == 0 ? close_empty.start : close.start);
+      const Part part = n == 0 ? builder_.Call(rule) : Behind(",", builder_.Call(rule));
+      builder_.Link(at, part.start);
+      at = part.end;
+      ++n;
+    };
+    for (; n < first.size() && n < most;) item(first[n]);
+    if (rest && n == 0 && most > 0) item(*rest);
+    if (n == 0) {
+      builder_.Link(at, close_empty.start);
+    } else if (rest && n < most) {
+      const Part more =
+          builder_.Repeat(Behind(",", builder_.Call(*rest)), least > n ? least - n : 0,
+                          most == kNone ? kNone : most - n);
+      builder_.Link(at, more.start);
+      builder_.Link(more.end, close.start);
+    } else {
+      builder_.Link(at, close.start);
+    }
+    return {open.start, end};
+  }
+
+  struct Property {
+    RuleId rule;
+    bool required;
+  };
+
+  MaybePart Object(const Json& flat, const std::string& pointer) {
+    const Json rest = flat.value("additionalProperties", Json(!flat.contains("properties")));
+    Json named = flat.value("properties", Json::object());
+    const Json required = flat.value("required", Json::array());
+    for (const Json& name : required) {
+      if (!name.is_string()) FailAt(Below(pointer, "required"), "expected a list of strings");
+      // What has to be there and is described nowhere is any value.
+      const std::string key = name;
+      if (!named.contains(key)) named[key] = flat.value("additionalProperties", Json(true));
+    }
+    std::vector<Property> properties;
+    std::vector<std::string> names;
+    for (const auto& [name, schema] : named.items()) {
+      const std::string place = Below(Below(pointer, "properties"), name);
+      const bool is_required = std::ranges::find(required, Json(name)) != required.end();
+      names.push_back(name);
+      const MaybePart value = Visit(schema, place);
+      if (!value && is_required) return std::nullopt;
+      if (!value) continue;
+      const Part key = builder_.Literal(Json(name).dump() + ":");
+      properties.push_back(
+          {*Rule(builder_.Then(builder_.Then(key, json_.Call("ws")), *value), place), is_required});
+    }
+    std::optional<RuleId> others;
+    if (rest != Json(false)) {
+      const std::string place = Below(pointer, "additionalProperties");
+      if (const MaybePart value = Visit(rest, place)) {
+        const Part key = names.empty() ? json_.Call("string") : json_.KeyBut(names);
+        others = Rule(builder_.Then(builder_.Then(key, builder_.Literal(":")),
+                                    builder_.Then(json_.Call("ws"), *value)),
+                      place);
+      }
+    }
+    return Members(properties, others);
+  }
+
+  // Two tracks run along the properties, before and behind the first one that is there: only
+  // behind it does a comma come before the next.
+  Part Members(const std::vector<Property>& properties, std::optional<RuleId> others) {
+    const Part open = Behind("{", builder_.Empty());
+    StateId none = open.end, some = builder_.Fork();
+    for (const Property& property : properties) {
+      const StateId next_none = builder_.Fork(), next_some = builder_.Fork();
+      const Part first = builder_.Call(property.rule);
+      const Part later = Behind(",", builder_.Call(property.rule));
+      builder_.Link(none, first.start);
+      builder_.Link(some, later.start);
+      builder_.Link(first.end, next_some);
+      builder_.Link(later.end, next_some);
+      if (!property.required) {
+        builder_.Link(none, next_none);
+        builder_.Link(some, next_some);
+      }
+      none = next_none;
+      some = next_some;
+    }
+    if (others) {
+      const Part first = builder_.Call(*others);
+      const Part later = Behind(",", builder_.Call(*others));
+      builder_.Link(none, first.start);
+      builder_.Link(some, later.start);
+      builder_.Link(first.end, some);
+      builder_.Link(later.end, some);
+    }
+    const Part close = builder_.Then(json_.Call("ws"), builder_.Literal("}"));
+    const Part close_empty = builder_.Literal("}");
+    const StateId end = builder_.Fork();
+    builder_.Link(none, close_empty.start);
+    builder_.Link(some, close.start);
+    builder_.Link(close.end, end);
+    builder_.Link(close_empty.end, end);
+    return {open.start, end};
+  }
+
+  SchemaParts parts_;
+  Builder builder_;
+  JsonRules json_;
+  std::map<std::string, RuleId> rules_;  // of what is referred to, by pointer
+  std::vector<std::string> pending_;     // of these, those to be defined
+  size_t depth_ = 0;
+};
+
+}  // namespace
+
+Grammar ParseJsonSchema(const std::string& text) {
+  if (const std::string fault = JsonFault(text); !fault.empty()) throw Error(fault);
+  const Json root = Json::parse(text);
+  if (!root.is_object() && !root.is_boolean()) throw Error("#: a schema is an object");
+  return Converter(root).Convert();
+}
+
+Grammar JsonObject() { return ParseJsonSchema(R"({"type": "object"})"); }
+
+}  // namespace grammar

@@ -1,0 +1,261 @@
+#include "grammar/pattern.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/error.h"
+#include "tokenizer/utf8.h"
+
+namespace grammar {
+namespace {
+
+constexpr size_t kMaxNested = 50;  // of groups
+
+const CodePoints& Digit() {
+  static const CodePoints set = {{'0', '9'}};
+  return set;
+}
+const CodePoints& Word() {
+  static const CodePoints set = Normal({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
+  return set;
+}
+// White space and the ends of lines, as ECMA-262 has them.
+const CodePoints& Space() {
+  static const CodePoints set = Normal({{0x9, 0xD},
+                                        {0x20, 0x20},
+                                        {0xA0, 0xA0},
+                                        {0x1680, 0x1680},
+                                        {0x2000, 0x200A},
+                                        {0x2028, 0x2029},
+                                        {0x202F, 0x202F},
+                                        {0x205F, 0x205F},
+                                        {0x3000, 0x3000},
+                                        {0xFEFF, 0xFEFF}});
+  return set;
+}
+const CodePoints& AnyButLineEnds() {
+  static const CodePoints set = Complement(Normal({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
+  return set;
+}
+
+class PatternParser {
+ public:
+  PatternParser(std::string_view pattern, Builder& builder, JsonRules& json)
+      : text_(pattern), builder_(builder), json_(json) {}
+
+  Part Parse() {
+    const Part all = Alternatives(0);
+    if (at_ < text_.size()) Fail("a ')' without its '('");
+    return builder_.Then(builder_.Then(builder_.Literal("\""), all), builder_.Literal("\""));
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error("pattern, byte " + std::to_string(at_) + ": " + what);
+  }
+  bool AtEnd() const { return at_ == text_.size(); }
+  char Peek() const { return AtEnd() ? '\0' : text_[at_]; }
+  bool Take(std::string_view token) {
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  Part Anything() { return builder_.Repeat(json_.Call("char"), 0, kNone); }
+
+  Part Alternatives(size_t depth) {
+    std::vector<Part> ways;
+    do {
+      // Without anchors the pattern may be found anywhere in the string.
+      const bool from_start = depth > 0 || Take("^");
+      Part all = from_start ? builder_.Empty() : Anything();
+      bool to_end = depth > 0;
+      while (!AtEnd() && Peek() != '|' && Peek() != ')') {
+        const std::string_view rest = text_.substr(at_);
+        if (depth == 0 && rest[0] == '$' && (rest.size() == 1 || rest[1] == '|')) {
+          ++at_;
+          to_end = true;
+          break;
+        }
+        all = builder_.Then(all, Times(Atom(depth)));
+      }
+      ways.push_back(to_end ? all : builder_.Then(all, Anything()));
+    } while (Take("|"));
+    return builder_.Either(ways);
+  }
+
+  Part Times(Part part) {
+    uint32_t min = 0, max = kNone;
+    if (Take("?")) {
+      max = 1;
+    } else if (Take("+")) {
+      min = 1;
+    } else if (Take("{")) {
+      min = max = Number();
+      if (Take(",")) max = Peek() == '}' ? kNone : Number();
+      if (!Take("}")) Fail("expected '}'");
+      if (max < min) Fail("a repetition of at least more than at most");
+    } else if (!Take("*")) {
+      return part;
+    }
+    Take("?");
+    if (Peek() == '*' || Peek() == '+' || Peek() == '{') Fail("a second repetition");
+    return builder_.Repeat(part, min, max);
+  }
+
+  uint32_t Number() {
+    uint64_t number = 0;
+    if (Peek() < '0' || Peek() > '9') Fail("expected a number");
+    for (; Peek() >= '0' && Peek() <= '9'; ++at_) {
+      number = number * 10 + static_cast<uint64_t>(Peek() - '0');
+      if (number > kMaxStates) Fail("too many repetitions");
+    }
+    return static_cast<uint32_t>(number);
+  }
+
+  Part Atom(size_t depth) {
+    switch (Peek()) {
+      case '(': {
+        if (depth == kMaxNested) Fail("groups are nested too deep");
+        ++at_;
+        if (!Take("?:") && Peek() == '?') Fail("groups with (? are not supported, but for (?:");
+        const Part group = Alternatives(depth + 1);
+        if (!Take(")")) Fail("a '(' without its ')'");
+        return group;
+      }
+      case '^':
+      case '$':
+        Fail("^ and $ are only supported at the ends of the pattern");
+      case '?':
+      case '*':
+      case '+':
+      case '{':
+        Fail("a repetition of nothing");
+      case '[':
+        return Character(Class());
+      case '.':
+        ++at_;
+        return Character(AnyButLineEnds());
+      default:
+        return Character(One());
+    }
+  }
+
+  Part Character(const CodePoints& set) {
+    const std::optional<Part> part = json_.Character(set);
+    if (!part) Fail("no string of JSON can hold this character");
+    return *part;
+  }
+
+  CodePoints Class() {
+    ++at_;
+    const bool negated = Take("^");
+    CodePoints set;
+    while (!Take("]")) {
+      if (AtEnd()) Fail("a '[' without its ']'");
+      const CodePoints low = One();
+      const bool is_range = Peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
+      if (!is_range) {
+        set.insert(set.end(), low.begin(), low.end());
+        continue;
+      }
+      ++at_;
+      const CodePoints high = One();
+      const auto is_one = [](const CodePoints& s) {
+        return s.size() == 1 && s[0].first == s[0].second;
+      };
+      if (!is_one(low) || !is_one(high) || high[0].first < low[0].first) Fail("a range in a class");
+      set.emplace_back(low[0].first, high[0].first);
+    }
+    set = Normal(std::move(set));
+    return negated ? Complement(set) : set;
+  }
+
+  // A character, or the class that an escape stands for.
+  CodePoints One() {
+    if (Peek() == '\\') return Escape();
+    const std::string_view rest = text_.substr(at_);
+    const tokenizer::Utf8Step step = tokenizer::NextUtf8(rest);
+    if (step.kind != tokenizer::Utf8Kind::kValid) Fail("bytes that are not UTF-8");
+    at_ += step.length;
+    const auto first = static_cast<uint8_t>(rest[0]);
+    CodePoint c = step.length == 1 ? first : first & (0xFFu >> (step.length + 1));
+    for (const char byte : rest.substr(1, step.length - 1)) {
+      c = c << 6 | (static_cast<uint8_t>(byte) & 0x3Fu);
+    }
+    return {{c, c}};
+  }
+
+  CodePoints Escape() {
+    ++at_;
+    const char c = Peek();
+    const size_t begin = at_;
+    if (!AtEnd()) ++at_;
+    const auto one = [](CodePoint code) { return CodePoints{{code, code}}; };
+    switch (c) {
+      case 'd':
+        return Digit();
+      case 'D':
+        return Complement(Digit());
+      case 'w':
+        return Word();
+      case 'W':
+        return Complement(Word());
+      case 's':
+        return Space();
+      case 'S':
+        return Complement(Space());
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 't':
+        return one('\t');
+      case 'f':
+        return one('\f');
+      case 'v':
+        return one('\v');
+      case 'x':
+        return one(Hex(2));
+      case 'u':
+        return one(Hex(4));
+      default:
+        break;
+    }
+    constexpr std::string_view kPunctuation = "^$\\.*+?()[]{}|/-\"'&%#@!,;:=<>~_` ";
+    if (c != '\0' && kPunctuation.find(c) != std::string_view::npos)
+      return one(static_cast<CodePoint>(c));
+    at_ = begin;
+    Fail("this escape is not supported");
+  }
+
+  CodePoint Hex(size_t n_digits) {
+    CodePoint code = 0;
+    for (size_t i = 0; i < n_digits; ++i, ++at_) {
+      const char c = Peek();
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
+      if (digit < 0) Fail("an escape of too few digits");
+      code = code << 4 | static_cast<CodePoint>(digit);
+    }
+    if (code >= 0xD800 && code <= 0xDFFF) Fail("an escape for half a character");
+    return code;
+  }
+
+  std::string_view text_;
+  Builder& builder_;
+  JsonRules& json_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json) {
+  return PatternParser(pattern, builder, json).Parse();
+}
+
+}  // namespace grammar

@@ -1,0 +1,50 @@
+// A JSON Schema before it becomes rules: references followed, allOf merged, what nobody here
+// understands refused. For json_schema.cc.
+#ifndef PRONK_GRAMMAR_SCHEMA_PARTS_H_
+#define PRONK_GRAMMAR_SCHEMA_PARTS_H_
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace grammar {
+
+using Json = nlohmann::ordered_json;
+
+// "#/properties/name: WHAT", as an grammar::Error.
+[[noreturn]] void FailAt(const std::string& pointer, const std::string& what);
+// A place below a pointer; / and ~ of its name are written as JSON Pointer (RFC 6901) has them.
+std::string Below(const std::string& pointer, const std::string& name);
+
+class SchemaParts {
+ public:
+  // The whole schema, which must outlive this.
+  explicit SchemaParts(const Json& root);
+
+  // The schema that a reference such as "#/$defs/node" leads to. Throws where it leads nowhere.
+  const Json& Follow(const std::string& reference, const std::string& pointer) const;
+  // Keywords that mean something, with those of allOf and of a reference beside others among them;
+  // a reference alone stays one. false where no value fits. Throws grammar::Error where a keyword
+  // is not supported, a value is not what it should be, or schemas cannot be merged.
+  Json Flat(const Json& schema, const std::string& pointer, size_t depth = 0);
+  // Whether no value that is made for one schema follows the other, too. false: unknown.
+  bool Apart(const Json& a, const Json& b, const std::string& pointer, size_t depth = 0);
+
+ private:
+  void Charge(const Json& schema, const std::string& pointer);
+  void CheckKeywords(const Json& schema, const std::string& pointer) const;
+  Json Merged(Json a, const Json& b, const std::string& pointer);
+  bool Misses(const Json& made, const Json& other, const std::string& pointer, size_t depth);
+
+  const Json& root_;
+  size_t n_values_ = 0;  // that were copied so far
+};
+
+// The types that a flat schema allows: those it names, or those that its keywords are about; all
+// where it has none.
+std::vector<std::string> TypesOf(const Json& flat);
+
+}  // namespace grammar
+
+#endif  // PRONK_GRAMMAR_SCHEMA_PARTS_H_

@@ -1,0 +1,195 @@
+// Every family, there and back: data/hf_folder.py makes of each small model the folder that it was
+// published as, and the folder must become the model again, bit by bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "convert/convert.h"
+#include "convert/family.h"
+#include "engine/model/architecture.h"
+#include "engine/model/model.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/logits.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/wrong_json.h"
+
+namespace convert {
+namespace {
+
+std::string DataOf(const gguf::TensorView& tensor) {
+  return {reinterpret_cast<const char*>(tensor.data), tensor.bytes};
+}
+
+std::vector<float> FloatsOf(const gguf::TensorView& tensor) {
+  EXPECT_EQ(tensor.dtype, gguf::DType::kF32);
+  std::vector<float> floats(tensor.elements());
+  std::memcpy(floats.data(), tensor.data, tensor.bytes);
+  return floats;
+}
+
+std::vector<float> Logits(const engine::Model& model, const std::filesystem::path& ids_file) {
+  std::ifstream in(ids_file);
+  const std::vector<tokenizer::TokenId> ids{std::istream_iterator<tokenizer::TokenId>(in), {}};
+  EXPECT_GE(ids.size(), 8u);
+  engine::SessionOptions options;
+  options.context = 1024;
+  options.n_threads = 1;
+  return test::AllLogits(model, ids, options);
+}
+
+// NVFP4 and the older keys of two families are not what folders become. What is rounded, the test
+// of BitNet rounds first.
+bool IsLeftOut(const std::string& name) {
+  return name.starts_with("bitnet") || name.ends_with("nvfp4") || name.ends_with("legacy");
+}
+
+bool HasPython() { return test::RunProgram({"/bin/sh", "-c", "python3 -c ''"}, "").status == 0; }
+
+// Makes a folder of a file.
+void WriteFolder(const std::string& model, const std::string& folder, int shards) {
+  const test::Finished made = test::RunProgram(
+      {"/bin/sh", "-c", "exec python3 \"$@\"", "sh", test::DataPath("hf_folder.py"), model, folder,
+       "--shards", std::to_string(shards)},
+      "");
+  ASSERT_EQ(made.status, 0) << made.err;
+}
+
+void ExpectSameWeights(const engine::Model& after, const engine::Model& before) {
+  for (const gguf::TensorView& old : before.file.tensors()) {
+    const gguf::TensorView* const now = after.file.FindTensor(old.name);
+    ASSERT_NE(now, nullptr) << old.name;
+    EXPECT_EQ(now->dims, old.dims) << old.name;
+    if (old.dtype == now->dtype) {
+      EXPECT_TRUE(DataOf(*now) == DataOf(old)) << old.name;
+    } else {  // a folder has floats
+      EXPECT_EQ(old.dtype, gguf::DType::kQ4_0) << old.name;
+    }
+  }
+  EXPECT_EQ(after.file.tensors().size(), before.file.tensors().size());
+}
+
+// Each value of config.json by some wrong ones: a line says so, or a file comes out.
+void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
+  static size_t next = 0;
+  const std::string path = folder + "/config.json";
+  const Json config = Json::parse(test::ReadText(path));
+  for (const test::JsonPlace& place : test::Places(config)) {
+    for (int i = 0; i < 2; ++i) {
+      Json damaged = config;
+      damaged[place] = test::WrongValues()[next++ % test::WrongValues().size()];
+      const std::string text = damaged.dump();
+      test::WriteBytes(path, std::as_bytes(std::span(text)));
+      SCOPED_TRACE(place.to_string() + " " + text.substr(0, 2000));
+      test::ErrorOf([&] { Convert(folder, out, {}); });
+    }
+  }
+}
+
+TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
+  if (!HasPython()) GTEST_SKIP() << "no python3";
+  std::vector<std::filesystem::path> paths = test::SmallModels();
+  for (const char* const plain : {"llama", "llama-linear", "llama-yarn", "qwen2", "qwen3"}) {
+    paths.push_back(test::DataPath("tiny/" + std::string(plain) + ".gguf"));
+  }
+  size_t n_models = 0;
+  for (const std::filesystem::path& path : paths) {
+    const std::string name = path.stem();
+    if (IsLeftOut(name)) continue;
+    SCOPED_TRACE(name);
+    const test::TempDir dir;
+    const std::string folder = dir.Path(name), out = dir.Path("out.gguf");
+    WriteFolder(path, folder, n_models++ % 4 == 0 ? 3 : 1);
+    const Report report = Convert(folder, out, {});
+    // Of DeepSeek's block that predicts further tokens: there and left out.
+    EXPECT_EQ(report.left_out.empty(), !name.starts_with("deepseek2"));
+    const engine::Model before = engine::Model::Load(path), after = engine::Model::Load(out);
+    ExpectSameWeights(after, before);
+    // So also all that the keys say.
+    const bool has_ids = std::filesystem::exists(path.parent_path() / "ids.txt");
+    const auto ids = has_ids ? path.parent_path() / "ids.txt" : test::DataPath("families/ids.txt");
+    const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
+    EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table was of Q4_0
+    EXPECT_EQ(after.config.nextn.has_value(), before.config.nextn.has_value());
+    ExpectNoHarmByConfig(folder, dir.Path("damaged.gguf"));
+  }
+  EXPECT_GE(n_models, 45u);
+}
+
+// As its definition has it: x / m to the nearest of -1, 0 and 1, times m, the mean of all |x|.
+std::vector<float> Rounded(const std::vector<float>& weights) {
+  double mean = 0;
+  for (const float x : weights) mean += std::abs(x) / static_cast<double>(weights.size());
+  std::vector<float> rounded;
+  for (const float x : weights) {
+    rounded.push_back(static_cast<float>(std::clamp(std::round(x / mean), -1.0, 1.0) * mean));
+  }
+  return rounded;
+}
+
+// A folder of the weights that were trained becomes a model of -m, 0 and m; that one as it is
+// published, four weights to a byte, becomes itself.
+TEST(ConvertFamilies, BitNetIsRoundedOnce) {
+  if (!HasPython()) GTEST_SKIP() << "no python3";
+  Options as_floats;
+  as_floats.type = gguf::DType::kF32;
+  for (const std::string name : {"bitnet", "bitnet-relu2"}) {
+    SCOPED_TRACE(name);
+    const std::string path = test::DataPath("families/" + name + ".gguf");
+    const test::TempDir dir;
+    WriteFolder(path, dir.Path("trained"), 1);
+    Convert(dir.Path("trained"), dir.Path("rounded.gguf"), as_floats);
+    const engine::Model trained = engine::Model::Load(path);
+    const engine::Model rounded = engine::Model::Load(dir.Path("rounded.gguf"));
+    EXPECT_EQ(rounded.config.activation, trained.config.activation);
+    for (const gguf::TensorView& now : rounded.file.tensors()) {
+      const std::vector<float> before = FloatsOf(*trained.file.FindTensor(now.name));
+      const bool is_rounded = now.name.starts_with("blk.") && now.n_dims == 2;
+      const std::vector<float> expected = is_rounded ? Rounded(before) : before;
+      const std::vector<float> found = FloatsOf(now);
+      for (size_t i = 0; i < found.size(); ++i) {  // m is a float there, and 1 / m
+        ASSERT_NEAR(found[i], expected[i], 2e-7 * std::abs(expected[i])) << now.name << " " << i;
+      }
+    }
+    WriteFolder(dir.Path("rounded.gguf"), dir.Path("packed"), 1);
+    Convert(dir.Path("packed"), dir.Path("again.gguf"), as_floats);
+    const engine::Model again = engine::Model::Load(dir.Path("again.gguf"));
+    ExpectSameWeights(again, rounded);
+    const auto ids = test::DataPath("families/ids.txt");
+    EXPECT_EQ(test::Nmse(Logits(again, ids), Logits(rounded, ids)), 0);
+  }
+}
+
+// What runs can be converted, and what is converted runs; each name in config.json finds its row.
+TEST(ConvertFamilies, HaveAllThatRuns) {
+  std::set<std::string> run, converted;
+  for (const engine::Architecture& architecture : engine::Architectures()) {
+    run.emplace(architecture.name);
+  }
+  for (const std::span<const Family> families : {Families(), HybridFamilies()}) {
+    for (const Family& family : families) {
+      converted.emplace(family.name);
+      EXPECT_FALSE(family.hf.empty()) << family.name;
+      for (const std::string_view hf : family.hf) {
+        const int n_experts = family.experts == Experts::kSome ? 8 : 0;
+        const Json config = {{"architectures", {hf}}, {"n_routed_experts", n_experts}};
+        EXPECT_EQ(FindFamily(Fields("config.json", config)).name, family.name) << hf;
+      }
+    }
+  }
+  EXPECT_EQ(converted, run);
+}
+
+}  // namespace
+}  // namespace convert

@@ -1,0 +1,272 @@
+// Folders made to hurt: each ends in one line that says what is wrong, or becomes a file. Nothing
+// but gguf::Error may come out, and no byte outside of a file may be read (AddressSanitizer looks).
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "convert/convert.h"
+#include "convert/json.h"
+#include "tests/support/allocations.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/wrong_json.h"
+
+namespace convert {
+namespace {
+
+namespace fs = std::filesystem;
+using test::HfLlama;
+using test::TempDir;
+
+// The message of converting this folder; "" where it became a file.
+std::string ErrorOf(const std::string& folder) {
+  const TempDir dir;
+  const std::string error = test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); });
+  EXPECT_TRUE(std::ranges::all_of(error, [](char c) { return c >= ' ' && c <= '~'; })) << error;
+  EXPECT_LT(error.size(), 4000u);
+  EXPECT_EQ(fs::exists(dir.Path("out")), error.empty());
+  return error;
+}
+
+// A llama whose tokenizer is JSON, and whose config.json says more than it needs.
+HfLlama WithJson() {
+  HfLlama llama;
+  llama.config +=
+      R"(,"num_key_value_heads":2,"head_dim":16,"rope_theta":10000,"sliding_window":null,)"
+      R"("eos_token_id":[1,2],"bos_token_id":1,"num_local_experts":0,"partial_rotary_factor":1,)"
+      R"("rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,)"
+      R"("original_max_position_embeddings":64})";
+  Json vocab = Json::object(), merges = Json::array();
+  const std::string letters = "abcdefghijklmnop";
+  for (const char c : letters) vocab[std::string(1, c)] = vocab.size();
+  for (size_t i = 0; i + 1 < letters.size(); ++i) {
+    merges.push_back(letters.substr(i, 1) + " " + letters.substr(i + 1, 1));
+    vocab[letters.substr(i, 2)] = vocab.size();
+  }
+  const Json pre = {{"type", "ByteLevel"}, {"use_regex", true}};
+  const Json post = {
+      {"type", "Sequence"},
+      {"processors",
+       {{{"type", "TemplateProcessing"}, {"single", {{{"SpecialToken", {{"id", "<s>"}}}}}}}}}};
+  const Json all = {
+      {"added_tokens", {{{"id", 40}, {"content", "<s>"}, {"special", true}}}},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {pre}}}},
+      {"post_processor", post},
+      {"model", {{"type", "BPE"}, {"ignore_merges", false}, {"vocab", vocab}, {"merges", merges}}}};
+  llama.files.erase("tokenizer.model");
+  llama.files["tokenizer.json"] = all.dump();
+  llama.files["tokenizer_config.json"] =
+      R"({"bos_token":"<s>","add_bos_token":true,"added_tokens_decoder":)"
+      R"({"41":{"content":"<|end|>","special":true}},)"
+      R"("chat_template":[{"name":"default","template":"x"}]})";
+  llama.files["special_tokens_map.json"] = R"({"eos_token":{"content":"<|end|>"}})";
+  llama.files["generation_config.json"] = R"({"eos_token_id":[41,40]})";
+  llama.files["added_tokens.json"] = R"({"<tool>":42})";
+  return llama;
+}
+
+TEST(ConvertHostile, ValuesOfTheWrongKind) {
+  const HfLlama good = WithJson();
+  const TempDir dir;
+  const std::string folder = good.Write(dir);
+  ASSERT_EQ(ErrorOf(folder), "");
+  std::vector<std::pair<std::string, std::string>> texts(good.files.begin(), good.files.end());
+  texts.emplace_back("config.json", "{" + good.config + "}");
+  size_t n_refused = 0, n_all = 0;
+  for (const auto& [name, text] : texts) {
+    const Json json = Json::parse(text);
+    for (const test::JsonPlace& place : test::Places(json)) {
+      for (const Json& wrong : test::WrongValues()) {
+        SCOPED_TRACE(name + place.to_string() + " " + wrong.dump().substr(0, 40));
+        Json damaged = json;
+        damaged[place] = wrong;
+        dir.Write("model/" + name, damaged.dump());
+        n_refused += ErrorOf(folder).empty() ? 0 : 1;
+        ++n_all;
+      }
+    }
+    dir.Write("model/" + name, text);
+  }
+  EXPECT_GT(n_refused, n_all / 4);
+  EXPECT_LT(n_refused, n_all);
+}
+
+TEST(ConvertHostile, BytesThatChanged) {
+  std::mt19937 random(20261122);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  constexpr std::string_view kLikely = "0123456789[]{},:\"-e.\\";
+  for (const HfLlama& good : {HfLlama(), WithJson()}) {
+    const TempDir dir;
+    const std::string folder = good.Write(dir);
+    for (const auto& file : fs::directory_iterator(folder)) {
+      const std::string name = file.path().filename(), bytes = test::ReadText(file.path());
+      // Of weights only the header: the rest is numbers.
+      const size_t n_bytes = std::min<size_t>(bytes.size(), 1200);
+      for (int i = 0; i < 150; ++i) {
+        std::string damaged = bytes;
+        for (size_t n = 1 + below(3); n > 0; --n) {
+          const bool any = below(2) == 0;
+          damaged[below(n_bytes)] =
+              any ? static_cast<char>(random()) : kLikely[below(kLikely.size())];
+        }
+        if (i % 10 == 0) damaged.resize(below(bytes.size()));
+        dir.Write("model/" + name, damaged);
+        SCOPED_TRACE(name + " round " + std::to_string(i));
+        ErrorOf(folder);
+      }
+      dir.Write("model/" + name, bytes);
+    }
+  }
+}
+
+// Files that would take far more memory than they have bytes.
+TEST(ConvertHostile, FilesThatAreTooMuch) {
+  constexpr size_t kMany = 5'000'000;
+  const HfLlama good = WithJson();
+  const TempDir dir;
+  const std::string folder = good.Write(dir);
+  const auto expect = [&](const std::string& name, const std::string& text,
+                          const std::string& error) {
+    dir.Write("model/" + name, text);
+    const size_t before = test::CountAllocations().bytes;
+    test::ResetPeak();
+    EXPECT_EQ(ErrorOf(folder), folder + "/" + name + ": expected " + error);
+    if (test::kAllocationsAreCounted) {
+      EXPECT_LT(test::CountAllocations().peak - before, 3 * text.size() + 4'000'000) << name;
+    }
+  };
+  std::string many = "{\"a\":[";
+  for (size_t i = 0; i < kMany; ++i) many += "0,";
+  for (const std::string name : {"config.json", "tokenizer.json", "generation_config.json"}) {
+    const auto old = name == "config.json" ? "{" + good.config + "}" : good.files.at(name);
+    expect(name, "{\"a\":" + std::string(100'000, '['), "JSON; it is nested deeper than 32 levels");
+    expect(name, many + "0]}", "JSON; it has more than 4194304 values");
+    expect(name, "{\"a\":1e999}", "JSON; it is no JSON from byte 10 on");
+    expect(name, "{\"a\":\"\xff\"}", "JSON; it is no JSON from byte 7 on");
+    expect(name, "", "a text file, found an empty file");
+    expect(name, "[]", "a JSON object, found a list");
+    // Zeros that take no space on the disk.
+    dir.Write("model/" + name, std::string_view());
+    fs::resize_file(folder + "/" + name, uint64_t{1} << 40);
+    EXPECT_EQ(ErrorOf(folder), folder + "/" + name + ": expected at most 128 MB, found 1048576");
+    dir.Write("model/" + name, old);
+  }
+  ASSERT_EQ(ErrorOf(folder), "");
+}
+
+TEST(ConvertHostile, EmbeddingsOfTooManyRows) {
+  constexpr uint64_t kRows = uint64_t{1} << 31;
+  HfLlama llama;
+  llama.tensors.erase("model.embed_tokens.weight");
+  const TempDir dir;
+  const std::string folder = llama.Write(dir), path = folder + "/model.safetensors";
+  const std::string end = std::to_string(2 * kRows);
+  dir.Write("model/model.safetensors",
+            test::Safetensors(R"({"model.embed_tokens.weight":{"dtype":"F16","shape":[)" +
+                                  std::to_string(kRows) + R"(,1],"data_offsets":[0,)" + end + "]}}",
+                              0));
+  fs::resize_file(path, fs::file_size(path) + 2 * kRows);  // holes
+  EXPECT_EQ(ErrorOf(folder),
+            folder +
+                "/config.json: vocab_size: expected an embedding of at most 4194304 rows, "
+                "found 2147483648");
+}
+
+TEST(ConvertHostile, FilesThatAreNone) {
+  const HfLlama good = WithJson();
+  for (const char* const name :
+       {"config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json"}) {
+    const TempDir dir;
+    const std::string folder = good.Write(dir), path = folder + "/" + name;
+    const auto error = [&] {
+      std::string text = ErrorOf(folder);
+      EXPECT_EQ(text.substr(0, path.size()), path) << text;
+      return text.substr(std::min(path.size(), text.size()));
+    };
+    fs::remove(path);
+    fs::create_directory(path);
+    EXPECT_NE(error().find("found a directory"), std::string::npos) << error();
+    fs::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // whoever opens it would wait
+    EXPECT_NE(error().find("found a pipe (FIFO)"), std::string::npos) << error();
+    fs::remove(path);
+    fs::create_symlink("/dev/zero", path);
+    EXPECT_NE(error().find("found a device"), std::string::npos) << error();
+  }
+}
+
+// Caches of Hugging Face's are folders of links to files elsewhere: those are followed.
+TEST(ConvertHostile, Links) {
+  const HfLlama good = WithJson();
+  const TempDir dir;
+  const std::string real = good.Write(dir, "real"), folder = dir.Path("links");
+  fs::create_directory(folder);
+  for (const auto& file : fs::directory_iterator(real)) {
+    fs::create_symlink(file.path(), folder / file.path().filename());
+  }
+  EXPECT_EQ(ErrorOf(folder), "");
+  // What is read is not written over, by whatever name.
+  const std::string before = test::ReadText(real + "/model.safetensors");
+  const std::string error =
+      test::ErrorOf([&] { Convert(folder, real + "/model.safetensors", {}); });
+  EXPECT_NE(error.find("is a file that is read"), std::string::npos) << error;
+  EXPECT_EQ(test::ReadText(real + "/model.safetensors"), before);
+  for (const std::string name : {"config.json", "model.safetensors"}) {
+    const std::string path = folder + "/" + name;
+    fs::remove(path);
+    fs::create_symlink(path, path);  // to itself
+    EXPECT_NE(ErrorOf(folder), "");
+    fs::remove(path);
+    fs::create_symlink("nowhere", path);
+    EXPECT_NE(ErrorOf(folder), "");
+    fs::remove(path);
+    fs::create_symlink(real + "/" + name, path);
+  }
+  EXPECT_EQ(ErrorOf(folder), "");
+}
+
+TEST(ConvertHostile, Shards) {
+  HfLlama good;
+  const TempDir dir;
+  const std::string folder = good.Write(dir), index = "model/model.safetensors.index.json";
+  const std::string start = folder + "/model.safetensors.index.json: weight_map: ";
+  const auto map = [](size_t n) {
+    Json names = Json::object();
+    for (size_t i = 0; i < n; ++i) {
+      names["t" + std::to_string(i)] = std::to_string(i) + ".safetensors";
+    }
+    return Json{{"weight_map", names}}.dump();
+  };
+  dir.Write(index, map(4097));
+  EXPECT_EQ(ErrorOf(folder), start + "expected 1 to 4096 files, found 4097");
+  // More of them than a program may have open at once.
+  constexpr size_t kFiles = 2000;
+  for (size_t i = 0; i < kFiles; ++i) {
+    dir.Write("model/" + std::to_string(i) + ".safetensors",
+              test::Safetensors(test::HfTensors{{"t" + std::to_string(i), {{1}, {1}}}}));
+  }
+  dir.Write(index, map(kFiles));
+  EXPECT_NE(ErrorOf(folder).find("has no place in a model of architecture llama"),
+            std::string::npos);
+  // Two names of one file.
+  fs::create_hard_link(folder + "/model.safetensors", folder + "/again.safetensors");
+  dir.Write(index, std::string_view(R"({"weight_map":{"a":"model.safetensors",)"
+                                    R"("b":"again.safetensors"}})"));
+  EXPECT_NE(ErrorOf(folder).find("expected each name once"), std::string::npos);
+  for (const std::string name : {"model", ".", "x\\u0000y", "\\u001b[2J", "\\n", "a\\\\b"}) {
+    dir.Write(index, R"({"weight_map":{"model.norm.weight":")" + name + "\"}}");
+    EXPECT_NE(ErrorOf(folder), "") << name;
+  }
+}
+
+}  // namespace
+}  // namespace convert

@@ -1,0 +1,292 @@
+// A folder's tokenizer: that the file's has the same tokens, scores, merges and ways to cut.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "convert/convert.h"
+#include "convert/hf_tokenizer.h"
+#include "convert/split_pattern.h"
+#include "engine/model/model.h"
+#include "gguf/file.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/paths.h"
+#include "tests/support/temp_dir.h"
+
+namespace convert {
+namespace {
+
+using tokenizer::TokenType;
+
+constexpr const char* kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kQwen2 =
+    R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+Json Split(const std::string& regex) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"}};
+}
+Json ByteLevel(bool use_regex) { return {{"type", "ByteLevel"}, {"use_regex", use_regex}}; }
+
+// The name that GGUF has for these steps, or the error.
+std::string NameOf(const Json& steps, bool ignore_merges = false) {
+  const Json pre = {{"type", "Sequence"}, {"pretokenizers", steps}};
+  std::string name;
+  const std::string error = test::ErrorOf([&] {
+    name = FindSplitRule({"t.json", Json{{"pre_tokenizer", pre}}}, ignore_merges).names[0];
+  });
+  return error.empty() ? name : error;
+}
+
+TEST(ConvertTokenizer, FindsTheWayToCutByItsExpressions) {
+  EXPECT_EQ(NameOf({Split(kLlama3), ByteLevel(false)}, true), "llama-bpe");
+  EXPECT_EQ(NameOf({Split(kLlama3), ByteLevel(false)}, false), "dbrx");
+  EXPECT_EQ(NameOf({Split(kQwen2), ByteLevel(false)}), "qwen2");
+  EXPECT_EQ(NameOf(Json::array({ByteLevel(true)})), "gpt-2");
+  EXPECT_EQ(NameOf({{{"type", "Digits"}, {"individual_digits", true}}, ByteLevel(true)}), "smollm");
+  // As that folder has it: characters themselves instead of escapes.
+  EXPECT_EQ(NameOf({Split(R"(\p{N}{1,3})"), Split("[一-龥\u3040-ゟ゠-ヿ]+"),
+                    Split("[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}"
+                          "\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|"
+                          "\\s+(?!\\S)|\\s+"),
+                    ByteLevel(false)}),
+            "deepseek-v3");
+}
+
+TEST(ConvertTokenizer, RefusesOtherWaysToCut) {
+  EXPECT_EQ(NameOf({Split("x+"), ByteLevel(false)}),
+            "t.json: pre_tokenizer: expected the expressions of a tokenizer that is known, found "
+            "\"x+\"");
+  EXPECT_EQ(NameOf(Json::array({{{"type", "Whitespace"}}})),
+            "t.json: type: expected Split, Digits, ByteLevel or Sequence, found \"Whitespace\"");
+  EXPECT_EQ(NameOf({Split(kLlama3), ByteLevel(true)}).substr(0, 21), "t.json: pre_tokenizer");
+  EXPECT_EQ(NameOf(Json::array({{{"type", 5}}})), "t.json: type: expected a text, found 5");
+  const std::string many =
+      "t.json: pre_tokenizer: expected at most 64 expressions of at most 4096 bytes";
+  EXPECT_EQ(NameOf({Split(std::string(4097, 'x')), ByteLevel(false)}), many);
+  EXPECT_EQ(NameOf(Json(65, Split("x"))), many);
+}
+
+TEST(ConvertTokenizer, SpellingsOfAnExpressionAreOne) {
+  EXPECT_EQ(CanonicalPattern(R"([a-cbx\-]+)"), CanonicalPattern(R"([-a-cx]+)"));
+  EXPECT_EQ(CanonicalPattern(R"([\p{N}])"), CanonicalPattern(R"(\p{N})"));
+  EXPECT_EQ(CanonicalPattern(R"([\x{4E00}-\u4e05])"), CanonicalPattern("[一-七丄丅]"));
+  EXPECT_NE(CanonicalPattern("[^a]"), CanonicalPattern("[a]"));
+  EXPECT_NE(CanonicalPattern("a+"), CanonicalPattern(R"(a\+)"));
+  EXPECT_NE(CanonicalPattern(R"(\p{L}+)"), CanonicalPattern(R"(\p{N}+)"));
+  for (const char* odd : {"[", "[^", "\\", "\\p", "\\x{", "[a-", "\\u12", "[\xff"}) {
+    CanonicalPattern(odd);  // ends, whatever it says
+  }
+}
+
+TEST(ConvertTokenizer, SentencePieceIsReadAsItIs) {
+  test::VocabSpec spec = test::SpmSpec();
+  spec.Add("\u2581the", -1.5f);
+  spec.Add("<start>", 0, TokenType::kUserDefined);
+  const Vocabulary vocab =
+      ReadSentencePiece("m", test::SentencePieceModel(spec, 2, /*add_dummy_prefix=*/false));
+  EXPECT_EQ(vocab.model, "llama");
+  EXPECT_EQ(vocab.tokens, spec.tokens);
+  EXPECT_EQ(vocab.scores, spec.scores);
+  EXPECT_EQ(vocab.types, spec.types);
+  EXPECT_EQ(vocab.add_space_prefix, false);
+}
+
+TEST(ConvertTokenizer, DamagedSentencePieceIsRefused) {
+  const auto error = [](const std::string& bytes) {
+    return test::ErrorOf([&] { ReadSentencePiece("m", bytes); });
+  };
+  const std::string good = test::SentencePieceModel(test::SpmSpec());
+  const std::string none =
+      "m: expected a model of sentencepiece, found something else or a part of one";
+  EXPECT_EQ(error(""), none);
+  EXPECT_EQ(error("{\"json\": 1}"), none);
+  EXPECT_EQ(error(good.substr(0, good.size() - 1)), none);
+  EXPECT_EQ(error(std::string(11, '\xff')), none);  // a number of too many bytes
+  EXPECT_EQ(error("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), none);  // 2^64 - 1 bytes of text
+  EXPECT_EQ(error(test::ProtoBytes(1, test::ProtoNumber(3, 7))), none);    // a type that is none
+  EXPECT_EQ(
+      error(test::SentencePieceModel(test::SpmSpec(), 1)),
+      "m: expected a model of sentencepiece that merges pairs (BPE), found another kind (type "
+      "1)");
+  for (size_t n = 0; n < good.size(); n += 7) error(good.substr(0, n));  // ends, whatever it says
+}
+
+// As it is read from a text, in which whole numbers have no sign.
+Fields Parsed(const Json& json) { return {"t.json", ParseJson("t.json", json.dump())}; }
+
+Json Bpe(const Json& vocab, const Json& merges) {
+  return {{"pre_tokenizer", ByteLevel(true)},
+          {"added_tokens",
+           {{{"id", 4}, {"content", "<|end|>"}, {"special", true}},
+            {{"id", 5}, {"content", "<tool>"}, {"special", false}}}},
+          {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
+}
+
+TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
+  const Json vocab = {{"a", 0}, {"b", 1}, {"ab", 2}, {"c", 7}};
+  for (const Json& merges :
+       {Json::array({"a b"}),
+        Json::array({Json::array({"a", "b"})})}) {  // the older and the newer spelling
+    Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), "llama");
+    EXPECT_EQ(read.model, "gpt2");
+    EXPECT_EQ(read.pre, "gpt-2");
+    EXPECT_EQ(read.merges, std::vector<std::string>{"a b"});
+    read.Pad(9);
+    EXPECT_EQ(read.tokens, (std::vector<std::string>{"a", "b", "ab", "[PAD3]", "<|end|>", "<tool>",
+                                                     "[PAD6]", "c", "[PAD8]"}));
+    EXPECT_EQ(read.types[2], TokenType::kNormal);
+    EXPECT_EQ(read.types[3], TokenType::kUnused);
+    EXPECT_EQ(read.types[4], TokenType::kControl);
+    EXPECT_EQ(read.types[5], TokenType::kUserDefined);
+  }
+}
+
+TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
+  const auto error = [](const Json& json) {
+    return test::ErrorOf([&] { ReadTokenizerJson(Parsed(json), "llama"); });
+  };
+  EXPECT_EQ(error(Bpe({{"a", 0}, {"b", 0}}, Json::array())),
+            "t.json: model.vocab.b: expected a number of its own, found that of \"a\"");
+  EXPECT_EQ(error(Bpe({{"a", -1}}, Json::array())),
+            "t.json: model.vocab.a: expected a token's number below 4194304");
+  EXPECT_EQ(error(Bpe({{"a", 1u << 30}}, Json::array())),
+            "t.json: model.vocab.a: expected a token's number below 4194304");
+  EXPECT_EQ(error(Bpe({{"a", 0}}, Json::array({1}))),
+            "t.json: model.merges: expected pairs of tokens");
+  EXPECT_EQ(error({{"model", {{"type", "Unigram"}}}}),
+            "t.json: model.type: expected BPE, found \"Unigram\"");
+}
+
+// A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts
+// become the same tokens.
+TEST(ConvertTokenizer, MergesStandForScores) {
+  const engine::Model model = engine::Model::Load(
+      (std::filesystem::path(test::SourceDir()) / "models/default.gguf").string());
+  const tokenizer::Vocabulary& old = model.tokenizer->vocab();
+  Json vocab = Json::object(), merges = Json::array(), added = Json::array();
+  std::map<std::string, size_t> ids;
+  std::vector<size_t> by_score;
+  for (size_t i = 0; i < old.size(); ++i) {
+    const std::string token(old.tokens[i]);
+    if (old.types[i] == TokenType::kControl || old.types[i] == TokenType::kUserDefined) {
+      added.push_back({{"id", i}, {"content", token}, {"special", true}});
+    } else {
+      vocab[token] = i;
+      ids[token] = i;
+      by_score.push_back(i);
+    }
+  }
+  std::ranges::stable_sort(by_score, std::greater(), [&](size_t i) { return old.scores[i]; });
+  for (const size_t i : by_score) {
+    const std::string token(old.tokens[i]);
+    for (size_t at = 1; at < token.size(); ++at) {
+      if (!ids.contains(token.substr(0, at)) || !ids.contains(token.substr(at))) continue;
+      merges.push_back({token.substr(0, at), token.substr(at)});
+    }
+  }
+  const Vocabulary read = ReadTokenizerJson(
+      Parsed({{"added_tokens", added},
+              {"normalizer", {{"type", "Prepend"}, {"prepend", "\u2581"}}},
+              {"model",
+               {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", merges}}}}),
+      "llama");
+  EXPECT_EQ(read.add_space_prefix, true);
+  EXPECT_EQ(read.types, old.types);
+
+  gguf::Writer writer;
+  test::VocabSpec spec;
+  spec.model = "llama";
+  spec.tokens = read.tokens;
+  spec.scores = read.scores;
+  spec.types = read.types;
+  spec.AddTo(writer);
+  const std::vector<std::byte> bytes = writer.ToBytes();
+  const gguf::File file = gguf::File::Parse("v", bytes);
+  const auto tokenizer = tokenizer::Tokenizer::Create(file);
+  for (const char* text :
+       {"Once upon a time, there was a little girl named Nora.", "  spaces   and\nlines\n\n", "",
+        "ßtraße, naïve — 中文", "The old clockmaker wound the lantern's golden spring twice!"}) {
+    EXPECT_EQ(tokenizer->Encode(text, {}), model.tokenizer->Encode(text, {})) << text;
+  }
+}
+
+// What lies beside the vocabulary.
+TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  llama.files["added_tokens.json"] = R"({"<tool>":262})";
+  llama.files["tokenizer_config.json"] =
+      R"({"bos_token":"<s>","add_bos_token":false,"chat_template":"from the config",)"
+      R"("added_tokens_decoder":{"1":{"content":"<s>","special":true},)"
+      R"("263":{"content":"<|im_end|>","special":false}}})";
+  llama.files["special_tokens_map.json"] = R"({"eos_token":{"content":"</s>"}})";
+  llama.files["generation_config.json"] = R"({"eos_token_id":[2,263]})";
+  llama.files["chat_template.jinja"] = "from a file of its own";
+  Convert(llama.Write(dir), dir.Path("out"), {});
+  const gguf::File file = gguf::File::Open(dir.Path("out"));
+  const gguf::Metadata& keys = file.metadata();
+  EXPECT_EQ(keys.GetUint("tokenizer.ggml.bos_token_id"), 1u);
+  EXPECT_EQ(keys.GetUint("tokenizer.ggml.eos_token_id"), 2u);
+  EXPECT_EQ(keys.GetUint("tokenizer.ggml.eot_token_id"), 263u);
+  EXPECT_FALSE(keys.Has("tokenizer.ggml.padding_token_id"));
+  EXPECT_FALSE(keys.GetBoolOr("tokenizer.ggml.add_bos_token", true));
+  EXPECT_EQ(keys.GetString("tokenizer.chat_template"), "from a file of its own");
+  const std::vector<int64_t> types = keys.GetInts("tokenizer.ggml.token_type");
+  ASSERT_EQ(types.size(), 264u);  // the embedding's rows
+  EXPECT_EQ(types[0], 2);
+  EXPECT_EQ(types[1], 3);
+  EXPECT_EQ(types[262], 4);  // <tool> is plain text to readers
+  EXPECT_EQ(types[263], 3);  // <|im_end|> is not, whatever the folder says
+}
+
+TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
+  const auto error = [](const std::string& file, const std::string& text) {
+    const test::TempDir dir;
+    test::HfLlama llama;
+    llama.files[file] = text;
+    const std::string folder = llama.Write(dir);
+    const std::string what = test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); });
+    return what.starts_with(folder + "/") ? what.substr(folder.size() + 1) : what;
+  };
+  for (const std::string number : {"", "99999999999999999999", "-1", "1x"}) {
+    EXPECT_EQ(error("tokenizer_config.json",
+                    R"({"added_tokens_decoder":{")" + number + R"(":{"content":"a"}}})"),
+              "tokenizer_config.json: added_tokens_decoder." + number +
+                  ": expected a token's number and the token");
+  }
+  EXPECT_EQ(error("tokenizer.json", R"({"post_processor":{"type":5}})"),
+            "tokenizer.json: type: expected a text, found 5");
+  EXPECT_EQ(
+      error("tokenizer.json", R"({"post_processor":{"processors":[{"type":"TemplateProcessing",)"
+                              R"("single":[{"SpecialToken":{"id":7}}]}]}})"),
+      "tokenizer.json: id: expected a text, found 7");
+  EXPECT_EQ(error("tokenizer_config.json", ""),
+            "tokenizer_config.json: expected a text file, found an empty file");
+}
+
+// Tokens behind the embedding's rows: those that were added go, others are too many.
+TEST(ConvertTokenizer, TokensWithoutAnEmbedding) {
+  const test::TempDir dir;
+  test::HfLlama llama;
+  llama.files["added_tokens.json"] = R"({"<image>":264,"<|sound|>":270})";
+  const Report report = Convert(llama.Write(dir), dir.Path("out"), {});
+  EXPECT_EQ(report.notes,
+            (std::vector<std::string>{"7 tokens have no row in the embedding and are left out"}));
+  EXPECT_EQ(gguf::File::Open(dir.Path("out")).metadata().GetStrings("tokenizer.ggml.tokens").size(),
+            264u);
+  test::VocabSpec vocab = test::SpmSpec();
+  while (vocab.tokens.size() < 265) vocab.Add("t" + std::to_string(vocab.tokens.size()));
+  llama.files = {{"tokenizer.model", test::SentencePieceModel(vocab)}};
+  const std::string folder = llama.Write(dir, "many");
+  EXPECT_EQ(test::ErrorOf([&] { Convert(folder, dir.Path("out"), {}); }),
+            folder + ": tokenizer: expected at most 264 tokens, the embedding's rows, found 265");
+}
+
+}  // namespace
+}  // namespace convert

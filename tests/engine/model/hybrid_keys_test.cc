@@ -1,0 +1,283 @@
+// The keys of families whose layers are not all plain attention: each that is in the families'
+// definitions is honoured or refused, but for those without effect. On the models of
+// tests/data/hybrids, in which a test sets one key.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "gguf/error.h"
+#include "gguf/writer.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/logits.h"
+
+namespace engine {
+namespace {
+
+using Numbers = std::vector<int32_t>;
+// std::monostate: no such key.
+using Setting = std::variant<std::monostate, uint32_t, float, bool, std::string, Numbers,
+                             std::vector<float>, std::vector<bool>>;
+
+struct Change {
+  std::string key;
+  Setting value;
+};
+
+void Add(gguf::Writer& writer, const std::string& key, const Setting& value) {
+  if (const auto* const number = std::get_if<uint32_t>(&value)) {
+    writer.Add(key, *number);
+  } else if (const auto* const real = std::get_if<float>(&value)) {
+    writer.Add(key, *real);
+  } else if (const auto* const flag = std::get_if<bool>(&value)) {
+    writer.Add(key, *flag);
+  } else if (const auto* const text = std::get_if<std::string>(&value)) {
+    writer.Add(key, *text);
+  } else if (const auto* const numbers = std::get_if<Numbers>(&value)) {
+    writer.AddArray<int32_t>(key, std::span<const int32_t>(*numbers));
+  } else if (const auto* const reals = std::get_if<std::vector<float>>(&value)) {
+    writer.AddArray<float>(key, std::span<const float>(*reals));
+  }
+}
+
+// The model with these keys of its architecture changed, and without the tensor of this name or
+// with it under another.
+struct Variant {
+  std::string model;
+  std::vector<Change> changes;
+  std::string tensor = "", renamed = "";
+};
+
+gguf::File Make(const Variant& variant) {
+  const gguf::File good = gguf::File::Open(test::DataPath("hybrids/" + variant.model + ".gguf"));
+  const std::string prefix = std::string(good.metadata().GetString("general.architecture")) + ".";
+  gguf::Writer writer;
+  const auto is_changed = [&](std::string_view key) {
+    return std::any_of(variant.changes.begin(), variant.changes.end(),
+                       [&](const Change& change) { return prefix + change.key == key; });
+  };
+  for (const gguf::Metadata::Entry& entry : good.metadata().entries()) {
+    if (!is_changed(entry.key)) writer.Add(entry);
+  }
+  for (const Change& change : variant.changes) Add(writer, prefix + change.key, change.value);
+  for (const gguf::TensorView& t : good.tensors()) {
+    const bool is_it = t.name == variant.tensor;
+    if (is_it && variant.renamed.empty()) continue;
+    writer.AddTensor(is_it ? variant.renamed : std::string(t.name), t.dtype,
+                     {t.dims.begin(), t.dims.begin() + t.n_dims}, std::span(t.data, t.bytes));
+  }
+  static std::vector<std::byte> bytes;
+  bytes = writer.ToBytes();
+  return gguf::File::Parse("f.gguf", bytes);
+}
+
+std::vector<float> LogitsOf(const Variant& variant) {
+  const Model model = Model::From(Make(variant));
+  SessionOptions options;
+  options.context = 64;
+  options.kv_type = kernels::KvType::kF32;
+  options.n_threads = 1;
+  return test::AllLogits(model, {1, 30, 12, 9, 36, 7, 26, 27, 30, 17}, options);
+}
+
+std::string ErrorOf(const Variant& variant) {
+  return test::ErrorOf([&] { Model::From(Make(variant)); });
+}
+
+TEST(HybridKeys, Count) {
+  for (const auto& [model, change] : std::vector<std::pair<std::string, Change>>{
+           {"lfm2-window", {"attention.sliding_window", 2u}},
+           {"lfm2-window", {"attention.sliding_window", {}}},
+           {"lfm2-window", {"attention.sliding_window", 0u}},
+           {"lfm2", {"rope.freq_base", 100.0f}},
+           {"lfm2", {"attention.layer_norm_rms_epsilon", 0.5f}},
+           {"lfm2moe", {"expert_used_count", 2u}},
+           {"lfm2moe", {"expert_gating_func", 1u}},
+           {"qwen35", {"rope.freq_base", {}}},
+           {"qwen35", {"rope.dimension_count", 2u}},
+           {"qwen35", {"rope.dimension_sections", Numbers{1, 0, 1, 0}}},
+           {"qwen35moe", {"rope.dimension_sections", Numbers{1, 0, 0, 2}}},
+           {"qwen3next", {"rope.dimension_count", 8u}},
+           {"qwen3next", {"expert_used_count", 2u}},
+           {"gemma4", {"final_logit_softcapping", {}}},
+           {"gemma4", {"final_logit_softcapping", 0.0f}},
+           {"gemma4", {"attention.sliding_window", 5u}},
+           {"gemma4", {"rope.freq_base_swa", {}}},
+           {"gemma4", {"rope.freq_base", 100.0f}},
+           {"gemma4", {"rope.dimension_count_swa", 4u}},
+           {"gemma4-moe", {"expert_used_count", 1u}},
+           {"deepseek2", {"rope.scaling.type", {}}},
+           {"deepseek2", {"rope.scaling.factor", 4.0f}},
+           {"deepseek2", {"rope.scaling.original_context_length", 64u}},
+           {"deepseek2", {"rope.scaling.yarn_log_multiplier", {}}},
+           {"deepseek2", {"expert_group_used_count", 3u}},
+           {"deepseek2", {"expert_group_used_count", 1u}},
+           {"deepseek2", {"expert_weights_norm", false}},
+           {"deepseek2", {"expert_weights_scale", {}}},
+           {"deepseek2", {"expert_weights_scale", 0.0f}},
+           {"deepseek2", {"expert_gating_func", 1u}},
+           {"deepseek2-legacy", {"rope.scaling.yarn_log_multiplier", 0.1f}},
+           {"deepseek2-legacy", {"expert_gating_func", 2u}},
+           {"granitehybrid", {"embedding_scale", {}}},
+           {"granitehybrid", {"residual_scale", 0.0f}},
+           {"granitehybrid", {"logit_scale", {}}},
+           {"granitehybrid", {"attention.scale", {}}},
+           {"granitehybrid", {"rope.scaling.finetuned", {}}},
+           {"granitehybrid-dense", {"rope.scaling.finetuned", false}},
+           {"nemotron_h_moe", {"expert_weights_norm", {}}},
+           {"nemotron_h_moe", {"expert_weights_scale", {}}},
+           {"gemma3n", {"attention.sliding_window", 2u}},
+           {"gemma3n", {"rope.freq_base_swa", {}}}}) {
+    SCOPED_TRACE(model + " " + change.key);
+    EXPECT_NE(LogitsOf({model, {}}), LogitsOf({model, {change}}));
+  }
+}
+
+TEST(HybridKeys, WithoutEffectChangeNoBit) {
+  for (const auto& [model, change] : std::vector<std::pair<std::string, Change>>{
+           {"lfm2", {"vocab_size", 7u}},
+           {"lfm2", {"context_length", 100u}},
+           {"lfm2", {"attention.head_count", Numbers{0, 3, 0}}},
+           {"lfm2moe", {"leading_dense_block_count", 1u}},
+           {"qwen35", {"full_attention_interval", 3u}},
+           {"qwen35", {"attention.recurrent_layers", Numbers{1, 1, 0}}},
+           {"qwen35", {"rope.dimension_sections", Numbers{5, 5, 5, 5}}},
+           {"qwen3next", {"feed_forward_length", 5u}},
+           {"gemma4", {"attention.value_length_swa", {}}},
+           {"deepseek2", {"attention.value_length", 3u}},
+           {"deepseek2", {"rope.scaling.yarn_beta_fast", 2.0f}},
+           {"deepseek2-lite", {"expert_weights_scale", 0.0f}},
+           {"nemotron_h", {"rope.dimension_count", 2u}},
+           {"nemotron_h", {"rope.freq_base", 3.0f}},
+           {"nemotron_h", {"attention.layer_norm_epsilon", 0.5f}},
+           {"gemma3n", {"attention.shared_kv_layers", {}}},
+           {"gemma3n", {"activation_sparsity_scale", {}}}}) {
+    SCOPED_TRACE(model + " " + change.key);
+    EXPECT_EQ(LogitsOf({model, {}}), LogitsOf({model, {change}}));
+  }
+}
+
+// Flags decide, whatever the interval says.
+TEST(HybridKeys, FlagsOfRecurrentLayersGoBeforeTheInterval) {
+  const Change flags = {"attention.recurrent_layers", Numbers{1, 1, 0}};
+  EXPECT_EQ(LogitsOf({"qwen35", {}}),
+            LogitsOf({"qwen35", {flags, {"full_attention_interval", 2u}}}));
+}
+
+TEST(HybridKeys, AreRefusedByName) {
+  struct Case {
+    std::string model;
+    Change change;
+    std::string message;
+  };
+  for (const auto& [model, change, message] : std::vector<Case>{
+           {"lfm2", {"shortconv.l_cache", {}}, "found no such key"},
+           {"lfm2", {"shortconv.l_cache", 0u}, "must not be 0"},
+           {"lfm2", {"shortconv.l_cache", 9u}, "found 9"},
+           {"lfm2", {"attention.head_count_kv", Numbers{0, 1}}, "each of 3 layers, found 2"},
+           {"lfm2", {"attention.head_count_kv", Numbers{0, -1, 0}}, "found -1"},
+           {"lfm2", {"attention.head_count", Numbers{3, 0, 3}}, "must not be 0"},
+           {"lfm2", {"attention.head_count", 20000u}, "found 20000"},
+           {"lfm2moe", {"expert_gating_func", {}}, "found no such key"},
+           {"lfm2moe", {"expert_gating_func", 3u}, "found 3"},
+           {"qwen35", {"full_attention_interval", 0u}, "must not be 0"},
+           {"qwen35", {"attention.recurrent_layers", Numbers{1, 1}}, "3 layers, found 2"},
+           {"qwen35", {"attention.recurrent_layers", Numbers{1, 2, 0}}, "found 2"},
+           {"qwen35", {"rope.dimension_sections", {}}, "found no such key"},
+           {"qwen35", {"rope.dimension_sections", Numbers{1, 1, 0}}, "expected 4 numbers, found 3"},
+           {"qwen35", {"rope.dimension_sections", Numbers{0, 0, 0, 0}}, "above 0"},
+           {"qwen35", {"rope.dimension_sections", 1u}, "expected an array"},
+           {"qwen35", {"rope.dimension_sections", "1,1,0,0"}, "expected an array"},
+           {"qwen35", {"rope.dimension_sections", std::vector<float>(4, 1)}, "expected an array"},
+           {"qwen35", {"attention.value_length", 10u}, "key_length 8 numbers, found 10"},
+           {"qwen35", {"ssm.group_count", 0u}, "must not be 0"},
+           {"qwen35", {"ssm.group_count", 4u}, "divisor of time_step_rank 6, found 4"},
+           {"qwen35", {"ssm.time_step_rank", 0u}, "must not be 0"},
+           {"qwen35", {"ssm.state_size", 0u}, "must not be 0"},
+           {"qwen35", {"ssm.state_size", 3u}, "found 36"},  // of inner_size
+           {"qwen35", {"ssm.inner_size", 37u}, "multiple of time_step_rank 6"},
+           {"qwen35", {"ssm.conv_kernel", 0u}, "must not be 0"},
+           {"qwen35", {"ssm.dt_rms", 1u}, "may change what this model computes"},
+           {"qwen35", {"nextn_predict_layers", 3u}, "found 3"},
+           {"qwen35moe", {"expert_gating_func", 2u}, "found 2"},
+           {"qwen3next", {"expert_weights_scale", 2.0f}, "found 2"},
+           {"gemma4", {"attention.sliding_window_pattern", {}}, "found no such key"},
+           {"gemma4", {"attention.sliding_window_pattern", Numbers{1, 0, 1}}, "5 layers, found 3"},
+           {"gemma4", {"attention.sliding_window_pattern", Numbers{0, 0, 1, 1, 0}}, "found 0"},
+           {"gemma4", {"attention.shared_kv_layers", 4u}, "two fewer than layers"},
+           {"gemma4", {"attention.shared_kv_layers", 6u}, "found 6"},
+           {"gemma4", {"attention.head_count_kv", Numbers{1, 1, 2, 2, 1}}, "expected 2, found 1"},
+           {"gemma4", {"attention.key_length_swa", {}}, "found no such key"},
+           {"gemma4", {"attention.sliding_window", 0u}, "must not be 0"},
+           {"gemma4", {"rope.dimension_count_swa", 8u}, "found 8"},
+           {"gemma4", {"feed_forward_length", Numbers{8, 8, 0, 16, 16}}, "found 0"},
+           {"gemma4", {"embedding_length_per_layer_input", 16777217u}, "found 16777217"},
+           {"deepseek2", {"attention.kv_lora_rank", {}}, "found no such key"},
+           {"deepseek2", {"attention.kv_lora_rank", 0u}, "must not be 0"},
+           {"deepseek2", {"attention.kv_lora_rank", 5000u}, "found 5000"},
+           {"deepseek2", {"attention.key_length_mla", 4u}, "less than a head's 4, found 4"},
+           {"deepseek2", {"attention.value_length_mla", {}}, "found no such key"},
+           {"deepseek2", {"attention.value_length_mla", 0u}, "must not be 0"},
+           {"deepseek2", {"expert_group_count", 4u}, "divisor of expert_count 9, found 4"},
+           {"deepseek2", {"expert_group_used_count", 4u}, "found 4"},
+           {"deepseek2", {"expert_shared_count", 0u}, "must not be 0"},
+           {"deepseek2", {"leading_dense_block_count", 3u}, "found 3"},
+           {"deepseek2", {"rope.scaling.attn_factor", 0.8f}, "expected 1, found 0.8"},
+           {"deepseek2", {"rope.scaling.yarn_log_multiplier", -1.0f}, "found -1"},
+           {"deepseek2-legacy", {"attention.value_length_mla", 6u}, "may change what"},
+           {"granitehybrid", {"ssm.inner_size", {}}, "found no such key"},
+           {"granitehybrid", {"residual_scale", -1.0f}, "found -1"},
+           {"granitehybrid", {"expert_weights_norm", true}, "may change what"},
+           {"nemotron_h", {"feed_forward_length", Numbers{0, 0, 20}}, "4 layers, found 3"},
+           {"nemotron_h", {"moe_latent_size", 4u}, "may change what"},
+           {"nemotron_h_moe", {"expert_gating_func", 3u}, "found 3"},
+           {"gemma3n", {"embedding_length_per_layer_input", {}}, "found no such key"},
+           {"gemma3n", {"feed_forward_length", 1u}, "no standard deviation"},
+           {"gemma3n", {"altup.num_inputs", 2u}, "expected 4, found 2"},
+           {"gemma3n", {"altup.active_idx", 1u}, "expected 0, found 1"},
+           {"gemma3n", {"altup.coef_clip", 1.0f}, "may change what"},
+           {"gemma3n", {"final_logit_softcapping", 20.0f}, "expected 30, found 20"},
+           {"gemma3n", {"attention.shared_kv_layers", 1u}, "expected 0, found 1"},
+           {"gemma3n", {"attention.sliding_window_pattern", Numbers{1, 0}}, "for layer 1"},
+           {"gemma3n", {"attention.sliding_window_pattern", Numbers{1}}, "2 layers, found 1"},
+           {"gemma3n", {"activation_sparsity_scale", std::vector<float>{0, 0}}, "for layer 0"}}) {
+    const std::string error = ErrorOf({model, {change}});
+    SCOPED_TRACE(model + " " + change.key);
+    EXPECT_NE(error.find(message), std::string::npos) << error;
+    EXPECT_TRUE(error.starts_with("f.gguf: key")) << error;
+  }
+}
+
+// Buffers have the sizes that the keys say: tensors of the other form must not be used with them.
+TEST(HybridTensors, AreThoseOfTheForm) {
+  const auto error_of = [](const Variant& variant) { return ErrorOf(variant); };
+  EXPECT_NE(error_of({"deepseek2", {}, "blk.0.attn_k_b.weight", "blk.0.attn_kv_b.weight"})
+                .find("tensor blk.0.attn_k_b.weight: is missing"),
+            std::string::npos);
+  EXPECT_NE(error_of({"deepseek2-legacy", {}, "blk.0.attn_kv_b.weight", "blk.0.attn_k_b.weight"})
+                .find("tensor blk.0.attn_kv_b.weight: is missing"),
+            std::string::npos);
+  EXPECT_NE(error_of({"deepseek2", {{"attention.q_lora_rank", {}}}})
+                .find("tensor blk.0.attn_q.weight: is missing"),
+            std::string::npos);
+  // Values are keys only where both are as long, and never in Gemma 3n.
+  EXPECT_NE(
+      error_of({"gemma4-dense", {{"attention.value_length", 4u}}}).find("blk.0.attn_v.weight"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of({"gemma3n", {}, "blk.0.attn_v.weight"}).find("blk.0.attn_v.weight: is missing"),
+      std::string::npos);
+  // A layer that sees another's keys must not write its own there.
+  EXPECT_NE(error_of({"gemma4", {}, "blk.0.ffn_norm.weight", "blk.4.attn_qkv.weight"})
+                .find("blk.0.ffn_norm.weight: is missing"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,95 @@
+// DRY against its definition, spelt out.
+#include "engine/sampling/dry.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// For each place before which the text's end stands once more, how many tokens of it, one by one.
+std::map<TokenId, size_t> LongestByDefinition(const std::vector<TokenId>& text,
+                                              const std::set<TokenId>& breakers) {
+  std::map<TokenId, size_t> longest;
+  const size_t n = text.size();
+  for (size_t x = 1; x < n; ++x) {
+    if (breakers.contains(text[x])) continue;
+    size_t m = 0;
+    while (m < x && text[x - 1 - m] == text[n - 1 - m] && !breakers.contains(text[x - 1 - m])) ++m;
+    if (m > 0) longest[text[x]] = std::max(longest[text[x]], m);
+  }
+  return longest;
+}
+
+std::vector<float> Logits(const std::vector<TokenId>& text, const DryOptions& options, size_t n) {
+  Candidates candidates;
+  candidates.Assign(std::vector<float>(n, 0.0f));
+  Dry dry;
+  dry.Apply(candidates, text, options);
+  std::vector<float> logits;
+  for (const Candidate& c : candidates.items()) logits.push_back(c.logit);
+  return logits;
+}
+
+TEST(Dry, IsItsDefinition) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 500; ++round) {
+    constexpr TokenId kTokens = 4;  // few, so that much repeats
+    std::vector<TokenId> text(random() % 60);
+    for (TokenId& id : text) id = static_cast<TokenId>(random() % kTokens);
+    DryOptions options;
+    options.multiplier = 0.8f;
+    options.allowed_length = static_cast<int>(random() % 4);
+    options.last_n = round % 3 == 0 ? static_cast<int>(random() % 30) : -1;
+    if (round % 2 == 0) options.breakers = {static_cast<TokenId>(random() % kTokens)};
+    const size_t n = options.last_n < 0 ? text.size() : static_cast<size_t>(options.last_n);
+    const std::vector<TokenId> seen(text.end() - static_cast<ptrdiff_t>(std::min(n, text.size())),
+                                    text.end());
+    const auto longest =
+        LongestByDefinition(seen, {options.breakers.begin(), options.breakers.end()});
+    const std::vector<float> logits = Logits(text, options, kTokens);
+    for (TokenId id = 0; id < kTokens; ++id) {
+      const auto found = longest.find(id);
+      const int excess =
+          found == longest.end() ? -1 : static_cast<int>(found->second) - options.allowed_length;
+      // One rounding of the product to float.
+      const double expected =
+          excess < 0 ? 0 : -static_cast<double>(options.multiplier) * std::pow(1.75, excess);
+      EXPECT_NEAR(logits[static_cast<size_t>(id)], expected, 1e-7 * std::abs(expected)) << round;
+    }
+  }
+}
+
+TEST(Dry, ByHand) {
+  DryOptions options;
+  options.multiplier = 1;
+  // The end 1 2 3 stands before 4 and, as 2 3 only, before 5.
+  const std::vector<TokenId> text = {1, 2, 3, 4, 0, 2, 3, 5, 1, 2, 3};
+  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1.75f, -1}));
+  options.breakers = {2};
+  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>(6, 0)));  // 3 alone may repeat
+  options.allowed_length = 1;
+  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1, -1}));
+  options.multiplier = 0;
+  EXPECT_EQ(Logits(text, options, 6), (std::vector<float>(6, 0)));
+}
+
+// A text that says one thing over and over gives powers beyond any float.
+TEST(Dry, LongRepetitionsCanBeCompared) {
+  DryOptions options;
+  options.multiplier = 1e6f;
+  const std::vector<float> logits = Logits(std::vector<TokenId>(20000, 1), options, 3);
+  EXPECT_EQ(logits[0], 0);
+  EXPECT_LT(logits[1], -1e38f);
+  EXPECT_TRUE(std::isfinite(logits[1]));
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,339 @@
+#include "engine/sampling/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Draws n tokens and returns chi-squared against the expected probabilities.
+double ChiSquared(const SamplerOptions& options, const std::vector<float>& logits,
+                  const std::vector<double>& expected, int n) {
+  Sampler sampler(options);
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < n; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  double chi = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == 0) {
+      EXPECT_EQ(counts[i], 0) << "token " << i << " should have been cut";
+      continue;
+    }
+    const double mean = expected[i] * n;
+    chi += (counts[i] - mean) * (counts[i] - mean) / mean;
+  }
+  return chi;
+}
+
+// 99.99% of chi-squared samples with 3 degrees of freedom lie under 21.1 (with 2: 18.4, with
+// 1: 15.1). The seeds are fixed, so these tests do not fail by chance.
+constexpr double kLimit3 = 21.1;
+constexpr double kLimit2 = 18.4;
+constexpr double kLimit1 = 15.1;
+
+TEST(Sampler, DrawsFromTheSoftmax) {
+  SamplerOptions options;
+  options.seed = 1;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  const std::vector<double> p = {0.1, 0.2, 0.3, 0.4};
+  std::vector<float> logits;
+  for (const double q : p) logits.push_back(static_cast<float>(std::log(q)));
+  EXPECT_LT(ChiSquared(options, logits, p, 100000), kLimit3);
+  // The test can fail: another distribution is far outside.
+  EXPECT_GT(ChiSquared(options, logits, {0.11, 0.19, 0.3, 0.4}, 100000), kLimit3);
+}
+
+TEST(Sampler, TemperatureReshapes) {
+  SamplerOptions options;
+  options.seed = 2;
+  options.temperature = 0.5f;  // squares the odds: 1 : 4 becomes 1 : 16
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  EXPECT_LT(ChiSquared(options, {0.0f, std::log(4.0f)}, {1.0 / 17, 16.0 / 17}, 100000), kLimit1);
+}
+
+// llama.cpp's order: top-k first, so that top-p sees the renormalized rest.
+TEST(Sampler, StepsFollowTheDefaultOrder) {
+  SamplerOptions options;
+  options.seed = 3;
+  options.temperature = 1;
+  options.min_p = 0;
+  options.top_k = 2;     // leaves 0.4 and 0.3: 4/7 = 0.571 and 3/7
+  options.top_p = 0.5f;  // of those, 0.571 is enough; of all four, 0.4 would not have been
+  std::vector<float> logits;
+  for (const double q : {0.1, 0.2, 0.3, 0.4}) logits.push_back(static_cast<float>(std::log(q)));
+  EXPECT_LT(ChiSquared(options, logits, {0, 0, 0, 1}, 1000), kLimit1);
+  options.steps = {SamplerStep::kTopP, SamplerStep::kTopK, SamplerStep::kTemperature};
+  EXPECT_LT(ChiSquared(options, logits, {0, 0, 3.0 / 7, 4.0 / 7}, 10000), kLimit1);
+}
+
+TEST(Sampler, SameSeedSameTokens) {
+  const std::vector<float> logits(100, 0.0f);
+  SamplerOptions options;
+  options.seed = 42;
+  Sampler a(options), b(options);
+  options.seed = 43;
+  Sampler c(options);
+  std::vector<TokenId> from_a, from_b, from_c;
+  for (int i = 0; i < 50; ++i) {
+    from_a.push_back(a.Sample(logits));
+    from_b.push_back(b.Sample(logits));
+    from_c.push_back(c.Sample(logits));
+  }
+  EXPECT_EQ(from_a, from_b);
+  EXPECT_NE(from_a, from_c);
+}
+
+TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  sampler.Accept(1);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+TEST(Sampler, PenaltiesForgetOldTokens) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  options.repeat_last_n = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {1, 0, 0}) sampler.Accept(id);
+  EXPECT_EQ(sampler.Sample(logits), 1);
+}
+
+TEST(Sampler, PenaltiesForgetNothing) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  options.repeat_last_n = -1;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  sampler.Accept(1);
+  for (int i = 0; i < 10000; ++i) sampler.Accept(0);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+  std::vector<TokenId> history(10000, 0);
+  sampler.SetHistory(history);
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  history[0] = 1;
+  sampler.SetHistory(history);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+TEST(Sampler, HistoryCanBeTakenBack) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.penalties.presence = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {1, 2}) sampler.Accept(id);
+  sampler.SetHistory(std::vector<TokenId>{2});
+  EXPECT_EQ(sampler.Sample(logits), 1);
+  sampler.SetHistory(std::vector<TokenId>{2, 1});
+  EXPECT_EQ(sampler.Sample(logits), 1) << "5 - 2 is still more than 4 - 2";
+  sampler.SetHistory(std::vector<TokenId>{1});
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+// The whole chain on eight tokens, worked out by hand. Probabilities in 64ths: 32 16 8 4 1 1 1 1.
+TEST(Sampler, EveryStepInTurn) {
+  SamplerOptions options;
+  options.seed = 11;
+  // The penalty halves token 0's odds (its logit falls by log 2): 16 16 8 4 1 1 1 1.
+  options.penalties.presence = std::log(2.0f);
+  options.top_k = 6;  // 16 16 8 4 1 1, of 46
+  options.typical = 1.0f;
+  options.top_p = 0.93f;       // 16 + 16 + 8 of 46 is 0.87, with the 4 it is 0.957
+  options.min_p = 0.3f;        // of 16: 4.8, so the 4 goes
+  options.temperature = 0.5f;  // squares the odds: 256 256 64 of 576
+  std::vector<float> logits;
+  for (const double odds : {32, 16, 8, 4, 1, 1, 1, 1}) {
+    logits.push_back(static_cast<float>(std::log(odds)));
+  }
+  Sampler sampler(options);
+  sampler.Accept(0);
+  std::vector<int> counts(logits.size());
+  constexpr int kDraws = 200000;
+  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  double chi = 0;
+  const double expected[] = {4.0 / 9, 4.0 / 9, 1.0 / 9};
+  for (size_t i = 0; i < 3; ++i) {
+    const double mean = expected[i] * kDraws;
+    chi += (counts[i] - mean) * (counts[i] - mean) / mean;
+  }
+  EXPECT_LT(chi, kLimit2);
+  for (size_t i = 3; i < counts.size(); ++i) EXPECT_EQ(counts[i], 0) << i;
+}
+
+// Odds 8 4 2 1 1: the entropy is (8*1 + 4*2 + 2*3 + 2*4)/16 = 1.875 bits; surprises are 1 2 3 4 4
+// bits, their distances 0.875 0.125 1.125 2.125. So 0.7 takes token 1 (0.25), then 0 (0.5).
+TEST(Sampler, TypicalDistribution) {
+  SamplerOptions options;
+  options.seed = 12;
+  options.temperature = 1;
+  options.top_k = 0;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.typical = 0.7f;
+  std::vector<float> logits;
+  for (const double odds : {8, 4, 2, 1, 1}) logits.push_back(static_cast<float>(std::log(odds)));
+  EXPECT_LT(ChiSquared(options, logits, {2.0 / 3, 1.0 / 3, 0, 0, 0}, 100000), kLimit1);
+}
+
+TEST(Sampler, AlmostColdIsCold) {
+  SamplerOptions options;
+  options.temperature = 1e-40f;
+  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4.999f}), 1);
+}
+
+TEST(Sampler, LogitBiasComesFirst) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.logit_bias = {{1, -kInf}, {0, 10.0f}, {77, 1.0f}};  // 77 is outside: no effect
+  EXPECT_EQ(Sampler(options).Sample(std::vector<float>{1, 5, 4}), 0);
+}
+
+TEST(Sampler, WhatIsNotANumberIsNeverPicked) {
+  SamplerOptions options;
+  for (const float temperature : {0.0f, 1.0f}) {
+    options.temperature = temperature;
+    Sampler sampler(options);
+    EXPECT_EQ(sampler.Sample(std::vector<float>{kNan, kInf, -1e30f, -kInf}), 2);
+    EXPECT_THROW(sampler.Sample(std::vector<float>{kNan, kNan}), Error);
+  }
+}
+
+// XTC in half of the draws: of odds 4 3 2 1 the first two go then, and it is 2 : 1.
+TEST(Sampler, XtcNowAndThen) {
+  SamplerOptions options;
+  options.seed = 21;
+  options.temperature = 1;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.xtc_probability = 0.5f;
+  options.xtc_threshold = 0.15f;
+  std::vector<float> logits;
+  for (const double odds : {4, 3, 2, 1}) logits.push_back(static_cast<float>(std::log(odds)));
+  EXPECT_LT(ChiSquared(options, logits, {0.2, 0.15, 0.1 + 1.0 / 3, 0.05 + 1.0 / 6}, 100000),
+            kLimit3);
+}
+
+TEST(Sampler, DryKeepsFromRepeating) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.dry.multiplier = 2;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  for (const TokenId id : {0, 2, 1, 0, 2}) sampler.Accept(id);
+  EXPECT_EQ(sampler.Sample(logits), 2) << "0 2 1 once more";
+  sampler.SetHistory(std::vector<TokenId>{0, 2, 1, 0});
+  EXPECT_EQ(sampler.Sample(logits), 1) << "one token may repeat";
+}
+
+// The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
+TEST(Sampler, MirostatKeepsTheSurprise) {
+  SamplerOptions options;
+  options.seed = 5;
+  options.temperature = 1;
+  options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
+  options.mirostat = {.on = true, .tau = 3.0f, .eta = 0.1f};
+  std::vector<float> logits;
+  double sum = 0;
+  for (int i = 0; i < 1000; ++i) {
+    logits.push_back(static_cast<float>(-std::log(1.0 + i)));
+    sum += 1.0 / (1.0 + i);
+  }
+  Sampler sampler(options);
+  double mu = 6, total = 0;
+  constexpr int kDraws = 2000;
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId id = sampler.Sample(logits);
+    const double surprise = std::log2((1.0 + id) * sum);
+    EXPECT_TRUE(surprise <= mu + 1e-4 || id == 0) << surprise << " bits, and mu is " << mu;
+    mu -= 0.1 * (surprise - 3);
+    total += surprise;
+  }
+  // Summed up, mu moved by eta * (n * tau - total): the mean is off by as little as mu moved.
+  EXPECT_NEAR(total / kDraws, 3, std::abs(mu - 6) / (0.1 * kDraws) + 1e-3);
+  EXPECT_NEAR(total / kDraws, 3, 0.1);
+}
+
+TEST(Sampler, OptionsCanChange) {
+  SamplerOptions options;
+  options.temperature = 0;
+  Sampler sampler(options);
+  const std::vector<float> logits = {1, 5, 4};
+  sampler.Accept(1);
+  options.penalties.presence = 2;
+  sampler.SetOptions(options);
+  EXPECT_EQ(sampler.Sample(logits), 2);
+}
+
+// What is not allowed does not exist: for top-k, for biases, for the probabilities.
+TEST(Sampler, OnlyWhatIsAllowed) {
+  const std::vector<float> logits = {9, 1, 8, 2, 7, 0};
+  const std::vector<uint64_t> allowed = {0b101010};
+  SamplerOptions options;
+  options.temperature = 1;
+  options.top_k = 2;
+  options.top_p = 1;
+  options.min_p = 0;
+  options.logit_bias = {{0, 100.0f}, {5, 1.5f}};  // 5 becomes likelier than 1
+  Sampler sampler(options);
+  int n3 = 0;
+  constexpr int kDraws = 2000;
+  for (int i = 0; i < kDraws; ++i) {
+    const TokenId id = sampler.Sample(logits, allowed);
+    EXPECT_TRUE(id == 3 || id == 5) << id;
+    n3 += id == 3 ? 1 : 0;
+  }
+  const double p = 1 / (1 + std::exp(-0.5));
+  EXPECT_NEAR(n3, p * kDraws, 4 * std::sqrt(kDraws * p * (1 - p)));
+  options.temperature = 0;
+  EXPECT_EQ(Sampler(options).Sample(logits, allowed), 3);
+  options.logit_bias = {{1, -kInf}, {3, -kInf}, {5, -kInf}};
+  EXPECT_THROW(Sampler(options).Sample(logits, allowed), Error);
+  // Bits beyond the logits mean nothing.
+  EXPECT_EQ(Sampler({}).Sample(logits, std::vector<uint64_t>{uint64_t{1} << 63 | 2, 1}), 1);
+}
+
+// All allowed is as without a mask; where there is no choice, no random number is taken.
+TEST(Sampler, AllowedAndRandomNumbers) {
+  const std::vector<float> logits = {1, 2, 1.5f, 0.5f, 1, 1};
+  const std::vector<uint64_t> all = {0b111111}, one = {0b1000};
+  SamplerOptions options;
+  options.seed = 7;
+  options.temperature = 2;
+  Sampler free(options), masked(options);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(masked.Sample(logits, one), 3);
+    EXPECT_EQ(masked.Sample(logits, all), free.Sample(logits));
+  }
+}
+
+TEST(Sampler, StepNames) {
+  EXPECT_EQ(SamplerStepNames().substr(0, 28), "penalties, dry, top_n_sigma,");
+  EXPECT_EQ(FindSamplerStep("xtc"), SamplerStep::kXtc);
+  EXPECT_EQ(FindSamplerStep("top_p"), SamplerStep::kTopP);
+  EXPECT_EQ(FindSamplerStep("topp"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,138 @@
+// Where a text can go back to: models whose layers keep states that every token changes need
+// snapshots, and any model can keep logits. What is read again is counted.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/session/chat.h"
+#include "engine/session/session.h"
+#include "tests/support/data.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+std::vector<TokenId> SomeIds(size_t n) {
+  std::vector<TokenId> ids(n);
+  for (size_t i = 0; i < n; ++i) ids[i] = static_cast<TokenId>(5 + i * 7 % 30);
+  return ids;
+}
+
+std::vector<float> Logits(const Session& session) {
+  return {session.logits().begin(), session.logits().end()};
+}
+
+SessionOptions Options() {
+  SessionOptions options;
+  options.context = 512;
+  options.n_threads = 1;
+  return options;
+}
+
+class BookmarkTest : public testing::TestWithParam<const char*> {
+ protected:
+  const Model model_ = Model::Load(test::DataPath("hybrids/" + std::string(GetParam()) + ".gguf"));
+  const std::vector<TokenId> ids_ = SomeIds(100);
+
+  std::span<const TokenId> Ids(size_t begin, size_t end) const {
+    return std::span(ids_).subspan(begin, end - begin);
+  }
+};
+
+TEST_P(BookmarkTest, ARecurrentTextGoesBackToTheLastBookmark) {
+  Session session(model_, Options());
+  session.BookmarkAt(30);
+  session.Prefill(Ids(0, 60));
+  EXPECT_EQ(session.Rewind(45), 30u);
+  EXPECT_FALSE(session.has_logits());
+  session.Prefill(Ids(30, 100));
+  // As if nothing had been read that was taken back.
+  Session fresh(model_, Options());
+  fresh.Prefill(Ids(0, 30));
+  fresh.Prefill(Ids(30, 100));
+  EXPECT_EQ(Logits(session), Logits(fresh));
+  EXPECT_EQ(session.Rewind(29), 0u);
+  session.Prefill(Ids(0, 30));
+  session.Prefill(Ids(30, 100));
+  EXPECT_EQ(Logits(session), Logits(fresh));
+}
+
+TEST_P(BookmarkTest, LogitsComeBack) {
+  Session session(model_, Options());
+  session.Prefill(Ids(0, 40));
+  session.Bookmark();
+  const std::vector<float> then = Logits(session);
+  session.Prefill(Ids(40, 50));
+  EXPECT_NE(then, Logits(session));
+  EXPECT_EQ(session.Rewind(40), 40u);
+  EXPECT_TRUE(session.has_logits());
+  EXPECT_EQ(then, Logits(session));
+  session.Prefill(Ids(40, 50));  // twice
+  EXPECT_EQ(session.Rewind(40), 40u);
+  EXPECT_EQ(then, Logits(session));
+}
+
+TEST_P(BookmarkTest, TheEarliestMakesWay) {
+  Session session(model_, Options());
+  for (size_t i = 0; i <= SequenceState::kSnapshots; ++i) {
+    session.Prefill(Ids(10 * i, 10 * (i + 1)));
+    session.Bookmark();
+  }
+  EXPECT_EQ(session.Rewind(25), 20u);
+  EXPECT_EQ(session.Rewind(15), 0u);  // 10 was the fifth last
+}
+
+// What begins an answer in the prompt is not there when the answer is shown again.
+constexpr const char* kThinkingTemplate =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
+    "{% if add_generation_prompt %}<assistant><think>{% endif %}";
+
+TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
+  Session session(model_, Options());
+  Chat chat(session, "", ChatForm(kThinkingTemplate));
+  GenerateOptions options;
+  options.max_tokens = 6;
+  const auto say = [&](const std::string& text) {
+    return chat.Say(text, options, [](std::string_view) { return true; });
+  };
+  const auto rendered = [&](std::vector<tokenizer::Message> messages) {
+    return EncodeChat(model_, ChatForm(kThinkingTemplate), messages);
+  };
+  const Chat::Answer first = say("How are you?");
+  EXPECT_EQ(first.n_reused, 0u);
+  const std::vector<TokenId> one = rendered({{"user", "How are you?"}});
+  const std::vector<TokenId> two =
+      rendered({{"user", "How are you?"}, {"assistant", first.generated.text}, {"user", "Why?"}});
+  size_t common = 0;
+  while (one[common] == two[common]) ++common;
+  const Chat::Answer second = say("Why?");
+  EXPECT_EQ(second.n_reused, common);
+  EXPECT_EQ(second.generated.n_prompt, two.size() - common);
+  // The same question again: all of it is known.
+  EXPECT_EQ(chat.Undo(), "Why?");
+  const Chat::Answer again = say("Why?");
+  EXPECT_EQ(again.generated.n_prompt, 0u);
+  EXPECT_EQ(again.n_reused, two.size());
+  EXPECT_EQ(chat.Undo(), "Why?");
+}
+
+INSTANTIATE_TEST_SUITE_P(Hybrids, BookmarkTest, testing::Values("qwen35", "lfm2"));
+
+// Layers with attention go back anywhere; their logits are kept as well.
+TEST(Bookmarks, AttentionAloneGoesBackAnywhere) {
+  const Model model = Model::Load(test::DataPath("hybrids/gemma3n.gguf"));
+  const std::vector<TokenId> ids = SomeIds(60);
+  Session session(model, Options());
+  session.Prefill(ids);
+  session.Bookmark();
+  EXPECT_EQ(session.Rewind(59), 59u);
+  EXPECT_FALSE(session.has_logits());
+}
+
+}  // namespace
+}  // namespace engine

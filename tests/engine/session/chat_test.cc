@@ -1,0 +1,134 @@
+// What a conversation keeps and what it gives up. How it looks is tested with the templates
+// (tests/tokenizer), how it is led with the program (tests/cli).
+#include "engine/session/chat.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "tests/support/scripted_model.h"
+#include "tests/support/small_model.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::Message;
+using tokenizer::TokenId;
+
+constexpr tokenizer::TokenType kUser = tokenizer::TokenType::kUserDefined;
+
+std::vector<std::byte> ModelWith(const std::string& chat_template) {
+  test::SmallModel model;
+  model.chat_template = chat_template;
+  return model.Bytes();
+}
+
+struct SmallChat {
+  explicit SmallChat(const std::string& chat_template) : bytes(ModelWith(chat_template)) {}
+
+  Chat::Answer Say(const std::string& text) {
+    GenerateOptions options;
+    options.max_tokens = 1;
+    return chat.Say(text, options, [](std::string_view) { return true; });
+  }
+
+  const std::vector<std::byte> bytes;
+  const Model model = Model::From(gguf::File::Parse("small", bytes));
+  Session session{model, SessionOptions()};  // a context of 64
+  Chat chat{session, "", ChatForm(model)};
+};
+
+std::vector<Message> Pairs(size_t n) {
+  std::vector<Message> messages;
+  for (size_t i = 0; i < n; ++i) {
+    messages.push_back({"user", "how?"});
+    messages.push_back({"assistant", "so."});
+  }
+  return messages;
+}
+
+// The most that fits is kept, whatever the template makes of it, and that is found in a few steps:
+// going from pair to pair would try to drop two, which this template does not survive.
+TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
+  constexpr size_t kPairs = 100, kRoom = 64 - 64 / 4;
+  SmallChat small(
+      "{% if messages|length == 197 %}{{ raise_exception('two pairs less') }}{% endif %}"
+      "{% for m in messages %}{{ m.content }}{% endfor %}");
+  small.chat.SetMessages(Pairs(kPairs));
+  const Chat::Answer answer = small.Say("why?");
+  const auto size_with = [&](size_t pairs) {
+    std::vector<Message> messages = Pairs(pairs);
+    messages.push_back({"user", "why?"});
+    return EncodeChat(small.model, ChatForm(small.model), messages).size();
+  };
+  ASSERT_EQ(answer.n_dropped % 2, 0u);
+  const size_t kept = kPairs - answer.n_dropped / 2;
+  EXPECT_LE(size_with(kept), kRoom);
+  EXPECT_GT(size_with(kept + 1), kRoom);
+  EXPECT_EQ(small.chat.Messages().size(), 2 * kept + 2);
+}
+
+TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
+  SmallChat small("{% for m in messages %}{{ m.content }}{% endfor %}");
+  small.chat.SetMessages(Pairs(3));
+  EXPECT_EQ(small.Say(std::string(55, '?')).n_dropped, 6u);
+}
+
+// What is thought is no part of the answer, and goes into the conversation apart from it: the next
+// turn's text is what the template makes of both.
+TEST(Chat, ThinkingIsKeptApart) {
+  const std::string source =
+      "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }}|{% endfor %}"
+      "{# <think></think> #}{{ enable_thinking }}";
+  const std::vector<std::byte> bytes = test::ScriptedModel(
+      {{"<think>", kUser}, {"hm"}, {"</think>", kUser}, {"\n"}, {"Yes"}}, source);
+  const Model model = Model::From(gguf::File::Parse("scripted", bytes));
+  SessionOptions greedy;
+  greedy.sampler.temperature = 0;
+  Session session(model, greedy);
+  Chat chat(session, "", ChatForm(model));
+  std::string thinking, text;
+  GenerateOptions options;
+  options.on_thinking = [&](std::string_view piece) {
+    thinking += piece;
+    return true;
+  };
+  const auto say = [&] {
+    return chat.Say("why?", options, [&](std::string_view piece) {
+      text += piece;
+      return true;
+    });
+  };
+  const Chat::Answer first = say();
+  EXPECT_EQ(thinking, "hm");
+  EXPECT_EQ(text, "Yes");
+  EXPECT_EQ(first.generated.text, "Yes");
+  EXPECT_EQ(first.generated.thinking, "hm");
+  EXPECT_EQ(first.generated.tokens.size(), 5u);
+  ASSERT_EQ(chat.Messages().size(), 2u);
+  EXPECT_EQ(chat.Messages()[1].content, "Yes");
+  EXPECT_EQ(chat.Messages()[1].reasoning_content, "hm");
+  chat.SetThinking("off");
+  say();
+  const std::vector<TokenId> read(session.tokens().begin(), session.tokens().end());
+  EXPECT_EQ(model.tokenizer->Decode(read).rfind("|why?|hm|Yes||why?|False", 0), 0u)
+      << model.tokenizer->Decode(read);
+  // Stopped while it thinks: there is something to keep.
+  options.on_thinking = [](std::string_view) { return false; };
+  EXPECT_EQ(say().generated.stop_reason, StopReason::kInterrupted);
+  EXPECT_EQ(chat.Messages().size(), 6u);
+}
+
+// A file that has a template with nothing in it is one that has none.
+TEST(Chat, AnEmptyTemplateIsNone) {
+  const SmallChat small("");
+  EXPECT_EQ(ChatTemplateSource(small.model.file, *small.model.tokenizer),
+            tokenizer::kTranscriptTemplate);
+  EXPECT_TRUE(ChatForm(small.model).is_transcript);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,71 @@
+// Generations that a grammar keeps to what it allows.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/session/generate.h"
+#include "grammar/constraint.h"
+#include "grammar/gbnf.h"
+#include "tests/support/scripted_model.h"
+
+namespace engine {
+namespace {
+
+// A model that wants to say something else, kept to a grammar.
+class ConstrainedModel : public testing::Test {
+ protected:
+  static GenerateResult Say(const std::vector<test::ScriptedToken>& script, std::string_view gbnf,
+                            const std::string& prompt = "Q", const std::string& chat_template = "",
+                            int64_t max_tokens = -1) {
+    const std::vector<std::byte> bytes = test::ScriptedModel(script, "");
+    const Model model = Model::From(gguf::File::Parse("scripted.gguf", bytes));
+    SessionOptions options;
+    options.n_threads = 1;
+    options.sampler.temperature = 0;
+    Session session(model, options);
+    grammar::Constraint constraint(
+        std::make_shared<const grammar::Grammar>(grammar::ParseGbnf(gbnf)), *model.tokenizer);
+    GenerateOptions generate;
+    generate.constraint = &constraint;
+    generate.max_tokens = max_tokens;
+    generate.thinking = FindThinkingFormat(chat_template);
+    std::string streamed;
+    GenerateResult result =
+        Generate(session, model.tokenizer->Encode(prompt), generate, [&](std::string_view text) {
+          streamed += text;
+          return true;
+        });
+    EXPECT_EQ(streamed, result.text);
+    return result;
+  }
+};
+
+TEST_F(ConstrainedModel, SaysWhatItMay) {
+  const std::vector<test::ScriptedToken> script = {{"Well"}, {" no"}, {"!"}};
+  EXPECT_EQ(Say(script, "root ::= .*").text, "Well no!");
+  const GenerateResult result = Say(script, R"(root ::= "It is: " ("yes" | " no") "." )");
+  EXPECT_TRUE(result.text == "It is: yes." || result.text == "It is:  no.") << result.text;
+  EXPECT_EQ(result.stop_reason, StopReason::kEos);
+  EXPECT_EQ(Say(script, R"(root ::= "It is long." )", "Q", "", 3).stop_reason, StopReason::kLength);
+}
+
+TEST_F(ConstrainedModel, ThinksFreely) {
+  const std::vector<test::ScriptedToken> script = {{"<think>", tokenizer::TokenType::kControl},
+                                                   {"hm"},
+                                                   {"</think>", tokenizer::TokenType::kControl},
+                                                   {"nine"}};
+  const GenerateResult result = Say(script, R"(root ::= "nine" | "ten")", "Q", "<think></think>");
+  EXPECT_EQ(result.thinking, "hm");
+  EXPECT_EQ(result.text, "nine");
+  // A prompt in which it has begun to, and one in which it is not to.
+  const std::vector<test::ScriptedToken> rest = {
+      {"hm"}, {"</think>", tokenizer::TokenType::kUserDefined}, {"six"}};
+  EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think>", "<think></think>").thinking, "hm");
+  EXPECT_EQ(Say(rest, R"(root ::= "six")", "<think> </think>", "<think></think>").thinking, "");
+}
+
+}  // namespace
+}  // namespace engine

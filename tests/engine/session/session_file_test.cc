@@ -1,0 +1,195 @@
+// A session that is written and read again goes on with the same bits; a file that does not belong
+// to it is refused.
+#include "engine/session/session_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "gguf/error.h"
+#include "tests/support/data.h"
+#include "tests/support/temp_dir.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+std::vector<TokenId> Text(const Model& model, size_t n) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < n; ++i) {
+    ids.push_back(static_cast<TokenId>(i * i * 7 % model.tokenizer->vocab().size()));
+  }
+  return ids;
+}
+
+SessionOptions Options(size_t context, size_t batch, kernels::KvType kv = kernels::KvType::kF16) {
+  SessionOptions options;
+  options.context = context;
+  options.batch = batch;
+  options.n_threads = 1;
+  options.kv_type = kv;
+  options.sampler.temperature = 0;
+  return options;
+}
+
+std::vector<float> Continue(Session& session, size_t n) {
+  std::vector<float> logits;
+  for (size_t i = 0; i < n; ++i) {
+    logits.insert(logits.end(), session.logits().begin(), session.logits().end());
+    session.Decode(session.Sample());
+  }
+  return logits;
+}
+
+// The message of what is thrown.
+template <class Code>
+std::string Message(Code code) {
+  try {
+    code();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class SessionFileTest : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(SessionFileTest, GoesOnWithTheSameBits) {
+  const test::TempDir dir;
+  const std::string path = dir.Path("session");
+  const Model model = Model::Load(GetParam());
+  // 300 tokens: windows are passed, and rings have wrapped.
+  const std::vector<TokenId> text = Text(model, 300);
+  for (const auto kv : {kernels::KvType::kF16, kernels::KvType::kQ8_0}) {
+    Session session(model, Options(400, 40, kv));
+    session.Prefill(text);
+    SaveSession(session, path);
+    const std::vector<float> expected = Continue(session, 20);
+    // Another size of context and of batches, and a session that knew something else.
+    Session other(model, Options(512, 200, kv));
+    other.Prefill(std::span(text).subspan(100, 50));
+    LoadSession(other, path);
+    EXPECT_TRUE(std::ranges::equal(other.tokens(), text));
+    EXPECT_EQ(Continue(other, 20), expected);
+    // Back to where it was loaded, and to before that: as far as it can.
+    EXPECT_EQ(other.Rewind(300), 300u);
+    const size_t reached = other.Rewind(290);
+    other.Prefill(std::span(text).subspan(reached));
+    Session fresh(model, Options(512, 200, kv));
+    fresh.Prefill(std::span(text).first(reached));
+    fresh.Prefill(std::span(text).subspan(reached));
+    if (reached == 0) {
+      EXPECT_TRUE(std::ranges::equal(other.logits(), fresh.logits()));
+    } else {  // the same but for rounding: it was read in other batches
+      EXPECT_EQ(other.Sample(), fresh.Sample());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SessionFileTest, testing::ValuesIn(test::SmallModels()),
+                         [](const auto& param) {
+                           std::string name = param.param.stem();
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
+
+class SessionFile : public testing::Test {
+ protected:
+  SessionFile() {
+    Session session(model_, Options(64, 64));
+    session.Prefill(Text(model_, 30));
+    SaveSession(session, path_);
+  }
+
+  const test::TempDir dir_;
+  const std::string path_ = dir_.Path("session");
+  const Model model_ = Model::Load(test::DataPath("hybrids") / "qwen35.gguf");
+};
+
+TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
+  const auto error_of = [&](const Model& model, const SessionOptions& options) {
+    Session session(model, options);
+    return Message([&] { LoadSession(session, path_); });
+  };
+  const Model other = Model::Load(test::DataPath("hybrids") / "qwen35moe.gguf");
+  EXPECT_NE(error_of(other, Options(64, 64)).find("belongs to another model"), std::string::npos);
+  EXPECT_NE(error_of(model_, Options(64, 64, kernels::KvType::kF32)).find("another --kv"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(model_, Options(29, 64)).find("holds 30 tokens, and the context has room for 29"),
+      std::string::npos);
+  EXPECT_EQ(error_of(model_, Options(30, 64)), "");
+}
+
+// Contexts beyond what the model was trained for turn keys by other angles.
+TEST_F(SessionFile, IsRefusedWhereKeysAreTurnedOtherwise) {
+  const Model model = Model::Load(test::DataPath("families") / "phi3-long.gguf");
+  const size_t trained = model.config.ropes[0].original_context;
+  Session session(model, Options(trained, 8));
+  session.Prefill(Text(model, 5));
+  SaveSession(session, path_);
+  Session same(model, Options(trained - 1, 8)), longer(model, Options(trained + 1, 8));
+  EXPECT_EQ(Message([&] { LoadSession(same, path_); }), "");
+  EXPECT_NE(Message([&] { LoadSession(longer, path_); }).find("context (-c) of another kind"),
+            std::string::npos);
+}
+
+TEST_F(SessionFile, IsRefusedWhereItIsDamagedAndLeavesTheSessionAlone) {
+  const std::string bytes = test::ReadText(path_);
+  Session session(model_, Options(64, 64));
+  session.Prefill(Text(model_, 10));
+  const std::vector<float> logits(session.logits().begin(), session.logits().end());
+  const auto expect_refused = [&](const std::string& damaged) {
+    std::ofstream(path_, std::ios::binary) << damaged;
+    ASSERT_NE(Message([&] { LoadSession(session, path_); }), "");
+    ASSERT_EQ(session.position(), 10u);
+    ASSERT_TRUE(std::ranges::equal(session.logits(), logits));
+  };
+  for (size_t at = 0; at < bytes.size(); at += at < 300 ? 1 : 97) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    expect_refused(damaged);
+  }
+  for (size_t n = 1; n < bytes.size(); n += n < 100 ? 9 : 1009) expect_refused(bytes.substr(0, n));
+  expect_refused(bytes + "x");
+}
+
+TEST_F(SessionFile, IsNoModel) {
+  Session session(model_, Options(64, 64));
+  const std::string model = test::DataPath("hybrids") / "qwen35.gguf";
+  EXPECT_NE(Message([&] {
+              LoadSession(session, model);
+            }).find("qwen35.gguf is a GGUF file, not a session of pronk"),
+            std::string::npos);
+}
+
+TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
+  const std::filesystem::path copy = dir_.Path("model.gguf");
+  std::filesystem::copy_file(test::DataPath("hybrids") / "qwen35.gguf", copy);
+  const Model model = Model::Load(copy.string());
+  Session session(model, Options(64, 64));
+  session.Prefill(Text(model, 5));
+  EXPECT_NE(Message([&] { SaveSession(session, copy.string()); }), "");
+  EXPECT_EQ(test::ReadText(copy), test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
+}
+
+TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
+  const std::filesystem::path copy = dir_.Path("model.gguf");
+  std::string bytes = test::ReadText(test::DataPath("hybrids") / "qwen35.gguf");
+  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
+  std::ofstream(copy, std::ios::binary) << bytes;
+  const Model model = Model::Load(copy.string());
+  Session session(model, Options(64, 64));
+  EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("another model"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,122 @@
+#include "engine/session/session.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "tests/support/data.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+class SessionTest : public testing::Test {
+ protected:
+  static SessionOptions Small(size_t context) {
+    SessionOptions options;
+    options.context = context;
+    options.n_threads = 1;
+    return options;
+  }
+  std::vector<float> LogitsAfter(Session& session, std::span<const TokenId> ids) {
+    session.Prefill(ids);
+    return {session.logits().begin(), session.logits().end()};
+  }
+
+  const Model model_ = Model::Load(test::DataPath("tiny/llama.gguf"));
+};
+
+// Penalties look at the text as it is now, and not at what was taken back.
+TEST_F(SessionTest, RewindingTakesPenaltiesBack) {
+  SessionOptions options = Small(32);
+  options.sampler.temperature = 0;
+  options.sampler.penalties.presence = 1000;
+  Session session(model_, options);
+  const std::vector<TokenId> ids = {1, 300, 12};
+  session.Prefill(ids);
+  const TokenId next = session.Sample();
+  session.Decode(next);
+  session.Rewind(2);
+  session.Decode(12);
+  EXPECT_EQ(session.Sample(), next);
+}
+
+std::string MessageOf(const std::function<void()>& code) {
+  try {
+    code();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(SessionTest, ContextIsALimitWithAMessage) {
+  Session session(model_, Small(4));
+  const std::vector<TokenId> five = {1, 2, 3, 4, 5};
+  const std::string message = MessageOf([&] { session.Prefill(five); });
+  EXPECT_NE(message.find("needs 5 tokens"), std::string::npos) << message;
+  EXPECT_NE(message.find("room for 4"), std::string::npos) << message;
+  EXPECT_EQ(session.position(), 0u);  // nothing was read
+  session.Prefill(std::span(five).first(4));
+  EXPECT_NE(MessageOf([&] { session.Decode(1); }), "");
+}
+
+TEST_F(SessionTest, IdsOutsideTheVocabularyAreRefused) {
+  Session session(model_, Small(8));
+  for (const TokenId id : {-1, 320, 1 << 30}) {
+    EXPECT_NE(MessageOf([&] { session.Decode(id); }).find("not in the vocabulary"),
+              std::string::npos);
+  }
+}
+
+TEST_F(SessionTest, DefaultContextIsTheTrainedOne) {
+  EXPECT_EQ(Session(model_, Small(0)).capacity(), model_.config.context_length);
+}
+
+TEST_F(SessionTest, RewindForgets) {
+  const std::vector<TokenId> first = {1, 300, 12}, wrong = {45, 99}, right = {7, 263};
+  Session session(model_, Small(16));
+  session.Prefill(first);
+  session.Prefill(wrong);
+  session.Rewind(3);
+  EXPECT_EQ(session.position(), 3u);
+  const std::vector<float> after_rewind = LogitsAfter(session, right);
+  Session fresh(model_, Small(16));
+  fresh.Prefill(first);
+  EXPECT_EQ(after_rewind, LogitsAfter(fresh, right));
+}
+
+TEST_F(SessionTest, ProgressCanStopThePrompt) {
+  SessionOptions options = Small(16);
+  options.batch = 2;
+  Session session(model_, options);
+  std::vector<size_t> seen;
+  const std::vector<TokenId> ids = {1, 2, 3, 4, 5, 6};
+  EXPECT_FALSE(session.Prefill(ids, [&](size_t done) {
+    seen.push_back(done);
+    return done < 4;
+  }));
+  EXPECT_EQ(seen, (std::vector<size_t>{2, 4}));
+  EXPECT_EQ(session.position(), 4u);
+}
+
+TEST_F(SessionTest, ImpossibleContextIsRefusedInOneLine) {
+  const std::string message = MessageOf([&] { Session(model_, Small(size_t{1} << 60)); });
+  EXPECT_NE(message.find("one of at most "), std::string::npos) << message;
+}
+
+TEST_F(SessionTest, SessionsShareAModel) {
+  Session a(model_, Small(16)), b(model_, Small(16));
+  const std::vector<TokenId> ids = {1, 300, 12};
+  const std::vector<float> logits = LogitsAfter(a, ids);
+  b.Prefill(std::vector<TokenId>{5});
+  b.Rewind(0);
+  EXPECT_EQ(logits, LogitsAfter(b, ids));
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,174 @@
+// Thinking told apart from answers, and the switches of templates.
+#include "engine/session/thinking.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/error.h"
+#include "tests/support/data.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::ChatTemplate;
+using tokenizer::Value;
+
+const ThinkingFormat kTags = FindThinkingFormat("{{ '</think>' }}");
+const ThinkingFormat kChannels = FindThinkingFormat("<|start|>assistant<|channel|>x<|message|>");
+const ThinkingFormat kGemma = FindThinkingFormat("<channel|>");
+
+// What SetThinking says is wrong; "" where nothing is.
+std::string Refusal(const ChatTemplate& chat_template, std::string_view level) {
+  std::vector<std::pair<std::string, Value>> variables;
+  try {
+    SetThinking(chat_template, level, variables);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Split {
+  std::string thinking, answer;
+  bool operator==(const Split&) const = default;
+};
+void PrintTo(const Split& split, std::ostream* out) {
+  *out << "[" << split.thinking << "] [" << split.answer << "]";
+}
+
+// Whatever pieces a text comes in, its parts are the same.
+Split Through(const ThinkingFormat& format, const std::string& text,
+              const std::string& prompt_end = "") {
+  std::vector<Split> splits;
+  for (size_t piece = 1; piece <= text.size() + 1; ++piece) {
+    Split split;
+    const auto sink = [&](std::string_view out, ThinkingSplitter::Part part) {
+      EXPECT_FALSE(out.empty());
+      (part == ThinkingSplitter::Part::kThinking ? split.thinking : split.answer) += out;
+    };
+    ThinkingSplitter splitter(format, prompt_end);
+    for (size_t at = 0; at < text.size(); at += piece) splitter.Push(text.substr(at, piece), sink);
+    splitter.Finish(sink);
+    splits.push_back(split);
+    EXPECT_EQ(split, splits.front()) << "in pieces of " << piece;
+  }
+  return splits.front();
+}
+
+TEST(ThinkingSplitter, Tags) {
+  EXPECT_EQ(Through(kTags, "<think>\nhm, 2 < 3\n</think>\n\nYes.\n"),
+            (Split{"hm, 2 < 3", "Yes.\n"}));
+  EXPECT_EQ(Through(kTags, "\n <think>a</think>b"), (Split{"a", "b"}));
+  EXPECT_EQ(Through(kTags, "<think>\n\n</think>\n\nYes"), (Split{"", "Yes"}));
+  EXPECT_EQ(Through(kTags, "<think>a </thin </think>b</think>"), (Split{"a </thin", "b</think>"}));
+  // Cut off.
+  EXPECT_EQ(Through(kTags, "<think>a </thi"), (Split{"a </thi", ""}));
+  EXPECT_EQ(Through(kTags, "<thi"), (Split{"", "<thi"}));
+  EXPECT_EQ(Through(kTags, ""), (Split{"", ""}));
+}
+
+TEST(ThinkingSplitter, OnlyTheBeginningIsThinking) {
+  EXPECT_EQ(Through(kTags, "Write <think>x</think>."), (Split{"", "Write <think>x</think>."}));
+  EXPECT_EQ(Through(kTags, "  indented"), (Split{"", "  indented"}));
+  EXPECT_EQ(Through(kTags, "<b>x</b>"), (Split{"", "<b>x</b>"}));
+  EXPECT_EQ(Through(ThinkingFormat(), "<think>x</think>y"), (Split{"", "<think>x</think>y"}));
+}
+
+TEST(ThinkingSplitter, TheTemplateMayHaveBegunIt) {
+  EXPECT_EQ(Through(kTags, "\nhm</think>Yes", "<|im_start|>assistant\n<think>\n"),
+            (Split{"hm", "Yes"}));
+  EXPECT_EQ(Through(kTags, "Yes</think>", "<think>\n\n</think>\n\n"), (Split{"", "Yes</think>"}));
+}
+
+TEST(ThinkingSplitter, Gemma) {
+  EXPECT_EQ(Through(kGemma, "<|channel>thought\nhm\n<channel|>Yes"), (Split{"hm", "Yes"}));
+  EXPECT_EQ(Through(kGemma, "Yes", "<|turn>model\n<|channel>thought\n<channel|>"),
+            (Split{"", "Yes"}));
+}
+
+TEST(ThinkingSplitter, Channels) {
+  const std::string turn = "<|start|>assistant";
+  EXPECT_EQ(Through(kChannels, "<|channel|>analysis<|message|>hm<|end|>" + turn +
+                                   "<|channel|>final<|message|>Yes, a < b"),
+            (Split{"hm", "Yes, a < b"}));
+  // Messages of one kind are paragraphs; what is meant for a tool is no answer.
+  EXPECT_EQ(
+      Through(kChannels,
+              "<|channel|>analysis<|message|>a<|end|>" + turn +
+                  "<|channel|>commentary<|message|>I look.<|end|>" + turn +
+                  "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|end|>" +
+                  turn + "<|channel|>final<|message|>Yes"),
+      (Split{"a\n\n{}", "I look.\n\nYes"}));
+  EXPECT_EQ(Through(kChannels, "no channels at all"), (Split{"", "no channels at all"}));
+  EXPECT_EQ(Through(kChannels, "hm<|end|>" + turn + "<|channel|>final<|message|>Yes",
+                    turn + "<|channel|>analysis<|message|>"),
+            (Split{"hm", "Yes"}));
+}
+
+TEST(ThinkingFormat, IsWhatTemplatesSpell) {
+  EXPECT_EQ(FindThinkingFormat("{{ messages }}").kind, ThinkingFormat::Kind::kNone);
+  EXPECT_EQ(FindThinkingFormat("[THINK]x[/THINK]").open, "[THINK]");
+  EXPECT_EQ(kGemma.open, "<|channel>thought");
+  EXPECT_EQ(kChannels.kind, ThinkingFormat::Kind::kChannels);
+}
+
+TEST(ThinkingSwitch, IsWhatChangesTheText) {
+  const auto find = [](const char* source) {
+    return FindThinkingSwitch(ChatTemplate::Parse(source));
+  };
+  EXPECT_EQ(
+      find("{% if enable_thinking is defined and enable_thinking is false %}x{% endif %}").variable,
+      "enable_thinking");
+  EXPECT_EQ(find("{% if thinking %}<think>{% endif %}").variable, "thinking");
+  const ThinkingSwitch effort = find(
+      "{% if reasoning_effort is not defined %}{% set reasoning_effort = 'medium' %}{% endif %}"
+      "Reasoning: {{ reasoning_effort }}");
+  EXPECT_EQ(effort.variable, "reasoning_effort");
+  EXPECT_TRUE(effort.has_levels);
+  // What only names it has none.
+  EXPECT_EQ(find("{{ messages[0].thinking }}{# enable_thinking #}").variable, "");
+}
+
+TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
+  std::vector<std::pair<std::string, Value>> variables = {{"enable_thinking", Value(true)},
+                                                          {"n", Value(1)}};
+  const ChatTemplate on_off = ChatTemplate::Parse("{{ enable_thinking }}");
+  SetThinking(on_off, "off", variables);
+  ASSERT_EQ(variables.size(), 2u);
+  EXPECT_EQ(variables[1].first, "enable_thinking");
+  EXPECT_FALSE(variables[1].second.Truth());
+  EXPECT_NE(Refusal(on_off, "low").find("no levels"), std::string::npos);
+
+  variables.clear();
+  const ChatTemplate effort = ChatTemplate::Parse("{{ reasoning_effort }}");
+  SetThinking(effort, "high", variables);
+  ASSERT_EQ(variables.size(), 1u);
+  EXPECT_EQ(variables[0].second.view(), "high");
+  SetThinking(effort, "on", variables);  // the template's own level
+  EXPECT_TRUE(variables.empty());
+  EXPECT_NE(Refusal(effort, "off").find("cannot turn"), std::string::npos);
+  EXPECT_NE(Refusal(ChatTemplate::Parse("x"), "on").find("no switch"), std::string::npos);
+}
+
+// Those of real models, where they are at hand.
+TEST(ThinkingSwitch, OfRealTemplates) {
+  const auto folder = test::SharedPath("golden/templates");
+  if (folder.empty()) GTEST_SKIP() << "the templates are not here";
+  const auto source = [&](const char* name) { return test::ReadText(folder / name); };
+  for (const char* const name : {"Qwen-Qwen3-0.6B.jinja", "HuggingFaceTB-SmolLM3-3B.jinja"}) {
+    EXPECT_EQ(FindThinkingFormat(source(name)).open, "<think>") << name;
+    EXPECT_EQ(FindThinkingSwitch(ChatTemplate::Parse(source(name))).variable, "enable_thinking")
+        << name;
+  }
+  const std::string r1 = source("deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja");
+  EXPECT_EQ(FindThinkingFormat(r1).open, "<think>");
+  EXPECT_EQ(FindThinkingSwitch(ChatTemplate::Parse(r1)).variable, "");
+  EXPECT_EQ(FindThinkingFormat(source("meta-llama-Llama-3.1-8B-Instruct.jinja")).kind,
+            ThinkingFormat::Kind::kNone);
+}
+
+}  // namespace
+}  // namespace engine

@@ -1,0 +1,315 @@
+// GBNF: which texts match, what is said of a grammar that is wrong, and grammars made to hurt.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "grammar/error.h"
+#include "grammar/gbnf.h"
+#include "grammar/matcher.h"
+
+namespace grammar {
+namespace {
+
+using namespace std::string_literals;
+
+bool Matches(const Grammar& grammar, std::string_view text) {
+  Matcher matcher(grammar);
+  SetId at = matcher.Start();
+  for (const char c : text) {
+    at = matcher.Step(at, static_cast<uint8_t>(c));
+    if (matcher.IsFull()) at = matcher.Forget(at);
+  }
+  return matcher.MayEnd(at);
+}
+
+bool Matches(std::string_view gbnf, std::string_view text) {
+  return Matches(ParseGbnf(gbnf), text);
+}
+
+std::string FaultOf(std::string_view gbnf) {
+  try {
+    ParseGbnf(gbnf);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string Times(size_t n, std::string_view text) {
+  std::string all;
+  for (size_t i = 0; i < n; ++i) all += text;
+  return all;
+}
+
+TEST(Gbnf, LiteralsAndAlternatives) {
+  constexpr std::string_view kGrammar = R"(root ::= "yes" | "no" | "")";
+  EXPECT_TRUE(Matches(kGrammar, "yes"));
+  EXPECT_TRUE(Matches(kGrammar, "no"));
+  EXPECT_TRUE(Matches(kGrammar, ""));
+  EXPECT_FALSE(Matches(kGrammar, "ye"));
+  EXPECT_FALSE(Matches(kGrammar, "yesno"));
+  EXPECT_FALSE(Matches(kGrammar, "Yes"));
+}
+
+TEST(Gbnf, EmptyAlternatives) {
+  for (const std::string_view grammar :
+       {R"(root ::= "a" |)", R"(root ::= | "a")", "root ::= b\nb ::= | \"a\"",
+        "root ::= b\nb ::=\n  | \"a\"", "root ::= b \"a\"? # c\nb ::=\nc ::= b"}) {
+    EXPECT_TRUE(Matches(grammar, "")) << grammar;
+    EXPECT_TRUE(Matches(grammar, "a")) << grammar;
+    EXPECT_FALSE(Matches(grammar, "aa")) << grammar;
+  }
+}
+
+TEST(Gbnf, Classes) {
+  EXPECT_TRUE(Matches("root ::= [a-cx]", "b"));
+  EXPECT_TRUE(Matches("root ::= [a-cx]", "x"));
+  EXPECT_FALSE(Matches("root ::= [a-cx]", "d"));
+  EXPECT_TRUE(Matches("root ::= [-a]", "-"));
+  EXPECT_TRUE(Matches("root ::= [a-]", "-"));
+  EXPECT_TRUE(Matches(R"(root ::= [\]\[\\"])", "]"));
+  EXPECT_TRUE(Matches(R"(root ::= [\]\[\\"])", "\\"));
+  EXPECT_TRUE(Matches("root ::= [^a-z]", "A"));
+  EXPECT_TRUE(Matches("root ::= [^a-z]", "\n"));
+  EXPECT_TRUE(Matches("root ::= [^a-z]", "€"));
+  EXPECT_FALSE(Matches("root ::= [^a-z]", "q"));
+  EXPECT_TRUE(Matches("root ::= .", "\n"));
+  EXPECT_TRUE(Matches("root ::= .", "\U0001F999"));
+  EXPECT_FALSE(Matches("root ::= .", "ab"));
+}
+
+TEST(Gbnf, Escapes) {
+  EXPECT_TRUE(Matches(R"(root ::= "\n\r\t\\\"\x41\u20AC\U0001F999")", "\n\r\t\\\"A€\U0001F999"));
+  EXPECT_TRUE(Matches(R"(root ::= [\x41-\x43])", "B"));
+}
+
+TEST(Gbnf, Repetitions) {
+  const auto lengths = [](const std::string& sign) {
+    std::string found;
+    for (size_t n = 0; n < 8; ++n) {
+      if (Matches("root ::= \"ab\"" + sign, Times(n, "ab"))) found += std::to_string(n);
+    }
+    EXPECT_FALSE(Matches("root ::= \"ab\"" + sign, "aba")) << sign;
+    return found;
+  };
+  EXPECT_EQ(lengths("?"), "01");
+  EXPECT_EQ(lengths("*"), "01234567");
+  EXPECT_EQ(lengths("+"), "1234567");
+  EXPECT_EQ(lengths("{3}"), "3");
+  EXPECT_EQ(lengths("{2,}"), "234567");
+  EXPECT_EQ(lengths("{0,}"), "01234567");
+  EXPECT_EQ(lengths("{ 2 , 4 }"), "234");
+  EXPECT_EQ(lengths("{0}"), "0");
+  EXPECT_EQ(lengths("{0,2}"), "012");
+  EXPECT_EQ(lengths("{1,2}{2}"), "234");
+  EXPECT_EQ(lengths("?*"), "01234567");
+  EXPECT_EQ(lengths("{2}?"), "02");
+}
+
+TEST(Gbnf, GroupsLinesAndComments) {
+  constexpr std::string_view kGrammar =
+      "# what there is\r\n"
+      "root ::= item (\"\\n\" # between\n"
+      "   item\n"
+      ")*\r\n"
+      "\n"
+      "item ::=\n"
+      "  \"- \" word\n"
+      "  | \"* \" word # the other bullet\n"
+      "word ::= [a-z]+";
+  EXPECT_TRUE(Matches(kGrammar, "- milk"));
+  EXPECT_TRUE(Matches(kGrammar, "- milk\n* bread"));
+  EXPECT_FALSE(Matches(kGrammar, "- milk\n"));
+  EXPECT_FALSE(Matches(kGrammar, "- "));
+}
+
+TEST(Gbnf, RulesThatCallThemselves) {
+  constexpr std::string_view kNested = R"g(root ::= "(" root ")" root | "")g";
+  EXPECT_TRUE(Matches(kNested, "(()(()))()"));
+  EXPECT_FALSE(Matches(kNested, "(()"));
+  EXPECT_FALSE(Matches(kNested, "())"));
+  // More levels than a call stack would bear.
+  const size_t n = 20'000;
+  EXPECT_TRUE(Matches(kNested, std::string(n, '(') + std::string(n, ')')));
+  EXPECT_FALSE(Matches(kNested, std::string(n, '(') + std::string(n - 1, ')')));
+  EXPECT_TRUE(Matches("root ::= \"a\" root | \"b\"", std::string(n, 'a') + "b"));
+  // Empty rules in front of others, and rules of which several may be empty.
+  constexpr std::string_view kEmpties = "root ::= e e e\ne ::= \"a\"? f \"b\"?\nf ::= \"c\"?";
+  EXPECT_TRUE(Matches(kEmpties, ""));
+  EXPECT_TRUE(Matches(kEmpties, "bcab"));
+  EXPECT_TRUE(Matches(kEmpties, "acbacbacb"));
+  EXPECT_FALSE(Matches(kEmpties, "bbbb"));
+}
+
+TEST(Gbnf, CharactersOfManyBytes) {
+  const Grammar grammar = ParseGbnf("root ::= [\\u0080-\\U0010FFFF]+");
+  Matcher matcher(grammar);
+  // Each byte alone, and nothing that is not UTF-8.
+  SetId at = matcher.Start();
+  for (const char byte : "\U0001F999"s) {
+    at = matcher.Step(at, static_cast<uint8_t>(byte));
+    EXPECT_NE(at, ItemSets::kNothing);
+  }
+  EXPECT_TRUE(matcher.MayEnd(at));
+  EXPECT_FALSE(matcher.MayEnd(matcher.Steps(matcher.Start(), "\xF0\x9F\xA6")));
+  for (const std::string_view bytes : {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80",
+                                       "\xE0\x80\x80", "\xF8\x88\x80\x80", "a"}) {
+    EXPECT_EQ(matcher.Steps(matcher.Start(), bytes), ItemSets::kNothing);
+  }
+}
+
+// All ranges of characters near the borders of UTF-8's lengths, against decoding.
+TEST(CodePoints, RangesAsUtf8) {
+  const std::vector<CodePoint> borders = {
+      0,     1,      0x7E,   0x7F,   0x80,   0x81,    0xBF,    0xC0,    0x7FF,   0x800,
+      0xFFF, 0x1000, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10001, 0x3FFFF, 0x40000, 0x10FFFF};
+  for (size_t i = 0; i < borders.size(); ++i) {
+    for (size_t j = i; j < borders.size(); ++j) {
+      const CodePoints set = Normal({{borders[i], borders[j]}});
+      for (const CodePoint c : borders) {
+        size_t n_found = 0;
+        ForUtf8(set, [&](const ByteRanges& ranges) {
+          const std::string bytes = ToUtf8(c);
+          bool fits = bytes.size() == ranges.size;
+          for (size_t k = 0; fits && k < bytes.size(); ++k) {
+            const auto byte = static_cast<uint8_t>(bytes[k]);
+            fits = ranges.bytes[k].low <= byte && byte <= ranges.bytes[k].high;
+          }
+          n_found += fits ? 1 : 0;
+        });
+        EXPECT_EQ(n_found, borders[i] <= c && c <= borders[j] ? 1u : 0u);
+      }
+    }
+  }
+}
+
+TEST(CodePoints, Complement) {
+  EXPECT_EQ(Complement({}), (CodePoints{{0, 0xD7FF}, {0xE000, kMaxCodePoint}}));
+  EXPECT_EQ(Complement(Complement({{'a', 'b'}})), (CodePoints{{'a', 'b'}}));
+  EXPECT_EQ(Normal({{'c', 'd'}, {'a', 'b'}, {'x', 'x'}, {'d', 'e'}}),
+            (CodePoints{{'a', 'e'}, {'x', 'x'}}));
+}
+
+TEST(Gbnf, FaultsWithTheirPlaces) {
+  struct Case {
+    std::string_view grammar, fault;
+  };
+  const Case cases[] = {
+      {"", "there is no rule 'root'"},
+      {"start ::= \"a\"", "there is no rule 'root'"},
+      {"root ::= b\n", "line 1, column 10: there is no rule 'b'"},
+      {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule 'root' is there twice"},
+      {"root = \"a\"", "line 1, column 6: expected ::= behind the name of a rule, found \"=\""},
+      {"root ::= \"a\" )", "line 1, column 14: expected a new line, | or another part"},
+      {"root ::= (\"a\"",
+       "line 1, column 14: expected ')' or another part of the group, found the end"},
+      {"root ::= \"a", "line 1, column 10: the literal has no end"},
+      {"root ::= \"a\nb\"", "line 1, column 10: the literal has no end"},
+      {"root ::= [a", "line 1, column 10: the class has no end"},
+      {"root ::= []", "line 1, column 10: no character is in this class"},
+      {"root ::= [z-a]", "line 1, column 11: a range whose end comes before its beginning"},
+      {"root ::= \"\\q\"", "line 1, column 11: an escape that is none of"},
+      {"root ::= \"\\x4\"", "line 1, column 11: an escape of fewer than 2 digits"},
+      {"root ::= \"\\uD800\"", "line 1, column 11: an escape for what is no character"},
+      {"root ::= \"\xFF\"", "line 1, column 11: bytes that are not UTF-8"},
+      {"root ::= \"a\"{2", "line 1, column 15: expected '}'"},
+      {"root ::= \"a\"{,2}", "line 1, column 14: expected a number"},
+      {"root ::= \"a\"{3,2}", "line 1, column 13: a repetition of at least more than at most"},
+      {"root ::= *", "line 1, column 10: expected a new line, | or another part"},
+      {"root ::= <think>", "line 1, column 10: tokens by their names"},
+      {"\n\n  ?", "line 3, column 3: expected the name of a rule, found \"?\""},
+      {"root ::= root \"a\" | \"b\"", "left recursion: the rule 'root' may begin with itself"},
+      {"root ::= a\na ::= \"x\"? b\nb ::= (\"y\"* a){2,3} | \"z\"", "left recursion: the rule '"},
+      {"root ::= \"a\" root", "no text can ever end the rule 'root'"},
+      {"root ::= \"a\" | b\nb ::= \"b\" b", "no text can ever end the rule 'b'"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(FaultOf(c.grammar).substr(0, c.fault.size()), c.fault) << c.grammar;
+  }
+  // What the root does not need may be as it likes.
+  EXPECT_EQ(FaultOf("root ::= \"a\"\nb ::= b \"b\"\nc ::= \"c\" c"), "");
+}
+
+// Refused or read within a time that only an explosion exceeds.
+class HostileGrammar : public testing::Test {
+ protected:
+  void TearDown() override {
+    const auto spent = std::chrono::steady_clock::now() - begin_;
+    EXPECT_LT(spent, std::chrono::minutes(1));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+TEST_F(HostileGrammar, TooLarge) {
+  EXPECT_NE(FaultOf("root ::= \"a\"{1,1000000}").find("a number above"), std::string::npos);
+  EXPECT_NE(FaultOf("root ::= \"a\"{262000}").find("too large"), std::string::npos);
+  EXPECT_NE(FaultOf("root ::= " + Times(3'000'000, "\"abc\"")).find("longer than a megabyte"),
+            std::string::npos);
+  EXPECT_NE(FaultOf("root ::= \"" + std::string(500'000, 'a') + '"').find("too large"),
+            std::string::npos);
+  EXPECT_NE(FaultOf("root ::= " + std::string(5000, '(')).find("nested more than"),
+            std::string::npos);
+}
+
+TEST_F(HostileGrammar, RepetitionsOfRepetitions) {
+  const std::string grammar = "root ::= \"a\"" + Times(8, "{1000}");
+  EXPECT_FALSE(Matches(grammar, std::string(100'000, 'a')));
+  EXPECT_TRUE(Matches("root ::= (\"a\"?){5000}", std::string(5000, 'a')));
+  EXPECT_FALSE(Matches("root ::= (\"a\"?){5000}", std::string(5001, 'a')));
+  EXPECT_TRUE(Matches("root ::= ((\"a\"*)*)*", std::string(5000, 'a')));
+  EXPECT_TRUE(Matches("root ::= ((\"\"*)*){3} \"a\"", "a"));
+}
+
+TEST_F(HostileGrammar, ManyRulesInARow) {
+  constexpr size_t kRules = 20'000;
+  std::string down = "root ::= r0\n", up = "root ::= r" + std::to_string(kRules) + "\n";
+  for (size_t i = 0; i < kRules; ++i) {
+    const std::string name = "r" + std::to_string(i), next = "r" + std::to_string(i + 1);
+    down += name + " ::= " + next + "\n";
+    up += next + " ::= " + name + "\n";
+  }
+  EXPECT_TRUE(Matches(down + "r" + std::to_string(kRules) + " ::= \"a\"", "a"));
+  EXPECT_TRUE(Matches(up + "r0 ::= \"a\"", "a"));
+  EXPECT_NE(FaultOf(up + "r0 ::= r" + std::to_string(kRules)).find("no text can ever end"),
+            std::string::npos);
+}
+
+// As many readings as there are trees with so many leaves, or two for each letter.
+TEST_F(HostileGrammar, AmbiguousTexts) {
+  constexpr std::string_view kTrees = R"(root ::= "a" root root | "")";
+  EXPECT_TRUE(Matches(kTrees, std::string(300, 'a')));
+  constexpr std::string_view kTwo = R"(root ::= "a" root "b" | "a" root "c" | "x")";
+  EXPECT_TRUE(Matches(kTwo, std::string(300, 'a') + "x" + Times(150, "bc")));
+  EXPECT_FALSE(Matches(kTwo, std::string(300, 'a') + "x" + Times(150, "bc") + "b"));
+  constexpr std::string_view kMany = "root ::= r r r r r r r r\nr ::= [a-z]* | [a-m]* ([k-z] r)?";
+  EXPECT_TRUE(Matches(kMany, std::string(300, 'l')));
+}
+
+// Where more is kept than there is room for, an error says so; what was forgotten is found again.
+TEST(Matcher, Forgets) {
+  const Grammar grammar = ParseGbnf(R"g(root ::= "(" root ")" | "[" root "]" | "x")g");
+  Matcher matcher(grammar);
+  SetId at = matcher.Start();
+  std::string back;
+  for (size_t i = 0; i < 1000; ++i) {
+    const bool round = i * i % 7 < 3;
+    at = matcher.Step(at, round ? '(' : '[');
+    back.insert(back.begin(), round ? ')' : ']');
+    if (i % 100 == 99) at = matcher.Forget(at);
+  }
+  at = matcher.Step(at, 'x');
+  for (const char c : back) {
+    EXPECT_FALSE(matcher.MayEnd(at));
+    EXPECT_EQ(matcher.OnlyByte(at), static_cast<uint8_t>(c));
+    at = matcher.Step(matcher.Forget(at), static_cast<uint8_t>(c));
+  }
+  EXPECT_TRUE(matcher.MustEnd(at));
+  EXPECT_EQ(matcher.OnlyByte(at), std::nullopt);
+}
+
+}  // namespace
+}  // namespace grammar

@@ -1,0 +1,220 @@
+// Which tokens a grammar allows: masks against each token tried alone, with made-up and real
+// vocabularies; what is forced.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/constraint.h"
+#include "grammar/error.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
+#include "tests/support/data.h"
+#include "tests/support/paths.h"
+#include "tests/support/vocab_spec.h"
+
+namespace grammar {
+namespace {
+
+using tokenizer::TokenId;
+
+std::shared_ptr<const Grammar> Gbnf(std::string_view text) {
+  return std::make_shared<const Grammar>(grammar::ParseGbnf(text));
+}
+std::shared_ptr<const Grammar> Schema(const std::string& text) {
+  return std::make_shared<const Grammar>(grammar::ParseJsonSchema(text));
+}
+
+// A vocabulary in memory.
+class Vocab {
+ public:
+  explicit Vocab(const test::VocabSpec& spec) : bytes_(Write(spec)) {}
+  explicit Vocab(const std::filesystem::path& path)
+      : file_(gguf::File::Open(path.string())), tokenizer_(tokenizer::Tokenizer::Create(file_)) {}
+  const tokenizer::Tokenizer& operator*() const { return *tokenizer_; }
+  const tokenizer::Tokenizer* operator->() const { return tokenizer_.get(); }
+
+ private:
+  static std::vector<std::byte> Write(const test::VocabSpec& spec) {
+    gguf::Writer writer = spec.more;
+    spec.AddTo(writer);
+    return writer.ToBytes();
+  }
+  std::vector<std::byte> bytes_;
+  gguf::File file_ = gguf::File::Parse("v.gguf", bytes_);
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = tokenizer::Tokenizer::Create(file_);
+};
+
+bool HasBit(std::span<const uint64_t> mask, TokenId id) {
+  const auto bit = static_cast<size_t>(id);
+  return (mask[bit / 64] >> (bit % 64) & 1) != 0;
+}
+
+std::vector<TokenId> Set(std::span<const uint64_t> mask, size_t n) {
+  std::vector<TokenId> ids;
+  for (size_t i = 0; i < n; ++i) {
+    if (HasBit(mask, static_cast<TokenId>(i))) ids.push_back(static_cast<TokenId>(i));
+  }
+  return ids;
+}
+
+// Llama's byte tokens and some that quotes, brackets and characters are parts of.
+test::VocabSpec OddSpec() {
+  test::VocabSpec spec = test::SpmSpec();
+  spec.more.Add("tokenizer.ggml.eos_token_id", uint32_t{2});
+  for (const char* const token :
+       {"ab", "abc", "\u2581a", "\u2581",     "\":", "\":\u2581\"", "\",\u2581\"", "\"}",
+        "}}", "]}",  "[[",      "{\"",        "},",  "12",          "123",         "1,",
+        ".5", "e",   "true",    "\u2581true", "€",   "\\\"",        "\\u",         "\n\u2581\u2581",
+        "ab"}) {
+    spec.Add(token, -1);
+  }
+  spec.Add("user", 0, test::TokenType::kUserDefined);
+  spec.Add("control", 0, test::TokenType::kControl);
+  return spec;
+}
+
+const std::vector<std::shared_ptr<const Grammar>>& Grammars() {
+  static const std::vector<std::shared_ptr<const Grammar>> grammars = {
+      Schema(R"({"type": "object"})"),
+      Schema(R"({"properties": {"ab": {"type": "string", "maxLength": 9}, "a": {"type": "integer"},
+                 "l": {"items": {"$ref": "#"}}, "abc": {"enum": ["€", "ab\"c", null, 1.5]}},
+                 "required": ["a"], "additionalProperties": {"type": "boolean"}})"),
+      Gbnf(R"g(root ::= "(" root ")" root | [a-cé€]* | "ab" root | "[" root "]" | "123")g"),
+      Gbnf(R"(root ::= .{3,40} "ab" | "€"+ | "user" root)"),
+      Gbnf(R"(root ::= ([a-c ]{5,12} "-"?){0,3} [^x]{2,200})"),
+      Gbnf("root ::= root2 \"x\"?\nroot2 ::= \"a\" root2 \"b\" | \"a\" root2 \"c\" | \"b\""),
+  };
+  return grammars;
+}
+
+// Every token alone, in the places where random texts come by.
+void ExpectMasksAsOneByOne(const tokenizer::Tokenizer& tokenizer, size_t n_texts, size_t n_steps) {
+  std::mt19937 random(1);
+  const size_t n_vocab = tokenizer.vocab().size();
+  for (const auto& grammar : Grammars()) {
+    Constraint constraint(grammar, tokenizer);
+    for (size_t text = 0; text < n_texts; ++text) {
+      constraint.Restart();
+      for (size_t step = 0; step < n_steps && !constraint.done(); ++step) {
+        const std::span<const uint64_t> mask = constraint.Allowed();
+        std::vector<TokenId> expected;
+        for (size_t i = 0; i < n_vocab; ++i) {
+          const auto id = static_cast<TokenId>(i);
+          const bool is_end = tokenizer.vocab().IsEog(id);
+          if (is_end ? constraint.may_end() : constraint.Allows(id)) expected.push_back(id);
+        }
+        const std::vector<TokenId> ids = Set(mask, n_vocab);
+        ASSERT_EQ(ids, expected);
+        std::vector<TokenId> texts;
+        for (const TokenId id : ids) {
+          if (!tokenizer.vocab().IsEog(id)) texts.push_back(id);
+        }
+        if (texts.empty()) break;
+        constraint.Accept(texts[random() % texts.size()]);
+      }
+    }
+  }
+}
+
+TEST(TokenMasks, AsEachTokenAlone) {
+  const Vocab vocab(OddSpec());
+  ExpectMasksAsOneByOne(*vocab, 20, 40);
+}
+
+TEST(TokenMasks, AsEachTokenAloneWithRealVocabularies) {
+  ExpectMasksAsOneByOne(*Vocab(std::filesystem::path(test::SourceDir()) / "models/default.gguf"), 4,
+                        20);
+  for (const char* const name : {"models/vocab-llama-spm.gguf", "models/vocab-llama-bpe.gguf"}) {
+    const std::filesystem::path path = test::SharedPath(name);
+    if (path.empty()) continue;
+    const Vocab vocab(path);
+    ExpectMasksAsOneByOne(*vocab, 1, 6);
+  }
+}
+
+TEST(TokenMasks, EndsAndControlTokens) {
+  const Vocab vocab(OddSpec());
+  Constraint constraint(Gbnf("root ::= \"control\"? \"user\"*"), *vocab);
+  EXPECT_TRUE(HasBit(constraint.Allowed(), 2));
+  EXPECT_TRUE(constraint.Allows(2));
+  EXPECT_FALSE(HasBit(constraint.Allowed(), 1));
+  EXPECT_TRUE(HasBit(constraint.Allowed(), vocab->Find("user")));
+  EXPECT_FALSE(HasBit(constraint.Allowed(), vocab->Find("control")));
+  EXPECT_FALSE(constraint.done());
+  constraint.AcceptText("con");
+  EXPECT_FALSE(HasBit(constraint.Allowed(), 2));
+  EXPECT_FALSE(constraint.Allows(2));
+  EXPECT_THROW(constraint.AcceptText("x"), Error);
+  constraint.Restart();
+  EXPECT_TRUE(HasBit(constraint.Allowed(), 2));
+}
+
+TEST(TokenMasks, AVocabularyThatLacksWhatIsNeeded) {
+  test::VocabSpec spec = test::BpeSpec("gpt-2");
+  test::AddMerge(spec, "a", "b");
+  spec.tokens[static_cast<size_t>('x')] = "xx";
+  const Vocab vocab(spec);
+  Constraint constraint(Gbnf("root ::= \"ax\""), *vocab);
+  constraint.Accept('a');
+  EXPECT_THROW(constraint.Allowed(), Error);
+}
+
+// What is forced is what the tokenizer makes of it, without what could be a longer token.
+TEST(Constraint, ForcesWhatHasNoChoice) {
+  const Vocab vocab(OddSpec());
+  Constraint constraint(Gbnf(R"(root ::= "ab" "123" [0-9] "abc")"), *vocab);
+  const auto text = [&](const std::vector<TokenId>& ids) { return vocab->Decode(ids); };
+  std::vector<TokenId> forced = constraint.Forced();
+  EXPECT_EQ(text(forced).substr(0, 2), "ab");
+  EXPECT_LT(text(forced).size(), 5u);  // 123 may become 1234, were that a token
+  for (const TokenId id : forced) constraint.Accept(id);
+  constraint.Restart();
+  constraint.AcceptText("ab123");
+  EXPECT_TRUE(constraint.Forced().empty());
+  constraint.AcceptText("9");
+  forced = constraint.Forced();
+  EXPECT_EQ(text(forced), "abc");  // to the end: nothing follows
+  for (const TokenId id : forced) constraint.Accept(id);
+  EXPECT_TRUE(constraint.done());
+  EXPECT_TRUE(constraint.Forced().empty());
+}
+
+TEST(Constraint, ForcesEndlessTextInPieces) {
+  const Vocab vocab(OddSpec());
+  Constraint constraint(Gbnf(R"(root ::= "ab"{5000})"), *vocab);
+  std::string text;
+  while (!constraint.done()) {
+    const std::vector<TokenId> forced = constraint.Forced();
+    ASSERT_FALSE(forced.empty());
+    for (const TokenId id : forced) {
+      text += vocab->Piece(id);
+      constraint.Accept(id);
+    }
+  }
+  EXPECT_EQ(text.size(), 10'000u);
+}
+
+TEST(Constraint, WaitsForTheAnswer) {
+  const Vocab vocab(OddSpec());
+  Constraint constraint(Gbnf("root ::= \"a\""), *vocab);
+  constraint.Wait();
+  EXPECT_FALSE(constraint.done());
+  EXPECT_TRUE(HasBit(constraint.Allowed(), vocab->Find("control")));
+  EXPECT_FALSE(HasBit(constraint.Allowed(), 2));  // there is no answer yet
+  constraint.Accept(vocab->Find("12"));
+  constraint.Begin();
+  EXPECT_EQ(Set(constraint.Allowed(), vocab->vocab().size()).size(), 1u);
+  constraint.Restart();
+  constraint.MayWait(vocab->Find("control"));
+  EXPECT_TRUE(constraint.Allows(vocab->Find("control")));
+  EXPECT_EQ(Set(constraint.Allowed(), vocab->vocab().size()).size(), 2u);
+  constraint.Accept(vocab->Find("control"));
+  EXPECT_TRUE(constraint.waiting());
+}
+
+}  // namespace
+}  // namespace grammar

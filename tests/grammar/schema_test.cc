@@ -1,0 +1,500 @@
+// JSON Schema as a grammar, keyword by keyword: which values may be written and which not, what is
+// refused, and schemas made to hurt.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/error.h"
+#include "grammar/json_schema.h"
+#include "grammar/matcher.h"
+#include "tests/support/json_schema.h"
+
+namespace grammar {
+namespace {
+
+bool Matches(const Grammar& grammar, std::string_view text) {
+  Matcher matcher(grammar);
+  return matcher.MayEnd(matcher.Steps(matcher.Start(), text));
+}
+
+struct Case {
+  std::string schema;
+  std::vector<std::string> valid, invalid;  // values as texts
+};
+
+void Check(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    const Grammar grammar = ParseJsonSchema(c.schema);
+    const nlohmann::json schema = nlohmann::json::parse(c.schema);
+    for (const std::string& text : c.valid) {
+      EXPECT_TRUE(Matches(grammar, text)) << c.schema << " " << text;
+      EXPECT_TRUE(test::SchemaFaults(nlohmann::json::parse(text), schema).empty())
+          << c.schema << " " << text;
+    }
+    for (const std::string& text : c.invalid) {
+      EXPECT_FALSE(Matches(grammar, text)) << c.schema << " " << text;
+    }
+  }
+}
+
+std::string FaultOf(const std::string& schema) {
+  try {
+    ParseJsonSchema(schema);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(JsonSchema, AnyValue) {
+  const std::vector<std::string> values = {"{}",
+                                           "[]",
+                                           "0",
+                                           "-1.5e+10",
+                                           "\"\"",
+                                           "true",
+                                           "null",
+                                           R"({"a":[1,{"b":"\u20ac\n"}],"c":null})",
+                                           "[ 1, 2 ]",
+                                           "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ]\n}",
+                                           R"("\ud83e\udd99")"};
+  const std::vector<std::string> none = {"",
+                                         "01",
+                                         "1.",
+                                         ".5",
+                                         "+1",
+                                         "{",
+                                         "[1,]",
+                                         "{\"a\"}",
+                                         "{a:1}",
+                                         "'a'",
+                                         "\"\n\"",
+                                         "nul",
+                                         "NaN",
+                                         "1 ",
+                                         " 1",
+                                         "\"\\x\"",
+                                         "\"\\ud83e\"",
+                                         "\"\\udd99\"",
+                                         "\"\\ud83e\\u0041\"",
+                                         "1e400",
+                                         "[1 , 2]",
+                                         "12345678901234567890",
+                                         "\"\x80\"",
+                                         "[  1]",
+                                         "{\n\n}",
+                                         "\"a\"\"b\""};
+  Check({{"true", values, none}, {"{}", values, none}, {R"({"title": "x"})", values, none}});
+  for (const std::string& text : values) EXPECT_TRUE(nlohmann::json::accept(text));
+}
+
+TEST(JsonSchema, Types) {
+  Check({
+      {R"({"type": "null"})", {"null"}, {"0", "false", "\"\""}},
+      {R"({"type": "boolean"})", {"true", "false"}, {"0", "null", "\"true\""}},
+      {R"({"type": "integer"})", {"0", "-12", "1234567890123456"}, {"1.5", "-0", "1e2", "\"1\""}},
+      {R"({"type": "number"})", {"0", "-12", "1.5", "-0.25e-2"}, {"null", "\"1\""}},
+      {R"({"type": "string"})", {"\"\"", "\"a b\"", R"("\"\\\/")"}, {"a", "null", "[]"}},
+      {R"({"type": "array"})", {"[]", "[1,\"a\",[]]"}, {"{}", "null"}},
+      {R"({"type": "object"})", {"{}", "{\"a\":{}}"}, {"[]", "null"}},
+      {R"({"type": ["string", "null"]})", {"\"a\"", "null"}, {"1", "[]"}},
+      {R"({"type": ["integer", "array"], "minimum": 3, "maxItems": 1})",
+       {"3", "[1]"},
+       {"2", "[1,2]", "null"}},
+      {R"({"type": "integer", "nullable": true})", {"3", "null"}, {"\"3\""}},
+      {R"({"type": "string", "minimum": 5})", {"\"a\""}, {"6"}},
+  });
+}
+
+TEST(JsonSchema, EnumAndConst) {
+  Check({
+      {R"({"enum": ["red", "gr\"een", 3, null, [1, {"a": 2}], 1.5]})",
+       {"\"red\"", R"("gr\"een")", "3", "null", R"([1,{"a":2}])", "1.5"},
+       {"red", "4", "\"\"", "[1]"}},
+      {R"({"const": "x"})", {"\"x\""}, {"\"y\"", "null"}},
+      {R"({"type": "string", "enum": ["a", 1]})", {"\"a\""}, {"1"}},
+      {R"({"type": "integer", "enum": ["a", 1]})", {"1"}, {"\"a\""}},
+      {R"({"enum": ["a", "ab", "abc"]})", {"\"a\"", "\"ab\"", "\"abc\""}, {"\"b\"", "\"abcd\""}},
+      {R"({"enum": ["a", "b"], "const": "b"})", {"\"b\""}, {"\"a\""}},
+      {R"({"enum": ["é", "\u0001"]})", {"\"é\"", R"("\u0001")"}, {"\"e\""}},
+  });
+}
+
+TEST(JsonSchema, Properties) {
+  Check({
+      {R"({"properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}}})",
+       {"{}", R"({"a":1})", R"({"b":"x"})", R"({"a":1,"b":"x","c":[]})", R"({"a": 1, "c": null})",
+        "{\n\t\"a\": 1\n}"},
+       {R"({"a":"x"})", R"({"b":"x","a":1})", R"({"d":1})", R"({"a":1,})", R"({,"a":1})", "[]",
+        R"({"a":1"b":"x"})", R"({"a":1,"a":1})"}},
+      {R"({"properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}}, "required": ["b"]})",
+       {R"({"b":2})", R"({"a":1,"b":2})", R"({"b":2,"c":3})", R"({"a":1,"b":2,"c":3})"},
+       {"{}", R"({"a":1})", R"({"a":1,"c":3})"}},
+      {R"({"properties": {"a": {"const": 1}}, "required": ["z", "a"], "additionalProperties": {"type": "null"}})",
+       {R"({"a":1,"z":null})", R"({"a":1,"z":null,"y":null})"},
+       {R"({"a":1})", R"({"a":1,"z":1})"}},
+      {R"({"additionalProperties": {"type": "boolean"}})",
+       {"{}", R"({"a":true})", R"({"a":true,"\u0062":false})"},
+       {R"({"a":1})"}},
+      {R"({"type": "object", "additionalProperties": false})", {"{}"}, {R"({"a":1})"}},
+      {R"({"properties": {"a": {"const": 1}, "ab": {"const": 2}, "é": {}}, "additionalProperties": {"const": 3}})",
+       {"{}", R"({"a":1})", R"({"a":1,"ab":2,"abc":3})", R"({"b":3,"c":3})", R"({"":3})",
+        R"({"éa":3})", R"({"b\u0061":3})"},
+       {R"({"a":3})", R"({"ab":3})", R"({"\u0061":3})", R"({"\u0061b":3})", R"({"é":3,"é":3})"}},
+      {R"({"properties": {"a\"b": {"const": 1}}, "additionalProperties": {"const": 3}})",
+       {R"({"a\"b":1})", R"({"a":3})"},
+       {R"({"a\"b":3})"}},
+      {R"({"properties": {"a": false, "b": {"const": 1}}})", {"{}", R"({"b":1})"}, {R"({"a":1})"}},
+      {R"({"properties": {"a": {"properties": {"b": {"type": "object", "properties": {"c": {"type": "integer"}}, "required": ["c"]}}, "required": ["b"]}}, "required": ["a"]})",
+       {R"({"a":{"b":{"c":7}}})"},
+       {R"({"a":{"b":{}}})", R"({"a":{}})"}},
+  });
+}
+
+TEST(JsonSchema, Items) {
+  Check({
+      {R"({"items": {"type": "integer"}})",
+       {"[]", "[1]", "[1,2,3]", "[1, 2]"},
+       {"[\"a\"]", "[1,]", "[,1]", "1"}},
+      {R"({"items": {"const": 1}, "minItems": 2, "maxItems": 3})",
+       {"[1,1]", "[1,1,1]"},
+       {"[]", "[1]", "[1,1,1,1]"}},
+      {R"({"items": {"const": 1}, "minItems": 1})", {"[1]", "[1,1,1,1]"}, {"[]"}},
+      {R"({"items": {"const": 1}, "maxItems": 0})", {"[]"}, {"[1]"}},
+      {R"({"items": {"const": 1}, "maxItems": 1})", {"[]", "[1]"}, {"[1,1]"}},
+      {R"({"prefixItems": [{"const": 1}, {"const": 2}], "items": {"const": 3}})",
+       {"[]", "[1]", "[1,2]", "[1,2,3,3]"},
+       {"[2]", "[1,3]", "[1,2,2]"}},
+      {R"({"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 2, "items": false})",
+       {"[1,2]"},
+       {"[]", "[1]", "[1,2,3]"}},
+      {R"({"prefixItems": [{"const": 1}], "minItems": 3, "maxItems": 4})",
+       {"[1,null,2]", "[1,2,3,4]"},
+       {"[1,2]", "[2,2,2]", "[1,2,3,4,5]"}},
+      {R"({"prefixItems": [{"const": 1}, {"const": 2}], "maxItems": 1})", {"[]", "[1]"}, {"[1,2]"}},
+      {R"({"prefixItems": [{"const": 1}, false, {"const": 2}]})", {"[]", "[1]"}, {"[1,2]"}},
+      {R"({"items": [{"const": 1}], "additionalItems": {"const": 2}})",
+       {"[1]", "[1,2,2]"},
+       {"[2]", "[1,1]"}},
+      {R"({"items": {"items": {"type": "boolean"}, "minItems": 1}})",
+       {"[[true],[false,true]]"},
+       {"[[]]"}},
+      {R"({"type": "array", "items": false})", {"[]"}, {"[1]"}},
+      {R"({"minItems": 2.0, "items": {"const": 1}})", {"[1,1]"}, {"[1]"}},
+      {R"({"type": "array", "uniqueItems": false, "maxItems": 2000})", {"[1,1]"}, {}},
+  });
+}
+
+TEST(JsonSchema, Strings) {
+  Check({
+      {R"({"minLength": 2, "maxLength": 3})",
+       {"\"ab\"", "\"€€€\"", R"("\n\ud83e\udd99")"},
+       {"\"a\"", "\"abcd\"", "\"\"", "1"}},
+      {R"({"maxLength": 0})", {"\"\""}, {"\"a\""}},
+      {R"({"minLength": 1000})",
+       {"\"" + std::string(1000, 'a') + "\""},
+       {"\"" + std::string(999, 'a') + "\""}},
+      {R"({"pattern": "^[A-Z]{2}-\\d+$"})",
+       {"\"AB-1\"", "\"XY-1234\""},
+       {"\"A-1\"", "\"AB-\"", "\"xAB-1\""}},
+      {R"({"pattern": "b"})", {"\"b\"", "\"abc\"", "\"bb\""}, {"\"a\"", "\"\""}},
+      {R"({"pattern": "^a"})", {"\"a\"", "\"abc\""}, {"\"ba\""}},
+      {R"({"pattern": "a$"})", {"\"a\"", "\"ba\""}, {"\"ab\""}},
+      {R"({"pattern": "^(?:yes|no)?$"})",
+       {"\"\"", "\"yes\"", "\"no\""},
+       {"\"yesno\"", "\"maybe\""}},
+      {R"({"pattern": "^a$|^b"})", {"\"a\"", "\"bc\""}, {"\"ac\"", "\"\""}},
+      {R"({"pattern": "^[^a-y\\s]+.\\.$"})", {"\"zx.\"", "\"ZZ!.\""}, {"\"ax.\"", "\"z.\""}},
+      {R"({"pattern": "^\"\\\\[\"\\n]$"})", {R"("\"\\\n")", R"("\"\\\"")"}, {R"("\"\\n")"}},
+      {R"({"pattern": "^\\w+?@\\w{2,4}$"})", {"\"me@abc\""}, {"\"me@abcde\"", "\"@ab\""}},
+      {R"({"pattern": "^\\x41\\u0042$"})", {"\"AB\""}, {"\"ab\""}},
+      {R"({"format": "date"})",
+       {"\"2026-11-22\"", "\"2024-02-29\"", "\"2000-02-29\"", "\"2026-12-31\""},
+       {"\"2026-13-01\"", "\"2026-02-30\"", "\"2023-02-29\"", "\"1900-02-29\"", "\"2026-04-31\"",
+        "\"26-1-1\"", "\"2026-01-00\""}},
+      {R"({"format": "time"})",
+       {"\"23:59:59Z\"", "\"00:00:00.125+01:30\""},
+       {"\"24:00:00Z\"", "\"12:00\"", "\"12:60:00Z\""}},
+      {R"({"format": "date-time"})",
+       {"\"2026-11-22T10:00:00Z\""},
+       {"\"2026-11-22 10:00:00Z\"", "\"2026-11-22\""}},
+      {R"({"format": "duration"})",
+       {"\"P3Y6M4DT12H30M5S\"", "\"P2W\"", "\"PT0S\"", "\"P1MT1H\""},
+       {"\"P\"", "\"PT\"", "\"P1S\"", "\"P1YT\"", "\"P1W1D\"", "\"P1Y1D\"", "\"1D\""}},
+      {R"({"format": "email"})",
+       {"\"ada.l@example.org\"", "\"a+b@mail.example.com\""},
+       {"\"ada\"", "\"a@b\"", "\".a@b.org\"", "\"a..b@c.org\"", "\"a@-b.org\""}},
+      {R"({"format": "hostname"})",
+       {"\"localhost\"", "\"www.example.com\"", "\"a-1.org\""},
+       {"\"\"", "\"-a.org\"", "\"a-.org\"", "\"a_b.org\"", "\"a..org\"", "\"a.org.\""}},
+      {R"({"format": "ipv4"})",
+       {"\"0.0.0.0\"", "\"192.168.10.255\""},
+       {"\"256.0.0.1\"", "\"1.2.3\"", "\"1.2.3.04\"", "\"1.2.3.4.5\""}},
+      {R"({"format": "ipv6"})",
+       {"\"::\"", "\"::1\"", "\"1:2:3:4:5:6:7:8\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6::\"",
+        "\"1::3:4:5:6:7\""},
+       {"\":\"", "\"1:2:3:4:5:6:7\"", "\"1::2::3\"", "\"1:2:3:4:5:6:7:8:9\"", "\"12345::\"",
+        "\"1:2:3:4::5:6:7:8\"", "\"g::\""}},
+      {R"({"format": "uri", "minLength": 1, "maxLength": 2083})",
+       {"\"https://example.org\"", "\"http://localhost:8080/a/b?c=d%20e#f\""},
+       {"\"example.org\"", "\"https://\"", "\"http://a b\"", "\"http://a/%2\""}},
+      {R"({"format": "date", "maxLength": 10})", {"\"2026-11-22\""}, {"\"2026-11-2\""}},
+      {R"({"type": "string", "format": "uuid"})",
+       {"\"123e4567-e89b-12d3-A456-426614174000\""},
+       {"\"123e4567\"", "\"g23e4567-e89b-12d3-a456-426614174000\""}},
+  });
+}
+
+// Every number around all bounds, against comparing.
+TEST(JsonSchema, IntegersBetweenBounds) {
+  const std::vector<int> bounds = {-1000, -999, -120, -100, -99, -11, -10, -9,  -1,  0,   1,
+                                   8,     9,    10,   11,   42,  99,  100, 101, 305, 999, 1000};
+  for (const int low : bounds) {
+    for (const int high : bounds) {
+      const std::string schema = R"({"type": "integer", "minimum": )" + std::to_string(low) +
+                                 R"(, "exclusiveMaximum": )" + std::to_string(high) + "}";
+      if (low >= high) {
+        EXPECT_EQ(FaultOf(schema), "#: no value fits this schema") << schema;
+        continue;
+      }
+      const Grammar grammar = ParseJsonSchema(schema);
+      Matcher matcher(grammar);
+      for (int i = -1100; i <= 1100; ++i) {
+        const bool fits = matcher.MayEnd(matcher.Steps(matcher.Start(), std::to_string(i)));
+        ASSERT_EQ(fits, low <= i && i < high) << schema << " " << i;
+      }
+    }
+  }
+}
+
+TEST(JsonSchema, Numbers) {
+  Check({
+      {R"({"type": "integer", "minimum": 5})", {"5", "10", "123456"}, {"4", "-5", "05"}},
+      {R"({"type": "integer", "maximum": -5})", {"-5", "-10"}, {"-4", "5", "0"}},
+      {R"({"type": "integer", "minimum": 1.5, "maximum": 2.5})", {"2"}, {"1", "3"}},
+      {R"({"type": "integer", "exclusiveMinimum": 1.5, "exclusiveMaximum": 2.5})",
+       {"2"},
+       {"1", "3"}},
+      {R"({"type": "integer", "minimum": 0, "exclusiveMinimum": 0})", {"1"}, {"0"}},
+      {R"({"type": "integer", "minimum": 1000000000000})", {"1000000000000"}, {"999999999999"}},
+      {R"({"type": "number", "minimum": 0, "maximum": 1})",
+       {"0", "1", "0.5", "1.0", "0.0", "0.999999"},
+       {"1.1", "-0.5", "2", "1.01", "1e5"}},
+      {R"({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1})",
+       {"0.5", "0.000001"},
+       {"0", "1", "0.0", "1.0", "0.000"}},
+      {R"({"type": "number", "minimum": -2, "exclusiveMaximum": 3})",
+       {"-2", "-2.0", "-1.5", "-0.5", "0", "2.999999"},
+       {"3", "3.0", "-2.1", "-3"}},
+      {R"({"type": "number", "exclusiveMinimum": -2, "maximum": 0})",
+       {"-1.999999", "-1", "0", "0.0"},
+       {"-2", "-2.0", "0.1", "1"}},
+      {R"({"type": "number", "exclusiveMaximum": 0})", {"-0.5", "-1"}, {"0", "-0.0", "1"}},
+      {R"({"minimum": 7})", {"7", "7.5"}, {"6.9"}},
+  });
+  EXPECT_TRUE(Matches(
+      ParseJsonSchema(R"({"type": "integer", "minimum": 5, "exclusiveMinimum": true})"), "6"));
+  EXPECT_FALSE(Matches(
+      ParseJsonSchema(R"({"type": "integer", "minimum": 5, "exclusiveMinimum": true})"), "5"));
+}
+
+// Every number of three digits behind the point around all bounds, against comparing.
+TEST(JsonSchema, NumbersBetweenFineBounds) {
+  const std::vector<int> bounds = {-2500, -1990, -1001, -1000, -999, -500, -25,  -1,   0,
+                                   1,     25,    499,   500,   990,  1000, 1050, 1999, 2000};
+  const auto text_of = [](int thousandths) {
+    const std::string digits = std::to_string(1000 + std::abs(thousandths) % 1000);
+    return (thousandths < 0 ? "-" : "") + std::to_string(std::abs(thousandths) / 1000) + "." +
+           digits.substr(1);
+  };
+  for (const int low : bounds) {
+    for (const int high : bounds) {
+      if (low > high) continue;
+      const std::string schema = R"({"type": "number", "exclusiveMinimum": )" + text_of(low) +
+                                 R"(, "maximum": )" + text_of(high) + "}";
+      if (low == high) {
+        EXPECT_EQ(FaultOf(schema), "#: no value fits this schema") << schema;
+        continue;
+      }
+      const Grammar grammar = ParseJsonSchema(schema);
+      Matcher matcher(grammar);
+      for (int i = -2600; i <= 2600; ++i) {
+        const std::string text = text_of(i);
+        const bool fits = matcher.MayEnd(matcher.Steps(matcher.Start(), text));
+        ASSERT_EQ(fits, low < i && i <= high) << schema << " " << text;
+      }
+    }
+  }
+  Check({{R"({"type": "number", "minimum": 0.1, "exclusiveMaximum": 0.25})",
+          {"0.1", "0.10", "0.2", "0.249999", "0.100001"},
+          {"0", "0.0", "0.09", "0.099999", "0.25", "0.250", "0.3", "1", "-0.2"}},
+         {R"({"type": "integer", "minimum": 0.1, "maximum": 1.9})", {"1"}, {"0", "2"}}});
+}
+
+TEST(JsonSchema, Alternatives) {
+  Check({
+      {R"({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]})",
+       {"1", "\"a\""},
+       {"\"ab\"", "null"}},
+      {R"({"type": "string", "anyOf": [{"minLength": 5}, {"maxLength": 1}, {"type": "integer"}]})",
+       {"\"a\"", "\"abcde\""},
+       {"\"abc\"", "1"}},
+      {R"({"oneOf": [{"type": "integer"}, {"type": "string"}]})", {"1", "\"a\""}, {"null"}},
+      {R"({"oneOf": [{"const": "a"}, {"enum": ["b", "c"]}]})", {"\"a\"", "\"c\""}, {"\"d\""}},
+      {R"({"oneOf": [{"properties": {"kind": {"const": "cat"}, "lives": {"type": "integer"}}, "required": ["kind"]},
+                     {"properties": {"kind": {"const": "dog"}, "name": {"type": "string"}}, "required": ["kind"]}]})",
+       {R"({"kind":"cat","lives":9})", R"({"kind":"dog","name":"Rex"})"},
+       {R"({"kind":"cat","name":"Rex"})", "{}"}},
+      {R"({"oneOf": [{"properties": {"a": {}}, "required": ["a"], "additionalProperties": false},
+                     {"properties": {"b": {}}, "required": ["b"], "additionalProperties": false}]})",
+       {R"({"a":1})", R"({"b":1})"},
+       {"{}", R"({"a":1,"b":1})"}},
+      {R"({"anyOf": [{"properties": {"a": {"const": 1}}, "required": ["a"]}, {"properties": {"a": {"const": 2}}, "required": ["a"]}],
+           "properties": {"z": {"type": "null"}}, "required": ["z"]})",
+       {R"({"z":null,"a":1})", R"({"z":null,"a":2})"},
+       {R"({"a":1})", R"({"z":null,"a":3})"}},
+  });
+}
+
+TEST(JsonSchema, AllOf) {
+  Check({
+      {R"({"allOf": [{"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                     {"properties": {"b": {"type": "null"}, "a": {"minimum": 3}}, "required": ["b"]}]})",
+       {R"({"a":3,"b":null})"},
+       {R"({"a":2,"b":null})", R"({"a":3})"}},
+      {R"({"allOf": [{"type": ["integer", "string"]}, {"type": ["number", "null"]}]})",
+       {"1"},
+       {"\"a\"", "null", "1.5"}},
+      {R"({"allOf": [{"minimum": 1}, {"minimum": 3}, {"maximum": 5}, {"maximum": 9}], "type": "integer"})",
+       {"3", "5"},
+       {"2", "6"}},
+      {R"({"allOf": [{"enum": [1, 2, 3]}, {"enum": [2, 3, 4]}]})", {"2", "3"}, {"1", "4"}},
+      {R"({"allOf": [{"$ref": "#/$defs/base"}], "properties": {"b": {"const": 2}}, "required": ["b"],
+           "$defs": {"base": {"properties": {"a": {"const": 1}}, "required": ["a"]}}})",
+       {R"({"b":2,"a":1})"},
+       {R"({"b":2})", R"({"a":1})"}},
+      {R"({"allOf": [{"anyOf": [{"const": 1}, {"const": 2}]}, {"anyOf": [{"const": 2}, {"const": 3}]}]})",
+       {"2"},
+       {"1", "3"}},
+      {R"({"allOf": [{"properties": {"a": {}, "b": {}}, "additionalProperties": false}, {"properties": {"a": {"const": 1}, "c": {}}}]})",
+       {"{}", R"({"a":1,"b":2})"},
+       {R"({"c":1})", R"({"a":2})"}},
+      {R"({"allOf": [{"items": {"type": "integer"}}, {"items": {"minimum": 2}}]})",
+       {"[2,3]"},
+       {"[1]"}},
+      // What one says of all items holds for those that the other puts first.
+      {R"({"allOf": [{"prefixItems": [{"type": "integer"}, {"type": "integer"}]}], "items": {"minimum": 4}})",
+       {"[]", "[4]", "[5,4,6.5]"},
+       {"[3]", "[4,3]", "[4,4.5]", "[4,4,3]"}},
+      {R"({"allOf": [{"prefixItems": [{"minimum": 1}]}, {"prefixItems": [{"maximum": 2}, {"const": "a"}]}]})",
+       {"[1]", "[2,\"a\"]"},
+       {"[0]", "[3]", "[1,2]"}},
+      {R"({"allOf": [{"items": [{"type": "string"}], "additionalItems": false}, {"items": {"maxLength": 2}}]})",
+       {"[]", "[\"ab\"]"},
+       {"[\"abc\"]", "[\"a\",\"a\"]", "[1]"}},
+  });
+}
+
+TEST(JsonSchema, References) {
+  Check({
+      {R"({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}})", {"1"}, {"\"a\""}},
+      {R"({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"const": 1}}})", {"1"}, {"2"}},
+      {R"({"$ref": "#/$defs/50%25%20off", "$defs": {"50% off": {"const": 1}}})", {"1"}, {"2"}},
+      {R"({"properties": {"v": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}, "required": ["v", "next"]})",
+       {R"({"v":1,"next":null})", R"({"v":1,"next":{"v":2,"next":null}})"},
+       {R"({"v":1})", R"({"v":1,"next":{}})"}},
+      {R"({"$ref": "#/$defs/tree", "$defs": {"tree": {"items": {"$ref": "#/$defs/tree"}}}})",
+       {"[]", "[[],[[]]]"},
+       {"[1]"}},
+      {R"({"properties": {"a": {"$ref": "#/$defs/s", "maxLength": 2}}, "$defs": {"s": {"type": "string", "minLength": 1}}})",
+       {R"({"a":"x"})", R"({"a":"xy"})"},
+       {R"({"a":""})", R"({"a":"xyz"})"}},
+      {R"({"properties": {"a": {"const": 1}, "b": {"$ref": "#/properties/a"}}})",
+       {R"({"a":1,"b":1})"},
+       {R"({"b":2})"}},
+  });
+}
+
+TEST(JsonSchema, WhatIsRefused) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "is not JSON from byte 1 on"},
+      {"[]", "#: a schema is an object"},
+      {"false", "#: no value fits this schema"},
+      {R"({"type": "object", "properties": {"a/b": {"type": "number", "multipleOf": 2}}})",
+       "#/properties/a~1b/multipleOf: this keyword is not supported"},
+      {R"({"requird": ["a"]})", "#/requird: this keyword is not supported"},
+      {R"({"not": {}})", "#/not: this keyword is not supported"},
+      {R"({"type": "text"})", "#/type: \"text\" is no type of JSON"},
+      {R"({"type": 3})", "#/type: expected a type or a list of types"},
+      {R"({"required": "a"})", "#/required: expected a list"},
+      {R"({"required": [1]})", "#/required: expected a list of strings"},
+      {R"({"minLength": -1})", "#/minLength: expected a whole number of at least 0"},
+      {R"({"minLength": 10000000})", "#/minLength: too large a number"},
+      {R"({"items": 1})", "#/items: expected"},
+      {R"({"uniqueItems": true})", "#/uniqueItems: this keyword is not supported"},
+      {R"({"format": "iri"})", "#/format: the format \"iri\" is not supported"},
+      {R"j({"pattern": "(?=a)"})j", "#/pattern: pattern, byte 1: groups with (?"},
+      {R"({"pattern": "a(b"})", "#/pattern: pattern, byte 3: a '(' without its ')'"},
+      {R"({"pattern": "\\bx"})", "#/pattern: pattern, byte 1: this escape is not supported"},
+      {R"({"pattern": "a", "maxLength": 3})",
+       "#: pattern, format and lengths are not supported beside"},
+      {R"({"type": "number", "minimum": 0.0000005})", "#/minimum: too many digits for a bound"},
+      {R"({"type": "integer", "minimum": 1e300})", "#/minimum: too large a number"},
+      {R"({"enum": [1], "minimum": 0})", "#/minimum: not supported beside enum or const"},
+      {R"({"anyOf": []})", "#/anyOf: expected a list of schemas"},
+      {R"({"oneOf": [{"type": "string"}, {"maxLength": 3}]})",
+       "#/oneOf: a value could fit 0 and 1"},
+      {R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})",
+       "#/oneOf: a value could fit 0 and 1"},
+      {R"({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]})",
+       "#/oneOf: a value could fit 0 and 1"},
+      {R"({"$id": "https://a.org/s", "items": {"$id": "t", "$ref": "#/$defs/n", "$defs": {"n": {}}}, "$defs": {"n": {}}})",
+       "#/items/$id: references below an '$id' are not supported"},
+      {R"({"format": "uri", "maxLength": 100})",
+       "#: pattern, format and lengths are not supported"},
+      {R"({"$ref": "#/$defs/none"})", "#: '$ref' leads to \"#/$defs/none\", where no schema is"},
+      {R"({"$ref": "other.json"})", "#: '$ref' is \"other.json\"; only references such as"},
+      {R"({"$ref": "#"})", "no text can ever end the rule '#'"},
+      {R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", "left recursion: the rule '#'"},
+      {R"({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
+       "no text can ever end the rule '#"},
+      {R"({"allOf": [{"$ref": "#"}, {"type": "null"}]})", "#/allOf/0: the schema leads to itself"},
+      {R"({"properties": {"a": false}, "required": ["a"]})", "#: no value fits this schema"},
+      {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})",
+       "two of this keyword cannot be merged"},
+  };
+  for (const auto& [schema, fault] : cases) {
+    EXPECT_NE(FaultOf(schema).find(fault), std::string::npos) << schema << "\n" << FaultOf(schema);
+  }
+  EXPECT_EQ(FaultOf(R"({"x-order": 1, "description": "d", "default": 3, "type": "integer"})"), "");
+}
+
+// Schemas that would take more than there is, were they spelt out.
+TEST(JsonSchema, Hostile) {
+  EXPECT_NE(FaultOf(std::string(100'000, '[')), "");
+  std::string deep = "{}";
+  for (int i = 0; i < 30; ++i) deep = R"({"items": )" + deep + "}";
+  EXPECT_EQ(FaultOf(deep), "");
+  // Two ways at each of 30 levels.
+  std::string doubling = R"({"$defs": {"d0": {"type": "integer"})";
+  for (int i = 1; i <= 30; ++i) {
+    const std::string below =
+        R"({"$ref": "#/$defs/d)" + std::to_string(i - 1) + R"(", "minimum": 1})";
+    doubling += R"(, "d)" + std::to_string(i) + R"(": {"properties": {"a": )" + below +
+                R"(, "b": )" + below + "}}";
+  }
+  EXPECT_NE(FaultOf(doubling + R"(}, "$ref": "#/$defs/d30"})").find("too large"),
+            std::string::npos);
+  // It leads to itself, each time with more to be merged.
+  EXPECT_NE(
+      FaultOf(
+          R"({"$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a", "required": ["x"]}}}}, "$ref": "#/$defs/a"})"),
+      "");
+  EXPECT_NE(FaultOf(R"({"items": {"minLength": 200000}, "minItems": 200000})"), "");
+}
+
+}  // namespace
+}  // namespace grammar

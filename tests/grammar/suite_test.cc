@@ -1,0 +1,151 @@
+// The JSON Schema Test Suite (json-schema-org), which is not part of this project: each of its
+// schemas becomes a grammar or is refused, and no grammar may match what the suite calls invalid.
+// Prints what became of every file. Looked for where Debian's packages have it and in the folder
+// JSON_SCHEMA_SUITE, which holds draft7 and draft2020-12; what always runs is
+// schema_test.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "grammar/error.h"
+#include "grammar/json_schema.h"
+#include "grammar/matcher.h"
+
+namespace grammar {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// A value's texts, its keys in many orders: a grammar has them in the schema's.
+std::vector<std::string> TextsOf(const OrderedJson& value) {
+  constexpr size_t kMaxTexts = 1000;
+  if (!value.is_structured()) return {value.dump()};
+  std::vector<size_t> order(value.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> parts;
+  for (const auto& [key, part] : value.items()) {
+    keys.push_back(value.is_object() ? OrderedJson(key).dump() + ":" : "");
+    parts.push_back(TextsOf(part));
+  }
+  std::vector<std::string> all;
+  do {
+    std::vector<std::string> texts = {value.is_object() ? "{" : "["};
+    for (const size_t i : order) {
+      std::vector<std::string> longer;
+      for (const std::string& text : texts) {
+        for (const std::string& part : parts[i]) {
+          if (longer.size() == kMaxTexts) break;
+          longer.push_back(text + (text.size() > 1 ? "," : "") + keys[i] + part);
+        }
+      }
+      texts = std::move(longer);
+    }
+    for (const std::string& text : texts) all.push_back(text + (value.is_object() ? "}" : "]"));
+  } while (value.is_object() && all.size() < kMaxTexts &&
+           std::ranges::next_permutation(order).found);
+  return all;
+}
+
+bool Matches(const Grammar& grammar, const std::vector<std::string>& texts) {
+  Matcher matcher(grammar);
+  return std::ranges::any_of(texts, [&](const std::string& text) {
+    return matcher.MayEnd(matcher.Steps(matcher.Start(), text));
+  });
+}
+
+struct Counts {
+  size_t compiled = 0, refused = 0, right = 0, narrower = 0, wrong = 0;
+};
+
+class Suite {
+ public:
+  void Run(const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    Counts& counts = counts_[file.filename().string()];
+    for (const OrderedJson& group : OrderedJson::parse(stream)) {
+      const std::string name = file.filename().string() + ": " + group["description"].dump();
+      try {
+        const Grammar grammar = ParseJsonSchema(group["schema"].dump());
+        ++counts.compiled;
+        for (const OrderedJson& test : group["tests"]) Try(grammar, test, name, counts);
+      } catch (const Error& error) {
+        ++counts.refused;
+        std::cout << "refused   " << name << " " << error.what() << "\n";
+      }
+    }
+  }
+
+  void Print() const {
+    Counts all;
+    for (const auto& [file, counts] : counts_) {
+      Print(file, counts);
+      all.compiled += counts.compiled;
+      all.refused += counts.refused;
+      all.right += counts.right;
+      all.narrower += counts.narrower;
+      all.wrong += counts.wrong;
+    }
+    Print("all", all);
+  }
+
+ private:
+  static void Print(const std::string& what, const Counts& counts) {
+    std::cout << what << ": " << counts.compiled << " schemas, " << counts.refused << " refused; "
+              << counts.right << " values right, " << counts.narrower << " narrower, "
+              << counts.wrong << " wrong\n";
+  }
+
+  static void Try(const Grammar& grammar, const OrderedJson& test, const std::string& name,
+                  Counts& counts) {
+    const bool matches = Matches(grammar, TextsOf(test["data"]));
+    const std::string what = name + ": " + test["description"].dump() + " " + test["data"].dump();
+    if (matches == test["valid"]) {
+      ++counts.right;
+    } else if (matches) {
+      ++counts.wrong;
+      ADD_FAILURE() << what << " is matched, and not valid";
+    } else {
+      ++counts.narrower;
+      std::cout << "narrower  " << what << "\n";
+    }
+  }
+
+  std::map<std::string, Counts> counts_;
+};
+
+class JsonSchemaSuite : public testing::TestWithParam<const char*> {};
+
+TEST_P(JsonSchemaSuite, MatchesNothingInvalid) {
+  std::vector<std::filesystem::path> places = {
+      "/usr/share/perl5/auto/share/dist/Test-JSON-Schema-Acceptance/tests",
+      "/usr/share/json-schema-test-suite/tests"};
+  if (const char* const folder = std::getenv("JSON_SCHEMA_SUITE")) places = {folder};
+  const auto place = std::ranges::find_if(
+      places, [](const auto& folder) { return std::filesystem::exists(folder / GetParam()); });
+  if (place == places.end()) GTEST_SKIP() << "no JSON Schema Test Suite is installed";
+  Suite suite;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*place / GetParam())) {
+    if (entry.path().extension() == ".json") suite.Run(entry.path());
+  }
+  suite.Print();
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafts, JsonSchemaSuite, testing::Values("draft7", "draft2020-12"),
+                         [](const auto& draft) {
+                           std::string name = draft.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace grammar

@@ -1,0 +1,15 @@
+// Where the checkout and the program lie that are tested: known to one source only, so that the others
+// compile to the same code wherever that is.
+#ifndef PRONK_TESTS_SUPPORT_PATHS_H_
+#define PRONK_TESTS_SUPPORT_PATHS_H_
+
+#include <string>
+
+namespace test {
+
+const std::string& SourceDir();
+const std::string& Program();  // build/bin/pronk
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_SUPPORT_PATHS_H_
