@@ -150,7 +150,7 @@ struct Config {
   Presence router_bias = Presence::kNone;  // what counts only when experts are chosen
   size_t n_experts_used = 0;               // by a token, of a layer that has experts
   size_t expert_width = 0;                 // of what experts read and write; 0: embedding_length
-  size_t n_streams = 0;         // of Gemma 3n's wide residual stream (altup.h); 0: it is one
+  size_t n_streams = 0;         // of Gemma 3n's wide residual stream (residual.h); 0: it is one
   size_t laurel_length = 0;     // rank of the matrix beside each mixer; 0: none
   size_t per_layer_length = 0;  // numbers that a token has for each layer (Gemma 3n); 0: none
 

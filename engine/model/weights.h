@@ -93,7 +93,7 @@ struct LayerWeights {
   WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
 
   // What a token has for this layer alone, where Config::per_layer_length > 0:
-  WeightView laurel_l;  // [laurel_length][embedding_length]; altup.h
+  WeightView laurel_l;  // [laurel_length][embedding_length]; residual.h
   WeightView laurel_r;  // [embedding_length][laurel_length]
   const float* laurel_post_norm = nullptr;
   WeightView altup_router;                     // [n_streams][embedding_length]

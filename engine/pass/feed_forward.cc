@@ -1,5 +1,7 @@
 #include "engine/pass/feed_forward.h"
 
+#include <cmath>
+
 namespace engine {
 namespace {
 
@@ -65,6 +67,26 @@ void FeedForward(const Config& c, const LayerPlan& plan, const LayerWeights& w, 
   } else {
     DenseAndExperts(plan, w, c.embedding_length, x, in, s, pass);
   }
+}
+
+void Laurel(const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
+  if (w.laurel_l.tensor == nullptr) return;
+  pass.MatMul(in, {{w.laurel_l, s.hidden.get()}});
+  pass.MatMul(s.hidden.get(), {{w.laurel_r, s.delta.get()}});
+  pass.Normed(s.delta.get(), w.laurel_post_norm, w.laurel_r.rows, s.delta.get());
+  pass.Add(s.x.get(), s.delta.get(), 1);
+  pass.Add(s.x.get(), in, 1);
+  pass.Scale(s.x.get(), std::sqrt(0.5f));
+}
+
+void PerLayer(const LayerWeights& w, size_t layer, size_t width, ResidualStream& residual,
+              Scratch& s, Pass& pass) {
+  if (w.inp_gate.tensor == nullptr) return;
+  pass.MatMul(residual.PerLayerGate(w), {{w.inp_gate, s.hidden.get()}});
+  pass.GateByLayer(layer, s.per_layer.get(), s.hidden.get());
+  pass.MatMul(s.hidden.get(), {{w.proj, s.delta.get()}});
+  pass.Normed(s.delta.get(), w.post_norm, width, s.delta.get());
+  residual.AddPerLayer();
 }
 
 }  // namespace engine

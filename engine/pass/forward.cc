@@ -6,10 +6,10 @@
 // plans say (config.h) and by which tensors are there, never by name.
 #include "engine/pass/forward.h"
 
-#include "engine/pass/altup.h"
 #include "engine/pass/feed_forward.h"
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
+#include "engine/pass/residual.h"
 
 namespace engine {
 namespace {
@@ -35,15 +35,6 @@ void MixTokens(const Model& model, size_t i, SequenceState& state, const float* 
   }
 }
 
-// What a token has for this layer alone, let through as the stream says (Gemma 3n): to s.delta.
-void PerLayer(const LayerWeights& w, size_t layer, size_t width, const float* x, Scratch& s,
-              Pass& pass) {
-  pass.MatMul(x, {{w.inp_gate, s.hidden.get()}});
-  pass.GateByLayer(layer, s.per_layer.get(), s.hidden.get());
-  pass.MatMul(s.hidden.get(), {{w.proj, s.delta.get()}});
-  pass.Normed(s.delta.get(), w.post_norm, width, s.delta.get());
-}
-
 }  // namespace
 
 void Forward(const Model& model, std::span<const RopeAngles> ropes,
@@ -53,43 +44,38 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
   const size_t width = c.embedding_length;
   float* const x = s.x.get();
   Pass pass(c, tokens.size(), first_position, s, team, trace);
+  ResidualStream residual(c, s, pass);
 
   // A token begins as its row of the embedding.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.SetPositions(ropes);
-  if (c.n_streams > 0) BeginStreams(c, model.weights, s, pass);
+  residual.Begin(model.weights);
   pass.PerLayerInputs(model.weights, tokens, x, s.per_layer.get());
 
   for (size_t i = 0; i < c.n_layers(); ++i) {
     const LayerPlan& plan = c.layers[i];
     const LayerWeights& w = model.weights.layers[i];
 
-    if (c.n_streams > 0) PredictStreams(c, w, s, pass);
+    residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
       MixTokens(model, i, state, in, s, pass);
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
-      pass.Add(x, s.delta.get(), c.residual_scale);
-      if (c.n_streams > 0) Laurel(c, w, in, s, pass);
+      residual.Add();
+      Laurel(w, in, s, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
       const float* const in = pass.Normed(x, w.ffn_norm, width, s.normed.get());
       FeedForward(c, plan, w, x, in, s, pass);
       pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
-      pass.Add(x, s.delta.get(), c.residual_scale);
+      residual.Add();
     }
-    if (c.n_streams > 0) {
-      CorrectStreams(c, w, s, pass);
-      PerLayer(w, i, width, ScaledFirstStream(c, w, s, pass), s, pass);
-      AddToOtherStreams(c, s, pass);
-    } else if (w.inp_gate.tensor != nullptr) {
-      PerLayer(w, i, width, x, s, pass);
-      pass.Add(x, s.delta.get(), 1);
-    }
+    residual.EndLayer(w);
+    PerLayer(w, i, width, residual, s, pass);
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
     pass.EndLayer(x);
   }
-  if (c.n_streams > 0) EndStreams(c, model.weights, s, pass);
+  residual.End(model.weights);
 }
 
 void ReadAgain(const Model& model, size_t n, SequenceState& state, Scratch& s,

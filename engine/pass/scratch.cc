@@ -1,11 +1,13 @@
 #include "engine/pass/scratch.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace engine {
 namespace {
 
-// What a matrix gives that is taken apart behind it.
+// Width of Scratch::joined for this layer.
 size_t Joined(const Config& c, const LayerPlan& l) {
   const RecurrentPlan& r = l.recurrent;
   switch (l.mixer) {
@@ -27,99 +29,98 @@ size_t Joined(const Config& c, const LayerPlan& l) {
   return 0;
 }
 
-// Numbers of a token in each buffer: the most of any layer.
-struct Widths {
-  explicit Widths(const Config& c)
-      : stream(c.embedding_length),
-        q(c.Widest([](const LayerPlan& l) { return l.n_heads * l.key_length; })),
-        k(c.Widest([](const LayerPlan& l) { return l.n_kv_heads * l.key_length; })),
-        v(c.Widest([](const LayerPlan& l) { return l.n_kv_heads * l.value_length; })),
-        channels(c.Widest([](const LayerPlan& l) { return l.recurrent.channels; })),
-        gate(c.Widest([](const LayerPlan& l) {
-          return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
-        })),
-        value_heads(c.Widest([](const LayerPlan& l) { return l.recurrent.n_value_heads; })),
-        streams(c.n_streams * c.embedding_length),
-        stream_coefs(c.n_streams * (c.n_streams + 1)),
-        per_layer(c.n_layers() * c.per_layer_length),
-        hidden(c.Widest(
-            [](const LayerPlan& l) { return std::max(l.ffn_length, l.shared_ffn_length); })),
-        n_experts(c.Widest([](const LayerPlan& l) { return l.n_experts; })),
-        expert(c.Widest([](const LayerPlan& l) { return l.expert_length; })),
-        expert_width(c.expert_width != 0 ? c.expert_width : stream),
-        expert_rows(c.expert_width != 0 ? c.expert_width
-                    : n_experts > 0     ? stream
-                                        : 0),
-        shared(n_experts > 0 ? stream : 0) {
-    attended = c.Widest([](const LayerPlan& l) {
-      return std::max(l.n_heads * std::max(l.value_length, l.head_value_length),
-                      std::max(l.recurrent.width(), l.recurrent.channels));
-    });
-    latent = c.Widest([](const LayerPlan& l) {
-      return l.values_in_keys ? std::max(l.latent_length, l.head_key_length) : 0;
-    });
-    for (const LayerPlan& l : c.layers) joined = std::max(joined, Joined(c, l));
-    if (c.attention_gate) gate = std::max(gate, q);
-    if (c.joins_hidden) joined = std::max(joined, 2 * stream);
-    hidden = std::max({hidden, c.per_layer_length, c.laurel_length});
-    input = std::max({stream, hidden, attended, joined, expert_width, gate});
-    for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;
-  }
-
-  size_t Floats() const {
-    return 3 * stream + joined + q + k + v + attended + gate + 2 * channels + 2 * value_heads +
-           streams + stream_coefs + 2 * per_layer + hidden + 2 * angles + n_experts + shared + 1 +
-           2 * expert_rows;
-  }
-
-  size_t stream, q, k, v, channels, gate, value_heads, streams, stream_coefs, per_layer, hidden,
-      n_experts, expert, expert_width, expert_rows, shared;
-  size_t attended = 0, joined = 0, latent = 0, input = 0, angles = 0;
-};
-
 }  // namespace
 
+// The one list of buffers, with their widths in floats a token: the largest of any layer. And the
+// sizes of the kernels' own scratch.
+struct Scratch::Layout {
+  explicit Layout(const Config& c);
+
+  std::vector<std::pair<Buffer<float> Scratch::*, size_t>> rows;
+  size_t n_experts, expert, expert_width, latent, input;
+};
+
+Scratch::Layout::Layout(const Config& c) {
+  const auto widest = [&](size_t (*width)(const LayerPlan&)) { return c.Widest(width); };
+  const size_t stream = c.embedding_length;
+  const size_t q = widest([](const LayerPlan& l) { return l.n_heads * l.key_length; });
+  const size_t channels = widest([](const LayerPlan& l) { return l.recurrent.channels; });
+  const size_t value_heads = widest([](const LayerPlan& l) { return l.recurrent.n_value_heads; });
+  const size_t attended = widest([](const LayerPlan& l) {
+    return std::max({l.n_heads * std::max(l.value_length, l.head_value_length), l.recurrent.width(),
+                     l.recurrent.channels});
+  });
+  const size_t hidden = std::max(
+      {widest([](const LayerPlan& l) { return std::max(l.ffn_length, l.shared_ffn_length); }),
+       c.per_layer_length, c.laurel_length});
+  const size_t gate =
+      std::max(c.attention_gate ? q : 0, widest([](const LayerPlan& l) {
+                 return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
+               }));
+  const size_t per_layer = c.n_layers() * c.per_layer_length;
+  size_t joined = c.joins_hidden ? 2 * stream : 0, angles = 0;
+  for (const LayerPlan& l : c.layers) joined = std::max(joined, Joined(c, l));
+  for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;
+  n_experts = widest([](const LayerPlan& l) { return l.n_experts; });
+  expert = widest([](const LayerPlan& l) { return l.expert_length; });
+  expert_width = c.expert_width != 0 ? c.expert_width : stream;
+  const size_t expert_rows = c.expert_width != 0 || n_experts > 0 ? expert_width : 0;
+  latent = widest([](const LayerPlan& l) {
+    return l.values_in_keys ? std::max(l.latent_length, l.head_key_length) : 0;
+  });
+  input = std::max({stream, hidden, attended, joined, expert_width, gate});
+  using S = Scratch;
+  rows = {{&S::x, stream},
+          {&S::normed, stream},
+          {&S::joined, joined},
+          {&S::q, q},
+          {&S::k, widest([](const LayerPlan& l) { return l.n_kv_heads * l.key_length; })},
+          {&S::v, widest([](const LayerPlan& l) { return l.n_kv_heads * l.value_length; })},
+          {&S::attended, attended},
+          {&S::hidden, hidden},
+          {&S::delta, stream},
+          {&S::gate, gate},
+          {&S::conv_in, channels},
+          {&S::conv_out, channels},
+          {&S::alpha, value_heads},
+          {&S::beta, value_heads},
+          {&S::per_layer, per_layer},
+          {&S::per_layer_rows, per_layer},
+          {&S::streams, c.n_streams * stream},
+          {&S::stream_coefs, c.n_streams * (c.n_streams + 1)},
+          {&S::rope_cos, angles},
+          {&S::rope_sin, angles},
+          {&S::router, n_experts},
+          {&S::shares, c.n_experts_used},
+          {&S::shared, n_experts > 0 ? stream : 0},
+          {&S::shared_gate, 1},
+          {&S::expert_in, expert_rows},
+          {&S::expert_out, expert_rows}};
+}
+
 Scratch::Scratch(const Config& c, size_t n, size_t max_threads)
+    : Scratch(c, Layout(c), n, max_threads) {}
+
+Scratch::Scratch(const Config& c, const Layout& layout, size_t n, size_t max_threads)
     : max_tokens(n),
-      x(n * Widths(c).stream),
-      normed(n * Widths(c).stream),
-      joined(n * Widths(c).joined),
-      q(n * Widths(c).q),
-      k(n * Widths(c).k),
-      v(n * Widths(c).v),
-      attended(n * Widths(c).attended),
-      hidden(n * Widths(c).hidden),
-      delta(n * Widths(c).stream),
-      gate(n * Widths(c).gate),
-      conv_in(n * Widths(c).channels),
-      conv_out(n * Widths(c).channels),
-      alpha(n * Widths(c).value_heads),
-      beta(n * Widths(c).value_heads),
-      per_layer(n * Widths(c).per_layer),
-      per_layer_rows(n * Widths(c).per_layer),
-      streams(n * c.n_streams * Widths(c).stream),
-      stream_coefs(n * Widths(c).stream_coefs),
-      rope_cos(n * Widths(c).angles),
-      rope_sin(n * Widths(c).angles),
-      router(n * Widths(c).n_experts),
       chosen(n * c.n_experts_used),
-      shares(n * c.n_experts_used),
-      shared(n * Widths(c).shared),
-      shared_gate(n),
-      expert_in(n * Widths(c).expert_rows),
-      expert_out(n * Widths(c).expert_rows),
-      experts(n, Widths(c).n_experts, c.n_experts_used, Widths(c).expert_width, Widths(c).expert,
+      experts(n, layout.n_experts, c.n_experts_used, layout.expert_width, layout.expert,
               max_threads),
-      heads(Widths(c).latent > 0 ? n : 0, Widths(c).latent, max_threads),
-      input(n, Widths(c).input, max_threads) {}
+      heads(layout.latent > 0 ? n : 0, layout.latent, max_threads),
+      input(n, layout.input, max_threads) {
+  for (const auto& [buffer, width] : layout.rows) this->*buffer = Buffer<float>(n * width);
+}
 
 size_t Scratch::BytesFor(const Config& c, size_t n, size_t max_threads) {
-  const Widths w(c);
-  return n * (w.Floats() * sizeof(float) + c.n_experts_used * (sizeof(float) + sizeof(uint32_t))) +
-         kernels::ExpertScratch::BytesFor(n, w.n_experts, c.n_experts_used, w.expert_width,
-                                          w.expert, max_threads) +
-         kernels::HeadScratch::BytesFor(w.latent > 0 ? n : 0, w.latent, max_threads) +
-         kernels::Activations::BytesFor(n, w.input, max_threads);
+  const Layout l(c);
+  size_t width = c.n_experts_used;  // of `chosen`
+  for (const auto& row : l.rows) width += row.second;
+  static_assert(sizeof(float) == sizeof(uint32_t));
+  return n * width * sizeof(float) +
+         kernels::ExpertScratch::BytesFor(n, l.n_experts, c.n_experts_used, l.expert_width,
+                                          l.expert, max_threads) +
+         kernels::HeadScratch::BytesFor(l.latent > 0 ? n : 0, l.latent, max_threads) +
+         kernels::Activations::BytesFor(n, l.input, max_threads);
 }
 
 }  // namespace engine

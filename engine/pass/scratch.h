@@ -14,11 +14,11 @@
 
 namespace engine {
 
-// Numbers without initial values: pages that no batch touches never become resident.
+// Uninitialized: pages that no batch touches never become resident.
 template <typename T>
 class Buffer {
  public:
-  explicit Buffer(size_t n) : data_(std::make_unique_for_overwrite<T[]>(n)) {}
+  explicit Buffer(size_t n = 0) : data_(std::make_unique_for_overwrite<T[]>(n)) {}
   T* get() { return data_.get(); }
   T* row(size_t i, size_t width) { return data_.get() + i * width; }
 
@@ -29,28 +29,29 @@ class Buffer {
 struct Scratch {
   Scratch(const Config& c, size_t max_tokens, size_t max_threads);
 
-  // The size of the buffers that these make.
+  // The bytes that such a Scratch allocates.
   static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
 
   size_t max_tokens;
-  Buffer<float> x;         // [tokens][embedding_length] the residual stream
-  Buffer<float> normed;    // [tokens][embedding_length] x after RMSNorm
-  Buffer<float> joined;    // what a matrix gives for several purposes, before it is taken apart
-  Buffer<float> q;         // [tokens][n_heads][key_length]
-  Buffer<float> k;         // [tokens][n_kv_heads][key_length]
-  Buffer<float> v;         // [tokens][n_kv_heads][value_length]
+  Buffer<float> x;       // [tokens][embedding_length] the residual stream
+  Buffer<float> normed;  // [tokens][embedding_length] x after RMSNorm
+  Buffer<float> joined;  // the output of a matrix that serves several purposes, before it is split
+  Buffer<float> q;       // [tokens][n_heads][key_length]
+  Buffer<float> k;       // [tokens][n_kv_heads][key_length]
+  Buffer<float> v;       // [tokens][n_kv_heads][value_length]
   Buffer<float> attended;  // [tokens][n_heads][value_length]
   Buffer<float> hidden;    // [tokens][ffn_length]
-  Buffer<float> delta;     // [tokens][embedding_length] what a block adds to x
+  Buffer<float> delta;     // [tokens][embedding_length] the output of a mixer or a network
   Buffer<float> gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
   // Of recurrent layers:
-  Buffer<float> conv_in;    // [tokens][channels]
-  Buffer<float> conv_out;   // [tokens][channels]
-  Buffer<float> alpha;      // [tokens][n_value_heads]
-  Buffer<float> beta;       // [tokens][n_value_heads]
-  Buffer<float> per_layer;  // [tokens][layers][per_layer_length] what tokens have for each layer
+  Buffer<float> conv_in;   // [tokens][channels]
+  Buffer<float> conv_out;  // [tokens][channels]
+  Buffer<float> alpha;     // [tokens][n_value_heads]
+  Buffer<float> beta;      // [tokens][n_value_heads]
+  // Of Gemma 3n and 4:
+  Buffer<float> per_layer;       // [tokens][layers][per_layer_length] inputs for each layer
   Buffer<float> per_layer_rows;  // the same
-  Buffer<float> streams;         // [n_streams][tokens][embedding_length]; altup.h
+  Buffer<float> streams;         // [n_streams][tokens][embedding_length]; residual.h
   Buffer<float> stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
   Buffer<float> rope_cos;        // [ropes][tokens][n_dims / 2]
   Buffer<float> rope_sin;
@@ -58,13 +59,17 @@ struct Scratch {
   Buffer<float> router;       // [tokens][n_experts]
   Buffer<uint32_t> chosen;    // [tokens][n_experts_used]
   Buffer<float> shares;       // [tokens][n_experts_used] of the chosen experts
-  Buffer<float> shared;       // [tokens][embedding_length] what a network beside the experts gives
+  Buffer<float> shared;       // [tokens][embedding_length] the output of a network beside experts
   Buffer<float> shared_gate;  // [tokens]
   Buffer<float> expert_in;    // [tokens][expert_width]
   Buffer<float> expert_out;   // [tokens][expert_width]
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // of latent attention
   kernels::Activations input;  // of the next products
+
+ private:
+  struct Layout;
+  Scratch(const Config& c, const Layout& layout, size_t max_tokens, size_t max_threads);
 };
 
 }  // namespace engine

@@ -1,0 +1,57 @@
+// The residual stream: what layers read and add to. For most models it is one vector a token, x.
+// Gemma 3n has several, "alternating updates" (AltUp, Baykal et al. 2023): a layer computes on the
+// first only; the others are predicted before it, and corrected after it by how the first has
+// changed.
+#ifndef PRONK_ENGINE_PASS_RESIDUAL_H_
+#define PRONK_ENGINE_PASS_RESIDUAL_H_
+
+#include <array>
+#include <cstddef>
+
+#include "engine/model/config.h"
+#include "engine/model/weights.h"
+#include "engine/pass/pass.h"
+#include "engine/pass/scratch.h"
+
+namespace engine {
+
+// Over a batch's rows in Scratch: x is [tokens][embedding_length], streams [n_streams] of such.
+// With one stream, x itself, what is said of several does nothing.
+class ResidualStream {
+ public:
+  ResidualStream(const Config& config, Scratch& s, Pass& pass)
+      : config_(config), s_(s), pass_(pass) {}
+
+  // x holds the tokens' embeddings: makes the streams of them.
+  void Begin(const Weights& weights);
+  // Before a layer: predicts all streams. x is the first.
+  void BeginLayer(const LayerWeights& w);
+  // x += residual_scale * s.delta, the output of a mixer or a feed-forward network.
+  void Add();
+  // After a layer: corrects all streams by the change of the first, from its prediction to x.
+  void EndLayer(const LayerWeights& w);
+  // What a layer's per-layer input is gated by: x, or the first stream scaled; and where its
+  // output, s.delta, is added: to x, or to the other streams.
+  const float* PerLayerGate(const LayerWeights& w);
+  void AddPerLayer();
+  // After all layers: x becomes the mean of the streams, each scaled to the length of the first.
+  void End(const Weights& weights);
+
+ private:
+  static constexpr size_t kMaxStreams = 8;
+
+  bool is_one() const { return config_.n_streams == 0; }
+  size_t width() const { return config_.embedding_length; }
+  float* x() const { return s_.x.get(); }
+  float* Stream(size_t i) const { return s_.streams.get() + i * pass_.n_tokens() * width(); }
+  std::array<float*, kMaxStreams> RowsOf(size_t token) const;
+  const float* Coefficients(const LayerWeights& w, const WeightView& coefs, const float* in);
+
+  const Config& config_;
+  Scratch& s_;
+  Pass& pass_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_RESIDUAL_H_
