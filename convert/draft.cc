@@ -128,25 +128,25 @@ void AddRope(Draft& draft) {
 
 // Memory is taken by these numbers before any tensor is looked at.
 void CheckSizes(const Draft& draft) {
-  constexpr uint64_t kMostLayers = 4096, kMostOfHead = 65536;
+  constexpr uint64_t kMaxLayers = 4096, kMaxOfHead = 65536;
   const auto check = [&](const char* key, uint64_t value, uint64_t most) {
     if (value > most) draft.config.Fail(key, "expected at most " + std::to_string(most));
   };
-  check("num_hidden_layers", draft.n_layers(), kMostLayers);
-  check("global_head_dim", draft.config.UintOr("global_head_dim", 0), kMostOfHead);
-  check(draft.config.Has("head_dim") ? "head_dim" : "hidden_size", draft.head_dim(), kMostOfHead);
+  check("num_hidden_layers", draft.n_layers(), kMaxLayers);
+  check("global_head_dim", draft.config.UintOr("global_head_dim", 0), kMaxOfHead);
+  check(draft.config.Has("head_dim") ? "head_dim" : "hidden_size", draft.head_dim(), kMaxOfHead);
 }
 
 // So that products of three of them, and a few, fit into 64 bits (out_tensor.cc).
 void CheckShapes(const Draft& draft) {
-  constexpr uint64_t kMost = 65536;
+  constexpr uint64_t kMax = 65536;
   const Shapes& s = draft.shapes;
   for (const uint64_t n : {s.n_heads, s.n_kv_heads, s.n_key_heads, s.n_value_heads, s.state,
                            s.n_groups, s.head_plain, s.head_value}) {
-    if (n <= kMost) continue;
+    if (n <= kMax) continue;
     throw gguf::Error(gguf::PrintablePath(draft.config.file()) +
                       ": expected heads, groups and their lengths of at most " +
-                      std::to_string(kMost) + ", found " + std::to_string(n));
+                      std::to_string(kMax) + ", found " + std::to_string(n));
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using tokenizer::TokenType;
 
 constexpr float kAddedScore = -1000;
-constexpr uint64_t kMostTokens = uint64_t{1} << 22;
+constexpr uint64_t kMaxAddedTokens = uint64_t{1} << 22;
 
 struct SpecialToken {
   const char* hf;
@@ -47,9 +47,9 @@ class TokenizerWriter {
         generation_(draft.folder.Object("generation_config.json")) {}
 
   void Write(uint64_t n_rows) {
-    if (n_rows > kMostTokens) {  // a file with holes has many for little
+    if (n_rows > kMaxAddedTokens) {  // a file with holes has many for little
       draft_.config.Fail("vocab_size", "expected an embedding of at most " +
-                                           std::to_string(kMostTokens) + " rows, found " +
+                                           std::to_string(kMaxAddedTokens) + " rows, found " +
                                            std::to_string(n_rows));
     }
     ReadVocabulary();
@@ -96,8 +96,9 @@ class TokenizerWriter {
   }
 
   void AddToken(const std::string& token, uint64_t id, bool special) {
-    if (id >= kMostTokens) {
-      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMostTokens));
+    if (id >= kMaxAddedTokens) {
+      config_.Fail("added_tokens_decoder",
+                   "expected numbers below " + std::to_string(kMaxAddedTokens));
     }
     const bool has_scores = !vocab_.scores.empty();
     if (id >= vocab_.tokens.size()) {

@@ -103,8 +103,8 @@ void Importance::ReadDat(std::span<const std::byte> bytes) {
   gguf::Cursor cursor(path_, bytes);
   cursor.set_wide(false);
   const auto n = cursor.Read<int32_t>("number of entries");
-  constexpr int32_t kMostEntries = 1 << 20;
-  if (n <= 0 || n > kMostEntries) {
+  constexpr int32_t kMaxEntries = 1 << 20;
+  if (n <= 0 || n > kMaxEntries) {
     cursor.Fail(0,
                 "expected an importance matrix (GGUF, or llama.cpp's older .dat), found neither");
   }

@@ -183,12 +183,12 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   std::vector<std::string> patterns;
   AddPatterns(step, patterns);
   // Those that are known are far below this; what is compared with them takes time.
-  constexpr size_t kMostPatterns = 64, kMostBytes = 4096;
+  constexpr size_t kMaxPatterns = 64, kMaxBytes = 4096;
   const bool too_long = std::ranges::any_of(
-      patterns, [](const std::string& pattern) { return pattern.size() > kMostBytes; });
-  if (patterns.size() > kMostPatterns || too_long) {
-    tokenizer.Fail("pre_tokenizer", "expected at most " + std::to_string(kMostPatterns) +
-                                        " expressions of at most " + std::to_string(kMostBytes) +
+      patterns, [](const std::string& pattern) { return pattern.size() > kMaxBytes; });
+  if (patterns.size() > kMaxPatterns || too_long) {
+    tokenizer.Fail("pre_tokenizer", "expected at most " + std::to_string(kMaxPatterns) +
+                                        " expressions of at most " + std::to_string(kMaxBytes) +
                                         " bytes");
   }
   const tokenizer::SplitRule* best = nullptr;

@@ -46,9 +46,9 @@ OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) 
 
 // A name may be taken by what a killed program left, and process ids repeat.
 void OutputFile::CreateTemporary() {
-  constexpr int kMostTries = 100;
+  constexpr int kMaxTries = 100;
   const std::string first = path_ + ".tmp" + std::to_string(getpid());
-  for (int i = 1; i <= kMostTries; ++i) {
+  for (int i = 1; i <= kMaxTries; ++i) {
     temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
     errno = EEXIST;
     if (access(temporary_.c_str(), F_OK) == 0) continue;

@@ -12,8 +12,8 @@ using Kind = State::Kind;
 
 // A set with its table takes about 1.5 KB, one with many moves as much for each hundred of them.
 // Schemas of a hundred properties fill some thousands.
-constexpr size_t kManyMoves = size_t{1} << 13, kMostMoves = size_t{1} << 15;
-constexpr size_t kManyItems = size_t{1} << 20, kMostItems = size_t{1} << 22;
+constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 15;
+constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 22;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::optional<uint8_t> Matcher::OnlyByte(SetId set) {
 bool Matcher::IsFull() const { return n_moves_ > kManyMoves || sets_.n_items() > kManyItems; }
 
 void Matcher::CheckSize() const {
-  if (n_moves_ > kMostMoves || sets_.n_items() > kMostItems) {
+  if (n_moves_ > kMaxMoves || sets_.n_items() > kMaxItems) {
     throw Error("the grammar is too ambiguous: a text can be read in too many ways");
   }
 }

@@ -241,7 +241,7 @@ void ExpertPass::Pack(gguf::DType dtype, size_t cols, Row row) {
       const uint32_t* const after = std::upper_bound(first, first + n_experts() + 1, tile);
       const size_t e = static_cast<size_t>(after - first) - 1;
       const size_t t = (tile - first[e]) * tile_tokens;
-      std::array<ActivationRow, kMostTileTokens> rows;
+      std::array<ActivationRow, kMaxTileTokens> rows;
       const size_t n = std::min(tile_tokens, n_slots(e) - t);
       for (size_t i = 0; i < n; ++i) rows[i] = row(first_slot(e) + t + i);
       PackTile(form, {rows.data(), n}, cols, tile - first[e],

@@ -55,7 +55,7 @@ struct Router {
   // run's score is the sum of its two largest p + bias, or its only one (DeepSeek-V3, 2024).
   size_t n_groups = 1, n_groups_used = 1;
 };
-constexpr size_t kMostExpertGroups = 256;
+constexpr size_t kMaxExpertGroups = 256;
 
 // Chooses for one token the n_used experts with the largest p + bias, the largest first and of
 // equal ones the lower index, and gives their weights ([n_used]), which are made of p without the

@@ -116,7 +116,7 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
       const std::byte* const tile = x.blocks + token / loops.n_tokens * tile_bytes;
       const size_t n_tokens = std::min(loops.n_tokens, x.n_tokens - token);
       for (size_t row = first; row < last; row += n_rows) {
-        alignas(64) float sums[kMostTileTokens * kGemmMaxRows];
+        alignas(64) float sums[kMaxTileTokens * kGemmMaxRows];
         loops.multiply(multiplier, band(row), tile, n_blocks, n_tokens, sums);
         for (size_t t = 0; t < n_tokens; ++t) {
           StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
@@ -211,7 +211,7 @@ size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
 
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks) {
-  std::array<ActivationRow, kMostTileTokens> rows;
+  std::array<ActivationRow, kMaxTileTokens> rows;
   const size_t first = tile * BatchTileTokens(form);
   const size_t n = std::min(BatchTileTokens(form), n_tokens - first);
   for (size_t t = 0; t < n; ++t) {

@@ -37,7 +37,7 @@ struct GemmInput {
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
 // Tokens that are packed together, of any form at most.
-constexpr size_t kMostTileTokens = 32;
+constexpr size_t kMaxTileTokens = 32;
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
 size_t BatchTileTokens(BatchForm form);
 // Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.

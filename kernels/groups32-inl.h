@@ -111,15 +111,15 @@ struct Steps32 {
 #endif
 };
 
-// Codes of 0 to kMostCode.
+// Codes of 0 to kMaxCode.
 //   kMinimum false   weight = scale * (code - kZero)
 //   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
-template <class Type, class BlockType, int kZero, int kMostCode, bool kMinimum = false,
+template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
   // Where codes are too large for sums of 16 bits they are taken less kZero; with VNNI, whose dots
   // need a start anyhow, also where there is nothing else to add (3 to 7% of Q4_0 in the cache).
-  static constexpr bool kLarge = 8 * 127 * kMostCode > kMostDot;
+  static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter = kLarge || (PRONK_VNNI && !kMinimum) ? kZero : 0;
   using Input = Input32<kEvenOdd, kCenter>;
   using Unpacked = Unpacked32;

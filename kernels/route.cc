@@ -67,8 +67,8 @@ float GroupScore(size_t begin, size_t end, Score score) {
 template <class Score>
 void KeepBestGroups(const Router& router, float* shares, size_t n_experts, Score score) {
   const size_t size = n_experts / router.n_groups;
-  std::array<float, kMostExpertGroups> scores;
-  std::array<uint32_t, kMostExpertGroups> best;
+  std::array<float, kMaxExpertGroups> scores;
+  std::array<uint32_t, kMaxExpertGroups> best;
   for (size_t g = 0; g < router.n_groups; ++g) {
     scores[g] = GroupScore(g * size, (g + 1) * size, score);
   }
@@ -115,7 +115,7 @@ void RouteByShares(const Router& router, float* logits, size_t n_experts, const 
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights) {
   assert(n_used >= 1 && n_used <= n_experts);
-  assert(router.n_groups >= 1 && router.n_groups <= kMostExpertGroups);
+  assert(router.n_groups >= 1 && router.n_groups <= kMaxExpertGroups);
   assert(router.n_groups_used >= 1 && router.n_groups_used <= router.n_groups);
   assert(n_experts % router.n_groups == 0);
   if (bias == nullptr && router.n_groups == 1) {

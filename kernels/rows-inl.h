@@ -74,11 +74,11 @@ namespace HWY_NAMESPACE {
 // One stream alone reads up to a fifth slower than four. Types that fill the bandwidth of two
 // threads with two streams each do so better than with four (NOTEBOOK.md) and say so with a
 // kStreams.
-constexpr size_t kMostRows = 4;
+constexpr size_t kMaxRows = 4;
 template <class Type>
 constexpr size_t kRows = [] {
   if constexpr (requires { Type::kStreams; }) return Type::kStreams;
-  return kMostRows;
+  return kMaxRows;
 }();
 
 // Of these so many are unpacked before they are multiplied, so that a token's vectors are loaded
@@ -175,13 +175,13 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
 // registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
-constexpr size_t kMost = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
+constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
 
 // sums[token][row] += unpacked step of each row * the token's.
 template <class Type, size_t n_rows, class Tokens, class Unpack>
 HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_RESTRICT inputs,
-                             Tokens n_tokens, Sums (&sums)[kMost<Tokens>][n_rows]) {
-  if constexpr (kMost<Tokens> == 1) {
+                             Tokens n_tokens, Sums (&sums)[kMax<Tokens>][n_rows]) {
+  if constexpr (kMax<Tokens> == 1) {
     HWY_UNROLL(4)
     for (size_t r = 0; r < n_rows; ++r) Type::Multiply(unpack(r), inputs[0], sums[0][r]);
   } else {
@@ -217,11 +217,11 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& sums) {
 }
 // ... and four of those at a time to the end.
 template <size_t n_rows, class Tokens>
-HWY_INLINE void StoreSums(const Sums (&sums)[kMost<Tokens>][n_rows], Tokens n_tokens,
+HWY_INLINE void StoreSums(const Sums (&sums)[kMax<Tokens>][n_rows], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
   const size_t n = n_tokens * n_rows;
-  alignas(64) float folded[(kMost<Tokens> * n_rows + 3) / 4 * 4][4];
+  alignas(64) float folded[(kMax<Tokens> * n_rows + 3) / 4 * 4][4];
   for (size_t i = 0; i < n; ++i) hn::Store(Fold(sums[i / n_rows][i % n_rows]), d, folded[i]);
   for (size_t i = n; i % 4 != 0; ++i) hn::Store(hn::Zero(d), d, folded[i]);
   for (size_t i = 0; i < n; i += 4) {
@@ -247,7 +247,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
                         const typename Type::Input* HWY_RESTRICT inputs, Tokens n_tokens,
                         float* HWY_RESTRICT out) {
   constexpr size_t kStepBytes = Type::kStepBytes;
-  Sums sums[kMost<Tokens>][n_rows];
+  Sums sums[kMax<Tokens>][n_rows];
   for (size_t t = 0; t < n_tokens; ++t) {
     for (Sums& s : sums[t]) s = {hn::Zero(DF()), hn::Zero(D8())};
   }
@@ -266,19 +266,19 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     };
     const auto unpack = [&](size_t r) HWY_ATTR {
       const uint8_t* const w = step_of(r);
-      if constexpr (kIndices<Type> != 0 && kMost<Tokens> == 1 && kUnpacksForOne<Type>) {
+      if constexpr (kIndices<Type> != 0 && kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
       } else if constexpr (kIndices<Type> != 0) {
         return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
-      } else if constexpr (kMost<Tokens> > 1 && kUnpacksForSeveral<Type>) {
+      } else if constexpr (kMax<Tokens> > 1 && kUnpacksForSeveral<Type>) {
         return Type::UnpackForSeveral(w);
-      } else if constexpr (kMost<Tokens> == 1 && kUnpacksForOne<Type>) {
+      } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(w);
       } else {
         return Type::Unpack(w);
       }
     };
-    if constexpr (kMost<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
+    if constexpr (kMax<Tokens> == 1 && kMultipliesAllRows<Type, n_rows>) {
       const uint8_t* steps[n_rows];
       for (size_t r = 0; r < n_rows; ++r) steps[r] = step_of(r);
       Type::MultiplyAllRows(steps, inputs[s], sums[0]);

@@ -64,8 +64,8 @@ HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
 #endif
 }
 
-// sum + dots * w * x. |dots| at most kMostDot in each lane.
-constexpr int kMostDot = PRONK_WIDE ? 32767 : 16383;
+// sum + dots * w * x. |dots| at most kMaxDot in each lane.
+constexpr int kMaxDot = PRONK_WIDE ? 32767 : 16383;
 HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const GroupScales& w,
                             const GroupScales& x) {
   const DF df;

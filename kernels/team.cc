@@ -75,12 +75,12 @@ class Crowd {
   // What a run of the whole team lost of its seconds.
   void Saw(double lost, double all) {
     constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
-    constexpr double kFirst = 0.04, kMost = 0.32;  // seconds of work alone, before the next try
-    constexpr double kForget = 2;                  // of any kind: others come and go
+    constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
+    constexpr double kForget = 2;                 // of any kind: others come and go
     together_ += all;
     if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
     // Cores that are taken soon after a try will be so for longer.
-    pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMost) : kFirst;
+    pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMax) : kFirst;
     alone_ = pause_;
     until_ = Now() + kForget;
     together_ = 0;

@@ -33,19 +33,19 @@ Setting Of(const char* name, T& variable, double low, double high) {
 
 // The ranges are those of the flags.
 std::vector<Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
-  constexpr double kMost = 1e9;
+  constexpr double kMax = 1e9;
   return {
       Of("temperature", sampler.temperature, 0, 1e6),
-      Of("top_k", sampler.top_k, 0, kMost),
+      Of("top_k", sampler.top_k, 0, kMax),
       Of("top_p", sampler.top_p, 0, 1),
       Of("min_p", sampler.min_p, 0, 1),
       Of("typical_p", sampler.typical, 0, 1),
       Of("repeat_penalty", sampler.penalties.repeat, 1e-3, 1e3),
       Of("repeat_last_n", sampler.repeat_last_n, -1, kMaxTokens),
-      Of("presence_penalty", sampler.penalties.presence, -kMost, kMost),
-      Of("frequency_penalty", sampler.penalties.frequency, -kMost, kMost),
+      Of("presence_penalty", sampler.penalties.presence, -kMax, kMax),
+      Of("frequency_penalty", sampler.penalties.frequency, -kMax, kMax),
       Of("seed", sampler.seed, 0, 0x1p53),
-      Of("num_predict", max_tokens, -1, kMost),
+      Of("num_predict", max_tokens, -1, kMax),
   };
 }
 

@@ -31,7 +31,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostBatch = 4096;  // as pronk run's
+constexpr size_t kMaxBatch = 4096;  // as pronk run's
 
 // Lists of numbers are read when all flags are there.
 struct BenchOptions {
@@ -112,7 +112,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const auto numbers = [](const char* flag, const std::vector<std::string>& texts, size_t low,
                           size_t high) { return ParseNumbers(flag, texts, low, high); };
   const std::vector<size_t> batches = numbers("-b", options.batches, 1, kMaxTokens);
-  const std::vector<size_t> ubatches = numbers("-ub", options.ubatches, 1, kMostBatch);
+  const std::vector<size_t> ubatches = numbers("-ub", options.ubatches, 1, kMaxBatch);
   const std::vector<size_t> depths = numbers("-d", options.depths, 0, kMaxTokens);
   const std::vector<size_t> passes = numbers("--draft", options.passes, 1, engine::kMaxPassTokens);
   std::vector<size_t> threads = numbers("-t", options.threads, 1, kMaxThreads);

@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "_logits_";
 constexpr const char* kExpected = "a file of log-probabilities";
 constexpr size_t kHeadCodes = 4;  // the two floats of a row, in u16
 constexpr float kRange = 16;      // logits further below the largest one are all the same
-constexpr float kMostCode = 65535;
+constexpr float kMaxCode = 65535;
 
 // Of one prediction: two floats, then the codes, an even number of them.
 size_t RowCodes(size_t n_vocab) { return kHeadCodes + (n_vocab + 1) / 2 * 2; }
@@ -43,12 +43,12 @@ BaseLogitsWriter::BaseLogitsWriter(const std::string& path, std::span<const gguf
 
 void BaseLogitsWriter::Write(std::span<const float> logits) {
   const auto [low, high] = std::minmax_element(logits.begin(), logits.end());
-  const float least = std::max(*low, *high - kRange), scale = (*high - least) / kMostCode;
+  const float least = std::max(*low, *high - kRange), scale = (*high - least) / kMaxCode;
   const std::array head = {scale, static_cast<float>(least - LogSumExp(logits))};
   std::memcpy(row_.data(), head.data(), sizeof(head));
   for (size_t i = 0; i < logits.size(); ++i) {
     const float code = scale > 0 ? std::nearbyint((logits[i] - least) / scale) : 0;
-    row_[kHeadCodes + i] = static_cast<uint16_t>(std::clamp(code, 0.0f, kMostCode));
+    row_[kHeadCodes + i] = static_cast<uint16_t>(std::clamp(code, 0.0f, kMaxCode));
   }
   file_.Write(std::as_bytes(std::span(row_)));
 }
@@ -98,7 +98,7 @@ std::span<const float> BaseLogits::LogProbabilities(size_t i) {
   const std::byte* const row = file_.bytes().data() + at;
   const auto scale = gguf::Load<float>(row), least = gguf::Load<float>(row + sizeof(float));
   // Zero is the largest logarithm of a probability; rounding may exceed it a little.
-  if (!(scale >= 0) || !std::isfinite(least) || !(least + scale * kMostCode < 1)) {
+  if (!(scale >= 0) || !std::isfinite(least) || !(least + scale * kMaxCode < 1)) {
     Fail(path_, "byte " + std::to_string(at) +
                     ": expected a scale and a least log-probability of " +
                     "probabilities up to 1, found " + std::to_string(scale) + " and " +

@@ -170,12 +170,12 @@ size_t SharedTrigrams(const std::string& a, const std::string& b) {
 }
 
 std::string Listed(const std::vector<const StoredModel*>& models) {
-  constexpr size_t kMost = 5;
+  constexpr size_t kMax = 5;
   std::string text;
-  for (size_t i = 0; i < std::min(models.size(), kMost); ++i) {
+  for (size_t i = 0; i < std::min(models.size(), kMax); ++i) {
     text += (i == 0 ? "" : ", ") + models[i]->name;
   }
-  return text + (models.size() > kMost ? " and others" : "");
+  return text + (models.size() > kMax ? " and others" : "");
 }
 
 }  // namespace

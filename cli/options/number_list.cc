@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostNumbers = 1000;
+constexpr size_t kMaxNumbers = 1000;
 
 // One flag's numbers, read from left to right.
 class Reader {
@@ -70,8 +70,8 @@ class Reader {
   }
 
   void Add(size_t number) {
-    if (numbers.size() == kMostNumbers) {
-      throw UsageError(flag_ + ": expected at most " + std::to_string(kMostNumbers) +
+    if (numbers.size() == kMaxNumbers) {
+      throw UsageError(flag_ + ": expected at most " + std::to_string(kMaxNumbers) +
                        " numbers, found more");
     }
     numbers.push_back(number);

@@ -84,21 +84,21 @@ void SamplingOptions::AddMoreSamplers(Command& command) {
                           const char* what) {
     command.Add(flag, value, what).ShowDefault().Type("X").Group("Sampling").Between(low, high);
   };
-  constexpr double kMost = 1e6;
-  number("--dynatemp-range", sampler.temperature_range, 0, kMost,
+  constexpr double kMax = 1e6;
+  number("--dynatemp-range", sampler.temperature_range, 0, kMax,
          "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off");
-  number("--dynatemp-exp", sampler.temperature_exponent, 0, kMost,
+  number("--dynatemp-exp", sampler.temperature_exponent, 0, kMax,
          "How the entropy becomes that temperature: its power");
-  number("--top-nsigma,--top-n-sigma", sampler.top_n_sigma, -1, kMost,
+  number("--top-nsigma,--top-n-sigma", sampler.top_n_sigma, -1, kMax,
          "Keep logits so many standard deviations below the best; 0 or less is off");
   number("--xtc-probability", sampler.xtc_probability, 0, 1,
          "Exclude top choices, with this probability; 0 is off");
   number("--xtc-threshold", sampler.xtc_threshold, 0, 1,
          "Those at least this likely are top choices; the least likely of them stays");
   engine::DryOptions& dry = sampler.dry;
-  number("--dry-multiplier", dry.multiplier, 0, kMost,
+  number("--dry-multiplier", dry.multiplier, 0, kMax,
          "DRY: logits of tokens that go on with a repetition fall by this; 0 is off");
-  number("--dry-base", dry.base, 1, kMost, "... times this for each token that it is longer");
+  number("--dry-base", dry.base, 1, kMax, "... times this for each token that it is longer");
   number("--dry-allowed-length", dry.allowed_length, 0, kMaxTokens,
          "... than so many tokens, which may repeat as they like");
   number("--dry-penalty-last-n", dry.last_n, -1, kMaxTokens,
@@ -111,8 +111,8 @@ void SamplingOptions::AddMoreSamplers(Command& command) {
       .Group("Sampling");
   number("--mirostat", mirostat, 0, 2,
          "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
-  number("--mirostat-ent", sampler.mirostat.tau, 0, kMost, "The surprise to aim at, in bits");
-  number("--mirostat-lr", sampler.mirostat.eta, 0, kMost, "How fast Mirostat learns");
+  number("--mirostat-ent", sampler.mirostat.tau, 0, kMax, "The surprise to aim at, in bits");
+  number("--mirostat-lr", sampler.mirostat.eta, 0, kMax, "How fast Mirostat learns");
 }
 
 engine::SamplerOptions SamplingOptions::For(const tokenizer::Tokenizer& tokenizer) const {

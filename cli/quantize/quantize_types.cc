@@ -17,7 +17,7 @@ namespace {
 using gguf::DType;
 
 // Longer names are matched up to here: the library's matching takes stack for every character.
-constexpr size_t kMostNameBytes = 256;
+constexpr size_t kMaxNameBytes = 256;
 
 DType TypeOf(const std::string& flag, const std::string& name) {
   const gguf::DTypeInfo* const info = gguf::FindDType(name);
@@ -51,7 +51,7 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
 }
 
 std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string_view name) {
-  const std::string text(name.substr(0, kMostNameBytes));
+  const std::string text(name.substr(0, kMaxNameBytes));
   for (TypePattern& pattern : patterns) {
     if (!std::regex_search(text, pattern.pattern)) continue;
     pattern.is_used = true;

@@ -85,8 +85,8 @@ void Note(const std::string& text) {
 }
 
 void Complain(std::string_view text) {
-  constexpr size_t kMost = 2000;  // bytes
-  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::Printable(text, kMost)).c_str());
+  constexpr size_t kMax = 2000;  // bytes
+  std::fprintf(stderr, "pronk: %s\n", ForTerminal(gguf::Printable(text, kMax)).c_str());
 }
 
 bool WriteOut(std::string_view text) {

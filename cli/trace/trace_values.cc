@@ -13,14 +13,14 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMostPositions = 6, kMostTokens = 5;
+constexpr size_t kMaxPositions = 6, kMaxChoices = 5;
 
 // weights[i] belongs to position first + i.
 std::vector<SeenPosition> Strongest(std::span<const double> weights, size_t first) {
   std::vector<SeenPosition> seen;
   seen.reserve(weights.size());
   for (size_t i = 0; i < weights.size(); ++i) seen.push_back({first + i, weights[i]});
-  const size_t n = std::min(kMostPositions, seen.size());
+  const size_t n = std::min(kMaxPositions, seen.size());
   std::partial_sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(n), seen.end(),
                     [](const auto& a, const auto& b) {
                       return a.weight != b.weight ? a.weight > b.weight : a.position < b.position;
@@ -113,7 +113,7 @@ std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId
     std::copy(watcher.streams[i].begin(), watcher.streams[i].end(), scratch.x.get());
     team.Run([&] { engine::Logits(model, 0, 1, scratch, team, logits.data()); });
     watcher.layers[i].next =
-        MostLikely(std::span(logits).first(model.tokenizer->vocab().size()), kMostTokens);
+        MostLikely(std::span(logits).first(model.tokenizer->vocab().size()), kMaxChoices);
   }
   return watcher.layers;
 }

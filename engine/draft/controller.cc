@@ -16,7 +16,7 @@ constexpr double kForgetting = 1 - 1 / 256.0;
 // What other sizes tell counts as so many measurements.
 constexpr double kOthers = 0.5;
 // One pass that was disturbed must not turn the choice around.
-constexpr double kMostChange = 2;
+constexpr double kMaxChange = 2;
 
 // Of drafts, so many are remembered at each place; a guess counts as so many.
 constexpr double kDraftMemory = 24;
@@ -24,7 +24,7 @@ constexpr double kGuessWeight = 3;
 
 // Of the time, what may be lost with trying drafts that did not pay.
 constexpr double kTrying = 0.004;
-constexpr double kMostTries = 4;
+constexpr double kMaxTries = 4;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
   Measured& measured = by_size_[n_tokens];
   if (measured.weight > 1) {
     const double before = measured.seconds;
-    seconds = std::clamp(seconds, before / kMostChange, before * kMostChange);
+    seconds = std::clamp(seconds, before / kMaxChange, before * kMaxChange);
   }
   const bool is_known = measured.weight > kMemory / 2;
   measured.weight = std::min(measured.weight + 1, kMemory);
@@ -129,14 +129,14 @@ void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   Kind& of = kinds_[kind];
   if (!std::exchange(of.has_begun, true)) return;  // the first ones took reading the prompt, too
   double one = seconds / static_cast<double>(n);
-  if (of.n_measured > 0) one = std::min(one, kMostChange * of.draft_seconds);
+  if (of.n_measured > 0) one = std::min(one, kMaxChange * of.draft_seconds);
   of.n_measured = std::min(of.n_measured + 1, kMemory);
   of.draft_seconds += (one - of.draft_seconds) / of.n_measured;
 }
 
 void DraftController::Passed(size_t n_tokens, double seconds) {
   costs_.Tell(n_tokens, seconds);
-  budget_ = std::min(budget_ + kTrying * seconds, kMostTries * costs_.Of(1));
+  budget_ = std::min(budget_ + kTrying * seconds, kMaxTries * costs_.Of(1));
 }
 
 }  // namespace engine

@@ -11,24 +11,24 @@ using tokenizer::TokenId;
 
 // Of the places where the last two tokens stood, so many are compared, the latest first, by so many
 // tokens: a text of one word a hundred thousand times costs no more than any other.
-constexpr size_t kMostPlaces = 32;
-constexpr size_t kMostTokens = 32;
+constexpr size_t kMaxPlaces = 32;
+constexpr size_t kMaxMatch = 32;
 // Of the index; longer texts have more than one pair in a slot.
-constexpr size_t kMostSlots = size_t{1} << 17;
+constexpr size_t kMaxSlots = size_t{1} << 17;
 // The most tokens of each kind but the last.
 constexpr std::array<size_t, 4> kKinds = {2, 3, 5, 9};
 
 // How many tokens before `a` and before `b` are the same, both excluded.
 size_t SameBefore(std::span<const TokenId> text, size_t a, size_t b) {
   size_t n = 0;
-  while (n < kMostTokens && n < a && text[a - 1 - n] == text[b - 1 - n]) ++n;
+  while (n < kMaxMatch && n < a && text[a - 1 - n] == text[b - 1 - n]) ++n;
   return n;
 }
 
 }  // namespace
 
 LookupDrafter::LookupDrafter(size_t capacity)
-    : last_(std::bit_ceil(std::min(capacity, kMostSlots)), 0) {
+    : last_(std::bit_ceil(std::min(capacity, kMaxSlots)), 0) {
   before_.reserve(capacity);
 }
 
@@ -53,7 +53,7 @@ std::optional<size_t> LookupDrafter::Look(std::span<const TokenId> text) {
   if (text.size() < 2) return {};
   size_t longest = 1;
   size_t place = before_[text.size() - 1];
-  for (size_t i = 0; i < kMostPlaces && place != 0; ++i, place = before_[place - 1]) {
+  for (size_t i = 0; i < kMaxPlaces && place != 0; ++i, place = before_[place - 1]) {
     const size_t n = SameBefore(text, place, text.size());
     if (n <= longest) continue;
     longest = n;

@@ -12,16 +12,16 @@ namespace {
 
 // Tokens behind which drafts begin that the block has not read yet, at most: what is read of a
 // prompt, and what is generated without its drafts.
-constexpr size_t kMostUnread = 128;
+constexpr size_t kMaxUnread = 128;
 
 }  // namespace
 
 NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,
                            kernels::Team& team)
-    : nextn_(model, {.capacity = capacity, .batch = kMostUnread, .kv_type = kv_type}, team.size()),
+    : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type}, team.size()),
       team_(team),
       n_hidden_(1),  // zeros, before the first token
-      hidden_((kMostUnread + kMaxPassTokens) * nextn_.width()) {}
+      hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
 
 // The block's text begins at this position, unless it has read up to there.
 void NextnDrafter::ForgetBefore(size_t position) {
@@ -38,7 +38,7 @@ void NextnDrafter::ForgetBefore(size_t position) {
 void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
   const size_t new_end = first + 1 + tokens.size();
   if (first + 1 > end()) ForgetBefore(first + 1);
-  if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMostUnread);
+  if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMaxUnread);
   for (size_t position = std::max(begin_, first + 1); position < new_end; ++position) {
     nextn_.Hidden(scratch.x.row(position - first - 1, nextn_.width()), hidden(position));
   }

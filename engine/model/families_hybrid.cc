@@ -54,7 +54,7 @@ void ReadRouter(const Keys& keys, Config& config) {
   router.normed = keys.BoolOr("expert_weights_norm", router.normed);
   router.scale = static_cast<float>(keys.PositiveUnlessZero("expert_weights_scale", 1));
   router.n_groups =
-      std::max<size_t>(keys.UintOr("expert_group_count", 1, kernels::kMostExpertGroups), 1);
+      std::max<size_t>(keys.UintOr("expert_group_count", 1, kernels::kMaxExpertGroups), 1);
   router.n_groups_used =
       std::max<size_t>(keys.UintOr("expert_group_used_count", 1, router.n_groups), 1);
   for (const LayerPlan& layer : config.layers) {

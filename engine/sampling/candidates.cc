@@ -16,8 +16,8 @@ bool MoreLikely(const Candidate& a, const Candidate& b) {
 
 // Options may be of any size: what comes of them can still be compared, and the first is the best.
 float Comparable(float logit) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  return std::isnan(logit) ? -kMost : std::clamp(logit, -kMost, kMost);
+  constexpr float kMax = std::numeric_limits<float>::max();
+  return std::isnan(logit) ? -kMax : std::clamp(logit, -kMax, kMax);
 }
 
 void Candidates::Assign(std::span<const float> logits) {

@@ -22,7 +22,7 @@ namespace {
 // Of a batch, whose packed vectors stay in a thread's cache: whole tiles of any form. A panel of
 // weights is unpacked once for so many.
 constexpr size_t kHeadTokens = 192;
-static_assert(kHeadTokens % kMostTileTokens == 0);
+static_assert(kHeadTokens % kMaxTileTokens == 0);
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -100,7 +100,7 @@ void HeadPass::Batch(size_t head, size_t first_token, size_t n_tokens, size_t th
   std::byte* const tiles = s_.tiles_.get() + thread * s_.tiles_bytes_;
   const size_t tile_tokens = BatchTileTokens(form);
   for (size_t first = 0; first < n_tokens; first += tile_tokens) {
-    std::array<ActivationRow, kMostTileTokens> rows;
+    std::array<ActivationRow, kMaxTileTokens> rows;
     const size_t n = std::min(tile_tokens, n_tokens - first);
     for (size_t i = 0; i < n; ++i) {
       rows[i] = {x_.at(first_token + first + i, head), nullptr, nullptr, nullptr};

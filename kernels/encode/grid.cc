@@ -20,15 +20,15 @@ constexpr size_t kLanes = hn::MaxLanes(D());
 
 // Of all points of a grid, for the weights of one part.
 struct PointSums {
-  alignas(64) float xv[kMostPoints];
-  alignas(64) float vv[kMostPoints];
+  alignas(64) float xv[kMaxPoints];
+  alignas(64) float vv[kMaxPoints];
 
   Envelope::Choice at(uint32_t point) const { return {{xv[point], vv[point]}, point}; }
 };
 
 void SumPoints(const Grid& grid, const Part& part, PointSums& sums) {
   const D d;
-  V w[kMostDims], wx[kMostDims];
+  V w[kMaxDims], wx[kMaxDims];
   for (size_t i = 0; i < grid.dims; ++i) {
     w[i] = hn::Set(d, part.importance[i]);
     wx[i] = hn::Set(d, part.importance[i] * part.x[i]);

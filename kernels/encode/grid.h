@@ -24,8 +24,8 @@ struct Grid {
   size_t n;     // a multiple of 16, at most 2048
   size_t dims;  // 4 or 8
 };
-constexpr size_t kMostPoints = 2048;
-constexpr size_t kMostDims = 8;
+constexpr size_t kMaxPoints = 2048;
+constexpr size_t kMaxDims = 8;
 
 // The points that are best for scales in a range, in no order.
 class Envelope {
@@ -38,7 +38,7 @@ class Envelope {
   void Clear() { n_ = 0; }
   // Takes the point, unless there are too many already: the next best then serves.
   bool Add(const Choice& choice) {
-    if (n_ == kMost) return false;
+    if (n_ == kMax) return false;
     choices_[n_++] = choice;
     return true;
   }
@@ -52,9 +52,9 @@ class Envelope {
   }
 
  private:
-  static constexpr size_t kMost = 24;
+  static constexpr size_t kMax = 24;
   size_t n_ = 0;
-  std::array<Choice, kMost> choices_;
+  std::array<Choice, kMax> choices_;
 };
 
 // Finds envelopes[p] for the p-th `dims` weights, for scales from low[p] to high[p].

@@ -39,13 +39,13 @@ constexpr bool kMemoryIsOurs = true;
 constexpr bool kMemoryIsOurs = true;
 #endif
 
-constexpr double kMostSeconds = kMemoryIsOurs ? 30 : 200;
+constexpr double kMaxSeconds = kMemoryIsOurs ? 30 : 200;
 
 class Limits : public testing::Test {
  protected:
   // At most the file's size and so many bytes more.
   void ExpectCost(const Finished& run, const std::string& file, size_t most_bytes) const {
-    EXPECT_LT(run.seconds, kMostSeconds);
+    EXPECT_LT(run.seconds, kMaxSeconds);
     const size_t bytes = file.empty() ? 0 : fs::file_size(file);
     if (!kMemoryIsOurs) return;
     EXPECT_LT(run.peak_bytes, bytes + most_bytes);
@@ -156,7 +156,7 @@ TEST_F(Limits, LongEqualSpecialTokens) {
     ExpectError(run, 1, "the context has room for 64");
     // With room for all that the template makes: it is cut, and then there is too much of it.
     const Finished wide = Pronk({"run", "-m", path, "--chat", "-p", "Hi", "-n", "1", "-c", "8000"});
-    EXPECT_LT(wide.seconds, kMostSeconds);
+    EXPECT_LT(wide.seconds, kMaxSeconds);
   }
 }
 

@@ -154,16 +154,16 @@ TEST(EncodeTypes, BlocksComeBack) {
 
 // Small, large, one-sided and lonely weights: never worse than zeros in their place, and finite.
 TEST(EncodeTypes, AnyWeightsAreHeld) {
-  constexpr float kMost = 65504.0f;
+  constexpr float kMax = 65504.0f;
   std::vector<std::vector<float>> rows(7, NormalFloats(kBlock, 4));
   for (float& v : rows[0]) v *= 1e-5f;
   for (float& v : rows[1]) v *= 1e-30f;
-  for (float& v : rows[2]) v = std::clamp(v * 1e5f, -kMost, kMost);
+  for (float& v : rows[2]) v = std::clamp(v * 1e5f, -kMax, kMax);
   for (float& v : rows[3]) v = std::fabs(v) + 1;
   for (float& v : rows[4]) v = -std::fabs(v) - 1;
   std::fill(rows[5].begin(), rows[5].end(), 0.0f);
   rows[5][200] = -3.0f;
-  for (size_t i = 0; i < kBlock; ++i) rows[6][i] = i % 2 == 0 ? kMost : -kMost;
+  for (size_t i = 0; i < kBlock; ++i) rows[6][i] = i % 2 == 0 ? kMax : -kMax;
   for (const Golden& golden : kGolden) {
     std::vector<std::byte> row(gguf::RowBytes(golden.dtype, kBlock));
     std::vector<float> found(kBlock);

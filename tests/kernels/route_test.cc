@@ -197,7 +197,7 @@ TEST(Route, IsTheDefinitionForManyExperts) {
   }
   const std::vector<float> logits = NormalFloats(1 << 16, 1), bias = NormalFloats(1 << 16, 2);
   Router most = router;
-  most.n_groups = most.n_groups_used = kMostExpertGroups;
+  most.n_groups = most.n_groups_used = kMaxExpertGroups;
   ASSERT_NO_FATAL_FAILURE(ExpectReference(logits, 8, most, bias.data()));
 }
 
