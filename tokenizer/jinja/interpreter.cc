@@ -233,7 +233,7 @@ std::optional<Value> TakeNamed(std::vector<std::pair<std::string, Value>>& named
   const auto found = std::find_if(named.begin(), named.end(),
                                   [&](const auto& entry) { return entry.first == name; });
   if (found == named.end()) return std::nullopt;
-  Value value = std::move(found->second);
+  std::optional<Value> value(std::move(found->second));
   named.erase(found);
   return value;
 }
