@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "hwy/highway.h"
+#include "hwy/targets.h"
 
 #if HWY_ARCH_X86
 #include <cpuid.h>
@@ -37,6 +37,12 @@ constexpr std::array kLevels = {
     Level{"neon", HWY_NEON_WITHOUT_AES},
     Level{"neondot", HWY_NEON_BF16},
 };
+
+#ifdef PRONK_BUILDS_AVX_VNNI
+constexpr bool kBuildsAvxVnni = true;
+#else
+constexpr bool kBuildsAvxVnni = false;
+#endif
 
 Extension emulated = Extension::kNone;
 
@@ -85,11 +91,14 @@ bool CpuHas(Extension extension) {
 bool CpuHas(Extension extension) { return extension == Extension::kNone; }
 #endif
 
-// What this build has and this CPU can run of Highway's targets, any limit left aside.
-int64_t AvailableTargets() {
-  static const int64_t available = hwy::SupportedTargets() & HWY_TARGETS;
-  return available;
+// What this CPU can run of Highway's targets, any limit left aside.
+int64_t CpuTargetBits() {
+  static const int64_t targets = hwy::SupportedTargets();
+  return targets;
 }
+
+// Of these, what this build has.
+int64_t AvailableTargets() { return CpuTargetBits() & HWY_TARGETS; }
 
 using Available = std::array<bool, kLevels.size()>;
 
@@ -97,7 +106,8 @@ const Available& AvailableLevels() {
   static const Available available = [] {
     Available is_there{};
     for (size_t i = 0; i < kLevels.size(); ++i) {
-      is_there[i] = (AvailableTargets() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
+      is_there[i] = (AvailableTargets() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension) &&
+                    (kLevels[i].extension != Extension::kAvxVnni || kBuildsAvxVnni);
     }
     return is_there;
   }();
@@ -134,6 +144,14 @@ std::vector<std::string> CpuTargets() {
     if (AvailableLevels()[i]) names.emplace_back(kLevels[i].name);
   }
   return names;
+}
+
+bool BuildLacks(std::string_view name) {
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (kLevels[i].name != name || AvailableLevels()[i]) continue;
+    return (CpuTargetBits() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
+  }
+  return false;
 }
 
 bool LimitCpu(std::string_view name) {

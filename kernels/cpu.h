@@ -16,6 +16,9 @@ bool CpuIsSupported();
 // "avx512", "avx512vnni", "avx512bf16"} or {"neon"}.
 std::vector<std::string> CpuTargets();
 
+// This CPU can run the target, but the build left it out (PRONK_TARGETS=native).
+bool BuildLacks(std::string_view name);
+
 // Limits the kernels to this target and what is below it; false where CpuTargets() does not have
 // the name. Takes effect for kernels called from now on; not while a Team runs, and not between
 // Activations' packing and a product with them. "" lifts the limit.

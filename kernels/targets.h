@@ -6,7 +6,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu.h"
 
-#if HWY_ARCH_X86
+#ifdef PRONK_BUILDS_AVX_VNNI  // CMakeLists.txt
 #define PRONK_EXPORT(FUNCTION)                      \
   namespace N_AVX2_VNNI {                           \
   decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \

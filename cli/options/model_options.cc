@@ -124,6 +124,10 @@ engine::SessionOptions ModelOptions::Session() const {
   if (!kernels::LimitCpu(cpu)) {
     std::string names;
     for (const std::string& name : kernels::CpuTargets()) names += " " + name;
+    if (kernels::BuildLacks(cpu)) {
+      throw UsageError("--cpu " + cpu + ": this build has" + names +
+                       "; PRONK_TARGETS=all ./pronk ... builds the others");
+    }
     throw UsageError("--cpu " + cpu + ": this machine and build have" + names);
   }
   if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
