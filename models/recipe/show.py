@@ -1,4 +1,4 @@
-"""What models/README.md shows, unselected, and ten conversations: python3 show.py PRONK FILE.gguf stories|chats
+"""What models/SAMPLES.md shows a part of, six stories and ten conversations: python3 show.py PRONK FILE.gguf stories|chats
 
 Text that is drawn depends on how a CPU rounds, so the instruction set is named: --cpu avx2, which nearly all x86-64 CPUs have.
 """
@@ -20,7 +20,7 @@ def stories(program, model):
     for seed in range(1, 7):
         command = [program, "run", "-m", model, "--cpu", "avx2", "-p", "Once upon a time", "-n", "400", "-s", str(seed)]
         text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-        print(f"Seed {seed}:\n\n{quoted(text)}\n")
+        print(f"### Seed {seed}\n\n{quoted(text)}\n")
 
 
 def chats(program, model):
@@ -29,7 +29,7 @@ def chats(program, model):
         command = [program, "chat", "-m", model, "--cpu", "avx2", "-s", "1"]
         text = subprocess.run(command, input="\n".join(requests) + "\n", stdout=subprocess.PIPE, check=True, text=True).stdout
         replies = re.split(r"(?<!\n)\n(?!\n)", text.strip())  # paragraphs are two line feeds apart, replies one
-        print(f"## Chat {number}\n")
+        print(f"### Chat {number}\n")
         for request, reply in zip(requests, replies):
             print(f"**{request}**\n\n{quoted(reply)}\n")
 

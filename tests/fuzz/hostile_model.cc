@@ -40,7 +40,7 @@ std::vector<std::string> KeysOfSources() {
   const std::regex whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {
     for (const fs::directory_entry& file :
-         fs::directory_iterator(fs::path(test::SourceDir()) / folder)) {
+         fs::recursive_directory_iterator(fs::path(test::SourceDir()) / folder)) {
       if (file.path().extension() != ".cc") continue;
       const std::string text = test::ReadText(file.path().string());
       for (const auto& [pattern, prefix] : {std::pair(own, "ARCH."), std::pair(whole, "")}) {

@@ -43,6 +43,10 @@ bool AreSound(const fuzz::HostileModels& models) {
     std::fprintf(stderr, "no model of %s\n", std::string(architecture.name).c_str());
     sound = false;
   }
+  if (const size_t n_keys = models.Keys(0).size(); n_keys < 50) {
+    std::fprintf(stderr, "%zu keys were found in the sources, at least 50 expected\n", n_keys);
+    sound = false;
+  }
   return sound;
 }
 
