@@ -29,7 +29,7 @@ struct Architecture {
   bool shared_gate = false;
   bool value_norm = false;
   bool attention_gate = false;
-  bool key_heads_in_turn = false;
+  bool tiled_key_heads = false;
   // Layers that have no key-value heads gather otherwise.
   Mixer without_heads = Mixer::kAttention;
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;

@@ -203,7 +203,7 @@ Config Config::Read(const gguf::File& file) {
   config.shared_gate = arch.shared_gate;
   config.value_norm = arch.value_norm;
   config.attention_gate = arch.attention_gate;
-  config.key_heads_in_turn = arch.key_heads_in_turn;
+  config.tiled_key_heads = arch.tiled_key_heads;
   config.output = arch.output;
   config.activation = arch.activation;
   config.context_length = keys.Count("context_length", UINT32_MAX);

@@ -140,10 +140,9 @@ struct Config {
   bool biases = false;       // of attention, router and experts: required, not merely used if there
   bool shared_gate = false;  // how much a shared expert counts depends on the token
   bool value_norm = false;   // RMSNorm of values, without weights
-  bool keys_as_values = false;  // values without a matrix are keys as they come from theirs
-  bool attention_gate = false;  // what a head has gathered counts as much as its token says
-  bool key_heads_in_turn =
-      false;  // value head j of a delta net goes with key head j mod n_key_heads
+  bool keys_as_values = false;   // values without a matrix are keys as they come from theirs
+  bool attention_gate = false;   // what a head has gathered counts as much as its token says
+  bool tiled_key_heads = false;  // value head j of a delta net goes with key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   kernels::Activation activation = kernels::Activation::kSilu;
   kernels::Router router;
@@ -159,10 +158,10 @@ struct Config {
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: they stay
   float logit_scale = 1;        // of the logits
   float logit_softcap = 0;      // as attention_softcap, after the scale
-  // Queries at position p are multiplied by 1 + query_growth * ln(1 + floor(p /
-  // query_growth_span)).
-  float query_growth = 0;
-  size_t query_growth_span = 1;
+  // Queries at position p are multiplied by 1 + attention_temperature_scale * ln(1 + floor(p /
+  // attention_temperature_span)).
+  float attention_temperature_scale = 0;
+  size_t attention_temperature_span = 1;
 
   std::vector<RopeConfig> ropes;  // at least one
   std::vector<LayerPlan> layers;  // at least one

@@ -98,9 +98,9 @@ void Mistral3(const Keys& keys, Config& config) {
   rope.beta_fast = keys.PositiveOr("rope.scaling.yarn_beta_fast", rope.beta_fast);
   rope.beta_slow = keys.PositiveOr("rope.scaling.yarn_beta_slow", rope.beta_slow);
   rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
-  config.query_growth =
+  config.attention_temperature_scale =
       static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.query_growth_span = rope.original_context;
+  config.attention_temperature_span = rope.original_context;
 }
 
 void Gemma2(const Keys& keys, Config& config) {

@@ -117,13 +117,13 @@ void Pass::NormAndRotate(const LayerPlan& plan, const float* weight, float* head
 }
 
 void Pass::GrowQueries(const LayerPlan& plan, float* q) {
-  if (config_.query_growth == 0) return;
+  if (config_.attention_temperature_scale == 0) return;
   const size_t width = plan.n_heads * plan.key_length;
   Step("scale", 0, {}, [&] {
     ForRows(n_tokens_, [&](size_t t) {
-      const size_t spans = (first_position_ + t) / config_.query_growth_span;
+      const size_t spans = (first_position_ + t) / config_.attention_temperature_span;
       const float growth = std::log(1 + static_cast<float>(spans));
-      kernels::Scale(q + t * width, 1 + config_.query_growth * growth, width);
+      kernels::Scale(q + t * width, 1 + config_.attention_temperature_scale * growth, width);
     });
   });
 }

@@ -77,7 +77,7 @@ class Pass {
   void CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length);
   // out[t][h] = matrix h . in[t][h]
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
-  // Multiplies queries by Config::query_growth's factor.
+  // Multiplies queries by Config::attention_temperature_scale's factor.
   void GrowQueries(const LayerPlan& plan, float* q);
   // out[t] = weights . in[t] + bias for each product; in is [n_tokens][weights.cols].
   struct Output {

@@ -42,7 +42,7 @@ void Pass::DeltaNet(const LayerPlan& plan, const LayerWeights& w, float* matrice
       .n_key_heads = r.n_key_heads,
       .n_value_heads = r.n_value_heads,
       .length = r.key_length,
-      .key_heads_in_turn = config_.key_heads_in_turn,
+      .tiled_key_heads = config_.tiled_key_heads,
       .norm_eps = config_.norm_eps,
       .dt_bias = w.ssm_dt_bias,
       .a = w.ssm_a,

@@ -93,7 +93,7 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
   });
   const auto head_of = [&](size_t j) {
     const size_t key_head =
-        net.key_heads_in_turn ? j % net.n_key_heads : j / (n_heads / net.n_key_heads);
+        net.tiled_key_heads ? j % net.n_key_heads : j / (n_heads / net.n_key_heads);
     const float* const query = qkv + key_head * n;
     return RecurrentHead{
         .key = query + net.n_key_heads * n,

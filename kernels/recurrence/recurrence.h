@@ -42,7 +42,7 @@ struct DeltaNet {
   size_t length = 0;         // of a key, and of a value
   // Value head j works with key head j % n_key_heads; else neighbours share one:
   // j / (n_value_heads / n_key_heads).
-  bool key_heads_in_turn = false;
+  bool tiled_key_heads = false;
   float norm_eps = 0;
   const float* dt_bias = nullptr;  // [n_value_heads]
   const float* a = nullptr;        // [n_value_heads], negative: what a state loses

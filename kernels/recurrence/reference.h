@@ -28,7 +28,7 @@ inline void UnitReference(const float* x, double eps, size_t n, double* out) {
 }
 
 inline size_t KeyHead(const DeltaNet& net, size_t j) {
-  return net.key_heads_in_turn ? j % net.n_key_heads : j / (net.n_value_heads / net.n_key_heads);
+  return net.tiled_key_heads ? j % net.n_key_heads : j / (net.n_value_heads / net.n_key_heads);
 }
 
 // One token of value head j: state is the head's [length][length], q and k are those of its key
