@@ -138,7 +138,8 @@ size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t 
 std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
                                        const std::optional<engine::ChatForm>& form,
                                        const std::string& prompt) {
-  const size_t context = options.model.context;
+  const size_t context =
+      options.model.context != 0 ? options.model.context : engine::DefaultContext(model.config);
   const std::function<bool()> interrupted = Interrupted;
   if (!form) {
     return engine::Encode(

@@ -58,8 +58,8 @@ class SequenceState {
   // To be told after each batch: positions up to `end` are there.
   void Extend(size_t end);
   // Forgets the last batch, which was announced by ExpectUndo(), but for its first tokens: keys and
-  // values up to `position` stay, and recurrent layers are as they were before the batch. What it
-  // was for them stays in recurrent(i).inputs, to be read again up to `position`.
+  // values up to `position` stay, and recurrent layers are as they were before the batch. What they
+  // read of it stays in conv_in, alpha and beta, for Replay() (forward.h).
   void Undo(size_t position);
   // Keeps what recurrent layers know at this point of the text, so that Rewind() can come back to
   // it. The snapshot of the earliest position makes way for the newest.

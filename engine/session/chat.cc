@@ -52,7 +52,7 @@ ChatForm::ChatForm(std::string_view template_source)
       thinking(FindThinkingFormat(template_source)) {}
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
-                                const std::vector<Message>& messages, size_t context,
+                                const std::vector<Message>& messages, size_t room,
                                 const std::function<bool()>& interrupted) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
@@ -69,7 +69,7 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                  .parse_special = true,
                  .plain = chat.foreign,
                  .interrupted = &interrupted},
-                context);
+                room);
 }
 
 Chat::Chat(Session& session, std::string system, ChatForm form)
@@ -77,8 +77,8 @@ Chat::Chat(Session& session, std::string system, ChatForm form)
 
 Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
-  CheckTextSize(session_.model(), text.size(),
-                session_.capacity());  // before anything is made of it
+  // Before anything is made of it:
+  CheckTextSize(session_.model(), text.size(), session_.capacity());
   std::vector<Message> messages = messages_;
   messages.push_back({"user", text});
   // Without the oldest questions and their answers.

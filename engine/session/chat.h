@@ -74,11 +74,10 @@ class Chat {
 };
 
 // The ids of a conversation as the model wants to see it, up to where its answer begins, for a
-// context of so many tokens (0: the default). Throws tokenizer::TemplateError, and as Encode()
-// (encode.h).
+// context of `room` tokens. Throws tokenizer::TemplateError, and as Encode() (encode.h).
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                            const std::vector<tokenizer::Message>& messages,
-                                           size_t context = 0,
+                                           size_t room,
                                            const std::function<bool()>& interrupted = nullptr);
 // The template that the model's file carries, or the documented default where there is none or
 // nothing in it: its source.

@@ -23,18 +23,18 @@ enum class StopReason {
   kContext,      // the context is full
   kInterrupted,  // the caller said so
 };
-std::string_view StopReasonName(
-    StopReason reason);  // "eos", "stop", "length", "context", "interrupted"
+// "eos", "stop", "length", "context" or "interrupted".
+std::string_view StopReasonName(StopReason reason);
 
 struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
-  std::vector<std::string>
-      stop_texts;  // generation ends before any of these; they are not part of it
-  std::function<void()> prompt_read;  // called before the first token is picked
-  bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
-  std::function<bool()> interrupted;  // asked before every token and batch
-  // Told how many of the prompt's tokens are read.
+  // Generation ends before any of these; they are not part of the text.
+  std::vector<std::string> stop_texts;
+  // How many of the prompt's tokens are read; then, before the first token is picked, that it is.
   std::function<void(size_t done, size_t total)> prompt_progress;
+  std::function<void()> prompt_read;
+  std::function<bool()> interrupted;  // asked before every token and batch
+  bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
   // How the model marks what it thinks; none: all that it writes is text.
   ThinkingFormat thinking;
   // Gets the thinking as it comes, and returns as on_text does; none: nobody wants it.

@@ -4,8 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "engine/draft/lookup_drafter.h"
+#include "engine/draft/nextn_drafter.h"
 #include "engine/error.h"
-#include "engine/session/drafters.h"
+#include "engine/session/encode.h"
+#include "engine/session/model_drafter.h"
 #include "engine/stopwatch.h"
 #include "kernels/default_threads.h"
 
@@ -14,8 +17,6 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Longer contexts are there for the asking; few need them and their cache is large.
-constexpr size_t kDefaultContext = 4096;
 // Rows of logits computed at once where all are asked for: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
@@ -29,28 +30,22 @@ const float* RopeDivisors(const Model& model, size_t context) {
   return is_long ? w.rope_factors_long : w.rope_factors_short;
 }
 
-}  // namespace
-
-size_t DefaultContext(const Config& config) {
-  return std::min(config.context_length, kDefaultContext);
-}
-
-void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
-  throw TooLong("the text needs " + std::string(at_least ? "at least " : "") +
-                std::to_string(needed) + " tokens, and the context has room for " +
-                std::to_string(room) + " (set with -c; the model was trained for " +
-                std::to_string(config.context_length) + ")");
-}
-
-void CheckTextSize(const Model& model, size_t n_bytes, size_t context) {
-  size_t longest = 1;  // spellings in the file are never shorter than their text
-  for (const std::string_view token : model.tokenizer->vocab().tokens) {
-    longest = std::max(longest, token.size());
+// Those that the options ask for and the model has. The team must outlive them.
+std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
+                                             size_t capacity, kernels::Team& team) {
+  std::vector<std::shared_ptr<Drafter>> drafters;
+  if (options.draft.own) drafters.push_back(options.draft.own);
+  if (options.draft.model != nullptr) {
+    drafters.push_back(std::make_shared<ModelDrafter>(model, *options.draft.model, options));
   }
-  const size_t room = context != 0 ? context : DefaultContext(model.config);
-  if (n_bytes / longest > room)
-    ThrowNoRoom(n_bytes / longest, /*at_least=*/true, room, model.config);
+  if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
+  if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
+    drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, team));
+  }
+  return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
+
+}  // namespace
 
 Session::Session(const Model& model, const SessionOptions& options)
     : Session(model, options, MachineMemory().available) {}

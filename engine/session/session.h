@@ -31,16 +31,6 @@ struct SessionOptions {
   DraftOptions draft;  // reads ahead while generating
 };
 
-// The context of a session that is given none.
-size_t DefaultContext(const Config& config);
-
-// Throws engine::TooLong: so many tokens are needed, or at least so many.
-[[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);
-
-// Throws engine::TooLong where a text of so many bytes cannot fit into a context of so many tokens
-// (0: the default), however it is cut. Takes no time, unlike cutting a hundred megabytes.
-void CheckTextSize(const Model& model, size_t n_bytes, size_t context);
-
 class Session {
  public:
   // Throws engine::Error where the machine lacks the memory for the context; it says what fits.

@@ -87,6 +87,23 @@ TEST(Library, ThrowsOneType) {
   EXPECT_THROW(pronk::Session(model, options), pronk::Error);
 }
 
+// A full session has room for no token, not for the default number.
+TEST(Library, AFullContextRefusesMore) {
+  const pronk::Model model(kDefault);
+  pronk::Options options = Greedy();
+  options.context = 8;
+  pronk::Session session(model, options);
+  EXPECT_EQ(session.Complete("Once upon a time").end, pronk::End::kContext);
+  EXPECT_EQ(session.Complete("").end, pronk::End::kContext);
+  try {
+    session.Complete(std::string(1000, 'x'));
+    FAIL();
+  } catch (const pronk::Error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("room for 0 "), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Library, SessionsKeepTheirModel) {
   auto model = std::make_unique<pronk::Model>(kTiny);
   pronk::Session session(*model, Greedy());

@@ -33,6 +33,17 @@ TEST(Candidates, BestTakesTheLowestIdOfEquals) {
   EXPECT_EQ(candidates.Best().id, 1);
 }
 
+// A mask has whole words of 64 bits; those after the last logit name no token.
+TEST(Candidates, MasksEndWithTheLogits) {
+  const std::vector<float> logits(70, 1.0f);
+  const std::vector<uint64_t> all(2, ~uint64_t{0});
+  Candidates candidates;
+  for (const size_t n : {3u, 64u, 65u}) {
+    candidates.Assign(std::span(logits).first(n), all);
+    EXPECT_EQ(candidates.size(), n);
+  }
+}
+
 TEST(Candidates, ProbabilitiesAreTheSoftmax) {
   Candidates candidates = WithProbabilities({0.1, 0.6, 0.3});
   const std::span<const double> p = candidates.Probabilities();
@@ -75,6 +86,13 @@ TEST(TopP, KeepsTheNucleus) {
     TopP(candidates, top_p);
     EXPECT_EQ(Ids(candidates), expected) << top_p;
   }
+}
+
+// A probability that is exactly p is enough.
+TEST(TopP, EndsWhereTheSumIsP) {
+  Candidates candidates = WithProbabilities({0.5, 0.5});
+  TopP(candidates, 0.5f);
+  EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{0}));
 }
 
 // The nucleus is found by sorting ever more of the vocabulary: cross those borders.

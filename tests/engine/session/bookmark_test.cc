@@ -101,7 +101,7 @@ TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
     return chat.Say(text, options, [](std::string_view) { return true; });
   };
   const auto rendered = [&](std::vector<tokenizer::Message> messages) {
-    return EncodeChat(model_, ChatForm(kThinkingTemplate), messages);
+    return EncodeChat(model_, ChatForm(kThinkingTemplate), messages, 4096);
   };
   const Chat::Answer first = say("How are you?");
   EXPECT_EQ(first.n_reused, 0u);

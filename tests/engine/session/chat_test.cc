@@ -62,7 +62,7 @@ TEST(Chat, DropsNoMoreThanNeededInFewSteps) {
   const auto size_with = [&](size_t pairs) {
     std::vector<Message> messages = Pairs(pairs);
     messages.push_back({"user", "why?"});
-    return EncodeChat(small.model, ChatForm(small.model), messages).size();
+    return EncodeChat(small.model, ChatForm(small.model), messages, 4096).size();
   };
   ASSERT_EQ(answer.n_dropped % 2, 0u);
   const size_t kept = kPairs - answer.n_dropped / 2;
