@@ -1,4 +1,4 @@
-"""The instruction form of the stories: what somebody may ask for, and a story that has precisely that.
+"""The instruction form of the stories: what somebody may ask for, and a story that has exactly that.
 
 A document of the corpus is a list of messages [(role, text)]; role "text" is a plain story without chat.
 """

@@ -5,7 +5,7 @@ PRONK is the program. Everything but the perplexity is its text, with its defaul
   kinds       "Tell me a story about a FOX.": does the first sentence have one
   requests    "Tell me a story about NAME and a THING.", names and things that the training never drew: are they in the story
   chats       three such requests in one conversation: each story in order, with the name and the thing that it was asked for
-  answers     questions about a story that stands in the conversation, greedy, compared with the grammar's answer
+  answers     questions about a story of the conversation, greedy, compared with the grammar's answer
   perplexity  per token of plain stories, of a seed that the training never draws; in numpy, by sample.py
 """
 import argparse
@@ -74,14 +74,14 @@ class Reader:
         self.elders = sorted(itertools.chain(*ELDERS.values()))
 
     def faults(self, text, asked=()):
-        """Why a story is not in order: an empty list when it is. `asked` are words that it has to have."""
+        """Why a story is not in order: an empty list when it is. It must have the words of `asked`."""
         found = []
         plain = text
         for elder in self.elders:
             plain = plain.replace(elder, "")
         words = WORD.findall(plain)
         unknown = {w for w in words if w not in self.words and w not in asked}
-        # An invented name is no word of the lexicon, but it has a capital and comes again.
+        # An invented name is not in the lexicon, but it has a capital and occurs again.
         found += [f"unknown word {w}" for w in unknown if not (w[0].isupper() and words.count(w) > 1)]
         found += [f"no {w}" for w in asked if not has(text, w)]
         hero = HERO.search(plain)
@@ -90,7 +90,7 @@ class Reader:
         hero = hero[1] or hero[2]
         if hero not in plain.split("\n\n")[-1]:
             found.append(f"{hero} is gone at the end")
-        # Names stand inside sentences too, which tells them from words with a capital: hero, friend, rarely a third.
+        # Unlike other words with a capital, names occur inside sentences, too: hero, friend, rarely a third.
         inside = set(re.findall(r"[a-z,] ([A-Z][a-z]+)", plain))
         cast = {w for w in inside if w in self.names or w not in self.words} | {hero}
         if len(cast) > 3:

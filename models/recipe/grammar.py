@@ -41,7 +41,7 @@ CHILD_SKILLS = ["climbing", "singing", "drawing", "running", "telling jokes", "b
 FIRST = "Ba Bel Bo Bri Da Del Do Fa Fi Ga Gri Ha Jo Ka Kel La Lo Ma Mel Mi Na Ni Ol Pa Pim Qui Ra Ri Ro Sa Sel Shi Ta Tem Tu Um Va Vel Wi Ya Za Zi".split()
 MIDDLE = "ba di la lo mi na ra ri ro si ta vi".split()
 LAST = "bel by da den dy kin la lin lo mo my na nek no ra ri ro ta to vin wen xi zo".split()
-# Whoever asks for a story may use any name: syllables for names that no list has, of more kinds than those above.
+# A request may have any name: syllables for names that no list has, of more kinds than those above.
 ONSETS = "b c d f g h j k l m n p r s t v w y z br ch cl dr fr gl gr kl kr mb ph pl qu sh sl st sv th tr zh".split() + ["", ""]
 VOWELS = "a a a e e i i o o u y ai ea ee ia ie ou oo".split()
 CODAS = ["", "", "", ""] + "n r l s m t d k ck ll nn x sh th rt ns b g".split()
@@ -231,7 +231,7 @@ class Story:
 
     @functools.cached_property
     def text(self):
-        """Told when it is asked for: drills have no use for it, and it takes most of the time."""
+        """Made on demand: drills do not need it, and it takes most of the time."""
         return self._tell()
 
     @functools.cached_property

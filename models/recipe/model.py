@@ -67,7 +67,7 @@ def rope_table(shape, n_positions):
 
 
 def rope(x, cos, sin):
-    """Turn each adjacent pair of x [batch, time, heads, head_dim] by its angle."""
+    """Rotate each adjacent pair of x [batch, time, heads, head_dim] by its angle."""
     pairs = x.float().unflatten(-1, (-1, 2))
     a, b = pairs[..., 0], pairs[..., 1]
     return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2).to(torch.bfloat16)
@@ -100,7 +100,7 @@ class Block(torch.nn.Module):
         q = rope(linear(x, self.attn_q).view(batch, time, s.n_heads, s.head_dim), cos, sin)
         k = rope(linear(x, self.attn_k).view(batch, time, s.n_kv_heads, s.head_dim), cos, sin)
         v = linear(x, self.attn_v).view(batch, time, s.n_kv_heads, s.head_dim)
-        # The query heads of a group stand one below the other, so that keys are never copied:
+        # The query heads of a group are stacked, so that keys are never copied:
         # [batch * kv, group * time, d] x [batch * kv, d, time].
         q = q.view(batch, time, s.n_kv_heads, group, s.head_dim).permute(0, 2, 3, 1, 4)
         q = q.reshape(batch * s.n_kv_heads, group * time, s.head_dim)

@@ -1,4 +1,4 @@
-"""Muon for the matrices: momentum whose update is made orthogonal, so that no direction of a matrix is left behind.
+"""Muon for the matrices: momentum whose update is made orthogonal, so that every direction of a matrix learns.
 
 Keller Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024. At the few thousand steps that a
 laptop has time for, it reaches a given loss in clearly fewer steps than AdamW. Embeddings and norms stay with AdamW.
@@ -8,7 +8,7 @@ import torch
 
 def orthogonal(g, steps=5):
     """Newton-Schulz iteration towards the nearest orthogonal matrix, for a stack g [n, rows, columns].
-    The quintic's coefficients are the paper's: steep at zero, and close to one where it ends."""
+    The quintic's coefficients are the paper's: steep at zero, and close to one at the end."""
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = g.shape[-2] > g.shape[-1]
     x = (g.transpose(1, 2) if tall else g).contiguous()

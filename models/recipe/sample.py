@@ -1,4 +1,4 @@
-"""Reads the exported file and lets it speak, in float32 numpy: python3 sample.py FILE.gguf VOCAB.model -p "Once upon a time".
+"""Reads the exported file and generates text with it, in float32 numpy: python3 sample.py FILE.gguf VOCAB.model -p "Once upon a time".
 
 The evaluator's voice, and a second opinion on the exporter: it shares no code with the trainer, so when its greedy
 text is that of an engine, both the file and the engine mean the same thing by it.
@@ -15,7 +15,7 @@ SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?
 
 
 def read_gguf(path):
-    """(metadata, tensors as float32): just what the exporter writes, Q8_0 and F32."""
+    """(metadata, tensors as float32): only what the exporter writes, Q8_0 and F32."""
     data, at = open(path, "rb").read(), 24
     _, _, n_tensors, n_keys = struct.unpack_from("<4sIQQ", data)
 

@@ -1,16 +1,17 @@
 """Trains the default model on the CPU: python3 train.py WORK [--steps N].
 
 WORK holds the vocabulary (vocab.model) and receives log.csv and checkpoint.pt. The corpus is drawn while training,
-in pools of documents, each from its own seed: a run that was stopped goes on from its checkpoint with the very same
-batches. One row of a batch is one document, and rows of similar length stand together, so that next to nothing is
+in pools of documents, each from its own seed: a run that was stopped continues from its checkpoint with the same
+batches. One row of a batch is one document, and rows of similar length share a batch, so that there is hardly any
 padding and no document sees another.
 
 It begins with copying drills. Without them, three million tokens of stories taught the plots but not one name (5% of
-repeated names right): in long texts copying pays off late. After 300 steps of short lines full of names it is there, and stays.
-The drills then thin out, and are gone after 60% of the steps: with a share to the end, one story in ten slipped into drilling.
-A second run that goes on from the first teaches to listen: requests with only the start of their stories (--requests).
+repeated names right): in long texts copying pays off late. After 300 steps of short lines full of names the model copies, and it
+does not unlearn it. The drills then thin out and end after 60% of the steps: with a share to the end, one story in ten slipped
+into drilling. A second run continues from the first and teaches the model to listen: requests with only the start of their
+stories (--requests).
 
---from continues a shipped file, with a fresh optimizer; README.md says what for. Drills belong into its mixture (--drills), but not alone:
+--from continues a shipped file, with a fresh optimizer; models/README.md says what for. Drills belong into its mixture (--drills), but not alone:
 some 400 steps of nothing else made it forget its stories.
 
 The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps, or of the minutes of --budget.
@@ -45,7 +46,7 @@ def batches(documents, tokens, n_ctx, rng):
             groups.append(current)
             current = []
         current.append(ids)
-    rng.shuffle(groups)  # what remains in `current` would be a small batch of the longest: left out
+    rng.shuffle(groups)  # `current` is left out: a small batch of the longest
     return groups
 
 
@@ -55,7 +56,7 @@ def padded(length):
 
 
 def learned(ids):
-    """For each id whether it is a target: what users and systems say is read, but never learned to be said."""
+    """For each id whether it is a target. The words of users and systems are read, not learned."""
     speaks, out = True, []
     for token in ids:
         out.append(speaks)
@@ -64,7 +65,7 @@ def learned(ids):
 
 
 def tensors(group):
-    """inputs and targets [rows, time]; targets of -1 are left out of the loss: the padding's, and what users say."""
+    """inputs and targets [rows, time]; targets of -1 (padding, the words of users) are left out of the loss."""
     time_steps = padded(max(map(len, group)))
     inputs = torch.zeros(len(group), time_steps, dtype=torch.long)
     targets = torch.full((len(group), time_steps), -1)
@@ -117,7 +118,7 @@ def held_out_loss(model, groups):
 
 
 def rate(step, warmup, progress, decay):
-    """Share of the full learning rate; `progress` from 0 to 1 is the share of the training that is over."""
+    """Share of the full learning rate; `progress` from 0 to 1 is the share of the training that is done."""
     return max(0.0, min(1.0, (step + 1) / warmup, (1 - progress) / decay))
 
 

@@ -33,7 +33,7 @@ def train(corpus, prefix, size):
 
 def encode(pieces, document, rng=None):
     """Ids of a document of the corpus. With rng, one chat in five lacks the space that SPM tokenizers put after a
-    marker: engines differ there, and the model should not mind."""
+    marker: engines differ there, and the model should read both."""
     if document[0][0] == "text":
         return [BOS] + pieces.encode(document[0][1]) + [EOS]
     if document[0][0] == "drill":
@@ -49,7 +49,7 @@ def encode(pieces, document, rng=None):
 
 
 def prompt(pieces, messages):
-    """Ids of a conversation that waits for the assistant, as the chat template writes it."""
+    """Ids of a conversation whose next turn is the assistant's, as the chat template writes it."""
     ids = encode(pieces, messages) + pieces.encode("\n") if messages else [BOS]
     return ids + [pieces.piece_to_id("<|assistant|>")] + pieces.encode("\n")
 

@@ -2,7 +2,7 @@
 """Write a small GGUF model (as tests/data/families and hybrids have them) as the folder that Hugging
 Face's libraries would write of it: config.json, safetensors, tokenizer. The way back of `pronk
 convert`, written from the definitions of the families and not from that program: a converted folder
-must be the model again, bit by bit. Needs nothing but Python.
+must be the model again, bit for bit. Needs nothing but Python.
 
   hf_folder.py models/default.gguf OUT            one file
   hf_folder.py MODEL OUT --shards 3               in parts, with an index
@@ -123,7 +123,7 @@ def joined(a, b):
 
 
 def halves(t, heads):
-    """Neighbours that turn together become numbers half a head apart."""
+    """Neighbours that rope rotates together become numbers half a head apart."""
     n = len(t.rows()) // heads
     return t.pick([h * n + 2 * (i % (n // 2)) + i // (n // 2) for h in range(heads) for i in range(n)])
 
@@ -184,7 +184,7 @@ def weights(g):
     mixer = {"granitehybrid": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
     dense_hybrid = arch == "granitehybrid" and not g.get("expert_count")
     nk, nv, n = g.get("ssm.group_count"), g.get("ssm.time_step_rank"), g.get("ssm.state_size")
-    # Value heads in turn; the folder has those of a key head side by side.
+    # Value heads alternate between key heads; the folder has those of a key head side by side.
     def grouped(t, skipped, length):
         per = nv // nk
         return t.pick(list(range(skipped)) + [skipped + ((h % per) * nk + h // per) * length + i for h in range(nv) for i in range(length)])
@@ -269,7 +269,7 @@ def weights(g):
             else:
                 put("linear_attn.in_proj_qkv.weight", grouped(qkv, 2 * nk * n, n))
                 put("linear_attn.in_proj_z.weight", grouped(z, 0, n))
-        if "attn_k_b.weight" in layer:  # [latent, N] of each head, turned, then [Dv, latent]
+        if "attn_k_b.weight" in layer:  # [latent, N] of each head, transposed, then [Dv, latent]
             both = joined(get("attn_k_b.weight").turned(), get("attn_v_b.weight"))
             put("self_attn.kv_b_proj.weight", both.view(both.shape[0] * both.shape[1], both.shape[2]))
         if dense_hybrid:
@@ -278,7 +278,7 @@ def weights(g):
         shared(arch, layer, get, put)
         experts(arch, layer, get, put)
     if arch == "bitnet": pack(out)
-    if arch == "deepseek2":  # a block that predicts further tokens, of which no reader of its files knows
+    if arch == "deepseek2":  # a block that predicts further tokens, which no reader of its files runs
         last = "model.layers.%d." % len(layers)
         for name in [n for n in out if n.startswith("model.layers.%d." % (len(layers) - 1))]:
             out[last + name.split(".", 3)[3]] = out[name]
@@ -324,7 +324,7 @@ def mxfp4(tensor):
 
 
 def alternating(a, b):
-    """Rows of both in turn, matrix by matrix."""
+    """Alternating rows of both, matrix by matrix."""
     n, r = a.shape[0], a.shape[1]
     width = len(a.values) // (n * r)
     out = array(a.values.typecode)
@@ -441,7 +441,7 @@ def config(g, names):
     if arch == "exaone4" and n == 64: c.update(sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)])
     if arch in ("lfm2", "lfm2moe"):
         c.update(conv_L_cache=get("shortconv.l_cache"), norm_eps=c.pop("rms_norm_eps"), layer_types=[full if k else "conv" for k in kv])
-        c["block_ff_dim"] = 12345  # before rounding, as published folders have it: of no use
+        c["block_ff_dim"] = 12345  # before rounding, as published folders have it; unused
         put("sliding_window", window)
         if arch == "lfm2moe": c.update(num_experts=experts, moe_intermediate_size=get("expert_feed_forward_length"), num_dense_layers=get("leading_dense_block_count"))
     if arch in ("qwen35", "qwen35moe", "qwen3next"):

@@ -421,7 +421,7 @@ TEMPLATES = [
     "{% if builtin_tools is defined or tools is not none %}tools{% endif %}{{ documents is none }}",
 ]
 
-# As the templates of newer families are written: what they use of the language, on other texts.
+# The features of the language that the templates of newer families use, on texts of our own.
 FAMILY_TEMPLATES = [
     # gpt-oss: types of parameters, an effort by default, what the last call was
     """{%- macro kind(spec, needed, nullable=false) -%}
@@ -563,7 +563,7 @@ FAMILY_TEMPLATES = [
 {%- elif message['role'] == 'assistant' %}{%- if ns.is_tool %}{{'</outputs>'}}{%- set ns.is_tool = false -%}{%- endif %}{% set content = message['content'] %}{% if '</think>' in content %}{% set content = content.split('</think>', 1)[1] if thinking else content.split('</think>')[-1] %}{% endif %}{{'<A>' + content + eos_token}}{%- endif %}
 {%- if message['role'] == 'tool' %}{%- set ns.is_tool = true -%}{%- if ns.is_output_first %}{{'<outputs>' + message['content']}}{%- set ns.is_output_first = false %}{%- endif %}{%- endif %}
 {%- endfor -%}{% if ns.is_tool %}{{'</outputs>'}}{% endif %}{% if add_generation_prompt and not ns.is_tool %}{{'<A>'}}{% if not thinking %}{{'</think>'}}{% endif %}{% endif %}""",
-    # exaone4: roles by a dictionary, the last question searched from behind
+    # exaone4: roles by a dictionary, the last question searched from the end
     """{%- set roles = {'user': '[|user|]\\n', 'assistant': '[|assistant|]\\n', 'system': '[|system|]\\n', 'tool': '[|tool|]\\n'} %}
 {%- set end = '[|end|]\\n' %}{%- set ns = namespace(turn=-1, more=true) %}
 {%- for message in messages[::-1] %}{%- if ns.more and message.role == "user" %}{%- set ns.turn = (messages | length - 1) - loop.index0 %}{%- set ns.more = false %}{%- endif %}{%- endfor %}
@@ -575,7 +575,7 @@ FAMILY_TEMPLATES = [
     {%- else %}{{- msg.content }}{%- endif %}
 {%- elif role == 'assistant' %}{%- for tool_call in msg.tool_calls %}{%- if tool_call.function is defined %}{%- set tool_call = tool_call.function %}{%- endif %}{%- if tool_call.arguments is defined %}{%- set arguments = tool_call.arguments %}{%- else %}{%- set arguments = tool_call.parameters %}{%- endif %}{{- '{"name": "' ~ tool_call.name ~ '", "arguments": ' ~ (arguments if arguments is string else arguments | tojson(ensure_ascii=False)) ~ '}' }}{{- '\\n' if not loop.last }}{%- endfor %}
 {%- else %}{{- msg.content if msg.content is string else msg.content[0].text }}{%- endif %}{{- end }}{%- endfor %}""",
-    # qwen35 and its like: keys that were not handled, values by their types
+    # qwen35 and similar: keys that were not handled, values by their types
     """{%- macro extra(d, handled) %}{%- if d is mapping %}{%- for key in d if key not in handled %}{%- if d[key] is mapping or (d[key] is sequence and d[key] is not string) %}{{- '\\n<' ~ key ~ '>' ~ (d[key] | tojson | safe) ~ '</' ~ key ~ '>' }}{%- else %}{{- '\\n<' ~ key ~ '>' ~ (d[key] | string) ~ '</' ~ key ~ '>' }}{%- endif %}{%- endfor %}{%- endif %}{%- endmacro %}
 {%- for tool in tools %}{%- if tool.function is defined %}{%- set tool = tool.function %}{%- endif %}{{- extra(tool, ['name', 'description']) }}
 {%- for name, fields in (tool.parameters.properties if tool.parameters is defined and tool.parameters is mapping else {}) | items %}{{- extra(fields, ['type']) }}{%- if fields.type is defined %}{{- name ~ ':' ~ (fields.type | string) }}{%- endif %}{%- endfor %}{%- endfor %}
@@ -624,7 +624,7 @@ def case(template):
 
 
 def main():
-    # An expression may go on in the next line after a backslash: one item per template.
+    # A backslash continues an expression in the next line: one item per template.
     expressions = EXPRESSIONS.replace("\\\n", "\0").split("\n")
     good = ["{{ " + e.replace("\0", "\\\n") + " }}" for e in expressions] + TEMPLATES + FAMILY_TEMPLATES
     bad = ["{{ " + e + " }}" for e in BAD_EXPRESSIONS.split("\n")] + BAD_TEMPLATES

@@ -5,21 +5,21 @@
 
 Short convolutions (lfm2), gated delta nets (qwen35, qwen3next), Mamba-2 (granitehybrid, nemotron_h), compressed keys and
 values (deepseek2), per-layer embeddings (gemma4) and parallel streams (gemma3n). Written from the definitions of the
-families alone, not from the engine; made the .f32 files of hybrids/. A recurrence is carried out token by token.
+families alone, not from the engine; made the .f32 files of hybrids/. A recurrence runs token by token.
 T is the number of tokens, E the embedding's length, H the heads, K the key/value heads, D a head's width.
 """
 import sys
 
 import numpy as np
 
-from reference_logits import gelu, linear, main, read_gguf, rms_norm, sigmoid, silu, softmax, stretched, turn
+from reference_logits import gelu, linear, main, read_gguf, rms_norm, rotate, sigmoid, silu, softmax, stretched
 
 
 class Model:
-    """A file with its keys and tensors by their short names, and what a pass learns on its way."""
+    """A file with its keys and tensors by their short names, and what a pass records."""
 
     def __init__(self, path, context=None):
-        del context  # no such family asks how much room there is
+        del context  # in no such family does the context's size matter
         self.metadata, self.tensors = read_gguf(path)
         self.arch = self.metadata["general.architecture"]
         self.n_layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
@@ -62,13 +62,13 @@ def softplus(x):
 # --- Attention ------------------------------------------------------------------------------------
 
 def rope(model, x, base, adjacent=False, n=None, divisors=1.0):
-    """Turns pairs of the first n values of every head. x: [T, heads, D]."""
+    """Rotates pairs of the first n values of every head. x: [T, heads, D]."""
     n = n or x.shape[-1]
     theta = np.arange(len(x))[:, None] * base ** (-2.0 * np.arange(n // 2) / n) / divisors
     theta, m = stretched(model, base, n, theta)
     if model.arch == "deepseek2" and model.key("rope.scaling.yarn_log_multiplier", 0):
-        m = 1.0  # the scores' scale has it all
-    return turn(x, m * np.cos(theta), m * np.sin(theta), adjacent)
+        m = 1.0  # the scores' scale includes it
+    return rotate(x, m * np.cos(theta), m * np.sin(theta), adjacent)
 
 
 def attend(q, k, v, scale, window=0):
@@ -157,7 +157,7 @@ def gemma_attention(model, l, x):
 
 
 def latent_attention(model, l, x):
-    """Of deepseek2: keys and values of all heads are made of C numbers, but for the part of the keys that is turned."""
+    """Of deepseek2: keys and values of all heads are made of C numbers, but for the part of the keys that is rotated."""
     n, C = model.key("rope.dimension_count"), model.key("attention.kv_lora_rank")
     Dk = model.key("attention.key_length_mla", model.key("attention.key_length"))
     base = model.key("rope.freq_base", 10000.0)
@@ -182,10 +182,10 @@ def latent_attention(model, l, x):
     return linear(model, l, "attn_output", heads)
 
 
-# --- Layers that remember -------------------------------------------------------------------------
+# --- Recurrent layers -----------------------------------------------------------------------------
 
 def convolution(u, kernel):
-    """Each channel by itself, over this token and the L - 1 before. u: [T, C], kernel: [C, L], the last tap for now."""
+    """Each channel by itself, over this token and the L - 1 before. u: [T, C], kernel: [C, L], the last tap for this token."""
     L = kernel.shape[1]
     past = np.concatenate([np.zeros((L - 1, u.shape[1])), u])
     return sum(past[i:i + len(u)] * kernel[:, i] for i in range(L))
@@ -262,7 +262,7 @@ def feed_forward(model, l, x, suffix="", expert=None):
         return linear(model, l, "ffn_down" + suffix, hidden, expert)
     else:
         gate, up = linear(model, l, "ffn_gate" + suffix, x, expert), linear(model, l, "ffn_up" + suffix, x, expert)
-    if model.arch == "gemma3n" and l < 10:  # the largest twentieth of them, were they normally distributed
+    if model.arch == "gemma3n" and l < 10:  # the largest twentieth, if they were normally distributed
         gate = np.maximum(0, gate - gate.mean(-1, keepdims=True) - 1.6448533535 * gate.std(-1, ddof=1, keepdims=True))
     activation = gelu if model.arch in ("gemma4", "gemma3n") else silu
     return linear(model, l, "ffn_down" + suffix, activation(gate) * up, expert)
@@ -392,8 +392,8 @@ def length(x):
 
 
 def gemma3n_layer(model, l, s, e):
-    """s: the four streams, [4, T, E]. Predicts all of them, carries out the layer on the first, corrects all by what
-    came out of it."""
+    """s: the four streams, [4, T, E]. Predicts all of them, runs the layer on the first, corrects all by its
+    result."""
     def router(v):
         return np.tanh(linear(model, l, "altup_router", rms_norm(model, l, "altup_router_norm", v) / model.E))
 

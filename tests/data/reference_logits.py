@@ -8,7 +8,7 @@ OUT holds the logits of every position: positions x vocabulary, little-endian f3
 families alone, not from the engine, so that the two can be compared; made the .f32 files of families/. Needs numpy. One
 function per concept; FAMILIES and what it points to say how one family differs from another. All positions are computed
 at once. T is the number of tokens, E the embedding's length, H the heads, D a head's width, R how many of its values
-rope turns.
+rope rotates.
 """
 import argparse
 import struct
@@ -19,15 +19,15 @@ import numpy as np
 
 
 class Family(NamedTuple):
-    """What neither keys nor the presence of tensors tell. The defaults are llama's."""
-    rope: str                  # "NORM" turns the pairs (2i, 2i + 1) of a head, "NEOX" the pairs (i, i + R/2)
+    """What neither keys nor the presence of tensors say. The defaults are llama's."""
+    rope: str                  # "NORM" rotates the pairs (2i, 2i + 1) of a head, "NEOX" the pairs (i, i + R/2)
     ffn_norm: str = "ffn_norm" # the norm before the feed-forward
-    pre: bool = True           # RMSNorm of what attention and the feed-forward read
-    post: bool = False         # RMSNorm of what they give, before it is added
+    pre: bool = True           # pre norm: RMSNorm of what attention and the feed-forward read
+    post: bool = False         # post norm: RMSNorm of their results, before these are added
     qk_norm: str = ""          # RMSNorm of q and k: "head" by head, "wide" over all heads, or head by head "after" rope
     gate: str = "silu"         # the feed-forward's activation, see gated()
     plain_routing: bool = False  # experts' weights do not sum to one
-    period: int = 0            # of windows: the last layer of so many sees everything. 0: the family has no windows
+    period: int = 0            # of windows: the last layer of each `period` sees everything. 0: the family has no windows
 
 
 FAMILIES = {
@@ -97,7 +97,7 @@ FP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.flo
 
 
 def decode(kind, data, dims):
-    """The weights that a tensor's bytes stand for."""
+    """The weights that a tensor's bytes represent."""
     per, size, values = TYPES[kind]
     blocks = np.frombuffer(data, np.uint8, int(np.prod(dims)) // per * size).reshape(-1, size)
     return values(blocks).astype(np.float64).reshape(dims[::-1])
@@ -142,13 +142,13 @@ TYPES = {0: (1, 4, lambda blocks: blocks.view("<f4")), 1: (1, 2, lambda blocks: 
 
 
 class Model:
-    """A file with its keys and tensors by their short names, and what a pass learns on its way."""
+    """A file with its keys and tensors by their short names, and what a pass records."""
 
     def __init__(self, path, context=None):
         self.metadata, self.tensors = read_gguf(path)
         self.arch = self.metadata["general.architecture"]
         self.family = FAMILIES[self.arch]
-        self.context = context or min(self.key("context_length"), 4096)  # the engine's room, not the prompt's length
+        self.context = context or min(self.key("context_length"), 4096)  # the engine's context, not the prompt's length
         self.n_layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.E = self.key("embedding_length")
         self.H = self.key("attention.head_count")
@@ -165,7 +165,7 @@ class Model:
         return self.metadata.get(name, *default)
 
     def scale(self, name, default=1.0):
-        """A key that is a factor: 0 says the same as its absence."""
+        """A key that is a factor: 0 means the same as its absence."""
         return self.key(name, 0) or default
 
     def has(self, l, name):
@@ -218,13 +218,13 @@ def frequency_divisors(model):
 
 def yarn(model, base, n, theta, f):
     """(angles, factor of cosine and sine): slow pairs are stretched by f, fast ones stay, those between are mixed. n: how
-    many values of a head are turned."""
+    many values of a head are rotated."""
     fast, slow, g = 32.0, 1.0, 0.0
     if model.arch == "mistral3":
         fast, slow = model.key("rope.scaling.yarn_beta_fast", fast), model.key("rope.scaling.yarn_beta_slow", slow)
         g = model.key("rope.scaling.yarn_log_multiplier", 0.0)
     trained = model.key("rope.scaling.original_context_length", model.key("context_length"))
-    # The pair that turns so often within the trained length.
+    # The pair that makes this number of turns within the trained length.
     pair = lambda turns: n * np.log(trained / (2 * np.pi * turns)) / (2 * np.log(base))
     lo, hi = max(0, np.floor(pair(fast))), min(n - 1, np.ceil(pair(slow)))
     mix = 1 - np.clip((np.arange(n // 2) - lo) / max(0.001, hi - lo), 0, 1)
@@ -264,13 +264,13 @@ def stretched(model, base, n, theta):
 
 
 def rope(model, x, table):
-    """Turns pairs of the first R values of every head. x: [T, heads, D]."""
+    """Rotates pairs of the first R values of every head. x: [T, heads, D]."""
     if table is None:
         return x
-    return turn(x, *table, model.family.rope == "NORM")
+    return rotate(x, *table, model.family.rope == "NORM")
 
 
-def turn(x, cos, sin, adjacent):
+def rotate(x, cos, sin, adjacent):
     """x: [T, heads, D], cos and sin: [T, pairs]. adjacent: the pairs are (2i, 2i + 1), not (i, i + pairs)."""
     cos, sin, half = cos[:, None, :], sin[:, None, :], cos.shape[-1]
     first, second = ((slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if adjacent else
@@ -293,7 +293,7 @@ def window(model):
 
 def is_local(model, l):
     period = model.key("attention.sliding_window_pattern", None)
-    if not isinstance(period, int):  # absent, or a list that says what the family's period says
+    if not isinstance(period, int):  # absent, or a list that agrees with the family's period
         period = model.family.period
     return window(model) > 0 and (period == 0 or l % period < period - 1)
 
@@ -348,7 +348,7 @@ def attention(model, l, x):
             cap = model.key("attn_logit_softcapping", 50.0)
             scores = cap * np.tanh(scores / cap)
         scores = np.where(visible, scores, -np.inf)
-        if model.arch == "gpt-oss":  # one more score, which takes its share and carries no value
+        if model.arch == "gpt-oss":  # the sink: one more score in the softmax, without a value
             sink = np.full((len(x), 1), model.tensors["blk.%d.attn_sinks.weight" % l][h])
             share = softmax(np.concatenate([scores, sink], axis=1))[:, :-1]
         else:
@@ -386,7 +386,7 @@ def gated(model, gate, up):
 
 
 def feed_forward(model, l, x, suffix="", expert=None):
-    """down(activation(gate x) * (up x)) of the matrices whose names end so."""
+    """down(activation(gate x) * (up x)) of the matrices whose names have this suffix."""
     up = linear(model, l, "ffn_up" + suffix, x, expert)
     if model.has(l, "ffn_gate" + suffix):
         gate = linear(model, l, "ffn_gate" + suffix, x, expert)
