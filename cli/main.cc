@@ -13,7 +13,7 @@
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 
 namespace {
 

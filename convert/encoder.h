@@ -10,7 +10,7 @@
 
 #include "convert/out_tensor.h"
 #include "gguf/dtype.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace convert {
 

@@ -17,7 +17,7 @@
 #include "grammar/constraint.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 
 namespace pronk {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/output/format.h"
 #include "cli/terminal/signals.h"
 #include "engine/stopwatch.h"
-#include "kernels/ceiling.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/ceiling.h"
 
 namespace cli {
 namespace {

@@ -21,9 +21,9 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
-#include "kernels/cpu.h"
-#include "kernels/default_threads.h"
-#include "kernels/team.h"
+#include "kernels/machine/cpu.h"
+#include "kernels/machine/default_threads.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {

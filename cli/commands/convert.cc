@@ -12,7 +12,7 @@
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "gguf/dtype.h"
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {

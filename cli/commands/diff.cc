@@ -22,9 +22,9 @@
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/default_threads.h"
-#include "kernels/reference.h"
-#include "kernels/team.h"
+#include "kernels/machine/default_threads.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/reference.h"
 
 namespace cli {
 namespace {

@@ -22,8 +22,8 @@
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/default_threads.h"
-#include "kernels/team.h"
+#include "kernels/machine/default_threads.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {

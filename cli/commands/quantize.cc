@@ -25,7 +25,7 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/writer.h"
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {

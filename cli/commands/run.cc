@@ -30,7 +30,7 @@
 #include "engine/session/session_file.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {

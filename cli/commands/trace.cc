@@ -19,7 +19,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
-#include "kernels/ceiling.h"
+#include "kernels/matmul/ceiling.h"
 
 namespace cli {
 namespace {

@@ -18,9 +18,9 @@
 #include "engine/session/memory.h"
 #include "gguf/error.h"
 #include "gguf/reader.h"
-#include "kernels/cpu.h"
-#include "kernels/default_threads.h"
-#include "kernels/team.h"
+#include "kernels/machine/cpu.h"
+#include "kernels/machine/default_threads.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/options/model_stores.h"
 #include "engine/error.h"
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
 #endif

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/json_file.h"
-#include "kernels/ceiling.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/ceiling.h"
 
 namespace cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engine/session/xxh64.h"
 #include "gguf/dtype.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 namespace cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "gguf/tensor.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 

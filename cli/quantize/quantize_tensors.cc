@@ -7,7 +7,7 @@
 
 #include "gguf/error.h"
 #include "kernels/encode/encode.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 namespace cli {
 

@@ -12,7 +12,7 @@
 #include "cli/terminal/terminal.h"
 #include "convert/importance.h"
 #include "gguf/file.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 

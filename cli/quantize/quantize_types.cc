@@ -9,7 +9,7 @@
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "kernels/encode/encode.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 namespace cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/pass/forward.h"
 #include "engine/pass/scratch.h"
 #include "kernels/attention/reference.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {

@@ -15,7 +15,7 @@
 namespace engine {
 
 // Tokens that a pass may have: as many as have the same bits together as alone
-// (kernels/matmul.h).
+// (kernels/matmul/matmul.h).
 inline constexpr size_t kMaxPassTokens = 16;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 

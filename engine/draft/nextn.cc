@@ -5,7 +5,7 @@
 #include "engine/pass/feed_forward.h"
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
-#include "kernels/ops.h"
+#include "kernels/ops/ops.h"
 
 namespace engine {
 

@@ -11,8 +11,8 @@
 
 #include "engine/model/config.h"
 #include "engine/model/keys.h"
-#include "kernels/experts.h"
-#include "kernels/ops.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/ops/ops.h"
 
 namespace engine {
 

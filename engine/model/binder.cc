@@ -4,7 +4,7 @@
 #include <array>
 
 #include "gguf/error.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 namespace engine {
 namespace {

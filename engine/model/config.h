@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "kernels/experts.h"
-#include "kernels/ops.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/ops/ops.h"
 
 namespace engine {
 

@@ -7,8 +7,8 @@
 
 #include "engine/model/config.h"
 #include "gguf/file.h"
-#include "kernels/experts.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/matmul/matmul.h"
 
 namespace engine {
 

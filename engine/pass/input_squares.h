@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/model/weights.h"
-#include "kernels/matmul.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/matmul.h"
 
 namespace engine {
 

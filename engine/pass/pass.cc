@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/pass/input_squares.h"
-#include "kernels/experts.h"
-#include "kernels/ops.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/ops/ops.h"
 
 namespace engine {
 namespace {

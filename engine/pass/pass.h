@@ -20,8 +20,8 @@
 #include "engine/pass/trace.h"
 #include "engine/stopwatch.h"
 #include "kernels/attention/attention.h"
-#include "kernels/matmul.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/matmul.h"
 #include "tokenizer/tokenizer.h"
 
 namespace engine {

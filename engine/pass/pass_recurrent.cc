@@ -6,9 +6,9 @@
 #include "engine/pass/input_squares.h"
 #include "engine/pass/pass.h"
 #include "kernels/attention/head_products.h"
-#include "kernels/ops.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/ops/ops.h"
 #include "kernels/recurrence/recurrence.h"
-#include "kernels/reference.h"
 
 namespace engine {
 

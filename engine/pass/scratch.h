@@ -9,8 +9,8 @@
 
 #include "engine/model/config.h"
 #include "kernels/attention/head_products.h"
-#include "kernels/experts.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/matmul/matmul.h"
 
 namespace engine {
 

@@ -7,7 +7,7 @@
 
 #include "engine/error.h"
 #include "engine/pass/scratch.h"
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 #include "tokenizer/vocabulary.h"
 
 #if defined(__APPLE__)

@@ -10,7 +10,7 @@
 #include "engine/session/encode.h"
 #include "engine/session/model_drafter.h"
 #include "engine/stopwatch.h"
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 
 namespace engine {
 namespace {

@@ -17,7 +17,7 @@
 #include "engine/pass/sequence_state.h"
 #include "engine/sampling/sampler.h"
 #include "engine/session/memory.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace engine {
 

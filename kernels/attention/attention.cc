@@ -16,7 +16,7 @@
 #include "kernels/attention/few.h"
 #include "kernels/attention/tiles.h"
 #include "kernels/half.h"
-#include "kernels/quantize.h"
+#include "kernels/ops/quantize.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

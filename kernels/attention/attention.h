@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 namespace kernels {
 

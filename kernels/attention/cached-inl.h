@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
-#include "kernels/unpack-inl.h"
+#include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

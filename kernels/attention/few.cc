@@ -25,7 +25,7 @@
 // Then what each target needs.
 #include "kernels/attention/cached-inl.h"
 #include "kernels/attention/panels-inl.h"
-#include "kernels/exp-inl.h"
+#include "kernels/simd/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

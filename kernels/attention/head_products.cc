@@ -12,9 +12,9 @@
 #include <array>
 #include <cassert>
 
-#include "kernels/gemm.h"
-#include "kernels/registry.h"
-#include "kernels/rows.h"
+#include "kernels/matmul/gemm.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/matmul/rows.h"
 
 namespace kernels {
 namespace {

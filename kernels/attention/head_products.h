@@ -8,9 +8,9 @@
 #include <span>
 
 #include "kernels/buffer.h"
-#include "kernels/experts.h"
-#include "kernels/quantize.h"
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/ops/quantize.h"
 
 namespace kernels {
 

@@ -1,9 +1,9 @@
 // The two products of attention for a batch, a tile of queries with a tile of keys
 // (tiles.cc), in floats. Included once per instruction set.
 //
-// Both have the shape that kernels/panel-inl.h explains: keys become a panel whose lanes are keys,
-// so that a query's scores need no sums across lanes, and values one whose lanes are a value's
-// numbers. Converting a tile of keys is paid once for all queries.
+// Both have the shape that kernels/matmul/panel-inl.h explains: keys become a panel whose lanes are
+// keys, so that a query's scores need no sums across lanes, and values one whose lanes are a
+// value's numbers. Converting a tile of keys is paid once for all queries.
 #if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
@@ -16,7 +16,7 @@
 
 #include "kernels/attention/cached-inl.h"
 #include "kernels/attention/tiles.h"
-#include "kernels/panel-inl.h"
+#include "kernels/matmul/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

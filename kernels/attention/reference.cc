@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gguf/dtype.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 namespace kernels {
 namespace {

@@ -19,7 +19,7 @@
 #include "kernels/attention/int16-inl.h"
 #endif
 #include "kernels/attention/products-inl.h"
-#include "kernels/exp-inl.h"
+#include "kernels/simd/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

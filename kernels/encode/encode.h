@@ -1,5 +1,5 @@
-// From floats to the bytes of a type: what kernels/reference.h reads, written. For converting
-// models (pronk quantize), never on the way of a token.
+// From floats to the bytes of a type: what kernels/matmul/reference.h reads, written. For
+// converting models (pronk quantize), never on the way of a token.
 #ifndef PRONK_KERNELS_ENCODE_ENCODE_H_
 #define PRONK_KERNELS_ENCODE_ENCODE_H_
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/encode/points.h"
-#include "kernels/tables.h"
+#include "kernels/formats/shared/tables.h"
 
 namespace kernels {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "kernels/encode/blocks.h"
+#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
-#include "kernels/tables.h"
 
 namespace kernels {
 namespace {

@@ -9,90 +9,20 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "gguf/blocks.h"
-#include "kernels/gemm-inl.h"
+#include "gguf/dtype.h"
 #include "kernels/half.h"
+#include "kernels/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-template <typename Weight>
-struct FloatPacking {
-  using Panel = FloatPanelBlock;
-  using Input = FloatInputBlock;
-  using Multiplier = TileMultiplier;
-  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
-
-  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
-    const uint8_t* data[kBandRows];
-    for (size_t r = 0; r < kBandRows; ++r) {
-      data[r] = reinterpret_cast<const uint8_t*>(w.row(std::min(row + r, w.rows - 1)));
-    }
-    alignas(64) float rows[kBandRows][32];
-    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
-      const size_t n = std::min<size_t>(32, w.cols - k);
-      for (size_t r = 0; r < kBandRows; ++r) {
-        const uint8_t* from = data[r] + k * sizeof(Weight);
-        hwy::Prefetch(from + kPrefetchBytes);
-        alignas(64) uint8_t padded[32 * sizeof(Weight)];
-        if (n < 32) {
-          std::memset(padded, 0, sizeof(padded));
-          from = static_cast<const uint8_t*>(std::memcpy(padded, from, n * sizeof(Weight)));
-        }
-        ToFloats(from, rows[r]);
-      }
-      Interleave<32, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
-                                      reinterpret_cast<uint8_t*>(panel->weights[0]));
-    }
-  }
-
- private:
-  static constexpr size_t kPrefetchBytes = 256;  // two blocks or four of each row
-
-  // 32 weights, at any address.
-  static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, float* HWY_RESTRICT out) {
-    const hn::CappedTag<float, 8> d;
-    const hn::Rebind<Weight, decltype(d)> d_weight;
-    const hn::Repartition<uint8_t, decltype(d_weight)> d8;
-    for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
-      const auto v = hn::BitCast(d_weight, hn::LoadU(d8, p + i * sizeof(Weight)));
-      if constexpr (sizeof(Weight) == 4) {
-        hn::Store(v, d, out + i);
-      } else {
-        hn::Store(hn::PromoteTo(d, v), d, out + i);
-      }
-    }
-  }
-};
-
-#if PRONK_WIDE
-// F16 and BF16 where the CPU multiplies BF16.
-template <bool kF16>
-struct Bf16HalfPacking : Bf16Panels {
-  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
-    constexpr size_t kPrefetchBytes = 512;
-    const auto data = RowPointers<kRows>(w, row);
-    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
-      const size_t n_bytes = std::min<size_t>(32, w.cols - k) * sizeof(uint16_t);
-      for (size_t r = 0; r < kRows; ++r) {
-        const std::byte* const from = data[r] + k * sizeof(uint16_t);
-        hwy::Prefetch(from + kPrefetchBytes);
-        uint16_t* const out = panel->weights[r];
-        if (n_bytes < sizeof(panel->weights[r])) std::memset(out, 0, sizeof(panel->weights[r]));
-        std::memcpy(out, from, n_bytes);
-        if constexpr (kF16) HalfsToBf16(out, 32);
-      }
-    }
-  }
-};
-#endif
-
 // A step is eight vectors, whatever the weights are before they become floats.
-template <gguf::DType kType, typename Weight>
+template <gguf::DType kType, typename WeightT>
 struct Floats {
+  using Weight = WeightT;
   static constexpr gguf::DType kDType = kType;
   static constexpr bool kReadsFloats = true;
   static constexpr size_t kStreams = 2;
@@ -170,17 +100,6 @@ struct Floats {
     for (size_t r = 0; r < n; ++r) {
       sums[r].a = hn::Add(sums[r].a, hn::Add(chains[r][0], chains[r][1]));
     }
-  }
-
-  static void MultiplyPanels(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
-                             const GemmOutput& out, std::span<std::byte> scratch) {
-#if PRONK_WIDE
-    if (x.form == BatchForm::kBf16) {
-      constexpr bool kF16 = kType == gguf::DType::kF16;
-      return MultiplyRange<Bf16HalfPacking<kF16>>(w, begin, end, x, out, scratch);
-    }
-#endif
-    MultiplyRange<FloatPacking<Weight>>(w, begin, end, x, out, scratch);
   }
 };
 using F32 = Floats<gguf::DType::kF32, float>;

@@ -13,9 +13,9 @@
 #endif
 
 #include "gguf/blocks.h"
-#include "kernels/grid-inl.h"
+#include "kernels/formats/shared/grid-inl.h"
+#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
-#include "kernels/tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

@@ -12,8 +12,8 @@
 
 #include "gguf/blocks.h"
 #include "kernels/formats/q4_0-inl.h"
+#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
-#include "kernels/tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

@@ -14,9 +14,9 @@
 #endif
 
 #include "gguf/blocks.h"
-#include "kernels/groups32-inl.h"
+#include "kernels/formats/shared/groups32-inl.h"
+#include "kernels/formats/shared/tables.h"
 #include "kernels/half.h"
-#include "kernels/tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

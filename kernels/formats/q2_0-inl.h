@@ -13,8 +13,8 @@
 #include <algorithm>
 
 #include "gguf/blocks.h"
+#include "kernels/formats/shared/unpack-inl.h"
 #include "kernels/half.h"
-#include "kernels/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

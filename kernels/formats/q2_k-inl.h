@@ -16,7 +16,7 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
-#include "kernels/groups16-inl.h"
+#include "kernels/formats/shared/groups16-inl.h"
 #include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();

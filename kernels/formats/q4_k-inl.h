@@ -17,7 +17,7 @@
 #endif
 
 #include "gguf/blocks.h"
-#include "kernels/groups32-inl.h"
+#include "kernels/formats/shared/groups32-inl.h"
 #include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -17,7 +17,7 @@
 #endif
 
 #include "gguf/blocks.h"
-#include "kernels/groups16-inl.h"
+#include "kernels/formats/shared/groups16-inl.h"
 #include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();

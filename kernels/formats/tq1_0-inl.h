@@ -16,9 +16,9 @@
 #endif
 
 #include "gguf/blocks.h"
+#include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/tq2_0-inl.h"
 #include "kernels/half.h"
-#include "kernels/lookup-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

@@ -14,8 +14,8 @@
 #include <algorithm>
 
 #include "gguf/blocks.h"
+#include "kernels/formats/shared/scaled_dots-inl.h"
 #include "kernels/half.h"
-#include "kernels/scaled_dots-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

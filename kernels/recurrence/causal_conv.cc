@@ -12,7 +12,7 @@
 // Then what each target needs.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/activation-inl.h"
+#include "kernels/ops/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {

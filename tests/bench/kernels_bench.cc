@@ -27,12 +27,12 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
-#include "kernels/ceiling.h"
-#include "kernels/cpu.h"
-#include "kernels/experts.h"
-#include "kernels/matmul.h"
+#include "kernels/machine/cpu.h"
+#include "kernels/matmul/ceiling.h"
+#include "kernels/matmul/experts.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/reference.h"
 #include "kernels/recurrence/recurrence.h"
-#include "kernels/reference.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gguf/writer.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 #include "tests/kernels/random_weights.h"
 
 namespace {

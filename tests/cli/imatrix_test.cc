@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gguf/file.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"

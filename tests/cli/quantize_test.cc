@@ -12,7 +12,7 @@
 #include "gguf/file.h"
 #include "gguf/writer.h"
 #include "kernels/half.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/paths.h"

@@ -13,7 +13,7 @@
 #include "convert/convert.h"
 #include "engine/model/model.h"
 #include "gguf/file.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/temp_dir.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/ops_reference.h"
+#include "kernels/ops/reference.h"
 
 namespace kernels {
 

@@ -1,6 +1,7 @@
-// AMX in software: the instructions that kernels/gemm_bf16_amx.cc is made of, carried out where the
-// CPU says that it does not know them. They are decoded from their bytes (Intel's manual, volume 2:
-// all are VEX.128 in the opcode map 0F38), so that what the compiler emitted is what is tested.
+// AMX in software: the instructions that kernels/matmul/gemm_bf16_amx.cc is made of, carried out
+// where the CPU says that it does not know them. They are decoded from their bytes (Intel's manual,
+// volume 2: all are VEX.128 in the opcode map 0F38), so that what the compiler emitted is what is
+// tested.
 #include "tests/kernels/amx_emulator.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 #include "tests/kernels/amx_emulator.h"
 #include "tests/kernels/each_target.h"
 

@@ -1,5 +1,5 @@
 // What control groups grant, read from folders made here as the system shows them.
-#include "kernels/default_threads.h"
+#include "kernels/machine/default_threads.h"
 
 #include <gtest/gtest.h>
 

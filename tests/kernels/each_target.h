@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 
 namespace kernels {
 

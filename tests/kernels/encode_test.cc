@@ -12,7 +12,7 @@
 
 #include "gguf/blocks.h"
 #include "kernels/half.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 #include "tests/kernels/random_weights.h"
 
 namespace kernels {

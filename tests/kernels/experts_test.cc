@@ -1,5 +1,5 @@
 // Layers of experts against sums in double.
-#include "kernels/experts.h"
+#include "kernels/matmul/experts.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <random>
 #include <string>
 
-#include "kernels/reference.h"
-#include "kernels/registry.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/matmul/registry.h"
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"

@@ -8,9 +8,9 @@
 #include <limits>
 #include <string>
 
-#include "kernels/quantize.h"
-#include "kernels/reference.h"
-#include "kernels/registry.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"

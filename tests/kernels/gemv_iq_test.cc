@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gguf/blocks.h"
-#include "kernels/matmul.h"
-#include "kernels/reference.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
 

@@ -1,5 +1,5 @@
 // Products of every weight type on every instruction set against sums in double.
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <string>
 
-#include "kernels/reference.h"
-#include "kernels/registry.h"
+#include "kernels/matmul/reference.h"
+#include "kernels/matmul/registry.h"
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"

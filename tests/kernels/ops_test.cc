@@ -1,5 +1,5 @@
 // The small operations on every instruction set, at every length around the vectors' sizes.
-#include "kernels/ops.h"
+#include "kernels/ops/ops.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "gguf/blocks.h"
 #include "gguf/dtype.h"
 #include "kernels/half.h"
-#include "kernels/matmul.h"
+#include "kernels/matmul/matmul.h"
 
 namespace kernels {
 

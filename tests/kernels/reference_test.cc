@@ -1,4 +1,4 @@
-#include "kernels/reference.h"
+#include "kernels/matmul/reference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "kernels/tables.h"
+#include "kernels/formats/shared/tables.h"
 
 #include <gtest/gtest.h>
 

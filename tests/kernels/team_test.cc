@@ -1,5 +1,5 @@
 // The thread team: every item done once, in ranges that depend on nothing but the sizes.
-#include "kernels/team.h"
+#include "kernels/machine/team.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 #include "engine/model/model.h"
 #include "engine/session/session.h"
-#include "kernels/cpu.h"
+#include "kernels/machine/cpu.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 

@@ -1,0 +1,260 @@
+// Types with scales (and minimums) for groups of 32: what their formats share. Included once per
+// instruction set.
+#if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
+#undef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
+#endif
+
+#include "kernels/formats/shared/scaled_dots-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The group of piece p of vector v.
+template <bool kEvenOdd>
+constexpr size_t GroupOf(size_t v, size_t p) {
+  return kEvenOdd && PRONK_WIDE ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
+}
+
+// Codes less `zero` in the order of the weights.
+template <bool kEvenOdd>
+HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
+                             int8_t* HWY_RESTRICT weights) {
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    for (size_t half = 0; half < 2; ++half) {
+      const VU8 bytes = hn::Sub(codes[v][half], hn::Set(DU8(), static_cast<uint8_t>(zero)));
+      StorePieces(hn::BitCast(DI8(), bytes), [&](size_t p) HWY_ATTR {
+        return weights + 32 * GroupOf<kEvenOdd>(v, p) + 16 * half;
+      });
+    }
+  }
+}
+
+// What the dots of a step start with: -kCenter * (sum of the lane), for codes that are kCenter more
+// than the weights.
+template <int kCenter>
+struct Offsets {
+  VI32 offset[kDotVectors];
+
+  HWY_INLINE void SetStart(size_t v, const VI8 (&x)[2]) {
+    const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
+    offset[v] = hn::Neg(Dot(Dot(hn::Zero(DI32()), center, x[0]), center, x[1]));
+  }
+  HWY_INLINE VI32 Start(size_t v) const { return offset[v]; }
+};
+template <>
+struct Offsets<0> {
+  HWY_INLINE void SetStart(size_t, const VI8 (&)[2]) {}
+  HWY_INLINE VI32 Start(size_t) const { return hn::Zero(DI32()); }
+};
+
+// The activations of a step.
+template <bool kEvenOdd, int kCenter>
+struct Input32 : Offsets<kCenter> {
+  VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
+  GroupScales scales;     // of the activations
+  Floats8 sums;           // scale * (sum of the 32)
+};
+
+template <bool kEvenOdd, int kCenter>
+HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t i) {
+  constexpr size_t kStride = 32 * (GroupOf<kEvenOdd>(0, 1) - GroupOf<kEvenOdd>(0, 0));
+  Input32<kEvenOdd, kCenter> in;
+  for (size_t v = 0; v < kDotVectors; ++v) {
+    LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
+    in.SetStart(v, in.x[v]);
+  }
+  in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
+  in.sums = LoadScaledSums(x, i);
+  return in;
+}
+
+// Numbers for each group.
+struct Factors32 {
+  Floats8 scales, mins;
+};
+// With the codes of the first 16 weights of each group and of the other 16:
+struct Unpacked32 : Factors32 {
+  VU8 codes[kDotVectors][2];
+};
+// Before they are unpacked:
+struct Packed32 {
+  const uint8_t* step;
+};
+
+// What the types share: a type adds
+//   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])    of vectors v and v + 1
+//   static Factors32 Factors(const uint8_t* w)
+// Its steps are 256 weights.
+template <class Type, class BlockType>
+struct Steps32 {
+  using Block = BlockType;
+  using Unpacked = Unpacked32;
+  static constexpr bool kReadsFloats = false;
+  static constexpr size_t kStepWeights = 256;
+  static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
+
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked;
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) Type::Codes(w, v, unpacked.codes + v);
+    static_cast<Factors32&>(unpacked) = Type::Factors(w);
+    return unpacked;
+  }
+#if !PRONK_WIDE
+  // One token's products take two vectors at a time: all codes do not fit in 16 registers. (Arm,
+  // and AVX-512 with short vectors, have 32, and go this way, too.)
+  static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
+#endif
+};
+
+// Codes of 0 to kMaxCode.
+//   kMinimum false   weight = scale * (code - kZero)
+//   kMinimum true    weight = scale * code + min;  kZero is about the middle of the codes
+template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
+          bool kEvenOdd = false>
+struct Type32 : Steps32<Type, BlockType> {
+  // Where codes are too large for sums of 16 bits they are taken less kZero; with VNNI, whose dots
+  // need a start anyhow, also where there is nothing else to add (3 to 7% of Q4_0 in the cache).
+  static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
+  static constexpr int kCenter = kLarge || (PRONK_VNNI && !kMinimum) ? kZero : 0;
+  using Input = Input32<kEvenOdd, kCenter>;
+  using Unpacked = Unpacked32;
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    return LoadInput32<kEvenOdd, kCenter>(x, i);
+  }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    w.scales = KeepFirst(w.scales, n / 32);
+    if constexpr (kMinimum) w.mins = KeepFirst(w.mins, n / 32);
+    return w;
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    VI32 dots[kDotVectors];
+    for (size_t v = 0; v < kDotVectors; ++v) dots[v] = DotVector(w.codes[v], in, v);
+    AddDots(dots, w, in, sums);
+  }
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+    VI32 dots[kDotVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 codes[2][2];
+      Type::Codes(w.step, v, codes);
+      for (size_t k = 0; k < 2; ++k) dots[v + k] = DotVector(codes[k], in, v + k);
+    }
+    AddDots(dots, Type::Factors(w.step), in, sums);
+  }
+  static HWY_INLINE VI32 DotVector(const VU8 (&codes)[2], const Input& in, size_t v) {
+    return Dot2(in.Start(v), codes[0], in.x[v][0], codes[1], in.x[v][1]);
+  }
+  static HWY_INLINE void AddDots(const VI32 (&dots)[kDotVectors], const Factors32& w,
+                                 const Input& in, Sums& sums) {
+    sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
+    if constexpr (kMinimum && kCenter == 0) {
+      sums.mins = MulAdd(w.mins, in.sums, sums.mins);
+    } else if constexpr (kMinimum) {
+      sums.mins = MulAdd(MulAdd(w.scales, kCenter, w.mins), in.sums, sums.mins);
+    } else if constexpr (kCenter != kZero) {
+      sums.mins = MulAdd(Mul(w.scales, kCenter - kZero), in.sums, sums.mins);
+    }
+  }
+
+  // For panels (panel-inl.h).
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const Unpacked unpacked = Type::Unpack(w);
+    StoreBytes32<kEvenOdd>(unpacked.codes, kZero, out.weights);
+    StoreFloats(unpacked.scales, out.scales);
+    if constexpr (kMinimum) StoreFloats(MulAdd(unpacked.scales, kZero, unpacked.mins), out.mins);
+  }
+};
+
+// The same for signed bytes: weight = scale * w, code = w + kSignedZero. Dot products want them
+// unsigned, as w + 128, or they take signs and magnitudes apart. The dots are too large for sums of
+// 16 bits.
+constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
+
+struct InputSigned32 : Offsets<kSignedZero> {
+  VI8 x[kDotVectors][2];
+  Floats8 scales;  // of the activations
+};
+
+// Each of eight floats in the lanes of its group in vector v.
+HWY_INLINE VF SpreadGroups(const Floats8& floats, size_t v) {
+  int32_t group[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) {
+    group[i] = static_cast<int32_t>(FirstGroup(v) + i / 4 * kGroupStep);
+  }
+  return PickFloats(floats, group);
+}
+
+template <class Type, class BlockType>
+struct Signed32 : Steps32<Type, BlockType> {
+  using Input = InputSigned32;
+  using Unpacked = Unpacked32;
+
+  static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
+    Input in;
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
+      in.SetStart(v, in.x[v]);
+    }
+    in.scales = LoadScales(x, i);
+    return in;
+  }
+  static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
+    w.scales = KeepFirst(w.scales, n / 32);
+    return w;
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const Floats8 scales = Mul(w.scales, in.scales);
+    for (size_t v = 0; v < kDotVectors; ++v) AddVector(w.codes[v], scales, in, v, sums);
+  }
+  static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
+    const Floats8 scales = Mul(Type::Factors(w.step).scales, in.scales);
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kDotVectors; v += 2) {
+      VU8 codes[2][2];
+      Type::Codes(w.step, v, codes);
+      for (size_t k = 0; k < 2; ++k) AddVector(codes[k], scales, in, v + k, sums);
+    }
+  }
+  static HWY_INLINE void AddVector(const VU8 (&codes)[2], const Floats8& scales, const Input& in,
+                                   size_t v, Sums& sums) {
+    VI32 dot = in.Start(v);
+    for (size_t half = 0; half < 2; ++half) {
+#if PRONK_VNNI
+      dot = Dot(dot, codes[half], in.x[v][half]);
+#else
+      dot = DotSigned(dot, hn::BitCast(DI8(), codes[half]), in.x[v][half]);
+#endif
+    }
+    sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), SpreadGroups(scales, v), sums.a);
+  }
+  static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
+    const Unpacked unpacked = Type::Unpack(w);
+    StoreBytes32<false>(unpacked.codes, kSignedZero, out.weights);
+    StoreFloats(unpacked.scales, out.scales);
+  }
+};
+
+// Two vectors of codes from nibbles: values + kZero.
+template <int kZero>
+HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (*codes)[2]) {
+  const DU8 d;
+  const VU8 zero = hn::Set(d, static_cast<uint8_t>(kZero));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(values.data());
+  const VU8 table = hn::Add(hn::LoadDup128(d, bytes), zero);
+  for (size_t v = 0; v < 2; ++v) {
+    for (size_t half = 0; half < 2; ++half)
+      codes[v][half] = hn::TableLookupBytes(table, codes[v][half]);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_

@@ -1,0 +1,187 @@
+// Scales for the dot products of eight groups of 32 weights.
+//
+// The i32 dots of 256 weights are kDotVectors vectors, with a group in each piece. Of four lanes
+// per group only the sum counts, so before they become floats they are added up until one vector is
+// left (two with one piece): pairs of vectors are packed to i16 and neighbours added. That is half
+// of the work of converting and scaling each vector by itself. Which group lies in which piece is
+// chosen so that the groups come out in order, or nearly:
+//
+//   kPieces 1: vector v has group v                     out: 0 1 2 3, 4 5 6 7
+//   kPieces 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
+//   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   out: 0 0 4 4 1 1 5 5 2 2 6 6 3 3 7 7
+//   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6       out: 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
+// (kEvenOdd is for types whose bytes hold nibbles of neighbouring groups.) Included once per
+// instruction set.
+#if defined(PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_
+#undef PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_
+#else
+#define PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_
+#endif
+
+#include "kernels/formats/shared/unpack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kDotVectors = 8 / kPieces;
+
+// Of groups in blocks of their own: the first group of vector v, and the step from piece to piece.
+constexpr size_t FirstGroup(size_t v) { return PRONK_WIDE ? 4 * v : v; }
+constexpr size_t kGroupStep = PRONK_WIDE ? 1 : 4;
+
+// Adds neighbouring lanes: those of a, then those of b, piece by piece. |lanes| < 32768.
+HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
+#if HWY_ARCH_X86
+  const DI16 d;
+  return hn::WidenMulPairwiseAdd(DI32(), hn::ReorderDemote2To(d, a, b), hn::Set(d, 1));
+#else
+  const DI32 d;
+  return hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
+#endif
+}
+
+// Eight floats, one for each group, in the lanes in which AddScaledDots leaves the groups.
+struct GroupScales {
+#if PRONK_PIECES == 4
+  VF spread;
+#else
+  Floats8 spread;
+#endif
+};
+template <bool kEvenOdd>
+HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
+#if PRONK_PIECES == 4
+  const DF df;
+  alignas(64) static constexpr int32_t kIndex[2][16] = {
+      {0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7},
+      {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}};
+  return {hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
+                               hn::SetTableIndices(df, kIndex[kEvenOdd]))};
+#else
+  return {scales};
+#endif
+}
+
+// sum + dots * w * x. |dots| at most kMaxDot in each lane.
+constexpr int kMaxDot = PRONK_WIDE ? 32767 : 16383;
+HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const GroupScales& w,
+                            const GroupScales& x) {
+  const DF df;
+#if PRONK_PIECES == 4
+  const VF dot = hn::ConvertTo(df, AddNeighbours(dots[0], dots[1]));
+  return hn::MulAdd(dot, hn::Mul(w.spread, x.spread), sum);
+#else
+  for (size_t k = 0; k < kParts8; ++k) {
+    const VI32* const four = dots + 4 * k;
+    const VI32 added =
+        AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
+    const VF scale = hn::Mul(w.spread.part[k], x.spread.part[k]);
+    sum = hn::MulAdd(hn::ConvertTo(df, added), scale, sum);
+  }
+  return sum;
+#endif
+}
+
+// A vector of floats by their numbers among eight; all of one part where there are two.
+HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
+  constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(D8()));
+  alignas(64) int32_t lane[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) lane[i] = number[i] % kLanes;
+  const VF part = hn::ResizeBitCast(DF(), eight.part[number[0] / kLanes]);
+  return hn::TableLookupLanes(part, hn::SetTableIndices(DF(), lane));
+}
+
+HWY_INLINE Floats8 Mul(const Floats8& a, const Floats8& b) {
+  Floats8 product;
+  for (size_t k = 0; k < kParts8; ++k) product.part[k] = hn::Mul(a.part[k], b.part[k]);
+  return product;
+}
+
+// sum + a * b, in any lanes.
+HWY_INLINE V8 MulAdd(const Floats8& a, const Floats8& b, V8 sum) {
+  for (size_t k = 0; k < kParts8; ++k) sum = hn::MulAdd(a.part[k], b.part[k], sum);
+  return sum;
+}
+
+// a * factor (+ b)
+HWY_INLINE Floats8 Mul(const Floats8& a, float factor) {
+  Floats8 product;
+  for (size_t k = 0; k < kParts8; ++k) {
+    product.part[k] = hn::Mul(a.part[k], hn::Set(D8(), factor));
+  }
+  return product;
+}
+HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
+  Floats8 sum;
+  for (size_t k = 0; k < kParts8; ++k) {
+    sum.part[k] = hn::MulAdd(a.part[k], hn::Set(D8(), factor), b.part[k]);
+  }
+  return sum;
+}
+
+// The first n of eight floats, then zeros: whatever stood there, be it no number.
+HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
+  Floats8 kept;
+  for (size_t k = 0; k < kParts8; ++k) {
+    const size_t before = k * hn::MaxLanes(D8());
+    const auto mask = hn::FirstN(D8(), n > before ? n - before : 0);
+    kept.part[k] = hn::IfThenElseZero(mask, a.part[k]);
+  }
+  return kept;
+}
+
+// Eight half floats (f16), kStride bytes apart.
+template <size_t kStride>
+HWY_INLINE Floats8 LoadEightHalfs(const uint8_t* HWY_RESTRICT p) {
+  Floats8 floats;
+  const uint64_t low = CollectHalfs<4, kStride>(p);
+  const uint64_t high = CollectHalfs<4, kStride>(p + 4 * kStride);
+  const hn::Rebind<hwy::float16_t, D8> d_half;
+#if PRONK_PIECES == 1
+  const hn::FixedTag<uint64_t, 1> d_bits;
+  floats.part[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, low)));
+  floats.part[1] = hn::PromoteTo(D8(), hn::BitCast(d_half, hn::Set(d_bits, high)));
+#else
+  const hn::FixedTag<uint64_t, 2> d_bits;
+  const auto bits = hn::Dup128VecFromValues(d_bits, low, high);
+  floats.part[0] = hn::PromoteTo(D8(), hn::BitCast(d_half, bits));
+#endif
+  return floats;
+}
+
+// The scales of the 256 activations at i.
+HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
+  Floats8 scales;
+  for (size_t k = 0; k < kParts8; ++k) {
+    scales.part[k] = hn::LoadU(D8(), x.scales + i / 32 + k * hn::MaxLanes(D8()));
+  }
+  return scales;
+}
+
+// scale * (sum of q) for each 32 of the 256 activations at i: what a minimum is multiplied with.
+HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
+  const D8 d;
+  const hn::Repartition<int16_t, D8> d16;
+  Floats8 sums = LoadScales(x, i);
+  for (size_t k = 0; k < kParts8; ++k) {
+    // Neighbouring sums of 16 make a sum of 32.
+    const auto of_16 = hn::LoadU(d16, x.sums + i / 16 + k * hn::MaxLanes(d16));
+    const auto of_32 = hn::WidenMulPairwiseAdd(hn::RebindToSigned<D8>(), of_16, hn::Set(d16, 1));
+    sums.part[k] = hn::Mul(sums.part[k], hn::ConvertTo(d, of_32));
+  }
+  return sums;
+}
+
+HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
+  for (size_t k = 0; k < kParts8; ++k) {
+    hn::StoreU(floats.part[k], D8(), out + k * hn::MaxLanes(D8()));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_

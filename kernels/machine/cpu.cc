@@ -1,0 +1,188 @@
+// The instruction sets by name. Highway finds out what the CPU has of its targets; the extensions
+// are looked up here.
+#include "kernels/machine/cpu.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "hwy/targets.h"
+
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
+
+namespace kernels {
+namespace {
+
+struct Level {
+  std::string_view name;
+  int64_t target;  // Highway's bit; a smaller number is a better target
+  Extension extension = Extension::kNone;
+};
+
+// From least to most.
+constexpr std::array kLevels = {
+    Level{"sse4", HWY_SSE4},
+    Level{"avx2", HWY_AVX2},
+    Level{"avxvnni", HWY_AVX2, Extension::kAvxVnni},
+    Level{"avx512", HWY_AVX3},
+    Level{"avx512vnni", HWY_AVX3_DL},
+    Level{"avx512bf16", HWY_AVX3_DL, Extension::kBf16},
+    Level{"amx", HWY_AVX3_DL, Extension::kAmx},
+    Level{"neon", HWY_NEON_WITHOUT_AES},
+    Level{"neondot", HWY_NEON_BF16},
+};
+
+#ifdef PRONK_BUILDS_AVX_VNNI
+constexpr bool kBuildsAvxVnni = true;
+#else
+constexpr bool kBuildsAvxVnni = false;
+#endif
+
+Extension emulated = Extension::kNone;
+
+#if HWY_ARCH_X86
+struct CpuId {
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+CpuId Ask(uint32_t leaf, uint32_t subleaf) {
+  CpuId id;
+  if (__get_cpuid_count(leaf, subleaf, &id.eax, &id.ebx, &id.ecx, &id.edx) == 0) return {};
+  return id;
+}
+
+bool Bit(uint32_t word, int i) { return (word >> i & 1) != 0; }
+
+// Tiles are 8 KB of registers, which Linux saves only for processes that asked. The answer holds
+// for all threads.
+bool MayUseTiles() {
+#ifdef __linux__
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool CpuHas(Extension extension) {
+  switch (extension) {
+    case Extension::kNone:
+      return true;
+    case Extension::kAvxVnni:
+      return Bit(Ask(7, 1).eax, 4);
+    case Extension::kBf16:
+      return Bit(Ask(7, 1).eax, 5);
+    case Extension::kAmx: {
+      const uint32_t edx = Ask(7, 0).edx;  // products of BF16, tiles, products of bytes
+      const bool is_there = Bit(edx, 22) && Bit(edx, 24) && Bit(edx, 25) && MayUseTiles();
+      return CpuHas(Extension::kBf16) && (is_there || emulated == Extension::kAmx);
+    }
+  }
+  return false;
+}
+#else
+bool CpuHas(Extension extension) { return extension == Extension::kNone; }
+#endif
+
+// What this CPU can run of Highway's targets, any limit left aside.
+int64_t CpuTargetBits() {
+  static const int64_t targets = hwy::SupportedTargets();
+  return targets;
+}
+
+// Of these, what this build has.
+int64_t AvailableTargets() { return CpuTargetBits() & HWY_TARGETS; }
+
+using Available = std::array<bool, kLevels.size()>;
+
+const Available& AvailableLevels() {
+  static const Available available = [] {
+    Available is_there{};
+    for (size_t i = 0; i < kLevels.size(); ++i) {
+      is_there[i] = (AvailableTargets() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension) &&
+                    (kLevels[i].extension != Extension::kAvxVnni || kBuildsAvxVnni);
+    }
+    return is_there;
+  }();
+  return available;
+}
+
+size_t BestLevel() {
+  size_t best = 0;
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (AvailableLevels()[i]) best = i;
+  }
+  return best;
+}
+
+// The index of the level in use.
+std::atomic<size_t>& Current() {
+  static std::atomic<size_t> current = BestLevel();
+  return current;
+}
+
+}  // namespace
+
+bool CpuIsSupported() {
+#if HWY_ARCH_X86
+  return __builtin_cpu_supports("sse4.2") != 0;  // x86-64-v2, see CMakeLists.txt
+#else
+  return true;
+#endif
+}
+
+std::vector<std::string> CpuTargets() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (AvailableLevels()[i]) names.emplace_back(kLevels[i].name);
+  }
+  return names;
+}
+
+bool BuildLacks(std::string_view name) {
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (kLevels[i].name != name || AvailableLevels()[i]) continue;
+    return (CpuTargetBits() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
+  }
+  return false;
+}
+
+bool LimitCpu(std::string_view name) {
+  const int64_t available = AvailableTargets();  // before any limit
+  if (name.empty()) {
+    hwy::SetSupportedTargetsForTest(0);
+    Current() = BestLevel();
+    return true;
+  }
+  for (size_t i = 0; i < kLevels.size(); ++i) {
+    if (kLevels[i].name != name || !AvailableLevels()[i]) continue;
+    // The target itself and what is below it: all bits from it upward.
+    hwy::SetSupportedTargetsForTest(available & ~(kLevels[i].target - 1));
+    Current() = i;
+    return true;
+  }
+  return false;
+}
+
+std::string CpuTarget() { return std::string(kLevels[Current()].name); }
+
+void EmulateForTest(Extension extension) { emulated = extension; }
+
+bool CpuUses(Extension extension) {
+  const size_t current = Current().load(std::memory_order_relaxed);
+  for (size_t i = 0; i <= current; ++i) {
+    if (kLevels[i].extension == extension) {
+      return AvailableLevels()[i] && kLevels[i].target == kLevels[current].target;
+    }
+  }
+  return false;
+}
+
+}  // namespace kernels

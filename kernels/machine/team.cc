@@ -1,0 +1,324 @@
+// The only file that knows OpenMP. See team.h for the idea.
+#include "kernels/machine/team.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace kernels {
+namespace {
+
+// How often a waiting thread looks before it gives its core away. A pause is 40 to 140 cycles, so
+// this is 10 to 50 microseconds: longer than the gaps between operations, shorter than a time
+// slice.
+constexpr int kSpins = 1000;
+constexpr size_t kCacheLine = 64;
+
+void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // longer than `yield`, which is a no-op on most cores
+#endif
+}
+
+double Now() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Returns the seconds that it took beyond kSpins: 0 for the short waits that are no more than that.
+template <class Condition>
+double WaitUntil(Condition condition) {
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (condition()) return 0;
+    Pause();
+  }
+  const double start = Now();
+  while (!condition()) sched_yield();
+  return Now() - start;
+}
+
+// Seconds that this thread has had a core.
+double OnCore() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Decides when a team that lacks cores is better off as one thread. A run counts as crowded where
+// it lost more time than it worked, in all more than threads that have their cores ever wait, and
+// where the work was shorter than a time slice (of longer runs, whoever has a core does most).
+//
+// 5.3 MB of weights, two threads, two cores, a busy process beside them: 4100 tokens a second with
+// a spread of 1400, where one thread has 6800.
+class Crowd {
+ public:
+  // Whether a run that begins now is done alone.
+  bool GoAlone() const { return alone_ > 0 && Now() < until_; }
+
+  void RanAlone(double seconds) { alone_ -= seconds; }
+
+  // What a run of the whole team lost of its seconds.
+  void Saw(double lost, double all) {
+    constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
+    constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
+    constexpr double kForget = 2;                 // of any kind: others come and go
+    together_ += all;
+    if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
+    // Cores that are taken soon after a try will be so for longer.
+    pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMax) : kFirst;
+    alone_ = pause_;
+    until_ = Now() + kForget;
+    together_ = 0;
+  }
+
+ private:
+  double alone_ = 0;     // seconds of work that one thread is still to do
+  double until_ = 0;     // then it is over in any case
+  double pause_ = 0;     // the last value that alone_ began with
+  double together_ = 0;  // seconds of work by the whole team since then
+};
+
+// Stacks smaller than this are too small for an operation's work.
+constexpr size_t kLeastStack = size_t{256} << 10;
+
+// The stack in bytes that the environment asks OpenMP to give each thread, "512", "512K" or "1 G";
+// 0 where it says nothing or nothing that means something: then it is the system's choice.
+size_t StackFromEnvironment() {
+  const char* const text = std::getenv("OMP_STACKSIZE");
+  if (text == nullptr) return 0;
+  char* unit = nullptr;
+  const unsigned long long number = std::strtoull(text, &unit, 10);
+  if (unit == text) return 0;
+  while (*unit == ' ') ++unit;
+  constexpr std::string_view kUnits = "BKMG";
+  const size_t power = *unit == '\0' ? 1 : kUnits.find(static_cast<char>(*unit & ~0x20));
+  if (power == std::string_view::npos || number > SIZE_MAX >> (10 * power)) return 0;
+  return static_cast<size_t>(number) << (10 * power);
+}
+
+// Threads that do nothing but be there, to see whether there can be so many. OpenMP ends the
+// program where it cannot start one.
+class Trial {
+ public:
+  // Starts n; returns an error number, 0 for none.
+  int Start(size_t n, size_t stack) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack > 0) pthread_attr_setstacksize(&attributes, stack);
+    int error = 0;
+    for (threads_.reserve(n); threads_.size() < n && error == 0;) {
+      pthread_t thread;
+      error = pthread_create(&thread, &attributes, Wait, this);
+      if (error == 0) threads_.push_back(thread);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+  }
+  ~Trial() {
+    over_ = true;
+    over_.notify_all();
+    for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+  }
+
+ private:
+  static void* Wait(void* trial) {
+    static_cast<Trial*>(trial)->over_.wait(false);
+    return nullptr;
+  }
+
+  std::vector<pthread_t> threads_;
+  std::atomic<bool> over_ = false;
+};
+
+void CheckThreads(size_t n_threads) {
+  const size_t stack = StackFromEnvironment();
+  if (stack > 0 && stack < kLeastStack) {
+    throw std::runtime_error("OMP_STACKSIZE: expected at least " +
+                             std::to_string(kLeastStack >> 10) + "K for the stack of a thread");
+  }
+  const int error = Trial().Start(n_threads - 1, stack);  // the caller is there already
+  if (error == 0) return;
+  throw std::runtime_error(std::to_string(n_threads) +
+                           " threads cannot be started: " + std::generic_category().message(error) +
+                           " (their number, OMP_STACKSIZE and ulimit -v and -u decide)");
+}
+
+}  // namespace
+
+// One operation at a time, in as many shares as there are threads, each of kPortions portions. The
+// caller writes the job, then raises `epoch`; whoever claims a portion does it and lowers
+// `pending`, and the caller touches the job again only when that is 0. Everybody begins with the
+// portions of his own share and then takes those of others that nobody has begun: a thread that
+// waits for a core keeps nobody waiting, and one that reads more slowly than others is helped.
+struct Team::Shared {
+  // How many portions of the share have been claimed, of all operations so far.
+  struct alignas(kCacheLine) Claim {
+    std::atomic<uint64_t> portions{0};
+  };
+
+  const Work* work = nullptr;
+  size_t n = 0;
+  size_t grain = 1;
+  bool dynamic = false;
+  double waited = 0;  // seconds that the caller waited in this Run(), beyond kSpins each time
+  Crowd crowd;
+  size_t n_active = 1;  // threads that OpenMP gave us, the caller included
+  bool running = false;
+  uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
+  std::vector<Claim> claims;
+  alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
+  std::atomic<bool> done{false};  // go home
+  alignas(kCacheLine) std::atomic<size_t> pending{0};
+  alignas(kCacheLine) std::atomic<size_t> next_item{0};
+
+  void DoShares(uint64_t job, size_t thread);
+  void DoPortion(size_t portion, size_t thread);
+};
+
+// All portions of a job are claimed before the next begins, so job number j has those from
+// (j - 1) * kPortions to j * kPortions of each share. A late thread that still asks for portions of
+// a job that is over finds them claimed.
+void Team::Shared::DoShares(uint64_t job, size_t thread) {
+  size_t n_done = 0;
+  for (size_t i = 0; i < n_active; ++i) {
+    const size_t share = (thread + i) % n_active;
+    std::atomic<uint64_t>& claimed = claims[share].portions;
+    uint64_t portion = claimed.load(std::memory_order_acquire);
+    while (portion < job * kPortions) {
+      if (!claimed.compare_exchange_weak(portion, portion + 1, std::memory_order_acq_rel)) continue;
+      DoPortion(share * kPortions + portion % kPortions, thread);
+      ++n_done;
+      portion = claimed.load(std::memory_order_acquire);
+    }
+  }
+  pending.fetch_sub(n_done, std::memory_order_release);
+}
+
+void Team::Shared::DoPortion(size_t portion, size_t thread) {
+  if (dynamic) {
+    for (;;) {
+      const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
+      if (begin >= n) return;
+      (*work)(begin, std::min(begin + grain, n), thread);
+    }
+  }
+  const size_t n_grains = (n + grain - 1) / grain;
+  const size_t n_portions = n_active * kPortions;
+  const size_t begin = n_grains * portion / n_portions * grain;
+  const size_t end = std::min(n_grains * (portion + 1) / n_portions * grain, n);
+  if (begin < end) (*work)(begin, end, thread);
+}
+
+Team::Team(int n_threads, Crowds crowds)
+    : size_(static_cast<size_t>(std::max(n_threads, 1))),
+      crowds_(crowds),
+      shared_(std::make_unique<Shared>()) {
+  shared_->claims = std::vector<Shared::Claim>(size_);
+  if (size_ > 1) CheckThreads(size_);
+}
+
+Team::~Team() = default;
+
+void Team::Run(FunctionRef<void()> body) {
+  ++n_runs_;
+  if (size_ == 1) return body();
+  if (crowds_ == Crowds::kStay) return RunTogether(body);
+  if (!shared_->crowd.GoAlone()) return RunWatched(body);
+  ++n_runs_alone_;
+  const double start = Now();
+  body();  // outside RunTogether(), For() is serial
+  shared_->crowd.RanAlone(Now() - start);
+}
+
+// Coming together and parting take microseconds where everybody has a core.
+void Team::RunWatched(FunctionRef<void()> body) {
+  double worked = 0, on_core = 0;
+  shared_->waited = 0;
+  const double start = Now();
+  RunTogether([&] {
+    const double work_start = Now(), core_start = OnCore();
+    body();
+    worked = Now() - work_start;
+    on_core = OnCore() - core_start;
+  });
+  const double all = Now() - start;
+  const double lost_working = std::max(worked - on_core, shared_->waited);
+  shared_->crowd.Saw(all - worked + lost_working, all);
+}
+
+void Team::RunTogether(FunctionRef<void()> body) {
+  Shared& s = *shared_;
+  std::exception_ptr error;
+#pragma omp parallel num_threads(static_cast <int>(size_))
+  {
+    // The implicit barrier after `single` lets nobody work before n_active is known.
+#pragma omp single
+    {
+      s.n_active = static_cast<size_t>(omp_get_num_threads());
+      s.running = s.n_active > 1;
+      s.first_epoch = s.epoch.load(std::memory_order_relaxed);
+      for (Shared::Claim& claim : s.claims) claim.portions.store(s.first_epoch * kPortions);
+      s.done.store(false);
+    }
+    const auto thread = static_cast<size_t>(omp_get_thread_num());
+    if (thread == 0) {
+      try {
+        body();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      s.running = false;
+      s.done.store(true, std::memory_order_relaxed);
+      s.epoch.fetch_add(1, std::memory_order_release);
+    } else {
+      WorkerLoop(thread);
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void Team::WorkerLoop(size_t thread) {
+  Shared& s = *shared_;
+  for (uint64_t seen = s.first_epoch;;) {
+    WaitUntil([&] { return s.epoch.load(std::memory_order_acquire) != seen; });
+    seen = s.epoch.load(std::memory_order_acquire);
+    if (s.done.load(std::memory_order_relaxed)) return;
+    s.DoShares(seen, thread);
+  }
+}
+
+void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
+  if (n == 0) return;
+  Shared& s = *shared_;
+  if (!s.running || n <= grain) return work(0, n, 0);
+  s.work = &work;
+  s.n = n;
+  s.grain = grain;
+  s.dynamic = dynamic;
+  s.next_item.store(0, std::memory_order_relaxed);
+  s.pending.store(s.n_active * kPortions, std::memory_order_relaxed);
+  const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
+  s.DoShares(job, 0);
+  s.waited += WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
+}
+
+void Team::For(size_t n, size_t grain, Work work) { Dispatch(n, grain, false, work); }
+
+void Team::ForDynamic(size_t n, size_t grain, Work work) { Dispatch(n, grain, true, work); }
+
+}  // namespace kernels

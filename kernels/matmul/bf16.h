@@ -1,0 +1,82 @@
+// Products with batches in BF16, for CPUs with instructions for them (Extension::kBf16) or for
+// whole tiles of them (kAmx): both read the same layouts. Internal to kernels/.
+//
+// BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
+// costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
+// instructions multiply pairs of neighbours and add both products to a float. With pairs alone this
+// is for F16 and BF16 weights, with tiles for quantized ones, too: a tile of bytes takes half as
+// long, but after every 32 columns its sums would have to be scaled, which takes longer than that.
+#ifndef PRONK_KERNELS_MATMUL_BF16_H_
+#define PRONK_KERNELS_MATMUL_BF16_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kernels {
+
+constexpr size_t kBf16Rows = 32;    // of weights
+constexpr size_t kBf16Tokens = 32;  // of inputs
+constexpr size_t kBf16Cols = 32;    // of both
+constexpr size_t kBf16Half = 16;    // rows or tokens of an AMX register, or of a vector of floats
+
+// 32 columns of 32 rows of weights.
+struct alignas(64) Bf16PanelBlock {
+  uint16_t weights[kBf16Rows][kBf16Cols];
+};
+// 32 columns of 32 inputs, in pairs of columns: as AMX wants its second factor.
+struct alignas(64) Bf16InputBlock {
+  uint16_t x[kBf16Tokens / kBf16Half][kBf16Cols / 2][kBf16Half][2];
+};
+
+// Part of a row of a quantized type: integers that count scales[i] each, plus mins[i]. Of either
+// there are none, one or two for 32 weights.
+struct ScaledIntegers {
+  const int8_t* weights;
+  const float* scales;
+  size_t n_scales;
+  const float* mins;
+  size_t n_mins;
+};
+
+// All of these need Extension::kBf16 and round to nearest even.
+// Row `row` of n_blocks blocks.
+void PackBf16Integers(const ScaledIntegers& w, size_t n_blocks, size_t row, Bf16PanelBlock* blocks);
+// A block of 32 inputs, of which x[t] are 32 floats.
+void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* block);
+// n numbers in f16, in their place; n is a multiple of 32.
+void HalfsToBf16(uint16_t* x, size_t n);
+
+// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. AMX has a state
+// that a thread sets up before and clears after: make one for a range of tiles, on that thread.
+class Bf16Multiplier {
+ public:
+  Bf16Multiplier();
+  ~Bf16Multiplier();
+  Bf16Multiplier(const Bf16Multiplier&) = delete;
+  Bf16Multiplier& operator=(const Bf16Multiplier&) = delete;
+
+  // sums[token * kBf16Rows + row] = row . token over the columns of n_blocks blocks, for n_tokens
+  // (1 to 32) tokens of the tile and perhaps some more. sums: [32][32], 64-byte aligned.
+  void Multiply(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
+                float* sums) const;
+
+ private:
+  bool amx_;
+};
+
+// The sums of 16 rows with 16 tokens each: of the first and last 16 rows with the first 16 tokens,
+// then with the last.
+using Bf16Sums = float[kBf16Tokens / kBf16Half][kBf16Rows / kBf16Half][kBf16Half][kBf16Half];
+
+// The way of AMX (gemm_bf16_amx.cc).
+void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
+                 Bf16Sums& sums);
+void SetUpAmx();
+void ReleaseAmx();
+// Between those: rounds of products that load nothing, for the ceiling; returns the operations of a
+// round.
+size_t AmxRounds(size_t rounds);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MATMUL_BF16_H_

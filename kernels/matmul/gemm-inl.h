@@ -1,0 +1,201 @@
+// Products of a panel of weights with a batch of tokens, tile by tile. Included once per
+// instruction set by gemm.cc and the registry's files. The layout is in panel-inl.h.
+//
+// A tile is one band of rows and kTileTokens tokens. Its results stay in registers while it walks
+// through all columns. The tile's activations are the same for all bands of a panel and stay in
+// the first-level cache, while weights come from the second: one vector for kTileTokens products.
+//
+// A type is a struct with its Block, its Form and ToBytes() (see PackBand in panel-inl.h, which
+// calls it).
+#if defined(PRONK_KERNELS_MATMUL_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_MATMUL_GEMM_INL_H_
+#undef PRONK_KERNELS_MATMUL_GEMM_INL_H_
+#else
+#define PRONK_KERNELS_MATMUL_GEMM_INL_H_
+#endif
+
+#include <algorithm>
+#include <span>
+
+#include "kernels/matmul/bf16.h"
+#include "kernels/matmul/gemm_tile-inl.h"
+#include "kernels/matmul/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// result: [kTileTokens][kBandRows]
+template <class Weights, class Input>
+HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
+                               size_t n_blocks, float* HWY_RESTRICT result) {
+  const DF d;
+  TileSums sums;
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) sums[v][t] = hn::Zero(d);
+  }
+  for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
+    }
+  }
+}
+
+// Multiplies tiles as above.
+struct TileMultiplier {
+  template <class Weights, class Input>
+  void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t /*n_tokens*/,
+                float* sums) const {
+    MultiplyTile(w, x, n_blocks, sums);
+  }
+};
+
+// What the loops around bands and tiles, which are the same for all packings (gemm.cc), know of
+// one.
+struct PanelLoops {
+  size_t n_rows, n_tokens;          // of a band, of a tile
+  size_t panel_bytes, input_bytes;  // of their blocks
+  void (*pack)(const Matrix& w, size_t row, std::byte* band);
+  void (*multiply)(const void* multiplier, const std::byte* band, const std::byte* tile,
+                   size_t n_blocks, size_t n_tokens, float* sums);
+};
+void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
+                   size_t end, const GemmInput& x, const GemmOutput& output,
+                   std::span<std::byte> scratch);
+
+// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a band of kRows rows, and
+// Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
+// Packing::Input are the two sides' blocks.
+template <class Packing>
+HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                              const GemmOutput& output, std::span<std::byte> scratch) {
+  using Panel = typename Packing::Panel;
+  using Input = typename Packing::Input;
+  using Multiplier = typename Packing::Multiplier;
+  static constexpr PanelLoops kLoops = {
+      Packing::kRows,
+      Packing::kTokens,
+      sizeof(Panel),
+      sizeof(Input),
+      [](const Matrix& weights, size_t row, std::byte* band) {
+        Packing::Pack(weights, row, reinterpret_cast<Panel*>(band));
+      },
+      [](const void* multiplier, const std::byte* band, const std::byte* tile, size_t n_blocks,
+         size_t n_tokens, float* sums) {
+        static_cast<const Multiplier*>(multiplier)
+            ->Multiply(reinterpret_cast<const Panel*>(band), reinterpret_cast<const Input*>(tile),
+                       n_blocks, n_tokens, sums);
+      }};
+  const Multiplier multiplier;
+  RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
+}
+
+// How the rows of a quantized format become a panel.
+template <class Type>
+struct Int8Packing {
+  using Panel = PanelBlock<typename Type::Form>;
+  using Input = InputBlock;
+  using Multiplier = TileMultiplier;
+  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
+  static void Pack(const Matrix& w, size_t row, Panel* panel) {
+    PackBand<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+  }
+};
+
+// The same for F32, F16 and BF16.
+template <class Type>
+struct FloatPacking {
+  using Weight = typename Type::Weight;
+  using Panel = FloatPanelBlock;
+  using Input = FloatInputBlock;
+  using Multiplier = TileMultiplier;
+  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
+
+  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    const uint8_t* data[kBandRows];
+    for (size_t r = 0; r < kBandRows; ++r) {
+      data[r] = reinterpret_cast<const uint8_t*>(w.row(std::min(row + r, w.rows - 1)));
+    }
+    alignas(64) float rows[kBandRows][32];
+    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
+      const size_t n = std::min<size_t>(32, w.cols - k);
+      for (size_t r = 0; r < kBandRows; ++r) {
+        const uint8_t* from = data[r] + k * sizeof(Weight);
+        hwy::Prefetch(from + kPrefetchBytes);
+        alignas(64) uint8_t padded[32 * sizeof(Weight)];
+        if (n < 32) {
+          std::memset(padded, 0, sizeof(padded));
+          from = static_cast<const uint8_t*>(std::memcpy(padded, from, n * sizeof(Weight)));
+        }
+        ToFloats(from, rows[r]);
+      }
+      Interleave<32, sizeof(rows[0])>(reinterpret_cast<const uint8_t*>(rows[0]), 0,
+                                      reinterpret_cast<uint8_t*>(panel->weights[0]));
+    }
+  }
+
+ private:
+  static constexpr size_t kPrefetchBytes = 256;  // two blocks or four of each row
+
+  // 32 weights, at any address.
+  static HWY_INLINE void ToFloats(const uint8_t* HWY_RESTRICT p, float* HWY_RESTRICT out) {
+    const hn::CappedTag<float, 8> d;
+    const hn::Rebind<Weight, decltype(d)> d_weight;
+    const hn::Repartition<uint8_t, decltype(d_weight)> d8;
+    for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+      const auto v = hn::BitCast(d_weight, hn::LoadU(d8, p + i * sizeof(Weight)));
+      if constexpr (sizeof(Weight) == 4) {
+        hn::Store(v, d, out + i);
+      } else {
+        hn::Store(hn::PromoteTo(d, v), d, out + i);
+      }
+    }
+  }
+};
+
+#if PRONK_WIDE
+// A band of rows in BF16 (bf16.h): Packing::Pack(w, row, blocks) as above.
+struct Bf16Panels {
+  using Panel = Bf16PanelBlock;
+  using Input = Bf16InputBlock;
+  using Multiplier = Bf16Multiplier;
+  static constexpr size_t kRows = kBf16Rows, kTokens = kBf16Tokens;
+  static_assert(kRows == kBandRows);
+};
+
+template <class Type>
+struct Bf16Packing : Bf16Panels {
+  static void Pack(const Matrix& w, size_t row, Panel* panel) {
+    PackBf16Band<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+  }
+};
+
+// F16 and BF16 where the CPU multiplies BF16.
+template <class Type>
+struct Bf16HalfPacking : Bf16Panels {
+  static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
+    constexpr size_t kPrefetchBytes = 512;
+    const auto data = RowPointers<kRows>(w, row);
+    for (size_t k = 0; k < w.cols; k += 32, ++panel) {
+      const size_t n_bytes = std::min<size_t>(32, w.cols - k) * sizeof(uint16_t);
+      for (size_t r = 0; r < kRows; ++r) {
+        const std::byte* const from = data[r] + k * sizeof(uint16_t);
+        hwy::Prefetch(from + kPrefetchBytes);
+        uint16_t* const out = panel->weights[r];
+        if (n_bytes < sizeof(panel->weights[r])) std::memset(out, 0, sizeof(panel->weights[r]));
+        std::memcpy(out, from, n_bytes);
+        if constexpr (Type::kDType == gguf::DType::kF16) HalfsToBf16(out, 32);
+      }
+    }
+  }
+};
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_MATMUL_GEMM_INL_H_

@@ -1,0 +1,240 @@
+// Batches: their own layout, tokens packed in tiles, and the loops around all products with them.
+#include "kernels/matmul/gemm.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/machine/cpu.h"
+#include "kernels/matmul/bf16.h"
+#include "kernels/ops/quantize.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/gemm.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "kernels/matmul/gemm-inl.h"
+#include "kernels/matmul/panel-inl.h"
+#include "kernels/ops/activation-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+size_t TileTokens() { return kTileTokens; }
+
+// Columns that are rounded at a time.
+constexpr size_t kChunk = 512;
+
+HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
+  block.sums[columns][t] = block.scale[t] * static_cast<float>(sum);
+#if PRONK_MADDUBS
+  block.offsets[columns][t] = -128 * sum;
+#endif
+}
+
+// Token t of a tile, n rounded numbers.
+HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTRICT scales,
+                            const int16_t* HWY_RESTRICT sums, size_t n, size_t t,
+                            InputBlock* HWY_RESTRICT out) {
+  for (size_t b = 0; b < n / 32; ++b, ++out) {
+    for (size_t k = 0; k < 32; ++k) {
+      out->q[t][k] = static_cast<uint8_t>(q[32 * b + k] + kInputBias);
+    }
+    out->scale[t] = scales[b];
+    const int16_t* const halves = sums + 2 * b;
+    SetSums(*out, t, kAll, halves[0] + halves[1]);
+    SetSums(*out, t, kFirstHalf, halves[0]);
+    SetSums(*out, t, kLastHalf, halves[1]);
+  }
+}
+
+void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+  if (x.q != nullptr) return PackRounded(x.q, x.scales, x.sums, cols, t, out);
+  int8_t q[kChunk];
+  float scales[kChunk / 32];
+  int16_t sums[kChunk / 16];
+  for (size_t first = 0; first < cols; first += kChunk) {
+    const size_t n = std::min(kChunk, cols - first);
+    QuantizeActivations(x.x + first, n, q, scales, sums);
+    PackRounded(q, scales, sums, n, t, out + first / 32);
+  }
+}
+
+// What stands where a tile has no token.
+void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
+  for (size_t b = 0; b < cols / 32; ++b, ++out) {
+    std::fill_n(out->q[t], 32, kInputBias);
+    out->scale[t] = 0;
+    for (const size_t columns : {kAll, kFirstHalf, kLastHalf}) SetSums(*out, t, columns, 0);
+  }
+}
+
+void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
+                  std::byte* blocks) {
+  InputBlock* const out = reinterpret_cast<InputBlock*>(blocks) + tile * (cols / 32);
+  for (size_t t = 0; t < kTileTokens; ++t) {
+    if (t < rows.size()) {
+      PackToken(rows[t], cols, t, out);
+    } else {
+      PackNothing(cols, t, out);
+    }
+  }
+}
+
+// Results of a band for token number `token` go where they belong; n_rows of them count.
+HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
+                         size_t n_rows, const GemmOutput& output) {
+  const DF d;
+  const size_t out_token = output.tokens == nullptr ? token : output.tokens[token];
+  float* const out = output.out + out_token * output.stride + row;
+  for (size_t i = 0; i < n_rows; i += kFloats) {
+    const size_t n = std::min(kFloats, n_rows - i);
+    VF v = hn::Mul(hn::Load(d, sums + i), hn::Set(d, scale));
+    if (output.bias != nullptr) v = hn::Add(v, hn::LoadN(d, output.bias + row + i, n));
+    if (output.gated) v = Gated(d, *output.gated, hn::LoadN(d, out + i, n), v);
+    if (output.factors != nullptr) {
+      v = hn::MulAdd(v, hn::Set(d, output.factors[token]), hn::LoadN(d, out + i, n));
+    }
+    hn::StoreN(v, d, out + i, n);
+  }
+}
+
+// A panel is as many bands as fit into the scratch; each tile of tokens meets all of its bands.
+void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
+                   size_t end, const GemmInput& x, const GemmOutput& output,
+                   std::span<std::byte> scratch) {
+  const size_t n_blocks = (x.cols + 31) / 32, n_rows = loops.n_rows;
+  const size_t band_bytes = n_blocks * loops.panel_bytes, tile_bytes = n_blocks * loops.input_bytes;
+  const size_t panel_rows = std::max<size_t>(scratch.size() / band_bytes, 1) * n_rows;
+  for (size_t first = begin; first < end; first += panel_rows) {
+    const size_t last = std::min(first + panel_rows, end);
+    const auto band = [&](size_t row) {
+      return scratch.data() + (row - first) / n_rows * band_bytes;
+    };
+    for (size_t row = first; row < last; row += n_rows) loops.pack(w, row, band(row));
+    for (size_t token = 0; token < x.n_tokens; token += loops.n_tokens) {
+      const std::byte* const tile = x.blocks + token / loops.n_tokens * tile_bytes;
+      const size_t n_tokens = std::min(loops.n_tokens, x.n_tokens - token);
+      for (size_t row = first; row < last; row += n_rows) {
+        alignas(64) float sums[kMaxTileTokens * kGemmMaxRows];
+        loops.multiply(multiplier, band(row), tile, n_blocks, n_tokens, sums);
+        for (size_t t = 0; t < n_tokens; ++t) {
+          StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
+                   output);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kernels {
+
+PRONK_EXPORT(TileTokens);
+PRONK_EXPORT(PackInt8Tile);
+
+namespace {
+
+// Bytes of 32 columns of a token, at most.
+constexpr size_t BlockBytes(BatchForm form) {
+  switch (form) {
+    case BatchForm::kFloats:
+      return 32 * sizeof(float);
+    case BatchForm::kInt8:
+      return 32 + 7 * sizeof(float);  // InputBlock
+    case BatchForm::kBf16:
+      return 32 * sizeof(uint16_t);
+  }
+  return 0;
+}
+
+// Number i of token t in a tile's blocks.
+void PackFloats(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
+  const size_t tile_tokens = BatchTileTokens(BatchForm::kFloats);
+  const size_t n_cols = (cols + 31) / 32 * 32;
+  float* const out = reinterpret_cast<float*>(blocks) + tile * tile_tokens * n_cols;
+  for (size_t t = 0; t < tile_tokens; ++t) {
+    for (size_t k = 0; k < n_cols; ++k) {
+      out[k * tile_tokens + t] = t < rows.size() && k < cols ? rows[t].x[k] : 0.0f;
+    }
+  }
+}
+
+#if HWY_ARCH_X86
+void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std::byte* blocks) {
+  const size_t n_blocks = (cols + 31) / 32;
+  Bf16InputBlock* const out = reinterpret_cast<Bf16InputBlock*>(blocks) + tile * n_blocks;
+  float x[kBf16Tokens][kBf16Cols] = {};
+  for (size_t b = 0; b < n_blocks; ++b) {
+    const size_t n = std::min(kBf16Cols, cols - kBf16Cols * b);
+    for (size_t t = 0; t < rows.size(); ++t) {
+      std::copy_n(rows[t].x + kBf16Cols * b, n, x[t]);
+      std::fill(x[t] + n, x[t] + kBf16Cols, 0.0f);
+    }
+    PackBf16Inputs(x, &out[b]);
+  }
+}
+#endif
+
+// A quarter of the second-level cache is enough to use each tile of activations for several bands
+// of rows. AMX reads a tile so fast that it must do so for three bands at least, or it would wait
+// for the third-level cache; the CPUs that have it have 2 MB.
+size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
+
+}  // namespace
+
+size_t PanelScratchBytes(size_t cols) {
+  return std::max(PanelBytes(), (cols + 31) / 32 * 32 * kGemmMaxRows * sizeof(float));
+}
+
+size_t BatchTileTokens(BatchForm form) {
+  switch (form) {
+    case BatchForm::kFloats:
+      return HWY_DYNAMIC_DISPATCH(TileTokens)();
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH(TileTokens)();
+    case BatchForm::kBf16:
+      return kBf16Tokens;
+  }
+  return 0;
+}
+
+size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
+  const size_t tile_tokens = BatchTileTokens(form);
+  const size_t n_tiles = (n_tokens + tile_tokens - 1) / tile_tokens;
+  return n_tiles * tile_tokens * ((cols + 31) / 32) * BlockBytes(form);
+}
+
+void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
+               std::byte* blocks) {
+  std::array<ActivationRow, kMaxTileTokens> rows;
+  const size_t first = tile * BatchTileTokens(form);
+  const size_t n = std::min(BatchTileTokens(form), n_tokens - first);
+  for (size_t t = 0; t < n; ++t) {
+    rows[t] = {x + (first + t) * cols, nullptr, nullptr, nullptr};
+  }
+  PackTile(form, {rows.data(), n}, cols, tile, blocks);
+}
+
+void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
+              std::byte* blocks) {
+  switch (form) {
+    case BatchForm::kFloats:
+      return PackFloats(rows, cols, tile, blocks);
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
+    case BatchForm::kBf16:
+#if HWY_ARCH_X86
+      return PackBf16(rows, cols, tile, blocks);
+#else
+      return;  // never asked for
+#endif
+  }
+}
+
+}  // namespace kernels
+#endif  // HWY_ONCE

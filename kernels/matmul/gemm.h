@@ -1,0 +1,71 @@
+// Products of a range of weight rows with a batch of input vectors, one function per weight type:
+// what matmul.cc calls for batches of more than kRowTokens. Internal to kernels/.
+//
+// A thread converts a panel of rows, whatever their type, to plain bytes in its own cache, once,
+// and multiplies them with all tokens of the batch. panel-inl.h has the picture.
+#ifndef PRONK_KERNELS_MATMUL_GEMM_H_
+#define PRONK_KERNELS_MATMUL_GEMM_H_
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "kernels/matmul/matmul.h"
+
+namespace kernels {
+
+// Products with up to so many tokens go row by row (rows-inl.h), in which a token's results have
+// the same bits in any company; batches with more go by panels.
+constexpr size_t kRowTokens = 16;
+
+// Rows of weights that are packed together, on any instruction set at most.
+constexpr size_t kGemmMaxRows = 32;
+
+// What a thread needs for panels of matrices with up to `cols` columns: what stays in the
+// second-level cache beside the activations, or one band of rows in the largest form, floats.
+size_t PanelScratchBytes(size_t cols);
+
+// A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).
+struct GemmInput {
+  BatchForm form;
+  const std::byte* blocks;
+  size_t n_tokens;
+  size_t cols;
+};
+
+// Bytes of n_tokens vectors of `cols` numbers, at most.
+size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
+
+// Tokens that are packed together, of any form at most.
+constexpr size_t kMaxTileTokens = 32;
+// Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
+size_t BatchTileTokens(BatchForm form);
+// Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.
+// `blocks` is 64-byte aligned.
+void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
+               std::byte* blocks);
+// The same from rows that need not be neighbours, at most BatchTileTokens. kInt8 takes them as they
+// were rounded before, if they were.
+void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
+              std::byte* blocks);
+
+// What becomes of a result, in this order.
+struct GemmOutput {
+  float* out;  // [n_tokens][stride], the column of the product's first row first
+  size_t stride;
+  const float* bias = nullptr;                     // [weights.rows], is added
+  std::optional<Activation> gated = std::nullopt;  // is joined with what is there: the gate
+  // Where they are not null: out[tokens[t]] += factors[t] * (result of token t).
+  const uint32_t* tokens = nullptr;
+  const float* factors = nullptr;
+};
+
+// out[token][row] = w.scale * (w.row(row) . x[token]) for rows [begin, end); begin is a multiple of
+// kGemmMaxRows. A result does not depend on the range or the batch it is computed in. scratch:
+// PanelScratchBytes(w.cols), 64-byte aligned.
+using Gemm = void(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
+                  const GemmOutput& out, std::span<std::byte> scratch);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MATMUL_GEMM_H_

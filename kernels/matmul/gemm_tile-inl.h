@@ -1,0 +1,200 @@
+// Products of one block of a panel of weights with one block of a tile's activations. Included once
+// per instruction set, by gemm-inl.h, which walks through the blocks and tiles. The layouts are in
+// panel-inl.h.
+//
+// There are two ways to the integer dots of a block: products of bytes added up in pairs (AVX2),
+// and dots of four bytes (VNNI, NEON). Both add up and scale in the same order.
+#if defined(PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
+#undef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
+#else
+#define PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/matmul/panel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The four activations at p in every lane.
+HWY_INLINE VU8 Broadcast4(const uint8_t* p) {
+  int32_t bits;
+  hwy::CopyBytes<4>(p, &bits);
+  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
+}
+
+using TileDots = VI32[kRowVectors][kTileTokens];
+using TileSums = VF[kRowVectors][kTileTokens];
+
+template <class Form>
+HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t quad, size_t v) {
+  return hn::Load(DU8(), &w.codes[quad][v * kFloats][0]);
+}
+
+#if PRONK_MADDUBS
+// What makes codes count as weights: -kZero times the sum of the activations.
+template <class Form, size_t kScale>
+HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
+  const DI32 d;
+  if constexpr (Form::kSigned) return hn::Zero(d);
+  const VI32 offset = hn::Set(d, x.offsets[Columns(kScale, Form::kScales)][t]);
+  return hn::ShiftRight<Form::kZeroShift>(offset);
+}
+
+// Products of neighbours, added up in pairs.
+template <class Form>
+HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
+  if constexpr (Form::kSigned) {
+    const VI8 w = hn::BitCast(DI8(), codes);
+    return hn::SatWidenMulPairwiseAdd(DI16(), hn::BitCast(DU8(), hn::Abs(w)),
+                                      hn::IfNegativeThenNegOrUndefIfZero(w, x));
+  } else {
+    return hn::SatWidenMulPairwiseAdd(DI16(), codes, x);
+  }
+}
+
+// The integer dots of the columns of scale number kScale. Products are added up in i16 as long as
+// they fit.
+template <class Form, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kQuads = 8 / Form::kScales;
+  constexpr size_t kRun = std::min(kQuads, Form::kRun);
+  HWY_UNROLL(8)
+  for (size_t first = 0; first < kQuads; first += kRun) {
+    VI16 pairs[kRowVectors][kTileTokens];
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < kRun; ++i) {
+      const size_t g = kScale * kQuads + first + i;
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        const VU8 codes = LoadCodes(w, g, v);
+        HWY_UNROLL(kTileTokens)
+        for (size_t t = 0; t < kTileTokens; ++t) {
+          const VI8 four = hn::BitCast(DI8(), Broadcast4(x.q[t] + 4 * g));
+          const VI16 products = MultiplyPairs<Form>(codes, four);
+          pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
+        }
+      }
+    }
+    for (size_t v = 0; v < kRowVectors; ++v) {
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        const VI32 start = first == 0 ? Offset<Form, kScale>(x, t) : dots[v][t];
+        const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
+        dots[v][t] = hn::Add(start, sum);
+      }
+    }
+  }
+}
+#else
+template <class Form, size_t kScale>
+HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
+  constexpr size_t kQuads = 8 / Form::kScales;
+  const DI32 d;
+  for (size_t v = 0; v < kRowVectors; ++v) {
+#if PRONK_BIAS
+    const VI32 start = hn::Load(d, w.offsets[kScale] + v * kFloats);
+#else
+    const VI32 start = hn::Zero(d);
+#endif
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = start;
+  }
+  HWY_UNROLL(8)
+  for (size_t g = kScale * kQuads; g < (kScale + 1) * kQuads; ++g) {
+    VI8 codes[kRowVectors];
+    for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      const VU8 four = Broadcast4(x.q[t] + 4 * g);
+      for (size_t v = 0; v < kRowVectors; ++v) {
+#if PRONK_VNNI
+        dots[v][t] = DotBytes(dots[v][t], four, codes[v]);
+#else
+        dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), four));
+#endif
+      }
+    }
+  }
+}
+#endif
+
+// scaled = the sum of (scale of w) * dot for the scales from kScale on.
+template <class Form, size_t kScale = 0>
+HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSums& scaled) {
+  const DF d;
+  TileDots dots;
+  DotBlock<Form, kScale>(w, x, dots);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    const VF scale = hn::Load(d, w.factors[kScale] + v * kFloats);
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      const VF dot = hn::ConvertTo(d, dots[v][t]);
+      scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
+    }
+  }
+  if constexpr (kScale + 1 < Form::kScales) ScaleDots<Form, kScale + 1>(w, x, scaled);
+}
+
+// sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
+template <class Form>
+HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
+  const DF d;
+  TileSums scaled;
+  ScaleDots<Form>(w, x, scaled);
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
+    }
+    for (size_t m = 0; m < Form::kMins; ++m) {
+      const VF min = hn::Load(d, w.factors[Form::kScales + m] + v * kFloats);
+      const float* const x_sums = x.sums[Columns(m, Form::kMins)];
+      HWY_UNROLL(kTileTokens)
+      for (size_t t = 0; t < kTileTokens; ++t) {
+        sums[v][t] = hn::MulAdd(min, hn::Set(d, x_sums[t]), sums[v][t]);
+      }
+    }
+  }
+}
+
+// sums += column k of weights that are floats, times the tokens.
+HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, size_t k,
+                          TileSums& sums) {
+  const DF d;
+  for (size_t v = 0; v < kRowVectors; ++v) {
+    const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) {
+      sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
+    }
+  }
+}
+
+// The same for weights that are floats in the panel. A chain of sums adds every fourth cycle, twice
+// a cycle there could be an addition: six chains are too few, so with one vector of rows every
+// other column has its own.
+HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
+  if constexpr (kRowVectors > 1) {
+    for (size_t k = 0; k < 32; ++k) AddColumn(w, x, k, sums);
+  } else {
+    const DF d;
+    TileSums odd;
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) odd[0][t] = hn::Zero(d);
+    for (size_t k = 0; k < 32; k += 2) {
+      AddColumn(w, x, k, sums);
+      AddColumn(w, x, k + 1, odd);
+    }
+    HWY_UNROLL(kTileTokens)
+    for (size_t t = 0; t < kTileTokens; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_

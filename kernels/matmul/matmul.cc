@@ -1,0 +1,201 @@
+// Products of matrices: who computes which rows, and in what order they pass through the caches.
+// The arithmetic is in rows-inl.h for up to kRowTokens tokens and in gemm-inl.h for batches.
+#include "kernels/matmul/matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <vector>
+
+#include "kernels/machine/cpu.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/matmul/rows.h"
+
+namespace kernels {
+namespace {
+
+using gguf::DType;
+
+size_t Index(BatchForm form) { return static_cast<size_t>(form); }
+
+// Those that this CPU may ask for.
+std::vector<BatchForm> BatchForms() {
+  std::vector<BatchForm> forms = {BatchForm::kFloats};
+  if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
+  if (CpuUses(Extension::kBf16)) forms.push_back(BatchForm::kBf16);
+  return forms;
+}
+
+size_t Bytes(const Matrix& w) { return w.rows * w.row_bytes(); }
+
+// The first row of `w` that belongs to the part of the work that begins at `byte`. Adjoining parts
+// get adjoining rows.
+size_t RowAt(const Matrix& w, size_t byte) {
+  if (byte >= Bytes(w)) return w.rows;
+  return byte / w.row_bytes() / kRowGrain * kRowGrain;
+}
+
+// All tokens of x, at most kRowTokens.
+class Tokens {
+ public:
+  explicit Tokens(const Activations& x) : n_(x.n_tokens()) {
+    for (size_t t = 0; t < n_; ++t) rows_[t] = x.row(t);
+  }
+  std::span<const ActivationRow> rows() const { return {rows_.data(), n_}; }
+
+ private:
+  size_t n_;
+  std::array<ActivationRow, kRowTokens> rows_;
+};
+
+size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
+  const size_t few = RowsScratchBytes(std::min(max_tokens, kRowTokens), max_cols);
+  return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
+}
+
+// All products by panels, which threads take as they become free: cores need not be equal.
+void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
+  size_t total_rows = 0;
+  for (const Product& p : products) {
+    total_rows += p.weights.rows;
+    x.PackOnce(team, p.weights.dtype);
+  }
+  const size_t grain = RowsAtATime(total_rows, team.size());
+  size_t n_items = 0;
+  for (const Product& p : products) n_items += (p.weights.rows + grain - 1) / grain;
+  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
+    for (size_t item = begin; item < end; ++item) {
+      const Product* p = products.data();
+      size_t first = item * grain;  // row of the product
+      for (; first >= p->weights.rows; ++p) {
+        first -= (p->weights.rows + grain - 1) / grain * grain;
+      }
+      const size_t last = std::min(first + grain, p->weights.rows);
+      const GemmOutput output{.out = p->out, .stride = p->out_stride, .bias = p->bias};
+      const GemmInput input = x.PackOnce(team, p->weights.dtype);
+      FormatOf(p->weights.dtype).panels(p->weights, first, last, input, output, x.scratch(thread));
+    }
+  });
+}
+
+void GatedBatch(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+  const GemmInput up_input = x.PackOnce(team, layer.up.dtype);
+  const GemmInput gate_input = layer.has_gate() ? x.PackOnce(team, layer.gate.dtype) : up_input;
+  const size_t rows = layer.up.rows;
+  team.ForDynamic(
+      rows, RowsAtATime(rows, team.size()), [&](size_t begin, size_t end, size_t thread) {
+        GatedPanels(layer, begin, end, gate_input, up_input, out, rows, x.scratch(thread));
+      });
+}
+
+}  // namespace
+
+bool UsesInt8(DType dtype) { return FormatOf(dtype).int8; }
+
+Activations::Activations(size_t max_tokens, size_t max_cols, size_t max_threads)
+    : quantized_(max_tokens, max_cols),
+      scratch_bytes_(ScratchBytes(max_tokens, max_cols)),
+      scratch_(max_threads * scratch_bytes_) {
+  if (max_tokens <= kRowTokens) return;
+  for (const BatchForm form : BatchForms()) {
+    packs_[Index(form)] = Buffer<std::byte>(BatchBytes(form, max_tokens, max_cols));
+  }
+}
+
+size_t Activations::BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads) {
+  size_t bytes = QuantizedRows::BytesFor(max_tokens, max_cols) +
+                 max_threads * ScratchBytes(max_tokens, max_cols);
+  if (max_tokens <= kRowTokens) return bytes;
+  for (const BatchForm form : BatchForms()) bytes += BatchBytes(form, max_tokens, max_cols);
+  return bytes;
+}
+
+void Activations::Set(const float* x, size_t n_tokens, size_t cols) {
+  x_ = x;
+  n_tokens_ = n_tokens;
+  cols_ = cols;
+  is_quantized_ = false;
+  packed_.fill(false);
+  quantized_.SetCols(cols);
+}
+
+std::span<std::byte> Activations::scratch(size_t thread) {
+  return {scratch_.get() + thread * scratch_bytes_, scratch_bytes_};
+}
+
+GemmInput Activations::PackOnce(Team& team, DType dtype) {
+  const BatchForm form = BatchFormFor(dtype);
+  std::byte* const blocks = packs_[Index(form)].get();
+  bool& is_packed = packed_[Index(form)];
+  if (!is_packed) {
+    is_packed = true;
+    const size_t tile_tokens = BatchTileTokens(form);
+    const size_t n_tiles = (n_tokens_ + tile_tokens - 1) / tile_tokens;
+    team.For(n_tiles, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+      for (size_t tile = begin; tile < end; ++tile) {
+        PackBatch(form, x_, n_tokens_, cols_, tile, blocks);
+      }
+    });
+  }
+  return {form, blocks, n_tokens_, cols_};
+}
+
+ActivationRow Activations::row(size_t token) const {
+  const float* const x = x_ + token * cols_;
+  return is_quantized_ ? quantized_.row(token, x) : ActivationRow{x, nullptr, nullptr, nullptr};
+}
+
+void Activations::QuantizeOnce(Team& team) {
+  if (is_quantized_) return;
+  is_quantized_ = true;
+  const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t t = begin; t < end; ++t) quantized_.Quantize(t, 0, cols_, x_ + t * cols_);
+  };
+  // One vector takes less time than a meeting of threads.
+  if (n_tokens_ == 1) {
+    quantize(0, 1, 0);
+  } else {
+    team.For(n_tokens_, 1, quantize);
+  }
+}
+
+void MatMul(Team& team, std::span<const Product> products, Activations& x) {
+  if (x.n_tokens() > kRowTokens) return MultiplyBatch(team, products, x);
+  size_t total = 0;
+  for (const Product& p : products) {
+    assert(p.weights.cols == x.cols());
+    total += Bytes(p.weights);
+    if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
+  }
+  const Tokens tokens(x);
+  // Parts equal in bytes rather than rows: types may differ.
+  const size_t n_parts = team.size() * Team::kPortions;
+  team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+    const size_t first_byte = total * begin / n_parts;
+    const size_t last_byte = total * end / n_parts;
+    size_t offset = 0;  // of the product in the range of all bytes
+    for (const Product& p : products) {
+      const size_t bytes = Bytes(p.weights);
+      if (first_byte < offset + bytes && last_byte > offset) {
+        const size_t first = RowAt(p.weights, first_byte - std::min(offset, first_byte));
+        MultiplyRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), tokens.rows(),
+                     p.out + first, p.out_stride, x.scratch(thread));
+      }
+      offset += bytes;
+    }
+  });
+}
+
+void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out) {
+  const Matrix &gate = layer.gate, &up = layer.up;
+  assert(!layer.has_gate() || (gate.rows == up.rows && gate.cols == x.cols()));
+  assert(up.cols == x.cols());
+  if (x.n_tokens() > kRowTokens) return GatedBatch(team, layer, x, out);
+  if ((layer.has_gate() && UsesInt8(gate.dtype)) || UsesInt8(up.dtype)) x.QuantizeOnce(team);
+  const Tokens tokens(x);
+  team.For(up.rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {
+    GatedRows(layer, begin, end, tokens.rows(), out + begin, up.rows, x.scratch(thread));
+  });
+}
+
+}  // namespace kernels

@@ -1,0 +1,220 @@
+// The layout of weights and activations in products with a batch of tokens, and the way there.
+// Included once per instruction set.
+//
+// Reading a prompt is arithmetic: a weight is used once for each of hundreds of tokens. So a thread
+// converts a band of kBandRows rows, whatever their type, to one simple layout in its own cache,
+// and pays for that once per batch. Four consecutive weights of a row lie together, and those of
+// all rows of the band side by side: a vector holds four weights for each of its rows. One
+// broadcast of the same four activations of a token then feeds all lanes of a dot product, a lane
+// belongs to a row, and nothing is ever added up across lanes:
+//
+//   codes     | row 0: k k+1 k+2 k+3 | row 1: k k+1 k+2 k+3 | ... | row 15: k k+1 k+2 k+3 |
+//   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
+//   i32 dots  | row 0                | row 1                | ... | row 15                |
+//
+// (A band of 32 rows has two such vectors beside each other.) A block is 32 columns of a band: 8
+// such rows of codes, then the scales (and minimums) of its rows, one float per row for 32 weights
+// or two for types with a scale per 16. Every quantized type is small integers times a scale, so
+// this is exact, and so are the integer sums. A panel is as many bands as stay in the second-level
+// cache.
+//
+// Activations are packed, too, in tiles of kTileTokens tokens: a tile's block has 32 columns of
+// each, so a kernel reads both of its inputs in one stream each.
+#if defined(PRONK_KERNELS_MATMUL_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_MATMUL_PANEL_INL_H_
+#undef PRONK_KERNELS_MATMUL_PANEL_INL_H_
+#else
+#define PRONK_KERNELS_MATMUL_PANEL_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/cache_control.h"
+#include "kernels/formats/shared/unpack-inl.h"
+#include "kernels/matmul/bf16.h"
+#include "kernels/matmul/gemm.h"
+#include "kernels/simd/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// A tile: rows of a band and tokens whose sums are kept in registers together (README.md).
+constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
+constexpr size_t kTileTokens = 6;
+constexpr size_t kBandRows = kRowVectors * kFloats;
+static_assert(kBandRows <= kGemmMaxRows);
+
+// Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
+// depends on the row alone, and is taken off where the sums begin.
+constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
+
+// 32 columns of a band.
+template <class Form>
+struct alignas(64) PanelBlock {
+  uint8_t codes[8][kBandRows][4];                         // w + kZero
+  float factors[Form::kScales + Form::kMins][kBandRows];  // scales, then minimums
+#if PRONK_BIAS
+  int32_t offsets[Form::kScales][kBandRows];  // -kInputBias * (sum of w)
+#endif
+};
+struct alignas(64) FloatPanelBlock {
+  float weights[32][kBandRows];
+};
+
+// Numbers that a block has three times: for its 32 columns, for the first 16 and for the last 16.
+constexpr size_t kAll = 0, kFirstHalf = 1, kLastHalf = 2;
+// Which of them belong to scale or minimum number i of n.
+constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf + i; }
+
+// 32 columns of a tile's activations: x ~ scale * q.
+struct InputBlock {
+  uint8_t q[kTileTokens][32];  // q + kInputBias
+  float scale[kTileTokens];
+  float sums[3][kTileTokens];  // scale * (sum of q)
+#if PRONK_MADDUBS
+  int32_t offsets[3][kTileTokens];  // -128 * (sum of q)
+#endif
+};
+struct FloatInputBlock {
+  float x[32][kTileTokens];
+};
+
+// out[k][row] = rows[row][k] for kBandRows rows of kCount units of four bytes each, a multiple of
+// four. Adds `bias` to each byte. The rows of `in` are kStride bytes apart.
+template <size_t kCount, size_t kStride>
+HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
+                           uint8_t* HWY_RESTRICT out) {
+  const DU8x16 d8;
+  const hn::FixedTag<uint32_t, 4> d32;
+  const hn::FixedTag<uint64_t, 2> d64;
+  const auto add = hn::Set(d8, bias);
+  for (size_t r = 0; r < kBandRows; r += 4) {
+    for (size_t k = 0; k < kCount; k += 4) {
+      const auto load = [&](size_t row) HWY_ATTR {
+        const auto bytes = hn::LoadU(d8, in + (r + row) * kStride + 4 * k);
+        return hn::BitCast(d32, hn::Add(bytes, add));
+      };
+      const auto a = load(0), b = load(1), c = load(2), d = load(3);
+      const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d32, a, b));
+      const auto ab2 = hn::BitCast(d64, hn::InterleaveUpper(d32, a, b));
+      const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
+      const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
+      const auto store = [&](auto v, size_t i) HWY_ATTR {
+        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kBandRows + r) * 4);
+      };
+      store(hn::InterleaveLower(d64, ab0, cd0), 0);
+      store(hn::InterleaveUpper(d64, ab0, cd0), 1);
+      store(hn::InterleaveLower(d64, ab2, cd2), 2);
+      store(hn::InterleaveUpper(d64, ab2, cd2), 3);
+    }
+  }
+}
+
+#if PRONK_BIAS
+// What kInputBias adds to the dots of each row, negated.
+template <class Form>
+HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
+  const DI32 d;
+  constexpr size_t kQuads = 8 / Form::kScales;
+  for (size_t s = 0; s < Form::kScales; ++s) {
+    for (size_t r = 0; r < kBandRows; r += kFloats) {
+      VI32 sum = hn::Zero(d);
+      for (size_t g = s * kQuads; g < (s + 1) * kQuads; ++g) {
+        const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
+        sum = DotBytes(sum, hn::Set(DU8(), kInputBias), codes);
+      }
+      hn::Store(hn::Neg(sum), d, &block.offsets[s][r]);
+    }
+  }
+}
+#endif
+
+// Where n rows of w from `row` on begin. The last row stands in for rows past it, whose results
+// nobody wants.
+template <size_t n>
+HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
+  std::array<const std::byte*, n> data;
+  for (size_t r = 0; r < n; ++r) data[r] = w.row(std::min(row + r, w.rows - 1));
+  return data;
+}
+
+// Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::ToBytes(w, Bytes256&) unpacks
+// 256 weights, of which those past the end of a row are zeros.
+template <class Type>
+HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes256& out) {
+  using Block = typename Type::Block;
+  constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
+  const uint8_t* const w =
+      reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
+  // The next 256 weights of all rows are more streams than a CPU follows by itself.
+  for (size_t byte = 0; byte < kBytes; byte += 64) hwy::Prefetch(w + kBytes + byte);
+  if (Block::kWeights < 256 && n < 8) {
+    alignas(64) uint8_t padded[kBytes] = {};
+    std::memcpy(padded, w, n * 32 / Block::kWeights * sizeof(Block));
+    Type::ToBytes(padded, out);
+  } else {
+    Type::ToBytes(w, out);
+  }
+}
+
+// Rows [row, row + kBandRows) of w as a band. `unpack` is the type's UnpackPart: for the compiler,
+// types of one form are one.
+template <class Form>
+HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
+                           void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                           PanelBlock<Form>* HWY_RESTRICT out) {
+  const size_t n_blocks = w.cols / 32;
+  const auto data = RowPointers<kBandRows>(w, row);
+  Bytes256 rows[kBandRows];
+  for (size_t first = 0; first < n_blocks; first += 8) {
+    const size_t n = std::min<size_t>(8, n_blocks - first);
+    for (size_t r = 0; r < kBandRows; ++r) unpack(data[r], first, n, rows[r]);
+    for (size_t b = 0; b < n; ++b) {
+      PanelBlock<Form>& block = out[first + b];
+      Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
+                                      Form::kZero, &block.codes[0][0][0]);
+      for (size_t r = 0; r < kBandRows; ++r) {
+        for (size_t s = 0; s < Form::kScales; ++s) {
+          block.factors[s][r] = rows[r].scales[Form::kScales * b + s];
+        }
+        for (size_t s = 0; s < Form::kMins; ++s) {
+          block.factors[Form::kScales + s][r] = rows[r].mins[Form::kMins * b + s];
+        }
+      }
+#if PRONK_BIAS
+      SetOffsets(block);
+#endif
+    }
+  }
+}
+
+#if PRONK_WIDE
+// The same in BF16.
+template <class Form>
+HWY_NOINLINE void PackBf16Band(const Matrix& w, size_t row,
+                               void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                               Bf16PanelBlock* HWY_RESTRICT out) {
+  const size_t n_blocks = w.cols / 32;
+  const auto data = RowPointers<kBf16Rows>(w, row);
+  Bytes256 part;
+  const ScaledIntegers integers{part.weights, part.scales, Form::kScales, part.mins, Form::kMins};
+  for (size_t first = 0; first < n_blocks; first += 8) {
+    const size_t n = std::min<size_t>(8, n_blocks - first);
+    for (size_t r = 0; r < kBf16Rows; ++r) {
+      unpack(data[r], first, n, part);
+      PackBf16Integers(integers, n, r, out + first);
+    }
+  }
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_MATMUL_PANEL_INL_H_

@@ -1,0 +1,25 @@
+// The scalar reference: what every type's bytes mean, one weight at a time. It is the readable
+// definition of each format (formats/) and the oracle that the SIMD kernels are tested
+// against.
+#ifndef PRONK_KERNELS_MATMUL_REFERENCE_H_
+#define PRONK_KERNELS_MATMUL_REFERENCE_H_
+
+#include <cstddef>
+
+#include "gguf/dtype.h"
+
+namespace kernels {
+
+// Writes the n weights of a row to out. n is a multiple of the type's block size. Covers every type
+// that a file can hold weights in (F32, F16, BF16, all quantized ones, Q8_1 and Q8_K too).
+void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out);
+
+// Sum of row[i] * x[i], accumulated in double.
+double DotReference(gguf::DType dtype, const std::byte* row, const float* x, size_t n);
+
+// True for the types that DequantizeRow knows.
+bool IsWeightType(gguf::DType dtype);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MATMUL_REFERENCE_H_

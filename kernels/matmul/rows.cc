@@ -1,0 +1,84 @@
+#include "kernels/matmul/rows.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/machine/cpu.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/ops/quantize.h"
+
+namespace kernels {
+namespace {
+
+// n numbers of each token become what the activation makes of them without a gate beside them.
+void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
+  assert(activation == Activation::kReluSquared);
+  for (size_t t = 0; t < n_tokens; ++t) {
+    GatedActivation(activation, out + t * stride, nullptr, n);
+  }
+}
+
+}  // namespace
+
+// The product needs four bytes for each number (rows-inl.h), and a last step of floats.
+size_t RowsScratchBytes(size_t n_tokens, size_t cols) {
+  const size_t padded = (cols + kActivationPad - 1) / kActivationPad * kActivationPad;
+  return n_tokens * (kWaitingRows + padded + kActivationPad) * sizeof(float);
+}
+
+RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
+    : results(reinterpret_cast<float*>(scratch.data())),
+      product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
+
+void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
+                  std::span<const ActivationRow> x, float* out, size_t stride,
+                  std::span<std::byte> scratch) {
+  assert(x.size() <= kRowTokens && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
+  FormatOf(w.dtype).rows(w, begin, end, x, out, stride, RowsScratch(scratch, x.size()).product);
+  for (size_t t = 0; t < x.size(); ++t, out += stride) {
+    if (w.scale != 1.0f) Scale(out, w.scale, end - begin);
+    if (bias != nullptr) Add(out, bias + begin, end - begin);
+  }
+}
+
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
+               float* out, size_t stride, std::span<std::byte> scratch) {
+  if (!layer.has_gate()) {
+    MultiplyRows(layer.up, layer.up_bias, begin, end, x, out, stride, scratch);
+    return ActivateAlone(layer.activation, end - begin, x.size(), out, stride);
+  }
+  float* const ups = RowsScratch(scratch, x.size()).results;
+  for (size_t first = begin; first < end; first += kWaitingRows) {
+    const size_t last = std::min(first + kWaitingRows, end);
+    MultiplyRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
+    MultiplyRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
+    for (size_t t = 0; t < x.size(); ++t) {
+      GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first);
+    }
+    out += last - first;
+  }
+}
+
+void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
+                 const GemmInput& up_input, float* out, size_t stride,
+                 std::span<std::byte> scratch) {
+  GemmOutput output{.out = out, .stride = stride, .bias = layer.up_bias};
+  if (!layer.has_gate()) {
+    FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
+    return ActivateAlone(layer.activation, end - begin, up_input.n_tokens, out + begin, stride);
+  }
+  output.bias = layer.gate_bias;
+  FormatOf(layer.gate.dtype).panels(layer.gate, begin, end, gate_input, output, scratch);
+  output.bias = layer.up_bias;
+  output.gated = layer.activation;
+  FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
+}
+
+size_t RowsAtATime(size_t rows, size_t n_threads) {
+  constexpr size_t kMaxBands = 8;
+  const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
+  const size_t bands = rows / (n_threads * shares * kGemmMaxRows);
+  return std::clamp<size_t>(bands, 1, kMaxBands) * kGemmMaxRows;
+}
+
+}  // namespace kernels

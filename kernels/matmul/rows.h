@@ -1,0 +1,56 @@
+// Products of ranges of rows as layers need them: the product of the type's kernel, then what is
+// left to do with its results while they are in the first-level cache. What matmul.cc and
+// experts.cc have in common. Internal to kernels/.
+#ifndef PRONK_KERNELS_MATMUL_ROWS_H_
+#define PRONK_KERNELS_MATMUL_ROWS_H_
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/matmul/gemm.h"
+#include "kernels/matmul/matmul.h"
+
+namespace kernels {
+
+// Threads split rows at multiples of this: a cache line of results.
+constexpr size_t kRowGrain = 16;
+
+// Rows whose results wait in a thread's scratch, those of GatedRows() for example.
+constexpr size_t kWaitingRows = 512;
+
+// What a thread needs for products of rows with n_tokens tokens, kRowTokens at most: a multiple of
+// kCacheLine.
+size_t RowsScratchBytes(size_t n_tokens, size_t cols);
+
+// Such memory: first the results, then what the product itself needs.
+struct RowsScratch {
+  RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
+  float* results;  // [n_tokens][kWaitingRows]
+  std::span<std::byte> product;
+};
+
+// out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin, end)
+// and 1 to kRowTokens tokens; bias may be null. x has the form that the type's products read.
+// scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
+void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
+                  std::span<const ActivationRow> x, float* out, size_t stride,
+                  std::span<std::byte> scratch);
+
+// The same for the two matrices of a gated layer, joined by its activation, or for its only one.
+void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
+               float* out, size_t stride, std::span<std::byte> scratch);
+
+// Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
+// [n_tokens][stride]. Without a gate nobody reads gate_input.
+void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
+                 const GemmInput& up_input, float* out, size_t stride,
+                 std::span<std::byte> scratch);
+
+// Rows of panels that a thread takes at a time where `rows` are to be multiplied: few enough that
+// all threads are done at about the same time, many enough that the activations of a tile are used
+// by several bands of rows, which matters most to AMX (see PanelBytes in gemm.cc).
+size_t RowsAtATime(size_t rows, size_t n_threads);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MATMUL_ROWS_H_

@@ -1,0 +1,53 @@
+// The small operations between the products. Vectorized with run-time dispatch; each is a function
+// of its arguments alone and runs on the calling thread.
+#ifndef PRONK_KERNELS_OPS_OPS_H_
+#define PRONK_KERNELS_OPS_OPS_H_
+
+#include <cstddef>
+
+namespace kernels {
+
+// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps). RMSNorm, Zhang and Sennrich 2019. out may be
+// x. weight may be null: all ones, with the same bits.
+void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
+
+// How rope pairs the dimensions of a head.
+enum class RopePairs {
+  kAdjacent,  // (2i, 2i+1): arch llama as GGUF stores it
+  kHalves,    // (i, i + n_rot/2): qwen2, qwen3
+};
+
+// Rotates the first n_rot dimensions of each head in place; the others stay. heads is
+// [n_heads][head_dim], cos and sin are [n_rot/2], already for this position. Su et al. 2021,
+// RoFormer.
+void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
+          const float* sin, RopePairs pairs);
+
+// How a layer joins a gate g with the number u beside it. Gated linear units, Shazeer 2020.
+enum class Activation {
+  kSilu,         // g / (1 + exp(-g)) * u
+  kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
+  kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
+  kSigmoid,      // u / (1 + exp(-g)): what attention gives, gated
+  kReluSquared,  // max(0, g)^2, whatever u is: not a gated one. So et al. 2021, Primer
+  kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
+};
+
+// gate[i] = the above of gate[i] and up[i]. up may be null where the activation is kReluSquared.
+void GatedActivation(Activation activation, float* gate, const float* up, size_t n);
+
+// x[i] += y[i]
+void Add(float* x, const float* y, size_t n);
+
+// x[i] += factor * y[i], rounded once
+void AddScaled(float* x, float factor, const float* y, size_t n);
+
+// x[i] *= factor
+void Scale(float* x, float factor, size_t n);
+
+// x[i] = cap * tanh(x[i] / cap): nothing leaves [-cap, cap]. Gemma 2 (2024).
+void SoftCap(float* x, float cap, size_t n);
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_OPS_OPS_H_

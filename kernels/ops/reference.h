@@ -1,0 +1,69 @@
+// The operations of ops.h as they are written in the papers, one number at a time in double: the
+// definitions, and the oracle of the tests. (Softmax is a part of attention/reference.h.)
+#ifndef PRONK_KERNELS_OPS_REFERENCE_H_
+#define PRONK_KERNELS_OPS_REFERENCE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "kernels/ops/ops.h"
+
+namespace kernels {
+
+// out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps); without weights they are 1.
+inline void RmsNormReference(const float* x, const float* weight, float eps, size_t n,
+                             double* out) {
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) squares += double{x[i]} * double{x[i]};
+  const double root = std::sqrt(squares / static_cast<double>(n) + double{eps});
+  for (size_t i = 0; i < n; ++i) {
+    out[i] = double{x[i]} * (weight != nullptr ? double{weight[i]} : 1.0) / root;
+  }
+}
+
+// Pair i of a head turned by the angle whose cosine and sine are given; other numbers stay. out is
+// [head_dim].
+inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, const float* cos,
+                          const float* sin, RopePairs pairs, double* out) {
+  std::copy_n(head, head_dim, out);
+  for (size_t i = 0; i < n_rot / 2; ++i) {
+    const bool adjacent = pairs == RopePairs::kAdjacent;
+    const size_t first = adjacent ? 2 * i : i;
+    const size_t second = adjacent ? 2 * i + 1 : i + n_rot / 2;
+    const double a = head[first], b = head[second];
+    out[first] = a * double{cos[i]} - b * double{sin[i]};
+    out[second] = a * double{sin[i]} + b * double{cos[i]};
+  }
+}
+
+// act(gate) * up, see Activation.
+inline double GatedReference(Activation activation, double gate, double up) {
+  switch (activation) {
+    case Activation::kSilu:
+      break;
+    case Activation::kGelu: {
+      constexpr double kPi = 3.14159265358979323846;
+      const double a = std::sqrt(2 / kPi) * (gate + 0.044715 * gate * gate * gate);
+      // For large negative a, 1 + tanh(a) is lost to cancellation even in double.
+      const double factor =
+          a < -10 ? 2 * std::exp(2 * a) / (1 + std::exp(2 * a)) : 1 + std::tanh(a);
+      return 0.5 * gate * factor * up;
+    }
+    case Activation::kSwigluOai: {
+      const double g = std::min(gate, 7.0), u = std::clamp(up, -7.0, 7.0);
+      return g / (1 + std::exp(-1.702 * g)) * (u + 1);
+    }
+    case Activation::kSigmoid:
+      return up / (1 + std::exp(-gate));
+    case Activation::kReluSquared:
+      return gate < 0 ? 0 : gate * gate;
+    case Activation::kGatedReluSquared:
+      return gate < 0 ? 0 : gate * gate * up;
+  }
+  return gate / (1 + std::exp(-gate)) * up;
+}
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_OPS_REFERENCE_H_

@@ -1,0 +1,83 @@
+// exp and tanh for float vectors. Included once per instruction set.
+#if defined(PRONK_KERNELS_SIMD_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_SIMD_EXP_INL_H_
+#undef PRONK_KERNELS_SIMD_EXP_INL_H_
+#else
+#define PRONK_KERNELS_SIMD_EXP_INL_H_
+#endif
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end: what we
+// take exponentials of is at most 0 (softmax) or divides something (silu). A NaN stays one, and
+// exp(0) is 1.
+//
+// x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r). Adding 1.5 * 2^23 to x / ln 2 rounds it
+// to an integer, n, which then stands in the last bits of the sum, from where a shift makes it the
+// exponent of 2^n. exp(r) is the polynomial of degree 5 that begins with 1 + r and has the smallest
+// error, 1.1e-7.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V Exp(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::RebindToUnsigned<D> du;
+  const V low = hn::Set(d, -87.3f), high = hn::Set(d, 88.0f);
+#if HWY_ARCH_X86  // where the second of two stays if one is a NaN
+  const V clamped = hn::Max(low, hn::Min(high, x));
+#else
+  const V at_most = hn::IfThenElse(hn::Gt(x, high), high, x);
+  const V clamped = hn::IfThenElse(hn::Lt(at_most, low), low, at_most);
+#endif
+  const V round = hn::Set(d, 12582912.0f);
+  const V shifted = hn::MulAdd(clamped, hn::Set(d, 1.44269504f), round);
+  const V n = hn::Sub(shifted, round);
+  // ln 2 in two parts, the first with few bits, so that n * part is exact.
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), clamped);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  V p = hn::Set(d, 0.008312501f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.04189033f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.16667116f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.4999923f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::BitCast(du, shifted), hn::Set(du, 127)));
+  return hn::Mul(p, hn::BitCast(d, exponent));
+}
+
+// tanh(x), relative error below 3e-7 for any x, also near 0. A NaN stays one.
+//
+// From 0.625 on it is 1 - 2 / (exp(2x) + 1). Below, that would be a difference of numbers that are
+// nearly equal; there it is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of
+// [0, 0.625^2], error 1.7e-8.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V Tanh(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const V magnitude = hn::Abs(x), one = hn::Set(d, 1.0f);
+  const V e = Exp(d, hn::Add(magnitude, magnitude));
+  const V large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+  const V square = hn::Mul(x, x);
+  V g = hn::Set(d, -0.00609671418f);
+  g = hn::MulAdd(g, square, hn::Set(d, 0.0209971797f));
+  g = hn::MulAdd(g, square, hn::Set(d, -0.0538509078f));
+  g = hn::MulAdd(g, square, hn::Set(d, 0.133327693f));
+  g = hn::MulAdd(g, square, hn::Set(d, -0.333333284f));
+  const V small = hn::MulAdd(hn::Mul(x, square), g, x);
+  return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
+}
+
+// cap * tanh(x / cap): nearly x where that is small, never beyond cap.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V SoftCap(D d, V x, float cap) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const V c = hn::Set(d, cap);
+  return hn::Mul(c, Tanh(d, hn::Div(x, c)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_SIMD_EXP_INL_H_

@@ -1,0 +1,31 @@
+// Makes the rest of a file a compilation for AVX-VNNI, which Highway has no target for: AVX2 with
+// dot products of bytes, as Intel's CPUs without AVX-512 have them (2021 and later), under a
+// namespace of its own. To be included before everything else, by avx_vnni.cc alone.
+#ifndef PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
+#define PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
+
+#define PRONK_AVX_VNNI 1
+
+// One target. What is compiled for it lies between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, as
+// ever: the rest of the file is for any CPU.
+#ifndef HWY_COMPILE_ONLY_STATIC
+#define HWY_COMPILE_ONLY_STATIC
+#endif
+#define HWY_BASELINE_TARGETS HWY_AVX2
+#include "hwy/foreach_target.h"
+// After that the target is known.
+#include "hwy/highway.h"
+
+#undef HWY_TARGET_STR
+#undef HWY_NAMESPACE
+#define HWY_TARGET_STR HWY_TARGET_STR_AVX2 ",avxvnni"
+#define HWY_NAMESPACE N_AVX2_VNNI
+namespace hwy {
+namespace N_AVX2_VNNI = N_AVX2;
+}
+
+// The functions that choose a target are compiled elsewhere.
+#undef HWY_ONCE
+#define HWY_ONCE 0
+
+#endif  // PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_

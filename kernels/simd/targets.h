@@ -1,0 +1,22 @@
+// Highway's HWY_EXPORT and HWY_DYNAMIC_DISPATCH, for functions that are compiled for AVX-VNNI, too
+// (extension_target.h).
+#ifndef PRONK_KERNELS_SIMD_TARGETS_H_
+#define PRONK_KERNELS_SIMD_TARGETS_H_
+
+#include "hwy/highway.h"
+#include "kernels/machine/cpu.h"
+
+#ifdef PRONK_BUILDS_AVX_VNNI  // CMakeLists.txt
+#define PRONK_EXPORT(FUNCTION)                      \
+  namespace N_AVX2_VNNI {                           \
+  decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \
+  }                                                 \
+  HWY_EXPORT(FUNCTION)
+#define PRONK_DISPATCH(FUNCTION) \
+  (CpuUses(Extension::kAvxVnni) ? &N_AVX2_VNNI::FUNCTION : HWY_DYNAMIC_POINTER(FUNCTION))
+#else
+#define PRONK_EXPORT(FUNCTION) HWY_EXPORT(FUNCTION)
+#define PRONK_DISPATCH(FUNCTION) HWY_DYNAMIC_DISPATCH(FUNCTION)
+#endif
+
+#endif  // PRONK_KERNELS_SIMD_TARGETS_H_

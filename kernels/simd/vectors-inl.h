@@ -1,0 +1,340 @@
+// The vectors that the products work with, and the few operations on them that every weight type
+// needs. Included once per instruction set (Highway's foreach_target).
+//
+// The picture to keep in mind: a vector of bytes is kPieces "pieces" of 16. A dot product of two
+// byte vectors gives one i32 for each 4 bytes, so 4 lanes belong to each piece, and a scale that
+// holds for a piece is a float vector with that scale in 4 neighbouring lanes.
+//
+//   bytes    | piece 0: 16 codes     | piece 1               | ...
+//   i32, f32 | lane 0..3             | lane 4..7             |
+//   scales   | s0    s0    s0    s0  | s1    s1    s1    s1  |
+#if defined(PRONK_KERNELS_SIMD_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_SIMD_VECTORS_INL_H_
+#undef PRONK_KERNELS_SIMD_VECTORS_INL_H_
+#else
+#define PRONK_KERNELS_SIMD_VECTORS_INL_H_
+#endif
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/simd/targets.h"
+
+// Pieces of 16 bytes in a vector. 4 (and the macro "wide") where any byte can go anywhere in one
+// instruction (AVX-512 VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
+#undef PRONK_PIECES
+#undef PRONK_WIDE
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+#define PRONK_PIECES 4
+#define PRONK_WIDE 1
+#elif HWY_MAX_BYTES >= 32
+#define PRONK_PIECES 2
+#define PRONK_WIDE 0
+#else
+#define PRONK_PIECES 1
+#define PRONK_WIDE 0
+#endif
+
+// u8 x i8 products with four added up in i32 in one instruction, on x86.
+#undef PRONK_VNNI
+#if PRONK_WIDE || defined(PRONK_AVX_VNNI)
+#define PRONK_VNNI 1
+#else
+#define PRONK_VNNI 0
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr size_t kPieces = PRONK_PIECES;
+constexpr size_t kVectorBytes = kPieces * 16;
+constexpr size_t kFloats = kPieces * 4;  // lanes of f32 and i32
+
+using DU8 = hn::FixedTag<uint8_t, kVectorBytes>;
+using DI8 = hn::RebindToSigned<DU8>;
+using DU16 = hn::Repartition<uint16_t, DU8>;
+using DI16 = hn::Repartition<int16_t, DU8>;
+using DI32 = hn::Repartition<int32_t, DU8>;
+using DF = hn::Repartition<float, DU8>;
+using VU8 = hn::Vec<DU8>;
+using VI8 = hn::Vec<DI8>;
+using VI16 = hn::Vec<DI16>;
+using VI32 = hn::Vec<DI32>;
+using VF = hn::Vec<DF>;
+
+// Eight floats, for example a number for each 32 weights of a block of 256.
+using D8 = hn::CappedTag<float, 8>;
+constexpr size_t kParts8 = 8 / hn::MaxLanes(D8());
+using V8 = hn::Vec<D8>;
+struct Floats8 {
+  V8 part[kParts8];
+};
+
+using DU8x16 = hn::FixedTag<uint8_t, 16>;
+using DU16x8 = hn::FixedTag<uint16_t, 8>;
+
+// What the product of a row with a token adds up, in any lanes: products, and the terms of minimums
+// and zero points.
+struct Sums {
+  VF a;
+  V8 mins;
+};
+
+// --------------------------------------------------------------------------------------------------
+// Loads. None of them touches a byte outside of [p, end of the last piece or number named).
+
+// kPieces pieces of 16 bytes, kStride bytes apart.
+template <size_t kStride>
+HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
+  const DU8x16 d16;
+#if PRONK_WIDE
+  const DU8 d;
+  const hn::Half<DU8> d32;
+  if constexpr (kStride == 16) return hn::LoadU(d, p);
+  if constexpr (kStride > 16 && kStride <= 24) {
+    // Two loads and one byte permutation under a mask: the first 64 bytes hold pieces 0 to 2, and
+    // the 64 bytes that end with piece 3 hold it where it belongs.
+    static constexpr auto kIndex = [] {
+      std::array<uint8_t, 64> index{};
+      for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
+      return index;
+    }();
+    const auto head =
+        hn::TableLookupLanes(hn::LoadU(d, p), hn::IndicesFromVec(d, hn::LoadU(d, kIndex.data())));
+    const auto tail = hn::LoadU(d, p + 3 * kStride - 48);
+    return hn::IfThenElse(hn::FirstN(d, 48), head, tail);
+  }
+  const auto low = hn::Combine(d32, hn::LoadU(d16, p + kStride), hn::LoadU(d16, p));
+  const auto high =
+      hn::Combine(d32, hn::LoadU(d16, p + 3 * kStride), hn::LoadU(d16, p + 2 * kStride));
+  return hn::Combine(d, high, low);
+#elif PRONK_PIECES == 2
+  return hn::Combine(DU8(), hn::LoadU(d16, p + kStride), hn::LoadU(d16, p));
+#else
+  return hn::LoadU(d16, p);
+#endif
+}
+
+// The same for activations.
+template <size_t kStride>
+HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
+  return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
+}
+
+// The other way: piece p goes to to(p).
+template <class To>
+HWY_INLINE void StorePieces(VI8 v, To to) {
+  const hn::FixedTag<int8_t, 16> d16;
+#if PRONK_WIDE
+  hn::StoreU(hn::ExtractBlock<0>(v), d16, to(0));
+  hn::StoreU(hn::ExtractBlock<1>(v), d16, to(1));
+  hn::StoreU(hn::ExtractBlock<2>(v), d16, to(2));
+  hn::StoreU(hn::ExtractBlock<3>(v), d16, to(3));
+#elif PRONK_PIECES == 2
+  hn::StoreU(hn::LowerHalf(d16, v), d16, to(0));
+  hn::StoreU(hn::UpperHalf(d16, v), d16, to(1));
+#else
+  hn::StoreU(v, d16, to(0));
+#endif
+}
+
+// Two vectors: the pieces at p and those at p + 16.
+template <size_t kStride, typename T>
+HWY_INLINE void LoadPiecePairs(const T* HWY_RESTRICT p, hn::Vec<hn::Rebind<T, DU8>>& first,
+                               hn::Vec<hn::Rebind<T, DU8>>& second) {
+#if PRONK_WIDE
+  if constexpr (kStride == 32) {  // all bytes of two vectors: even pieces and odd ones
+    const hn::Rebind<T, DU8> d;
+    const auto low = hn::LoadU(d, p);
+    const auto high = hn::LoadU(d, p + 64);
+    first = decltype(low){_mm512_shuffle_i32x4(low.raw, high.raw, 0x88)};
+    second = decltype(low){_mm512_shuffle_i32x4(low.raw, high.raw, 0xDD)};
+    return;
+  }
+#endif
+  first = LoadPieces<kStride>(p);
+  second = LoadPieces<kStride>(p + 16);
+}
+
+// Runs of 32 bytes. Vector v of all the vectors that runs fill: a vector has two runs, one, or half
+// of one.
+constexpr size_t RunVectors(size_t runs) { return runs * 2 / kPieces; }
+template <size_t kStride>
+HWY_INLINE VU8 LoadRuns(const uint8_t* HWY_RESTRICT p, size_t v) {
+  const DU8 d;
+#if PRONK_PIECES == 4
+  const hn::Half<DU8> d32;
+  p += 2 * v * kStride;
+  if constexpr (kStride == 32) return hn::LoadU(d, p);
+  return hn::Combine(d, hn::LoadU(d32, p + kStride), hn::LoadU(d32, p));
+#else
+  return hn::LoadU(d, p + v * kPieces / 2 * kStride + v * kPieces % 2 * 16);
+#endif
+}
+template <size_t kStride>
+HWY_INLINE VI8 LoadRuns(const int8_t* HWY_RESTRICT p, size_t v) {
+  return hn::BitCast(DI8(), LoadRuns<kStride>(reinterpret_cast<const uint8_t*>(p), v));
+}
+
+// The half float (f16) at p, in all lanes of a vector. Reads 2 bytes.
+template <class D>
+HWY_INLINE hn::Vec<D> SetHalf(D d, const uint8_t* HWY_RESTRICT p) {
+  uint16_t bits;
+  hwy::CopyBytes<2>(p, &bits);
+  // Four lanes are converted faster than sixteen.
+  const hn::FixedTag<float, 4> d4;
+  const hn::FixedTag<hwy::float16_t, 4> d_half;
+  const auto halfs = hn::ResizeBitCast(d_half, hn::Set(hn::FixedTag<uint32_t, 1>(), bits));
+  return hn::BroadcastLane<0>(hn::ResizeBitCast(d, hn::PromoteTo(d4, halfs)));
+}
+
+// A ue4m3 (half.h) for each lane, in units of kUe4m3Unit: its bits are those of an f16 but for the
+// bias.
+constexpr float kUe4m3Unit = 256.0f;
+template <class D>
+HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
+  const hn::Rebind<uint8_t, D> d8;
+  const hn::Rebind<uint16_t, D> d16;
+  const auto largest = hn::Set(d8, uint8_t{0x7F});  // stands for 0
+  const auto seven = hn::And(hn::IfThenZeroElse(hn::Eq(bytes, largest), bytes), largest);
+  const auto halfs = hn::ShiftLeft<7>(hn::PromoteTo(d16, seven));
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halfs));
+}
+
+// n half floats (f16) that lie kStride bytes apart, as one number. They are collected in an integer
+// register: the units for that are idle, those for shuffling vectors are not (measured on Zen 4: 15
+// cycles for 256 weights of Q4_0 instead of 19 with unpack instructions, 17 by permuting words).
+template <size_t n, size_t kStride>
+HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < n; ++i) {
+    uint16_t half;
+    hwy::CopyBytes<2>(p + i * kStride, &half);
+    bits |= static_cast<uint64_t>(half) << (16 * i);
+  }
+  return bits;
+}
+
+// A float per piece, side by side.
+using DPiece = hn::FixedTag<float, kPieces>;
+using VPiece = hn::Vec<DPiece>;
+
+// kPieces half floats, kStride bytes apart.
+template <size_t kStride>
+HWY_INLINE VPiece LoadHalfs(const uint8_t* HWY_RESTRICT p) {
+  const hn::Rebind<hwy::float16_t, DPiece> d_half;
+  const auto bits = hn::Set(hn::FixedTag<uint64_t, 1>(), CollectHalfs<kPieces, kStride>(p));
+  return hn::PromoteTo(DPiece(), hn::ResizeBitCast(d_half, bits));
+}
+
+// Each float in the 4 lanes of its piece.
+HWY_INLINE VF Spread(VPiece v) {
+  const DF df;
+#if PRONK_PIECES == 1
+  return hn::BroadcastLane<0>(hn::ResizeBitCast(df, v));
+#else
+  alignas(64) int32_t index[kFloats];
+  for (size_t i = 0; i < kFloats; ++i) index[i] = static_cast<int32_t>(i / 4);
+  return hn::TableLookupLanes(hn::ResizeBitCast(df, v), hn::SetTableIndices(df, index));
+#endif
+}
+
+// --------------------------------------------------------------------------------------------------
+// Dot products of codes (unsigned bytes) with activations, -127..127. All exact.
+
+// sum[lane] + the four products of the lane, signed bytes on both sides. For CPUs that are not x86;
+// Highway does not use Arm's own instruction for it (2019 and later) yet.
+HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
+#if HWY_ARCH_ARM_A64 && (defined(__ARM_FEATURE_DOTPROD) || HWY_TARGET == HWY_NEON_BF16)
+  return VI32{vdotq_s32(sum.raw, a.raw, b.raw)};
+#else
+  return hn::SumOfMulQuadAccumulate(DI32(), a, b, sum);
+#endif
+}
+
+#if PRONK_VNNI
+// The same for any unsigned and any signed bytes.
+HWY_INLINE VI32 DotBytes(VI32 sum, VU8 a, VI8 b) {
+#ifdef PRONK_AVX_VNNI
+  return VI32{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};
+#else
+  return hn::SumOfMulQuadAccumulate(DI32(), a, b, sum);
+#endif
+}
+#endif
+
+// sum[lane] + the four products of the lane. Codes at most 127.
+HWY_INLINE VI32 Dot(VI32 sum, VU8 codes, VI8 x) {
+#if PRONK_VNNI
+  return DotBytes(sum, codes, x);
+#elif HWY_ARCH_X86
+  // u8 x i8 products, added in pairs with saturation to i16: 2 * 127 * 127 < 32768.
+  const DI16 d16;
+  const VI16 pairs = hn::SatWidenMulPairwiseAdd(d16, codes, x);
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI32(), pairs, hn::Set(d16, 1)));
+#else
+  return DotBytes(sum, hn::BitCast(DI8(), codes), x);
+#endif
+}
+
+// Dot of both pairs. Codes at most 64.
+HWY_INLINE VI32 Dot2(VI32 sum, VU8 codes0, VI8 x0, VU8 codes1, VI8 x1) {
+#if HWY_ARCH_X86 && !PRONK_VNNI
+  // Four products of at most 64 * 127 fit in i16, which saves half of the widening.
+  const DI16 d16;
+  const VI16 pairs = hn::Add(hn::SatWidenMulPairwiseAdd(d16, codes0, x0),
+                             hn::SatWidenMulPairwiseAdd(d16, codes1, x1));
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(DI32(), pairs, hn::Set(d16, 1)));
+#else
+  return Dot(Dot(sum, codes0, x0), codes1, x1);
+#endif
+}
+
+// sum[lane] + the four products of the lane, for signed weights, -128..127.
+HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
+#if HWY_ARCH_X86
+  // |w| is an unsigned byte, and w's sign goes to x: 2 * 128 * 127 < 32768.
+  const VU8 magnitude = hn::BitCast(DU8(), hn::Abs(weights));
+  return Dot(sum, magnitude, hn::IfNegativeThenNegOrUndefIfZero(weights, x));
+#else
+  return DotBytes(sum, weights, x);
+#endif
+}
+
+// --------------------------------------------------------------------------------------------------
+// Bits of bytes.
+
+// Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
+template <int kBits>
+HWY_INLINE VU8 ShiftBits(VU8 v) {
+  const DU16 d;
+  if constexpr (kBits > 0) return hn::BitCast(DU8(), hn::ShiftRight<kBits>(hn::BitCast(d, v)));
+  if constexpr (kBits < 0) return hn::BitCast(DU8(), hn::ShiftLeft<-kBits>(hn::BitCast(d, v)));
+  return v;
+}
+
+HWY_INLINE VU8 Mask(VU8 v, uint8_t mask) { return hn::And(v, hn::Set(DU8(), mask)); }
+
+// a | (b & mask)
+HWY_INLINE VU8 AddBits(VU8 a, VU8 b, uint8_t mask) { return hn::OrAnd(a, b, hn::Set(DU8(), mask)); }
+
+// The four two-bit codes of each byte.
+HWY_INLINE void TwoBitCodes(VU8 qs, VU8 (&codes)[4]) {
+  codes[0] = Mask(qs, 3);
+  codes[1] = Mask(ShiftBits<2>(qs), 3);
+  codes[2] = Mask(ShiftBits<4>(qs), 3);
+  codes[3] = hn::ShiftRight<6>(qs);
+}
+
+HWY_INLINE VU8 LowNibbles(VU8 v) { return hn::And(v, hn::Set(DU8(), uint8_t{15})); }
+HWY_INLINE VU8 HighNibbles(VU8 v) { return hn::ShiftRight<4>(v); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_SIMD_VECTORS_INL_H_
