@@ -1,4 +1,4 @@
-// How near the products come to the time of reading: for every weight type, instruction set and one
+// How close the products are to the time of reading: for every weight type, instruction set and one
 // or two threads, GB/s of weights beside what the same threads read without any arithmetic.
 //
 //   kernels_bench --benchmark_filter='Gemv/Q4_0/.*'
@@ -14,9 +14,9 @@
 // experts that are not in a cache, prefill 512 tokens. "Dense" has the same bytes and operations in
 // one network 8 times as wide.
 // "Few" are 1 to 16 tokens on a matrix in the cache: nanoseconds for each token and 256 weights.
-// "Attention" is that of 512 tokens behind others, by one thread: the operations of both of its
+// "Attention" is that of 512 tokens after others, by one thread: the operations of both of its
 // products, with keys after a token's own counted, too.
-// "Recurrence" are layers that remember in the shapes of Qwen3-Next and Granite 4, of 1 token or
+// "Recurrence" are recurrent layers in the shapes of Qwen3-Next and Granite 4, of 1 token or
 // 512, by one thread: nanoseconds for each token (of a convolution), or for each token and head.
 #include <benchmark/benchmark.h>
 

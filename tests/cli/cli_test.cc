@@ -218,7 +218,7 @@ TEST(Tokenize, IdsAndPieces) {
   EXPECT_NE(Pronk({"tokenize", "-m", kModel}, "Hi\n").out.find("\"H\""), std::string::npos);
 }
 
-// A model without a template gets the plain transcript, which a base model can go on with.
+// A model without a template gets the plain transcript, which a base model can continue.
 TEST(Template, RendersAConversation) {
   const test::TempDir dir;
   const std::string messages = dir.Write(

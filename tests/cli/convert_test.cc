@@ -76,7 +76,7 @@ TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
     ExpectError(Pronk({"convert", read, path}), 1, "is a file that is read");
     EXPECT_EQ(test::ReadText(path), before);
   }
-  // A device is written through, as it stands.
+  // A device is written to directly.
   EXPECT_EQ(Pronk({"convert", test::HfLlama().Write(dir), "/dev/null"}).status, 0);
 }
 

@@ -1,5 +1,5 @@
 // Files, prompts and disks that go wrong, as a user meets them: one line that says what, status 1,
-// and nothing half-written left behind.
+// and no half-written file left.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -87,7 +87,7 @@ TEST(HostileDisk, FullUnderAFile) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));  // a device is written, not replaced
 }
 
-// A limit on the size of files stands for the disk that fills up in the middle.
+// A limit on the size of files acts like a disk that fills up in the middle.
 TEST(HostileDisk, NothingHalfWrittenIsLeft) {
 #ifdef __clang__
   GTEST_SKIP() << "clang's OpenMP makes a file of its own that is over the limit";

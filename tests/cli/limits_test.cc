@@ -43,7 +43,7 @@ constexpr double kMaxSeconds = kMemoryIsOurs ? 30 : 200;
 
 class Limits : public testing::Test {
  protected:
-  // At most the file's size and so many bytes more.
+  // Memory is at most the file's size plus `most_bytes`.
   void ExpectCost(const Finished& run, const std::string& file, size_t most_bytes) const {
     EXPECT_LT(run.seconds, kMaxSeconds);
     const size_t bytes = file.empty() ? 0 : fs::file_size(file);

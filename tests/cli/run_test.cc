@@ -18,7 +18,7 @@ using test::Shell;
 
 const std::string& kModel = test::kTinyModel;
 
-// What a prompt gives does not depend on those before it, and JSON stands one object to a line.
+// What a prompt gives does not depend on those before it, and JSON is one object per line.
 TEST(RunPrompts, EachAsIfItWereAlone) {
   const test::TempDir dir;
   const std::string prompts = dir.Write("prompts", "Hello\n\n\"two\\nlines\"\r\n\"not closed\n");

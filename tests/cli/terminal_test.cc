@@ -13,7 +13,7 @@
 
 namespace {
 
-// A chat with the tiny model; `before` and `after` stand around the command.
+// A chat with the tiny model; `before` and `after` surround the command.
 std::string ChatLine(const std::string& before = "", const std::string& after = "-n 3") {
   return before + " " + test::Program() + " chat -m " + test::kTinyModel +
          " -s 1 --ignore-eos -c 4000 " + after;
@@ -32,7 +32,7 @@ class TerminalTest : public testing::Test {
 TEST_F(TerminalTest, EditingAndHistory) {
   test::Tmux tmux(ChatLine());
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
-  // "/sstem" with the y put in, and what stands behind it rubbed out.
+  // "/sstem" with the y inserted, and what follows it deleted.
   tmux.Keys({"/sstem First.xx", "C-a", "Right", "Right", "y", "C-e", "BSpace", "BSpace", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(the model is told: First.)")) << tmux.Screen();
   // The arrow brings it back to be changed.

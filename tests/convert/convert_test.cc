@@ -292,7 +292,7 @@ TEST(Convert, WhatTextDoesNotNeedIsLeftOut) {
   const TempDir dir;
   HfLlama llama;
   llama.Add("model.layers.0.self_attn.rotary_emb.inv_freq", {8});
-  llama.Add("model.layers.1.mlp.up_proj.weight", {48, 32});  // behind the last layer
+  llama.Add("model.layers.1.mlp.up_proj.weight", {48, 32});  // after the last layer
   llama.Add("lm_head.weight", {264, 32});                    // tied to the embedding
   llama.Add("vision_tower.patch.weight", {4, 4});
   const Report report = Convert(llama.Write(dir), dir.Path("out"), {});

@@ -1,5 +1,5 @@
-// Folders whose weights are quantized already: what can be read becomes the numbers that it stands
-// for, all else is refused by its name. (gpt-oss's MXFP4: families_test.cc.)
+// Folders whose weights are quantized already: what can be read becomes the numbers that it
+// represents, all else is refused by its name. (gpt-oss's MXFP4: families_test.cc.)
 #include "convert/quantized.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ double F8Value(uint8_t byte) {
   return byte < 128 ? size : -size;
 }
 
-// Makes matrices of layers F8_E4M3, in blocks; `plain` gets what they stand for.
+// Makes matrices of layers F8_E4M3, in blocks; `plain` gets what they represent.
 HfLlama WithF8(uint64_t block_rows, uint64_t block_cols, HfLlama& plain) {
   HfLlama llama = plain;
   AddQuantization(R"("quant_method":"fp8","fmt":"e4m3","weight_block_size":[)" +
@@ -279,7 +279,7 @@ TEST(ConvertQuantized, TernaryWeightsAreChecked) {
   EXPECT_EQ(ErrorOf(llama),
             start + "\": expected a matrix of U8, four weights in each, found U8 [8, 0]");
   llama = good;
-  llama.tensors[name].bytes[3] = 0x0c;  // 3, which stands for nothing
+  llama.tensors[name].bytes[3] = 0x0c;  // 3, which has no meaning
   EXPECT_EQ(ErrorOf(llama, As(DType::kF16)).substr(0, 100),
             (start + "\": expected weights that F16 can hold").substr(0, 100));
   llama = good;

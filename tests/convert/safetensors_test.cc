@@ -45,7 +45,7 @@ TEST(Safetensors, ReadsWhatIsThere) {
       R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[4,16]},)"
       R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
       R"("i":{"dtype":"I64","shape":[0],"data_offsets":[16,16]}}   )",
-      20);  // spaces behind the header and bytes behind the data are allowed
+      20);  // spaces after the header and bytes after the data are allowed
   const auto* const begin = reinterpret_cast<const std::byte*>(file.data());
   const std::vector<std::byte> bytes(begin, begin + file.size());
   const Safetensors parsed = Safetensors::Parse("f", bytes);

@@ -216,7 +216,7 @@ TEST(ConvertTokenizer, MergesStandForScores) {
   }
 }
 
-// What lies beside the vocabulary.
+// What the folder has besides the vocabulary.
 TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   const test::TempDir dir;
   test::HfLlama llama;
@@ -270,7 +270,7 @@ TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
             "tokenizer_config.json: expected a text file, found an empty file");
 }
 
-// Tokens behind the embedding's rows: those that were added go, others are too many.
+// Tokens beyond the embedding's rows: those that were added go, others are too many.
 TEST(ConvertTokenizer, TokensWithoutAnEmbedding) {
   const test::TempDir dir;
   test::HfLlama llama;

@@ -50,7 +50,7 @@ TEST(Library, StreamsWhatItReturns) {
   EXPECT_EQ(completion.n_prompt, model.Tokenize("Once upon a time").size());
 }
 
-// A text that begins anew is the same; one that goes on reads what is new.
+// A text that starts over is the same; one that continues reads only what is new.
 TEST(Library, GoesOnWhereItWas) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());
@@ -113,7 +113,7 @@ TEST(Library, SessionsKeepTheirModel) {
   EXPECT_LE(chat.Say("Hello", {}, AtMost(3)).n_generated, 3u);
 }
 
-// Only what is new is read, until the conversation begins anew.
+// Only what is new is read, until the conversation starts over.
 TEST(Library, RemembersAConversation) {
   const pronk::Model model(kDefault);
   pronk::Chat chat(model, "You are kind.", Greedy());

@@ -102,7 +102,7 @@ class Damage {
       case 5:
         if (bytes.size() >= 4) SwapSections(bytes);
         break;
-      case 6: {  // some bytes less, all behind moves up; or twice
+      case 6: {  // some bytes removed, or doubled
         const size_t from = Place(bytes);
         const size_t n = std::min(bytes.size() - from, 1 + Below(64));
         const Bytes piece(at(from), at(from + n));

@@ -141,7 +141,7 @@ void AddNumbers(gguf::Writer& writer, const std::string& key, const Choices& cho
     }
   };
   if (!array) return writer.Add(key, number());
-  // Of as many as there may be layers, and of others.
+  // Lengths that numbers of layers may have, and others.
   const size_t n = Pick<size_t>(choose, {0, 1, 2, 3, 4, 5, 7, 46, 56, 64, 1000});
   if constexpr (std::is_same_v<T, bool>) {
     std::array<bool, 1000> flags;

@@ -44,7 +44,7 @@ class HostileModels {
     std::vector<std::byte> bytes;
   };
   std::vector<Model> bases_;
-  std::vector<std::string> keys_;  // "ARCH." stands for the architecture's name
+  std::vector<std::string> keys_;  // "ARCH." is the architecture's name
 };
 
 }  // namespace fuzz

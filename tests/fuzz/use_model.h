@@ -20,8 +20,8 @@ struct Outcome {
 };
 
 // Opens a model, cuts texts, renders the chat template for a question, reads what it makes, and
-// generates four tokens, in a context of so many at most. An error is kept; what is no error of
-// ours is thrown on.
+// generates four tokens, in a context of `most_context` at most. An error of ours is kept; others
+// are rethrown.
 Outcome UseModel(const std::function<gguf::File()>& open, size_t most_context = SIZE_MAX);
 
 struct Counts {
@@ -38,8 +38,8 @@ struct Limits {
 };
 // Where a template makes all it may.
 inline constexpr Limits kLimitsOfTemplates = {.bytes = 270'000'000};
-// For fuzzers: libFuzzer's hook in each allocation makes 5 seconds of a megabyte that a template
-// makes, and of so many tokens as fit into this context, 16 KB each at most, there are two.
+// For fuzzers: libFuzzer's hook in each allocation turns a megabyte that a template makes into
+// 5 seconds, and the tokens that fit into this context, 16 KB each at most, have two megabytes.
 inline constexpr Limits kLimitsOfFuzzers = {.seconds = 20, .bytes = kLimitsOfTemplates.bytes};
 inline constexpr size_t kContextOfFuzzers = 128;
 

@@ -22,7 +22,7 @@ inline void Check(bool holds) {
   if (!holds) std::abort();
 }
 
-// The text so many times; at most 64 KB, and at least once.
+// The text n times; at most 64 KB, and at least once.
 inline std::string Repeated(std::string_view text, size_t n) {
   std::string repeated(text);
   while (--n > 0 && repeated.size() + text.size() <= size_t{1} << 16 && n < SIZE_MAX) {
@@ -32,7 +32,7 @@ inline std::string Repeated(std::string_view text, size_t n) {
 }
 
 // Lines up to an empty one: a byte with the type, one with the score, the token. A type's highest
-// bit stands for a long token: a byte of how often it is repeated, in 64ths, follows.
+// bit means a long token: a byte follows, how often it is repeated, in 64ths.
 inline void AddTokens(Input& input, test::VocabSpec& spec) {
   for (std::string_view line = input.Line(); !line.empty(); line = input.Line()) {
     Input token(reinterpret_cast<const uint8_t*>(line.data()), line.size());

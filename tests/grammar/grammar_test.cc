@@ -278,7 +278,7 @@ TEST_F(HostileGrammar, ManyRulesInARow) {
             std::string::npos);
 }
 
-// As many readings as there are trees with so many leaves, or two for each letter.
+// A reading for each tree with this number of leaves, or two for each letter.
 TEST_F(HostileGrammar, AmbiguousTexts) {
   constexpr std::string_view kTrees = R"(root ::= "a" root root | "")";
   EXPECT_TRUE(Matches(kTrees, std::string(300, 'a')));

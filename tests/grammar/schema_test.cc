@@ -301,7 +301,7 @@ TEST(JsonSchema, Numbers) {
       ParseJsonSchema(R"({"type": "integer", "minimum": 5, "exclusiveMinimum": true})"), "5"));
 }
 
-// Every number of three digits behind the point around all bounds, against comparing.
+// Every number with three decimals around all bounds, against comparing.
 TEST(JsonSchema, NumbersBetweenFineBounds) {
   const std::vector<int> bounds = {-2500, -1990, -1001, -1000, -999, -500, -25,  -1,   0,
                                    1,     25,    499,   500,   990,  1000, 1050, 1999, 2000};

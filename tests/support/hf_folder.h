@@ -20,7 +20,7 @@
 
 namespace test {
 
-// A file of this header and so many bytes of data.
+// A file of this header and `data_bytes` of data.
 inline std::string Safetensors(std::string_view header, size_t data_bytes) {
   std::string bytes(8, '\0');
   const uint64_t length = header.size();

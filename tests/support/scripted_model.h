@@ -17,7 +17,7 @@ struct ScriptedToken {
 };
 
 // As a GGUF file. At temperature 0 it begins with the first of these tokens, whatever it has read,
-// and ends its text behind the last one. At most 30, each only once; the vocabulary has the bytes
+// and ends its text after the last one. At most 30, each only once; the vocabulary has the bytes
 // besides, so that it can read anything. Empty chat_template: none.
 std::vector<std::byte> ScriptedModel(const std::vector<ScriptedToken>& script,
                                      const std::string& chat_template);

@@ -71,7 +71,7 @@ inline VocabSpec SpmSpec() {
 }
 inline constexpr TokenId kFirstByte = 3;  // of SpmSpec
 
-// The character that stands for a byte in GPT-2's alphabet, worked out as GPT-2's own code does it.
+// The character that represents a byte in GPT-2's alphabet, worked out as GPT-2's own code does it.
 inline std::string ByteCharacter(int wanted) {
   int next = 256;
   for (int byte = 0; byte < 256; ++byte) {

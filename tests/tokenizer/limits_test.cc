@@ -41,7 +41,7 @@ class Limits : public testing::Test {
     EXPECT_LT(test::CountAllocations().peak - before, 64'000'000u) << what;
   }
 
-  // Reads it and uses it once; at most so many bytes of memory besides the file's size.
+  // Reads it and uses it once; memory is at most the file's size plus `most_bytes`.
   void ExpectCost(const VocabSpec& spec, size_t most_bytes) const {
     const gguf::File file = Write(spec);
     test::ResetPeak();

@@ -102,7 +102,7 @@ TEST(SpecialMatcher, RandomTexts) {
   }
 }
 
-// Long enough that the sums of a text's beginnings are dropped and made anew.
+// Long enough that the sums of a text's beginnings are dropped and made again.
 TEST(SpecialMatcher, LongTexts) {
   const std::string longest(5000, 'a');
   const SpecialMatcher matcher(Entries{{longest, 1}, {"ab", 2}});
@@ -116,7 +116,7 @@ TEST(SpecialMatcher, LongTexts) {
     at = match.begin + match.length;
     if (match.length == 0) break;
   }
-  // Ten of the longest, "ab" behind two letters too many, nine more, and nothing.
+  // Ten of the longest, "ab" after two surplus letters, nine more, and nothing.
   ASSERT_EQ(begins.size(), 21u);
   EXPECT_EQ(begins[9], 45'000u);
   EXPECT_EQ(begins[10], 50'002u);

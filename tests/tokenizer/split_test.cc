@@ -85,7 +85,7 @@ TEST(Split, DeepSeek3) {
 }
 
 TEST(Split, SmolLm) {
-  // Digits first: the space before one stands alone, and "'s" is looked for in what is left.
+  // Digits first: the space before one is a word, and "'s" is looked for in the rest.
   EXPECT_EQ(Split("smollm", "in 2024's \u00BD"),
             (Words{"in", " ", "2", "0", "2", "4", "'s", " ", "\u00BD"}));
 }

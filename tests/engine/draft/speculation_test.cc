@@ -299,7 +299,7 @@ TEST(ModelDrafter, FollowsATextThatGoesOnOtherwise) {
   }
 }
 
-// The text has tokens that the small model lacks: it guesses nothing behind them.
+// The text has tokens that the small model lacks: it guesses nothing after them.
 TEST(ModelDrafter, MayKnowFewerTokens) {
   const Model model = Tiny();
   const Model fewer = Model::Load(test::DataPath("hybrids") / "gemma3n.gguf");
@@ -375,7 +375,7 @@ TEST(LookupDrafter, GoesOnAsTheLastTime) {
   EXPECT_EQ(LookUp(drafter, {1, 2}, 3), Ids{});
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 4, 9, 1, 2}, 3), (Ids{3, 4, 9}));
   drafter.Cut(0);
-  // Behind the end it goes on with itself.
+  // After the end it continues with its own guesses.
   EXPECT_EQ(LookUp(drafter, {1, 2, 3, 1, 2}, 7), (Ids{3, 1, 2, 3, 1, 2, 3}));
   drafter.Cut(0);
   // The longest that agrees, and of these the latest.
@@ -422,7 +422,7 @@ TEST(LookupDrafter, GoesThroughALongTextOfOneWord) {
   EXPECT_EQ(*drafter.Look(text), drafter.n_kinds() - 1);
 }
 
-// Logits of the block behind each token of the golden text, from the hidden states of the layers.
+// Logits of the block after each token of the golden text, from the hidden states of the layers.
 TEST(Nextn, EqualsTheReference) {
   const std::filesystem::path path = test::SharedPath("golden/hybrids/qwen35-mtp.gguf");
   if (path.empty()) GTEST_SKIP() << "needs the shared golden data";

@@ -97,7 +97,7 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
 
 // The model that ships is quantized, so batches and single tokens go different ways through the
 // products; both round the same activations to int8 and differ by the order of float additions
-// alone. That may turn the rounding of a later activation, by 1/254 of its block's maximum. Not so
+// alone. That may flip the rounding of a later activation, by 1/254 of its block's maximum. Not so
 // with AMX, which multiplies a batch in BF16: what is between the two ways are then the errors of
 // both, 3.5e-4 of single tokens' int8 and 1.1e-4 of BF16 (kernels/NOTEBOOK.md).
 TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {

@@ -14,7 +14,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// For each place before which the text's end stands once more, how many tokens of it, one by one.
+// For each place that follows a repetition of the text's end, its length in tokens, one by one.
 std::map<TokenId, size_t> LongestByDefinition(const std::vector<TokenId>& text,
                                               const std::set<TokenId>& breakers) {
   std::map<TokenId, size_t> longest;
@@ -70,7 +70,7 @@ TEST(Dry, IsItsDefinition) {
 TEST(Dry, ByHand) {
   DryOptions options;
   options.multiplier = 1;
-  // The end 1 2 3 stands before 4 and, as 2 3 only, before 5.
+  // The end 1 2 3 precedes 4, and 2 3 alone precedes 5.
   const std::vector<TokenId> text = {1, 2, 3, 4, 0, 2, 3, 5, 1, 2, 3};
   EXPECT_EQ(Logits(text, options, 6), (std::vector<float>{0, 0, 0, 0, -1.75f, -1}));
   options.breakers = {2};

@@ -79,7 +79,7 @@ TEST_F(GenerateTest, LengthAndContext) {
   options.max_tokens = -1;
   const GenerateResult full = Run(8, options);
   EXPECT_EQ(full.stop_reason, StopReason::kContext);
-  // Five fit behind the prompt, and the logits behind the last of them give one more.
+  // Five fit after the prompt, and the logits of the last of them give one more.
   EXPECT_EQ(full.tokens.size(), 6u);
   EXPECT_TRUE(std::equal(five.tokens.begin(), five.tokens.end(), full.tokens.begin()));
 }
@@ -154,7 +154,7 @@ TEST(GreedyText, EqualsTheReference) {
   const std::string prompt = "Once upon a time";
   for (const size_t batch : {512u, 1u}) {
     for (const int threads : {1, 2}) {
-      // The reference prints a space before the text and two line feeds behind it, and went on
+      // The reference prints a space before the text and two line feeds after it, and went on
       // beyond the 128 tokens that the model was trained for.
       EXPECT_EQ(" " + prompt + Greedy(model, prompt, 200, batch, threads) + "\n\n", expected)
           << "batch " << batch;

@@ -178,7 +178,7 @@ TEST(Session, AllocatesNothingWhileGenerating) {
   EXPECT_GT(session.position(), 64u);  // further than the penalties look back
 }
 
-// A context that is full is read anew from its last half on, as chat does with its last turns.
+// A context that is full is read again from its last half on, as chat does with its last turns.
 TEST(Session, AHundredThousandTokensTakeNoMoreMemoryThanTheFirst) {
   const std::vector<std::byte> bytes = test::SmallModel().Bytes();
   const Model model = Model::From(gguf::File::Parse("f.gguf", bytes));

@@ -1,5 +1,5 @@
-// A session that is written and read again goes on with the same bits; a file that does not belong
-// to it is refused.
+// A session that is written and read again continues with the same bits; a file that does not
+// belong to it is refused.
 #include "engine/session/session_file.h"
 
 #include <gtest/gtest.h>
@@ -129,8 +129,8 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   EXPECT_EQ(error_of(model_, Options(30, 64)), "");
 }
 
-// Contexts beyond what the model was trained for turn keys by other angles.
-TEST_F(SessionFile, IsRefusedWhereKeysAreTurnedOtherwise) {
+// Contexts beyond what the model was trained for rotate keys by other angles.
+TEST_F(SessionFile, IsRefusedWhereKeysAreRotatedOtherwise) {
   const Model model = Model::Load(test::DataPath("families") / "phi3-long.gguf");
   const size_t trained = model.config.ropes[0].original_context;
   Session session(model, Options(trained, 8));

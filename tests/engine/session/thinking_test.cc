@@ -1,4 +1,4 @@
-// Thinking told apart from answers, and the switches of templates.
+// Thinking separated from answers, and the switches of templates.
 #include "engine/session/thinking.h"
 
 #include <gtest/gtest.h>
@@ -153,7 +153,7 @@ TEST(SetThinking, SetsTheVariableOrSaysWhyNot) {
   EXPECT_NE(Refusal(ChatTemplate::Parse("x"), "on").find("no switch"), std::string::npos);
 }
 
-// Those of real models, where they are at hand.
+// Templates of real models, where the golden data is present.
 TEST(ThinkingSwitch, OfRealTemplates) {
   const auto folder = test::SharedPath("golden/templates");
   if (folder.empty()) GTEST_SKIP() << "the templates are not here";
