@@ -1,4 +1,4 @@
-// What hands type that know llama.cpp and ollama, and words that are none.
+// Arguments as users of llama.cpp and ollama type them, and words that are no arguments.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ using test::Pronk;
 
 const std::string& kModel = test::kTinyModel;
 
-// The text of a run that always is the same.
+// The text of a deterministic run.
 std::string Text(std::vector<std::string> args, const std::string& input = "") {
   args.insert(args.begin() + 1, {"--ignore-eos", "-s", "1"});
   const Finished run = Pronk(args, input);
@@ -33,7 +33,7 @@ TEST(Arguments, FlagsOfLlamaCpp) {
   EXPECT_EQ(Text({"run", "--model=" + kModel, "--prompt=Hi\tyou", "-n", "5", "--temperature", "0.8",
                   "--typical-p", "1"}),
             plain);
-  // The backslash of what is no escape stays.
+  // A backslash that begins no escape stays.
   EXPECT_EQ(Text({"run", "-m", kModel, "-e", "-p", R"(\q\x4\\)", "-n", "0"}), "\\q\\x4\\\n");
 
   const std::string answer =
@@ -85,7 +85,7 @@ TEST(Arguments, ValuesThatAreNone) {
               "--kv: expected f16|f32|q8_0, found q4");
 }
 
-// The first one in order is named, with what was probably meant and who helps.
+// The first wrong one is named, with what was probably meant and where help is.
 TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
   ExpectError(Pronk({"ls"}), 2, "did you mean list?");
@@ -129,7 +129,7 @@ TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {
   }
 }
 
-// A document that is piped in, and what is to be done with it.
+// A document that is piped in, and the instruction about it.
 TEST(Arguments, StdinIsJoinedToThePrompt) {
   const std::string joined =
       Text({"run", "-m", kModel, "-n", "4", "-e", "-p", "A document\\n\\nSum"});
@@ -138,7 +138,7 @@ TEST(Arguments, StdinIsJoinedToThePrompt) {
   const test::TempDir dir;
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "4", "-p", "Sum", "-f", dir.Write("d", "A document")}),
             joined);
-  // A pipe that nobody writes to is waited for, but not for ever.
+  // The program waits for a pipe that nobody writes to, but not forever.
   const Finished silent = test::Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
   EXPECT_NE(silent.out.find("nothing came from stdin"), std::string::npos) << silent.out;
   EXPECT_NE(silent.out.find("Sum\n"), std::string::npos) << silent.out;

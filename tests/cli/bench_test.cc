@@ -74,8 +74,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// --- What is measured
-// -------------------------------------------------------------------------------
+// --- What is measured ----------------------------------------------------------------------------
 
 TEST(Bench, MeasuresEveryCombination) {
   const Finished run =
@@ -119,7 +118,7 @@ TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
   ExpectError(Pronk({"bench", "-m", kTinyModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
-  // A model that cannot be read is known before the first one is measured.
+  // A model that cannot be read is reported before the first one is measured.
   ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
 }
 
@@ -133,8 +132,8 @@ TEST(Bench, TakesSeveralModels) {
   EXPECT_EQ(tests[1]["model_filename"], other);
 }
 
-// Ctrl-C ends the measuring, here while it waits for the second test; the rows that are there stay,
-// and what is written is whole.
+// Ctrl-C ends the measuring, here while it waits for the second test; finished rows stay, and the
+// output is whole.
 TEST(Bench, KeepsRowsOnCtrlC) {
   const Finished run = Shell(
       "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
@@ -148,8 +147,7 @@ TEST(Bench, KeepsRowsOnCtrlC) {
   EXPECT_EQ(ReadCsv(run.err.substr(0, message)).size(), 2u);
 }
 
-// --- How it is written
-// ------------------------------------------------------------------------------
+// --- How it is written ---------------------------------------------------------------------------
 
 TEST(BenchFormats, JsonFollowsItsSchema) {
   const json schema = Schema();
@@ -247,8 +245,7 @@ TEST(BenchFormats, PlotsSayWhatTablesSay) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
 }
 
-// --- The machine
-// ------------------------------------------------------------------------------------
+// --- The machine ---------------------------------------------------------------------------------
 
 // A folder such as /sys: two packages, one with memory beside it; cores are a part of their
 // package; and what a second driver says of the same package does not count.
@@ -305,7 +302,7 @@ TEST_F(SysTest, TemperatureOfTheHottest) {
   EXPECT_EQ(cli::Temperature(dir_.Path("")), 51.25);
 }
 
-// The whole way: somebody turns the counter while tokens are made.
+// From end to end: a thread advances the counter while tokens are generated.
 TEST_F(SysTest, JoulesPerToken) {
   Zone("intel-rapl:0", "package-0", 1000);
   const Finished run = Shell(
@@ -327,8 +324,7 @@ TEST(Machine, TellsItsClock) {
   EXPECT_LT(clock, 10);
 }
 
-// --- Notes
-// ------------------------------------------------------------------------------------------
+// --- Notes ---------------------------------------------------------------------------------------
 
 cli::BenchTest Measured() {
   cli::BenchTest test;
@@ -382,8 +378,7 @@ TEST(BenchNotes, LimitOfBoth) {
   EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);  // few tokens: reading the weights once takes longer
 }
 
-// --- Against earlier runs
-// ---------------------------------------------------------------------------
+// --- Against earlier runs ------------------------------------------------------------------------
 
 TEST(BenchBaseline, SpreadOfRatios) {
   EXPECT_FALSE(cli::CompareSamples({{1}}, {{1, 2}}));
@@ -409,7 +404,7 @@ TEST(BenchBaseline, SpreadOfRatios) {
 
 class BaselineTest : public testing::Test {
  protected:
-  // A run of now, to be made faster or slower than it was.
+  // A run of the present, to be compared with faster and slower ones.
   json Now() { return json::parse(Bench({"-o", "json"}).out); }
   Finished Against(const std::string& text) {
     return Bench({"-o", "json", "--baseline", dir_.Write("old.json", text)});
@@ -419,7 +414,7 @@ class BaselineTest : public testing::Test {
 
 TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
   json old = Now();
-  // So far apart that no pause of a busy machine matters.
+  // The difference is so large that no pause of a busy machine matters.
   for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e250, 3}, {1e-100, 0}}) {
     old[0]["samples_ts"] = {speed, speed};
     old[0]["limit_ts"] = old[0]["int_rate"] = nullptr;
@@ -435,7 +430,7 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
   }
 }
 
-// Lines of objects, and what another program or an older one writes, which tells less.
+// Lines of objects, and the output of other or older programs, which has fewer fields.
 TEST_F(BaselineTest, TakesLinesAndFewerFields) {
   json old = Now()[0];
   old["samples_ts"] = {1e250, 1e250};

@@ -41,7 +41,7 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
   EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n') >= 3, true) << run.out;
 }
 
-// The question is there still: nothing was read, at no speed.
+// The question is still in the cache: nothing is read, so there is no speed.
 TEST(Chat, RegenReadsNothing) {
   const Finished run = Chat("Hello\n/regen\n/stats\n");
   EXPECT_TRUE(Says(run, "prompt remembered | generated 4 tokens, ")) << run.err;
@@ -107,7 +107,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   EXPECT_NE(reused(first), "");
   EXPECT_EQ(reused(again), reused(first));
   EXPECT_EQ(again.out, first.out.substr(first.out.size() - again.out.size()));
-  // Damaged, it is read again, with a word about it.
+  // If it is damaged the text is read again, with a note.
   std::string bytes = test::ReadText(file + ".session");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   dir.Write("talk.json.session", bytes);
@@ -115,7 +115,7 @@ TEST(Chat, SavesWhatTheModelRemembers) {
   EXPECT_EQ(damaged.status, 0);
   EXPECT_TRUE(Says(damaged, "is damaged: the conversation will be read again")) << damaged.err;
   EXPECT_EQ(damaged.out, again.out);
-  // A file of that name that is somebody else's stays.
+  // Another file of that name stays.
   dir.Write("other.json.session", "precious");
   ExpectError(Chat("/save " + dir.Path("other.json") + "\n"), 1, "there already");
 }

@@ -81,7 +81,7 @@ TEST(Run, WrongInputIsOneClearLine) {
               "safetensors");
   ExpectError(Pronk({"run", "-m", kModel, "-c", "4", "-p", "more than four tokens"}), 1,
               "room for 4");
-  // As many as the flags allow, which is more than anyone has memory for.
+  // The largest values that the flags allow, more than any machine has memory for.
   ExpectError(Pronk({"bench", "-m", kModel, "-p", "1073741824", "-d", "1073741824"}), 1,
               "one of at most ");
   ExpectError(Pronk({"trace", "-m", kModel, "-d", "1073741824"}), 1, "one of at most ");

@@ -79,7 +79,7 @@ TEST_F(Compare, OtherVocabulariesHaveNoDivergence) {
   EXPECT_FALSE(found["models"][1].contains("divergence"));
   EXPECT_GT(found["models"][1]["perplexity"]["value"], 1.0);
   EXPECT_FALSE(found["models"][1].contains("speeds"));
-  // Models of another vocabulary are not held against each other, either.
+  // Models of different vocabularies are not compared, either.
   const std::string larger =
       dir_.Write("larger.gguf", test::ReadText(other) + std::string(99, '\0'));
   const json three =

@@ -58,7 +58,7 @@ TEST(Completion, BashCompletes) {
   EXPECT_EQ(complete("pronk run -n 1", 3), "\n");
 }
 
-// A model's name comes with its download: whatever it holds, the shell is not to run it.
+// A model's name comes with its download: whatever it is, the shell must not run it.
 TEST(Completion, NamesAreNotCommands) {
   if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
   const test::TempDir dir;

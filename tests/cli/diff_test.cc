@@ -113,7 +113,7 @@ TEST(InspectCheck, WhatIsNotFiniteIsAFault) {
   ExpectError(Pronk({"inspect", path, "-t", "2"}), 2, "-t: only with --check");
 }
 
-// Quantized: a block whose scale is none.
+// Quantized: a block whose scale is not a number.
 TEST(InspectCheck, ScalesOfBlocks) {
   const test::TempDir dir;
   std::vector<std::byte> blocks(34 * 3);
@@ -192,7 +192,7 @@ TEST(Diff, KeysAndTensors) {
                            "another, which begins alike", "\n+ new ", "\n~ other "}) {
     EXPECT_NE(text.out.find(line), std::string::npos) << line << "\n" << text.out;
   }
-  // Either file's faults are told.
+  // Faults of either file are reported.
   ExpectError(Pronk({"diff", a, dir.Path("none")}), 1, "none");
   ExpectError(Pronk({"inspect", a, "--tensors", "--check"}), 2,
               "--tensors: --check lists them all");
@@ -215,7 +215,7 @@ TEST(Diff, TypesAndErrors) {
     EXPECT_LT(tensor["relative_squared_error"], 1.1 * 32 / 254 / 254 / 4);
     EXPECT_GT(tensor["relative_squared_error"], 0.0);
   }
-  // A file that holds no numbers is none the less different from itself with some.
+  // A file without numbers still differs from itself with some.
   std::vector<float> broken = Waves(8);
   broken[1] = std::nanf("");
   const std::string a = Write(dir, "a", {{"t", Waves(8)}}), b = Write(dir, "b", {{"t", broken}});

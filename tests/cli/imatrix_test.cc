@@ -34,7 +34,7 @@ std::vector<float> Numbers(const gguf::File& file, const std::string& name) {
   return tensor == nullptr ? std::vector<float>() : Floats(*tensor);
 }
 
-// Of two matrices the squared error, each column's times its importance.
+// The squared error of two matrices, each column's times its importance.
 double WeightedError(const gguf::TensorView& a, const gguf::TensorView& b,
                      const std::vector<float>& importance) {
   const std::vector<float> x = Floats(a), y = Floats(b);
@@ -75,7 +75,7 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
     mean +=
         double{q[i]} / (double{norm[i]} * norm[i]) / n_tokens / static_cast<double>(norm.size());
   }
-  EXPECT_NEAR(mean, 1, 1e-3);  // the norm's epsilon, beside rows of about 1e-2, makes them smaller
+  EXPECT_NEAR(mean, 1, 1e-3);  // the norm's epsilon makes rows of about 1e-2 smaller
 
   // The same in windows that come in several batches.
   ASSERT_EQ(
@@ -128,7 +128,7 @@ TEST(Imatrix, RefusesWhatItCannotUse) {
               "is a file that is read");
   ExpectError(Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", text}), 1,
               "is a file that is read");
-  // A bad name is told before the model is asked.
+  // A bad name is reported before the model is read.
   const Finished early =
       Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", "-v", dir.Path("none/out")});
   ExpectError(early, 1, "none/out: cannot be written");

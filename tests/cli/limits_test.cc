@@ -1,6 +1,7 @@
 // What strangers' files and texts cost, as the system sees it from outside: the most memory that
-// the program had, mapped files included, and processor time. The bounds are README.md's promise;
-// times are generous, for slow machines and sanitizers: what they are to notice takes minutes.
+// the program had, mapped files included, and processor time. The bounds are the promise of
+// tests/fuzz/README.md; times are generous, for slow machines and sanitizers: what they must catch
+// takes minutes.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -271,13 +272,13 @@ TEST_F(Limits, TextsWithoutEnd) {
 TEST_F(Limits, SmallStacks) {
   ExpectError(Shell("ulimit -s 256; exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1"), 1,
               "expected a stack of at least 2048 KB, found a limit of 256 KB (ulimit -s)");
-#ifndef __clang__  // whose OpenMP has a word of its own to say about it
+#ifndef __clang__  // whose OpenMP prints a line of its own
   ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 2", {"OMP_STACKSIZE=32K"}), 1,
               "OMP_STACKSIZE: expected at least 256K");
 #endif
 }
 
-// What is as deep as it may be, with the least stack there may be.
+// The deepest nesting that is allowed, with the smallest stack that is allowed.
 TEST_F(Limits, DeepTemplatesOnTheSmallestStack) {
   if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers' stacks are larger";
   std::string deep;

@@ -74,7 +74,7 @@ class ModelsTest : public testing::Test {
   test::TempDir dir_;
 };
 
-// A file called "default" in the folder where somebody happens to be is not the default model.
+// A file called "default" in the working directory is not the default model.
 TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
   Write("default", "not a model");
   const std::string there = "cd \"$HOME\" && \"$PRONK\" tokenize --ids -p x ";
@@ -85,7 +85,7 @@ TEST_F(ModelsTest, TheDefaultIsNoFileOfThatName) {
   ExpectError(test::Shell(there + "-m ./default", environment), 1, "GGUF");
 }
 
-// Names come from the files of others: an error that lists them is one line without commands.
+// Names come from files of others: an error that lists them is one line without escape codes.
 TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
   for (const char* number : {"1", "2"}) {
     Copy(std::string(".lmstudio/models/evil\033[2J/\npronk: ") + number + ".gguf");
@@ -119,7 +119,7 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
   EXPECT_GT(small["memory_bytes"], 100000);
   EXPECT_EQ(small["fits"], "yes");
   EXPECT_NE(models["publisher/repo/broken.gguf"]["problem"], "");
-  // What is broken is skipped with a word.
+  // What is broken is skipped with a note.
   for (const char* says : {"Tiny-Q4_0.gguf: leads to no file", "gone/7b: its model is not there",
                            "evil/1b: names no model", "is not JSON", "HTML"}) {
     EXPECT_NE(run.err.find(says), std::string::npos) << says << "\n" << run.err;

@@ -48,7 +48,7 @@ TEST_F(Outputs, ThatAreTheModel) {
   }
 }
 
-// Another model, that somebody meant to be read and put last.
+// Another model, meant as an input but written last, where the output is named.
 TEST_F(Outputs, ThatAreAnotherModel) {
   const std::string says = model_ + ": is a GGUF file, perhaps a model, that would be lost";
   const std::string text = dir_.Path("text"), out = dir_.Path("out");
@@ -98,7 +98,7 @@ TEST(OutputsOfParts, QuantizeOntoPartTwo) {
   EXPECT_EQ(Pronk({"quantize", first, dir.Path("out"), "Q8_0"}).status, 0);
 }
 
-// Not more than the reader takes.
+// No more than the reader accepts.
 TEST(OutputsOfQuantize, CanBeRead) {
   const test::TempDir dir;
   const std::vector<std::byte> weights(32 * 4);

@@ -201,7 +201,7 @@ TEST_F(Divergence, StrangersFiles) {
   const float nan = std::nanf(""), inf = INFINITY;
   for (const float scale : {nan, inf, -1.0f, 1.0f}) refused(with(row, scale), "expected a scale");
   for (const float low : {nan, inf, -inf, 1.0f}) refused(with(row + 4, low), "expected a scale");
-  // Probabilities that nobody rounds like that are still numbers.
+  // Probabilities that no program would round like that are still numbers.
   EXPECT_EQ(
       Pronk({"perplexity", "-m", kModel, "--kl", dir_.Write("odd", with(row + 4, -1e30f))}).status,
       0);

@@ -290,7 +290,7 @@ TEST(Quantize, DryRunShowsThePlan) {
   EXPECT_NE(run.out.find(" bits a weight)\n"), std::string::npos);
 }
 
-// Small weights keep their scales by a factor for each matrix.
+// Small weights keep their scales, thanks to a factor for each matrix.
 TEST(Quantize, Nvfp4HasFactorsBesideIt) {
   const test::TempDir dir;
   std::vector<float> weights(2 * 64 * 64);

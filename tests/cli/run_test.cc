@@ -77,7 +77,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   EXPECT_EQ(tokens(second), expected);
   EXPECT_EQ(nlohmann::json::parse(second.out)["prompt_tokens"], 0);
   EXPECT_NE(second.err.find("tokens of the prompt taken from " + cache), std::string::npos);
-  // A longer one reads what is new, and takes the place of the first.
+  // A longer one reads what is new, and replaces the first.
   const Finished longer = run(prompt + ", and", {"--prompt-cache", cache});
   EXPECT_LT(nlohmann::json::parse(longer.out)["prompt_tokens"], 8);
   EXPECT_EQ(

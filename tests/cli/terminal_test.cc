@@ -59,7 +59,7 @@ TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
   tmux.Keys({"/undo", "Enter"});
   EXPECT_TRUE(tmux.WaitFor("(taken back: line 1\nline 2\nline 3\n")) << tmux.Screen();
   EXPECT_TRUE(tmux.WaitFor("line 39\nline 40)")) << tmux.Screen();
-  // By hand: Alt-Enter, and a backslash at the end.
+  // Typed: Alt-Enter, and a backslash at the end.
   tmux.Keys({"one", "M-Enter", "two\\", "Enter"});
   ASSERT_TRUE(tmux.WaitFor("two\\\n.")) << tmux.Screen();
   tmux.Keys({"three", "Enter"});
@@ -83,7 +83,7 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   ASSERT_TRUE(flows_beyond(tmux.Screen().size() + 300)) << tmux.Screen();
   tmux.Keys({"C-c"});
   ASSERT_TRUE(tmux.WaitFor("(stopped)\n>", 2)) << tmux.Screen();
-  // At the prompt it takes back what is typed, and says how to leave.
+  // At the prompt it deletes what is typed, and says how to leave.
   tmux.Keys({"half a questi", "Left", "Left"});
   ASSERT_TRUE(tmux.WaitFor("half a questi")) << tmux.Screen();
   tmux.Keys({"C-c"});
@@ -107,7 +107,7 @@ TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
         tmux.Keys({"Go on", "Enter"});
         ASSERT_TRUE(tmux.WaitUntil([](const auto& screen) { return screen.size() > 300; }));
       }
-      if (signal == "BUS") {  // as the system sends it: the file is gone from under the model
+      if (signal == "BUS") {  // as the system sends it when the mapped file was shortened
         std::filesystem::resize_file(model, 0);
         if (at_prompt) tmux.Keys({"Go on", "Enter"});
       } else {
@@ -208,7 +208,7 @@ TEST_F(TerminalTest, Latin1) {
   EXPECT_EQ(shown.rfind("Gr\xFCn", 0), 0u) << shown;
 }
 
-// What a model writes is text, and not for the terminal to obey.
+// What a model writes is text, not commands to the terminal.
 TEST_F(TerminalTest, ControlCharactersAreShownNotObeyed) {
   test::Tmux tmux(std::string("printf 'a\\033]0;title\\007b' | " + test::Program() + " run -m ") +
                   test::kTinyModel + " -n 1");

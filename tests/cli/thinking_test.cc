@@ -1,5 +1,5 @@
-// Models that think: what is shown where, what is kept, and how it is turned off. By models that
-// write what they are told.
+// Models that think: what is shown where, what is kept, and how it is turned off. The
+// models are scripted: they write a given text.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -65,7 +65,7 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   // Without a template, tags are text.
   EXPECT_EQ(Pronk({"run", "-m", model, "-p", "x", "--temp", "0", "--no-display-prompt"}).out,
             "<think>\nhm so\n\n</think>\n\n\nYes indeed\n");
-  // Cut off before the answer, and told so.
+  // Cut off before the answer, and said so.
   const Finished cut = Run(model, {"-n", "4"});
   EXPECT_EQ(cut.out, "\n");
   EXPECT_NE(cut.err.find("cut while the model was thinking"), std::string::npos) << cut.err;

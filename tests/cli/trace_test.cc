@@ -79,8 +79,8 @@ TEST(Trace, CountsBytesAndOperations) {
   EXPECT_EQ(parts, (std::set<std::string>{"token", "layer 0", "layer 1", "output"}));
 }
 
-// The last layer's lens is the model's own answer, and attention is divided among what is there.
-// Of every architecture.
+// The last layer's lens is the model's own answer, and the weights of attention sum to
+// one. In every architecture.
 TEST(TraceValues, AreThoseOfThePass) {
   std::vector<std::string> paths = {kModel};
   for (const auto& path : test::SmallModels()) paths.push_back(path);

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 using test::Finished;
 using test::Pronk;
 
-// A line feed, escape codes in both spellings, DEL, a C1 control, ways to turn the direction of
-// writing and to end a line, and a byte that is no UTF-8.
+// A line feed, escape codes in both spellings, DEL, a C1 control, ways to reverse the direction
+// of writing and to end a line, and a byte that is no UTF-8.
 const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b";
 
 // Printable UTF-8 but for line feeds.
@@ -132,7 +132,7 @@ TEST_F(UntrustedText, Tokenize) {
   ExpectHarmless(run.out);
 }
 
-// What a template has to say, as long as it likes.
+// An error message that a template makes, of any length.
 TEST_F(UntrustedText, Templates) {
   const std::string path =
       dir_.Write("t", "{{ raise_exception('" + std::string(100'000, 'x') + "\x1b[2J\xc2\x9b') }}");

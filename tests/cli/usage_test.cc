@@ -71,7 +71,7 @@ TEST(Usage, FlagsWithoutEffect) {
               "has no use for \"/dev/null\"");
 }
 
-// With a template from elsewhere, a model that is named gives its tokens' texts.
+// With a template of another file, the model that is named gives the texts of its tokens.
 TEST(Usage, ATemplateAndAModel) {
   const test::TempDir dir;
   const std::vector<std::string> args = {"template", "--template",
@@ -127,7 +127,7 @@ TEST(Usage, PathsThatCannotBeOpened) {
   fs::permissions(dir.Path("closed"), fs::perms::owner_all);
 }
 
-// They have no -c to choose a smaller context with.
+// These subcommands have no -c to choose a smaller context.
 TEST(Usage, ContextsOfBenchAndTrace) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"bench", "-m", kModel, "-p", "1073741824", "-n", "0"},

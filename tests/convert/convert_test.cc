@@ -1,5 +1,5 @@
-// From a folder to a file: what comes out, what is refused and how that is said. That families
-// become what they were, families_test.cc tests.
+// From a folder to a file: what comes out, what is refused and how that is said. families_test.cc
+// tests that families become what they were.
 #include "convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -222,7 +222,7 @@ TEST(Convert, ConfigIsChecked) {
       ErrorOfConfig("\"hidden_act\"", "\"rope_scaling\":{\"rope_type\":\"ntk\"},\"hidden_act\""),
       "DIR/config.json: rope_scaling.rope_type: expected default, linear, yarn, llama3 or "
       "longrope, found \"ntk\"");
-  // What only the whole model shows.
+  // What only the whole model can show.
   EXPECT_NE(ErrorOfConfig("\"rms_norm_eps\":1e-5,", "")
                 .find("key \"llama.attention.layer_norm_rms_epsilon\""),
             std::string::npos);

@@ -1,4 +1,4 @@
-// Folders made to hurt: each ends in one line that says what is wrong, or becomes a file. Nothing
+// Hostile folders: each ends in one line that says what is wrong, or becomes a file. Nothing
 // but gguf::Error may come out, and no byte outside of a file may be read (AddressSanitizer looks).
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -32,7 +32,7 @@ std::vector<float> Floats(const gguf::TensorView& tensor) {
   return floats;
 }
 
-// Behind the other keys of config.json.
+// After the other keys of config.json.
 void AddQuantization(const std::string& text, HfLlama& llama) {
   llama.config += ",\"quantization_config\":{" + text + "}";
 }
@@ -96,7 +96,7 @@ HfLlama WithF8(uint64_t block_rows, uint64_t block_cols, HfLlama& plain) {
     HfTensor packed{tensor.shape, {}, "F8_E4M3", std::string(rows * cols, '\0')};
     for (uint64_t i = 0; i < rows * cols; ++i) {
       const auto code = static_cast<uint8_t>(i * 37 % 256);
-      const uint8_t byte = code % 128 == 127 ? 0 : code;  // that one is no number
+      const uint8_t byte = code % 128 == 127 ? 0 : code;  // not a number
       packed.bytes[i] = static_cast<char>(byte);
       const uint64_t block = i / cols / block_rows * across + i % cols / block_cols;
       tensor.values[i] = static_cast<float>(F8Value(byte) * scale.values[block]);

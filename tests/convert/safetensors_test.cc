@@ -1,4 +1,4 @@
-// Safetensors made to hurt: each must end in one line that says what is wrong with which tensor,
+// Hostile safetensors: each must end in one line that says what is wrong with which tensor,
 // and no byte outside the file may be read.
 #include "convert/safetensors.h"
 

@@ -1,4 +1,4 @@
-// A folder's tokenizer: that the file's has the same tokens, scores, merges and ways to cut.
+// A folder's tokenizer: the file's has the same tokens, scores, merges and split patterns.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

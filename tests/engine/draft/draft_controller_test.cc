@@ -19,7 +19,7 @@ struct World {
   std::function<double(size_t n_tokens)> pass;  // what one takes
   double acceptance;                            // of any draft
   double draft_cost;                            // of one
-  double noise;  // a pass takes up to so much more or less, relatively
+  double noise;                                 // a pass takes up to this share more or less
 };
 
 std::ostream& operator<<(std::ostream& out, const World& world) { return out << world.name; }
@@ -101,7 +101,7 @@ std::vector<World> Worlds() {
   return worlds;
 }
 
-// The mean of several texts: what luck does to one of them is none of the controller's doing.
+// The mean of several texts, so that luck with one of them does not count.
 template <class Work>
 double Mean(Work work) {
   constexpr uint64_t kTexts = 30;
@@ -123,7 +123,7 @@ TEST_P(DraftControllerTest, IsNearTheBestFixedChoiceAfter64Tokens) {
 
 TEST_P(DraftControllerTest, ComesBackWhenTheTextChanges) {
   World other = GetParam();
-  other.acceptance = 0.95 - 0.93 * std::round(other.acceptance);  // the contrary
+  other.acceptance = 0.95 - 0.93 * std::round(other.acceptance);  // the opposite
   const double rate = Mean([&](uint64_t seed) {
     Simulation simulation(seed, GetParam().draft_cost == 0);
     simulation.Run(other, 1000);

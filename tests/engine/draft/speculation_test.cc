@@ -48,7 +48,7 @@ std::vector<TokenId> Prompt(const Model& model) {
   return ids;
 }
 
-// Knows the text, and says so, but for a token here and there.
+// Knows the text, and guesses it but for a token here and there.
 class Oracle : public Drafter {
  public:
   Oracle(std::vector<TokenId> text, double right) : text_(std::move(text)), right_(right) {}
@@ -143,7 +143,7 @@ TEST_P(SpeculationTest, GoesBackWithTokensReadAhead) {
     for (int i = 0; i < 6; ++i) s->Decode(s->Sample());
   }
   ASSERT_TRUE(std::ranges::equal(session.logits(), reference.logits()));
-  // To where a bookmark is, and to where none is, and on with another text.
+  // Back to a bookmark, back to where there is none, and on with another text.
   for (const size_t position : {kPrompt + 25, kPrompt + 20, kPrompt}) {
     const size_t reached = session.Rewind(position);
     ASSERT_EQ(reached, reference.Rewind(position));
@@ -311,7 +311,7 @@ TEST(ModelDrafter, MayKnowFewerTokens) {
   EXPECT_EQ(Write(model, options, 80).text, expected.text);
 }
 
-// Gives what a drafter must not, or fails.
+// Gives drafts that are not allowed, or fails.
 class Unruly : public Drafter {
  public:
   explicit Unruly(bool throws) : throws_(throws) {}
@@ -447,7 +447,7 @@ TEST(Nextn, EqualsTheReference) {
   nextn.Logits(0, n, team, logits.data());
   EXPECT_LT(test::Nmse(logits, test::ReadFloats(path.parent_path() / "qwen35-mtp.nextn.f32")),
             1e-9);
-  // And in two goes.
+  // And in two batches.
   nextn.Forward(std::span(ids).first(20), hidden.data(), 0, team);
   nextn.Forward(std::span(ids).subspan(20), hidden.data() + 20 * width, 20, team);
   std::vector<float> rest((n - 20) * model.config.vocab_size);

@@ -95,7 +95,7 @@ TEST(TopP, EndsWhereTheSumIsP) {
   EXPECT_EQ(Ids(candidates), (std::vector<TokenId>{0}));
 }
 
-// The nucleus is found by sorting ever more of the vocabulary: cross those borders.
+// The nucleus is found by sorting more and more of the vocabulary: cross those borders.
 TEST(TopP, LargeFlatVocabulary) {
   for (const size_t n : {63u, 64u, 65u, 1000u}) {
     Candidates candidates = WithProbabilities(std::vector<double>(n, 1.0 / static_cast<double>(n)));
@@ -175,7 +175,7 @@ TEST(Xtc, ExcludesAllTopChoicesButTheLeastLikely) {
   EXPECT_EQ(kept(0.9f), (std::vector<TokenId>{0, 1, 2, 3}));
 }
 
-// What was sorted for one step is not taken for sorted after another has changed it.
+// What one step sorted does not count as sorted after another has changed it.
 TEST(Xtc, LeavesNoWrongOrder) {
   std::vector<double> p = {0.3, 0.25, 0.2};
   for (int i = 0; i < 10; ++i) p.push_back(0.025 + 0.001 * (i < 5 ? -i : i - 4));

@@ -51,7 +51,7 @@ TEST_P(BookmarkTest, ARecurrentTextGoesBackToTheLastBookmark) {
   EXPECT_EQ(session.Rewind(45), 30u);
   EXPECT_FALSE(session.has_logits());
   session.Prefill(Ids(30, 100));
-  // As if nothing had been read that was taken back.
+  // As if what was taken back had never been read.
   Session fresh(model_, Options());
   fresh.Prefill(Ids(0, 30));
   fresh.Prefill(Ids(30, 100));
@@ -87,7 +87,7 @@ TEST_P(BookmarkTest, TheEarliestMakesWay) {
   EXPECT_EQ(session.Rewind(15), 0u);  // 10 was the fifth last
 }
 
-// What begins an answer in the prompt is not there when the answer is shown again.
+// The prompt's beginning of an answer is missing when the answer is rendered again.
 constexpr const char* kThinkingTemplate =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
     "{% if add_generation_prompt %}<assistant><think>{% endif %}";

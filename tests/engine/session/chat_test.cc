@@ -1,5 +1,5 @@
-// What a conversation keeps and what it gives up. How it looks is tested with the templates
-// (tests/tokenizer), how it is led with the program (tests/cli).
+// What a conversation keeps and what it gives up. Its text is tested with the templates
+// (tests/tokenizer), its handling with the program (tests/cli).
 #include "engine/session/chat.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 namespace engine {
 namespace {
 
-// A model that wants to say something else, kept to a grammar.
+// A model that would write something else, kept to a grammar.
 class ConstrainedModel : public testing::Test {
  protected:
   static GenerateResult Say(const std::vector<test::ScriptedToken>& script, std::string_view gbnf,

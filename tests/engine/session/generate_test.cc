@@ -14,7 +14,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Everything a matcher lets out, pushed in pieces of one byte.
+// Everything that a matcher lets through, pushed in pieces of one byte.
 std::string Through(std::vector<std::string> stops, std::string_view text) {
   StopMatcher matcher(std::move(stops));
   std::string out;
@@ -163,8 +163,8 @@ TEST(GreedyText, EqualsTheReference) {
 }
 
 // The default model is Q8_0 and engines round activations differently, but an independent engine
-// writes the very same story. Begun otherwise, some stories are as good as undecided between two
-// words somewhere, and instruction sets go different ways.
+// writes the very same story. Some other stories have a place where two words are equally likely,
+// and instruction sets choose differently.
 TEST(GreedyText, DefaultModelEqualsTheReference) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
   const std::string prompt = "Once upon a time, there was a fox";

@@ -1,5 +1,5 @@
-// What is asked before memory is taken: the machine, the control groups, and sums that agree with
-// what is then really allocated.
+// What is checked before memory is allocated: the machine, the control groups, and sums that agree
+// with what is then really allocated.
 #include "engine/session/memory.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(MachineMemory, OfAControlGroup) {
   root.Write("proc/self/cgroup", "0::/user/job\n");
   root.Write("sys/fs/cgroup/user/job/memory.max", "max\n");
   EXPECT_EQ(root.Available(), 8 * kGiB);
-  root.Write("sys/fs/cgroup/user/memory.max", std::to_string(4 * kGiB));  // around it
+  root.Write("sys/fs/cgroup/user/memory.max", std::to_string(4 * kGiB));  // the parent group
   EXPECT_EQ(root.Available(), 4 * kGiB);
   root.Write("sys/fs/cgroup/user/job/memory.max", std::to_string(3 * kGiB));
   root.Write("sys/fs/cgroup/user/job/memory.current", std::to_string(2 * kGiB));
@@ -60,7 +60,7 @@ TEST(MachineMemory, OfAControlGroup) {
   root.Write("sys/fs/cgroup/user/job/memory.stat",
              "active_anon 99\nactive_file 536870912\ninactive_file 536870912\n");
   EXPECT_EQ(root.Available(), 2 * kGiB);
-  root.Write("sys/fs/cgroup/user/job/memory.current", std::to_string(9 * kGiB));  // over it
+  root.Write("sys/fs/cgroup/user/job/memory.current", std::to_string(9 * kGiB));  // over the limit
   EXPECT_EQ(root.Available(), 0u);
 }
 

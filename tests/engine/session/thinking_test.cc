@@ -20,7 +20,7 @@ const ThinkingFormat kTags = FindThinkingFormat("{{ '</think>' }}");
 const ThinkingFormat kChannels = FindThinkingFormat("<|start|>assistant<|channel|>x<|message|>");
 const ThinkingFormat kGemma = FindThinkingFormat("<channel|>");
 
-// What SetThinking says is wrong; "" where nothing is.
+// The message of SetThinking; "" where nothing is wrong.
 std::string Refusal(const ChatTemplate& chat_template, std::string_view level) {
   std::vector<std::pair<std::string, Value>> variables;
   try {
