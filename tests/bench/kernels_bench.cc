@@ -216,7 +216,7 @@ struct FeedForward {
 
 void RunFeedForward(benchmark::State& state, gguf::DType dtype, bool dense, size_t n_tokens,
                     int threads) {
-  // So many layers are timed together, each with other experts.
+  // The number of layers that are timed together, each with other experts.
   const size_t n_passes = n_tokens == 1 ? 24 : 1;
   Team team(threads);
   FeedForward layers(dtype, n_tokens, team.size());

@@ -1,4 +1,4 @@
-// The library's public face: that it streams what it returns, ends where it is asked to, and throws
+// The library's public interface: it streams what it returns, ends where it is asked to, and throws
 // one type.
 #include "engine/pronk.h"
 
@@ -130,7 +130,7 @@ TEST(Library, WritesWhatAGrammarAllows) {
   pronk::Limits limits = AtMost(40);
   limits.grammar = pronk::Grammar::JsonSchema(R"({"properties": {"age": {"type": "integer",
       "minimum": 3, "maximum": 5}}, "required": ["age"], "additionalProperties": false})");
-  for (int i = 0; i < 2; ++i) {  // the second by what was learnt of the grammar
+  for (int i = 0; i < 2; ++i) {  // the second uses the cache of the grammar
     const pronk::Completion completion = session.Complete("Once upon a time", {}, limits);
     EXPECT_EQ(completion.end, pronk::End::kText) << completion.text;
     EXPECT_EQ(completion.text.front(), '{');
@@ -150,7 +150,7 @@ TEST(Library, WritesWhatAGrammarAllows) {
   EXPECT_EQ(session.Complete("Once", {}, limits).text.front(), '{');
 }
 
-// Each does something: the text is another one, or is cut to the most likely one.
+// Each has an effect: the text is another one, or is the most likely one.
 TEST(Library, HasAllSamplers) {
   const pronk::Model model(kDefault);
   const auto text = [&](const auto& change) {

@@ -6,7 +6,7 @@
 //   damaged_model --write FOLDER COUNT    only writes them, to try other programs with
 //
 // Whatever the bytes: one line of error or an answer, within the bounds of use_model.h. Ends with
-// status 1 otherwise (or by whatever signal; it is most telling with sanitizers).
+// status 1 otherwise (or by whatever signal; it finds most with sanitizers).
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -190,7 +190,7 @@ void AddOddValue(gguf::Writer& writer, const std::string& key, const Choices& ch
   writer.AddStrings(key, views);
 }
 
-// Templates that make much, go deep or do not end.
+// Templates with much output, deep nesting or no end.
 std::string OddTemplate(const Choices& choose) {
   const std::string n = std::to_string(size_t{1} << choose(31));
   switch (choose(8)) {
@@ -376,7 +376,7 @@ std::string HostileModels::NextInParts(const test::TempDir& folder, const Choice
     return folder.Path("m-0000" + std::to_string(no + 1) + "-of-0000" + std::to_string(n) +
                        ".gguf");
   };
-  // Of a number that says what is so, or not.
+  // A true number, or a false one.
   const auto add = [&](gguf::Writer& writer, const std::string& key, size_t truth) {
     choose(8) == 0 ? AddOddValue(writer, key, choose)
                    : writer.Add(key, static_cast<uint32_t>(truth));

@@ -34,7 +34,7 @@ class HostileModels {
   std::vector<std::byte> WithKey(size_t base, const std::string& key, const Choices& choose) const;
   // Some base with some changes.
   std::vector<std::byte> Next(const Choices& choose) const;
-  // Some base in parts, of which some say what is not so: writes them into the folder, and returns
+  // Some base in parts, some of them with false keys: writes them into the folder, and returns
   // the path of the first.
   std::string NextInParts(const test::TempDir& folder, const Choices& choose) const;
 

@@ -6,8 +6,8 @@
 // and a tenth as many in parts.
 //
 // Models that fail are written into the folder. Each must end in one line of error or an answer,
-// within the bounds of use_model.h. Ends with status 1 otherwise, or by whatever signal. It is most
-// telling with sanitizers; model_fuzz.cc makes such models from a fuzzer's bytes.
+// within the bounds of use_model.h. Ends with status 1 otherwise, or by whatever signal. It finds
+// most with sanitizers; model_fuzz.cc makes such models from a fuzzer's bytes.
 #include <cstdio>
 #include <cstdlib>
 #include <random>

@@ -1,4 +1,4 @@
-// Files made to hurt. Each must end in one line that says what is wrong, at which byte or key;
+// Hostile files. Each must end in one line that says what is wrong, at which byte or key;
 // under the sanitizers, no byte outside the file may be read on the way.
 #include <gtest/gtest.h>
 
@@ -341,7 +341,7 @@ TEST(HostileTest, TruncatedAnywhereIsAnError) {
   }
 }
 
-// Numbers that are at the edge of something.
+// Numbers at the edges of types.
 constexpr uint64_t kEdges[] = {
     0,         1,          2,          7,          0x7f,       0x80,       0xff,
     0xffff,    0x7fffffff, 0x80000000, UINT32_MAX, 1ull << 61, 1ull << 63, UINT64_MAX - 31,
@@ -388,8 +388,8 @@ TEST(HostileTest, RandomDamageIsRefusedOrHarmless) {
   EXPECT_LT(refused, kRounds);
 }
 
-// As many keys and tensors as are taken, names alike for long, offsets in the worst order: what is
-// not quadratic takes well under a second even with sanitizers; quadratic, it would take minutes.
+// As many keys and tensors as are taken, names alike for long, offsets in the worst order: linear
+// work takes well under a second even with sanitizers; quadratic work would take minutes.
 TEST(HostileTest, ManyKeysAndTensorsTakeLittleTimeAndMemory) {
   constexpr uint64_t kCount = 1 << 17;
   GgufBytes bytes(kCount, kCount);

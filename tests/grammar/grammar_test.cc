@@ -1,4 +1,4 @@
-// GBNF: which texts match, what is said of a grammar that is wrong, and grammars made to hurt.
+// GBNF: which texts match, what is said of a grammar that is wrong, and hostile grammars.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -228,7 +228,7 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
   for (const Case& c : cases) {
     EXPECT_EQ(FaultOf(c.grammar).substr(0, c.fault.size()), c.fault) << c.grammar;
   }
-  // What the root does not need may be as it likes.
+  // What the root does not need is not checked.
   EXPECT_EQ(FaultOf("root ::= \"a\"\nb ::= b \"b\"\nc ::= \"c\" c"), "");
 }
 
@@ -289,7 +289,7 @@ TEST_F(HostileGrammar, AmbiguousTexts) {
   EXPECT_TRUE(Matches(kMany, std::string(300, 'l')));
 }
 
-// Where more is kept than there is room for, an error says so; what was forgotten is found again.
+// Where more is kept than there is room for, an error says so; what was dropped is computed again.
 TEST(Matcher, Forgets) {
   const Grammar grammar = ParseGbnf(R"g(root ::= "(" root ")" | "[" root "]" | "x")g");
   Matcher matcher(grammar);

@@ -91,7 +91,7 @@ const std::vector<std::shared_ptr<const Grammar>>& Grammars() {
   return grammars;
 }
 
-// Every token alone, in the places where random texts come by.
+// Every token alone, in the states that random texts reach.
 void ExpectMasksAsOneByOne(const tokenizer::Tokenizer& tokenizer, size_t n_texts, size_t n_steps) {
   std::mt19937 random(1);
   const size_t n_vocab = tokenizer.vocab().size();
@@ -170,7 +170,7 @@ TEST(Constraint, ForcesWhatHasNoChoice) {
   const auto text = [&](const std::vector<TokenId>& ids) { return vocab->Decode(ids); };
   std::vector<TokenId> forced = constraint.Forced();
   EXPECT_EQ(text(forced).substr(0, 2), "ab");
-  EXPECT_LT(text(forced).size(), 5u);  // 123 may become 1234, were that a token
+  EXPECT_LT(text(forced).size(), 5u);  // 123 may become 1234, if that is a token
   for (const TokenId id : forced) constraint.Accept(id);
   constraint.Restart();
   constraint.AcceptText("ab123");

@@ -17,7 +17,7 @@
 namespace grammar {
 namespace {
 
-// Tokens of several characters, some across what a schema tells apart.
+// Tokens of several characters, some across the parts of a value.
 class RandomModel {
  public:
   RandomModel() {

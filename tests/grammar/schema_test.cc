@@ -1,5 +1,5 @@
 // JSON Schema as a grammar, keyword by keyword: which values may be written and which not, what is
-// refused, and schemas made to hurt.
+// refused, and hostile schemas.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -472,7 +472,7 @@ TEST(JsonSchema, WhatIsRefused) {
   EXPECT_EQ(FaultOf(R"({"x-order": 1, "description": "d", "default": 3, "type": "integer"})"), "");
 }
 
-// Schemas that would take more than there is, were they spelt out.
+// Schemas that would take all memory if they were expanded.
 TEST(JsonSchema, Hostile) {
   EXPECT_NE(FaultOf(std::string(100'000, '[')), "");
   std::string deep = "{}";

@@ -6,7 +6,7 @@
 
 namespace test {
 
-// ThreadSanitizer lets nobody replace its operators; then all counts are 0.
+// ThreadSanitizer does not allow other operators; then all counts are 0.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define PRONK_TESTS_COUNT_NOTHING

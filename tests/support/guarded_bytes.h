@@ -1,5 +1,5 @@
-// Bytes that end where nothing may be read, as a mapped file can end: who reads one byte more,
-// dies.
+// Bytes that end where nothing may be read, as a mapped file can end: a read of one byte more
+// ends the program.
 #ifndef PRONK_TESTS_SUPPORT_GUARDED_BYTES_H_
 #define PRONK_TESTS_SUPPORT_GUARDED_BYTES_H_
 

@@ -1,5 +1,5 @@
-// Where the checkout and the program lie that are tested: known to one source only, so that the
-// others compile to the same code wherever that is.
+// Where the checkout and the program under test are: known to one source only, so that the others
+// compile to the same code wherever that is.
 #ifndef PRONK_TESTS_SUPPORT_PATHS_H_
 #define PRONK_TESTS_SUPPORT_PATHS_H_
 

@@ -1,5 +1,5 @@
 // Vocabularies and texts of random nonsense: whatever they are, there is an error or an answer. The
-// test fails by crashing, hanging or giving ids that are none; it is most telling with sanitizers.
+// test fails by crashing, hanging or giving ids that do not exist; it finds most with sanitizers.
 #include <gtest/gtest.h>
 
 #include <ctime>

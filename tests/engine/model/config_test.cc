@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 65536"},
         BadKey{"llama.expert_used_count", 2u, "at most the expert_count of 0, found 2"}));
 
-// Keys that change the arithmetic in other architectures, or in ones to come.
+// Keys that change the arithmetic in other architectures, or in future ones.
 TEST(Config, NoKeyIsIgnored) {
   const std::map<std::string, Setting> keys = {{"attention.scale", 0.5f},
                                                {"logit_scale", 2.0f},

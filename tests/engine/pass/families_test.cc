@@ -29,11 +29,11 @@ using test::Nmse;
 using tokenizer::TokenId;
 
 // What a cache in f16 may cost, as a share of the logits' energy. Rounding keys and values to 2^-11
-// is 2e-7 of theirs. A layer adds that to the stream, and the next ones carry it on: up to 3e-6 was
-// seen, in deep models and those with large scores 3e-5, in one of 64 layers 4e-4. Three times that
-// is allowed: whether a formula is right, the cache of floats tells.
+// is 2e-7 of theirs. A layer adds that to the residual stream, and the next ones pass it on: up to
+// 3e-6 was seen, in deep models and those with large scores 3e-5, in one of 64 layers 4e-4. Three
+// times that is allowed: whether a formula is right, the cache of floats tells.
 constexpr double kF16Usual = 1e-5, kF16Deep = 1e-4, kF16Deepest = 1.2e-3;
-// Gemma 3n keeps of a gate what is above a bound, which makes of rounding what it finds.
+// Gemma 3n's sparse gate keeps what is above a bound, which amplifies rounding.
 constexpr double kSparse = 1e-7;
 // Where weights are quantized activations are rounded to int8, which is 2e-5 of their energy in
 // each product.
@@ -106,7 +106,7 @@ TEST_P(FamilyTest, SameBitsForAnyNumberOfThreads) {
   }
 }
 
-// What drafts are verified by: a few tokens in one pass have the bits of tokens alone.
+// How drafts are verified: a few tokens in one pass have the bits of tokens alone.
 TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
   const Golden golden = Goldens(GetParam().name)[0];
   const Model model = Model::Load(golden.model);
@@ -117,7 +117,7 @@ TEST_P(FamilyTest, GivesATokenTheSameBitsInAFewAsAlone) {
   }
 }
 
-// A text that is far longer than a window: rings wrap, in batches whose ends lie anywhere. Batches
+// A text that is far longer than a window: ring buffers wrap, in batches that end anywhere. Batches
 // add in another order than single tokens; 64 layers make 1.4e-8 of that.
 TEST_P(FamilyTest, ReadsALongTextTheSameInBatchesOfAnySize) {
   const Golden golden = Goldens(GetParam().name)[0];

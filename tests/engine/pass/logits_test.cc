@@ -95,10 +95,10 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
   EXPECT_LT(single, 2e-3);
 }
 
-// The model that ships is quantized, so batches and single tokens go different ways through the
+// The model that ships is quantized, so batches and single tokens take different
 // products; both round the same activations to int8 and differ by the order of float additions
 // alone. That may flip the rounding of a later activation, by 1/254 of its block's maximum. Not so
-// with AMX, which multiplies a batch in BF16: what is between the two ways are then the errors of
+// with AMX, which multiplies a batch in BF16: the difference is then the errors of
 // both, 3.5e-4 of single tokens' int8 and 1.1e-4 of BF16 (kernels/NOTEBOOK.md).
 TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
@@ -115,7 +115,7 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
         const auto row = rows.begin() + static_cast<ptrdiff_t>(i);
         return std::max_element(row, row + static_cast<ptrdiff_t>(n_vocab)) - row;
       };
-      // What the two ways hold for best may differ only where they are as good as equal. Logits
+      // The best token may differ between the two only where two are nearly equal. Logits
       // have a deviation of 3.2, their errors one of 3.2 * sqrt(allowed), the difference of two
       // errors sqrt(2) times as much: four times that is allowed.
       const float gap = expected[i + static_cast<size_t>(best(expected))] -
@@ -126,7 +126,7 @@ TEST(DefaultModel, ReadsTheSameInBatchesOfAnySize) {
   }
 }
 
-// Up to 16 tokens go the way of single ones, to the bit, whatever the cache and the depth.
+// Up to 16 tokens are computed as single ones, bit for bit, whatever the cache and the depth.
 TEST(DefaultModel, GivesATokenTheSameBitsInAFewAsAlone) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
   const std::vector<TokenId> ids = StoryIds(model);

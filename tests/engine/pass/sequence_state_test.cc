@@ -1,4 +1,4 @@
-// How much a model remembers, and how far it can be taken back.
+// How much a sequence keeps, and how far it can be rewound.
 #include "engine/pass/sequence_state.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
   EXPECT_EQ(state.Rewind(986), 986u);  // its first token sees 887 to 986
   EXPECT_EQ(state.Rewind(985), 0u);
   EXPECT_EQ(state.Rewind(0), 0u);
-  state.Extend(50);  // anew
+  state.Extend(50);  // again
   EXPECT_EQ(state.Rewind(20), 20u);
 }
 
@@ -60,7 +60,7 @@ TEST(SequenceState, WithoutWindowsGoesBackAnywhere) {
   EXPECT_EQ(state.Rewind(17), 17u);
 }
 
-// What comes after going back is, to rounding, what would have come without what was taken back.
+// What follows a rewind is, up to rounding, what would have followed without the rewound tokens.
 TEST(SequenceState, ATextGoesOnFromWhereItWasTakenBack) {
   const Model model = Model::Load(test::DataPath("families/gemma3.gguf"));
   SessionOptions options;
