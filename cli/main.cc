@@ -21,8 +21,10 @@ int Main(int argc, char** argv) {
   if (!kernels::CpuIsSupported())
     throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
   cli::SetUpCharset();
-  cli::CommandLine line("pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.",
-                        PRONK_VERSION);
+  cli::CommandLine line(
+      "pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
+      "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
+      "inputs, and './pronk clean' removes what was built.");
   cli::AddRun(line);
   cli::AddChat(line);
   cli::AddInspect(line);
@@ -40,10 +42,7 @@ int Main(int argc, char** argv) {
   cli::AddList(line);
   cli::AddCompletion(line);
   cli::AddManual(line);
-  line.SetFooter(
-      "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
-      "inputs, and './pronk clean' removes what was built.");
-  return line.Run(argc, argv);
+  return line.Run({argv + 1, argv + argc});
 }
 
 // Templates and libraries go some levels deep, and so do threads, whose stacks are as large as this

@@ -119,7 +119,6 @@ const std::vector<Library>& Libraries() {
       {{"omp.h"}, {"kernels/machine/team.cc"}},  // and OpenMP's pragmas
       {{"sentencepiece", "pcre2.h"}, {"tokenizer/"}},
       {{"nlohmann/"}, {"grammar/", "convert/", "cli/"}},
-      {{"CLI/"}, {"cli/options/command_line.cc"}},
       {{"histedit.h"}, {"cli/terminal/line_editor.cc"}},
       {{"gtest/", "gmock/", "benchmark/", "arpa/inet.h", "malloc", "signal.h", "ucontext.h"},
        {"tests/"}},
@@ -296,7 +295,6 @@ TEST(IncludesChecks, TakeWhatTheArrowAllows) {
            {"cli/a.cc", "\"convert/convert.h\""},
            {"convert/a.cc", "\"engine/model.h\""},
            {"convert/a.cc", "<nlohmann/json.hpp>"},
-           {"cli/options/command_line.cc", "<CLI/CLI.hpp>"},
            {"tests/kernels/a.cc", "\"hwy/highway.h\""},
            {"tests/package/a.cc", "<pronk/pronk.h>"},
        }) {
@@ -329,7 +327,6 @@ TEST(IncludesChecks, CatchWhatGoesAgainstTheArrow) {
            {"convert/a.cc", "\"cli/command.h\""},
            {"engine/a.cc", "<nlohmann/json.hpp>"},
            {"engine/a.cc", "<sentencepiece_processor.h>"},
-           {"engine/a.cc", "<CLI/CLI.hpp>"},
            {"engine/a.cc", "<pronk/pronk.h>"},
            {"cli/a.cc", "<pcre2.h>"},
            {"cli/a.cc", "\"tests/support/data.h\""},

@@ -370,7 +370,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
 }  // namespace
 
 void AddBench(CommandLine& line) {
-  Command command =
+  Command& command =
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   const auto options = std::make_shared<BenchOptions>();
   AddWhatIsMeasured(command, *options);

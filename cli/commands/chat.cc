@@ -6,7 +6,6 @@
 
 #include "cli/chat/conversation.h"
 #include "cli/command.h"
-#include "cli/options/arguments.h"
 #include "cli/options/command_line.h"
 #include "cli/options/draft_options.h"
 #include "cli/options/grammar_options.h"
@@ -136,7 +135,7 @@ int RunChat(ChatOptions options) {
 }  // namespace
 
 void AddChat(CommandLine& line) {
-  Command command = line.Add("chat", "Converse with a model");
+  Command& command = line.Add("chat", "Converse with a model");
   const auto options = std::make_shared<ChatOptions>();
   ConversationOptions& conversation = options->conversation;
   command

@@ -189,7 +189,7 @@ class Compare {
 }  // namespace
 
 void AddCompare(CommandLine& line) {
-  Command command = line.Add("compare", "Show which of several files suits this machine best");
+  Command& command = line.Add("compare", "Show which of several files suits this machine best");
   const auto options = std::make_shared<CompareOptions>();
   command
       .Add("-m,--model,MODEL", options->models,

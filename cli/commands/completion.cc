@@ -1,5 +1,6 @@
 // pronk completion: what makes a shell complete our subcommands, flags and models, written from the
 // declarations that --help is made of.
+#include <deque>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -16,7 +17,7 @@ namespace {
 // What a flag's value can be completed to.
 enum class Values { kNone, kAny, kFiles, kModels, kChoice };
 
-Values ValuesOf(const FlagInfo& flag) {
+Values ValuesOf(const Flag& flag) {
   if (flag.type.empty()) return Values::kNone;
   if (flag.type.starts_with("FILE")) return Values::kFiles;
   if (flag.type == "MODEL") return Values::kModels;
@@ -24,7 +25,7 @@ Values ValuesOf(const FlagInfo& flag) {
 }
 
 // "a|b" as "a b".
-std::string Choices(const FlagInfo& flag) {
+std::string Choices(const Flag& flag) {
   std::string words = flag.type;
   for (char& c : words) c = c == '|' ? ' ' : c;
   return words;
@@ -53,7 +54,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string Bash(const std::vector<CommandInfo>& commands) {
+std::string Bash(const std::deque<Command>& commands) {
   std::ostringstream out;
   out << R"sh(# bash completion for pronk, written by 'pronk completion bash'.
 
@@ -73,17 +74,17 @@ _pronk() {
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     _pronk_words ')sh";
-  for (const CommandInfo& command : commands) out << command.name << " ";
+  for (const Command& command : commands) out << command.name << " ";
   out << R"sh(--help --version'
     return
   fi
   case ${COMP_WORDS[1]} in
 )sh";
-  for (const CommandInfo& command : commands) {
+  for (const Command& command : commands) {
     out << "  " << command.name << ")\n    case $prev in\n";
     std::string flags;
-    for (const FlagInfo& flag : command.flags) {
-      if (flag.positional) continue;
+    for (const Flag& flag : command.flags) {
+      if (flag.names.empty()) continue;
       flags += (flags.empty() ? "" : " ") + Joined(flag.names, " ");
       const Values values = ValuesOf(flag);
       if (values == Values::kNone) continue;
@@ -108,7 +109,7 @@ complete -o filenames -F _pronk pronk
 }
 
 // '--kv[Type of the cache]:f16|f32:(f16 f32)', as zsh's _arguments takes it, for each of its names.
-void WriteZshFlag(const FlagInfo& flag, std::ostream& out) {
+void WriteZshFlag(const Flag& flag, std::ostream& out) {
   std::string value;
   const Values values = ValuesOf(flag);
   if (values != Values::kNone) {
@@ -119,12 +120,12 @@ void WriteZshFlag(const FlagInfo& flag, std::ostream& out) {
                                          : " ");
   }
   for (const std::string& name : flag.names) {
-    const std::string all = name + "[" + Escaped(flag.what, ":[]\\") + "]" + value;
-    out << " \\\n    " << Quoted(flag.positional ? value : all);
+    out << " \\\n    " << Quoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
   }
+  if (!flag.place.empty()) out << " \\\n    " << Quoted(value);
 }
 
-std::string Zsh(const std::vector<CommandInfo>& commands) {
+std::string Zsh(const std::deque<Command>& commands) {
   std::ostringstream out;
   out << R"sh(#compdef pronk
 # zsh completion for pronk, written by 'pronk completion zsh'.
@@ -140,7 +141,7 @@ _pronk() {
   local -a commands
   commands=(
 )sh";
-  for (const CommandInfo& command : commands) {
+  for (const Command& command : commands) {
     out << "    " << Quoted(command.name + ":" + Escaped(command.what, ":\\")) << "\n";
   }
   out << R"sh(  )
@@ -152,27 +153,27 @@ _pronk() {
   (( CURRENT-- ))
   case $words[1] in
 )sh";
-  for (const CommandInfo& command : commands) {
+  for (const Command& command : commands) {
     out << "  " << command.name << ") _arguments";
-    for (const FlagInfo& flag : command.flags) WriteZshFlag(flag, out);
+    for (const Flag& flag : command.flags) WriteZshFlag(flag, out);
     out << " ;;\n";
   }
   out << "  esac\n}\n\n_pronk \"$@\"\n";
   return out.str();
 }
 
-std::string Fish(const std::vector<CommandInfo>& commands) {
+std::string Fish(const std::deque<Command>& commands) {
   // In fish's single quotes a backslash stands before quotes and backslashes.
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
   std::ostringstream out;
   out << "# fish completion for pronk, written by 'pronk completion fish'.\n\n";
-  for (const CommandInfo& command : commands) {
+  for (const Command& command : commands) {
     out << "complete -c pronk -n __fish_use_subcommand -f -a " << command.name << " -d "
         << quoted(command.what) << "\n";
   }
-  for (const CommandInfo& command : commands) {
-    for (const FlagInfo& flag : command.flags) {
-      if (flag.positional) continue;
+  for (const Command& command : commands) {
+    for (const Flag& flag : command.flags) {
+      if (flag.names.empty()) continue;
       out << "complete -c pronk -n '__fish_seen_subcommand_from " << command.name << "'";
       for (const std::string& name : flag.names) {
         out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
@@ -202,11 +203,11 @@ std::string Fish(const std::vector<CommandInfo>& commands) {
 }  // namespace
 
 void AddCompletion(CommandLine& line) {
-  Command command = line.Add("completion", "Print what makes a shell complete pronk's flags");
+  Command& command = line.Add("completion", "Print what makes a shell complete pronk's flags");
   const auto shell = std::make_shared<std::string>();
   command.Add("SHELL", *shell, "Which shell").OneOf({"bash", "zsh", "fish"}).Required();
   command.Does([shell, &line] {
-    const std::vector<CommandInfo> commands = line.DescribeCommands();
+    const std::deque<Command>& commands = line.commands();
     WriteOut(*shell == "bash" ? Bash(commands) : *shell == "zsh" ? Zsh(commands) : Fish(commands));
     return kExitDone;
   });

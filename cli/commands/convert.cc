@@ -77,7 +77,7 @@ int Convert(const ConvertOptions& options) {
 }  // namespace
 
 void AddConvert(CommandLine& line) {
-  Command command =
+  Command& command =
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
   const auto options = std::make_shared<ConvertOptions>();
   command.Add("DIR", options->folder, "The model's folder").Type("FILE").Required();

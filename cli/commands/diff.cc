@@ -261,7 +261,7 @@ int Diff(const DiffOptions& options) {
 }  // namespace
 
 void AddDiff(CommandLine& line) {
-  Command command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
+  Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
   const auto options = std::make_shared<DiffOptions>();
   command.Add("A", options->a, "A file or a name").Type("MODEL").Required();
   command.Add("B", options->b, "The one that is compared with it").Type("MODEL").Required();

@@ -90,7 +90,7 @@ int Imatrix(const ImatrixOptions& options) {
 }  // namespace
 
 void AddImatrix(CommandLine& line) {
-  Command command = line.Add(
+  Command& command = line.Add(
       "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
   const auto options = std::make_shared<ImatrixOptions>();
   command.Add("-f,--file", options->file, "The text to read; - for stdin").Type("FILE").Required();

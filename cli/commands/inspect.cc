@@ -238,7 +238,7 @@ int Inspect(const InspectOptions& options) {
 }  // namespace
 
 void AddInspect(CommandLine& line) {
-  Command command = line.Add("inspect", "Show what a GGUF file holds");
+  Command& command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
   command.Add("-m,--model,MODEL", options->model, "A file or a name").Type("MODEL").Required();
   command.Add("--tensors", options->tensors, "List every tensor");

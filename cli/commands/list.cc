@@ -120,7 +120,8 @@ int List(const ListOptions& options) {
 }  // namespace
 
 void AddList(CommandLine& line) {
-  Command command = line.Add("list", "Show the models found on this machine; -m takes their names");
+  Command& command =
+      line.Add("list", "Show the models found on this machine; -m takes their names");
   const auto options = std::make_shared<ListOptions>();
   command.Add("--json", options->json, "Print a JSON array with more about each");
   command.Add("--names", options->names, "Print the names only, without opening the files");

@@ -59,7 +59,7 @@ int Logits(const LogitsOptions& options) {
 }  // namespace
 
 void AddLogits(CommandLine& line) {
-  Command command =
+  Command& command =
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
   options->model.AddSessionFlags(command);

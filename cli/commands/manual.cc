@@ -1,5 +1,6 @@
 // pronk man: the manual page, in the language of man(1), written from the declarations that --help
 // is made of.
+#include <deque>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -21,20 +22,24 @@ std::string Roff(std::string_view text) {
   return out;
 }
 
-void WriteFlag(const FlagInfo& flag, std::ostringstream& out) {
-  out << ".TP\n";
-  for (size_t i = 0; i < flag.names.size(); ++i) {
-    out << (i == 0 ? "" : ", ") << "\\fB" << Roff(flag.names[i]) << "\\fR";
-  }
-  if (!flag.type.empty() && !flag.positional) out << " \\fI" << Roff(flag.type) << "\\fR";
-  out << "\n" << Roff(flag.what);
-  if (!flag.default_text.empty()) out << " (default: " << Roff(flag.default_text) << ")";
-  out << "\n";
+void WriteFlag(const Flag& flag, std::ostringstream& out) {
+  const auto write = [&](const std::vector<std::string>& names, const std::string& type) {
+    out << ".TP\n";
+    for (size_t i = 0; i < names.size(); ++i) {
+      out << (i == 0 ? "" : ", ") << "\\fB" << Roff(names[i]) << "\\fR";
+    }
+    if (!type.empty()) out << " \\fI" << Roff(type) << "\\fR";
+    out << "\n" << Roff(flag.what);
+    if (!flag.default_text.empty()) out << " (default: " << Roff(flag.default_text) << ")";
+    out << "\n";
+  };
+  if (!flag.names.empty()) write(flag.names, flag.type);
+  if (!flag.place.empty()) write({flag.place}, "");
 }
 
-void WriteCommand(const CommandInfo& command, std::ostringstream& out) {
+void WriteCommand(const Command& command, std::ostringstream& out) {
   out << ".SS \"pronk " << Roff(command.name) << "\"\n" << Roff(command.what) << ".\n";
-  for (const FlagInfo& flag : command.flags) WriteFlag(flag, out);
+  for (const Flag& flag : command.flags) WriteFlag(flag, out);
 }
 
 constexpr std::string_view kRest = R"(.SH ENVIRONMENT
@@ -60,7 +65,7 @@ pronk completion bash >~/.local/share/bash\-completion/completions/pronk
 .fi
 )";
 
-std::string Manual(const CommandInfo& program, const std::vector<CommandInfo>& commands) {
+std::string Manual(const Command& program, const std::deque<Command>& commands) {
   std::ostringstream out;
   out << ".TH PRONK 1 \"\" \"pronk " PRONK_VERSION "\"\n"
       << ".SH NAME\npronk \\- run LLaMA\\-family models on the CPU\n"
@@ -70,9 +75,9 @@ std::string Manual(const CommandInfo& program, const std::vector<CommandInfo>& c
       << " Text goes to the standard output and nothing else does; progress, timings and errors go"
          " to the standard error.\n"
       << ".SH OPTIONS\n";
-  for (const FlagInfo& flag : program.flags) WriteFlag(flag, out);
+  for (const Flag& flag : program.flags) WriteFlag(flag, out);
   out << ".SH COMMANDS\n";
-  for (const CommandInfo& command : commands) WriteCommand(command, out);
+  for (const Command& command : commands) WriteCommand(command, out);
   out << kRest;
   return out.str();
 }
@@ -80,9 +85,9 @@ std::string Manual(const CommandInfo& program, const std::vector<CommandInfo>& c
 }  // namespace
 
 void AddManual(CommandLine& line) {
-  Command command = line.Add("man", "Print the manual page (pronk man | man -l -)");
+  Command& command = line.Add("man", "Print the manual page (pronk man | man -l -)");
   command.Does([&line] {
-    WriteOut(Manual(line.Describe(), line.DescribeCommands()));
+    WriteOut(Manual(line.program(), line.commands()));
     return kExitDone;
   });
 }

@@ -148,7 +148,7 @@ int Perplexity(const PerplexityOptions& given) {
 }  // namespace
 
 void AddPerplexity(CommandLine& line) {
-  Command command = line.Add(
+  Command& command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
   const auto options = std::make_shared<PerplexityOptions>();
   command.Add("-f,--file", options->file, "The text; - for stdin").Type("FILE");

@@ -212,7 +212,7 @@ int Quantize(const QuantizeOptions& options) {
 }  // namespace
 
 void AddQuantize(CommandLine& line) {
-  Command command = line.Add("quantize", "Write a model with its matrices in other types");
+  Command& command = line.Add("quantize", "Write a model with its matrices in other types");
   const auto options = std::make_shared<QuantizeOptions>();
   command.Add("-m,--model,MODEL", options->in, "A file or a name").Type("MODEL").Required();
   command.Add("OUT", options->out, "File to write").Type("FILE").Required();

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/options/arguments.h"
 #include "cli/options/command_line.h"
 #include "cli/options/draft_options.h"
 #include "cli/options/grammar_options.h"
@@ -295,7 +294,7 @@ int Run(const RunOptions& options) {
 }  // namespace
 
 void AddRun(CommandLine& line) {
-  Command command = line.Add("run", "Complete a prompt");
+  Command& command = line.Add("run", "Complete a prompt");
   const auto options = std::make_shared<RunOptions>();
   command.Add("-p,--prompt", options->prompt, "The text to complete, as it is: \\n stays \\n")
       .Type("TEXT");

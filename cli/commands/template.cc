@@ -85,7 +85,7 @@ int RunTemplate(const RenderOptions& options) {
 }  // namespace
 
 void AddTemplate(CommandLine& line) {
-  Command command = line.Add("template", "Show a conversation as the model will see it");
+  Command& command = line.Add("template", "Show a conversation as the model will see it");
   const auto options = std::make_shared<RenderOptions>();
   options->model.AddModelFlag(command);
   options->form.AddFlags(command);

@@ -60,7 +60,7 @@ int Tokenize(const TokenizeOptions& options) {
 }  // namespace
 
 void AddTokenize(CommandLine& line) {
-  Command command = line.Add("tokenize", "Show how a text is cut into tokens");
+  Command& command = line.Add("tokenize", "Show how a text is cut into tokens");
   const auto options = std::make_shared<TokenizeOptions>();
   options->model.AddModelFlag(command);
   command.Add("-p,--prompt", options->prompt, "The text (default: stdin, byte for byte)")

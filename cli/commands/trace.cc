@@ -136,7 +136,7 @@ int RunTrace(const TraceOptions& options) {
 }  // namespace
 
 void AddTrace(CommandLine& line) {
-  Command command = line.Add("trace", "Walk one token through the model, operation by operation");
+  Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
   const auto options = std::make_shared<TraceOptions>();
   command.Add("-p,--prompt", options->prompt, "A text, whose last token is walked").Type("TEXT");
   command.Add("--token", options->token, "Walk this token of the text, counted from 1")

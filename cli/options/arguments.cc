@@ -1,10 +1,10 @@
 #include "cli/options/arguments.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <fstream>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "cli/command.h"
@@ -13,126 +13,85 @@
 namespace cli {
 namespace {
 
-struct Names {
-  std::string_view typed, ours;
+// Words that others have for something, separated by spaces.
+struct Synonyms {
+  std::string_view meaning, words;
 };
 
-// llama.cpp's flags of one dash and several letters, by the long names of ours that do the same.
-constexpr auto kLongNames = std::to_array<Names>({
-    {"-tb", "--threads-batch"},
-    {"-ub", "--ubatch-size"},
-    {"-ctk", "--cache-type-k"},
-    {"-ctv", "--cache-type-v"},
-    {"-sys", "--system"},
-    {"-st", "--single-turn"},
-    {"-cnv", "--conversation"},
-    {"-i", "--conversation"},
-    {"--interactive", "--conversation"},
-    {"-no-cnv", "--no-conversation"},
-    {"-pg", "--prompt-gen"},
-    {"-oe", "--output-err"},
-    {"-md", "--model-draft"},
-    {"--draft-n-max", "--draft-max"},
-});
+// llama.cpp's flags, by the long names of ours that do the same.
+constexpr Synonyms kLongNames[] = {
+    {"--threads-batch", "-tb"},
+    {"--ubatch-size", "-ub"},
+    {"--cache-type-k", "-ctk"},
+    {"--cache-type-v", "-ctv"},
+    {"--system", "-sys"},
+    {"--single-turn", "-st"},
+    {"--conversation", "-cnv -i --interactive"},
+    {"--no-conversation", "-no-cnv"},
+    {"--prompt-gen", "-pg"},
+    {"--output-err", "-oe"},
+    {"--model-draft", "-md"},
+    {"--draft-max", "--draft-n-max"},
+};
 
 // What others call our subcommands.
-constexpr auto kOtherCommands = std::to_array<Names>({
-    {"ls", "list"},
-    {"show", "inspect"},
-    {"info", "inspect"},
-    {"generate", "run"},
-    {"complete", "run"},
-    {"completions", "completion"},
-});
+constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
+                                       {"inspect", "show info"},
+                                       {"run", "generate complete"},
+                                       {"completion", "completions"}};
 
-constexpr std::string_view kCpuOnly = "pronk computes on the CPU only, so there is nothing to set";
 constexpr std::string_view kNoDownloads =
     "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";
-constexpr std::string_view kAlways = "that is always so here";
-constexpr std::string_view kNoAdapters = "pronk reads no adapters: merge them into the model";
-constexpr std::string_view kTextOnly = "pronk reads text only";
-constexpr std::string_view kMapped = "pronk always maps the file; --mlock keeps it in memory";
-constexpr std::string_view kNoLog = "pronk keeps no log; -v says what was chosen and why";
-constexpr std::string_view kOneModel = "pronk uses one model at a time";
-constexpr std::string_view kDraftsAsTheyPay =
-    "how many tokens are guessed follows from what it gains; --draft N sets the number";
-constexpr std::string_view kNoShift =
-    "the context does not shift: run ends where it is full, chat forgets the oldest messages";
 
-constexpr std::string_view kNoServer =
-    "pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
-    "programs";
+// Subcommands of ollama that have no equal here, by the reason.
+constexpr Synonyms kForeignCommands[] = {
+    {kNoDownloads, "pull"},
+    {"pronk opens no network connection", "push"},
+    {"pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
+     "programs",
+     "serve ps stop"},
+    {"'pronk convert' and 'pronk quantize' make models", "create"},
+    {"models are files: cp copies them", "cp"},
+    {"models are files: 'pronk list' shows where they are, and rm removes them", "rm"},
+};
 
-// Subcommands of ollama that there is no equal of, and why.
-constexpr auto kForeignCommands = std::to_array<Names>({
-    {"pull", kNoDownloads},
-    {"push", "pronk opens no network connection"},
-    {"serve", kNoServer},
-    {"ps", kNoServer},
-    {"stop", kNoServer},
-    {"create", "'pronk convert' and 'pronk quantize' make models"},
-    {"cp", "models are files: cp copies them"},
-    {"rm", "models are files: 'pronk list' shows where they are, and rm removes them"},
-});
+// Flags of llama.cpp that have no equal here, by the reason.
+constexpr Synonyms kForeign[] = {
+    {"pronk computes on the CPU only, so there is nothing to set",
+     "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
+     "--main-gpu -ncmoe -ot"},
+    {kNoDownloads, "-hf -hfr --hf-repo -hff --hf-file -mu --model-url"},
+    {"that is always so here", "-fa --flash-attn --allow-requantize --jinja"},
+    {"pronk always maps the file; --mlock keeps it in memory", "--mmap --no-mmap"},
+    {"this subcommand does not keep the weights in memory; run and chat do", "--mlock"},
+    {"nothing is computed before the prompt", "--no-warmup"},
+    {"colour is used where the terminal has it; NO_COLOR=1 turns it off", "-co --color"},
+    {"pronk reads no adapters: merge them into the model", "--lora --lora-scaled --control-vector"},
+    {"pronk reads text only", "-mm --mmproj --image --audio"},
+    {"pronk uses one model at a time", "-md --model-draft"},
+    {"how many tokens are guessed follows from what it gains; --draft N sets the number",
+     "--draft-min --draft-n-min --draft-p-min"},
+    {"pronk keeps no log; -v says what was chosen and why", "--log-disable --log-file -lv"},
+    {"without a terminal, input and output are plain", "--simple-io"},
+    {"numactl places a program on the nodes of a machine", "--numa"},
+    {"nice sets a program's priority", "--prio"},
+    {"the context does not shift: run ends where it is full, chat forgets the oldest messages",
+     "--context-shift --no-context-shift --keep"},
+    {"--template takes a file", "--chat-template"},
+    {"--template does that", "--chat-template-file"},
+    {"--template-var NAME=JSON does that", "--chat-template-kwargs"},
+    {"--no-think turns thinking off where the template can", "--reasoning-budget"},
+};
 
-// Flags of llama.cpp that there is no equal of, and why.
-constexpr auto kForeign = std::to_array<Names>({
-    {"-ngl", kCpuOnly},
-    {"--gpu-layers", kCpuOnly},
-    {"--n-gpu-layers", kCpuOnly},
-    {"-dev", kCpuOnly},
-    {"--device", kCpuOnly},
-    {"-sm", kCpuOnly},
-    {"--split-mode", kCpuOnly},
-    {"-ts", kCpuOnly},
-    {"--tensor-split", kCpuOnly},
-    {"-mg", kCpuOnly},
-    {"--main-gpu", kCpuOnly},
-    {"-ncmoe", kCpuOnly},
-    {"-ot", kCpuOnly},
-    {"-hf", kNoDownloads},
-    {"-hfr", kNoDownloads},
-    {"--hf-repo", kNoDownloads},
-    {"-hff", kNoDownloads},
-    {"--hf-file", kNoDownloads},
-    {"-mu", kNoDownloads},
-    {"--model-url", kNoDownloads},
-    {"-fa", kAlways},
-    {"--flash-attn", kAlways},
-    {"--allow-requantize", kAlways},
-    {"--jinja", kAlways},
-    {"--mmap", kMapped},
-    {"--no-mmap", kMapped},
-    {"--mlock", "this subcommand does not keep the weights in memory; run and chat do"},
-    {"--no-warmup", "nothing is computed before the prompt"},
-    {"-co", "colour is used where the terminal has it; NO_COLOR=1 turns it off"},
-    {"--color", "colour is used where the terminal has it; NO_COLOR=1 turns it off"},
-    {"--lora", kNoAdapters},
-    {"--lora-scaled", kNoAdapters},
-    {"--control-vector", kNoAdapters},
-    {"-mm", kTextOnly},
-    {"--mmproj", kTextOnly},
-    {"--image", kTextOnly},
-    {"--audio", kTextOnly},
-    {"-md", kOneModel},
-    {"--model-draft", kOneModel},
-    {"--draft-min", kDraftsAsTheyPay},
-    {"--draft-n-min", kDraftsAsTheyPay},
-    {"--draft-p-min", kDraftsAsTheyPay},
-    {"--log-disable", kNoLog},
-    {"--log-file", kNoLog},
-    {"-lv", kNoLog},
-    {"--simple-io", "without a terminal, input and output are plain"},
-    {"--numa", "numactl places a program on the nodes of a machine"},
-    {"--prio", "nice sets a program's priority"},
-    {"--context-shift", kNoShift},
-    {"--no-context-shift", kNoShift},
-    {"--keep", kNoShift},
-    {"--chat-template", "--template takes a file"},
-    {"--chat-template-file", "--template does that"},
-    {"--chat-template-kwargs", "--template-var NAME=JSON does that"},
-    {"--reasoning-budget", "--no-think turns thinking off where the template can"},
-});
+// "" where no row has the word.
+std::string Find(std::span<const Synonyms> table, const std::string& word) {
+  if (word.find(' ') != std::string::npos) return "";
+  for (const Synonyms& row : table) {
+    const std::string words = " " + std::string(row.words) + " ";
+    if (words.find(" " + word + " ") != std::string::npos) return std::string(row.meaning);
+  }
+  return "";
+}
 
 // How many letters have to be changed, added or left out to make one word of the other.
 size_t Distance(std::string_view a, std::string_view b) {
@@ -166,19 +125,6 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
   return best != nullptr ? ": did you mean " + *best + "? " : ": ";
 }
 
-template <size_t n>
-std::string_view Find(const std::array<Names, n>& table, std::string_view typed) {
-  const auto* const found = std::ranges::find(table, typed, &Names::typed);
-  return found != table.end() ? found->ours : std::string_view();
-}
-
-const FlagInfo* FindFlag(const CommandInfo& command, std::string_view name) {
-  for (const FlagInfo& flag : command.flags) {
-    if (!flag.positional && std::ranges::find(flag.names, name) != flag.names.end()) return &flag;
-  }
-  return nullptr;
-}
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // A flag, and not a text, a number or the dash that stands for stdin.
@@ -186,198 +132,145 @@ bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }
 
-const CommandInfo& FindCommand(const std::string& name, const std::vector<CommandInfo>& commands) {
+// Several words, and no file.
+bool IsText(const std::string& word) {
+  return word.find_first_of(" \n") != std::string::npos && !std::ifstream(word);
+}
+
+const Command& FindCommand(const std::string& name, const CommandLine& line) {
   std::vector<std::string> names;
-  for (const CommandInfo& command : commands) {
+  for (const Command& command : line.commands()) {
     if (command.name == name) return command;
     names.push_back(command.name);
   }
-  const std::string_view ours = Find(kOtherCommands, name), why = Find(kForeignCommands, name);
-  if (!why.empty()) throw UsageError(name + ": " + std::string(why));
-  throw UsageError(
-      "there is no subcommand " + gguf::Quoted(name) +
-      (ours.empty() ? Guess(name, names) : ": did you mean " + std::string(ours) + "? ") +
-      "'pronk --help' lists them");
+  const std::string ours = Find(kOtherCommands, name), why = Find(kForeignCommands, name);
+  if (!why.empty()) throw UsageError(name + ": " + why);
+  throw UsageError("there is no subcommand " + gguf::Quoted(name) +
+                   (ours.empty() ? Guess(name, names) : ": did you mean " + ours + "? ") +
+                   "'pronk --help' lists them");
 }
 
-// The arguments of one subcommand, one by one.
-class Arranger {
- public:
-  explicit Arranger(const std::vector<CommandInfo>& commands) : commands_(commands) {}
+// llama-cli completes and converses; here each is a subcommand.
+const Command& ChosenCommand(const std::vector<std::string>& args, const CommandLine& line) {
+  const Command& command = FindCommand(args[0], line);
+  const auto converses = [](const std::string& arg) {
+    return arg == "--conversation" || Find(kLongNames, arg) == "--conversation";
+  };
+  const bool is_chat = command.name == "run" && std::ranges::any_of(args, converses);
+  return is_chat ? FindCommand("chat", line) : command;
+}
 
-  std::vector<std::string> Arrange(const std::vector<std::string>& args) {
-    command_ = &FindCommand(args[0], commands_);
-    ChooseCommand(args);
-    for (size_t i = 1; i < args.size(); ++i) {
-      if (args[i] == "--") {
-        words_.insert(words_.end(), args.begin() + static_cast<ptrdiff_t>(i) + 1, args.end());
-        break;
-      }
-      const std::string* const next = i + 1 < args.size() ? &args[i + 1] : nullptr;
-      if (!IsFlag(args[i])) {
-        words_.push_back(args[i]);
-      } else if (TakeFlag(args[i], next)) {
-        ++i;
-      }
+// True where the flag chooses between run and chat, and that is settled.
+bool IsChoice(const Command& command, const std::string& name) {
+  const bool is_chat = command.name == "chat";
+  if (is_chat && name == "--no-conversation") {
+    throw UsageError(name + ": pronk chat converses, and pronk run completes a text");
+  }
+  return (is_chat && name == "--conversation") ||
+         (command.name == "run" && name == "--no-conversation");
+}
+
+[[noreturn]] void Refuse(const Command& command, const std::string& name) {
+  const std::string why = Find(kForeign, name);
+  if (!why.empty()) throw UsageError(name + ": " + why);
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) {
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
+  }
+  throw UsageError("pronk " + command.name + " has no flag " + gguf::Quoted(name) +
+                   Guess(name, names) + "'pronk " + command.name + " --help' lists them");
+}
+
+// Adds the flag at args[at] with its value. Returns how many arguments they are.
+size_t TakeFlag(const std::vector<std::string>& args, size_t at, GivenArguments& given) {
+  const Command& command = *given.command;
+  const std::string& arg = args[at];
+  const size_t equals = arg.find('=');
+  std::string name = arg.substr(0, equals);
+  std::optional<std::string> value;
+  if (equals != std::string::npos) value = arg.substr(equals + 1);
+  if (const std::string ours = Find(kLongNames, name); !ours.empty()) name = ours;
+  if (IsChoice(command, name)) return 1;
+  const Flag* flag = command.Find(name);
+  if (flag == nullptr && arg[1] != '-' && arg.size() > 2 && IsDigit(arg[2])) {  // -n128
+    flag = command.Find(arg.substr(0, 2));
+    if (flag != nullptr && flag->is_switch()) flag = nullptr;
+    value = arg.substr(2);
+  }
+  if (flag == nullptr) Refuse(command, arg.substr(0, equals));
+  const std::string* const next = at + 1 < args.size() ? &args[at + 1] : nullptr;
+  const auto add = [&](const std::string& text, size_t n_args) {
+    given.values.emplace_back(flag, text);
+    return n_args;
+  };
+  if (value) return add(*value, 1);
+  if (flag->is_switch()) return add("", 1);
+  if (flag->may_be_alone) {  // --think low, or --think and something else
+    const auto& choices = flag->choices;
+    const bool is_one = next != nullptr && std::ranges::find(choices, *next) != choices.end();
+    return is_one ? add(*next, 2) : add(choices[0], 1);
+  }
+  if (next != nullptr) return add(*next, 2);
+  throw UsageError(name + ": expected " + flag->type + " behind it: 'pronk " + command.name +
+                   " --help' tells more");
+}
+
+// Words without a flag, in the order of the places that no flag has filled.
+void TakeWords(const std::vector<std::string>& words, GivenArguments& given) {
+  const Command& command = *given.command;
+  const Flag* const model = command.Find("-m");
+  // pronk run "Once upon a time": a text, for the model that is used when none is named.
+  if (command.name == "run" && words.size() == 1 && IsText(words[0]) && !given.Has(*model)) {
+    given.values.emplace_back(model, "");
+  }
+  size_t n_taken = 0;
+  for (const Flag& flag : command.flags) {
+    if (flag.place.empty() || (given.Has(flag) && !flag.is_repeatable())) continue;
+    const size_t most = flag.is_repeatable() ? words.size() : 1;
+    for (size_t i = 0; i < most && n_taken < words.size(); ++i) {
+      given.values.emplace_back(&flag, words[n_taken++]);
     }
-    TakeModels();
-    CheckWords();
-    // pronk run "Once upon a time": a text, for the model that is used when none is named.
-    if (command_->name == "run" && n_models_ == 0 && words_.size() == 1 && IsText(words_[0])) {
-      model_ = {"-m", ""};
-    }
-    std::vector<std::string> all = {command_->name};
-    all.insert(all.end(), model_.begin(), model_.end());
-    all.insert(all.end(), flags_.begin(), flags_.end());
-    if (!words_.empty()) all.emplace_back("--");
-    all.insert(all.end(), words_.begin(), words_.end());
-    return all;
   }
-
- private:
-  // Several words, and no file.
-  static bool IsText(const std::string& word) {
-    return word.find_first_of(" \n") != std::string::npos && !std::ifstream(word);
-  }
-
-  // llama-cli completes and converses; here each is a subcommand.
-  void ChooseCommand(const std::vector<std::string>& args) {
-    const auto converses = [](const std::string& arg) {
-      return arg == "--conversation" || Find(kLongNames, arg) == "--conversation";
-    };
-    if (command_->name != "run" || std::ranges::none_of(args, converses)) return;
-    command_ = &FindCommand("chat", commands_);
-  }
-
-  // True where it is a matter of what is the subcommand, and settled.
-  bool IsChoice(const std::string& name) const {
-    const bool is_chat = command_->name == "chat";
-    if (is_chat && name == "--no-conversation") {
-      throw UsageError(name + ": pronk chat converses, and pronk run completes a text");
-    }
-    return (is_chat && name == "--conversation") ||
-           (command_->name == "run" && name == "--no-conversation");
-  }
-
-  [[noreturn]] void Refuse(const std::string& name) const {
-    const std::string_view why = Find(kForeign, name);
-    if (!why.empty()) throw UsageError(name + ": " + std::string(why));
-    std::vector<std::string> names;
-    for (const FlagInfo& flag : command_->flags) {
-      if (!flag.positional) names.insert(names.end(), flag.names.begin(), flag.names.end());
-    }
-    throw UsageError("pronk " + command_->name + " has no flag " + gguf::Quoted(name) +
-                     Guess(name, names) + "'pronk " + command_->name + " --help' lists them");
-  }
-
-  // Returns whether the next argument is the flag's value.
-  bool TakeFlag(const std::string& arg, const std::string* next) {
-    const size_t equals = std::min(arg.find('='), arg.size());
-    std::string name = arg.substr(0, equals), value = arg.substr(equals);
-    if (const std::string_view ours = Find(kLongNames, name); !ours.empty()) name = ours;
-    if (IsChoice(name)) return false;
-    const FlagInfo* flag = FindFlag(*command_, name);
-    // -n128
-    if (flag == nullptr && arg[1] != '-' && arg.size() > 2 && IsDigit(arg[2])) {
-      name = arg.substr(0, 2);
-      value = "=" + arg.substr(2);
-      flag = FindFlag(*command_, name);
-      if (flag != nullptr && flag->type.empty()) flag = nullptr;
-    }
-    if (flag == nullptr) Refuse(arg.substr(0, equals));
-    if (name == "-m" || name == "--model") ++n_models_;
-    std::vector<std::string>& to = name == "-m" || name == "--model" ? model_ : flags_;
-    // A value of its own only where it cannot be taken for another flag.
-    if (!value.empty()) {
-      to.push_back(flag->names.back().starts_with("--") ? flag->names.back() + value : name);
-      if (!flag->names.back().starts_with("--")) to.push_back(value.substr(1));
-      return false;
-    }
-    to.push_back(name);
-    if (flag->may_be_alone) return TakeChoice(*flag, next);
-    if (flag->type.empty()) return false;
-    if (next == nullptr) {
-      throw UsageError(name + ": expected " + flag->type + " behind it: 'pronk " + command_->name +
-                       " --help' tells more");
-    }
-    to.push_back(*next);
-    return true;
-  }
-
-  // --think low, or --think and something else.
-  bool TakeChoice(const FlagInfo& flag, const std::string* next) {
-    const bool takes_next =
-        next != nullptr && ("|" + flag.type + "|").find("|" + *next + "|") != std::string::npos;
-    flags_.back() += "=" + (takes_next ? *next : flag.type.substr(0, flag.type.find('|')));
-    return takes_next;
-  }
-
-  // Where several models may be given, all words are models.
-  void TakeModels() {
-    const auto is_models = [](const FlagInfo& flag) {
-      return flag.positional && flag.repeatable && flag.names[0] == "MODEL";
-    };
-    if (std::ranges::none_of(command_->flags, is_models)) return;
-    for (const std::string& word : words_) model_.push_back("--model=" + word);
-    words_.clear();
-  }
-
-  void CheckWords() const {
-    const auto is_positional = [](const FlagInfo& flag) { return flag.positional; };
-    auto n_places = static_cast<size_t>(std::ranges::count_if(command_->flags, is_positional));
-    const auto is_model = [](const FlagInfo& flag) {
-      return flag.positional && flag.names[0] == "MODEL";
-    };
-    if (n_models_ > 0 && std::ranges::any_of(command_->flags, is_model)) --n_places;
-    if (words_.size() <= n_places) return;
-    throw UsageError("pronk " + command_->name + " has no use for " +
-                     gguf::Quoted(words_[n_places]) + ": 'pronk " + command_->name +
-                     " --help' shows what it takes");
-  }
-
-  const std::vector<CommandInfo>& commands_;
-  const CommandInfo* command_ = nullptr;
-  // -m stands first: what stands without a flag then fills the places behind the model's.
-  std::vector<std::string> model_, flags_, words_;
-  size_t n_models_ = 0;
-};
+  if (n_taken == words.size()) return;
+  throw UsageError("pronk " + command.name + " has no use for " + gguf::Quoted(words[n_taken]) +
+                   ": 'pronk " + command.name + " --help' shows what it takes");
+}
 
 }  // namespace
 
-std::vector<std::string> Arranged(const std::vector<std::string>& args,
-                                  const std::vector<CommandInfo>& commands) {
-  if (args.empty() || args[0] == "-h" || args[0] == "--help" || args[0] == "--version") return args;
-  if (args[0] == "help") {
-    return args.size() == 1 ? std::vector<std::string>{"--help"}
-                            : Arranged({args[1], "--help"}, commands);
+bool GivenArguments::Has(const Flag& flag) const {
+  return std::ranges::any_of(values, [&](const auto& value) { return value.first == &flag; });
+}
+
+GivenArguments CutArguments(const std::vector<std::string>& args, const CommandLine& line) {
+  GivenArguments given;
+  given.command = &line.program();
+  if (args.empty()) return given;
+  if (args[0] == "help" || line.program().Find(args[0]) != nullptr) {
+    const bool is_version = args[0] == "--version";
+    if (!is_version && args.size() > 1) given.command = &FindCommand(args[1], line);
+    given.values.emplace_back(given.command->Find(is_version ? args[0] : "--help"), "");
+    return given;
   }
   if (IsFlag(args[0])) {
     throw UsageError("a subcommand stands before " + gguf::Quoted(args[0]) +
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
-  return Arranger(commands).Arrange(args);
-}
-
-std::string Unescaped(std::string_view text) {
-  constexpr std::string_view kLetters = "ntre\"'\\", kMeaning = "\n\t\r\033\"'\\";
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
-    const size_t letter = next == '\0' ? std::string_view::npos : kLetters.find(next);
-    unsigned char byte = 0;
-    const char* const hex = text.data() + i + 2;
-    if (letter != std::string_view::npos) {
-      out += kMeaning[letter];
-      ++i;
-    } else if (next == 'x' && i + 3 < text.size() &&
-               std::from_chars(hex, hex + 2, byte, 16).ptr == hex + 2) {
-      out += static_cast<char>(byte);
-      i += 3;
+  given.command = &ChosenCommand(args, line);
+  std::vector<std::string> words;
+  for (size_t i = 1; i < args.size();) {
+    if (args[i] == "--") {
+      words.insert(words.end(), args.begin() + static_cast<ptrdiff_t>(i) + 1, args.end());
+      break;
+    }
+    if (IsFlag(args[i])) {
+      i += TakeFlag(args, i, given);
     } else {
-      out += text[i];
+      words.push_back(args[i++]);
     }
   }
-  return out;
+  TakeWords(words, given);
+  return given;
 }
 
 }  // namespace cli

@@ -1,96 +1,110 @@
-// The command line: subcommands and their flags, declared once. Reading arguments, --help, the man
-// page and the shells' completions all come from these declarations.
-//
-// The library that reads arguments is a large header: behind this one, a single file compiles it.
+// The command line: subcommands and their flags, declared once. Reading arguments, --help, the
+// manual page and the shells' completions all come from these declarations.
 #ifndef PRONK_CLI_OPTIONS_COMMAND_LINE_H_
 #define PRONK_CLI_OPTIONS_COMMAND_LINE_H_
 
+#include <cmath>
+#include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace cli {
 
-// What a subcommand does once all its flags are read; returns the exit status.
-using Action = std::function<int()>;
+// The variable that a flag sets; it must live as long as the command line. A bool is a switch. A
+// vector keeps the value of every time the flag is given; of others the last one counts.
+using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
+                            std::vector<std::string>*, int*, int64_t*, size_t*, float*>;
 
-// One flag, while it is being declared: command.Flag(...).Type("N").Between(1, 9).
-class Flag {
- public:
-  explicit Flag(CLI::Option* option) : option_(option) {}
-  // What --help calls the value. FILE and MODEL are also what the shells complete.
-  Flag& Type(const std::string& name);
-  Flag& Between(double low, double high);
-  Flag& AtLeast(double low);
-  Flag& Once();  // to give it twice is wrong usage; of others the last one counts
-  Flag& OneOf(const std::vector<std::string>& values);
-  Flag& MayBeAlone();   // behind OneOf: without a value it is the first
+// One flag, declared as command.Add(...).Type("N").Between(1, 9).
+struct Flag {
+  Flag() = default;
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+
+  Flag& Type(const std::string& name) { return Set(type, name); }
+  Flag& Between(double least, double most) { return Set(low, least).Set(high, most); }
+  Flag& AtLeast(double least) { return Set(low, least); }
+  Flag& OneOf(std::vector<std::string> values);
+  Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's present value, in --help
-  Flag& Group(const std::string& title);
-  Flag& Required();
+  Flag& Group(const std::string& title) { return Set(group, title); }
+  Flag& Required() { return Set(required, true); }
 
- private:
-  CLI::Option* option_;
-};
+  bool is_switch() const { return std::holds_alternative<bool*>(target); }
+  bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
+  std::string Title() const;  // what messages call it
+  // Sets the variable. Returns what is wrong with the text, "" where nothing is. is_first: of the
+  // values that are given.
+  std::string Read(const std::string& text, bool is_first) const;
 
-class Command {
- public:
-  Command(CLI::App* app, Action* chosen) : app_(app), chosen_(chosen) {}
-  // names: "-n,--n-predict", or "MODEL" for what stands without a flag, or both ("-m,MODEL"): then
-  // what stands without a flag is for the next one. The variable must live as
-  // long as the command line. Of a flag that is given twice the last one counts. A bool is a
-  // switch; a vector of strings takes one for each time the flag is given, a vector of numbers
-  // takes them with commas between. For these types: bool, std::string, std::optional<std::string>,
-  // int, int64_t, size_t, float and such vectors.
-  template <class T>
-  Flag Add(const std::string& names, T& variable, const std::string& what);
-  void Does(Action action);
-
- private:
-  CLI::App* app_;
-  Action* chosen_;
-};
-
-// What was declared, to write manuals and completions from.
-struct FlagInfo {
-  std::vector<std::string> names;  // "-n", "--n-predict"; of a positional argument: "MODEL"
-  std::string type;                // of its value; "" for a switch; "a|b" where it is one of these
-  bool may_be_alone = false;       // without its value, which then is the first of "a|b"
+  std::vector<std::string> names;  // "-n", "--n-predict"; none: a place only
+  std::string place;               // "MODEL": what a word without a flag is; "": none
   std::string what;
+  Target target;
+  // What --help calls the value; FILE and MODEL are also what the shells complete. "" for a switch,
+  // "a|b" where it is one of these.
+  std::string type;
+  std::vector<std::string> choices;
   std::string default_text;  // "" where none is shown
-  std::string group;
-  bool positional = false;
-  bool repeatable = false;  // takes one value for each time it is given, and keeps them all
+  std::string group = "Options";
+  double low = -HUGE_VAL, high = HUGE_VAL;
+  bool may_be_alone = false;  // without a value it is the first of the choices
+  bool required = false;
+
+ private:
+  template <class T>
+  Flag& Set(T& member, const T& value) {
+    member = value;
+    return *this;
+  }
 };
-struct CommandInfo {
+
+struct Command {
+  // names: "-n,--n-predict", or "MODEL" for a word without a flag, or both ("-m,--model,MODEL"): if
+  // the flag is given, the first word is for the next place.
+  Flag& Add(const std::string& names, Target target, const std::string& about);
+  template <class T>
+  Flag& Add(const std::string& names, T& variable, const std::string& about) {
+    return Add(names, Target(&variable), about);
+  }
+  // What the subcommand does once its flags are read; returns the exit status.
+  void Does(std::function<int()> does) { action = std::move(does); }
+  const Flag* Find(std::string_view name) const;  // by one of its names; nullptr: none
+
   std::string name, what;
-  std::vector<FlagInfo> flags;
+  std::deque<Flag> flags = {};  // their addresses last
+  std::function<int()> action = {};
 };
 
 class CommandLine {
  public:
-  CommandLine(const std::string& name, const std::string& what, const std::string& version);
-  ~CommandLine();
+  // name: the program's; footer: below what --help says of it.
+  CommandLine(const std::string& name, const std::string& what, const std::string& version,
+              const std::string& footer);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
 
-  Command Add(const std::string& name, const std::string& what);
-  void SetFooter(const std::string& text);  // below what --help says of the program
+  Command& Add(const std::string& name, const std::string& what);
   // Runs the subcommand that the arguments name; or prints the help or version that they ask for,
-  // or what is wrong with them.
-  int Run(int argc, char** argv);
+  // or what is wrong with them. Throws UsageError.
+  int Run(const std::vector<std::string>& args);
 
-  CommandInfo Describe() const;                       // the program itself, with its own flags
-  std::vector<CommandInfo> DescribeCommands() const;  // in the order they were added
+  const Command& program() const { return program_; }  // with its own flags
+  const std::deque<Command>& commands() const { return commands_; }
 
  private:
-  std::unique_ptr<CLI::App> app_;
-  std::string version_;  // "pronk 1.0.0"
-  Action chosen_;
+  void AddOwnFlags(Command& command);
+  std::string Help(const Command& command) const;
+
+  Command program_;
+  std::deque<Command> commands_;  // in the order they were added
+  std::string version_, footer_;
+  bool help_ = false, version_asked_ = false;
 };
 
 }  // namespace cli

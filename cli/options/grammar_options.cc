@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "cli/command.h"
-#include "cli/options/arguments.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"

@@ -69,7 +69,7 @@ std::string ResolveModel(const std::string& name) {
   return path;
 }
 
-Flag ModelOptions::AddModelFlag(Command& command) {
+Flag& ModelOptions::AddModelFlag(Command& command) {
   return command
       .Add("-m,--model,MODEL", model,
            "A file or a name (default: $PRONK_MODEL, else the one that ships)")

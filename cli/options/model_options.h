@@ -26,7 +26,7 @@ struct ModelOptions {
   bool mlock = false;
   bool verbose = false;
 
-  Flag AddModelFlag(Command& command);
+  Flag& AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --cpu
   // All of them; context_text is what --help says of -c.

@@ -49,7 +49,7 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
 }  // namespace
 
 void SamplingOptions::AddFlags(Command& command) {
-  const auto number = [&](const char* flag, auto& value, const char* what) {
+  const auto number = [&](const char* flag, auto& value, const char* what) -> Flag& {
     return command.Add(flag, value, what).ShowDefault().Type("X").Group("Sampling");
   };
   number("-s,--seed", seed, "Seed of the random numbers; -1 is another one each time").AtLeast(-1);

@@ -1,5 +1,6 @@
 #include "cli/terminal/charset.h"
 
+#include <charconv>
 #include <clocale>
 #include <cstdlib>
 #include <cwchar>
@@ -52,6 +53,28 @@ std::string FromTerminal(std::string_view text) {
     text.remove_prefix(n);
   }
   return utf8;
+}
+
+std::string Unescaped(std::string_view text) {
+  constexpr std::string_view kLetters = "ntre\"'\\", kMeaning = "\n\t\r\033\"'\\";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    const size_t letter = next == '\0' ? std::string_view::npos : kLetters.find(next);
+    unsigned char byte = 0;
+    const char* const hex = text.data() + i + 2;
+    if (letter != std::string_view::npos) {
+      out += kMeaning[letter];
+      ++i;
+    } else if (next == 'x' && i + 3 < text.size() &&
+               std::from_chars(hex, hex + 2, byte, 16).ptr == hex + 2) {
+      out += static_cast<char>(byte);
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
 }
 
 std::string ForTerminal(std::string_view text) {
