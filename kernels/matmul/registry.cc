@@ -2,16 +2,52 @@
 
 #include "kernels/machine/cpu.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/registry.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include "kernels/simd/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+// The parts of the list, each in its own object file (formats.cc).
+void AddFormats0(FormatTable&);
+void AddFormats1(FormatTable&);
+void AddFormats2(FormatTable&);
+void AddFormats3(FormatTable&);
+void AddFormats4(FormatTable&);
+void AddFormats5(FormatTable&);
+void AddFormats6(FormatTable&);
+void AddFormats7(FormatTable&);
+
+const FormatTable& Formats() {
+  static const FormatTable formats = [] {
+    FormatTable table{};
+    for (void (*const add)(FormatTable&) : {AddFormats0, AddFormats1, AddFormats2, AddFormats3,
+                                            AddFormats4, AddFormats5, AddFormats6, AddFormats7}) {
+      add(table);
+    }
+    return table;
+  }();
+  return formats;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace kernels {
 
 using gguf::DType;
 
+PRONK_EXPORT(Formats);
+
 Format FormatOf(DType dtype) {
-  for (Format (*const part)(DType) : {FormatOfFloat, FormatOfSimple, FormatOfK, FormatOfIq1,
-                                      FormatOfIq2, FormatOfIq3, FormatOfUneven, FormatOfFewBits}) {
-    if (const Format format = part(dtype)) return format;
-  }
-  return {};
+  const size_t index = FormatIndex(dtype);
+  return index < std::tuple_size_v<FormatTable> ? PRONK_DISPATCH(Formats)()[index] : Format{};
 }
 
 BatchForm BatchFormFor(DType dtype) {
@@ -21,3 +57,4 @@ BatchForm BatchFormFor(DType dtype) {
 }
 
 }  // namespace kernels
+#endif  // HWY_ONCE

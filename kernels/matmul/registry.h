@@ -1,8 +1,9 @@
-// What there is for each format: the one place that knows. The formats are in formats/, and the
-// registry_*.cc files list them. Internal to kernels/.
+// What products have for each format: the one place that knows. formats.cc lists the formats, which
+// are in formats/. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_REGISTRY_H_
 #define PRONK_KERNELS_MATMUL_REGISTRY_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
 
@@ -28,23 +29,15 @@ struct Format {
   Panels* panels = nullptr;
   Dequantize* dequantize = nullptr;
   bool int8 = false;  // whether products read their input as int8, or else as floats
-
-  explicit operator bool() const { return rows != nullptr; }
 };
 
-// For weights of this type, with the instruction set of the moment (LimitCpu); empty where there is
-// no such type of weights.
-Format FormatOf(gguf::DType dtype);
+// By the id of the type; ids without a format have an empty row.
+using FormatTable = std::array<Format, 64>;
+constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
-// Its parts.
-Format FormatOfFloat(gguf::DType dtype);    // registry_float.cc
-Format FormatOfSimple(gguf::DType dtype);   // registry_simple.cc
-Format FormatOfK(gguf::DType dtype);        // registry_k.cc
-Format FormatOfIq1(gguf::DType dtype);      // registry_iq1.cc
-Format FormatOfIq2(gguf::DType dtype);      // registry_iq2.cc
-Format FormatOfIq3(gguf::DType dtype);      // registry_iq3.cc
-Format FormatOfUneven(gguf::DType dtype);   // registry_uneven.cc
-Format FormatOfFewBits(gguf::DType dtype);  // registry_few_bits.cc
+// For weights of this type, on the instruction set in use (LimitCpu); empty where products know no
+// such type.
+Format FormatOf(gguf::DType dtype);
 
 // What a batch is packed to for products with weights of this type.
 BatchForm BatchFormFor(gguf::DType dtype);

@@ -1,0 +1,140 @@
+// The list of formats, and what the registry (registry.h) has for each. A new format is a row here:
+// the #include of its file and its name in PRONK_FORMATS.
+//
+// The list has parts, so that compilers work side by side: CMakeLists.txt has this file compiled
+// once for each, with PRONK_PART its number; without PRONK_PART it is all of them (avx_vnni.cc).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/formats.cc"
+#include "hwy/foreach_target.h"  // includes this file once per target
+// Then what each target needs.
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/matmul/gemm-inl.h"
+#include "kernels/matmul/registry.h"
+#include "kernels/matmul/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels {
+namespace HWY_NAMESPACE {
+
+template <class Type>
+void RowsOf(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x, float* out,
+            size_t stride, std::span<std::byte> scratch) {
+  MultiplyRows<Type>(w, begin, end, x, out, stride, scratch);
+}
+
+template <class Type>
+void PanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
+              std::span<std::byte> scratch) {
+#if PRONK_WIDE
+  if (x.form == BatchForm::kBf16) {
+    using Bf16 = std::conditional_t<Type::kReadsFloats, Bf16HalfPacking<Type>, Bf16Packing<Type>>;
+    return MultiplyRange<Bf16>(w, begin, end, x, out, scratch);
+  }
+#endif
+  using Packing = std::conditional_t<Type::kReadsFloats, FloatPacking<Type>, Int8Packing<Type>>;
+  MultiplyRange<Packing>(w, begin, end, x, out, scratch);
+}
+
+// Copies, since the bytes of a test or a gathered row may have any address.
+template <class Type>
+void DequantizeOf(const std::byte* bytes, float* out) {
+  typename Type::Block block;
+  std::memcpy(&block, bytes, sizeof(block));
+  Type::Dequantize(block, out);
+}
+
+template <class... Types>
+void Add(FormatTable& table) {
+  static_assert((... && (FormatIndex(Types::kDType) < std::tuple_size_v<FormatTable>)));
+  ((table[FormatIndex(Types::kDType)] = {&RowsOf<Types>, &PanelsOf<Types>, &DequantizeOf<Types>,
+                                         !Types::kReadsFloats}),
+   ...);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
+HWY_AFTER_NAMESPACE();
+
+#undef PRONK_IS_PART
+#ifdef PRONK_PART
+#define PRONK_IS_PART(part) (PRONK_PART == part)
+#else
+#define PRONK_IS_PART(part) 1
+#endif
+
+// Defines AddFormats0 and so on, which registry.cc calls.
+#undef PRONK_FORMATS
+#define PRONK_FORMATS(part, ...)                                                \
+  namespace kernels {                                                           \
+  namespace HWY_NAMESPACE {                                                     \
+  void AddFormats##part(FormatTable& table) { return Add<__VA_ARGS__>(table); } \
+  }                                                                             \
+  }
+
+// Floats.
+#if PRONK_IS_PART(0)
+#include "kernels/formats/floats-inl.h"
+PRONK_FORMATS(0, F32, F16, BF16)
+#endif
+
+// Blocks of 32 weights with a scale.
+#if PRONK_IS_PART(1)
+#include "kernels/formats/q4_0-inl.h"
+#include "kernels/formats/q4_1-inl.h"
+#include "kernels/formats/q5_0-inl.h"
+#include "kernels/formats/q5_1-inl.h"
+#include "kernels/formats/q8_0-inl.h"
+PRONK_FORMATS(1, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1)
+#endif
+
+// K-quants.
+#if PRONK_IS_PART(2)
+#include "kernels/formats/q2_k-inl.h"
+#include "kernels/formats/q3_k-inl.h"
+#include "kernels/formats/q4_k-inl.h"
+#include "kernels/formats/q5_k-inl.h"
+#include "kernels/formats/q6_k-inl.h"
+#include "kernels/formats/q8_k-inl.h"
+PRONK_FORMATS(2, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K)
+#endif
+
+// Grids of 8 weights.
+#if PRONK_IS_PART(3)
+#include "kernels/formats/iq1_m-inl.h"
+#include "kernels/formats/iq1_s-inl.h"
+PRONK_FORMATS(3, IQ1_S, IQ1_M)
+#endif
+
+#if PRONK_IS_PART(4)
+#include "kernels/formats/iq2_s-inl.h"
+#include "kernels/formats/iq2_xs-inl.h"
+#include "kernels/formats/iq2_xxs-inl.h"
+PRONK_FORMATS(4, IQ2_XXS, IQ2_XS, IQ2_S)
+#endif
+
+// Grids of 4 weights.
+#if PRONK_IS_PART(5)
+#include "kernels/formats/iq3_s-inl.h"
+#include "kernels/formats/iq3_xxs-inl.h"
+PRONK_FORMATS(5, IQ3_XXS, IQ3_S)
+#endif
+
+// Non-uniform codebooks of 16 values.
+#if PRONK_IS_PART(6)
+#include "kernels/formats/iq4_nl-inl.h"
+#include "kernels/formats/iq4_xs-inl.h"
+#include "kernels/formats/mxfp4-inl.h"
+#include "kernels/formats/nvfp4-inl.h"
+PRONK_FORMATS(6, IQ4_NL, IQ4_XS, MXFP4, NVFP4)
+#endif
+
+// One and two bits, and ternary weights.
+#if PRONK_IS_PART(7)
+#include "kernels/formats/q1_0-inl.h"
+#include "kernels/formats/q2_0-inl.h"
+#include "kernels/formats/tq1_0-inl.h"
+#include "kernels/formats/tq2_0-inl.h"
+PRONK_FORMATS(7, Q1_0, Q2_0, TQ1_0, TQ2_0)
+#endif
