@@ -160,8 +160,8 @@ HWY_INLINE void AttendDirectly(const AttentionBlock& block, const Tile& tile, Bl
 template <typename T>
 HWY_INLINE void AttendByPanels(const AttentionBlock& block, const Tile& tile, Panels& panels,
                                BlockState& s) {
-  for (size_t key = tile.keys.begin / kBandRows * kBandRows; key < tile.keys.end;
-       key += kBandRows) {
+  for (size_t key = tile.keys.begin / kMicroRows * kMicroRows; key < tile.keys.end;
+       key += kMicroRows) {
     PackKeys<T>(tile, key, block.key_length, panels);
     PanelScores(panels.k, block.key_length, key, block.params.scale, s);
   }

@@ -61,7 +61,7 @@ class Int16Products {
   }
 
   void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kBandRows; ++r) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
       const std::byte* const k = tile.k + row * CachedBytes<T>(tile.key_length);
       if (first == 0) PrefetchAhead(k, tile.key_length);
@@ -72,7 +72,8 @@ class Int16Products {
   }
 
   HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
-    Multiply<kPart / 2>(panel_, kBandRows, CountPairs(n), q_[unit], q_gains_ + unit, scales_, sums);
+    Multiply<kPart / 2>(panel_, kMicroRows, CountPairs(n), q_[unit], q_gains_ + unit, scales_,
+                        sums);
   }
 
   void PackWeights(const TileState& s, size_t key, size_t n_keys) {
@@ -216,7 +217,7 @@ class Int16Products {
   alignas(64) uint32_t panel_[kPart * kKeys / 2];
   alignas(64) uint32_t q_[kTileQueries][kPart / 2];
   alignas(64) uint32_t weights_[kTileQueries][kKeys / 2];
-  alignas(64) uint32_t rows_[kBandRows][kPart / 2];    // of keys
+  alignas(64) uint32_t rows_[kMicroRows][kPart / 2];   // of keys
   alignas(64) float scales_[kPart];                    // of the panel's lanes
   float q_gains_[kTileQueries], gains_[kTileQueries];  // of the rows of q_ and weights_
 };

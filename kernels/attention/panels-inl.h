@@ -23,7 +23,7 @@ constexpr size_t kLanes = hn::MaxLanes(hn::CappedTag<float, 16>());  // chains o
 
 constexpr size_t kTile = 64;       // keys
 constexpr size_t kMaxPanel = 640;  // numbers of a key in a panel, at most
-static_assert(kKvTile % kTile == 0 && kTile % kBandRows == 0 && kTile % kLanes == 0);
+static_assert(kKvTile % kTile == 0 && kTile % kMicroRows == 0 && kTile % kLanes == 0);
 
 // Keys of a tile, counted from its first position.
 struct Range {
@@ -53,9 +53,9 @@ struct Tile {
 
 // A tile's keys or values as floats.
 struct Panels {
-  alignas(64) float k[kMaxPanel * kBandRows];  // [key_length][kBandRows keys]
-  alignas(64) float v[kTile * kPart];          // [keys][kPart numbers of a value]
-  alignas(64) float rows[kBandRows][kPart];    // of keys, to be transposed
+  alignas(64) float k[kMaxPanel * kMicroRows];  // [key_length][kMicroRows keys]
+  alignas(64) float v[kTile * kPart];           // [keys][kPart numbers of a value]
+  alignas(64) float rows[kMicroRows][kPart];    // of keys, to be transposed
 };
 
 // What stands where `row` does in the next tile, while this one is multiplied.
@@ -65,11 +65,11 @@ HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length) {
   for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + kTile * bytes + i);
 }
 
-// The keys from `key` on, kBandRows of them; those that nobody sees are copies.
+// The keys from `key` on, kMicroRows of them; those that nobody sees are copies.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
-    for (size_t r = 0; r < kBandRows; ++r) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::clamp(key + r, tile.keys.begin, tile.keys.end - 1);
       const std::byte* const k = tile.k + row * CachedBytes<T>(length);
       if (first == 0) PrefetchAhead<T>(k, length);
@@ -77,7 +77,7 @@ HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& pa
     }
     Interleave<kPart, sizeof(panels.rows[0])>(
         reinterpret_cast<const uint8_t*>(panels.rows[0]), 0,
-        reinterpret_cast<uint8_t*>(panels.k + first * kBandRows));
+        reinterpret_cast<uint8_t*>(panels.k + first * kMicroRows));
   }
 }
 
@@ -97,7 +97,7 @@ HWY_INLINE void AddProducts(const float* HWY_RESTRICT panel, size_t i,
   const DF d;
   VF key[kRowVectors];
   for (size_t v = 0; v < kRowVectors; ++v) {
-    key[v] = hn::Load(d, panel + i * kBandRows + v * kFloats);
+    key[v] = hn::Load(d, panel + i * kMicroRows + v * kFloats);
   }
   HWY_UNROLL(kScoreUnit)
   for (size_t r = 0; r < kScoreUnit; ++r) {
@@ -145,7 +145,7 @@ HWY_INLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
   }
 }
 
-// The scores of kBandRows keys from `key` on for all queries.
+// The scores of kMicroRows keys from `key` on for all queries.
 HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size_t key, float scale,
                             BlockState& s) {
   const DF d;
@@ -169,7 +169,7 @@ HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size
   }
 }
 
-// Adds kBandRows numbers of the weighted values of `keys`, of which n_lanes count, to kRows
+// Adds kMicroRows numbers of the weighted values of `keys`, of which n_lanes count, to kRows
 // queries from `first` on.
 template <size_t kRows>
 HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t first, size_t number,
@@ -228,7 +228,7 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
       const bool together =
           i + kQueryUnit <= s.n_queries && std::equal(begin + 1, begin + kQueryUnit, begin);
       const size_t rows = together ? kQueryUnit : 1;
-      for (size_t lane = 0; lane < n && !s.keys[i].empty(); lane += kBandRows) {
+      for (size_t lane = 0; lane < n && !s.keys[i].empty(); lane += kMicroRows) {
         if (together) {
           AddMeans<kQueryUnit>(panel + lane, s.keys[i], i, number + lane, n - lane, s);
         } else {

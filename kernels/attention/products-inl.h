@@ -26,7 +26,7 @@ constexpr size_t kKeys = 128;     // of a tile
 constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
 constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers together
 static_assert(kKvTile % kKeys == 0);
-static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kBandRows == 0 && kPart % kBandRows == 0);
+static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0 && kPart % kMicroRows == 0);
 
 // What a tile of queries keeps from one tile of keys to the next. A tile's weights are relative to
 // its own largest: what was added up before counts `keep` times, what is new `gain` times.
@@ -87,10 +87,10 @@ class FloatProducts {
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of the keys in the slots from `slot` on, kBandRows of them. The last one, end
+  // The same numbers of the keys in the slots from `slot` on, kMicroRows of them. The last one, end
   // - 1, stands in for those past it, whose scores nobody wants.
   void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kBandRows; ++r) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
       LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
     }
@@ -101,7 +101,7 @@ class FloatProducts {
   // scale * q . k of a unit of queries, the first of which is number `unit`, as far as it is
   // packed.
   HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
-    Multiply<kPart>(panel_, kBandRows, n, q_[unit], scales_ + unit, sums);
+    Multiply<kPart>(panel_, kMicroRows, n, q_[unit], scales_ + unit, sums);
   }
 
   // What Mean needs of the weights of the keys [key, key + n_keys): nothing else than the state
@@ -156,7 +156,7 @@ class FloatProducts {
 
   alignas(64) float panel_[kPart * kKeys];
   alignas(64) float q_[kTileQueries][kPart];
-  alignas(64) float rows_[kBandRows][kPart];  // of keys
+  alignas(64) float rows_[kMicroRows][kPart];  // of keys
   float scales_[kTileQueries];
 };
 

@@ -27,7 +27,7 @@ namespace HWY_NAMESPACE {
 
 using OutRows = std::array<float*, kQueryUnit>;
 
-// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for kBandRows lanes, of which the
+// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for kMicroRows lanes, of which the
 // first n_lanes count. Without `keep` nothing is kept.
 HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const OutRows& out,
                     size_t n_lanes) {
@@ -60,16 +60,16 @@ HWY_INLINE void Score(const AttentionTile& tile, const TileKeys& keys, bool is_f
     const size_t n = std::min(kPart, tile.key_length - first);
     // Queries of one part stay packed.
     if (is_first || tile.key_length > kPart) products.PackQueries(tile, s, first, n);
-    for (size_t group = 0; group < keys.n; group += kBandRows) {
+    for (size_t group = 0; group < keys.n; group += kMicroRows) {
       products.PackKeys(tile, keys.slot + group, keys.slot + keys.n, first, n);
       for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
         if (group >= UnitKeys(s, unit, keys.key, keys.n)) continue;
-        if (group + kBandRows <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
+        if (group + kMicroRows <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
         VSums sums;
         products.Score(unit, n, sums);
         OutRows scores;
         for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[unit + r] + group;
-        Add(sums, first == 0 ? nullptr : kOnes, scores, kBandRows);
+        Add(sums, first == 0 ? nullptr : kOnes, scores, kMicroRows);
       }
     }
   }
@@ -137,7 +137,7 @@ HWY_INLINE void AddValues(const AttentionTile& tile, const TileKeys& keys, Produ
     for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
       const size_t n_visible = UnitKeys(s, unit, keys.key, keys.n);
       if (n_visible <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
-      for (size_t lane = 0; lane < n; lane += kBandRows) {
+      for (size_t lane = 0; lane < n; lane += kMicroRows) {
         VSums sums;
         products.Mean(s, unit, lane, n_visible, sums);
         OutRows out;

@@ -1,12 +1,13 @@
 // Products of a panel of weights with a batch of tokens, tile by tile. Included once per
 // instruction set by gemm.cc and the registry's files. The layout is in panel-inl.h.
 //
-// A tile is one band of rows and kTileTokens tokens. Its results stay in registers while it walks
-// through all columns. The tile's activations are the same for all bands of a panel and stay in
-// the first-level cache, while weights come from the second: one vector for kTileTokens products.
+// A tile is one micro-panel of rows and kTileTokens tokens. Its results stay in registers while it
+// walks through all columns. The tile's activations are the same for all micro-panels of a panel
+// and stay in the first-level cache, while weights come from the second: one vector for kTileTokens
+// products.
 //
-// A type is a struct with its Block, its Form and ToBytes() (see PackBand in panel-inl.h, which
-// calls it).
+// A type is a struct with its Block, its Form and ToBytes() (see PackMicroPanel in panel-inl.h,
+// which calls it).
 #if defined(PRONK_KERNELS_MATMUL_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_GEMM_INL_H_
 #undef PRONK_KERNELS_MATMUL_GEMM_INL_H_
@@ -25,7 +26,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// result: [kTileTokens][kBandRows]
+// result: [kTileTokens][kMicroRows]
 template <class Weights, class Input>
 HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_RESTRICT x,
                                size_t n_blocks, float* HWY_RESTRICT result) {
@@ -39,7 +40,7 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   for (size_t v = 0; v < kRowVectors; ++v) {
     HWY_UNROLL(kTileTokens)
     for (size_t t = 0; t < kTileTokens; ++t) {
-      hn::Store(sums[v][t], d, result + t * kBandRows + v * kFloats);
+      hn::Store(sums[v][t], d, result + t * kMicroRows + v * kFloats);
     }
   }
 }
@@ -53,20 +54,20 @@ struct TileMultiplier {
   }
 };
 
-// What the loops around bands and tiles, which are the same for all packings (gemm.cc), know of
-// one.
+// What the loops around micro-panels and tiles, which are the same for all packings (gemm.cc), know
+// of one.
 struct PanelLoops {
-  size_t n_rows, n_tokens;          // of a band, of a tile
+  size_t n_rows, n_tokens;          // of a micro_panel, of a tile
   size_t panel_bytes, input_bytes;  // of their blocks
-  void (*pack)(const Matrix& w, size_t row, std::byte* band);
-  void (*multiply)(const void* multiplier, const std::byte* band, const std::byte* tile,
+  void (*pack)(const Matrix& w, size_t row, std::byte* micro_panel);
+  void (*multiply)(const void* multiplier, const std::byte* micro_panel, const std::byte* tile,
                    size_t n_blocks, size_t n_tokens, float* sums);
 };
 void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
                    size_t end, const GemmInput& x, const GemmOutput& output,
                    std::span<std::byte> scratch);
 
-// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a band of kRows rows, and
+// Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a micro-panel of kRows rows, and
 // Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
 // Packing::Input are the two sides' blocks.
 template <class Packing>
@@ -80,14 +81,14 @@ HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const G
       Packing::kTokens,
       sizeof(Panel),
       sizeof(Input),
-      [](const Matrix& weights, size_t row, std::byte* band) {
-        Packing::Pack(weights, row, reinterpret_cast<Panel*>(band));
+      [](const Matrix& weights, size_t row, std::byte* micro_panel) {
+        Packing::Pack(weights, row, reinterpret_cast<Panel*>(micro_panel));
       },
-      [](const void* multiplier, const std::byte* band, const std::byte* tile, size_t n_blocks,
-         size_t n_tokens, float* sums) {
+      [](const void* multiplier, const std::byte* micro_panel, const std::byte* tile,
+         size_t n_blocks, size_t n_tokens, float* sums) {
         static_cast<const Multiplier*>(multiplier)
-            ->Multiply(reinterpret_cast<const Panel*>(band), reinterpret_cast<const Input*>(tile),
-                       n_blocks, n_tokens, sums);
+            ->Multiply(reinterpret_cast<const Panel*>(micro_panel),
+                       reinterpret_cast<const Input*>(tile), n_blocks, n_tokens, sums);
       }};
   const Multiplier multiplier;
   RunPanelLoops(kLoops, &multiplier, w, begin, end, x, output, scratch);
@@ -99,9 +100,9 @@ struct Int8Packing {
   using Panel = PanelBlock<typename Type::Form>;
   using Input = InputBlock;
   using Multiplier = TileMultiplier;
-  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
+  static constexpr size_t kRows = kMicroRows, kTokens = kTileTokens;
   static void Pack(const Matrix& w, size_t row, Panel* panel) {
-    PackBand<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+    PackMicroPanel<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
   }
 };
 
@@ -112,17 +113,17 @@ struct FloatPacking {
   using Panel = FloatPanelBlock;
   using Input = FloatInputBlock;
   using Multiplier = TileMultiplier;
-  static constexpr size_t kRows = kBandRows, kTokens = kTileTokens;
+  static constexpr size_t kRows = kMicroRows, kTokens = kTileTokens;
 
   static void Pack(const Matrix& w, size_t row, Panel* HWY_RESTRICT panel) {
-    const uint8_t* data[kBandRows];
-    for (size_t r = 0; r < kBandRows; ++r) {
+    const uint8_t* data[kMicroRows];
+    for (size_t r = 0; r < kMicroRows; ++r) {
       data[r] = reinterpret_cast<const uint8_t*>(w.row(std::min(row + r, w.rows - 1)));
     }
-    alignas(64) float rows[kBandRows][32];
+    alignas(64) float rows[kMicroRows][32];
     for (size_t k = 0; k < w.cols; k += 32, ++panel) {
       const size_t n = std::min<size_t>(32, w.cols - k);
-      for (size_t r = 0; r < kBandRows; ++r) {
+      for (size_t r = 0; r < kMicroRows; ++r) {
         const uint8_t* from = data[r] + k * sizeof(Weight);
         hwy::Prefetch(from + kPrefetchBytes);
         alignas(64) uint8_t padded[32 * sizeof(Weight)];
@@ -157,19 +158,19 @@ struct FloatPacking {
 };
 
 #if PRONK_WIDE
-// A band of rows in BF16 (bf16.h): Packing::Pack(w, row, blocks) as above.
+// A micro-panel of rows in BF16 (bf16.h): Packing::Pack(w, row, blocks) as above.
 struct Bf16Panels {
   using Panel = Bf16PanelBlock;
   using Input = Bf16InputBlock;
   using Multiplier = Bf16Multiplier;
   static constexpr size_t kRows = kBf16Rows, kTokens = kBf16Tokens;
-  static_assert(kRows == kBandRows);
+  static_assert(kRows == kMicroRows);
 };
 
 template <class Type>
 struct Bf16Packing : Bf16Panels {
   static void Pack(const Matrix& w, size_t row, Panel* panel) {
-    PackBf16Band<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
+    PackBf16MicroPanel<typename Type::Form>(w, row, &UnpackPart<Type>, panel);
   }
 };
 

@@ -81,7 +81,7 @@ void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
   }
 }
 
-// Results of a band for token number `token` go where they belong; n_rows of them count.
+// Results of a micro-panel for token number `token` go where they belong; n_rows of them count.
 HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
                          size_t n_rows, const GemmOutput& output) {
   const DF d;
@@ -99,25 +99,27 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   }
 }
 
-// A panel is as many bands as fit into the scratch; each tile of tokens meets all of its bands.
+// A panel is as many micro-panels as fit into the scratch; each tile of tokens meets all of its
+// micro-panels.
 void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
                    size_t end, const GemmInput& x, const GemmOutput& output,
                    std::span<std::byte> scratch) {
   const size_t n_blocks = (x.cols + 31) / 32, n_rows = loops.n_rows;
-  const size_t band_bytes = n_blocks * loops.panel_bytes, tile_bytes = n_blocks * loops.input_bytes;
-  const size_t panel_rows = std::max<size_t>(scratch.size() / band_bytes, 1) * n_rows;
+  const size_t micro_panel_bytes = n_blocks * loops.panel_bytes,
+               tile_bytes = n_blocks * loops.input_bytes;
+  const size_t panel_rows = std::max<size_t>(scratch.size() / micro_panel_bytes, 1) * n_rows;
   for (size_t first = begin; first < end; first += panel_rows) {
     const size_t last = std::min(first + panel_rows, end);
-    const auto band = [&](size_t row) {
-      return scratch.data() + (row - first) / n_rows * band_bytes;
+    const auto micro_panel = [&](size_t row) {
+      return scratch.data() + (row - first) / n_rows * micro_panel_bytes;
     };
-    for (size_t row = first; row < last; row += n_rows) loops.pack(w, row, band(row));
+    for (size_t row = first; row < last; row += n_rows) loops.pack(w, row, micro_panel(row));
     for (size_t token = 0; token < x.n_tokens; token += loops.n_tokens) {
       const std::byte* const tile = x.blocks + token / loops.n_tokens * tile_bytes;
       const size_t n_tokens = std::min(loops.n_tokens, x.n_tokens - token);
       for (size_t row = first; row < last; row += n_rows) {
         alignas(64) float sums[kMaxTileTokens * kGemmMaxRows];
-        loops.multiply(multiplier, band(row), tile, n_blocks, n_tokens, sums);
+        loops.multiply(multiplier, micro_panel(row), tile, n_blocks, n_tokens, sums);
         for (size_t t = 0; t < n_tokens; ++t) {
           StoreRow(sums + t * n_rows, w.scale, token + t, row, std::min(n_rows, last - row),
                    output);
@@ -180,9 +182,9 @@ void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std
 }
 #endif
 
-// A quarter of the second-level cache is enough to use each tile of activations for several bands
-// of rows. AMX reads a tile so fast that it must do so for three bands at least, or it would wait
-// for the third-level cache; the CPUs that have it have 2 MB.
+// A quarter of the second-level cache is enough to use each tile of activations for several
+// micro-panels of rows. AMX reads a tile so fast that it must do so for three micro-panels at
+// least, or it would wait for the third-level cache; the CPUs that have it have 2 MB.
 size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 
 }  // namespace

@@ -22,7 +22,8 @@ constexpr size_t kRowTokens = 16;
 constexpr size_t kGemmMaxRows = 32;
 
 // What a thread needs for panels of matrices with up to `cols` columns: what stays in the
-// second-level cache beside the activations, or one band of rows in the largest form, floats.
+// second-level cache beside the activations, or one micro-panel of rows in the largest form,
+// floats.
 size_t PanelScratchBytes(size_t cols);
 
 // A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).

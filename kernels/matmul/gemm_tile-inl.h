@@ -30,8 +30,8 @@ using TileDots = VI32[kRowVectors][kTileTokens];
 using TileSums = VF[kRowVectors][kTileTokens];
 
 template <class Form>
-HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t quad, size_t v) {
-  return hn::Load(DU8(), &w.codes[quad][v * kFloats][0]);
+HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
+  return hn::Load(DU8(), &w.codes[k_group][v * kFloats][0]);
 }
 
 #if PRONK_MADDUBS
@@ -60,14 +60,14 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
 // they fit.
 template <class Form, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kQuads = 8 / Form::kScales;
-  constexpr size_t kRun = std::min(kQuads, Form::kRun);
+  constexpr size_t kKGroups = 8 / Form::kScales;
+  constexpr size_t kRun = std::min(kKGroups, Form::kRun);
   HWY_UNROLL(8)
-  for (size_t first = 0; first < kQuads; first += kRun) {
+  for (size_t first = 0; first < kKGroups; first += kRun) {
     VI16 pairs[kRowVectors][kTileTokens];
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
-      const size_t g = kScale * kQuads + first + i;
+      const size_t g = kScale * kKGroups + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
         HWY_UNROLL(kTileTokens)
@@ -91,7 +91,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 #else
 template <class Form, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kQuads = 8 / Form::kScales;
+  constexpr size_t kKGroups = 8 / Form::kScales;
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
@@ -103,7 +103,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
     for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = start;
   }
   HWY_UNROLL(8)
-  for (size_t g = kScale * kQuads; g < (kScale + 1) * kQuads; ++g) {
+  for (size_t g = kScale * kKGroups; g < (kScale + 1) * kKGroups; ++g) {
     VI8 codes[kRowVectors];
     for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
     HWY_UNROLL(kTileTokens)

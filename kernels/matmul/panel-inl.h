@@ -2,21 +2,21 @@
 // Included once per instruction set.
 //
 // Reading a prompt is arithmetic: a weight is used once for each of hundreds of tokens. So a thread
-// converts a band of kBandRows rows, whatever their type, to one simple layout in its own cache,
-// and pays for that once per batch. Four consecutive weights of a row lie together, and those of
-// all rows of the band side by side: a vector holds four weights for each of its rows. One
-// broadcast of the same four activations of a token then feeds all lanes of a dot product, a lane
-// belongs to a row, and nothing is ever added up across lanes:
+// converts a micro-panel of kMicroRows rows, whatever their type, to one simple layout in its own
+// cache, and pays for that once per batch. Four consecutive weights of a row lie together, and
+// those of all rows of the micro-panel side by side: a vector holds four weights for each of its
+// rows. One broadcast of the same four activations of a token then feeds all lanes of a dot
+// product, a lane belongs to a row, and nothing is ever added up across lanes:
 //
 //   codes     | row 0: k k+1 k+2 k+3 | row 1: k k+1 k+2 k+3 | ... | row 15: k k+1 k+2 k+3 |
 //   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
 //   i32 dots  | row 0                | row 1                | ... | row 15                |
 //
-// (A band of 32 rows has two such vectors beside each other.) A block is 32 columns of a band: 8
-// such rows of codes, then the scales (and minimums) of its rows, one float per row for 32 weights
-// or two for types with a scale per 16. Every quantized type is small integers times a scale, so
-// this is exact, and so are the integer sums. A panel is as many bands as stay in the second-level
-// cache.
+// (A micro-panel of 32 rows has two such vectors beside each other.) A block is 32 columns of a
+// micro-panel: 8 such rows of codes, then the scales (and minimums) of its rows, one float per row
+// for 32 weights or two for types with a scale per 16. Every quantized type is small integers times
+// a scale, so this is exact, and so are the integer sums. A panel is as many micro-panels as stay
+// in the second-level cache.
 //
 // Activations are packed, too, in tiles of kTileTokens tokens: a tile's block has 32 columns of
 // each, so a kernel reads both of its inputs in one stream each.
@@ -43,27 +43,27 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// A tile: rows of a band and tokens whose sums are kept in registers together (README.md).
+// A tile: rows of a micro-panel and tokens whose sums are kept in registers together (README.md).
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
 constexpr size_t kTileTokens = 6;
-constexpr size_t kBandRows = kRowVectors * kFloats;
-static_assert(kBandRows <= kGemmMaxRows);
+constexpr size_t kMicroRows = kRowVectors * kFloats;
+static_assert(kMicroRows <= kGemmMaxRows);
 
 // Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
 // depends on the row alone, and is taken off where the sums begin.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
-// 32 columns of a band.
+// 32 columns of a micro-panel.
 template <class Form>
 struct alignas(64) PanelBlock {
-  uint8_t codes[8][kBandRows][4];                         // w + kZero
-  float factors[Form::kScales + Form::kMins][kBandRows];  // scales, then minimums
+  uint8_t codes[8][kMicroRows][4];                         // w + kZero
+  float factors[Form::kScales + Form::kMins][kMicroRows];  // scales, then minimums
 #if PRONK_BIAS
-  int32_t offsets[Form::kScales][kBandRows];  // -kInputBias * (sum of w)
+  int32_t offsets[Form::kScales][kMicroRows];  // -kInputBias * (sum of w)
 #endif
 };
 struct alignas(64) FloatPanelBlock {
-  float weights[32][kBandRows];
+  float weights[32][kMicroRows];
 };
 
 // Numbers that a block has three times: for its 32 columns, for the first 16 and for the last 16.
@@ -84,7 +84,7 @@ struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// out[k][row] = rows[row][k] for kBandRows rows of kCount units of four bytes each, a multiple of
+// out[k][row] = rows[row][k] for kMicroRows rows of kCount units of four bytes each, a multiple of
 // four. Adds `bias` to each byte. The rows of `in` are kStride bytes apart.
 template <size_t kCount, size_t kStride>
 HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
@@ -93,7 +93,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
   const hn::FixedTag<uint32_t, 4> d32;
   const hn::FixedTag<uint64_t, 2> d64;
   const auto add = hn::Set(d8, bias);
-  for (size_t r = 0; r < kBandRows; r += 4) {
+  for (size_t r = 0; r < kMicroRows; r += 4) {
     for (size_t k = 0; k < kCount; k += 4) {
       const auto load = [&](size_t row) HWY_ATTR {
         const auto bytes = hn::LoadU(d8, in + (r + row) * kStride + 4 * k);
@@ -105,7 +105,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
       const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
       const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
       const auto store = [&](auto v, size_t i) HWY_ATTR {
-        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kBandRows + r) * 4);
+        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kMicroRows + r) * 4);
       };
       store(hn::InterleaveLower(d64, ab0, cd0), 0);
       store(hn::InterleaveUpper(d64, ab0, cd0), 1);
@@ -120,11 +120,11 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 template <class Form>
 HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
   const DI32 d;
-  constexpr size_t kQuads = 8 / Form::kScales;
+  constexpr size_t kKGroups = 8 / Form::kScales;
   for (size_t s = 0; s < Form::kScales; ++s) {
-    for (size_t r = 0; r < kBandRows; r += kFloats) {
+    for (size_t r = 0; r < kMicroRows; r += kFloats) {
       VI32 sum = hn::Zero(d);
-      for (size_t g = s * kQuads; g < (s + 1) * kQuads; ++g) {
+      for (size_t g = s * kKGroups; g < (s + 1) * kKGroups; ++g) {
         const VI8 codes = hn::BitCast(DI8(), hn::Load(DU8(), &block.codes[g][r][0]));
         sum = DotBytes(sum, hn::Set(DU8(), kInputBias), codes);
       }
@@ -162,23 +162,23 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   }
 }
 
-// Rows [row, row + kBandRows) of w as a band. `unpack` is the type's UnpackPart: for the compiler,
-// types of one form are one.
+// Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart: for the
+// compiler, types of one form are one.
 template <class Form>
-HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
-                           void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
-                           PanelBlock<Form>* HWY_RESTRICT out) {
+HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
+                                 void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                                 PanelBlock<Form>* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
-  const auto data = RowPointers<kBandRows>(w, row);
-  Bytes256 rows[kBandRows];
+  const auto data = RowPointers<kMicroRows>(w, row);
+  Bytes256 rows[kMicroRows];
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
-    for (size_t r = 0; r < kBandRows; ++r) unpack(data[r], first, n, rows[r]);
+    for (size_t r = 0; r < kMicroRows; ++r) unpack(data[r], first, n, rows[r]);
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Form>& block = out[first + b];
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
                                       Form::kZero, &block.codes[0][0][0]);
-      for (size_t r = 0; r < kBandRows; ++r) {
+      for (size_t r = 0; r < kMicroRows; ++r) {
         for (size_t s = 0; s < Form::kScales; ++s) {
           block.factors[s][r] = rows[r].scales[Form::kScales * b + s];
         }
@@ -196,9 +196,9 @@ HWY_NOINLINE void PackBand(const Matrix& w, size_t row,
 #if PRONK_WIDE
 // The same in BF16.
 template <class Form>
-HWY_NOINLINE void PackBf16Band(const Matrix& w, size_t row,
-                               void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
-                               Bf16PanelBlock* HWY_RESTRICT out) {
+HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row,
+                                     void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
+                                     Bf16PanelBlock* HWY_RESTRICT out) {
   const size_t n_blocks = w.cols / 32;
   const auto data = RowPointers<kBf16Rows>(w, row);
   Bytes256 part;

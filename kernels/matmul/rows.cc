@@ -75,10 +75,10 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
 }
 
 size_t RowsAtATime(size_t rows, size_t n_threads) {
-  constexpr size_t kMaxBands = 8;
+  constexpr size_t kMaxMicroPanels = 8;
   const size_t shares = CpuUses(Extension::kAmx) ? 4 : 16;
-  const size_t bands = rows / (n_threads * shares * kGemmMaxRows);
-  return std::clamp<size_t>(bands, 1, kMaxBands) * kGemmMaxRows;
+  const size_t micro_panels = rows / (n_threads * shares * kGemmMaxRows);
+  return std::clamp<size_t>(micro_panels, 1, kMaxMicroPanels) * kGemmMaxRows;
 }
 
 }  // namespace kernels

@@ -48,7 +48,7 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
 
 // Rows of panels that a thread takes at a time where `rows` are to be multiplied: few enough that
 // all threads are done at about the same time, many enough that the activations of a tile are used
-// by several bands of rows, which matters most to AMX (see PanelBytes in gemm.cc).
+// by several micro-panels, which matters most to AMX (see PanelBytes in gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads);
 
 }  // namespace kernels
