@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
+#include "engine/session/encode.h"
 #include "engine/session/session.h"
 #include "gguf/error.h"
 #include "tests/support/allocations.h"
