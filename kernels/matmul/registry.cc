@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "kernels/matmul/registry.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 
 HWY_BEFORE_NAMESPACE();
