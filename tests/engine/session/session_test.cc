@@ -7,6 +7,7 @@
 
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/session/encode.h"
 #include "tests/support/data.h"
 
 namespace engine {
