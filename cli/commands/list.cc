@@ -15,6 +15,7 @@
 #include "engine/model/config.h"
 #include "engine/model/model.h"
 #include "engine/pass/sequence_state.h"
+#include "engine/session/encode.h"
 #include "engine/session/memory.h"
 #include "engine/session/encode.h"
 #include "engine/session/session.h"
