@@ -6,8 +6,8 @@
 include(CMakePackageConfigHelpers)
 
 add_library(pronk_package STATIC $<TARGET_OBJECTS:pronk_gguf> $<TARGET_OBJECTS:pronk_kernels>
-  $<TARGET_OBJECTS:pronk_jinja> $<TARGET_OBJECTS:pronk_tokenizer> $<TARGET_OBJECTS:pronk_grammar>
-  $<TARGET_OBJECTS:pronk_engine>)
+  $<TARGET_OBJECTS:pronk_jinja> $<TARGET_OBJECTS:pronk_tokenizer> $<TARGET_OBJECTS:pronk_schema>
+  $<TARGET_OBJECTS:pronk_grammar> $<TARGET_OBJECTS:pronk_engine>)
 set_target_properties(pronk_package PROPERTIES OUTPUT_NAME pronk LINKER_LANGUAGE CXX)
 
 # Library files by name, each with a folder to look in first. OpenMP's is that of the compiler that made
