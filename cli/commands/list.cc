@@ -17,7 +17,6 @@
 #include "engine/pass/sequence_state.h"
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
-#include "engine/session/encode.h"
 #include "engine/session/session.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
