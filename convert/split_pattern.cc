@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gguf/error.h"
-#include "tokenizer/utf8.h"
+#include "gguf/utf8.h"
 
 namespace convert {
 namespace {
@@ -59,7 +59,7 @@ class Parser {
 
   Atom Next() {
     if (rest_[0] == '\\' && rest_.size() > 1) return Escape();
-    const size_t length = std::max<size_t>(1, tokenizer::NextUtf8(rest_).length);
+    const size_t length = std::max<size_t>(1, gguf::NextUtf8(rest_).length);
     const Atom atom{CodeOf(rest_.substr(0, length)), ""};
     rest_.remove_prefix(length);
     return atom;

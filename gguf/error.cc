@@ -1,36 +1,13 @@
 // Quoting of untrusted text for error messages.
 #include "gguf/error.h"
 
-#include <algorithm>
-#include <cstdint>
+#include "gguf/utf8.h"
 
 namespace gguf {
 namespace {
 
-// The character that a text begins with, and its bytes; 0 bytes where it is no UTF-8.
-struct Character {
-  uint32_t code;
-  size_t bytes;
-};
-Character FirstOf(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const size_t n = first >= 0xC2 && first < 0xE0 ? 2 : (first & 0xF0) == 0xE0 ? 3 : 4;
-  if (first < 0xC2 || first > 0xF4 || text.size() < n) return {0, 0};
-  uint32_t code = first & (0x7Fu >> n);
-  for (size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0, 0};
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  const bool is_short = (n == 3 && code < 0x800) || (n == 4 && code < 0x10000);
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  if (is_short || is_surrogate || code > 0x10FFFF) return {0, 0};
-  return {code, n};
-}
-
 // Commands a terminal, ends a line, or turns the direction of what follows.
-bool IsControl(uint32_t code) {
+bool IsControl(char32_t code) {
   return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
@@ -65,10 +42,11 @@ std::string Quoted(std::string_view text, size_t max_bytes) {
 std::string Printable(std::string_view text, size_t max_bytes) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    const Character c = FirstOf(text.substr(at));
-    const size_t n = std::max<size_t>(c.bytes, 1);
+    const Utf8Step c = NextUtf8(text.substr(at));
+    const bool valid = c.kind == Utf8Kind::kValid;
+    const size_t n = valid ? c.length : 1;
     if (at + n > max_bytes) return out + "...";
-    if (c.bytes == 0 || IsControl(c.code)) {
+    if (!valid || IsControl(c.code)) {
       for (const char byte : text.substr(at, n)) AppendEscaped(byte, out);
     } else {
       out += text.substr(at, n);

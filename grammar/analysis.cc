@@ -37,7 +37,7 @@ void Analysis::Run() {
   Order();
 }
 
-// Forks with one way are only there because parts had to be joined.
+// Joining parts leaves forks with one way; links skip them.
 void Analysis::SkipPlainForks() {
   std::vector<State>& states = grammar_.states_;
   const auto skip = [&](StateId& to) {
@@ -47,7 +47,7 @@ void Analysis::SkipPlainForks() {
              states[s].next != kNone;
     };
     while (plain(last)) last = states[last].next;
-    // What was passed by leads there at once now, so that long rows are walked once.
+    // The skipped forks now lead there directly, so long chains are walked once.
     for (StateId s = to; s != last;) s = std::exchange(states[s].next, last);
     to = last;
   };
@@ -86,7 +86,7 @@ void Analysis::FindNeeded() {
 
 std::vector<bool> Analysis::Ending(bool through_bytes) const {
   const size_t n = grammar_.n_states();
-  // What each state depends on, turned around: dependants of s are at [first[s], first[s + 1]).
+  // The reverse of what each state depends on: dependants of s are at [first[s], first[s + 1]).
   const auto needs = [&](StateId s) {
     const State& state = grammar_.state(s);
     const StateId second = state.kind == Kind::kFork   ? state.other
@@ -190,13 +190,13 @@ void Analysis::Order() {
     });
   }
   if (order < n_needed) {
-    throw Error("left recursion: " + NameOfCircle(n_before) + " may begin with itself");
+    throw Error("left recursion: " + NameOfCycle(n_before) + " may begin with itself");
   }
 }
 
-// Of the rules that call each other in a circle, one with a name. Every rule that is left over is
-// called by one that is left over: whoever goes backwards long enough comes into a circle.
-std::string Analysis::NameOfCircle(const std::vector<uint32_t>& n_before) const {
+// One named rule of a cycle of calls. Every rule left over is called by another one left over, so
+// going backwards long enough enters a cycle.
+std::string Analysis::NameOfCycle(const std::vector<uint32_t>& n_before) const {
   std::vector<RuleId> caller(grammar_.n_rules(), kNone);
   RuleId at = kNone;
   for (RuleId r = 0; r < grammar_.n_rules(); ++r) {

@@ -1,5 +1,5 @@
-// What can be known of a grammar before any text is there: which rules may be empty, with what a
-// rule begins, and that every text that was begun can be ended.
+// What is known of a grammar before any text is read: which rules may be empty, what a rule begins
+// with, and that every text can reach its end.
 #ifndef PRONK_GRAMMAR_ANALYSIS_H_
 #define PRONK_GRAMMAR_ANALYSIS_H_
 
@@ -13,8 +13,8 @@ namespace grammar {
 class Analysis {
  public:
   explicit Analysis(Grammar& grammar);
-  // Fills in what Rule has besides its name and start. Takes time and memory in proportion to the
-  // grammar. Throws grammar::Error as Builder::Finish().
+  // Fills in what Rule has besides its name and start. Time and memory are linear in the grammar.
+  // Throws grammar::Error as Builder::Finish().
   void Run();
 
  private:
@@ -25,11 +25,11 @@ class Analysis {
   std::vector<bool> Ending(bool through_bytes) const;
   void FindFirst(Rule& rule);
   void Order();
-  std::string NameOfCircle(const std::vector<uint32_t>& n_before) const;
+  std::string NameOfCycle(const std::vector<uint32_t>& n_before) const;
 
   Grammar& grammar_;
-  std::vector<bool> needed_;     // by rule: the root leads to it
-  std::vector<uint32_t> visit_;  // by state: the last visit that came by
+  std::vector<bool> needed_;     // by rule: reachable from the root
+  std::vector<uint32_t> visit_;  // by state: the last visit that reached it
   uint32_t n_visits_ = 0;
 };
 

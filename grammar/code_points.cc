@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gguf/utf8.h"
+
 namespace grammar {
 namespace {
 
@@ -10,10 +12,10 @@ constexpr CodePoint kFirstSurrogate = 0xD800, kLastSurrogate = 0xDFFF;
 // The last characters of one, two and three bytes.
 constexpr std::array<CodePoint, 3> kLastOfLength = {0x7F, 0x7FF, 0xFFFF};
 
-// Both ends have as many bytes. Where the ends differ in one byte, those behind it must take all
-// values for the range to be one sequence; else it is cut where they begin to.
+// Both ends have the same number of bytes. Where they differ in one byte, the bytes after it must
+// take all values for the range to be one sequence; otherwise the range is cut there.
 void Split(CodePoint low, CodePoint high, const std::function<void(const ByteRanges&)>& call) {
-  const std::string first = ToUtf8(low), last = ToUtf8(high);
+  const std::string first = gguf::ToUtf8(low), last = gguf::ToUtf8(high);
   for (size_t i = 1; i < first.size(); ++i) {
     const CodePoint mask = (CodePoint{1} << (6 * i)) - 1;  // of the last i bytes
     if ((low & ~mask) == (high & ~mask)) continue;
@@ -34,14 +36,6 @@ void Split(CodePoint low, CodePoint high, const std::function<void(const ByteRan
 }
 
 }  // namespace
-
-std::string ToUtf8(CodePoint c) {
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
-  if (c <= kLastOfLength[0]) return {static_cast<char>(c)};
-  if (c <= kLastOfLength[1]) return {static_cast<char>(0xC0 | (c >> 6)), tail(0)};
-  if (c <= kLastOfLength[2]) return {static_cast<char>(0xE0 | (c >> 12)), tail(6), tail(0)};
-  return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
-}
 
 CodePoints Normal(CodePoints ranges) {
   std::sort(ranges.begin(), ranges.end());

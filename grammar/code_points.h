@@ -15,10 +15,10 @@ namespace grammar {
 inline constexpr char32_t kMaxCodePoint = 0x10FFFF;
 
 using CodePoint = char32_t;
-// Ranges with both ends, ascending, apart from each other, without surrogates (which no text has).
+// Inclusive ranges, ascending, not touching, without surrogates (which no text has).
 using CodePoints = std::vector<std::pair<CodePoint, CodePoint>>;
 
-// Ranges in any order, brought into that form.
+// The same for ranges in any order.
 CodePoints Normal(CodePoints ranges);
 // All characters but these.
 CodePoints Complement(const CodePoints& set);
@@ -30,10 +30,8 @@ struct ByteRanges {
   std::array<ByteRange, 4> bytes;
   size_t size;
 };
-// Calls with sequences of byte ranges that spell the characters of the set, each exactly once.
+// Calls `call` with sequences of byte ranges that spell the characters of the set, each once.
 void ForUtf8(const CodePoints& set, const std::function<void(const ByteRanges&)>& call);
-
-std::string ToUtf8(CodePoint c);
 
 }  // namespace grammar
 

@@ -12,9 +12,9 @@ namespace {
 using grammar::ItemSets;
 using tokenizer::TokenId;
 
-// How far back a tokenizer may have to see to cut what follows as it would in one piece.
+// How far back a tokenizer may have to look to split what follows as it would in one piece.
 constexpr size_t kContextTokens = 8;
-// More is not forced at once: a grammar may force without end.
+// Forced at once, at most: a grammar may force without end.
 constexpr size_t kMaxForcedBytes = 512;
 
 }  // namespace
@@ -98,16 +98,16 @@ std::vector<TokenId> Constraint::Forced() {
   }
   if (text.empty()) return {};
   std::vector<TokenId> ids = Cut(text);
-  // The last token could be a longer one, for what is not known yet.
+  // The text that follows could make the last token a longer one.
   if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();
   return ids;
 }
 
-// The tokens of a text behind the last ones, as the tokenizer would have cut both in one piece.
-// Where it would have cut what is there already otherwise, or a vocabulary puts a space before
-// every text, it is cut behind a line feed. Empty where neither gives just this text.
+// The tokens of a text after the last ones, as the tokenizer splits both in one piece. Where it
+// would split the existing text differently, or a vocabulary puts a space before every text, the
+// text is split as if after a line feed. Empty where neither gives exactly this text.
 std::vector<TokenId> Constraint::Cut(std::string_view text) const {
-  const auto behind = [&](std::string_view before, const std::vector<TokenId>& before_ids) {
+  const auto after = [&](std::string_view before, const std::vector<TokenId>& before_ids) {
     const std::vector<TokenId> ids =
         tokenizer_.Encode(std::string(before).append(text), {.add_bos = false});
     if (ids.size() < before_ids.size() ||
@@ -121,8 +121,8 @@ std::vector<TokenId> Constraint::Cut(std::string_view text) const {
   };
   std::string before;
   for (const TokenId id : last_) before += tokenizer_.Piece(id);
-  std::vector<TokenId> ids = behind(before, last_);
-  if (ids.empty()) ids = behind("\n", tokenizer_.Encode("\n", {.add_bos = false}));
+  std::vector<TokenId> ids = after(before, last_);
+  if (ids.empty()) ids = after("\n", tokenizer_.Encode("\n", {.add_bos = false}));
   return ids;
 }
 

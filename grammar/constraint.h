@@ -5,7 +5,7 @@
 //       if (the id ends a text) break;
 //       constraint.Accept(id);
 //       if (constraint.done()) break;     // nothing can follow
-//       constraint.Forced()               // may be read at once: nothing else can follow
+//       constraint.Forced()               // can be read as a batch: nothing else can follow
 //     }
 #ifndef PRONK_GRAMMAR_CONSTRAINT_H_
 #define PRONK_GRAMMAR_CONSTRAINT_H_
@@ -24,7 +24,7 @@
 
 namespace grammar {
 
-// Of one text at a time; what was learnt of a grammar serves the next. Not to be shared by threads.
+// Follows one text at a time; what it has computed of a grammar serves the next. Not thread-safe.
 class Constraint {
  public:
   // The tokenizer must outlive it.
@@ -33,27 +33,27 @@ class Constraint {
 
   // A new text begins.
   void Restart();
-  // It does not begin yet, since the model thinks first: until Begin() any token may come that does
-  // not end the generation.
+  // The text has not begun, since the model thinks first: until Begin() every token is allowed that
+  // does not end the generation.
   void Wait() { waiting_ = true; }
   void Begin() { waiting_ = false; }
-  // In place of its first token this one may come, which begins the thinking: as Wait().
+  // Allows this token, which begins the thinking, as the first one; it acts as Wait().
   void MayWait(tokenizer::TokenId opening) { opening_ = opening; }
   bool waiting() const { return waiting_; }
 
-  // A bit for each id that may come next (bit id % 64 of word id / 64). Tokens that end a
-  // generation are among them where the text may end, control tokens never. Good until the next
-  // call. Throws grammar::Error where the vocabulary has no token for what must come.
+  // A bit for each id that may come next (bit id % 64 of word id / 64). It is set for tokens that
+  // end a generation where the text may end, never for control tokens. Valid until the next call.
+  // Throws grammar::Error where the vocabulary has no token for what must come.
   std::span<const uint64_t> Allowed();
   bool Allows(tokenizer::TokenId id);
-  // This token is part of the text. Throws grammar::Error where it is not allowed.
+  // Appends a token to the text. Throws grammar::Error where it is not allowed.
   void Accept(tokenizer::TokenId id);
   // The same for text that does not come as a token.
   void AcceptText(std::string_view text);
 
-  // The tokens of the text that has to come next, whatever the model says; empty where there is a
-  // choice at once. They are those that the tokenizer makes of it, and end where the next could be
-  // another for what follows. To be accepted one by one.
+  // The tokens of the text that must come next, whatever the model says, as the tokenizer splits
+  // it; empty where there is a choice. They end before a token that later text could change. The
+  // caller accepts them one by one.
   std::vector<tokenizer::TokenId> Forced();
 
   // The text is complete: nothing may follow.

@@ -1,5 +1,5 @@
-// What is thrown where a grammar, or a schema that is to become one, cannot be followed: one line
-// that says where and why.
+// Thrown where a grammar or a schema is refused, or a text leaves the grammar: one line that says
+// where and why.
 #ifndef PRONK_GRAMMAR_ERROR_H_
 #define PRONK_GRAMMAR_ERROR_H_
 

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "gguf/error.h"
+#include "gguf/utf8.h"
 #include "grammar/error.h"
-#include "tokenizer/utf8.h"
 
 namespace grammar {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
-constexpr size_t kMaxParentheses = 100;  // in each other
+constexpr size_t kMaxParentheses = 100;  // nested
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -56,7 +56,7 @@ class Parser {
     const std::string found = rest.empty() ? "the end of the text"
                               : rest[0] == '\n' || rest[0] == '\r'
                                   ? "the end of the line"
-                                  : gguf::Quoted(rest.substr(0, tokenizer::NextUtf8(rest).length));
+                                  : gguf::Quoted(rest.substr(0, gguf::NextUtf8(rest).length));
     Fail(at_, "expected " + what + ", found " + found);
   }
 
@@ -68,7 +68,7 @@ class Parser {
     at_ += token.size();
     return true;
   }
-  // Blanks and comments; the ends of lines too where these mean nothing.
+  // Skips blanks and comments, and line ends where they mean nothing.
   void Skip(bool lines) {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
@@ -99,7 +99,7 @@ class Parser {
     if (builder_.IsDefined(rule))
       Fail(begin, "the rule '" + std::string(name) + "' is there twice");
     Skip(false);
-    if (!Take("::=")) Expected("::= behind the name of a rule");
+    if (!Take("::=")) Expected("::= after the name of a rule");
     Skip(true);
     builder_.Define(rule, Alternatives(0));
     const std::string_view before = text_.substr(0, at_);
@@ -128,7 +128,7 @@ class Parser {
   Part Sequence(size_t depth) {
     Part all = builder_.Empty();
     for (;;) {
-      // The next rule may follow what was skipped behind ::= and |.
+      // Line ends are skipped after ::= and |, so the next rule may begin here.
       const size_t begin = at_;
       std::optional<Part> part = Item(depth);
       if (!part) return all;
@@ -174,7 +174,7 @@ class Parser {
     return part;
   }
 
-  // How often what stands before may be there; nothing where there is no sign of repetition.
+  // The bounds of a repetition; nothing where no sign of one follows.
   std::optional<std::pair<uint32_t, uint32_t>> Times() {
     if (Take("?")) return std::pair(0u, 1u);
     if (Take("*")) return std::pair(0u, kNone);
@@ -190,7 +190,7 @@ class Parser {
       max = Peek() == '}' ? kNone : Number();
       Skip(true);
     }
-    if (!Take("}")) Expected("'}' behind the numbers of a repetition");
+    if (!Take("}")) Expected("'}' after the numbers of a repetition");
     if (max < min) Fail(begin, "a repetition of at least more than at most");
     return std::pair(min, max);
   }
@@ -211,7 +211,7 @@ class Parser {
     std::string bytes;
     while (!Take("\"")) {
       if (at_ >= text_.size() || Peek() == '\n') Fail(begin, "the literal has no end");
-      bytes += ToUtf8(Character());
+      bytes += gguf::ToUtf8(Character());
     }
     return builder_.Literal(bytes);
   }
@@ -239,20 +239,13 @@ class Parser {
     return builder_.Characters(set);
   }
 
-  // One character of a literal or class, which may be written as an escape.
+  // One character of a literal or class, perhaps escaped.
   CodePoint Character() {
     if (Peek() == '\\') return Escape();
-    const std::string_view rest = text_.substr(at_);
-    const tokenizer::Utf8Step step = tokenizer::NextUtf8(rest);
-    if (step.kind != tokenizer::Utf8Kind::kValid) Fail(at_, "bytes that are not UTF-8");
+    const gguf::Utf8Step step = gguf::NextUtf8(text_.substr(at_));
+    if (step.kind != gguf::Utf8Kind::kValid) Fail(at_, "bytes that are not UTF-8");
     at_ += step.length;
-    const auto first = static_cast<uint8_t>(rest[0]);
-    if (step.length == 1) return first;
-    CodePoint c = first & (0xFFu >> (step.length + 1));
-    for (const char byte : rest.substr(1, step.length - 1)) {
-      c = c << 6 | (static_cast<uint8_t>(byte) & 0x3Fu);
-    }
-    return c;
+    return step.code;
   }
 
   CodePoint Escape() {
@@ -299,7 +292,7 @@ class Parser {
   Builder& builder_;
   size_t at_ = 0;
   std::map<std::string, RuleId, std::less<>> rules_;
-  std::vector<std::pair<std::string, size_t>> uses_;  // names, and where they are
+  std::vector<std::pair<std::string, size_t>> uses_;  // names and their offsets
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ Part Builder::Literal(std::string_view bytes) {
 
 Part Builder::Characters(const CodePoints& set) {
   std::vector<Part> ways;
-  // Many bytes for one character: one rule, however often the set is used.
+  // A set beyond ASCII takes many states: one rule serves all its uses.
   const bool is_ascii = set.back().second < 0x80;
   if (!is_ascii) {
     if (const auto known = sets_.find(set); known != sets_.end()) return Call(known->second);
@@ -96,7 +96,7 @@ Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
       Link(start, part.start);
       Link(start, end);
     }
-    // The way back before the way out would do as well: all ways are taken.
+    // The order does not matter: the matcher follows all ways.
     Link(part.end, end);
     if (max == kNone) Link(part.end, part.start);
     return {start, end};

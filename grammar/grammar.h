@@ -1,13 +1,13 @@
 // Grammar: what a text may be, as rules that call each other. Matching works on bytes, so that a
 // token may end inside a character.
 //
-// A rule is a small machine of states. In each state something is to come: a byte of a range, or
-// the text of another rule; or the way forks; or the rule ends. The rule  a ::= "x" b? "y"  is
+// A rule is a small state machine. A state expects a byte of a range, or the text of another rule;
+// or it forks; or it ends the rule. The rule  a ::= "x" b? "y"  is
 //
 //     0 byte x -> 1      1 fork -> 2, 3      2 call b -> 3      3 byte y -> 4      4 end
 //
-// Machines of all rules lie in one array. A Builder makes them from parts (Thompson 1968), for
-// texts of grammars (gbnf.h) and for schemas (json_schema.h).
+// The machines of all rules share one array. A Builder makes them from parts (Thompson 1968), for
+// grammars as text (gbnf.h) and for schemas (json_schema.h).
 #ifndef PRONK_GRAMMAR_GRAMMAR_H_
 #define PRONK_GRAMMAR_GRAMMAR_H_
 
@@ -30,31 +30,31 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 struct State {
   enum class Kind : uint8_t { kFork, kByte, kCall, kEnd };
   Kind kind = Kind::kFork;
-  uint8_t low = 0, high = 0;  // kByte: the range, both ends included
-  StateId next = kNone;       // behind the byte or call; kFork: the first way
+  uint8_t low = 0, high = 0;  // kByte: the range, inclusive
+  StateId next = kNone;       // after the byte or call; kFork: the first way
   uint32_t other = kNone;     // kFork: the second way; kCall: the rule
 };
 
 struct Rule {
-  std::string name;  // as messages have it; rules without a name in the source have their owner's
+  std::string name;  // for messages; empty for rules that have none in the source
   StateId start = kNone;
   bool may_be_empty = false;
-  // Rules that a rule may begin with come later than it: no rule begins with itself.
+  // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
   std::vector<StateId> first;  // bytes and calls that it may begin with
 };
 
-// A call that is one of many of the same rule in a row, as x{0,1000} is made of. Until `left` bytes
-// later, what follows it follows `first`, the first of the row, too.
+// One of many calls of the same rule in a row, as in x{0,1000}. For the next `left` bytes, what
+// follows this call also follows `first`, the first call of the row.
 struct Repetition {
   StateId call, first;
-  uint32_t left;  // so many calls of the row from this one on; none of them is empty
+  uint32_t left;  // calls of the row from this one on; none of them is empty
 };
 
 // Immutable: any number of generations may share it.
 class Grammar {
  public:
-  // Null where a state is no such call.
+  // Null where the state is no call of a row.
   const Repetition* FindRepetition(StateId call) const;
   const State& state(StateId id) const { return states_[id]; }
   const Rule& rule(RuleId id) const { return rules_[id]; }
@@ -67,14 +67,14 @@ class Grammar {
   friend class Analysis;
   std::vector<State> states_;
   std::vector<Rule> rules_;
-  std::vector<Repetition> repetitions_;  // by their calls
+  std::vector<Repetition> repetitions_;  // sorted by call
   RuleId root_ = 0;
 };
 
 // More states are refused: 3 MB. A schema of a hundred properties has some thousands.
 inline constexpr size_t kMaxStates = size_t{1} << 18;
 
-// A piece of a rule. Its end is a fork that leads nowhere yet. A part is used once.
+// A piece of a rule. Its end is a fork without a target yet. A part is used once.
 struct Part {
   StateId start, end;
 };
@@ -95,26 +95,26 @@ class Builder {
   Part Repeat(Part part, uint32_t min, uint32_t max);
   Part Optional(Part part) { return Repeat(part, 0, 1); }
 
-  // For what is no sequence: forks to be linked at will.
+  // For shapes other than sequences: forks that the caller links.
   StateId Fork() { return Add({}); }
   void Link(StateId fork, StateId to);
 
-  // A rule that is to be defined once. Its name is for messages.
+  // A rule, to be defined once. Its name is for messages.
   RuleId Declare(std::string name);
   bool IsDefined(RuleId rule) const { return grammar_.rules_[rule].start != kNone; }
   void Define(RuleId rule, Part part);
 
-  // Every rule that was called has been defined. Throws grammar::Error, with a rule's name, where
-  // one that the root needs begins with itself (left recursion) or can never end.
+  // All called rules must be defined. Throws grammar::Error, with a rule's name, where a rule that
+  // the root needs begins with itself (left recursion) or can never end.
   Grammar Finish(RuleId root) &&;
 
  private:
   StateId Add(const State& state);
   Part Byte(uint8_t low, uint8_t high);
-  RuleId Outline(Part part);  // as a rule of its own, which may be called many times
+  RuleId Outline(Part part);  // makes it a rule of its own, which can be called many times
 
   Grammar grammar_;
-  std::map<CodePoints, RuleId> sets_;  // those of more than ASCII
+  std::map<CodePoints, RuleId> sets_;  // the rules of sets beyond ASCII
 };
 
 }  // namespace grammar

@@ -45,7 +45,7 @@ SetId ItemSets::Intern(std::vector<Item>& items) {
 }
 
 SetId ItemSets::Forget(SetId kept) {
-  // A set lies behind all those below it.
+  // A set has a higher number than all sets below it.
   std::vector<bool> needed(size());
   needed[kept] = true;
   for (size_t id = kept + 1; id-- > 0;) {

@@ -1,9 +1,8 @@
 // Sets of items, each kept once and known by its number.
 //
-// An item is a place in a grammar: a state of a rule, and what comes when that rule has ended,
-// which again is a set of items. So a number stands for everything that a text may go on with: a
-// stack of rules, or many stacks that share what they have in common (Tomita 1985), however many
-// ways there are to read the text so far.
+// An item is a place in a grammar: a state of a rule, and the set of items that continue when that
+// rule has ended. So a number stands for every continuation of a text: a graph-structured stack of
+// rules (Tomita 1985), however many ways there are to read the text so far.
 #ifndef PRONK_GRAMMAR_ITEM_SETS_H_
 #define PRONK_GRAMMAR_ITEM_SETS_H_
 
@@ -22,13 +21,13 @@ using SetId = uint32_t;
 
 struct Item {
   StateId at;
-  SetId below;  // always a set that was there before this one
+  SetId below;  // always an older set than this item's
   auto operator<=>(const Item&) const = default;
 };
 
 // In place of a state: the text may end here.
 inline constexpr StateId kAccept = kNone - 1;
-// In place of a state: the rules that are known end here, and what comes then is not known.
+// In place of a state: the known rules end here, and what follows them is unknown.
 inline constexpr StateId kEscape = kNone - 2;
 
 class ItemSets {
@@ -41,14 +40,14 @@ class ItemSets {
   static constexpr SetId kEnd = 1;      // kAccept alone
   static constexpr SetId kUnknown = 2;  // kEscape alone
 
-  // The number of the set of these items, which are sorted here and may be there twice.
+  // The number of the set of these items. Sorts them and drops duplicates.
   SetId Intern(std::vector<Item>& items);
   std::span<const Item> operator[](SetId id) const {
     return std::span(items_).subspan(starts_[id], starts_[id + 1] - starts_[id]);
   }
   size_t size() const { return starts_.size() - 1; }
   size_t n_items() const { return items_.size(); }
-  // Forgets all sets but this one and those below it. Returns its new number.
+  // Drops all sets but this one and those below it. Returns its new number.
   SetId Forget(SetId kept);
 
  private:

@@ -9,8 +9,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Passes over a text before values are made of it: those take many times its size, and are freed
-// and copied recursively, and an object compares each new key with all that it has.
+// Reads a text without making values: values take many times its size, are freed and copied
+// recursively, and an object compares each new key with all its keys.
 class Bounds : public Json::json_sax_t {
  public:
   bool null() override { return Count(); }
@@ -31,7 +31,7 @@ class Bounds : public Json::json_sax_t {
   bool start_array(size_t) override { return Open(); }
   bool end_array() override { return Close(); }
   bool parse_error(size_t byte, const std::string&, const Json::exception& error) override {
-    // A number that is too large is the one fault whose place is not told.
+    // The one fault without an offset is a number that is too large.
     wrong_ = dynamic_cast<const Json::out_of_range*>(&error) != nullptr
                  ? "is JSON with a number that is too large"
                  : "is not JSON from byte " + std::to_string(byte) + " on";
@@ -59,7 +59,7 @@ class Bounds : public Json::json_sax_t {
     keys_.pop_back();
     return true;
   }
-  std::vector<size_t> keys_;  // how many, in each object or list that is open
+  std::vector<size_t> keys_;  // their number, in each open object or list
   size_t n_values_ = 0;
   std::string wrong_;
 };

@@ -1,4 +1,4 @@
-// JSON that others wrote, looked at before values are made of it.
+// Limits of untrusted JSON, checked before values are made of it.
 #ifndef PRONK_GRAMMAR_JSON_BOUNDS_H_
 #define PRONK_GRAMMAR_JSON_BOUNDS_H_
 
@@ -6,8 +6,8 @@
 
 namespace grammar {
 
-// Why a text is not to be parsed: "is not JSON from byte 7 on", or nested deeper, with objects of
-// more keys, more values or larger numbers than any honest one. "" where nothing is wrong with it.
+// Why a text must not be parsed: "is not JSON from byte 7 on", or more levels, keys in an object,
+// values or digits than honest ones have. "" where nothing is wrong.
 std::string JsonFault(const std::string& text);
 
 }  // namespace grammar

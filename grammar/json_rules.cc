@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "gguf/utf8.h"
 #include "grammar/gbnf.h"
 
 namespace grammar {
@@ -20,7 +21,7 @@ member  ::= string ":" ws value
 array   ::= "[" ws (value ("," ws value)* ws)? "]"
 string  ::= "\"" char* "\""
 char    ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" unit)
-# No half of a surrogate pair stands alone.
+# A surrogate only as half of a pair.
 unit    ::= [0-9a-cefA-CEF] hex{3} | [dD] ([0-7] hex{2} | [89abAB] hex{2} "\\u" [dD] [c-fC-F] hex{2})
 hex     ::= [0-9a-fA-F]
 number  ::= "-"? whole ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?
@@ -51,7 +52,7 @@ days     ::= count ("D" | "M" (count "D")? | "Y" (count "M" (count "D")?)?)
 hours    ::= count ("H" (count "M" (count "S")?)? | "M" (count "S")? | "S")
 count    ::= "0" | [1-9] [0-9]{0,5}
 
-# Of all names and addresses the usual ones: no hyphens in a row, no quotes, nothing international.
+# The usual names and addresses only: no hyphens in a row, no quotes, nothing international.
 name     ::= alnum{1,20} ("-" alnum{1,20}){0,2}
 alnum    ::= [0-9A-Za-z]
 domain   ::= name ("." name){0,2} "." [A-Za-z]{2,18}
@@ -73,7 +74,7 @@ query    ::= (letter | [/:@?]){0,100}
 letter   ::= [0-9A-Za-z._~!$&'()*+,;=-] | "%" hex{2}
 )";
 
-// What a string may hold as it is.
+// Characters that a string may hold unescaped.
 const CodePoints& Raw() {
   static const CodePoints raw =
       Complement(Normal({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
@@ -91,27 +92,11 @@ CodePoints Intersection(const CodePoints& a, const CodePoints& b) {
   return Complement(Normal(std::move(outside)));
 }
 
-std::vector<CodePoint> Characters(std::string_view text) {
-  std::vector<CodePoint> all;
-  for (size_t at = 0; at < text.size();) {
-    const auto first = static_cast<uint8_t>(text[at++]);
-    CodePoint c = first < 0x80   ? first
-                  : first < 0xE0 ? first & 0x1F
-                  : first < 0xF0 ? first & 0xF
-                                 : first & 7;
-    for (; at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; ++at) {
-      c = c << 6 | (static_cast<uint8_t>(text[at]) & 0x3F);
-    }
-    all.push_back(c);
-  }
-  return all;
-}
-
 Part Digits(Builder& builder, uint32_t least, uint32_t most) {
   return builder.Repeat(builder.Characters({{'0', '9'}}), least, most);
 }
 
-// Numbers from low to high, which have as many digits.
+// Numbers from low to high, which have the same number of digits.
 Part SameLength(Builder& builder, const std::string& low, const std::string& high) {
   const auto n = static_cast<uint32_t>(low.size());
   if (low == std::string(n, '0') && high == std::string(n, '9')) return Digits(builder, n, n);
@@ -153,17 +138,15 @@ constexpr int64_t kLargest = 9'999'999'999'999'999;  // where there is no bound
 
 // A number and a bound with more digits would be the same double.
 constexpr double kMaxFineBound = 999'999'999;
-constexpr size_t kMaxFineDigits = 5;  // behind the point
+constexpr size_t kMaxFineDigits = 5;  // after the point
 
-// What may stand behind the point so that 0.DIGITS lies between two others, whose digits these are
-// (none: no bound; "": zero).
+// Bounds of DIGITS in 0.DIGITS, themselves digits after the point (none: no bound; "": zero).
 struct FractionBounds {
   std::optional<std::string> low, high;
   bool above_low = false, below_high = false;
 };
 
-// At least one digit and at most so many, or none at all where `may_end`; nothing where no digits
-// fit.
+// At most `most` digits, and at least one unless `may_end`; nothing where no digits fit.
 std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t most, bool may_end) {
   if (bounds.low == "" && !bounds.above_low) bounds.low.reset();
   if (!bounds.low && !bounds.high) return Digits(builder, may_end ? 0 : 1, most);
@@ -174,7 +157,7 @@ std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t m
   const auto first = [](const std::string& digits) { return digits.empty() ? '0' : digits[0]; };
   const char low = bounds.low ? first(*bounds.low) : '0' - 1;
   const char high = bounds.high ? first(*bounds.high) : '9' + 1;
-  if (most > 0 && low + 1 < high) {  // a digit behind which no bound matters
+  if (most > 0 && low + 1 < high) {  // a digit after which no bound matters
     const Part digit =
         builder.Characters({{static_cast<CodePoint>(low + 1), static_cast<CodePoint>(high - 1)}});
     ways.push_back(builder.Then(digit, Digits(builder, 0, most - 1)));
@@ -182,11 +165,9 @@ std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t m
   for (const char digit : {low, high}) {
     if (most == 0 || digit < '0' || digit > '9' || digit < low || digit > high) continue;
     FractionBounds rest = bounds;
-    const auto behind = [](const std::string& d) {
-      return d.substr(std::min<size_t>(d.size(), 1));
-    };
-    if (rest.low) rest.low = digit == low ? std::optional(behind(*rest.low)) : std::nullopt;
-    if (rest.high) rest.high = digit == high ? std::optional(behind(*rest.high)) : std::nullopt;
+    const auto after = [](const std::string& d) { return d.substr(std::min<size_t>(d.size(), 1)); };
+    if (rest.low) rest.low = digit == low ? std::optional(after(*rest.low)) : std::nullopt;
+    if (rest.high) rest.high = digit == high ? std::optional(after(*rest.high)) : std::nullopt;
     if (const auto part = Fraction(builder, rest, most - 1, /*may_end=*/true)) {
       const auto c = static_cast<CodePoint>(digit);
       ways.push_back(builder.Then(builder.Characters({{c, c}}), *part));
@@ -197,7 +178,7 @@ std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t m
   return builder.Either(ways);
 }
 
-// The digits of a bound that is not negative: before the point and behind it.
+// The digits of a bound >= 0: before and after the point.
 struct Decimal {
   uint64_t whole;
   std::string fraction;
@@ -266,8 +247,8 @@ std::optional<Part> JsonRules::Character(const CodePoints& set) {
   return builder_.Either(ways);
 }
 
-// A tree of the names; as long as the key goes along with one of them it has no escapes, which
-// could spell the same name otherwise.
+// A trie of the names. A key that still follows one of them has no escapes, which could spell that
+// name in another way.
 Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   struct Node {
     std::map<CodePoint, size_t> next;
@@ -277,7 +258,7 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     size_t at = 0;
     bool is_raw = true;
-    for (const CodePoint c : Characters(name)) {
+    for (const auto& [c, bytes] : gguf::Characters(name)) {
       is_raw = is_raw && Contains(Raw(), c);
       if (!is_raw) break;  // no key without escapes is this name
       const auto [next, is_new] = nodes[at].next.try_emplace(c, nodes.size());
@@ -331,8 +312,8 @@ std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
   return builder_.Either(ways);
 }
 
-// Numbers with a point, on one side of zero. Above kMaxFineBound numbers with bounds have no digits
-// behind the point: a double would round them.
+// Numbers with a point, on one side of zero. Above kMaxFineBound, bounded numbers have no digits
+// after the point: a double would round them.
 void JsonRules::AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways) {
   constexpr auto kTop = static_cast<uint64_t>(kMaxFineBound);
   const auto mirrored = [&](const std::optional<double>& bound) {

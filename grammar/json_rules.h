@@ -1,9 +1,8 @@
-// The rules of JSON, as all schemas use them: values of any kind, and strings and numbers of a
-// certain kind.
+// The rules of JSON that all schemas use: values of any kind, and restricted strings and numbers.
 //
-// White space stands behind { [ , : and before } ], at most one space, or one line end with what
-// indents the next line, so that no model fills a context with blanks. Numbers have at most 16
-// digits before and behind the point and exponents of two: no reader finds them too large.
+// White space is allowed after { [ , : and before } ]: at most one space, or one line end with the
+// indentation of the next line, so that no model fills a context with blanks. Numbers have at most
+// 16 digits before and after the point and exponents of two digits, which every reader can hold.
 #ifndef PRONK_GRAMMAR_JSON_RULES_H_
 #define PRONK_GRAMMAR_JSON_RULES_H_
 
@@ -18,14 +17,14 @@
 
 namespace grammar {
 
-// Bounds of a number, and whether they themselves are out of bounds.
+// Bounds of a number, and whether each is exclusive.
 struct NumberBounds {
   std::optional<double> min, max;
   bool above_min = false, below_max = false;
 };
 // Bounds are no larger than this.
 inline constexpr double kMaxBound = 1e15;
-// Whether a number can be held to this bound: it is whole, or has few enough digits.
+// Whether a grammar can express this bound: it is whole, or has few enough digits.
 bool IsFine(double bound);
 
 // Of a string, in characters.
@@ -40,15 +39,15 @@ class JsonRules {
   // "ws", "value", "object", "array", "string", "number", "integer", "boolean", "null", and of
   // strings in their quotes the formats: "date", "email", ...
   Part Call(std::string_view name) { return builder_.Call(find_(name)); }
-  // How long a string of a format is; nothing where there is no such format.
+  // The possible lengths of a format's strings; nothing for an unknown format.
   static std::optional<Lengths> LengthsOf(std::string_view format);
 
-  // A string of so many characters (most: kNone, no limit).
+  // A string of `least` to `most` characters (kNone: no limit).
   Part String(uint32_t least, uint32_t most);
-  // A character of a string: as it is, or as an escape where it has to be one; nothing where no
-  // character of the set can be written so.
+  // A character of a string: as it is, or as the escape that JSON requires; nothing where no
+  // character of the set can be written.
   std::optional<Part> Character(const CodePoints& set);
-  // The key of an object, in its quotes, that is none of these.
+  // The key of an object, in quotes, that is none of these.
   Part KeyBut(const std::vector<std::string>& names);
   // Nothing where no number lies between the bounds.
   std::optional<Part> Integer(const NumberBounds& bounds);

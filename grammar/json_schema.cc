@@ -17,9 +17,9 @@
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 200;  // of schemas in schemas
+constexpr size_t kMaxDepth = 200;  // of nested schemas
 
-// Schemas become parts of rules; what no value fits becomes nothing.
+// Turns schemas into parts of rules; a schema that no value fits becomes nothing.
 class Converter {
  public:
   explicit Converter(const Json& root) : parts_(root), json_(builder_) {}
@@ -201,14 +201,14 @@ class Converter {
     return bounds;
   }
 
-  // Rules of their own, since each stands in several places.
+  // A rule of its own, since it is called from several places.
   std::optional<RuleId> Rule(const MaybePart& part, const std::string& pointer) {
     if (!part) return std::nullopt;
     const RuleId rule = builder_.Declare(pointer);
     builder_.Define(rule, *part);
     return rule;
   }
-  Part Behind(std::string_view text, Part part) {
+  Part After(std::string_view text, Part part) {
     return builder_.Then(builder_.Then(builder_.Literal(text), json_.Call("ws")), part);
   }
 
@@ -217,7 +217,7 @@ class Converter {
       FailAt(Below(pointer, "uniqueItems"), "this keyword is not supported");
     const uint32_t least = Count(flat, "minItems", 0, pointer);
     uint32_t most = Count(flat, "maxItems", kNone, pointer);
-    // Old drafts have a list of items, and additionalItems for those behind.
+    // Old drafts have a list of items, and additionalItems for those after it.
     const bool is_old = flat.contains("items") && flat["items"].is_array();
     const char* const first_name = is_old ? "items" : "prefixItems";
     const char* const rest_name = is_old ? "additionalItems" : "items";
@@ -227,7 +227,7 @@ class Converter {
       for (const Json& schema : flat[first_name]) {
         const std::string place = Below(Below(pointer, first_name), std::to_string(i++));
         const auto rule = Rule(Visit(schema, place), place);
-        if (!rule) {  // nothing can stand here: the array ends before
+        if (!rule) {  // nothing fits here: the array ends before it
           most = std::min(most, static_cast<uint32_t>(first.size()));
           break;
         }
@@ -246,10 +246,10 @@ class Converter {
     return Items(first, rest, least, most);
   }
 
-  // "[" and so many items; those of the rest come behind the first ones.
+  // An array of `least` to `most` items: the first ones, then the rest.
   Part Items(const std::vector<RuleId>& first, std::optional<RuleId> rest, uint32_t least,
              uint32_t most) {
-    const Part open = Behind("[", builder_.Empty());
+    const Part open = After("[", builder_.Empty());
     const Part close = builder_.Then(json_.Call("ws"), builder_.Literal("]"));
     const Part close_empty = builder_.Literal("]");
     const StateId end = builder_.Fork();
@@ -259,7 +259,7 @@ class Converter {
     uint32_t n = 0;
     const auto item = [&](RuleId rule) {
       if (n >= least) builder_.Link(at, n == 0 ? close_empty.start : close.start);
-      const Part part = n == 0 ? builder_.Call(rule) : Behind(",", builder_.Call(rule));
+      const Part part = n == 0 ? builder_.Call(rule) : After(",", builder_.Call(rule));
       builder_.Link(at, part.start);
       at = part.end;
       ++n;
@@ -269,9 +269,8 @@ class Converter {
     if (n == 0) {
       builder_.Link(at, close_empty.start);
     } else if (rest && n < most) {
-      const Part more =
-          builder_.Repeat(Behind(",", builder_.Call(*rest)), least > n ? least - n : 0,
-                          most == kNone ? kNone : most - n);
+      const Part more = builder_.Repeat(After(",", builder_.Call(*rest)), least > n ? least - n : 0,
+                                        most == kNone ? kNone : most - n);
       builder_.Link(at, more.start);
       builder_.Link(more.end, close.start);
     } else {
@@ -291,7 +290,7 @@ class Converter {
     const Json required = flat.value("required", Json::array());
     for (const Json& name : required) {
       if (!name.is_string()) FailAt(Below(pointer, "required"), "expected a list of strings");
-      // What has to be there and is described nowhere is any value.
+      // A required property without a description is any value.
       const std::string key = name;
       if (!named.contains(key)) named[key] = flat.value("additionalProperties", Json(true));
     }
@@ -321,15 +320,15 @@ class Converter {
     return Members(properties, others);
   }
 
-  // Two tracks run along the properties, before and behind the first one that is there: only
-  // behind it does a comma come before the next.
+  // Two tracks run along the properties, one before and one after the first one present: only after
+  // it a comma precedes the next.
   Part Members(const std::vector<Property>& properties, std::optional<RuleId> others) {
-    const Part open = Behind("{", builder_.Empty());
+    const Part open = After("{", builder_.Empty());
     StateId none = open.end, some = builder_.Fork();
     for (const Property& property : properties) {
       const StateId next_none = builder_.Fork(), next_some = builder_.Fork();
       const Part first = builder_.Call(property.rule);
-      const Part later = Behind(",", builder_.Call(property.rule));
+      const Part later = After(",", builder_.Call(property.rule));
       builder_.Link(none, first.start);
       builder_.Link(some, later.start);
       builder_.Link(first.end, next_some);
@@ -343,7 +342,7 @@ class Converter {
     }
     if (others) {
       const Part first = builder_.Call(*others);
-      const Part later = Behind(",", builder_.Call(*others));
+      const Part later = After(",", builder_.Call(*others));
       builder_.Link(none, first.start);
       builder_.Link(some, later.start);
       builder_.Link(first.end, some);
@@ -362,8 +361,8 @@ class Converter {
   SchemaParts parts_;
   Builder builder_;
   JsonRules json_;
-  std::map<std::string, RuleId> rules_;  // of what is referred to, by pointer
-  std::vector<std::string> pending_;     // of these, those to be defined
+  std::map<std::string, RuleId> rules_;  // of referenced schemas, by pointer
+  std::vector<std::string> pending_;     // the pointers not defined yet
   size_t depth_ = 0;
 };
 

@@ -1,9 +1,8 @@
-// JSON Schema (draft 2020-12, and what older drafts call otherwise) as a grammar: every text that
-// matches is JSON, and valid by the schema.
+// JSON Schema (draft 2020-12, and the older drafts' names) as a grammar: every text that matches is
+// JSON and valid by the schema.
 //
-// The other way round, not every valid text matches: README.md tells what a schema may hold and
-// what is narrower. Annotations are passed by, every keyword that is not supported is refused with
-// its place.
+// The reverse does not hold: README.md says what a schema may contain and where the grammar is
+// narrower. Annotations are ignored; unsupported keywords are refused with their place.
 #ifndef PRONK_GRAMMAR_JSON_SCHEMA_H_
 #define PRONK_GRAMMAR_JSON_SCHEMA_H_
 

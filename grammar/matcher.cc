@@ -10,8 +10,8 @@ namespace {
 
 using Kind = State::Kind;
 
-// A set with its table takes about 1.5 KB, one with many moves as much for each hundred of them.
-// Schemas of a hundred properties fill some thousands.
+// A set with its table takes about 1.5 KB, and as much again per hundred moves. Schemas of a
+// hundred properties fill some thousands.
 constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 15;
 constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 22;
 
@@ -33,7 +33,7 @@ SetId Matcher::Steps(SetId from, std::string_view bytes) {
 }
 
 bool Matcher::Has(SetId set, StateId at) const {
-  // The two that stand in place of states are the greatest.
+  // The two pseudo-states are the greatest, so they come last.
   const std::span<const Item> items = Items(set);
   for (size_t i = items.size(); i-- > 0 && items[i].at >= kEscape;) {
     if (items[i].at == at) return true;
@@ -76,7 +76,7 @@ SetId Matcher::Resolve(SetId set) {
 }
 
 // From states to the bytes and calls that come next: through forks, past calls that may be empty,
-// and behind the ends of rules.
+// and past the ends of rules.
 SetId Matcher::Close(std::vector<Item>& items) {
   seen_.clear();
   todo_.clear();
@@ -100,7 +100,7 @@ SetId Matcher::Close(std::vector<Item>& items) {
         push({state.other, item.below});
         break;
       case Kind::kEnd:
-        for (const Item& behind : sets_[item.below]) push(behind);
+        for (const Item& after : sets_[item.below]) push(after);
         break;
       case Kind::kCall:
         if (grammar_.rule(state.other).may_be_empty) push({state.next, item.below});
@@ -128,9 +128,9 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
   return *moves_[set];
 }
 
-// The bytes that may come. A rule that several items call here is entered once: what is below it is
-// what all its callers go on with. All callers are known when it is entered, since rules come in
-// their order, and one that may begin with it has a lower one.
+// The bytes that may come. A rule that several items call here is entered once: below it is what
+// all its callers continue with. All callers are known when it is entered, since rules are entered
+// in their order, and a rule that may begin with it has a lower one.
 void Matcher::Expand(SetId set, Moves& moves) {
   std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // by order
   const auto take = [&](StateId at, SetId below) {
@@ -142,7 +142,7 @@ void Matcher::Expand(SetId set, Moves& moves) {
     std::vector<Item>& callers = calls[{grammar_.rule(state.other).order, state.other}];
     if (grammar_.state(state.next).kind != Kind::kEnd) {
       callers.push_back({state.next, below});
-    } else {  // nothing is left to do for the caller: a row of such calls piles nothing up
+    } else {  // a tail call: the caller has nothing left, so nothing is stacked
       callers.insert(callers.end(), sets_[below].begin(), sets_[below].end());
     }
   };
@@ -158,11 +158,11 @@ void Matcher::Expand(SetId set, Moves& moves) {
 
 SetId Matcher::Find(SetId from, uint8_t byte) {
   Moves& moves = MovesOf(from);
-  std::vector<Item> behind;
+  std::vector<Item> after;
   for (const Move& move : moves.all) {
-    if (move.low <= byte && byte <= move.high) behind.push_back(move.behind);
+    if (move.low <= byte && byte <= move.high) after.push_back(move.after);
   }
-  const SetId to = behind.empty() ? ItemSets::kNothing : Close(behind);
+  const SetId to = after.empty() ? ItemSets::kNothing : Close(after);
   return moves.next[byte] = to;
 }
 

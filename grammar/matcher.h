@@ -1,9 +1,9 @@
 // Matcher: follows a grammar through a text, byte by byte.
 //
-// Where a text stands is a set of items (item_sets.h), known by its number; the step from a number
-// with a byte to the next is computed once. So what is met again and again, as the inside of a
-// string, costs a look into a table. The work for a new step is bounded by the grammar's size times
-// the text's length, however many readings a text has (as Earley 1970), not by their number.
+// A position in a text is a set of items (item_sets.h), known by its number; the step from a number
+// with a byte to the next is computed once. So what recurs, as the inside of a string, costs a
+// table lookup. A new step takes work bounded by the grammar's size times the text's length,
+// however many readings a text has (as in Earley 1970).
 #ifndef PRONK_GRAMMAR_MATCHER_H_
 #define PRONK_GRAMMAR_MATCHER_H_
 
@@ -31,7 +31,7 @@ class Matcher {
   const Grammar& grammar() const { return grammar_; }
   // Before the first byte.
   SetId Start();
-  // Behind this byte; ItemSets::kNothing where the grammar does not allow it. Throws grammar::Error
+  // After this byte; ItemSets::kNothing where the grammar does not allow it. Throws grammar::Error
   // where a grammar is so ambiguous that the sets take more memory than any honest one's.
   SetId Step(SetId from, uint8_t byte) {
     const Moves* const moves = from < moves_.size() ? moves_[from].get() : nullptr;
@@ -39,7 +39,7 @@ class Matcher {
     return Find(from, byte);
   }
   SetId Steps(SetId from, std::string_view bytes);
-  // Whatever the items of a set lead to once their rules have ended: see TokenMasks.
+  // The set that the items lead to once their rules have ended: see TokenMasks.
   SetId Resolve(SetId set);
   // The set of these items.
   SetId Intern(std::vector<Item>& items);
@@ -48,20 +48,20 @@ class Matcher {
   bool MayEnd(SetId set) const { return Has(set, kAccept); }
   bool Escapes(SetId set) const { return Has(set, kEscape); }
   bool MustEnd(SetId set) const { return MayEnd(set) && Items(set).size() == 1; }
-  // The byte that has to come; nothing where there are several, or the text may end.
+  // The byte that must come; nothing where there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
 
-  // More is kept than is good for the caches of the CPU: time for Forget().
+  // The tables exceed the CPU's caches: time for Forget().
   bool IsFull() const;
-  // Forgets all sets and steps but this set, whose number changes.
+  // Drops all sets and steps but this set, whose number changes.
   SetId Forget(SetId kept);
 
  private:
   static constexpr SetId kNotYet = kNone;
-  // A byte that may come, and the item behind it.
+  // A byte that may come, and the item after it.
   struct Move {
     uint8_t low, high;
-    Item behind;
+    Item after;
   };
   struct Moves {
     std::vector<Move> all;
@@ -77,9 +77,9 @@ class Matcher {
 
   const Grammar& grammar_;
   ItemSets sets_;
-  std::vector<std::unique_ptr<Moves>> moves_;  // by set, for those that were stepped from
+  std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until it is stepped from
   size_t n_moves_ = 0;
-  // Kept for their memory.
+  // Scratch of Close().
   std::unordered_set<uint64_t> seen_;
   std::vector<Item> todo_, closed_;
 };

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "gguf/utf8.h"
 #include "grammar/error.h"
-#include "tokenizer/utf8.h"
 
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxNested = 50;  // of groups
+constexpr size_t kMaxNested = 50;  // groups
 
 const CodePoints& Digit() {
   static const CodePoints set = {{'0', '9'}};
@@ -21,7 +21,7 @@ const CodePoints& Word() {
   static const CodePoints set = Normal({{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}});
   return set;
 }
-// White space and the ends of lines, as ECMA-262 has them.
+// White space and line ends of ECMA-262.
 const CodePoints& Space() {
   static const CodePoints set = Normal({{0x9, 0xD},
                                         {0x20, 0x20},
@@ -173,19 +173,13 @@ class PatternParser {
     return negated ? Complement(set) : set;
   }
 
-  // A character, or the class that an escape stands for.
+  // A character, or the class of an escape.
   CodePoints One() {
     if (Peek() == '\\') return Escape();
-    const std::string_view rest = text_.substr(at_);
-    const tokenizer::Utf8Step step = tokenizer::NextUtf8(rest);
-    if (step.kind != tokenizer::Utf8Kind::kValid) Fail("bytes that are not UTF-8");
+    const gguf::Utf8Step step = gguf::NextUtf8(text_.substr(at_));
+    if (step.kind != gguf::Utf8Kind::kValid) Fail("bytes that are not UTF-8");
     at_ += step.length;
-    const auto first = static_cast<uint8_t>(rest[0]);
-    CodePoint c = step.length == 1 ? first : first & (0xFFu >> (step.length + 1));
-    for (const char byte : rest.substr(1, step.length - 1)) {
-      c = c << 6 | (static_cast<uint8_t>(byte) & 0x3Fu);
-    }
-    return {{c, c}};
+    return {{step.code, step.code}};
   }
 
   CodePoints Escape() {

@@ -1,5 +1,5 @@
-// Regular expressions of a schema's "pattern": those parts of ECMA-262's language that describe a
-// text from left to right.
+// Regular expressions of a schema's "pattern": the parts of ECMA-262's syntax that need no
+// lookaround and no backreferences.
 #ifndef PRONK_GRAMMAR_PATTERN_H_
 #define PRONK_GRAMMAR_PATTERN_H_
 
@@ -10,10 +10,10 @@
 
 namespace grammar {
 
-// A string of JSON, in its quotes, in which the pattern is found; ^ and $ say that it is all of it.
-// Known are characters, ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n}, also
-// with a ? behind, which changes nothing. Throws grammar::Error, which names what is not known, and
-// where a pattern wants characters that no string holds.
+// A string of JSON, in quotes, in which the pattern is found; ^ and $ anchor it at its ends.
+// Supported are characters, ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n},
+// also lazy (which changes nothing). Throws grammar::Error that names what is not supported, and
+// where a pattern needs characters that no string can hold.
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json);
 
 }  // namespace grammar

@@ -14,17 +14,17 @@
 namespace grammar {
 namespace {
 
-// Schemas that lead to themselves through what has to be merged have no end.
+// Merges in each other: a schema that has to be merged with itself has no end.
 constexpr size_t kMaxMerges = 64;
 constexpr size_t kMaxValues = size_t{1} << 20;
-constexpr size_t kMaxWays = 64;  // of two lists of alternatives, each with each
+constexpr size_t kMaxWays = 64;  // of the product of two lists of alternatives
 
-// What describes, and changes nothing.
+// Keywords that only describe.
 constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
      "deprecated", "readOnly", "writeOnly", "$defs", "definitions", "discriminator"});
 
-// What a keyword's value has to be.
+// What a keyword's value must be.
 enum class Shape {
   kAny,
   kString,
@@ -42,7 +42,7 @@ using enum Shape;
 struct Keyword {
   std::string_view name;
   Shape shape;
-  std::string_view type;  // of the values that it is about; "" for all
+  std::string_view type;  // that it applies to; "" for all
 };
 constexpr auto kKeywords = std::to_array<Keyword>({
     {"type", kTypes, ""},
@@ -153,8 +153,8 @@ Json And(const Json& a, const Json& b) {
   return Both(a, b);
 }
 
-// Both objects' rules at once: what one leaves to its additionalProperties holds for what the other
-// names.
+// Both objects' rules at once: one schema's additionalProperties apply to the properties that only
+// the other names.
 void MergeObjects(Json& a, const Json& b) {
   const Json rest_a = a.value("additionalProperties", Json(true));
   const Json rest_b = b.value("additionalProperties", Json(true));
@@ -176,13 +176,13 @@ bool HasAny(const Json& schema, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* name) { return schema.contains(name); });
 }
 
-// The same for arrays: each item is held to what both say of its place.
+// The same for arrays: each item obeys what both say of its place.
 void MergeItems(Json& a, const Json& b) {
   struct Items {
     Json first, rest;
     const Json& At(size_t i) const { return i < first.size() ? first[i] : rest; }
   };
-  // Old drafts have a list of items, and additionalItems for those behind.
+  // Old drafts have a list of items, and additionalItems for those after it.
   const auto items_of = [](const Json& schema) -> Items {
     const bool is_old = schema.contains("items") && schema["items"].is_array();
     return {schema.value(is_old ? "items" : "prefixItems", Json::array()),
@@ -209,7 +209,7 @@ Json Product(const Json& a, const Json& b, const std::string& pointer) {
   return ways;
 }
 
-// A reference is part of an address: %25 in it is a percent sign.
+// A reference is part of a URI: %25 in it is a percent sign.
 std::string WithoutPercents(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -232,7 +232,7 @@ bool Refers(const Json& value) {
           std::ranges::any_of(value, [](const Json& part) { return Refers(part); }));
 }
 
-// A schema in a schema may have an address of its own, from which its references count.
+// A nested schema may have an $id of its own, to which its references are relative.
 void CheckAddresses(const Json& value, const std::string& pointer) {
   const bool has_address = pointer != "#" && value.is_object() && value.contains("$id") &&
                            value["$id"].is_string() &&
@@ -362,7 +362,7 @@ Json SchemaParts::Flat(const Json& schema, const std::string& pointer, size_t de
       flat[name] = value;
     }
   }
-  // The bounds of old drafts: true or false beside minimum and maximum.
+  // Exclusive bounds of old drafts: true or false beside minimum and maximum.
   for (const auto& [exclusive, bound] :
        {std::pair("exclusiveMinimum", "minimum"), std::pair("exclusiveMaximum", "maximum")}) {
     if (!flat.contains(exclusive) || !flat[exclusive].is_boolean()) continue;
@@ -415,7 +415,7 @@ bool SchemaParts::Apart(const Json& a, const Json& b, const std::string& pointer
   return Misses(a, b, pointer, depth) && Misses(b, a, pointer, depth);
 }
 
-// What is made for one schema does not follow the other.
+// Whether no value generated for `made` is valid by `other`.
 bool SchemaParts::Misses(const Json& made, const Json& other, const std::string& pointer,
                          size_t depth) {
   constexpr size_t kFarEnough = 4;
@@ -446,12 +446,12 @@ bool SchemaParts::Misses(const Json& made, const Json& other, const std::string&
   const Json types = TypesOf(from);
   if (to.contains("type") && CommonTypes(types, TypesOf(to)).empty()) return true;
   if (types != Json::array({"object"})) return false;
-  // Objects: by what they have to have and may have.
+  // Objects: by their required and their allowed properties.
   const Json names = from.value("properties", Json::object()),
              others_names = to.value("properties", Json::object());
   const Json needs = from.value("required", Json::array()),
              others_needs = to.value("required", Json::array());
-  // As json_schema.cc has it: where some are named, others only if the schema says so.
+  // As in json_schema.cc: where some are named, others only if the schema says so.
   const bool is_closed =
       from.value("additionalProperties", Json(!from.contains("properties"))) == Json(false);
   const bool other_is_closed = to.value("additionalProperties", Json(true)) == Json(false);

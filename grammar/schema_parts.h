@@ -1,5 +1,5 @@
-// A JSON Schema before it becomes rules: references followed, allOf merged, what nobody here
-// understands refused. For json_schema.cc.
+// A JSON Schema before it becomes rules: references are followed, allOf is merged, unsupported
+// keywords are refused. For json_schema.cc.
 #ifndef PRONK_GRAMMAR_SCHEMA_PARTS_H_
 #define PRONK_GRAMMAR_SCHEMA_PARTS_H_
 
@@ -12,9 +12,9 @@ namespace grammar {
 
 using Json = nlohmann::ordered_json;
 
-// "#/properties/name: WHAT", as an grammar::Error.
+// Throws grammar::Error: "#/properties/name: WHAT".
 [[noreturn]] void FailAt(const std::string& pointer, const std::string& what);
-// A place below a pointer; / and ~ of its name are written as JSON Pointer (RFC 6901) has them.
+// A place below a pointer; / and ~ in its name are escaped as in JSON Pointer (RFC 6901).
 std::string Below(const std::string& pointer, const std::string& name);
 
 class SchemaParts {
@@ -24,11 +24,11 @@ class SchemaParts {
 
   // The schema that a reference such as "#/$defs/node" leads to. Throws where it leads nowhere.
   const Json& Follow(const std::string& reference, const std::string& pointer) const;
-  // Keywords that mean something, with those of allOf and of a reference beside others among them;
-  // a reference alone stays one. false where no value fits. Throws grammar::Error where a keyword
-  // is not supported, a value is not what it should be, or schemas cannot be merged.
+  // The schema's keywords without annotations, merged with those of allOf and of a reference beside
+  // other keywords; a lone reference stays one. false where no value fits. Throws grammar::Error
+  // where a keyword is not supported, has a wrong value, or schemas cannot be merged.
   Json Flat(const Json& schema, const std::string& pointer, size_t depth = 0);
-  // Whether no value that is made for one schema follows the other, too. false: unknown.
+  // Whether no value generated for one schema is valid by the other. false: unknown.
   bool Apart(const Json& a, const Json& b, const std::string& pointer, size_t depth = 0);
 
  private:
@@ -38,11 +38,11 @@ class SchemaParts {
   bool Misses(const Json& made, const Json& other, const std::string& pointer, size_t depth);
 
   const Json& root_;
-  size_t n_values_ = 0;  // that were copied so far
+  size_t n_values_ = 0;  // copied so far
 };
 
-// The types that a flat schema allows: those it names, or those that its keywords are about; all
-// where it has none.
+// The types that a flat schema allows: those it names, else those that its keywords apply to, else
+// all.
 std::vector<std::string> TypesOf(const Json& flat);
 
 }  // namespace grammar

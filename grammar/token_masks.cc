@@ -8,9 +8,9 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Of a vocabulary of 128 thousand tokens a mask takes 16 KB.
+// A mask takes 16 KB for a vocabulary of 128 thousand tokens.
 constexpr size_t kMaxMasks = 512;
-// A text that can be read in more ways than this is walked as it is.
+// A set of more groups than this is walked as a whole.
 constexpr size_t kMaxGroups = 4;
 
 void Allow(TokenId id, TokenMasks::Mask& mask) {
@@ -40,7 +40,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
   if (matcher_.MayEnd(set)) {
     for (const TokenId id : vocab_.eog) Allow(id, mask);
   }
-  // Items of one rule, called from one place.
+  // A group: items of one rule, called from one place.
   std::vector<Item> items(matcher_.Items(set).begin(), matcher_.Items(set).end());
   std::erase_if(items, [](const Item& item) { return item.at == kAccept; });
   std::ranges::stable_sort(items, {}, &Item::below);
@@ -58,7 +58,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
 }
 
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
-  // The same with the first places of rows: equal for tokens of so many bytes.
+  // The first places of rows stand for the items: equal for tokens of at most `equal` bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
   std::vector<Item> alone, first;
   for (const Item& item : group) {
@@ -81,8 +81,8 @@ void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
     Walk(0, static_cast<uint32_t>(trie_.size()), matcher_.Intern(alone), mask, &escapes, n_bytes);
   }
   if (escapes.empty()) return;
-  const SetId behind = matcher_.Resolve(group[0].below);
-  for (const uint32_t node : escapes) Walk(node + 1, trie_[node].end, behind, mask, nullptr);
+  const SetId after = matcher_.Resolve(group[0].below);
+  for (const uint32_t node : escapes) Walk(node + 1, trie_[node].end, after, mask, nullptr);
 }
 
 const TokenMasks::Mask& TokenMasks::UpTo(uint8_t n_bytes) {

@@ -1,17 +1,16 @@
 // TokenMasks: which tokens may come next, as a bit for each id.
 //
-// The tokens are walked along with the grammar: where no token that begins so can fit, the whole
-// branch is passed by. That takes milliseconds for a large vocabulary, so it is done once for each
-// set of items, and the masks are kept.
+// The trie of tokens is walked along with the grammar; a branch whose prefix does not fit is
+// skipped. That takes milliseconds for a large vocabulary, so masks are computed once per set of
+// items and kept.
 //
-// Most of a mask does not depend on where a rule was called from: inside a string, that all words
-// fit is the same at every depth of a document. So the walk is done for the rule alone, with what
-// comes behind it unknown, and kept for wherever the rule is met. It leaves a list of the few nodes
-// of the tree at which the rule ended in the middle of a token (a quote, and more behind it): from
-// there on the walk is done for the place itself.
+// Most of a mask does not depend on the caller of a rule: inside a string, all words fit at every
+// depth of a document. So the walk is done for the rule alone, with what follows it unknown, and
+// kept for every caller. It records the few trie nodes at which the rule ends in the middle of a
+// token (a quote, and more after it): from there the walk is done for the caller.
 //
-// Of a row such as x{0,1000} every place would be another one. But only tokens that reach the row's
-// end make a difference: for all shorter ones the walk from its first place serves.
+// Each place of a row such as x{0,1000} would be a new set. But only tokens that reach the row's
+// end make a difference: for all shorter ones the walk from the first place serves.
 #ifndef PRONK_GRAMMAR_TOKEN_MASKS_H_
 #define PRONK_GRAMMAR_TOKEN_MASKS_H_
 
@@ -35,16 +34,16 @@ class TokenMasks {
   // Both must outlive it.
   TokenMasks(const tokenizer::Vocabulary& vocab, const TokenTrie& trie, Matcher& matcher);
 
-  // Tokens that end a generation are allowed where the text may end. Good until the next call.
+  // Allows tokens that end a generation where the text may end. Valid until the next call.
   std::span<const uint64_t> Of(SetId set);
-  // To be called with Matcher::Forget(): numbers of sets mean others now.
+  // To be called with Matcher::Forget(), which renumbers the sets.
   void Forget();
 
  private:
-  // What is known of a set whatever comes behind its rule.
+  // What is known of a set whatever follows its rule.
   struct Local {
     Mask allowed;
-    std::vector<uint32_t> escapes;  // nodes of the tree at which the rule may end
+    std::vector<uint32_t> escapes;  // trie nodes at which the rule may end
   };
 
   const Local& LocalOf(SetId set);
@@ -52,7 +51,8 @@ class TokenMasks {
   void Make(SetId set, Mask& mask);
   // Items of one rule, called from one place.
   void MakeGroup(std::span<const Item> group, Mask& mask);
-  // Allows those tokens of nodes [begin, end) that fit behind `from`, of branches deeper than this.
+  // Allows the tokens of nodes [begin, end) that fit after `from`, in branches deeper than
+  // `deeper_than`.
   void Walk(uint32_t begin, uint32_t end, SetId from, Mask& mask, std::vector<uint32_t>* escapes,
             uint8_t deeper_than = 0);
 
@@ -62,8 +62,8 @@ class TokenMasks {
   size_t n_words_;
   std::unordered_map<SetId, Mask> masks_;
   std::unordered_map<SetId, Local> locals_;
-  std::unordered_map<uint8_t, Mask> up_to_;                // all tokens of so many bytes at most
-  std::array<SetId, TokenTrie::kMaxBytes + 1> path_ = {};  // of a walk, by depth
+  std::unordered_map<uint8_t, Mask> up_to_;                // all tokens of at most that many bytes
+  std::array<SetId, TokenTrie::kMaxBytes + 1> path_ = {};  // of the walk, by depth
 };
 
 }  // namespace grammar

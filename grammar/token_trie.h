@@ -1,5 +1,5 @@
-// The tokens of a vocabulary by their bytes, in an order in which those that begin alike stand
-// together: a tree (a trie, de la Briandais 1959) whose nodes lie as a walk meets them.
+// The tokens of a vocabulary as a trie of their bytes (de la Briandais 1959), its nodes stored in
+// depth-first order.
 //
 //     tokens a, ab, abc, b:    a  ab  abc  b       each node: its last byte, its depth,
 //                              1   2    3  1       and where its branch ends
@@ -20,12 +20,12 @@ class TokenTrie {
   // Longer tokens are left out, and so never allowed. The longest in use are runs of spaces.
   static constexpr size_t kMaxBytes = 255;
 
-  // Tokens that are text: not control tokens, nor any that end a generation.
+  // Holds the tokens that are text: no control tokens and none that end a generation.
   explicit TokenTrie(const tokenizer::Tokenizer& tokenizer);
 
   struct Node {
-    uint32_t end;     // the first node behind this one's branch
-    uint32_t tokens;  // the first of the node's tokens; the next node's begin behind its last
+    uint32_t end;     // the first node after this one's branch
+    uint32_t tokens;  // the first of the node's tokens; they end where the next node's begin
     uint8_t depth;    // 1 for a first byte
     uint8_t deepest;  // of the branch
     uint8_t byte;
@@ -33,13 +33,13 @@ class TokenTrie {
   size_t size() const { return nodes_.size() - 1; }
   uint8_t longest() const { return longest_; }  // token, in bytes
   const Node& operator[](size_t i) const { return nodes_[i]; }
-  // Those whose bytes lead to this node: usually one or none.
+  // The tokens that end at this node: usually one or none.
   std::span<const tokenizer::TokenId> Tokens(size_t i) const {
     return std::span(tokens_).subspan(nodes_[i].tokens, nodes_[i + 1].tokens - nodes_[i].tokens);
   }
 
  private:
-  std::vector<Node> nodes_;  // and one behind the last
+  std::vector<Node> nodes_;  // and a sentinel
   std::vector<tokenizer::TokenId> tokens_;
   uint8_t longest_ = 0;
 };

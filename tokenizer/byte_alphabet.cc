@@ -1,6 +1,9 @@
 #include "tokenizer/byte_alphabet.h"
 
 #include <array>
+#include <cstdint>
+
+#include "gguf/utf8.h"
 
 namespace tokenizer {
 namespace {
@@ -32,23 +35,15 @@ void AppendSpelling(std::string_view text, std::string& out) {
     const unsigned c = kAlphabet.character[static_cast<uint8_t>(byte)];
     if (c < 0x80) {
       out += static_cast<char>(c);
-    } else {  // two bytes of UTF-8
-      out += static_cast<char>(0xC0 | c >> 6);
-      out += static_cast<char>(0x80 | (c & 0x3F));
+    } else {
+      out += gguf::ToUtf8(c);
     }
   }
 }
 
 std::optional<std::string> BytesOfSpelling(std::string_view spelling) {
   std::string bytes;
-  for (size_t i = 0; i < spelling.size(); ++i) {
-    unsigned c = static_cast<uint8_t>(spelling[i]);
-    if (c >= 0x80) {
-      if ((c & 0xE0) != 0xC0 || i + 1 == spelling.size()) return std::nullopt;
-      const unsigned low = static_cast<uint8_t>(spelling[++i]);
-      if ((low & 0xC0) != 0x80) return std::nullopt;
-      c = (c & 0x1F) << 6 | (low & 0x3F);
-    }
+  for (const auto& [c, spelt] : gguf::Characters(spelling)) {
     const int byte = c < kCharacters ? kAlphabet.byte[c] : -1;
     if (byte < 0) return std::nullopt;
     bytes += static_cast<char>(byte);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <ctime>
 
-#include "tokenizer/jinja/interpreter.h"
-#include "tokenizer/jinja/parser.h"
-#include "tokenizer/jinja/runtime.h"
+#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/syntax/parser.h"
+#include "tokenizer/jinja/values/runtime.h"
 
 namespace tokenizer {
 namespace {

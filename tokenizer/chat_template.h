@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/jinja/text.h"
-#include "tokenizer/jinja/value.h"
+#include "tokenizer/jinja/values/text.h"
+#include "tokenizer/jinja/values/value.h"
 #include "tokenizer/template_error.h"
 #include "tokenizer/tokenizer.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "gguf/utf8.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/space_mark.h"
-#include "tokenizer/utf8.h"
 #include "tokenizer/word_merger.h"
 
 namespace tokenizer {
@@ -55,7 +55,7 @@ void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
   std::vector<TokenId> symbols;
   std::vector<std::string_view> unknown;
   while (!spelling.empty()) {
-    const std::string_view character = spelling.substr(0, NextUtf8(spelling).length);
+    const std::string_view character = spelling.substr(0, gguf::NextUtf8(spelling).length);
     symbols.push_back(FindNormal(character));
     if (symbols.back() < 0) unknown.push_back(character);
     spelling.remove_prefix(character.size());

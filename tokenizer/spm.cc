@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "gguf/utf8.h"
 #include "tokenizer/space_mark.h"
-#include "tokenizer/utf8.h"
 
 namespace tokenizer {
 namespace {
@@ -103,7 +103,8 @@ bool SpmTokenizer::IsMatchable(TokenId id) const {
   const std::string_view text = Spelling(id);
   const bool right_type =
       type == TokenType::kNormal || (type == TokenType::kUnused && text.size() <= kMaxUnusedBytes);
-  return right_type && !text.empty() && ValidUtf8Prefix(text) == text.size() && Find(text) == id;
+  return right_type && !text.empty() && gguf::ValidUtf8Prefix(text) == text.size() &&
+         Find(text) == id;
 }
 
 // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is a

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/utf8.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/raw_bpe.h"
 #include "tokenizer/spm.h"
-#include "tokenizer/utf8.h"
 
 namespace tokenizer {
 namespace {
@@ -86,10 +86,10 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
 // become tokens one by one. A byte that the vocabulary cannot express at all is left out.
 void Tokenizer::EncodeBytes(std::string_view text, IdList& out) const {
   for (bool first = true; !text.empty(); first = false) {
-    const size_t valid = ValidUtf8Prefix(text);
+    const size_t valid = gguf::ValidUtf8Prefix(text);
     EncodeText(text.substr(0, valid), first, out);
     text.remove_prefix(valid);
-    while (!text.empty() && NextUtf8(text).kind != Utf8Kind::kValid) {
+    while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {
       const TokenId byte = ByteToken(static_cast<uint8_t>(text[0]));
       const TokenId id = byte >= 0 ? byte : vocab_.unk;
       if (id >= 0) out.push_back(id);
@@ -128,9 +128,9 @@ std::string StreamDecoder::Push(std::string_view bytes) {
   std::string_view left = pending_;
   std::string out;
   while (!left.empty()) {
-    const Utf8Step step = NextUtf8(left);
-    if (step.kind == Utf8Kind::kIncomplete) break;
-    out += step.kind == Utf8Kind::kValid ? left.substr(0, step.length) : kReplacement;
+    const gguf::Utf8Step step = gguf::NextUtf8(left);
+    if (step.kind == gguf::Utf8Kind::kIncomplete) break;
+    out += step.kind == gguf::Utf8Kind::kValid ? left.substr(0, step.length) : kReplacement;
     left.remove_prefix(step.length);
   }
   pending_ = std::string(left);

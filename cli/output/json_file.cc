@@ -9,8 +9,8 @@
 #include "engine/error.h"
 #include "gguf/error.h"
 #include "gguf/output_file.h"
+#include "gguf/utf8.h"
 #include "grammar/json_bounds.h"
-#include "tokenizer/jinja/unicode.h"
 
 namespace cli {
 namespace {
@@ -19,18 +19,15 @@ namespace {
 // only stand inside strings.
 std::string WithoutControls(const std::string& json) {
   std::string out;
-  for (size_t at = 0; at < json.size();) {
-    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(json, at);
-    const std::string_view bytes(json.data() + at, c.size);
-    if (c.code < 0x7F || gguf::Printable(bytes) == bytes) {
+  for (const auto& [code, bytes] : gguf::Characters(json)) {
+    if (code < 0x7F || gguf::Printable(bytes) == bytes) {
       out += bytes;
     } else {
       std::array<char, 8> escaped;
       std::snprintf(escaped.data(), escaped.size(), "\\u%04x",
-                    static_cast<unsigned>(c.code & 0xFFFF));
+                    static_cast<unsigned>(code & 0xFFFF));
       out += escaped.data();
     }
-    at += c.size;
   }
   return out;
 }

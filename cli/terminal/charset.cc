@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cwchar>
 
-#include "tokenizer/jinja/unicode.h"
+#include "gguf/utf8.h"
 
 namespace cli {
 namespace {
@@ -49,7 +49,7 @@ std::string FromTerminal(std::string_view text) {
       text.remove_prefix(1);
       continue;
     }
-    tokenizer::jinja::AppendUtf8(static_cast<char32_t>(c), utf8);
+    utf8 += gguf::ToUtf8(static_cast<char32_t>(c));
     text.remove_prefix(n);
   }
   return utf8;
@@ -80,36 +80,30 @@ std::string Unescaped(std::string_view text) {
 std::string ForTerminal(std::string_view text) {
   const bool as_it_is = LocaleIsUtf8() || LocaleIsAscii();
   std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(text, at);
-    if (IsControl(c.code)) {
-      tokenizer::jinja::AppendUtf8(0xFFFD, shown);
-    } else if (as_it_is || c.code < 0x80) {
-      shown += text.substr(at, c.size);
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (IsControl(code)) {
+      shown += gguf::ToUtf8(0xFFFD);
+    } else if (as_it_is || code < 0x80) {
+      shown += bytes;
     } else {
-      std::string bytes(MB_CUR_MAX, '\0');
+      std::string spelt(MB_CUR_MAX, '\0');
       std::mbstate_t state{};
-      const size_t n = std::wcrtomb(bytes.data(), static_cast<wchar_t>(c.code), &state);
-      shown += n <= bytes.size() ? bytes.substr(0, n) : "?";
+      const size_t n = std::wcrtomb(spelt.data(), static_cast<wchar_t>(code), &state);
+      shown += n <= spelt.size() ? spelt.substr(0, n) : "?";
     }
-    at += c.size;
   }
   return shown;
 }
 
 std::wstring ToWide(std::string_view utf8) {
   std::wstring wide;
-  for (size_t at = 0; at < utf8.size();) {
-    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(utf8, at);
-    wide += static_cast<wchar_t>(c.code);
-    at += c.size;
-  }
+  for (const auto& [code, bytes] : gguf::Characters(utf8)) wide += static_cast<wchar_t>(code);
   return wide;
 }
 
 std::string FromWide(std::wstring_view text) {
   std::string utf8;
-  for (const wchar_t c : text) tokenizer::jinja::AppendUtf8(static_cast<char32_t>(c), utf8);
+  for (const wchar_t c : text) utf8 += gguf::ToUtf8(static_cast<char32_t>(c));
   return utf8;
 }
 

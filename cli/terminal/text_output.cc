@@ -8,7 +8,7 @@
 
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
-#include "tokenizer/jinja/unicode.h"
+#include "gguf/utf8.h"
 
 namespace cli {
 namespace {
@@ -48,13 +48,10 @@ std::string WordWrapper::Push(std::string_view text, size_t columns) {
     out = std::exchange(spaces_, "") + std::exchange(word_, "");
     return out.append(text);
   }
-  for (size_t at = 0; at < text.size();) {
-    const tokenizer::jinja::Char c = tokenizer::jinja::CharAt(text, at);
-    const std::string_view bytes = text.substr(at, c.size);
-    at += c.size;
-    if (c.code == ' ' || c.code == '\t' || c.code == '\n') {
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (code == ' ' || code == '\t' || code == '\n') {
       Place(columns, out);
-      if (c.code != '\n') {
+      if (code != '\n') {
         spaces_ += bytes;
         continue;
       }
@@ -62,7 +59,7 @@ std::string WordWrapper::Push(std::string_view text, size_t columns) {
       column_ = 0;
       continue;
     }
-    const int width = wcwidth(static_cast<wchar_t>(c.code));
+    const int width = wcwidth(static_cast<wchar_t>(code));
     if (width == 2) Place(columns, out);  // between characters of Chinese a line may end
     word_ += bytes;
     word_width_ += width < 0 ? 1 : static_cast<size_t>(width);

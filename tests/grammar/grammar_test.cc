@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "gguf/utf8.h"
 #include "grammar/error.h"
 #include "grammar/gbnf.h"
 #include "grammar/matcher.h"
@@ -171,7 +172,7 @@ TEST(CodePoints, RangesAsUtf8) {
       for (const CodePoint c : borders) {
         size_t n_found = 0;
         ForUtf8(set, [&](const ByteRanges& ranges) {
-          const std::string bytes = ToUtf8(c);
+          const std::string bytes = gguf::ToUtf8(c);
           bool fits = bytes.size() == ranges.size;
           for (size_t k = 0; fits && k < bytes.size(); ++k) {
             const auto byte = static_cast<uint8_t>(bytes[k]);
@@ -201,7 +202,7 @@ TEST(Gbnf, FaultsWithTheirPlaces) {
       {"start ::= \"a\"", "there is no rule 'root'"},
       {"root ::= b\n", "line 1, column 10: there is no rule 'b'"},
       {"root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule 'root' is there twice"},
-      {"root = \"a\"", "line 1, column 6: expected ::= behind the name of a rule, found \"=\""},
+      {"root = \"a\"", "line 1, column 6: expected ::= after the name of a rule, found \"=\""},
       {"root ::= \"a\" )", "line 1, column 14: expected a new line, | or another part"},
       {"root ::= (\"a\"",
        "line 1, column 14: expected ')' or another part of the group, found the end"},

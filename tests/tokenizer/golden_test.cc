@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "gguf/file.h"
+#include "gguf/utf8.h"
 #include "tests/support/data.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace tokenizer {
 namespace {

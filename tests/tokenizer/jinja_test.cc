@@ -12,8 +12,8 @@
 #include "tests/support/data.h"
 #include "tests/support/template_values.h"
 #include "tokenizer/chat_template.h"
-#include "tokenizer/jinja/interpreter.h"
-#include "tokenizer/jinja/parser.h"
+#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/syntax/parser.h"
 
 namespace tokenizer {
 namespace {

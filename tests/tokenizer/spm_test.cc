@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "gguf/utf8.h"
 #include "tests/tokenizer/vocab_file.h"
-#include "tokenizer/utf8.h"
 
 namespace tokenizer {
 namespace {
@@ -167,7 +167,7 @@ Ids Reference(const std::map<std::string, TokenId>& pieces, const VocabSpec& spe
               const std::string& text) {
   std::vector<std::string> symbols;
   for (size_t at = 0; at < text.size();) {
-    const size_t n = NextUtf8(std::string_view(text).substr(at)).length;
+    const size_t n = gguf::NextUtf8(std::string_view(text).substr(at)).length;
     const std::string character = text.substr(at, n);
     symbols.push_back(character == " " ? kSpace : character);
     at += n;

@@ -1,0 +1,72 @@
+// The one decoder of UTF-8, for bytes that may be anything (Unicode, table 3-7: no overlong forms,
+// no surrogates, nothing above U+10FFFF), and the one encoder.
+#ifndef PRONK_GGUF_UTF8_H_
+#define PRONK_GGUF_UTF8_H_
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace gguf {
+
+enum class Utf8Kind : uint8_t {
+  kValid,       // a character
+  kInvalid,     // bytes that no character begins with
+  kIncomplete,  // the first bytes of a character, and then the text ends
+};
+
+struct Utf8Step {
+  Utf8Kind kind;
+  uint32_t length;  // bytes, at least 1; kInvalid: as many as could have begun a character
+  char32_t code = U'\xFFFD';  // the character; U+FFFD unless kValid
+};
+
+// What `bytes`, which must not be empty, begin with.
+Utf8Step NextUtf8(std::string_view bytes);
+
+// The length of the longest prefix that is valid UTF-8.
+size_t ValidUtf8Prefix(std::string_view bytes);
+
+// The bytes of one character.
+std::string ToUtf8(char32_t code);
+
+// The characters of a text, for a range loop. Bytes that are no UTF-8 come as U+FFFD, one for each
+// step of NextUtf8.
+class Characters {
+ public:
+  struct Character {
+    char32_t code;
+    std::string_view bytes;
+  };
+
+  class Iterator {
+   public:
+    explicit Iterator(std::string_view rest) : rest_(rest) { Decode(); }
+    Character operator*() const { return {step_.code, rest_.substr(0, step_.length)}; }
+    Iterator& operator++() {
+      rest_.remove_prefix(step_.length);
+      Decode();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return rest_.empty(); }
+
+   private:
+    void Decode() {
+      if (!rest_.empty()) step_ = NextUtf8(rest_);
+    }
+    std::string_view rest_;
+    Utf8Step step_{};
+  };
+
+  explicit Characters(std::string_view text) : text_(text) {}
+  Iterator begin() const { return Iterator(text_); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  std::string_view text_;
+};
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_UTF8_H_

@@ -1,0 +1,165 @@
+// What a template can call by name without an object: range, namespace, strftime_now and so on.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tokenizer/jinja/interpreter/builtins.h"
+#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/interpreter/objects.h"
+#include "tokenizer/jinja/values/arguments.h"
+#include "tokenizer/jinja/values/operators.h"
+#include "tokenizer/jinja/values/print.h"
+#include "tokenizer/jinja/values/strftime.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+// A global function such as range.
+class Function : public Object {
+ public:
+  using Fn = Value (*)(Interpreter& in, const Arguments& args);
+  explicit Function(Fn fn) : fn_(fn) {}
+  std::string_view TypeName() const override { return "function"; }
+  bool IsCallable() const override { return true; }
+  Value Call(Interpreter& in, const Arguments& args) override { return fn_(in, args); }
+
+ private:
+  Fn fn_;
+};
+
+// cycler(a, b): next() gives a, b, a...
+class Cycler : public Object {
+ public:
+  explicit Cycler(Values items) : items_(std::move(items)) {}
+  std::string_view TypeName() const override { return "Cycler"; }
+  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
+    if (name == "current") return items_[at_];
+    if (name == "next") return BoundMethod::Of(in, *this, Next);
+    if (name == "reset") return BoundMethod::Of(in, *this, Reset);
+    return std::nullopt;
+  }
+  void Clear() override { items_.clear(); }
+
+ private:
+  static Value Next(Interpreter&, const Value& self, const Arguments&) {
+    auto& cycler = static_cast<Cycler&>(self.object());
+    Value value = cycler.items_[cycler.at_];
+    cycler.at_ = (cycler.at_ + 1) % cycler.items_.size();
+    return value;
+  }
+  static Value Reset(Interpreter&, const Value& self, const Arguments&) {
+    static_cast<Cycler&>(self.object()).at_ = 0;
+    return Value();
+  }
+  Values items_;
+  size_t at_ = 0;
+};
+
+// joiner(", "): nothing when called first, the separator from then on.
+class Joiner : public Object {
+ public:
+  explicit Joiner(Value separator) : separator_(std::move(separator)) {}
+  std::string_view TypeName() const override { return "Joiner"; }
+  bool IsCallable() const override { return true; }
+  Value Call(Interpreter&, const Arguments&) override {
+    return std::exchange(used_, true) ? separator_ : Value("");
+  }
+
+ private:
+  Value separator_;
+  bool used_ = false;
+};
+
+constexpr int64_t kMaxRange = 100'000;  // as Jinja's sandbox has it
+
+Value Range(Interpreter& in, const Arguments& args) {
+  const Params params("range", args, {"start", "stop", "step"}, 1);
+  const bool has_start = params.Get(1) != nullptr;
+  const int64_t start = has_start ? params.Integer(0, 0) : 0;
+  const int64_t stop = params.Integer(has_start ? 1 : 0, 0);
+  const int64_t step = params.Integer(2, 1);
+  if (step == 0) throw TemplateError("range() arg 3 must not be zero");
+  Values items;
+  int64_t at = start;
+  while (step > 0 ? at < stop : at > stop) {
+    if (items.size() >= kMaxRange) {
+      throw TemplateError("range too big: more than " + std::to_string(kMaxRange) + " items");
+    }
+    items.push_back(Value(at));
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  const Value range = in.runtime().Make(std::move(items), List::Kind::kRange);
+  range.list().range = {start, stop, step};
+  return range;
+}
+
+// dict(mapping or pairs, name=value...)
+Value MakeDict(Interpreter& in, const Arguments& args) {
+  Runtime& rt = in.runtime();
+  if (args.positional.size() > 1) throw TemplateError("dict() takes at most 1 argument");
+  Value out = rt.Make(Dict());
+  if (!args.positional.empty() && args.positional[0].IsDict()) {
+    for (const auto& [key, value] : args.positional[0].dict().entries) {
+      rt.SetEntry(out.dict(), key, value);
+    }
+  } else if (!args.positional.empty()) {
+    for (const Value& pair : ItemsOf(rt, args.positional[0])) {
+      const Values items = ItemsOf(rt, pair);
+      if (items.size() != 2) throw TemplateError("dict() needs pairs");
+      rt.SetEntry(out.dict(), items[0], items[1]);
+    }
+  }
+  for (const auto& [name, value] : args.named) rt.SetEntry(out.dict(), Value(name), value);
+  return out;
+}
+
+Value MakeNamespace(Interpreter& in, const Arguments& args) {
+  const Value attributes = MakeDict(in, args);
+  const auto space = in.runtime().MakeObject<Namespace>();
+  for (const auto& [name, value] : attributes.dict().entries) {
+    space->Set(std::string(Str(in.runtime(), name).view()), value);
+  }
+  return Value(space);
+}
+
+Value MakeCycler(Interpreter& in, const Arguments& args) {
+  if (args.positional.empty()) throw TemplateError("at least one item has to be provided");
+  return Value(in.runtime().MakeObject<Cycler>(args.positional));
+}
+
+Value MakeJoiner(Interpreter& in, const Arguments& args) {
+  const Params params("joiner", args, {"sep"});
+  return Value(in.runtime().MakeObject<Joiner>(params.Or(0, Value(", "))));
+}
+
+Value RaiseException(Interpreter& in, const Arguments& args) {
+  const Params params("raise_exception", args, {"message"}, 1);
+  throw TemplateError(std::string(Str(in.runtime(), *params.Get(0)).view()));
+}
+
+Value StrftimeNow(Interpreter& in, const Arguments& args) {
+  const Params params("strftime_now", args, {"format"}, 1);
+  const std::string_view format = params.String(0).view();
+  in.runtime().PaySteps(format.size());
+  in.runtime().PayBytes(12 * format.size());  // %c becomes 24
+  return in.runtime().Make(Text(FormatTime(in.now(), format)));
+}
+
+}  // namespace
+
+void AddGlobals(Interpreter& in) {
+  const auto add = [&](const char* name, Function::Fn fn) {
+    in.SetVariable(name, Value(in.runtime().MakeObject<Function>(fn)));
+  };
+  add("range", Range);
+  add("dict", MakeDict);
+  add("namespace", MakeNamespace);
+  add("cycler", MakeCycler);
+  add("joiner", MakeJoiner);
+  add("raise_exception", RaiseException);
+  add("strftime_now", StrftimeNow);
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,40 @@
+// The names that a template can use without defining them.
+#ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
+#define PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer::jinja {
+
+using FilterFn = Value (*)(Interpreter& in, const Value& input, const Arguments& args);
+using TestFn = bool (*)(Interpreter& in, const Value& input, const Arguments& args);
+using MethodFn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
+
+// The function of that name in a table, or null.
+template <typename Fn, size_t n>
+Fn FindNamed(const std::pair<std::string_view, Fn> (&table)[n], std::string_view name) {
+  for (const auto& [known, fn] : table) {
+    if (known == name) return fn;
+  }
+  return nullptr;
+}
+
+// Null where there is none of that name.
+FilterFn FindFilter(std::string_view name);
+FilterFn FindTextFilter(std::string_view name);      // those that give text or numbers
+FilterFn FindSequenceFilter(std::string_view name);  // those that work on items
+TestFn FindTest(std::string_view name);
+MethodFn FindStringMethod(std::string_view name);
+MethodFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries
+
+// range, namespace, dict, cycler, joiner, raise_exception, strftime_now.
+void AddGlobals(Interpreter& in);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_

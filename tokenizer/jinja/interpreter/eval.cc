@@ -1,0 +1,193 @@
+// The values of expressions.
+#include "tokenizer/jinja/interpreter/builtins.h"
+#include "tokenizer/jinja/interpreter/interpreter.h"
+#include "tokenizer/jinja/interpreter/objects.h"
+#include "tokenizer/jinja/values/print.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+// How Jinja names a value whose attribute is missing.
+std::string Description(const Value& value) {
+  return value.IsNone() ? "None" : std::string(value.TypeName()) + " object";
+}
+
+}  // namespace
+
+Value MakeUndefined(std::string message) {
+  return Undefined{std::make_shared<const std::string>(std::move(message))};
+}
+
+Value Interpreter::Lookup(const std::string& name) const {
+  size_t scopes = 0;
+  for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
+    const auto found = scope->variables.find(name);
+    if (found != scope->variables.end()) return found->second;
+    if (++scopes % 8 == 0) rt_.PaySteps();
+  }
+  return MakeUndefined("'" + name + "' is undefined");
+}
+
+Value Interpreter::Eval(const Expr& expr) {
+  const Runtime::Level level(rt_);
+  rt_.PaySteps();
+  line_ = expr.line;
+  return std::visit([this](const auto& node) { return Eval(node); }, expr.node);
+}
+
+Value Interpreter::EvalOrNone(const ExprPtr& expr) {
+  if (!expr) return Value();
+  return Eval(*expr);
+}
+
+Value Interpreter::Eval(const ListExpr& expr) {
+  Values items;
+  for (const ExprPtr& item : expr.items) items.push_back(Eval(*item));
+  return rt_.Make(std::move(items), expr.is_tuple ? List::Kind::kTuple : List::Kind::kList);
+}
+
+Value Interpreter::Eval(const DictExpr& expr) {
+  Value out = rt_.Make(Dict());
+  for (const auto& [key, value] : expr.entries) {
+    const Value evaluated_key = Eval(*key);
+    rt_.SetEntry(out.dict(), evaluated_key, Eval(*value));
+  }
+  return out;
+}
+
+Value Interpreter::Eval(const NotExpr& expr) { return !Eval(*expr.operand).Truth(); }
+
+Value Interpreter::Eval(const SignExpr& expr) {
+  const Value value = Eval(*expr.operand);
+  return expr.negative ? Negate(value) : Negate(Negate(value));
+}
+
+Value Interpreter::Eval(const BinaryExpr& expr) {
+  const Value left = Eval(*expr.left);
+  return Calculate(rt_, expr.op, left, Eval(*expr.right));
+}
+
+Value Interpreter::Eval(const ConcatExpr& expr) {
+  Text out;
+  for (const ExprPtr& operand : expr.operands) AppendStr(rt_, Eval(*operand), out);
+  return rt_.Make(std::move(out));
+}
+
+Value Interpreter::Eval(const LogicExpr& expr) {
+  Value left = Eval(*expr.left);
+  return left.Truth() == expr.is_and ? Eval(*expr.right) : left;
+}
+
+Value Interpreter::Eval(const CompareExpr& expr) {
+  Value left = Eval(*expr.first);
+  for (const auto& [op, operand] : expr.rest) {
+    Value right = Eval(*operand);
+    if (!CompareValues(rt_, op, left, right)) return false;
+    left = std::move(right);
+  }
+  return true;
+}
+
+Value Interpreter::Eval(const ConditionalExpr& expr) {
+  if (Eval(*expr.test).Truth()) return Eval(*expr.then);
+  if (expr.otherwise) return Eval(*expr.otherwise);
+  return MakeUndefined("the inline if has no else");
+}
+
+Value Interpreter::Eval(const AttributeExpr& expr) {
+  return GetAttribute(Eval(*expr.object), expr.name);
+}
+
+Value Interpreter::Eval(const SubscriptExpr& expr) {
+  const Value object = Eval(*expr.object);
+  return GetItem(object, Eval(*expr.index));
+}
+
+Value Interpreter::Eval(const SliceExpr& expr) {
+  const Value object = Eval(*expr.object);
+  const Value start = EvalOrNone(expr.start);
+  const Value stop = EvalOrNone(expr.stop);
+  return Slice(rt_, object, start, stop, EvalOrNone(expr.step));
+}
+
+Value Interpreter::Eval(const FilterExpr& expr) {
+  const Value input = Eval(*expr.input);
+  return CallFilter(expr.name, input, EvalArgs(expr.args));
+}
+
+Value Interpreter::Eval(const TestExpr& expr) {
+  const Value input = Eval(*expr.input);
+  return CallTest(expr.name, input, EvalArgs(expr.args));
+}
+
+Value Interpreter::Eval(const CallExpr& expr) {
+  const Value callee = Eval(*expr.callee);
+  return Call(callee, EvalArgs(expr.args));
+}
+
+Arguments Interpreter::EvalArgs(const CallArgs& args) {
+  Arguments out;
+  for (const ExprPtr& arg : args.positional) out.positional.push_back(Eval(*arg));
+  if (args.star) {
+    for (Value& item : ItemsOf(rt_, Eval(*args.star))) out.positional.push_back(std::move(item));
+  }
+  for (const auto& [name, value] : args.named) out.named.emplace_back(name, Eval(*value));
+  if (args.star_star) {
+    const Value rest = Eval(*args.star_star);
+    if (!rest.IsDict()) throw TemplateError("the argument after ** must be a mapping");
+    for (const auto& [key, value] : rest.dict().entries) {
+      out.named.emplace_back(Str(rt_, key).view(), value);
+    }
+  }
+  return out;
+}
+
+Value Interpreter::Call(const Value& callee, const Arguments& args) {
+  RequireDefined(callee);
+  if (!callee.IsObject()) {
+    throw TemplateError("'" + std::string(callee.TypeName()) + "' object is not callable");
+  }
+  return callee.object().Call(*this, args);
+}
+
+Value Interpreter::CallFilter(std::string_view name, const Value& input, const Arguments& args) {
+  const FilterFn filter = FindFilter(name);
+  if (filter == nullptr) throw TemplateError("No filter named '" + std::string(name) + "'.");
+  return filter(*this, input, args);
+}
+
+bool Interpreter::CallTest(std::string_view name, const Value& input, const Arguments& args) {
+  const TestFn test = FindTest(name);
+  if (test == nullptr) throw TemplateError("No test named '" + std::string(name) + "'.");
+  return test(*this, input, args);
+}
+
+Value Interpreter::GetAttribute(const Value& value, std::string_view name) {
+  RequireDefined(value);
+  rt_.PayReading(name.size());
+  if (value.IsObject()) {
+    if (auto attribute = value.object().Attribute(*this, name)) return *attribute;
+  } else {
+    const MethodFn method =
+        value.IsString() ? FindStringMethod(name) : FindContainerMethod(value, name);
+    if (method != nullptr) return Value(rt_.MakeObject<BoundMethod>(value, method));
+    if (value.IsDict()) {
+      if (const Value* item = rt_.FindEntry(value.dict(), Value(name))) return *item;
+    }
+  }
+  rt_.PayBytes(name.size());
+  std::string message = "'";
+  message.append(Description(value)).append("' has no attribute '").append(name).append("'");
+  return MakeUndefined(std::move(message));
+}
+
+Value Interpreter::GetItem(const Value& value, const Value& index) {
+  RequireDefined(value);
+  if (auto item = Item(rt_, value, index)) return *item;
+  if (index.IsString()) return GetAttribute(value, index.view());
+  return MakeUndefined(Description(value) + " has no element " +
+                       std::string(Repr(rt_, index).view()));
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,292 @@
+// Statements.
+#include "tokenizer/jinja/interpreter/interpreter.h"
+
+#include <algorithm>
+
+#include "tokenizer/jinja/interpreter/builtins.h"
+#include "tokenizer/jinja/interpreter/objects.h"
+#include "tokenizer/jinja/values/print.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+
+// A new scope below the given one is the current one while this lives.
+class Interpreter::InnerScope {
+ public:
+  InnerScope(Interpreter& in, std::shared_ptr<Scope> parent) : in_(in), saved_(in.scope_) {
+    in.scope_ = std::make_shared<Scope>(Scope{std::move(parent), {}});
+  }
+  explicit InnerScope(Interpreter& in) : InnerScope(in, in.scope_) {}
+  ~InnerScope() { in_.scope_ = std::move(saved_); }
+  InnerScope(const InnerScope&) = delete;
+  InnerScope& operator=(const InnerScope&) = delete;
+
+ private:
+  Interpreter& in_;
+  std::shared_ptr<Scope> saved_;
+};
+
+Interpreter::Interpreter(Runtime& rt, std::chrono::local_seconds now) : rt_(rt), now_(now) {
+  AddGlobals(*this);
+}
+
+void Interpreter::SetVariable(const std::string& name, Value value) {
+  constexpr size_t kVariableCost = 128;  // bytes of a node in a scope
+  rt_.PayBytes(kVariableCost);
+  scope_->variables[name] = std::move(value);
+}
+
+Text Interpreter::Render(const Block& block) {
+  Text out;
+  out_ = &out;
+  try {
+    Exec(block);
+  } catch (const TemplateError& error) {
+    if (error.line() != 0) throw;
+    throw TemplateError(error.message(), line_);
+  }
+  return out;
+}
+
+Interpreter::Flow Interpreter::Exec(const Block& block) {
+  const Runtime::Level level(rt_);
+  for (const Stmt& stmt : block) {
+    rt_.PaySteps();
+    line_ = stmt.line;
+    const Flow flow = std::visit([this](const auto& node) { return Exec(node); }, stmt.node);
+    if (flow != Flow::kNext) return flow;
+  }
+  return Flow::kNext;
+}
+
+void Interpreter::Emit(const Text& text) {
+  rt_.PayBytes(text.Cost());
+  out_->Append(text);
+}
+
+Interpreter::Flow Interpreter::Exec(const TextStmt& stmt) {
+  Emit(stmt.text);
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::Exec(const PrintStmt& stmt) {
+  AppendStr(rt_, Eval(*stmt.value), *out_);
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::Exec(const IfStmt& stmt) {
+  for (const auto& [test, body] : stmt.branches) {
+    if (Eval(*test).Truth()) return Exec(body);
+  }
+  return Exec(stmt.otherwise);
+}
+
+// Some templates (Hermes 3) loop over their tools without asking whether there are any, and callers
+// are to pass an empty list. Others ask whether they are None, which is what is passed here.
+Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
+  const Value items = Eval(*stmt.items);
+  const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
+  const bool may_be_none =
+      variable != nullptr && (variable->name == "tools" || variable->name == "documents");
+  return RunLoop(stmt, may_be_none && items.IsNone() ? Values() : ItemsOf(rt_, items), 0);
+}
+
+Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
+  if (!stmt.condition) return items;
+  Values kept;
+  for (Value& item : items) {
+    const InnerScope scope(*this);
+    Assign(stmt.target, item);
+    if (Eval(*stmt.condition).Truth()) kept.push_back(std::move(item));
+  }
+  return kept;
+}
+
+Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int depth) {
+  const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), depth);
+  bool completed = false;  // a round that got to its end: without one, Jinja takes the else block
+  for (size_t i = 0; i < loop->items().size(); ++i) {
+    const InnerScope scope(*this);
+    loop->MoveTo(i);
+    SetVariable("loop", Value(loop));
+    Assign(stmt.target, loop->items()[i]);
+    const Flow flow = Exec(stmt.body);
+    if (flow == Flow::kBreak) break;
+    completed = completed || flow == Flow::kNext;
+  }
+  if (completed) return Flow::kNext;
+  const InnerScope scope(*this);
+  return Exec(stmt.otherwise);
+}
+
+Value Interpreter::RunLoopAgain(const ForStmt& loop, const std::shared_ptr<Scope>& scope,
+                                const Value& items, int depth) {
+  Text text;
+  Text* const saved = std::exchange(out_, &text);
+  {
+    const InnerScope inner(*this, scope);
+    RunLoop(loop, ItemsOf(rt_, items), depth);
+  }
+  out_ = saved;
+  return rt_.Make(std::move(text));
+}
+
+Text Interpreter::Capture(const Block& block, Flow* flow) {
+  Text text;
+  Text* const saved = std::exchange(out_, &text);
+  *flow = Exec(block);
+  out_ = saved;
+  return text;
+}
+
+void Interpreter::Assign(const Target& target, const Value& value) {
+  if (!target.attribute.empty()) {
+    const Value object = Lookup(target.name);
+    auto* space = object.IsObject() ? dynamic_cast<Namespace*>(&object.object()) : nullptr;
+    if (space == nullptr) {
+      RequireDefined(object);
+      throw TemplateError("cannot assign attribute on non-namespace object");
+    }
+    rt_.PayBytes(sizeof(Value) + target.attribute.size());
+    space->Set(target.attribute, value);
+    return;
+  }
+  if (target.targets.empty()) return SetVariable(target.name, value);
+  if (!IsIterable(value)) {
+    throw TemplateError("cannot unpack non-iterable " + std::string(value.TypeName()) + " object");
+  }
+  const Values items = ItemsOf(rt_, value);
+  const std::string wanted = "expected " + std::to_string(target.targets.size());
+  if (items.size() > target.targets.size()) {
+    throw TemplateError("too many values to unpack (" + wanted + ")");
+  }
+  if (items.size() < target.targets.size()) {
+    throw TemplateError("not enough values to unpack (" + wanted + ", got " +
+                        std::to_string(items.size()) + ")");
+  }
+  for (size_t i = 0; i < items.size(); ++i) Assign(target.targets[i], items[i]);
+}
+
+Interpreter::Flow Interpreter::Exec(const SetStmt& stmt) {
+  Assign(stmt.target, Eval(*stmt.value));
+  return Flow::kNext;
+}
+
+Value Interpreter::ApplyFilters(const Expr& filters, const Value& input) {
+  const auto& filter = std::get<FilterExpr>(filters.node);
+  const Value filtered = filter.input ? ApplyFilters(*filter.input, input) : input;
+  return CallFilter(filter.name, filtered, EvalArgs(filter.args));
+}
+
+Interpreter::Flow Interpreter::Exec(const SetBlockStmt& stmt) {
+  Flow flow;
+  Value value;
+  {
+    const InnerScope scope(*this);
+    value = rt_.Make(Capture(stmt.body, &flow));
+    if (stmt.filter) value = ApplyFilters(*stmt.filter, value);
+  }
+  Assign(stmt.target, value);
+  return flow;
+}
+
+Interpreter::Flow Interpreter::Exec(const FilterStmt& stmt) {
+  const InnerScope scope(*this);
+  Flow flow;
+  const Value text = rt_.Make(Capture(stmt.body, &flow));
+  AppendStr(rt_, ApplyFilters(*stmt.filter, text), *out_);
+  return flow;
+}
+
+Interpreter::Flow Interpreter::Exec(const WithStmt& stmt) {
+  Values values;  // none of the variables is seen by another's value
+  for (const auto& variable : stmt.variables) values.push_back(Eval(*variable.second));
+  const InnerScope scope(*this);
+  for (size_t i = 0; i < values.size(); ++i) Assign(stmt.variables[i].first, values[i]);
+  return Exec(stmt.body);
+}
+
+Interpreter::Flow Interpreter::Exec(const PlainBlockStmt& stmt) {
+  const InnerScope scope(*this);
+  return Exec(stmt.body);
+}
+
+Interpreter::Flow Interpreter::Exec(const MacroStmt& stmt) {
+  SetVariable(stmt.name, Value(rt_.MakeObject<Macro>(stmt, scope_)));
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::Exec(const CallStmt& stmt) {
+  const auto& call = std::get<CallExpr>(stmt.call->node);
+  const Value callee = Eval(*call.callee);
+  Arguments args = EvalArgs(call.args);
+  args.named.emplace_back("caller", Value(rt_.MakeObject<Macro>(*stmt.caller, scope_)));
+  AppendStr(rt_, Call(callee, args), *out_);
+  return Flow::kNext;
+}
+
+namespace {
+
+// Takes the value of `name` out of the keyword arguments, if it is there.
+std::optional<Value> TakeNamed(std::vector<std::pair<std::string, Value>>& named,
+                               std::string_view name) {
+  const auto found = std::find_if(named.begin(), named.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  if (found == named.end()) return std::nullopt;
+  std::optional<Value> value(std::move(found->second));
+  named.erase(found);
+  return value;
+}
+
+}  // namespace
+
+Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
+                             const Arguments& args) {
+  const Runtime::Level level(rt_);
+  const InnerScope scope(*this, closure);
+  const int call_line = line_;
+  auto named = args.named;
+  const size_t n = macro.parameters.size();
+  for (size_t i = 0; i < n; ++i) {
+    const Parameter& parameter = macro.parameters[i];
+    if (i < args.positional.size()) {
+      SetVariable(parameter.name, args.positional[i]);
+    } else if (auto value = TakeNamed(named, parameter.name)) {
+      SetVariable(parameter.name, *value);
+    } else {
+      // A default that names its own parameter sees it undefined.
+      SetVariable(parameter.name,
+                  MakeUndefined("parameter '" + parameter.name + "' was not provided"));
+      if (parameter.fallback) SetVariable(parameter.name, Eval(*parameter.fallback));
+    }
+  }
+  const bool explicit_caller =
+      std::any_of(macro.parameters.begin(), macro.parameters.end(),
+                  [](const Parameter& parameter) { return parameter.name == "caller"; });
+  if (macro.uses_caller && !explicit_caller) {
+    SetVariable("caller", TakeNamed(named, "caller").value_or(MakeUndefined("No caller defined")));
+  }
+  if (macro.uses_kwargs) {
+    const Value kwargs = rt_.Make(Dict());
+    for (const auto& [name, value] : named) rt_.SetEntry(kwargs.dict(), Value(name), value);
+    SetVariable("kwargs", kwargs);
+  } else if (!named.empty()) {
+    throw TemplateError("macro '" + macro.name + "' takes no keyword argument '" + named[0].first +
+                        "'");
+  }
+  if (macro.uses_varargs) {
+    const size_t first = std::min(n, args.positional.size());
+    SetVariable("varargs", rt_.Make(Values(args.positional.begin() + static_cast<ptrdiff_t>(first),
+                                           args.positional.end()),
+                                    List::Kind::kTuple));
+  } else if (args.positional.size() > n) {
+    throw TemplateError("macro '" + macro.name + "' takes not more than " + std::to_string(n) +
+                        " argument(s)");
+  }
+  Flow flow;
+  Text text = Capture(macro.body, &flow);
+  line_ = call_line;
+  return rt_.Make(std::move(text));
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,113 @@
+// Runs a parsed template: statements in interpreter.cc, expressions in eval.cc.
+#ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_
+#define PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/jinja/syntax/ast.h"
+#include "tokenizer/jinja/values/runtime.h"
+
+namespace tokenizer::jinja {
+
+// The variables of a block; a name that is not here is looked up in the parent. A loop's body has
+// a scope of its own for each round, a macro's for each call.
+struct Scope {
+  std::shared_ptr<Scope> parent;
+  std::map<std::string, Value, std::less<>> variables;
+};
+
+class Interpreter {
+ public:
+  // `now` is what strftime_now shows.
+  Interpreter(Runtime& rt, std::chrono::local_seconds now);
+
+  // Sets a variable that the template can read.
+  void SetVariable(const std::string& name, Value value);
+  // The template's output. Throws TemplateError with the line.
+  Text Render(const Block& block);
+
+  // For filters, methods and objects.
+
+  Runtime& runtime() { return rt_; }
+  std::chrono::local_seconds now() const { return now_; }
+  // value.name and value[index]: methods, attributes and items. What is not there is undefined;
+  // anything of an undefined value is an error.
+  Value GetAttribute(const Value& value, std::string_view name);
+  Value GetItem(const Value& value, const Value& index);
+  Value Call(const Value& callee, const Arguments& args);
+  Value CallFilter(std::string_view name, const Value& input, const Arguments& args);
+  bool CallTest(std::string_view name, const Value& input, const Arguments& args);
+  Value CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
+                  const Arguments& args);
+  // The output of a loop over `items`, for recursive loops. `depth` counts from 0.
+  Value RunLoopAgain(const ForStmt& loop, const std::shared_ptr<Scope>& scope, const Value& items,
+                     int depth);
+
+ private:
+  enum class Flow { kNext, kBreak, kContinue };
+  class InnerScope;
+
+  Flow Exec(const Block& block);
+  Flow Exec(const TextStmt& stmt);
+  Flow Exec(const PrintStmt& stmt);
+  Flow Exec(const IfStmt& stmt);
+  Flow Exec(const ForStmt& stmt);
+  Flow Exec(const SetStmt& stmt);
+  Flow Exec(const SetBlockStmt& stmt);
+  Flow Exec(const MacroStmt& stmt);
+  Flow Exec(const CallStmt& stmt);
+  Flow Exec(const FilterStmt& stmt);
+  Flow Exec(const WithStmt& stmt);
+  Flow Exec(const PlainBlockStmt& stmt);
+  Flow Exec(const BreakStmt&) { return Flow::kBreak; }
+  Flow Exec(const ContinueStmt&) { return Flow::kContinue; }
+
+  void Emit(const Text& text);
+  // What `block` puts out, and how it ended.
+  Text Capture(const Block& block, Flow* flow);
+  // How a loop ended for what is around it: only its else block can break out of that.
+  Flow RunLoop(const ForStmt& stmt, Values items, int depth);
+  Values Filtered(const ForStmt& stmt, Values items);
+  void Assign(const Target& target, const Value& value);
+  // The filters of a filter block, on `input`.
+  Value ApplyFilters(const Expr& filters, const Value& input);
+  Value Lookup(const std::string& name) const;
+
+  Value Eval(const Expr& expr);
+  Value Eval(const Literal& expr) { return expr.value; }
+  Value Eval(const NameExpr& expr) { return Lookup(expr.name); }
+  Value Eval(const ListExpr& expr);
+  Value Eval(const DictExpr& expr);
+  Value Eval(const NotExpr& expr);
+  Value Eval(const SignExpr& expr);
+  Value Eval(const BinaryExpr& expr);
+  Value Eval(const ConcatExpr& expr);
+  Value Eval(const LogicExpr& expr);
+  Value Eval(const CompareExpr& expr);
+  Value Eval(const ConditionalExpr& expr);
+  Value Eval(const AttributeExpr& expr);
+  Value Eval(const SubscriptExpr& expr);
+  Value Eval(const SliceExpr& expr);
+  Value Eval(const FilterExpr& expr);
+  Value Eval(const TestExpr& expr);
+  Value Eval(const CallExpr& expr);
+  Value EvalOrNone(const ExprPtr& expr);  // None where it is absent
+  Arguments EvalArgs(const CallArgs& args);
+
+  Runtime& rt_;
+  const std::chrono::local_seconds now_;
+  std::shared_ptr<Scope> scope_ = std::make_shared<Scope>();
+  Text* out_ = nullptr;
+  int line_ = 0;  // being executed, for messages
+};
+
+// An undefined value with its message.
+Value MakeUndefined(std::string message);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_INTERPRETER_INTERPRETER_H_

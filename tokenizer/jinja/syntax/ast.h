@@ -1,0 +1,175 @@
+// A parsed template: statements that hold expressions.
+#ifndef PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
+#define PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tokenizer/jinja/values/operators.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer::jinja {
+
+struct Expr;
+using ExprPtr = std::unique_ptr<Expr>;
+struct Stmt;
+using Block = std::vector<Stmt>;
+
+// (a, b, name=c, *rest, **options)
+struct CallArgs {
+  std::vector<ExprPtr> positional;
+  std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr star, star_star;  // null: absent
+};
+
+// Expressions.
+
+struct Literal {
+  Value value;
+};
+struct NameExpr {
+  std::string name;
+};
+struct ListExpr {
+  std::vector<ExprPtr> items;
+  bool is_tuple = false;
+};
+struct DictExpr {
+  std::vector<std::pair<ExprPtr, ExprPtr>> entries;
+};
+struct NotExpr {
+  ExprPtr operand;
+};
+struct SignExpr {  // -a or +a
+  bool negative = false;
+  ExprPtr operand;
+};
+struct BinaryExpr {
+  BinaryOp op;
+  ExprPtr left, right;
+};
+struct ConcatExpr {  // a ~ b ~ c
+  std::vector<ExprPtr> operands;
+};
+struct LogicExpr {  // a and b, a or b: the value of the operand that decides
+  bool is_and = false;
+  ExprPtr left, right;
+};
+struct CompareExpr {  // a < b <= c: every neighbouring pair must hold
+  ExprPtr first;
+  std::vector<std::pair<CompareOp, ExprPtr>> rest;
+};
+struct ConditionalExpr {  // a if test else b; b may be absent
+  ExprPtr test, then, otherwise;
+};
+struct AttributeExpr {  // a.name
+  ExprPtr object;
+  std::string name;
+};
+struct SubscriptExpr {  // a[index]
+  ExprPtr object, index;
+};
+struct SliceExpr {  // a[start:stop:step], each may be absent
+  ExprPtr object, start, stop, step;
+};
+struct FilterExpr {  // a | name(args); the input of a filter block's first filter is absent
+  ExprPtr input;
+  std::string name;
+  CallArgs args;
+};
+struct TestExpr {  // a is name(args)
+  ExprPtr input;
+  std::string name;
+  CallArgs args;
+};
+struct CallExpr {
+  ExprPtr callee;
+  CallArgs args;
+};
+
+struct Expr {
+  using Node = std::variant<Literal, NameExpr, ListExpr, DictExpr, NotExpr, SignExpr, BinaryExpr,
+                            ConcatExpr, LogicExpr, CompareExpr, ConditionalExpr, AttributeExpr,
+                            SubscriptExpr, SliceExpr, FilterExpr, TestExpr, CallExpr>;
+  int line;
+  int height;  // levels of expressions in it, itself included: bounded, so that recursion is
+  Node node;
+};
+
+// Statements.
+
+// What is assigned to: a name, an attribute of a namespace, or a tuple of targets.
+struct Target {
+  std::string name;
+  std::string attribute;        // of the namespace `name`; empty: `name` itself
+  std::vector<Target> targets;  // not empty: a tuple, and name is empty
+};
+
+struct TextStmt {
+  Text text;
+};
+struct PrintStmt {
+  ExprPtr value;
+};
+struct IfStmt {
+  std::vector<std::pair<ExprPtr, Block>> branches;  // if, elif, elif...
+  Block otherwise;
+};
+struct ForStmt {
+  Target target;
+  ExprPtr items;
+  ExprPtr condition;  // null: absent
+  bool recursive = false;
+  Block body, otherwise;
+};
+struct SetStmt {
+  Target target;
+  ExprPtr value;
+};
+struct SetBlockStmt {
+  Target target;
+  ExprPtr filter;  // a FilterExpr, or null
+  Block body;
+};
+struct Parameter {
+  std::string name;
+  ExprPtr fallback;  // null: none
+};
+struct MacroStmt {
+  std::string name;
+  std::vector<Parameter> parameters;
+  Block body;
+  bool uses_varargs = false, uses_kwargs = false, uses_caller = false;  // names in the body
+};
+struct CallStmt {  // {% call(parameters) macro(args) %} body {% endcall %}
+  ExprPtr call;    // a CallExpr
+  std::unique_ptr<MacroStmt> caller;
+};
+struct FilterStmt {
+  ExprPtr filter;  // a FilterExpr
+  Block body;
+};
+struct WithStmt {
+  std::vector<std::pair<Target, ExprPtr>> variables;
+  Block body;
+};
+struct PlainBlockStmt {  // {% generation %}: marks text for training, of no effect here
+  Block body;
+};
+struct BreakStmt {};
+struct ContinueStmt {};
+
+struct Stmt {
+  using Node =
+      std::variant<TextStmt, PrintStmt, IfStmt, ForStmt, SetStmt, SetBlockStmt, MacroStmt, CallStmt,
+                   FilterStmt, WithStmt, PlainBlockStmt, BreakStmt, ContinueStmt>;
+  int line;
+  Node node;
+};
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_

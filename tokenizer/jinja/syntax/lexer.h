@@ -1,0 +1,42 @@
+// A template's source as tokens: literal text, the marks of statements and expressions, and what is
+// inside them. White space is settled here, as Jinja does with trim_blocks and lstrip_blocks on:
+// the line break after a statement and the blanks before it on its line are no output, and - and +
+// inside the marks overrule that.
+#ifndef PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
+#define PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tokenizer::jinja {
+
+enum class TokenKind {
+  kData,           // text: literal output
+  kVariableBegin,  // {{
+  kVariableEnd,
+  kBlockBegin,  // {%
+  kBlockEnd,
+  kName,      // text: the name
+  kString,    // text: the string, escapes resolved
+  kInteger,   // integer
+  kFloat,     // number
+  kOperator,  // text: + == [ and so on
+  kEnd,
+};
+
+struct Token {
+  TokenKind kind = TokenKind::kEnd;
+  int line = 1;
+  std::string text;
+  int64_t integer = 0;
+  double number = 0;
+};
+
+// Ends with kEnd. Throws TemplateError.
+std::vector<Token> Tokenize(std::string_view source);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_

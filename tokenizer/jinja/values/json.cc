@@ -1,0 +1,150 @@
+// tojson, as Python's json.dumps writes it.
+#include <algorithm>
+#include <cmath>
+
+#include "tokenizer/jinja/values/print.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+class JsonWriter {
+ public:
+  JsonWriter(Runtime& rt, const JsonOptions& options) : rt_(rt), options_(options) {}
+
+  void Write(const Value& value) {
+    const Runtime::Level level(rt_);
+    rt_.PaySteps();
+    if (value.IsString()) {
+      WriteString(value.text());
+    } else if (value.IsDict()) {
+      WriteDict(value.dict());
+    } else if (value.IsList() && (value.list().kind == List::Kind::kList ||
+                                  value.list().kind == List::Kind::kTuple)) {
+      WriteList(value.list().items);
+    } else {
+      Put(Scalar(value));
+    }
+  }
+  Text Take() { return std::move(out_); }
+
+ private:
+  void Put(std::string_view bytes) {
+    rt_.PayBytes(bytes.size());
+    out_.Append(bytes);
+  }
+
+  static std::string Scalar(const Value& value) {
+    if (value.IsNone()) return "null";
+    if (value.IsBool()) return value.boolean() ? "true" : "false";
+    if (value.IsInt()) return std::to_string(value.integer());
+    if (!value.IsFloat()) {
+      throw TemplateError("Object of type " + std::string(value.TypeName()) +
+                          " is not JSON serializable");
+    }
+    if (std::isnan(value.number())) return "NaN";
+    if (std::isinf(value.number())) return value.number() < 0 ? "-Infinity" : "Infinity";
+    return FloatRepr(value.number());
+  }
+
+  void WriteString(const Text& text) {
+    rt_.PayCharacters(text.size());
+    rt_.PayBytes(2 + 6 * text.Cost());  // a byte can become \u001f
+    out_.Append("\"");
+    out_.AppendMapped(text, [this](char32_t code, std::string_view bytes, std::string& out) {
+      AppendEscaped(code, bytes, out);
+    });
+    out_.Append("\"");
+  }
+
+  void AppendEscaped(char32_t code, std::string_view bytes, std::string& out) const {
+    constexpr std::string_view kNamed = "\"\\\n\r\t\b\f";
+    constexpr std::string_view kNames = "\"\\nrtbf";
+    const size_t named =
+        code < 0x80 ? kNamed.find(static_cast<char>(code)) : std::string_view::npos;
+    if (named != std::string_view::npos) {
+      out += {'\\', kNames[named]};
+    } else if (code < 0x20 || (options_.ensure_ascii && code >= 0x7F && code < 0x10000)) {
+      AppendUnicodeEscape(code, out);
+    } else if (options_.ensure_ascii && code >= 0x10000) {  // a surrogate pair
+      AppendUnicodeEscape(0xD800 + ((code - 0x10000) >> 10), out);
+      AppendUnicodeEscape(0xDC00 + ((code - 0x10000) & 0x3FF), out);
+    } else {
+      out += bytes;
+    }
+  }
+
+  static void AppendUnicodeEscape(char32_t code, std::string& out) {
+    out += "\\u";
+    AppendHex(code, 4, out);
+  }
+
+  void WriteList(const Values& items) {
+    if (items.empty()) return Put("[]");
+    Put("[");
+    ++level_;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) Put(options_.item_separator);
+      NewLine();
+      Write(items[i]);
+    }
+    --level_;
+    NewLine();
+    Put("]");
+  }
+
+  void WriteDict(const Dict& dict) {
+    if (dict.entries.empty()) return Put("{}");
+    std::vector<size_t> order(dict.entries.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (options_.sort_keys) SortByKey(dict, order);
+    Put("{");
+    ++level_;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto& [key, item] = dict.entries[order[i]];
+      if (i > 0) Put(options_.item_separator);
+      NewLine();
+      if (key.IsString()) {
+        WriteString(key.text());
+      } else {
+        Put("\"" + Scalar(key) + "\"");
+      }
+      Put(options_.key_separator);
+      Write(item);
+    }
+    --level_;
+    NewLine();
+    Put("}");
+  }
+
+  static void SortByKey(const Dict& dict, std::vector<size_t>& order) {
+    for (const auto& entry : dict.entries) {
+      if (!entry.first.IsString())
+        throw TemplateError("tojson can only sort keys that are strings");
+    }
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return dict.entries[a].first.view() < dict.entries[b].first.view();
+    });
+  }
+
+  void NewLine() {
+    if (!options_.indent) return;
+    Put("\n");
+    for (size_t i = 0; i < level_; ++i) Put(*options_.indent);
+  }
+
+  Runtime& rt_;
+  const JsonOptions& options_;
+  Text out_;
+  size_t level_ = 0;
+};
+
+}  // namespace
+
+Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options) {
+  JsonWriter writer(rt, options);
+  writer.Write(value);
+  return writer.Take();
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,49 @@
+// The operators of the template language, with Python's meaning.
+//
+// All throw TemplateError where Python raises a TypeError or a ZeroDivisionError, or where an
+// operand is undefined, and where a whole number does not fit 64 bits.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
+
+#include <optional>
+#include <string_view>
+
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer::jinja {
+
+enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
+enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
+
+Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right);
+Value Negate(const Value& value);
+bool CompareValues(Runtime& rt, CompareOp op, const Value& left, const Value& right);
+
+bool Equal(Runtime& rt, const Value& left, const Value& right);
+// left < right, for sorting: throws for what has no order, nan among it.
+bool Less(Runtime& rt, const Value& left, const Value& right);
+// `needle in haystack`.
+bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
+
+// The items that a for loop would see: characters of a string, keys of a dictionary. A generator
+// is empty afterwards. Undefined has none.
+Values ItemsOf(Runtime& rt, const Value& value);
+bool IsIterable(const Value& value);
+// Python's len(): characters of a string.
+int64_t LengthOf(Runtime& rt, const Value& value);
+
+// value[start:stop:step]; None stands for an absent bound.
+Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
+            const Value& step);
+// value[index], or nothing where the type cannot be indexed so or has no such item.
+std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index);
+
+// Throws the message that `value` carries if it is undefined.
+void RequireDefined(const Value& value);
+// `value` as a whole number, for the argument `what`.
+int64_t ToInteger(const Value& value, std::string_view what);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_

@@ -1,0 +1,235 @@
+#include "tokenizer/jinja/values/print.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "tokenizer/jinja/values/unicode.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+// One character inside a quoted Python string.
+void AppendReprChar(char32_t code, std::string_view bytes, char quote, std::string& out) {
+  if (code == static_cast<unsigned char>(quote) || code == '\\') {
+    out += {'\\', static_cast<char>(code)};
+  } else if (code == '\n' || code == '\r' || code == '\t') {
+    out += {'\\', code == '\n' ? 'n' : code == '\r' ? 'r' : 't'};
+  } else if (IsPrintable(code)) {
+    out += bytes;
+  } else if (code < 0x100) {
+    out += "\\x";
+    AppendHex(code, 2, out);
+  } else if (code < 0x10000) {
+    out += "\\u";
+    AppendHex(code, 4, out);
+  } else {
+    out += "\\U";
+    AppendHex(code, 8, out);
+  }
+}
+
+void AppendRepr(Runtime& rt, const Value& value, Text& out);
+
+void AppendStringRepr(Runtime& rt, const Text& text, Text& out) {
+  rt.PayCharacters(text.size());
+  rt.PayBytes(6 * text.Cost());  // a byte can become \ufffd
+  const bool has_single = text.view().find('\'') != std::string_view::npos;
+  const bool has_double = text.view().find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  out.Append(std::string_view(&quote, 1));
+  out.AppendMapped(text, [quote](char32_t code, std::string_view bytes, std::string& escaped) {
+    AppendReprChar(code, bytes, quote, escaped);
+  });
+  out.Append(std::string_view(&quote, 1));
+}
+
+void AppendItems(Runtime& rt, const Values& items, Text& out) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out.Append(", ");
+    AppendRepr(rt, items[i], out);
+  }
+}
+
+void AppendListRepr(Runtime& rt, const List& list, Text& out) {
+  using Kind = List::Kind;
+  switch (list.kind) {
+    case Kind::kList:
+      out.Append("[");
+      AppendItems(rt, list.items, out);
+      out.Append("]");
+      return;
+    case Kind::kTuple:
+      out.Append("(");
+      AppendItems(rt, list.items, out);
+      out.Append(list.items.size() == 1 ? ",)" : ")");
+      return;
+    case Kind::kGenerator:
+      out.Append("<generator object>");
+      return;
+    case Kind::kRange: {
+      const auto [start, stop, step] = list.range;
+      out.Append("range(" + std::to_string(start) + ", " + std::to_string(stop));
+      out.Append(step == 1 ? ")" : ", " + std::to_string(step) + ")");
+      return;
+    }
+    case Kind::kKeys:
+    case Kind::kValues:
+    case Kind::kItems:
+      out.Append(Value(std::make_shared<List>(List{.items = {}, .kind = list.kind})).TypeName());
+      out.Append("([");
+      AppendItems(rt, list.items, out);
+      out.Append("])");
+      return;
+  }
+}
+
+void AppendRepr(Runtime& rt, const Value& value, Text& out) {
+  const Runtime::Level level(rt);
+  rt.PaySteps();
+  rt.PayBytes(16);
+  if (value.IsUndefined()) {
+    out.Append("Undefined");
+  } else if (value.IsNone()) {
+    out.Append("None");
+  } else if (value.IsBool()) {
+    out.Append(value.boolean() ? "True" : "False");
+  } else if (value.IsInt()) {
+    out.Append(std::to_string(value.integer()));
+  } else if (value.IsFloat()) {
+    out.Append(FloatRepr(value.number()));
+  } else if (value.IsString()) {
+    AppendStringRepr(rt, value.text(), out);
+  } else if (value.IsList()) {
+    AppendListRepr(rt, value.list(), out);
+  } else if (value.IsDict()) {
+    out.Append("{");
+    const char* separator = "";
+    for (const auto& [key, item] : value.dict().entries) {
+      out.Append(separator);
+      AppendRepr(rt, key, out);
+      out.Append(": ");
+      AppendRepr(rt, item, out);
+      separator = ", ";
+    }
+    out.Append("}");
+  } else {
+    out.Append("<" + std::string(value.TypeName()) + ">");
+  }
+}
+
+}  // namespace
+
+void AppendHex(char32_t code, int digits, std::string& out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
+}
+
+void AppendStr(Runtime& rt, const Value& value, Text& out) {
+  if (value.IsString()) {
+    rt.PayBytes(value.text().Cost());
+    out.Append(value.text());
+  } else if (!value.IsUndefined()) {
+    AppendRepr(rt, value, out);
+  }
+}
+
+Text Str(Runtime& rt, const Value& value) {
+  if (value.IsString()) {
+    rt.PayReading(value.text().Cost());
+    return value.text();
+  }
+  Text out;
+  AppendStr(rt, value, out);
+  return out;
+}
+
+Text Repr(Runtime& rt, const Value& value) {
+  Text out;
+  AppendRepr(rt, value, out);
+  return out;
+}
+
+std::string FloatRepr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[32];  // the shortest form of any double has at most 24 characters
+  const auto end = std::to_chars(buffer, std::end(buffer), value, std::chars_format::scientific);
+  const std::string_view text(buffer, end.ptr);
+  const size_t e = text.find('e');
+  const int exponent = std::atoi(std::string(text.substr(e + 1)).c_str());
+  if (exponent < -4 || exponent >= 16) return std::string(text);
+  const auto fixed = std::to_chars(buffer, std::end(buffer), value, std::chars_format::fixed);
+  std::string out(buffer, fixed.ptr);
+  if (out.find('.') == std::string::npos) out += ".0";
+  return out;
+}
+
+namespace {
+
+bool IsWordChar(char c) {
+  const auto code = static_cast<unsigned char>(c);
+  return IsDigit(code) || (code < 0x80 && IsLetter(code));
+}
+
+// The digits of a number as from_chars wants them; nothing where _ or white space is misplaced.
+std::optional<std::string> CleanNumber(std::string_view text) {
+  text.remove_prefix(LeadingSpace(text));
+  text.remove_suffix(TrailingSpace(text));
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      out += text[i];
+    } else if (i == 0 || i + 1 == text.size() || !IsWordChar(text[i - 1]) ||
+               !IsWordChar(text[i + 1])) {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<int64_t> ParseInt(std::string_view text, int base) {
+  const std::optional<std::string> clean = CleanNumber(text);
+  if (!clean || clean->empty()) return std::nullopt;
+  std::string_view digits = *clean;
+  const bool negative = digits[0] == '-';
+  if (digits[0] == '-' || digits[0] == '+') digits.remove_prefix(1);
+  if (digits.size() > 2 && digits[0] == '0') {
+    const char prefix = static_cast<char>(digits[1] | 0x20);
+    const int prefix_base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;
+    if (prefix_base != 0 && (base == prefix_base || base == 0)) {
+      base = prefix_base;
+      digits.remove_prefix(2);
+    }
+  }
+  if (base == 0) base = 10;
+  if (digits.empty() || digits[0] == '-') return std::nullopt;
+  const std::string signed_digits = (negative ? "-" : "") + std::string(digits);
+  int64_t value = 0;
+  const char* end = signed_digits.data() + signed_digits.size();
+  const auto result = std::from_chars(signed_digits.data(), end, value, base);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+std::optional<double> ParseFloat(std::string_view text) {
+  const std::optional<std::string> clean = CleanNumber(text);
+  if (!clean || clean->empty()) return std::nullopt;
+  std::string_view digits = *clean;
+  if (digits[0] == '+' && digits.size() > 1 && digits[1] != '-') digits.remove_prefix(1);
+  double value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto result = std::from_chars(digits.data(), end, value);
+  if (result.ptr != end) return std::nullopt;
+  if (result.ec == std::errc::result_out_of_range) {
+    // Too large or too small: from_chars leaves the value; strtod has infinity and zero.
+    return std::strtod(clean->c_str(), nullptr);
+  }
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,42 @@
+// Values as text: what {{ value }} prints, what Python's repr() shows inside lists, and JSON.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer::jinja {
+
+// As Python's str(): undefined is nothing, strings are themselves, the rest as Repr.
+Text Str(Runtime& rt, const Value& value);
+void AppendStr(Runtime& rt, const Value& value, Text& out);
+// As Python's repr(): 'it', [1, 2.0], {'a': None}.
+Text Repr(Runtime& rt, const Value& value);
+// As Python's repr of a float: the shortest digits that read back the same; 1.0, 1e+16, inf, nan.
+std::string FloatRepr(double value);
+
+// The lowest `digits` digits of the number, base 16.
+void AppendHex(char32_t code, int digits, std::string& out);
+
+struct JsonOptions {
+  bool ensure_ascii = false;          // \u escapes for all that is not ASCII
+  std::optional<std::string> indent;  // one level's indentation; without it all is on one line
+  std::string item_separator = ", ", key_separator = ": ";
+  bool sort_keys = false;
+};
+
+// As Python's json.dumps. Throws TemplateError for what JSON has not (undefined, functions).
+Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
+
+// As Python's int() and float() of a string: white space around it and _ between digits are
+// allowed. A base other than 10 allows its prefix (0x, 0o, 0b). Nothing where it is no number.
+std::optional<int64_t> ParseInt(std::string_view text, int base = 10);
+std::optional<double> ParseFloat(std::string_view text);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_

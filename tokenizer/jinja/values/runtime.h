@@ -1,0 +1,93 @@
+// What one rendering may use, and what it has made.
+//
+// A template comes from a stranger's file. Its loops, its recursion and its memory are bounded
+// here: every operation pays in steps for time and in bytes for memory, and ends with a
+// TemplateError when the account is empty. Nothing that is made is freed before the rendering ends,
+// so lists that hold themselves or chains of a million lists need no care when they are destroyed.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer::jinja {
+
+struct Limits {
+  size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
+  size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
+  // Granted on top, for conversations that are long themselves: to read and to copy each of their
+  // bytes 16 times.
+  size_t bytes_per_input_byte = 16, input_bytes_per_step = 4;
+  int depth = 400;  // nesting of expressions, statements, macro calls and printed values
+};
+
+class Runtime {
+ public:
+  // interrupted: asked now and then; true ends the rendering with tokenizer::Interrupted.
+  explicit Runtime(const Limits& limits, std::function<bool()> interrupted = nullptr)
+      : limits_(limits), interrupted_(std::move(interrupted)) {}
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  void GrantFor(size_t input_bytes) {
+    limits_.bytes += input_bytes * limits_.bytes_per_input_byte;
+    limits_.steps += input_bytes / limits_.input_bytes_per_step;
+  }
+
+  // These throw TemplateError where the limit is reached; PaySteps also Interrupted.
+  void PaySteps(size_t n = 1);
+  void PayBytes(size_t n);
+  // For operations that pass over n bytes: searching, comparing, copying what is soon freed.
+  void PayReading(size_t n) { PaySteps(n / 64); }
+  // For operations that look at n bytes' characters one by one.
+  void PayCharacters(size_t n) { PaySteps(n / 8); }
+
+  Value Make(Text text);
+  Value Make(Values items, List::Kind kind = List::Kind::kList);
+  Value Make(Dict dict);
+  template <typename T, typename... Args>
+  std::shared_ptr<T> MakeObject(Args&&... args) {
+    PayBytes(sizeof(T) + kOverhead);
+    auto object = std::make_shared<T>(std::forward<Args>(args)...);
+    objects_.push_back(object);
+    return object;
+  }
+  // A list of the runtime's own may grow.
+  void Append(List& list, Value item);
+  void SetEntry(Dict& dict, const Value& key, Value value);
+  // The value of a key or null, as Dict::Find.
+  const Value* FindEntry(const Dict& dict, const Value& key);
+
+  // A scope in which one more level of nesting is in use.
+  class Level {
+   public:
+    explicit Level(Runtime& rt);
+    ~Level() { --rt_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Runtime& rt_;
+  };
+
+ private:
+  static constexpr size_t kOverhead = 64;    // bytes of a shared allocation, roughly
+  static constexpr size_t kEntryCost = 160;  // bytes of a dictionary's entry: two values, an index
+
+  Limits limits_;
+  std::function<bool()> interrupted_;
+  size_t steps_ = 0, bytes_ = 0;
+  int depth_ = 0;
+  std::vector<std::shared_ptr<List>> lists_;
+  std::vector<std::shared_ptr<Dict>> dicts_;
+  std::vector<std::shared_ptr<Object>> objects_;
+};
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_

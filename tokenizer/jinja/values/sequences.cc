@@ -1,0 +1,201 @@
+// What strings, lists and dictionaries have in common: items, lengths, membership, slices.
+#include <algorithm>
+
+#include "tokenizer/jinja/values/operators.h"
+#include "tokenizer/jinja/values/strings.h"
+#include "tokenizer/jinja/values/unicode.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+size_t PlaceOf(std::string_view bytes, const Text& text) {
+  return static_cast<size_t>(bytes.data() - text.view().data());
+}
+
+Values CharsOf(Runtime& rt, const Text& text) {
+  Values out;
+  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
+    out.push_back(rt.Make(text.Sub(PlaceOf(bytes, text), bytes.size())));
+  }
+  return out;
+}
+
+// The bounds of a slice of `length` items, as Python's slice.indices() gives them.
+struct SliceBounds {
+  int64_t start, stop, step;
+};
+
+SliceBounds Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
+  SliceBounds out{};
+  out.step = step.IsNone() ? 1 : ToInteger(step, "a slice's step");
+  if (out.step == 0) throw TemplateError("slice step cannot be zero");
+  out.step = std::clamp(out.step, -length - 1, length + 1);  // a longer step is no different
+  const int64_t lowest = out.step > 0 ? 0 : -1;
+  const int64_t highest = out.step > 0 ? length : length - 1;
+  const auto place = [&](const Value& bound, int64_t absent) {
+    if (bound.IsNone()) return absent;
+    int64_t at = std::clamp(ToInteger(bound, "a slice's bound"), -length - 1, length + 1);
+    if (at < 0) at += length;
+    return std::clamp(at, lowest, highest);
+  };
+  out.start = place(start, out.step > 0 ? lowest : highest);
+  out.stop = place(stop, out.step > 0 ? highest : lowest);
+  return out;
+}
+
+template <typename Fn>
+void ForEachIndex(const SliceBounds& bounds, Fn fn) {
+  for (int64_t i = bounds.start; bounds.step > 0 ? i < bounds.stop : i > bounds.stop;
+       i += bounds.step) {
+    fn(static_cast<size_t>(i));
+  }
+}
+
+Text SliceText(Runtime& rt, const Text& text, const SliceBounds& bounds) {
+  if (bounds.step == 1) {
+    if (bounds.stop <= bounds.start) return Text();
+    const size_t begin = ByteOfChar(text.view(), static_cast<size_t>(bounds.start));
+    const size_t n =
+        ByteOfChar(text.view().substr(begin), static_cast<size_t>(bounds.stop - bounds.start));
+    return text.Sub(begin, n);
+  }
+  rt.PayCharacters(text.size());
+  rt.PayBytes(text.size() * sizeof(size_t));
+  std::vector<size_t> begins;
+  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
+    begins.push_back(PlaceOf(bytes, text));
+  }
+  begins.push_back(text.size());
+  Text out;
+  ForEachIndex(bounds, [&](size_t i) { out.Append(text, begins[i], begins[i + 1] - begins[i]); });
+  return out;
+}
+
+// A slice of a range is a range.
+List::Range SliceRange(const List::Range& range, const SliceBounds& bounds, const Value& step) {
+  const auto start_plus = [&range](int64_t start, int64_t steps) {
+    int64_t value = 0;
+    if (__builtin_mul_overflow(steps, range.step, &value) ||
+        __builtin_add_overflow(start, value, &value)) {
+      throw TemplateError("a whole number does not fit 64 bits");
+    }
+    return value;
+  };
+  return {start_plus(range.start, bounds.start), start_plus(range.start, bounds.stop),
+          start_plus(0, step.IsNone() ? 1 : step.integer())};
+}
+
+// Where an index, which may count from the end, points to among `length` items.
+std::optional<size_t> Place(const Value& index, size_t length) {
+  int64_t at = index.integer();
+  if (at < 0 && at >= -static_cast<int64_t>(length)) at += static_cast<int64_t>(length);
+  if (at < 0 || at >= static_cast<int64_t>(length)) return std::nullopt;
+  return static_cast<size_t>(at);
+}
+
+}  // namespace
+
+bool IsIterable(const Value& value) {
+  return value.IsString() || value.IsList() || value.IsDict() || value.IsUndefined();
+}
+
+Values ItemsOf(Runtime& rt, const Value& value) {
+  if (value.IsUndefined()) return {};
+  if (value.IsString()) return CharsOf(rt, value.text());
+  if (value.IsDict()) {
+    const auto& entries = value.dict().entries;
+    rt.PaySteps(entries.size());
+    rt.PayBytes(entries.size() * sizeof(Value));
+    Values keys;
+    for (const auto& entry : entries) keys.push_back(entry.first);
+    return keys;
+  }
+  if (!value.IsList()) throw TemplateError(QuotedType(value) + " object is not iterable");
+  List& list = value.list();
+  if (list.kind == List::Kind::kGenerator) return std::exchange(list.items, {});
+  rt.PaySteps(list.items.size());
+  rt.PayBytes(list.items.size() * sizeof(Value));
+  return list.items;
+}
+
+int64_t LengthOf(Runtime& rt, const Value& value) {
+  if (value.IsUndefined()) return 0;
+  if (value.IsString()) {
+    rt.PayReading(value.view().size());
+    return static_cast<int64_t>(CountChars(value.view()));
+  }
+  if (value.IsDict()) return static_cast<int64_t>(value.dict().entries.size());
+  if (value.IsList() && value.list().HasLength()) {
+    return static_cast<int64_t>(value.list().items.size());
+  }
+  throw TemplateError("object of type " + QuotedType(value) + " has no len()");
+}
+
+bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
+  if (haystack.IsUndefined()) return false;
+  if (haystack.IsDict()) {
+    const bool tuple = needle.IsList() && needle.list().kind != List::Kind::kList;
+    return !tuple &&
+           rt.FindEntry(haystack.dict(), needle) != nullptr;  // no dictionary here has such keys
+  }
+  if (haystack.IsString()) {
+    if (!needle.IsString()) {
+      RequireDefined(needle);
+      throw TemplateError("'in <string>' requires string as left operand, not " +
+                          std::string(needle.TypeName()));
+    }
+    rt.PayReading(haystack.view().size());
+    return FindBytes(rt, haystack.view(), needle.view()) != std::string_view::npos;
+  }
+  if (!haystack.IsList()) {
+    throw TemplateError("argument of type " + QuotedType(haystack) + " is not iterable");
+  }
+  for (const Value& item : haystack.list().items) {
+    if (Equal(rt, item, needle)) return true;
+  }
+  return false;
+}
+
+Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
+            const Value& step) {
+  RequireDefined(value);
+  if (value.IsString()) {
+    const SliceBounds bounds = Bounds(LengthOf(rt, value), start, stop, step);
+    return rt.Make(SliceText(rt, value.text(), bounds));
+  }
+  if (!value.IsList() || !value.list().CanIndex()) {
+    throw TemplateError(QuotedType(value) + " object has no slices");
+  }
+  const Values& items = value.list().items;
+  const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
+  Values out;
+  ForEachIndex(bounds, [&](size_t i) { out.push_back(items[i]); });
+  Value slice = rt.Make(std::move(out), value.list().kind);
+  if (value.list().kind == List::Kind::kRange) {
+    slice.list().range = SliceRange(value.list().range, bounds, step);
+  }
+  return slice;
+}
+
+std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
+  if (value.IsDict()) {
+    if (index.IsList() || index.IsDict()) return std::nullopt;  // no possible key
+    const Value* found = rt.FindEntry(value.dict(), index);
+    return found == nullptr ? std::nullopt : std::optional<Value>(*found);
+  }
+  if (!index.IsIntegral()) return std::nullopt;
+  if (value.IsList() && value.list().CanIndex()) {
+    const auto place = Place(index, value.list().items.size());
+    return place ? std::optional<Value>(value.list().items[*place]) : std::nullopt;
+  }
+  if (value.IsString()) {
+    const auto place = Place(index, static_cast<size_t>(LengthOf(rt, value)));
+    if (!place) return std::nullopt;
+    const size_t begin = ByteOfChar(value.view(), *place);
+    return rt.Make(value.text().Sub(begin, gguf::NextUtf8(value.view().substr(begin)).length));
+  }
+  return std::nullopt;
+}
+
+}  // namespace tokenizer::jinja

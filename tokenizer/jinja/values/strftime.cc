@@ -1,0 +1,98 @@
+#include "tokenizer/jinja/values/strftime.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+constexpr std::string_view kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                      "Thursday", "Friday", "Saturday"};
+constexpr std::string_view kMonths[] = {"January",   "February", "March",    "April",
+                                        "May",       "June",     "July",     "August",
+                                        "September", "October",  "November", "December"};
+
+std::string Padded(int64_t value, size_t width, char fill) {
+  std::string digits = std::to_string(value);
+  if (fill == '\0' || digits.size() >= width) return digits;
+  return std::string(width - digits.size(), fill) + digits;
+}
+
+// The parts of a time that formats ask for.
+struct Parts {
+  explicit Parts(std::chrono::local_seconds time) {
+    const auto days = std::chrono::floor<std::chrono::days>(time);
+    const std::chrono::year_month_day date(days);
+    const std::chrono::hh_mm_ss clock(time - days);
+    year = int{date.year()};
+    month = unsigned{date.month()};
+    day = unsigned{date.day()};
+    weekday = std::chrono::weekday(days).c_encoding();
+    const std::chrono::local_days new_year(date.year() / std::chrono::January / 1);
+    day_of_year = (days - new_year).count() + 1;
+    hour = clock.hours().count();
+    minute = clock.minutes().count();
+    second = clock.seconds().count();
+  }
+  int year;
+  unsigned month, day, weekday;  // month and day from 1, weekday 0: Sunday
+  int64_t day_of_year, hour, minute, second;
+};
+
+// The value of one conversion; the conversion itself where it is none.
+std::string Convert(std::chrono::local_seconds time, char conversion, bool padded) {
+  const Parts parts(time);
+  const auto number = [&](int64_t value, size_t width, char fill = '0') {
+    return Padded(value, width, padded ? fill : '\0');
+  };
+  const std::string_view day = kDays[parts.weekday], month = kMonths[parts.month - 1];
+  // clang-format off
+  switch (conversion) {
+    case 'a': return std::string(day.substr(0, 3));
+    case 'A': return std::string(day);
+    case 'b':
+    case 'h': return std::string(month.substr(0, 3));
+    case 'B': return std::string(month);
+    case 'c': return FormatTime(time, "%a %b %e %H:%M:%S %Y");
+    case 'd': return number(parts.day, 2);
+    case 'D':
+    case 'x': return FormatTime(time, "%m/%d/%y");
+    case 'e': return number(parts.day, 2, ' ');
+    case 'f': return "000000";  // of a second: times here are whole seconds
+    case 'F': return FormatTime(time, "%Y-%m-%d");
+    case 'H': return number(parts.hour, 2);
+    case 'I': return number((parts.hour + 11) % 12 + 1, 2);
+    case 'j': return number(parts.day_of_year, 3);
+    case 'm': return number(parts.month, 2);
+    case 'M': return number(parts.minute, 2);
+    case 'n': return "\n";
+    case 'p': return parts.hour < 12 ? "AM" : "PM";
+    case 'R': return FormatTime(time, "%H:%M");
+    case 'S': return number(parts.second, 2);
+    case 't': return "\t";
+    case 'T':
+    case 'X': return FormatTime(time, "%H:%M:%S");
+    case 'u': return std::to_string(parts.weekday == 0 ? 7 : parts.weekday);
+    case 'w': return std::to_string(parts.weekday);
+    case 'y': return number(parts.year % 100, 2);
+    case 'Y': return std::to_string(parts.year);
+    case '%': return "%";
+    default: return std::string(padded ? "%" : "%-") + conversion;
+  }
+  // clang-format on
+}
+
+}  // namespace
+
+std::string FormatTime(std::chrono::local_seconds time, std::string_view format) {
+  std::string out;
+  for (size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%' || i + 1 == format.size()) {
+      out += format[i];
+      continue;
+    }
+    const bool padded = format[i + 1] != '-' || i + 2 == format.size();
+    i += padded ? 1 : 2;
+    out += Convert(time, format[i], padded);
+  }
+  return out;
+}
+
+}  // namespace tokenizer::jinja

@@ -1,0 +1,298 @@
+#include "tokenizer/jinja/values/strings.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tokenizer/jinja/values/unicode.h"
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+// Knuth, Morris and Pratt: for each prefix of the needle the longest end of it that is a beginning.
+std::vector<size_t> Borders(std::string_view needle) {
+  std::vector<size_t> borders(needle.size(), 0);
+  for (size_t i = 1, length = 0; i < needle.size(); ++i) {
+    while (length > 0 && needle[i] != needle[length]) length = borders[length - 1];
+    if (needle[i] == needle[length]) ++length;
+    borders[i] = length;
+  }
+  return borders;
+}
+
+size_t FindLong(Runtime& rt, std::string_view text, std::string_view needle, size_t pos) {
+  if (pos > text.size() || needle.size() > text.size() - pos) return kNotFound;
+  rt.PayBytes(needle.size() * sizeof(size_t));
+  const std::vector<size_t> borders = Borders(needle);
+  for (size_t matched = 0; pos < text.size(); ++pos) {
+    while (matched > 0 && text[pos] != needle[matched]) matched = borders[matched - 1];
+    if (text[pos] == needle[matched]) ++matched;
+    if (matched == needle.size()) return pos + 1 - matched;
+  }
+  return kNotFound;
+}
+
+constexpr size_t kShortNeedle = 16;  // bytes: up to here the plain search costs little more
+
+// map(std::string_view) on all runs of one origin.
+template <typename Fn>
+Text MapRuns(Runtime& rt, const Text& text, Fn map) {
+  rt.PayCharacters(text.size());
+  rt.PayBytes(2 * text.Cost());
+  Text out;
+  text.ForEachRun([&](std::string_view run, bool foreign) { out.Append(map(run), foreign); });
+  return out;
+}
+
+// map(Char, std::string_view bytes) gives each character's new bytes, from the first to the last.
+template <typename Fn>
+Text MapChars(Runtime& rt, const Text& text, Fn map) {
+  rt.PayCharacters(text.size());
+  rt.PayBytes(2 * text.Cost());
+  Text out;
+  for (const auto& [code, bytes] : gguf::Characters(text.view())) {
+    const auto pos = static_cast<size_t>(bytes.data() - text.view().data());
+    out.Append(map(code, bytes), text.ForeignAt(pos));
+  }
+  return out;
+}
+
+bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
+
+// One more piece of a text, and what it costs to make it one: a long text can have more pieces than
+// there is memory for.
+void AddSpan(Runtime& rt, ByteSpan span, std::vector<ByteSpan>& spans) {
+  rt.PaySteps();
+  rt.PayBytes(2 * sizeof(ByteSpan) +
+              sizeof(Text));  // a vector that grows holds up to twice as much
+  spans.push_back(span);
+}
+
+std::vector<Text> Pieces(Runtime& rt, const Text& text, const std::vector<ByteSpan>& spans) {
+  rt.PayBytes(text.Cost());
+  std::vector<Text> out;
+  out.reserve(spans.size());
+  for (const ByteSpan& span : spans) out.push_back(text.Sub(span.begin, span.end - span.begin));
+  return out;
+}
+
+bool Contains(std::string_view chars, std::string_view c) { return chars.find(c) != kNotFound; }
+
+size_t CountBytes(Runtime& rt, std::string_view text, std::string_view needle, int64_t limit) {
+  size_t count = 0;
+  for (size_t at = 0; count < static_cast<uint64_t>(limit); ++count) {
+    at = FindBytes(rt, text, needle, at);
+    if (at == kNotFound) break;
+    at += needle.size();
+  }
+  return count;
+}
+
+// "-a-b-" of "ab": Python's replacement of the empty string.
+Text Intersperse(Runtime& rt, const Text& text, const Text& to, int64_t count) {
+  rt.PayBytes(text.Cost() + (text.size() + 1) * to.Cost());
+  Text out;
+  size_t pos = 0;
+  for (; count != 0; --count) {
+    out.Append(to);
+    if (pos == text.size()) return out;
+    const size_t size = gguf::NextUtf8(text.view().substr(pos)).length;
+    out.Append(text, pos, size);
+    pos += size;
+  }
+  out.Append(text, pos);
+  return out;
+}
+
+}  // namespace
+
+size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos) {
+  if (needle.size() <= kShortNeedle) return text.find(needle, pos);
+  return FindLong(rt, text, needle, pos);
+}
+
+size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle) {
+  if (needle.size() <= kShortNeedle) return text.rfind(needle);
+  if (needle.size() > text.size()) return kNotFound;
+  rt.PayBytes(text.size() + needle.size());
+  const std::string reversed(text.rbegin(), text.rend());
+  const size_t at = FindLong(rt, reversed, std::string(needle.rbegin(), needle.rend()), 0);
+  return at == kNotFound ? kNotFound : text.size() - at - needle.size();
+}
+
+Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars) {
+  rt.PayReading(text.size());
+  std::string_view rest = text.view();
+  const auto goes = [&](char32_t code, std::string_view bytes) {
+    if (!chars) return IsSpace(code);
+    rt.PayReading(chars->size());
+    return Contains(*chars, bytes);
+  };
+  while (side != Side::kRight && !rest.empty()) {
+    const auto [code, bytes] = *gguf::Characters(rest).begin();
+    if (!goes(code, bytes)) break;
+    rest.remove_prefix(bytes.size());
+  }
+  while (side != Side::kLeft && !rest.empty()) {
+    const auto [code, bytes] = CharBefore(rest, rest.size());
+    if (!goes(code, bytes)) break;
+    rest.remove_suffix(bytes.size());
+  }
+  return text.Sub(static_cast<size_t>(rest.data() - text.view().data()), rest.size());
+}
+
+Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string_view fill) {
+  rt.PayReading(text.size());
+  const size_t chars = CountChars(text.view());
+  const size_t wanted = width > 0 ? static_cast<size_t>(width) : 0;
+  const size_t missing = wanted > chars ? wanted - chars : 0;
+  // Python's center() puts the odd blank on the left where the width is odd.
+  const size_t middle = missing / 2 + (missing & wanted & 1);
+  const size_t before = padding == Side::kLeft ? missing : padding == Side::kRight ? 0 : middle;
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(missing, fill.size(), &bytes)) bytes = SIZE_MAX;
+  rt.PayBytes(bytes);
+  rt.PayBytes(text.Cost());
+  Text out;
+  for (size_t i = 0; i < before; ++i) out.Append(fill);
+  out.Append(text);
+  for (size_t i = before; i < missing; ++i) out.Append(fill);
+  return out;
+}
+
+Text UpperText(Runtime& rt, const Text& text) { return MapRuns(rt, text, Upper); }
+Text LowerText(Runtime& rt, const Text& text) { return MapRuns(rt, text, Lower); }
+
+Text Capitalize(Runtime& rt, const Text& text) {
+  bool first = true;
+  return MapChars(rt, text, [&](char32_t, std::string_view bytes) {
+    return std::exchange(first, false) ? Upper(bytes) : Lower(bytes);
+  });
+}
+
+Text SwapCase(Runtime& rt, const Text& text) {
+  return MapChars(rt, text, [](char32_t c, std::string_view bytes) {
+    return IsUpper(c) ? Lower(bytes) : Upper(bytes);
+  });
+}
+
+Text TitleMethod(Runtime& rt, const Text& text) {
+  bool in_word = false;
+  return MapChars(rt, text, [&](char32_t c, std::string_view bytes) {
+    return std::exchange(in_word, IsCased(c)) ? Lower(bytes) : Upper(bytes);
+  });
+}
+
+Text TitleFilter(Runtime& rt, const Text& text) {
+  bool in_word = false;
+  return MapChars(rt, text, [&](char32_t c, std::string_view bytes) {
+    const bool between = IsSpace(c) || Contains("-({[<", bytes);
+    return std::exchange(in_word, !between) ? Lower(bytes) : Upper(bytes);
+  });
+}
+
+Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count) {
+  rt.PayReading(text.size());
+  if (from.empty()) return Intersperse(rt, text, to, count);
+  const size_t matches = CountBytes(rt, text.view(), from, count);
+  rt.PaySteps(matches);
+  size_t added = 0;
+  if (__builtin_mul_overflow(matches, to.Cost(), &added)) added = SIZE_MAX;
+  rt.PayBytes(added);
+  rt.PayBytes(text.Cost());
+  Text out;
+  size_t pos = 0;
+  for (size_t i = 0; i < matches; ++i) {
+    const size_t at = FindBytes(rt, text.view(), from, pos);
+    out.Append(text, pos, at - pos);
+    out.Append(to);
+    pos = at + from.size();
+  }
+  out.Append(text, pos);
+  return out;
+}
+
+std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
+                        bool from_end) {
+  if (separator.empty()) throw TemplateError("empty separator");
+  rt.PayReading(text.size() + separator.size());
+  // From the end: the same with text and separator reversed.
+  const size_t size = text.size();
+  const std::string_view forward = text.view();
+  const std::string reversed(forward.rbegin(), from_end ? forward.rend() : forward.rbegin());
+  const std::string_view searched = from_end ? reversed : forward;
+  std::string wanted(separator);
+  if (from_end) std::reverse(wanted.begin(), wanted.end());
+  std::vector<ByteSpan> spans;
+  size_t begin = 0;
+  while (spans.size() < static_cast<uint64_t>(limit)) {
+    const size_t at = FindBytes(rt, searched, wanted, begin);
+    if (at == kNotFound) break;
+    AddSpan(rt, {begin, at}, spans);
+    begin = at + wanted.size();
+  }
+  AddSpan(rt, {begin, size}, spans);
+  if (from_end) {
+    std::reverse(spans.begin(), spans.end());
+    for (ByteSpan& span : spans) span = {size - span.end, size - span.begin};
+  }
+  return Pieces(rt, text, spans);
+}
+
+std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end) {
+  rt.PayCharacters(text.size());
+  const std::string_view all = text.view();
+  std::vector<ByteSpan> words;
+  for (size_t pos = LeadingSpace(all); pos < all.size(); pos += LeadingSpace(all.substr(pos))) {
+    const size_t begin = pos;
+    for (const auto& [code, bytes] : gguf::Characters(all.substr(pos))) {
+      if (IsSpace(code)) break;
+      pos += bytes.size();
+    }
+    AddSpan(rt, {begin, pos}, words);
+  }
+  const auto splits = static_cast<uint64_t>(limit);
+  if (words.size() > splits + 1 && limit >= 0) {
+    if (from_end) {  // all before the last `limit` words is one piece, with the blanks before it
+      const size_t merged = words.size() - splits;
+      words[merged - 1].begin = 0;
+      words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>(merged - 1));
+    } else {  // all after the first `limit` words is one piece, with the blanks at its end
+      words.resize(splits + 1);
+      words.back().end = all.size();
+    }
+  }
+  return Pieces(rt, text, words);
+}
+
+std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends) {
+  rt.PayCharacters(text.size());
+  const std::string_view all = text.view();
+  std::vector<ByteSpan> lines;
+  size_t begin = 0;
+  for (size_t pos = 0; pos < all.size();) {
+    const gguf::Utf8Step c = gguf::NextUtf8(all.substr(pos));
+    const size_t end = pos;
+    pos += c.length;
+    const bool breaks = (c.code >= 10 && c.code <= 13) || (c.code >= 28 && c.code <= 30) ||
+                        c.code == 0x85 || c.code == 0x2028 || c.code == 0x2029;
+    if (!breaks) continue;
+    if (c.code == '\r' && pos < all.size() && all[pos] == '\n') ++pos;
+    AddSpan(rt, {begin, keep_ends ? pos : end}, lines);
+    begin = pos;
+  }
+  if (begin < all.size()) AddSpan(rt, {begin, all.size()}, lines);
+  return Pieces(rt, text, lines);
+}
+
+Text JoinTexts(Runtime& rt, const Text& separator, const std::vector<Text>& parts) {
+  Text out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    rt.PayBytes(separator.Cost() + parts[i].Cost());
+    if (i > 0) out.Append(separator);
+    out.Append(parts[i]);
+  }
+  return out;
+}
+
+}  // namespace tokenizer::jinja

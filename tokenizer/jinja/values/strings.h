@@ -1,0 +1,53 @@
+// What Python's string methods do, on texts that know where their bytes are from. The methods and
+// the filters of the same names share these. All pay for what they make before they make it.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/jinja/values/runtime.h"
+#include "tokenizer/jinja/values/text.h"
+
+namespace tokenizer::jinja {
+
+constexpr size_t kNotFound = std::string_view::npos;
+
+// The byte at which `needle` first stands at or after `pos`, or kNotFound; in linear time, which
+// std::string's find does not promise and a hostile template would notice. The memory that a long
+// needle takes is paid here; what reading the text costs, by the caller.
+size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);
+size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle);
+
+enum class Side { kLeft, kRight, kBoth };
+// Without the characters of `chars` at its ends; without white space if there are none given.
+Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars);
+// Padded with `fill` to `width` characters; kBoth: the text in the middle, kLeft: padding before
+// it.
+Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string_view fill = " ");
+
+Text UpperText(Runtime& rt, const Text& text);
+Text LowerText(Runtime& rt, const Text& text);
+Text Capitalize(Runtime& rt, const Text& text);
+Text SwapCase(Runtime& rt, const Text& text);
+// Letters after anything but a letter in upper case (the method); the filter only begins words
+// after white space and - ( { [ <.
+Text TitleMethod(Runtime& rt, const Text& text);
+Text TitleFilter(Runtime& rt, const Text& text);
+
+// The first `count` occurrences of `from`, all if negative, replaced.
+Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count);
+// At `separator`, at most `limit` times (negative: always); from the end if `from_end`.
+std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
+                        bool from_end);
+// At runs of white space, none at the ends.
+std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end);
+std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends);
+Text JoinTexts(Runtime& rt, const Text& separator, const std::vector<Text>& parts);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_

@@ -1,0 +1,75 @@
+// A string of the template language: UTF-8 bytes, and which of them come from outside the template.
+//
+// A chat template writes control tokens such as <|im_end|> as plain text, and so can the user's
+// message. Only the template's own may become tokens. So each string remembers the spans of bytes
+// that came from the conversation ("foreign"), through concatenation, slicing, trimming and every
+// filter, until the tokenizer asks.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/utf8.h"
+#include "tokenizer/byte_span.h"
+
+namespace tokenizer {
+namespace jinja {
+
+class Text {
+ public:
+  Text() = default;
+  explicit Text(std::string_view bytes, bool foreign = false) { Append(bytes, foreign); }
+
+  std::string_view view() const { return bytes_; }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+  // Ascending, neither empty nor touching.
+  const std::vector<ByteSpan>& foreign() const { return foreign_; }
+  bool ForeignAt(size_t pos) const;
+  // Bytes that this object costs, for the memory limit.
+  size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
+
+  // Room for so many bytes and spans, and no more.
+  void Reserve(size_t n_bytes, size_t n_spans);
+  void Append(std::string_view bytes, bool foreign = false);
+  void Append(const Text& text, size_t pos = 0, size_t n = std::string_view::npos);
+  // Bytes [pos, pos + n), which must lie inside.
+  Text Sub(size_t pos, size_t n = std::string_view::npos) const;
+  // Of each character of a text what map(char32_t code, std::string_view bytes, std::string& out)
+  // appends; it comes from where the character does.
+  template <typename Fn>
+  void AppendMapped(const Text& text, Fn map) {
+    text.ForEachRun([&](std::string_view run, bool foreign) {
+      std::string out;
+      for (const auto& [code, bytes] : gguf::Characters(run)) map(code, bytes, out);
+      Append(out, foreign);
+    });
+  }
+
+  std::string TakeBytes() && { return std::move(bytes_); }
+
+  // fn(std::string_view bytes, bool foreign) for each longest run of one origin, in order.
+  template <typename Fn>
+  void ForEachRun(Fn fn) const {
+    size_t at = 0;
+    for (const ByteSpan& span : foreign_) {
+      if (span.begin > at) fn(view().substr(at, span.begin - at), false);
+      fn(view().substr(span.begin, span.end - span.begin), true);
+      at = span.end;
+    }
+    if (at < size()) fn(view().substr(at), false);
+  }
+
+ private:
+  void MarkForeign(size_t begin, size_t end);
+  std::string bytes_;
+  std::vector<ByteSpan> foreign_;
+};
+
+}  // namespace jinja
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_

@@ -1,0 +1,41 @@
+// What the template language knows about characters: Python's str methods count code points and
+// know Unicode's upper and lower case.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "gguf/utf8.h"
+
+namespace tokenizer::jinja {
+
+// The character that ends before byte `pos`, which must not be 0; U+FFFD for bytes that are no
+// UTF-8.
+gguf::Characters::Character CharBefore(std::string_view text, size_t pos);
+
+size_t CountChars(std::string_view text);
+// The byte at which character number `index` begins; the size of the text if there is none.
+size_t ByteOfChar(std::string_view text, size_t index);
+bool IsSpace(char32_t c);  // as str.isspace and \s of regular expressions
+bool IsDigit(char32_t c);  // ASCII only
+// Letters: ASCII, and all beyond it but for Unicode's blocks of spaces, punctuation and symbols.
+bool IsLetter(char32_t c);
+bool IsPrintable(char32_t c);  // as str.isprintable, private and unassigned planes not considered
+char32_t ToUpper(char32_t c);  // simple mappings: one character for one
+char32_t ToLower(char32_t c);
+inline bool IsUpper(char32_t c) { return ToLower(c) != c; }
+inline bool IsLower(char32_t c) { return ToUpper(c) != c; }
+
+// Whole texts. ToUpper makes the sharp s "SS", as Python does; bytes that are no UTF-8 stay.
+std::string Upper(std::string_view text);
+std::string Lower(std::string_view text);
+
+// Bytes of white space at the start and at the end of a text.
+size_t LeadingSpace(std::string_view text);
+size_t TrailingSpace(std::string_view text);
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_

@@ -1,0 +1,88 @@
+#include "tokenizer/jinja/values/value.h"
+
+#include <cmath>
+
+#include "tokenizer/template_error.h"
+
+namespace tokenizer::jinja {
+namespace {
+
+// Whole numbers that fit are written as integers: 1.0 and 1 are the same key.
+std::string NumberKey(double number) {
+  constexpr double kInt64End = 9223372036854775808.0;  // 2^63
+  if (number == std::floor(number) && number >= -kInt64End && number < kInt64End) {
+    return "n" + std::to_string(static_cast<int64_t>(number));
+  }
+  const char* bytes = reinterpret_cast<const char*>(&number);
+  return "f" + std::string(bytes, sizeof number);
+}
+
+}  // namespace
+
+Value Value::ListOf(std::vector<Value> items) {
+  return std::make_shared<List>(List{.items = std::move(items)});
+}
+
+Value Value::DictOf(std::vector<std::pair<std::string, Value>> entries) {
+  auto dict = std::make_shared<Dict>();
+  for (std::pair<std::string, Value>& entry : entries) {
+    dict->Set(Value(entry.first), std::move(entry.second));
+  }
+  return dict;
+}
+
+bool Value::Truth() const {
+  if (IsNumber()) return number() != 0;
+  if (IsString()) return !text().empty();
+  if (IsList()) return !list().HasLength() || !list().items.empty();
+  if (IsDict()) return !dict().entries.empty();
+  return IsObject();
+}
+
+bool Value::SameAs(const Value& other) const {
+  if (IsString() && other.IsString()) return view() == other.view();
+  return !IsUndefined() && data_ == other.data_;
+}
+
+std::string_view Value::TypeName() const {
+  constexpr std::string_view kNames[] = {"NoneType", "Undefined", "bool", "int",
+                                         "float",    "str",       "list", "dict"};
+  constexpr std::string_view kListNames[] = {"list",      "tuple",       "range",     "generator",
+                                             "dict_keys", "dict_values", "dict_items"};
+  if (IsObject()) return object().TypeName();
+  return IsList() ? kListNames[static_cast<size_t>(list().kind)] : kNames[data_.index()];
+}
+
+std::string QuotedType(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }
+
+std::string HashKey(const Value& key) {
+  if (key.IsString()) return "s" + std::string(key.view());
+  if (key.IsIntegral()) return "n" + std::to_string(key.integer());
+  if (key.IsFloat()) return NumberKey(key.number());
+  if (key.IsNone()) return "0";
+  if (key.IsUndefined()) return "u";
+  if (key.IsObject()) return "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
+  throw TemplateError("unhashable type: " + QuotedType(key));
+}
+
+const Value* Dict::Find(const Value& key) const {
+  const auto found = index.find(HashKey(key));
+  return found == index.end() ? nullptr : &entries[found->second].second;
+}
+
+void Dict::Set(const Value& key, Value value) {
+  const auto [place, added] = index.try_emplace(HashKey(key), entries.size());
+  if (added) {
+    entries.emplace_back(key, std::move(value));
+  } else {
+    entries[place->second].second = std::move(value);
+  }
+}
+
+std::optional<Value> Object::Attribute(Interpreter&, std::string_view) { return std::nullopt; }
+
+Value Object::Call(Interpreter&, const Arguments&) {
+  throw TemplateError("'" + std::string(TypeName()) + "' object is not callable");
+}
+
+}  // namespace tokenizer::jinja

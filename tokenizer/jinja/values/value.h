@@ -1,0 +1,152 @@
+// The values of the template language: what Python's None, bool, int, float, str, list, tuple, dict
+// and callables are to a Jinja template.
+//
+// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made
+// while a template runs are made by its Runtime (runtime.h), which counts them.
+#ifndef PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
+#define PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tokenizer/jinja/values/text.h"
+
+namespace tokenizer::jinja {
+
+class Interpreter;
+class Object;
+class Value;
+struct Dict;
+struct List;
+
+// A name or attribute that does not exist. It prints as nothing and is false; to use it otherwise
+// is an error, whose message it carries.
+struct Undefined {
+  std::shared_ptr<const std::string> message;
+  bool operator==(const Undefined&) const = default;
+};
+
+struct None {
+  bool operator==(const None&) const = default;
+};
+
+class Value {
+ public:
+  Value() : data_(None{}) {}
+  Value(Undefined undefined) : data_(std::move(undefined)) {}
+  Value(bool value) : data_(value) {}
+  Value(int64_t value) : data_(value) {}
+  Value(int value) : data_(int64_t{value}) {}
+  Value(double value) : data_(value) {}
+  Value(std::string_view text) : Value(Text(text)) {}
+  Value(const std::string& text) : Value(Text(text)) {}
+  Value(const char* text) : Value(Text(text)) {}
+  Value(Text text) : data_(std::make_shared<const Text>(std::move(text))) {}
+  Value(std::shared_ptr<List> list) : data_(std::move(list)) {}
+  Value(std::shared_ptr<Dict> dict) : data_(std::move(dict)) {}
+  Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
+
+  // For callers that build the input of a template, from JSON for example. The depth to which such
+  // values may be nested is theirs to limit; rendering refuses more than runtime.h allows.
+  static Value ListOf(std::vector<Value> items);
+  static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
+
+  bool IsUndefined() const { return std::holds_alternative<Undefined>(data_); }
+  bool IsNone() const { return std::holds_alternative<None>(data_); }
+  bool IsBool() const { return std::holds_alternative<bool>(data_); }
+  bool IsInt() const { return std::holds_alternative<int64_t>(data_); }
+  bool IsFloat() const { return std::holds_alternative<double>(data_); }
+  bool IsString() const { return std::holds_alternative<std::shared_ptr<const Text>>(data_); }
+  bool IsList() const { return std::holds_alternative<std::shared_ptr<List>>(data_); }
+  bool IsDict() const { return std::holds_alternative<std::shared_ptr<Dict>>(data_); }
+  bool IsObject() const { return std::holds_alternative<std::shared_ptr<Object>>(data_); }
+  // Python's bool is an int.
+  bool IsIntegral() const { return IsInt() || IsBool(); }
+  bool IsNumber() const { return IsIntegral() || IsFloat(); }
+
+  // Each requires the Is...() of its kind.
+  const Undefined& undefined() const { return std::get<Undefined>(data_); }
+  bool boolean() const { return std::get<bool>(data_); }
+  int64_t integer() const { return IsBool() ? boolean() : std::get<int64_t>(data_); }
+  double number() const { return IsFloat() ? std::get<double>(data_) : double(integer()); }
+  const Text& text() const { return *std::get<std::shared_ptr<const Text>>(data_); }
+  std::string_view view() const { return text().view(); }
+  List& list() const { return *std::get<std::shared_ptr<List>>(data_); }
+  Dict& dict() const { return *std::get<std::shared_ptr<Dict>>(data_); }
+  Object& object() const { return *std::get<std::shared_ptr<Object>>(data_); }
+
+  bool Truth() const;
+  // The same object, or the same number or string: Python's `is`, as `is sameas` tests it.
+  bool SameAs(const Value& other) const;
+  // As Python names the type: "str", "dict"...
+  std::string_view TypeName() const;
+
+ private:
+  std::variant<None, Undefined, bool, int64_t, double, std::shared_ptr<const Text>,
+               std::shared_ptr<List>, std::shared_ptr<Dict>, std::shared_ptr<Object>>
+      data_;
+};
+
+// The name of the type in quotes, for messages.
+std::string QuotedType(const Value& value);
+
+using Values = std::vector<Value>;
+
+// Every kind of sequence but strings. They differ in what can be done with them: a generator has
+// no length and can be read once, a view of a dictionary cannot be indexed.
+struct List {
+  struct Range {
+    int64_t start = 0, stop = 0, step = 1;
+  };
+  enum class Kind { kList, kTuple, kRange, kGenerator, kKeys, kValues, kItems };
+  Values items;
+  Kind kind = Kind::kList;
+  Range range{};  // that of a kRange: its items do not tell where it would have stopped
+
+  bool HasLength() const { return kind != Kind::kGenerator; }
+  bool CanIndex() const { return kind <= Kind::kRange; }
+};
+
+// Keeps the order of insertion. Keys are values; 1, 1.0 and true are the same key.
+struct Dict {
+  std::vector<std::pair<Value, Value>> entries;
+  std::map<std::string, size_t, std::less<>> index;  // HashKey of the key -> place in entries
+
+  // Throw TemplateError where the key cannot be one; see HashKey. They take time and memory for a
+  // copy of the key: templates pay for that, with Runtime's FindEntry and SetEntry.
+  const Value* Find(const Value& key) const;
+  void Set(const Value& key, Value value);
+};
+
+// A text that is equal for keys that are equal. Throws TemplateError for a list, a tuple (which
+// Python allows) or a dictionary.
+std::string HashKey(const Value& key);
+
+// Positional and keyword arguments of a call.
+struct Arguments {
+  Values positional;
+  std::vector<std::pair<std::string, Value>> named;
+};
+
+// Functions, macros, namespaces, loops.
+class Object {
+ public:
+  virtual ~Object() = default;
+  virtual std::string_view TypeName() const = 0;
+  virtual std::optional<Value> Attribute(Interpreter& in, std::string_view name);
+  virtual bool IsCallable() const { return false; }
+  virtual Value Call(Interpreter& in, const Arguments& args);
+  // Lets go of all values, so that objects that hold each other can be freed.
+  virtual void Clear() {}
+};
+
+}  // namespace tokenizer::jinja
+
+#endif  // PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
