@@ -1,9 +1,8 @@
-// The bytes of every quantized type: one packed struct per type, as they lie in the file.
+// The bytes of every quantized type in the file: one packed struct per type.
 //
 // This is the layout alone. Each comment shows the bytes in order and the value of a weight; the
-// code that says the same in arithmetic is the scalar reference in kernels/. All numbers are
-// little-endian, as GGUF is. Half floats (f16) are kept as bit patterns in uint16_t: the kernels
-// convert them.
+// scalar reference in kernels/ is the same as code. All numbers are little-endian. Half floats
+// (f16) are bit patterns in uint16_t, which the kernels convert.
 //
 // Notation: x[j] is the j-th weight of the block, d and m ("scale" and "min") are per block, sc and
 // min are the small scales of a part of the block, q is the packed integer of the weight. "Low
@@ -11,8 +10,8 @@
 // scales included.
 //
 // No struct needs more than 4-byte alignment, and tensors start at multiples of 8 at least
-// (reader.cc refuses others), so a block may be read in place. 32-bit fields at odd places are
-// bytes here.
+// (reader.cc refuses others), so blocks are read in place. 32-bit fields at odd offsets are byte
+// arrays.
 #ifndef PRONK_GGUF_BLOCKS_H_
 #define PRONK_GGUF_BLOCKS_H_
 
@@ -68,7 +67,7 @@ struct BlockQ8_0 {
 };
 static_assert(sizeof(BlockQ8_0) == 34);
 
-// 9 b/w. x = d * q. For activations: s saves the dot product with Q4_1 and Q5_1 a sum.
+// 9 b/w. x = d * q. For activations: s saves a sum in the dot product with Q4_1 and Q5_1.
 struct BlockQ8_1 {
   static constexpr int kWeights = 32;
   uint16_t d;     // f16
@@ -77,7 +76,7 @@ struct BlockQ8_1 {
 };
 static_assert(sizeof(BlockQ8_1) == 36);
 
-// 4.5 b/w. x = d * kvalues_iq4nl[q]: sixteen unevenly spaced values
+// 4.5 b/w. x = d * kvalues_iq4nl[q]: a non-uniform codebook of sixteen values
 struct BlockIQ4_NL {
   static constexpr int kWeights = 32;
   uint16_t d;      // f16
@@ -199,9 +198,9 @@ struct BlockQ8_K {
 static_assert(sizeof(BlockQ8_K) == 292);
 
 // ---------------------------------------------------------------------------------------------------
-// IQ types: 256 weights. Small groups of weights are an index into a grid of well-chosen points,
-// and signs apart. A 7-bit sign index stands for 8 signs: bit i negates weight i, and the eighth
-// makes the number of minus signs even.
+// IQ types: 256 weights. A small group of weights is an index into a grid of chosen points, with
+// separate signs. A 7-bit sign index encodes 8 signs: bit i negates weight i, and the eighth makes
+// the number of minus signs even.
 
 // 2.0625 b/w. x = d * (0.5 + s) / 4 * grid * sign, per group g of 32 weights: qs[4g], qs[4g+1] are
 // four u8 grid indices (8 weights each); qs[4g+2], qs[4g+3] a u32 of four 7-bit sign indices and,

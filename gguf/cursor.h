@@ -1,7 +1,7 @@
-// Cursor: walks through the head of a file that nobody trusts.
+// Cursor: reads the head of an untrusted file.
 //
-// Every read is checked against the end of the file, and every failure becomes one line: file,
-// byte, the key or tensor at hand, expected, found. reader.cc says what the bytes mean.
+// Every read is checked against the end of the file. A failure is one line: file, byte, current key
+// or tensor, expected, found. reader.cc gives the bytes their meaning.
 #ifndef PRONK_GGUF_CURSOR_H_
 #define PRONK_GGUF_CURSOR_H_
 
@@ -38,7 +38,7 @@ class Cursor {
 
   void set_item(const Item& item) { item_ = item; }
 
-  // Each takes the next bytes; `what` names them where the file ends too early.
+  // Each consumes the next bytes; `what` names them in the message where the file ends early.
   template <typename T>
   T Read(std::string_view what) {
     return Load<T>(Take(sizeof(T), what));
@@ -47,7 +47,7 @@ class Cursor {
     return wide_ ? Read<uint64_t>(what) : Read<uint32_t>(what);
   }
   std::string_view ReadString(std::string_view what);
-  // Passes over n bytes and returns where they start.
+  // Skips n bytes and returns their start.
   const std::byte* Take(uint64_t n, std::string_view what);
 
   // Throws gguf::Error: "<file>: byte <offset>: <item>: <what>".

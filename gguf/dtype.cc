@@ -10,7 +10,7 @@
 namespace gguf {
 namespace {
 
-// A type whose weights stand alone.
+// A type without blocks.
 template <uint32_t kBytes>
 constexpr DTypeInfo Plain(DType type, std::string_view name) {
   return {type, name, 1, kBytes};
@@ -61,8 +61,8 @@ constexpr std::array kTypes = {
     Packed<BlockQ2_0>(DType::kQ2_0, "Q2_0"),
 };
 
-// kRowOf[id] is 1 + the row of the type in kTypes, 0 where no type has this id: RowBytes is asked
-// for every row of a matrix, so it should not search.
+// kRowOf[id] is 1 + the row of the type in kTypes, 0 for an unknown id: RowBytes is called for
+// every row of a matrix, so it does not search.
 constexpr auto kRowOf = [] {
   std::array<uint8_t, static_cast<uint32_t>(kTypes.back().type) + 1> rows{};
   for (size_t i = 0; i < kTypes.size(); ++i) {

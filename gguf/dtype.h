@@ -60,7 +60,7 @@ struct DTypeInfo {
 // Every known type, in the order of the ids.
 std::span<const DTypeInfo> AllDTypes();
 
-// The type with this id or name (any case), or nullptr where there is none.
+// The type with this id or name (any case), or nullptr.
 const DTypeInfo* FindDType(uint32_t id);
 const DTypeInfo* FindDType(std::string_view name);
 

@@ -19,7 +19,7 @@ constexpr std::string_view kSplitCount = "split.count";
 constexpr std::string_view kSplitTensors = "split.tensors.count";
 constexpr uint64_t kMaxParts = 99999;  // five digits in the name
 
-// Parts of the model that this file belongs to; 1 for a whole one. Merged models may say 0.
+// The number of parts of the model; 1 for a whole one. Merged models may say 0.
 uint64_t CountParts(const Metadata& metadata) {
   return std::max<uint64_t>(metadata.GetUintOr(kSplitCount, 1, kMaxParts), 1);
 }
@@ -32,7 +32,7 @@ std::string PartSuffix(uint64_t no, uint64_t count) {
   return text;
 }
 
-// The path of part `to`, given that of part `from`; empty where the file is named in another way.
+// The path of part `to` from that of part `from`; empty where the file is not named so.
 std::string PartPath(const std::string& path, uint64_t from, uint64_t to, uint64_t count) {
   const std::string suffix = PartSuffix(from, count);
   if (!path.ends_with(suffix)) return {};
@@ -43,7 +43,7 @@ std::string PartName(uint64_t no, uint64_t count) {
   return "part " + std::to_string(no + 1) + " of " + std::to_string(count);
 }
 
-// Of the file that was asked for: it must be the first part.
+// The opened file must be the first part.
 void CheckFirstPart(const std::string& path, const Metadata& metadata) {
   const uint64_t count = CountParts(metadata);
   const uint64_t no = metadata.GetUintOr(kSplitNo, 0, count - 1);
@@ -54,7 +54,7 @@ void CheckFirstPart(const std::string& path, const Metadata& metadata) {
                               (first.empty() ? "the first part" : PrintablePath(first)));
 }
 
-// Of a later part: it must be the one that its name says, of the same model.
+// A later part must be the one that its name says, of the same model.
 void CheckLaterPart(const Metadata& metadata, uint64_t no, uint64_t count) {
   const uint64_t found_count = CountParts(metadata);
   const uint64_t found_no = metadata.GetUint(kSplitNo, found_count - 1);

@@ -1,5 +1,5 @@
 // gguf::File: an open GGUF file (or all parts of a split one). Owns the mapping, the metadata and
-// the tensor index. Opening reads the head only; weights are paged in when somebody touches them.
+// the tensor index. Opening reads the head only; weights are paged in on first use.
 #ifndef PRONK_GGUF_FILE_H_
 #define PRONK_GGUF_FILE_H_
 
@@ -22,8 +22,8 @@ class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.
   static File Open(const std::string& path);
-  // The same for bytes that are in memory already: they must be a whole model, start at a multiple
-  // of 8 and outlive the File. `name` stands for the path in messages. For fuzzers and tests.
+  // The same for bytes in memory: a whole model, aligned to 8, which must outlive the File.
+  // Messages call it `name`. For fuzzers and tests.
   static File Parse(const std::string& name, std::span<const std::byte> bytes);
 
   File(File&&) = default;
@@ -32,7 +32,7 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
-  // Of all parts; none of bytes in memory. For OutputFile, which must not write into them.
+  // Of all parts; empty for bytes in memory. OutputFile must not write into these.
   std::vector<FileId> ids() const;
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }  // of a split file: of the first part
@@ -57,7 +57,7 @@ class File {
   uint32_t n_parts_ = 1;
   uint64_t file_bytes_;
   uint64_t tensor_bytes_ = 0;
-  std::vector<MappedFile> mappings_;  // one per part; none of bytes in memory
+  std::vector<MappedFile> mappings_;  // one per part; none for bytes in memory
   Metadata metadata_;
   std::vector<TensorView> tensors_;
   // Positions in tensors_, sorted by name. Not a hash table: a file could choose names that

@@ -1,4 +1,4 @@
-// Which file it is, whatever path leads to it: to see that what is written is not what is read.
+// The identity of a file, whatever its path: tells whether an output is one of the inputs.
 #ifndef PRONK_GGUF_FILE_ID_H_
 #define PRONK_GGUF_FILE_ID_H_
 

@@ -1,4 +1,4 @@
-// Tells people what they have when it is not a GGUF file.
+// Names what a file is when it is not GGUF.
 #ifndef PRONK_GGUF_FORMAT_GUESS_H_
 #define PRONK_GGUF_FORMAT_GUESS_H_
 

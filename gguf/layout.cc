@@ -5,34 +5,22 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "gguf/error.h"
 
 namespace gguf {
 namespace {
 
-// Types that once had an id, so that a message can say what the file holds.
+// Types that the format has dropped, so that a message can name them.
 std::string_view RetiredTypeName(uint32_t id) {
-  switch (id) {
-    case 4:
-      return "Q4_2";
-    case 5:
-      return "Q4_3";
-    case 31:
-      return "Q4_0_4_4";
-    case 32:
-      return "Q4_0_4_8";
-    case 33:
-      return "Q4_0_8_8";
-    case 36:
-      return "IQ4_NL_4_4";
-    case 37:
-      return "IQ4_NL_4_8";
-    case 38:
-      return "IQ4_NL_8_8";
-    default:
-      return {};
+  constexpr std::pair<uint32_t, std::string_view> kRetired[] = {
+      {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+      {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
+  for (const auto& [retired, name] : kRetired) {
+    if (retired == id) return name;
   }
+  return {};
 }
 
 void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
@@ -63,7 +51,7 @@ void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
                                   ": get the model in another quantization, for example Q4_K_M");
 }
 
-// Bytes of the data. No product here can wrap but the last, which is checked.
+// Bytes of the data. Only the last product could wrap, and it is checked.
 uint64_t CheckedBytes(const TensorInfo& info, const DTypeInfo& type, const Cursor& cursor) {
   const uint64_t cols = info.dims[0];
   if (cols % type.block_size != 0) {
@@ -98,14 +86,12 @@ TensorView Place(const TensorInfo& info, std::span<const std::byte> data, uint64
                                   std::to_string(cursor.bytes().size()) +
                                   ": truncated or damaged, download or copy it again");
   }
-  TensorView view;
-  view.name = info.name;
-  view.dtype = type.type;
-  view.n_dims = info.n_dims;
-  view.dims = info.dims;
-  view.data = data.data() + info.offset;
-  view.bytes = bytes;
-  return view;
+  return {.name = info.name,
+          .dtype = type.type,
+          .n_dims = info.n_dims,
+          .dims = info.dims,
+          .data = data.data() + info.offset,
+          .bytes = bytes};
 }
 
 void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<TensorInfo>& infos,
@@ -128,7 +114,7 @@ void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<Ten
 std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint64_t alignment,
                                      Cursor& cursor) {
   CheckTypesKnown(infos, cursor);
-  // The head may end the file, unpadded, where there are no tensors.
+  // Without tensors the file may end with the head, unpadded.
   const std::span<const std::byte> bytes = cursor.bytes();
   const uint64_t data_at = (cursor.offset() + alignment - 1) / alignment * alignment;
   const std::span<const std::byte> data = bytes.subspan(std::min(data_at, bytes.size()));

@@ -1,4 +1,4 @@
-// The second half of reading: where each tensor's data lies, once the head has been read.
+// The second half of reading: from tensor infos in the head to the tensors' data.
 #ifndef PRONK_GGUF_LAYOUT_H_
 #define PRONK_GGUF_LAYOUT_H_
 
@@ -13,7 +13,7 @@
 namespace gguf {
 
 // A tensor as the file describes it. The reader has checked n_dims (1..4), that no dim is 0 and
-// that there are fewer than 2^63 elements; type and offset are as they lie in the file.
+// that there are fewer than 2^63 elements; type and offset are not checked yet.
 struct TensorInfo {
   std::string_view name;
   uint32_t n_dims = 0;
@@ -23,10 +23,9 @@ struct TensorInfo {
   uint64_t info_at = 0;  // of this description in the file, for messages
 };
 
-// Finds the data of each tensor, in the order given. `cursor` stands at the end of the head; the
-// data section starts at the next multiple of `alignment`. Throws gguf::Error where a type is
-// unknown, a row is not whole blocks, data is unaligned or not inside the file, or two tensors
-// overlap.
+// Finds the data of each tensor, in the given order. `cursor` is at the end of the head; the data
+// section starts at the next multiple of `alignment`. Throws gguf::Error where a type is unknown, a
+// row is not whole blocks, data is unaligned or outside the file, or two tensors overlap.
 std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint64_t alignment,
                                      Cursor& cursor);
 

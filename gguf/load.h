@@ -1,5 +1,4 @@
-// Reading a number from bytes that may lie at any address. GGUF numbers are little-endian, and so
-// are the machines this project runs on.
+// Reads a number at any address. GGUF numbers are little-endian, as are the supported machines.
 #ifndef PRONK_GGUF_LOAD_H_
 #define PRONK_GGUF_LOAD_H_
 

@@ -18,7 +18,7 @@
 namespace gguf {
 namespace {
 
-// Closes a file descriptor at the end of its scope; a mapping outlives it.
+// Closes a file descriptor at the end of its scope; the mapping stays.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -54,14 +54,14 @@ void CheckRegular(const std::string& path, const std::string& expected, const st
 
 }  // namespace
 
-// One file, in the list of all that are mapped.
+// One file in the list of mapped files.
 struct MappedFile::Mapping {
   std::span<const std::byte> bytes;
   FileId id;
-  std::string name;  // fit to print
+  std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;
 
-  // Handlers of signals walk the list while it is changed: links are always whole.
+  // Signal handlers walk the list while it changes: links are always whole.
   static std::atomic<Mapping*> first;
   static std::mutex changing;
 };
@@ -88,7 +88,7 @@ MappedFile::~MappedFile() {
 MappedFile MappedFile::Open(const std::string& path, const std::string& expected,
                             uint64_t max_bytes) {
   struct stat status;
-  // Asked before opening: opening a pipe waits for its writer, opening a device may move it.
+  // Checked before opening: opening a pipe waits for its writer, opening a device may move it.
   if (stat(path.c_str(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
   // O_NONBLOCK in case the path has become a pipe since; regular files ignore it.

@@ -1,8 +1,8 @@
 // A file mapped into memory for reading: the owner of every byte that metadata and tensors view.
 //
-// Mapping reads nothing. The system pages bytes in when they are touched, shares them between
-// processes and drops them under memory pressure, so a model may be larger than memory and starts
-// in no time. Whoever truncates the file while it is mapped makes later reads fail (SIGBUS).
+// Mapping reads nothing. The system pages bytes in on first use, shares them between processes and
+// drops them under memory pressure, so a model may be larger than memory and opens at once. If the
+// file is truncated while it is mapped, later reads fail (SIGBUS).
 #ifndef PRONK_GGUF_MAPPED_FILE_H_
 #define PRONK_GGUF_MAPPED_FILE_H_
 
@@ -16,16 +16,15 @@
 
 namespace gguf {
 
-// The path, fit to print, of the file that is mapped at this address; nullptr where none is. For
-// handlers of signals.
+// The printable path of the file mapped at this address, or nullptr. For signal handlers.
 const char* MappedFileAt(const void* address);
 
 // Move-only. Moving keeps the mapping at its address, so views into it stay valid.
 class MappedFile {
  public:
-  // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing,
-  // a directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty, of
-  // more than `max_bytes`. `expected` is what such a file is called.
+  // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing, a
+  // directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty, larger
+  // than `max_bytes`. `expected` names the kind of file in messages.
   static MappedFile Open(const std::string& path, const std::string& expected = "a GGUF file",
                          uint64_t max_bytes = UINT64_MAX);
 

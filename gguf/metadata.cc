@@ -1,4 +1,4 @@
-// Decoding of metadata values, and the messages for those that are not what the caller needs.
+// Decoding of metadata values, and messages for values of a wrong kind.
 #include "gguf/metadata.h"
 
 #include <algorithm>
@@ -11,19 +11,22 @@
 namespace gguf {
 namespace {
 
-bool IsSigned(ValueType type) {
-  return type == ValueType::kI8 || type == ValueType::kI16 || type == ValueType::kI32 ||
-         type == ValueType::kI64;
-}
+struct TypeRow {
+  std::string_view name;
+  uint64_t bytes;
+  char kind;  // i, u, f: signed, unsigned, float
+};
 
-bool IsUnsigned(ValueType type) {
-  return type == ValueType::kU8 || type == ValueType::kU16 || type == ValueType::kU32 ||
-         type == ValueType::kU64;
-}
+constexpr TypeRow kValueTypes[] = {
+    {"u8", 1, 'u'},  {"i8", 1, 'i'},  {"u16", 2, 'u'},  {"i16", 2, 'i'},    {"u32", 4, 'u'},
+    {"i32", 4, 'i'}, {"f32", 4, 'f'}, {"bool", 1, ' '}, {"string", 0, ' '}, {"array", 0, ' '},
+    {"u64", 8, 'u'}, {"i64", 8, 'i'}, {"f64", 8, 'f'},
+};
 
-bool IsInteger(ValueType type) { return IsSigned(type) || IsUnsigned(type); }
-
-bool IsFloat(ValueType type) { return type == ValueType::kF32 || type == ValueType::kF64; }
+char KindOf(ValueType type) { return kValueTypes[static_cast<uint32_t>(type)].kind; }
+bool IsSigned(ValueType type) { return KindOf(type) == 'i'; }
+bool IsInteger(ValueType type) { return IsSigned(type) || KindOf(type) == 'u'; }
+bool IsFloat(ValueType type) { return KindOf(type) == 'f'; }
 
 int64_t LoadSigned(ValueType type, const std::byte* at) {
   if (type == ValueType::kI8) return Load<int8_t>(at);
@@ -52,16 +55,6 @@ std::string_view LoadString(const std::byte* at, bool wide) {
   const std::byte* const text = at + (wide ? 8 : 4);
   return {reinterpret_cast<const char*>(text), LoadLength(at, wide)};
 }
-
-struct TypeRow {
-  std::string_view name;
-  uint64_t bytes;
-};
-
-constexpr TypeRow kValueTypes[] = {
-    {"u8", 1},   {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4}, {"i32", 4}, {"f32", 4},
-    {"bool", 1}, {"string", 0}, {"array", 0}, {"u64", 8}, {"i64", 8}, {"f64", 8},
-};
 
 }  // namespace
 
@@ -102,16 +95,14 @@ uint64_t Metadata::GetUint(std::string_view key, uint64_t max) const {
       max == UINT64_MAX ? "an integer >= 0" : "an integer from 0 to " + std::to_string(max);
   const Value& value = Need(key, expected);
   if (!IsInteger(value.type)) FailType(key, expected, value);
-  if (IsSigned(value.type)) {
-    const int64_t number = LoadSigned(value.type, value.data);
-    if (number < 0) Fail(key, "expected " + expected + ", found " + std::to_string(number));
-  }
-  // Not negative: a signed number has the bits of the unsigned one once widened.
-  const uint64_t number = IsSigned(value.type)
-                              ? static_cast<uint64_t>(LoadSigned(value.type, value.data))
-                              : LoadUnsigned(value.type, value.data);
-  if (number > max) Fail(key, "expected " + expected + ", found " + std::to_string(number));
-  return number;
+  const auto checked = [&](auto number) {
+    if (std::cmp_less(number, 0) || std::cmp_greater(number, max)) {
+      Fail(key, "expected " + expected + ", found " + std::to_string(number));
+    }
+    return static_cast<uint64_t>(number);
+  };
+  return IsSigned(value.type) ? checked(LoadSigned(value.type, value.data))
+                              : checked(LoadUnsigned(value.type, value.data));
 }
 
 uint64_t Metadata::GetUintOr(std::string_view key, uint64_t fallback, uint64_t max) const {

@@ -1,8 +1,8 @@
 // The key-value pairs at the head of a GGUF file.
 //
-// Values are views into the mapped file and are decoded when asked for: opening a file with a
-// vocabulary of 128,000 strings copies none of them. A getter that fails throws gguf::Error naming
-// file, key, what was expected and what was found.
+// Values are views into the mapped file and are decoded on demand: opening a file with a vocabulary
+// of 128,000 strings copies none of them. A getter that fails throws gguf::Error with file, key,
+// what was expected and what was found.
 #ifndef PRONK_GGUF_METADATA_H_
 #define PRONK_GGUF_METADATA_H_
 
@@ -37,10 +37,10 @@ std::string_view ValueTypeName(ValueType type);  // "u8", ..., "string", "array"
 // Bytes of a value of this type; 0 for strings and arrays, whose sizes vary.
 uint64_t ValueTypeBytes(ValueType type);
 
-// The number in the file is one of ValueType's.
+// Whether the number in the file is a ValueType.
 inline bool IsValueType(uint32_t id) { return id <= static_cast<uint32_t>(ValueType::kF64); }
 
-// One value as it lies in the file; checked when the file was opened, so reading it cannot fail.
+// One value in the file; checked when the file was opened, so reading it cannot fail.
 struct Value {
   ValueType type = ValueType::kU8;
   ValueType element_type = ValueType::kU8;  // of an array
@@ -94,13 +94,12 @@ class Metadata {
   // In the file's own order.
   const std::vector<Entry>& entries() const { return entries_; }
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
-  // The value, or nullptr. (Of keys that are the same, which the reader refuses: the first.)
+  // The value, or nullptr. (Of equal keys, which the reader refuses: the first.)
   const Value* Find(std::string_view key) const;
 
-  // Each getter without a default throws where the key is absent; all throw where the value has
-  // another kind. GetUint takes any integer type that holds a value >= 0 (and at most `max`),
-  // GetInt any integer type, GetFloat f32, f64 and integers. Floats may be NaN or infinite: the
-  // caller's range check decides.
+  // Getters without a default throw where the key is absent; all throw where the value has another
+  // kind. GetUint accepts any integer type with a value from 0 to `max`, GetInt any integer type,
+  // GetFloat f32, f64 and integers. Floats may be NaN or infinite: the caller checks the range.
   uint64_t GetUint(std::string_view key, uint64_t max = UINT64_MAX) const;
   uint64_t GetUintOr(std::string_view key, uint64_t fallback, uint64_t max = UINT64_MAX) const;
   int64_t GetInt(std::string_view key) const;
@@ -114,7 +113,7 @@ class Metadata {
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 
-  // Throws gguf::Error: "<file>: key "<key>": <what>". For range checks by those who use a value.
+  // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.
   [[noreturn]] void Fail(std::string_view key, std::string_view what) const;
 
  private:

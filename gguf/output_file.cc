@@ -16,14 +16,14 @@
 namespace gguf {
 namespace {
 
-// Whether a rename could put a file here: there is nothing yet, or a file and no link to one.
+// Whether a rename can put a file here: there is nothing yet, or a file that is no link.
 bool IsReplaceable(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(path, error);
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
-// The temporary name in use, where the handler of a signal finds it.
+// The temporary name in use, for signal handlers.
 std::atomic<const char*> unfinished = nullptr;
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -44,7 +44,7 @@ OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) 
   }
 }
 
-// A name may be taken by what a killed program left, and process ids repeat.
+// A killed program may have left the name, and process ids repeat.
 void OutputFile::CreateTemporary() {
   constexpr int kMaxTries = 100;
   const std::string first = path_ + ".tmp" + std::to_string(getpid());
@@ -58,12 +58,12 @@ void OutputFile::CreateTemporary() {
     unfinished = nullptr;
     if (errno != EEXIST) break;
   }
-  // Where it is the name's own fault, that is told.
+  // Names the temporary file where its name is the fault.
   const std::string name = std::exchange(temporary_, {});
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Emptied only once it is known to be none of the inputs.
+// Truncates the file only once it is known to be none of the inputs.
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   struct stat status;

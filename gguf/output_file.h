@@ -1,5 +1,5 @@
-// OutputFile: a file that appears under its name only when it is whole. For models that are written
-// (writer.h), and for every other file that a person asks for.
+// OutputFile: a file that appears under its name only when it is whole. For models (writer.h) and
+// every other output file.
 #ifndef PRONK_GGUF_OUTPUT_FILE_H_
 #define PRONK_GGUF_OUTPUT_FILE_H_
 
@@ -11,13 +11,13 @@
 
 namespace gguf {
 
-// Written under a temporary name beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on where that
-// is taken), which is renamed by Commit(): nobody sees half a file, an old one stays until then,
-// and without Commit() nothing is left. But what is not a file of its own cannot be replaced by
-// one: devices, pipes and links (/dev/stdout is one) are written through, as they stand.
+// Writes to a temporary name beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on where that is
+// taken), which Commit() renames: nobody sees half a file, an old file stays until then, and
+// without Commit() nothing is left. Devices, pipes and links (/dev/stdout is one) cannot be
+// replaced by a file: these are written directly.
 //
-// A path that leads to one of the `inputs`, which somebody still reads, is refused before anything
-// is touched. All methods throw gguf::Error. One at a time.
+// A path to one of the `inputs`, which are still being read, is refused before anything is touched.
+// All methods throw gguf::Error. One OutputFile at a time.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, std::span<const FileId> inputs = {});
@@ -35,11 +35,11 @@ class OutputFile {
   [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;
-  std::string temporary_;  // empty once it is renamed, and for what is written through
+  std::string temporary_;  // empty once it is renamed, and for what is written directly
   int fd_ = -1;
 };
 
-// For handlers of signals that end the program: removes what an OutputFile has written so far.
+// For signal handlers that end the program: removes the unfinished temporary file.
 void RemoveUnfinishedFile();
 
 }  // namespace gguf

@@ -1,9 +1,9 @@
-// The GGUF head, in the order in which it lies in the file: header, key-value pairs, tensor infos.
-// (layout.cc then finds the tensors' data.) The format is told in README.md beside this.
+// The GGUF head, in file order: header, key-value pairs, tensor infos. (layout.cc then finds the
+// tensors' data.) README.md describes the format.
 //
 // The file is taken for an attacker's: nothing is used before it is checked, no size computation
-// can wrap, memory grows only with bytes that were really there, and nothing recurses deeper than
-// kMaxArrayDepth. What it costs to refuse a file is bounded by the size of its head.
+// can wrap, memory grows only with bytes that were read, and recursion is limited to
+// kMaxArrayDepth. The cost of refusing a file is bounded by the size of its head.
 #include "gguf/reader.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ void PartReader::ReadHeader() {
   n_tensors_ = cursor_.ReadLength("number of tensors");
   n_entries_ = cursor_.ReadLength("number of keys");
   // The shortest of each: a key of one letter with a value of one byte; a one-letter tensor of one
-  // dimension. The counts are never trusted further: vectors grow as entries are really read.
+  // dimension. Counts are not trusted further: vectors grow as entries are read.
   const uint64_t length = cursor_.length_bytes();
   CheckCount(counts_at, n_tensors_, max_tensors_, length + 1 + 4 + length + 4 + 8, "tensors");
   CheckCount(counts_at + length, n_entries_, kMaxItems, length + 1 + 4 + 1, "keys");
@@ -172,15 +172,15 @@ Value PartReader::ReadValue() {
   return value;
 }
 
-// Of a value of this type: of a string its length, of an array in an array its element type and
-// length.
+// The least bytes of a value of this type: of a string its length, of an array in an array its
+// element type and length.
 uint64_t PartReader::LeastBytes(ValueType type) const {
   if (type == ValueType::kString) return cursor_.length_bytes();
   if (type == ValueType::kArray) return sizeof(uint32_t) + cursor_.length_bytes();
   return ValueTypeBytes(type);
 }
 
-// Passes over the elements of an array (or over one value), checking all that a getter relies on.
+// Skips the elements of an array (or one value), checking all that a getter relies on.
 void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
   if (depth > kMaxArrayDepth) {
     cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +

@@ -1,5 +1,5 @@
-// The reader: from the bytes of one GGUF file to its metadata and tensor index. File (file.h) opens
-// files and joins the parts of a split model; this is where the bytes are understood and checked.
+// The reader: checks the bytes of one GGUF file and makes its metadata and tensor index. File
+// (file.h) opens files and joins the parts of a split model.
 #ifndef PRONK_GGUF_READER_H_
 #define PRONK_GGUF_READER_H_
 
@@ -21,19 +21,19 @@ inline constexpr std::string_view kMagic = "GGUF";
 
 // Where general.alignment is absent.
 inline constexpr uint64_t kDefaultAlignment = 32;
-// The format asks for a multiple of 8, which also lets every block be read in place (blocks.h). The
-// upper limit is ours: nobody aligns tensors to more than a huge page or so.
+// The format requires a multiple of 8, so every block can be read in place (blocks.h). The upper
+// limit is ours: a huge page.
 inline constexpr uint64_t kMinAlignment = 8;
 inline constexpr uint64_t kMaxAlignment = uint64_t{1} << 21;
 constexpr bool IsValidAlignment(uint64_t n) {
   return std::has_single_bit(n) && n >= kMinAlignment && n <= kMaxAlignment;
 }
 
-// More keys, or tensors in all parts of a model, are refused: the largest models have some
-// thousands. An entry takes more memory than it may take in the file; this many take 30 MB.
+// The limit for keys, and for tensors in all parts of a model: the largest models have some
+// thousands. An entry can take more memory than file; this many take 30 MB.
 inline constexpr uint64_t kMaxItems = uint64_t{1} << 17;
 
-// Longer names of keys and tensors are refused; the format's limit for keys.
+// The limit for names of keys and tensors; the format has it for keys.
 inline constexpr uint64_t kMaxNameBytes = 65535;
 
 // What one file holds; everything views its bytes.
@@ -44,10 +44,10 @@ struct Part {
   std::vector<TensorView> tensors;  // in the file's own order
 };
 
-// Reads and checks the head of a file; of the tensors' data it checks only that it is there. `path`
-// is for messages. Time and memory are O(n log n) in the size of the head whatever the bytes say.
-// Tensor names may still repeat (File checks that over all parts). More than max_tensors are
-// refused. Throws gguf::Error.
+// Reads and checks the head of a file; of the tensors' data it checks only that it is inside the
+// file. `path` is for messages. Time and memory are O(n log n) in the size of the head, whatever
+// the bytes are. Tensor names may still repeat (File checks that over all parts). More than
+// max_tensors are refused. Throws gguf::Error.
 Part ReadPart(const std::string& path, std::span<const std::byte> bytes,
               uint64_t max_tensors = kMaxItems);
 

@@ -1,5 +1,4 @@
-// TensorView: a tensor as it lies in the mapped file. Owns nothing; copy freely. It is valid as
-// long as the File it came from.
+// TensorView: a tensor in the mapped file. Owns nothing; copy freely. Valid as long as its File.
 #ifndef PRONK_GGUF_TENSOR_H_
 #define PRONK_GGUF_TENSOR_H_
 
@@ -16,9 +15,9 @@ struct TensorView {
   std::string_view name;
   DType dtype = DType::kF32;
   uint32_t n_dims = 0;
-  std::array<uint64_t, 4> dims = {1, 1, 1,
-                                  1};  // dims[0] is contiguous: the row length; absent ones are 1
-  const std::byte* data = nullptr;     // into the mapping
+  // dims[0] is contiguous: the row length. Absent ones are 1.
+  std::array<uint64_t, 4> dims = {1, 1, 1, 1};
+  const std::byte* data = nullptr;  // into the mapping
   uint64_t bytes = 0;
 
   uint64_t cols() const { return dims[0]; }

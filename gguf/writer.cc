@@ -1,5 +1,5 @@
-// The file is laid out as reader.cc reads it: header, key-value pairs, tensor infos, then each
-// tensor's data at a multiple of the alignment.
+// The layout that reader.cc reads: header, key-value pairs, tensor infos, then each tensor's data
+// at a multiple of the alignment.
 #include "gguf/writer.h"
 
 #include <cstring>
@@ -49,7 +49,7 @@ uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const 
                 " weights for type " + std::string(info.name) + ", found " +
                 std::to_string(dims[0]));
   }
-  // No address space holds more; and rounding up to the alignment cannot wrap.
+  // No address space holds more, and rounding up to the alignment cannot wrap.
   if (elements / info.block_size > INT64_MAX / info.block_bytes) {
     throw Error(where + "expected fewer than 2^63 bytes, found " + std::to_string(elements) +
                 " elements of type " + std::string(info.name));
@@ -108,7 +108,7 @@ void Writer::AddArrayBytes(std::string_view key, ValueType type, uint64_t count,
 void Writer::Add(const Metadata::Entry& entry) {
   const auto& [key, value] = entry;
   const std::span<const std::byte> bytes(value.data, value.bytes);
-  // Version 1 has shorter lengths, which the value's bytes may hold more of.
+  // Version 1 has u32 lengths, also inside values.
   if (!value.wide)
     throw Error("writing key " + Quoted(key) + ": expected a value of version 2 or 3");
   if (value.type == ValueType::kArray) {
@@ -162,7 +162,7 @@ uint64_t Writer::FileBytes() const {
   return bytes;
 }
 
-// Hands the file to `sink`, piece after piece.
+// Passes the file to `sink`, piece by piece.
 void Writer::Emit(const Sink& sink) const {
   const std::vector<std::byte> zeros(alignment_);
   const auto pad = [&](uint64_t size) {

@@ -1,4 +1,4 @@
-// Writes GGUF version 3 files: for tests, and for tools that make or convert models.
+// Writes GGUF version 3 files: for `pronk convert` and `quantize`, for tests and for tools.
 //
 //   Writer writer;
 //   writer.Add("general.architecture", "llama");
@@ -29,17 +29,17 @@ class OutputFile;
 
 class Writer {
  public:
-  // Called when the tensor's turn to be written comes, and again until all its bytes have been
-  // handed over; each piece needs to last until the next call of any source. So a model larger than
-  // memory can be written.
+  // Called until it has returned all bytes of the tensor, piece by piece, when the tensor is
+  // written. A piece must last until the next call of any source. So a model can be larger than
+  // memory.
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
-  // gguf::Error for what the reader would refuse: an empty or repeated name, an impossible shape,
-  // too many keys, and so on.
+  // gguf::Error for what the reader refuses: an empty or repeated name, an impossible shape, too
+  // many keys, and so on.
   explicit Writer(uint32_t alignment = static_cast<uint32_t>(kDefaultAlignment));
 
-  // Key-value pairs. T is a fixed-size integer, float, double or bool, and decides the type in the
+  // Key-value pairs. T is a fixed-size integer, float, double or bool and sets the type in the
   // file.
   template <typename T>
   requires std::is_arithmetic_v<T>
@@ -53,7 +53,7 @@ class Writer {
     AddArrayBytes(key, ValueTypeOf<T>(), values.size(), std::as_bytes(values));
   }
   void AddStrings(std::string_view key, std::span<const std::string_view> values);
-  // As it lies in another file, of version 2 or 3.
+  // A copy from another file, of version 2 or 3.
   void Add(const Metadata::Entry& entry);
 
   // dims[0] is the length of a row. `bytes` is not copied: it must last until the file is written.
@@ -62,15 +62,15 @@ class Writer {
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  TensorSource source);
 
-  // As output_file.h writes: nobody sees half a file, and after an error nothing is left. Replaces
-  // an existing file, unless it is one of the inputs.
+  // By OutputFile: nobody sees half a file, and an error leaves nothing. Replaces an existing file,
+  // unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
-  // Into a file that was opened before, and commits it.
+  // Into an open file, and commits it.
   void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
-  // The file's head alone, up to where the padding before the first tensor begins; and how large
-  // the file will be. To look at a file before it is written.
+  // The head without the padding before the first tensor, and the size of the whole file, before it
+  // is written.
   std::vector<std::byte> Head() const;
   uint64_t FileBytes() const;
 
@@ -92,7 +92,7 @@ class Writer {
   void Emit(const Sink& sink) const;
 
   uint64_t alignment_;
-  std::vector<std::byte> entries_;  // the key-value pairs as they will lie in the file
+  std::vector<std::byte> entries_;  // the key-value pairs, encoded
   std::set<std::string, std::less<>> keys_;
   std::vector<Tensor> tensors_;
   std::set<std::string, std::less<>> tensor_names_;

@@ -11,6 +11,7 @@
 #include "gguf/error.h"
 #include "gguf/utf8.h"
 #include "grammar/error.h"
+#include "grammar/scanner.h"
 
 namespace grammar {
 namespace {
@@ -23,16 +24,9 @@ bool IsWord(char c) {
          c == '_';
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-class Parser {
+class Parser : private Scanner {
  public:
-  Parser(std::string_view text, Builder& builder) : text_(text), builder_(builder) {}
+  Parser(std::string_view text, Builder& builder) : Scanner(text), builder_(builder) {}
 
   std::map<std::string, RuleId, std::less<>> Parse() {
     if (text_.size() > kMaxBytes) Fail(0, "the text is longer than a megabyte");
@@ -60,14 +54,6 @@ class Parser {
     Fail(at_, "expected " + what + ", found " + found);
   }
 
-  char Peek(size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  bool Take(std::string_view token) {
-    if (!text_.substr(at_).starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
   // Skips blanks and comments, and line ends where they mean nothing.
   void Skip(bool lines) {
     for (; at_ < text_.size(); ++at_) {
@@ -196,14 +182,11 @@ class Parser {
   }
 
   uint32_t Number() {
-    if (HexDigit(Peek()) < 0 || HexDigit(Peek()) > 9) Expected("a number");
-    uint64_t number = 0;
+    if (!AtDigit()) Expected("a number");
     const size_t begin = at_;
-    for (; Peek() >= '0' && Peek() <= '9'; ++at_) {
-      number = number * 10 + static_cast<uint64_t>(Peek() - '0');
-      if (number > kMaxStates) Fail(begin, "a number above " + std::to_string(kMaxStates));
-    }
-    return static_cast<uint32_t>(number);
+    const auto number = TakeNumber();
+    if (!number) Fail(begin, "a number above " + std::to_string(kMaxStates));
+    return *number;
   }
 
   Part Literal() {
@@ -242,10 +225,9 @@ class Parser {
   // One character of a literal or class, perhaps escaped.
   CodePoint Character() {
     if (Peek() == '\\') return Escape();
-    const gguf::Utf8Step step = gguf::NextUtf8(text_.substr(at_));
-    if (step.kind != gguf::Utf8Kind::kValid) Fail(at_, "bytes that are not UTF-8");
-    at_ += step.length;
-    return step.code;
+    const auto c = TakeCharacter();
+    if (!c) Fail(at_, "bytes that are not UTF-8");
+    return *c;
   }
 
   CodePoint Escape() {
@@ -276,21 +258,16 @@ class Parser {
   }
 
   CodePoint Hex(size_t begin, size_t n_digits) {
-    CodePoint c = 0;
-    for (size_t i = 0; i < n_digits; ++i, ++at_) {
-      const int digit = HexDigit(Peek());
-      if (digit < 0) Fail(begin, "an escape of fewer than " + std::to_string(n_digits) + " digits");
-      c = c << 4 | static_cast<CodePoint>(digit);
-    }
+    const auto hex = TakeHex(n_digits);
+    if (!hex) Fail(begin, "an escape of fewer than " + std::to_string(n_digits) + " digits");
+    const CodePoint c = *hex;
     if (c > kMaxCodePoint || (c >= 0xD800 && c <= 0xDFFF)) {
       Fail(begin, "an escape for what is no character");
     }
     return c;
   }
 
-  std::string_view text_;
   Builder& builder_;
-  size_t at_ = 0;
   std::map<std::string, RuleId, std::less<>> rules_;
   std::vector<std::pair<std::string, size_t>> uses_;  // names and their offsets
 };

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "gguf/utf8.h"
 #include "grammar/error.h"
+#include "grammar/scanner.h"
 
 namespace grammar {
 namespace {
@@ -40,10 +40,10 @@ const CodePoints& AnyButLineEnds() {
   return set;
 }
 
-class PatternParser {
+class PatternParser : private Scanner {
  public:
   PatternParser(std::string_view pattern, Builder& builder, JsonRules& json)
-      : text_(pattern), builder_(builder), json_(json) {}
+      : Scanner(pattern), builder_(builder), json_(json) {}
 
   Part Parse() {
     const Part all = Alternatives(0);
@@ -55,14 +55,6 @@ class PatternParser {
   [[noreturn]] void Fail(const std::string& what) const {
     throw Error("pattern, byte " + std::to_string(at_) + ": " + what);
   }
-  bool AtEnd() const { return at_ == text_.size(); }
-  char Peek() const { return AtEnd() ? '\0' : text_[at_]; }
-  bool Take(std::string_view token) {
-    if (!text_.substr(at_).starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-
   Part Anything() { return builder_.Repeat(json_.Call("char"), 0, kNone); }
 
   Part Alternatives(size_t depth) {
@@ -106,13 +98,10 @@ class PatternParser {
   }
 
   uint32_t Number() {
-    uint64_t number = 0;
-    if (Peek() < '0' || Peek() > '9') Fail("expected a number");
-    for (; Peek() >= '0' && Peek() <= '9'; ++at_) {
-      number = number * 10 + static_cast<uint64_t>(Peek() - '0');
-      if (number > kMaxStates) Fail("too many repetitions");
-    }
-    return static_cast<uint32_t>(number);
+    if (!AtDigit()) Fail("expected a number");
+    const auto number = TakeNumber();
+    if (!number) Fail("too many repetitions");
+    return *number;
   }
 
   Part Atom(size_t depth) {
@@ -176,10 +165,9 @@ class PatternParser {
   // A character, or the class of an escape.
   CodePoints One() {
     if (Peek() == '\\') return Escape();
-    const gguf::Utf8Step step = gguf::NextUtf8(text_.substr(at_));
-    if (step.kind != gguf::Utf8Kind::kValid) Fail("bytes that are not UTF-8");
-    at_ += step.length;
-    return {{step.code, step.code}};
+    const auto c = TakeCharacter();
+    if (!c) Fail("bytes that are not UTF-8");
+    return {{*c, *c}};
   }
 
   CodePoints Escape() {
@@ -226,24 +214,14 @@ class PatternParser {
   }
 
   CodePoint Hex(size_t n_digits) {
-    CodePoint code = 0;
-    for (size_t i = 0; i < n_digits; ++i, ++at_) {
-      const char c = Peek();
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0) Fail("an escape of too few digits");
-      code = code << 4 | static_cast<CodePoint>(digit);
-    }
-    if (code >= 0xD800 && code <= 0xDFFF) Fail("an escape for half a character");
-    return code;
+    const auto code = TakeHex(n_digits);
+    if (!code) Fail("an escape of too few digits");
+    if (*code >= 0xD800 && *code <= 0xDFFF) Fail("an escape for half a character");
+    return *code;
   }
 
-  std::string_view text_;
   Builder& builder_;
   JsonRules& json_;
-  size_t at_ = 0;
 };
 
 }  // namespace

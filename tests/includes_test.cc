@@ -330,7 +330,7 @@ TEST(IncludesChecks, CatchWhatGoesAgainstTheArrow) {
            {"engine/draft/a.cc", "\"engine/session/session.h\""},
            {"engine/session/a.cc", "\"engine/pronk.h\""},
            {"cli/terminal/a.cc", "\"cli/options/loading.h\""},
-           {"tokenizer/jinja/a.cc", "\"tokenizer/vocabulary.h\""},
+           {"tokenizer/jinja/values/a.cc", "\"tokenizer/vocabulary.h\""},
            {"convert/a.cc", "\"grammar/grammar.h\""},
            {"engine/a.cc", "\"convert/convert.h\""},
            {"convert/a.cc", "\"cli/command.h\""},

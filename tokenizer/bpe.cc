@@ -1,4 +1,5 @@
-#include "tokenizer/bpe.h"
+// Byte-level BPE: text is split into words by patterns (split.h), and the bytes of each word merge
+// by the file's list (word_merger.h).
 
 #include <algorithm>
 #include <array>
@@ -6,6 +7,7 @@
 
 #include "gguf/error.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/families.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/split.h"
 #include "tokenizer/word_merger.h"
@@ -59,13 +61,12 @@ BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule
   }
 }
 
-// The token that the word is spelt as; only an ordinary one, never a control token.
+// The normal token that the whole word is, or -1.
 TokenId BpeTokenizer::WholeWord(std::string_view word, std::string& spelling) const {
   if (word.size() > kMaxTokenBytes) return -1;
   spelling.clear();
   AppendSpelling(word, spelling);
-  const TokenId id = Find(spelling);
-  return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
+  return FindNormal(spelling);
 }
 
 void BpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
@@ -86,19 +87,14 @@ void BpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
       }
       merged.clear();
       merger.Merge(symbols, merged);
-      for (const TokenId id : merged) {
-        if (id >= 0 || vocab().unk >= 0) out.push_back(id >= 0 ? id : vocab().unk);
-      }
+      for (const TokenId id : merged) Append(id, out);
     }
   });
 }
 
 std::string BpeTokenizer::TextOf(TokenId id) const {
   const std::string_view spelling = Spelling(id);
-  if (TypeOf(id) == TokenType::kByte) {
-    return std::string(1, static_cast<char>(ByteOfToken(spelling)));
-  }
-  // Added tokens are spelt as they are, and some that pass as normal ones too.
+  // Added tokens are spelt as plain text, and so are some of type normal.
   if (TypeOf(id) == TokenType::kUserDefined) return std::string(spelling);
   return BytesOfSpelling(spelling).value_or(std::string(spelling));
 }

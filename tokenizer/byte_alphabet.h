@@ -13,7 +13,7 @@ namespace tokenizer {
 // Appends the bytes of `text`, spelt in the alphabet.
 void AppendSpelling(std::string_view text, std::string& out);
 
-// The bytes that `spelling` stands for, or nothing where it has other characters.
+// The bytes that `spelling` spells, or nothing where it has other characters.
 std::optional<std::string> BytesOfSpelling(std::string_view spelling);
 
 }  // namespace tokenizer

@@ -1,4 +1,4 @@
-// A stretch of a string, by its bytes.
+// A range of bytes of a string.
 #ifndef PRONK_TOKENIZER_BYTE_SPAN_H_
 #define PRONK_TOKENIZER_BYTE_SPAN_H_
 

@@ -1,10 +1,9 @@
-// A conversation as the model will see it: messages through the chat template that the model's file
-// carries (metadata key tokenizer.chat_template), which is a program in the Jinja language. The
-// result is what Tokenizer::Encode gets.
+// From messages to the model's text: the chat template in the model's file (metadata key
+// tokenizer.chat_template) is a program in the Jinja language, whose output Tokenizer::Encode gets.
 //
-// Templates are rendered as the transformers library's apply_chat_template does: trim_blocks and
+// Templates are rendered as by the transformers library's apply_chat_template: trim_blocks and
 // lstrip_blocks on, tojson without HTML escapes, raise_exception and strftime_now defined. They are
-// strangers' programs: see jinja/runtime.h for what bounds them.
+// untrusted programs: jinja/values/runtime.h bounds them.
 #ifndef PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 #define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 
@@ -45,19 +44,19 @@ struct ChatInput {
   std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
   std::optional<std::chrono::local_seconds> now;     // for strftime_now; none: this moment
   std::vector<std::pair<std::string, Value>> extra;  // more variables, enable_thinking for example
-  // Asked now and then while a template is rendered; true ends that with tokenizer::Interrupted.
+  // Called regularly while a template is rendered; true ends that with tokenizer::Interrupted.
   std::function<bool()> interrupted;
 };
 
 struct RenderedChat {
   std::string text;
   // The bytes of `text` that came from messages and tools, ascending: control tokens spelt there
-  // are mere text. Roles that are plain words (letters, digits, _ and -) count as the template's
-  // own: many templates build their control tokens from them, as <|user|>.
+  // are plain text. Roles that are plain words (letters, digits, _ and -) count as the template's
+  // own, since many templates build control tokens from them, as <|user|>.
   std::vector<ByteSpan> foreign;
 };
 
-// A longer template is refused; the longest in use have 20,000 bytes.
+// The limit for templates; the longest in use have 20,000 bytes.
 inline constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 
 class ChatTemplate {
@@ -78,8 +77,8 @@ class ChatTemplate {
   std::unique_ptr<const Program> program_;
 };
 
-// For files without a template. ChatML, where the vocabulary has its tokens <|im_start|> and
-// <|im_end|>; else a plain transcript, which is what a base model can continue:
+// For files without a template: ChatML where the vocabulary has <|im_start|> and <|im_end|>, else a
+// plain transcript, which a base model can continue:
 //
 //     Be kind.
 //
@@ -92,7 +91,7 @@ extern const std::string_view kTranscriptTemplate;
 inline constexpr std::string_view kTranscriptStop = "\nUser:";
 std::string_view DefaultChatTemplate(const Tokenizer& tokenizer);
 
-// The local time of this moment.
+// The current local time.
 std::chrono::local_seconds LocalNow();
 
 }  // namespace tokenizer

@@ -1,5 +1,5 @@
-// Hashes for the tables that a file fills. They are keyed with a random seed: a file whose strings
-// all land in one slot (and so make a table quadratic) cannot be prepared in advance.
+// Hashes for tables that a file fills, keyed with a random seed: nobody can prepare a file whose
+// strings all collide (which would make the table quadratic).
 #ifndef PRONK_TOKENIZER_HASH_H_
 #define PRONK_TOKENIZER_HASH_H_
 

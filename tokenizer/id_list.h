@@ -1,5 +1,5 @@
-// The ids of a text while it is cut. A text may be a stranger's and long: whoever waits can end
-// this, and so can a number of ids that is more than anybody has use for.
+// The ids of a text while it is tokenized. The text may be long and untrusted: the caller can
+// interrupt, and a limit on the number of ids ends it.
 #ifndef PRONK_TOKENIZER_ID_LIST_H_
 #define PRONK_TOKENIZER_ID_LIST_H_
 
@@ -25,7 +25,7 @@ class IdList {
     ids_.push_back(id);
     if (ids_.size() % kStep == 0) Look();
   }
-  // Throws Interrupted where somebody asks to stop, Full where there are more ids than `most`.
+  // Throws Interrupted where the caller asks to stop, Full where there are more ids than `most`.
   void Look() const {
     if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
     if (ids_.size() > most_) throw Full();

@@ -1,5 +1,5 @@
-// Thrown by what can take long (cutting a text, rendering a template) where somebody asks it to
-// stop.
+// Thrown by what can take long (tokenizing a text, rendering a template) when the caller
+// interrupts.
 #ifndef PRONK_TOKENIZER_INTERRUPTED_H_
 #define PRONK_TOKENIZER_INTERRUPTED_H_
 

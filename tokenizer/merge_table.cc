@@ -53,9 +53,8 @@ class MergeReader {
   }
 
   // The token spelt as the two together, or -1. Vocabularies list the results of merges in the
-  // order of the merges, some of them repeatedly: in practice it is the one before or the next
-  // after that, which saves the search. (Not where tokens are spelt the same: then the one that
-  // Find finds counts.)
+  // order of the merges, some of them repeatedly: usually it is the previous result or the token
+  // after it, which saves the search. (Where spellings repeat, only Find knows which token counts.)
   TokenId JoinedToken(std::string_view left, std::string_view right) const {
     const auto before = static_cast<size_t>(merges_.empty() ? 0 : merges_.back().result);
     for (size_t i = before; index_.AllDiffer() && i <= before + 1 && i < tokens_.size(); ++i) {
@@ -78,7 +77,7 @@ class MergeReader {
 
 MergeTable::MergeTable(std::span<const Merge> merges)
     : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 1)) {
-  constexpr size_t kAhead = 16;  // entries are asked for from memory so long before their turn
+  constexpr size_t kAhead = 16;  // merges; distance of the prefetch
   results_.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     if (i + kAhead < merges.size()) {

@@ -15,7 +15,7 @@
 
 namespace tokenizer {
 
-// A merge's place in the file's list; lower ones go first.
+// A merge's place in the file's list; lower ranks merge first.
 using Rank = uint32_t;
 inline constexpr Rank kNoMerge = std::numeric_limits<Rank>::max();
 
@@ -25,7 +25,7 @@ struct Merge {
 
 class MergeTable {
  public:
-  // In the order of their ranks; of a pair that is there twice the first counts.
+  // In the order of their ranks; of repeated pairs the first counts.
   explicit MergeTable(std::span<const Merge> merges);
 
   // kNoMerge where the two do not merge.
@@ -46,9 +46,9 @@ class MergeTable {
   std::vector<TokenId> results_;  // by rank
 };
 
-// The merges of a file (tokenizer.ggml.merges), by rank: "A B" where A, B and AB are spelt as
-// `tokens` has them; `index` is of those. Throws gguf::Error where a merge is anything else, and
-// where there are none or more than kMaxMerges.
+// The merges of a file (tokenizer.ggml.merges), by rank: "A B" where A, B and AB are spellings in
+// `tokens`, whose index is `index`. Throws gguf::Error where a merge is anything else, and where
+// there are none or more than kMaxMerges.
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 

@@ -1,10 +1,12 @@
-#include "tokenizer/raw_bpe.h"
+// Raw BPE: merges by the file's list, on lines of text that is spelt as SPM spells it, without a
+// split pattern.
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "gguf/utf8.h"
+#include "tokenizer/families.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/space_mark.h"
 #include "tokenizer/word_merger.h"
@@ -29,27 +31,15 @@ class RawBpeTokenizer final : public Tokenizer {
  private:
   void EncodeText(std::string_view text, bool first, IdList& out) const override;
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
-  std::string TextOf(TokenId id) const override {
-    return TypeOf(id) == TokenType::kByte
-               ? std::string(1, static_cast<char>(ByteOfToken(Spelling(id))))
-               : UnmarkSpaces(Spelling(id));
-  }
-
-  TokenId FindNormal(std::string_view spelling) const;
+  std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
   void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const;
 
   ByteTokens bytes_;
   MergeTable merges_;
 };
 
-// The token that text spelt so can become, or -1: never a control token.
-TokenId RawBpeTokenizer::FindNormal(std::string_view spelling) const {
-  const TokenId id = Find(spelling);
-  return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
-}
-
-// Merges at most kMaxWord characters. One that is no token merges with nothing, so it is still
-// there afterwards, as -1, in its order among its like: then its bytes take its place.
+// Merges at most kMaxWord characters. A character that is no token merges with nothing: it stays
+// -1, in the order of `unknown`, and its bytes take its place.
 void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
                                   IdList& out) const {
   std::vector<TokenId> symbols;
@@ -68,14 +58,11 @@ void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
       out.push_back(id);
       continue;
     }
-    for (const char c : *next_unknown++) {
-      const TokenId byte = bytes_[static_cast<uint8_t>(c)];
-      if (byte >= 0 || vocab().unk >= 0) out.push_back(byte >= 0 ? byte : vocab().unk);
-    }
+    for (const char c : *next_unknown++) Append(bytes_[static_cast<uint8_t>(c)], out);
   }
 }
 
-// Words are whole lines, and the runs of line ends between them: no token has both.
+// Words are lines, and the runs of line ends between them: no token has both.
 void RawBpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
   WordMerger merger(merges_);
   while (!text.empty()) {
@@ -84,8 +71,7 @@ void RawBpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const
     const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
     const std::string spelling = MarkSpaces(text.substr(0, end));
     text.remove_prefix(std::min(end, text.size()));
-    const TokenId whole =
-        line_ends && spelling.size() <= kMaxTokenBytes ? FindNormal(spelling) : -1;
+    const TokenId whole = line_ends ? FindNormal(spelling) : -1;
     if (whole >= 0) {
       out.push_back(whole);
       continue;

@@ -31,7 +31,7 @@ bool Touches(std::span<const ByteSpan> spans, size_t begin, size_t end) {
   return it != spans.end() && it->begin < end;
 }
 
-// How many bits a length has: so many beginnings of it are in the table.
+// The number of prefixes that the table holds for a text of this length: one per set bit.
 size_t Bits(size_t length) { return static_cast<size_t>(std::popcount(length)); }
 
 }  // namespace
@@ -61,7 +61,7 @@ SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   powers_.assign(1, 1);
   while (powers_.size() <= longest_) powers_.push_back(Product(powers_.back(), base_));
 
-  std::vector<int32_t> chain;  // specials that the one at hand begins with, itself the last
+  std::vector<int32_t> chain;  // the specials that this one begins with, itself the last
   for (size_t i = 0; i < specials_.size(); ++i) {
     const auto text_of = [&](int32_t which) { return specials_[static_cast<size_t>(which)].text; };
     while (!chain.empty() && !specials_[i].text.starts_with(text_of(chain.back()))) {
@@ -77,8 +77,8 @@ SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   }
 }
 
-// Of the last of the chain: the beginning that its length's highest bit stands for, its two highest
-// bits, and so on up to all of it.
+// Of the last of the chain: the prefixes whose lengths are its length's highest bit, its two
+// highest bits, and so on up to all of it.
 void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
   const std::string_view text = specials_[static_cast<size_t>(chain.back())].text;
   uint64_t sum = 0;
@@ -98,7 +98,7 @@ void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
   }
 }
 
-// The place of this hash, or the free one where it would go.
+// The slot of this hash, or the free one where it would go.
 size_t SpecialMatcher::Locate(uint64_t hash) const {
   __extension__ using Wide = unsigned __int128;
   size_t at = static_cast<size_t>(static_cast<Wide>(hash_(hash)) * hashes_.size() >> 64);
@@ -110,8 +110,8 @@ SpecialMatcher::Search::Search(const SpecialMatcher& matcher, std::string_view t
                                std::span<const ByteSpan> plain, const std::function<void()>& tick)
     : matcher_(matcher), text_(text), control_(control), plain_(plain), tick_(tick), sums_(1, 0) {}
 
-// Makes the sums of all beginnings up to `end` known, from `at` on. Sums are kept as long as they
-// may be needed again: each byte is added to them once.
+// Computes the sums of all prefixes from `at` to `end`. Sums are kept while they may be needed
+// again: each byte is added once.
 void SpecialMatcher::Search::SumUpTo(size_t at, size_t end) {
   constexpr size_t kKept = size_t{1} << 14;
   if (at >= first_ + sums_.size()) {
@@ -131,7 +131,7 @@ uint64_t SpecialMatcher::Search::HashOf(size_t at, size_t length) const {
   return Reduced(sums_[at - first_ + length] + kPrime - before);
 }
 
-// The longest special that the text has at this place, in all likelihood; or -1.
+// The longest special at this place by its hash, or -1; the caller compares the text.
 int32_t SpecialMatcher::Search::LongestAt(size_t at) {
   const size_t most = std::min(matcher_.longest_, text_.size() - at);
   SumUpTo(at, at + most);

@@ -1,14 +1,13 @@
 // Finds special tokens (control and user-defined ones) in text: "<|eot_id|>" is one token and not
 // eight characters of text.
 //
-// Tokens and text may both be a stranger's, so the time for a byte of text depends neither on how
-// many tokens there are nor, but for a logarithm, on how long they are. The longest token at a
-// place is found by its length, bit by bit from the highest one on (Waldvogel et al. 1997,
-// "Scalable high speed IP routing lookups"): a table holds the hash of every token and of those
-// beginnings of it that such a search passes through, and with each beginning the longest token
-// that fits into it, should the search find nothing longer. Hashes of a text's stretches are
-// differences of sums over its beginnings (Karp and Rabin 1987), with a random base: whoever makes
-// a file cannot make hashes meet.
+// Tokens and text are untrusted, so the time per byte of text does not depend on the number of
+// tokens, and only logarithmically on their lengths. The longest token at a place is found by a
+// binary search over lengths, from the highest bit down (Waldvogel et al. 1997, "Scalable high
+// speed IP routing lookups"): a table holds the hash of every token and of the prefixes of it that
+// the search visits, and with each prefix the longest token that is a prefix of it. Hashes of
+// substrings are differences of prefix sums (Karp and Rabin 1987), with a random base, so that a
+// file cannot force collisions.
 #ifndef PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 #define PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 
@@ -53,13 +52,13 @@ class SpecialMatcher {
   size_t Locate(uint64_t hash) const;
 
   std::vector<Special> specials_;  // sorted by text, no two the same
-  // A table of beginnings of specials, at most three quarters full: of each its hash, and the
-  // longest special that it begins with.
+  // A table of prefixes of specials, at most three quarters full: the hash of each, and the longest
+  // special that it begins with.
   static constexpr int32_t kNone = -1, kFree = -2;
   std::vector<uint64_t> hashes_;
   std::vector<int32_t> bests_;
   size_t longest_ = 0;            // bytes of a special
-  size_t top_bit_ = 0;            // the highest one of that
+  size_t top_bit_ = 0;            // the highest bit of longest_
   uint64_t base_;                 // of the sums
   std::vector<uint64_t> powers_;  // of the base, up to longest_
   SeededHash hash_;
@@ -67,16 +66,16 @@ class SpecialMatcher {
   std::array<uint8_t, 256> first_byte_{};  // what begins with this byte
 };
 
-// The special tokens of one text, from its begin to its end.
+// Finds the special tokens of one text from left to right.
 class SpecialMatcher::Search {
  public:
-  // control: control tokens are found, too; but not where they have a byte in one of the spans
-  // `plain`, which are ascending. tick is called now and then, however long it takes to find the
-  // next token: it may throw. All must outlive the search.
+  // control: finds control tokens too, except those with a byte in one of the ascending spans
+  // `plain`. tick is called regularly, also within a long Next(), and may throw. All must outlive
+  // the search.
   Search(const SpecialMatcher& matcher, std::string_view text, bool control,
          std::span<const ByteSpan> plain, const std::function<void()>& tick);
 
-  // The first match at or after `from`, which is not before that of the last call; of several that
+  // The first match at or after `from`, which must not decrease from call to call; of several that
   // begin there, the longest.
   Match Next(size_t from);
 

@@ -10,7 +10,7 @@ namespace {
 
 using std::string_view;
 
-// The patterns as the models' own tokenizers state them.
+// The patterns of the models' own tokenizers.
 
 constexpr string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -132,8 +132,8 @@ constexpr SplitRule kRules[] = {
     {kDefaultNames, kDefaultPatterns, false, false},
 };
 
-// The patterns mean Unicode's White_Space by \s; PCRE2's own has U+180E besides. So \s is spelt out
-// (within brackets without a pair of its own).
+// By \s the patterns mean Unicode's White_Space; PCRE2's \s also has U+180E. So \s is spelt out
+// (inside brackets without brackets of its own).
 std::string SpellOutSpaces(string_view pattern) {
   constexpr string_view kSpaces =
       R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
@@ -206,7 +206,7 @@ struct Splitter::Pattern {
     code.reset(pcre2_compile(Bytes(expression), expression.size(), PCRE2_UTF | PCRE2_UCP, &error,
                              &offset, nullptr));
     if (code == nullptr) FailPcre(error);
-    // Where PCRE2 has no just-in-time compiler, its interpreter does the same, slower.
+    // Without a just-in-time compiler PCRE2 interprets the pattern, which is slower.
     pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   }
   Code code;

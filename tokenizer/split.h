@@ -1,5 +1,5 @@
-// How byte-level BPE cuts text into words before it merges bytes: each model's tokenizer has its
-// own regular expressions for it, and a GGUF file names them (tokenizer.ggml.pre).
+// How byte-level BPE splits text into words before it merges bytes: each model's tokenizer has its
+// own regular expressions, which a GGUF file names (tokenizer.ggml.pre).
 #ifndef PRONK_TOKENIZER_SPLIT_H_
 #define PRONK_TOKENIZER_SPLIT_H_
 
@@ -14,8 +14,8 @@ namespace tokenizer {
 
 struct SplitRule {
   std::span<const std::string_view> names;  // what tokenizer.ggml.pre may say; the first is ours
-  // Regular expressions, applied one after the other: each cuts every piece of the one before into
-  // what matches and what lies between, as if the piece were a text of its own.
+  // Regular expressions, applied in turn: each splits every piece of the previous one into what
+  // matches and what is between, as if the piece were a text of its own.
   std::span<const std::string_view> patterns;
   bool ignore_merges;  // a word that is a token is that token, whatever the merges say
   bool add_bos;        // where the file has no tokenizer.ggml.add_bos_token

@@ -1,4 +1,4 @@
-#include "tokenizer/spm.h"
+// SPM: the sentencepiece library does the work, on a model that is built here in memory.
 
 #include <sentencepiece_processor.h>
 
@@ -9,23 +9,23 @@
 #include <utility>
 
 #include "gguf/utf8.h"
+#include "tokenizer/families.h"
 #include "tokenizer/space_mark.h"
 
 namespace tokenizer {
 namespace {
 
-// sentencepiece needs some 150 bytes of memory for each byte of text, so longer texts go through it
-// in parts of at least kMinPart bytes that end where no piece can lie across (parts of 2 KiB take
-// two thirds of the time of parts of 64 KiB). Where there is no such place for kMaxPart bytes, the
-// text is cut all the same.
+// sentencepiece needs some 150 bytes of memory per byte of text, so longer texts go through it in
+// parts of at least kMinPart bytes that end where no piece can span (parts of 2 KiB take two thirds
+// of the time of parts of 64 KiB). A text without such a place is split after kMaxPart bytes.
 constexpr size_t kMinPart = size_t{1} << 11;
 constexpr size_t kMaxPart = size_t{1} << 18;
-// The same where not every byte has a token: sentencepiece makes one unknown token of all
-// characters in a row that it does not know, and takes time quadratic in their number.
+// The same where some bytes have no token: sentencepiece makes one unknown token of a run of
+// unknown characters, in time quadratic in its length.
 constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
 
-// Unused pieces may be stages of a merge but not its result: sentencepiece takes them apart again,
-// by a recursion that may be as deep as the piece is long.
+// Unused pieces may be stages of a merge but not its result: sentencepiece splits them again by a
+// recursion as deep as the piece is long.
 constexpr size_t kMaxUnusedBytes = 1024;
 
 // The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
@@ -63,14 +63,14 @@ class SpmTokenizer final : public Tokenizer {
  private:
   void EncodeText(std::string_view text, bool first, IdList& out) const override;
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
-  std::string TextOf(TokenId id) const override;
+  std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
   std::string SerializedModel(bool byte_fallback);
   bool IsMatchable(TokenId id) const;
   size_t PartLength(std::string_view text) const;
 
   sentencepiece::SentencePieceProcessor processor_;
-  // The token that each of sentencepiece's pieces is. It gets only what text can become: it keeps
+  // The token of each of sentencepiece's pieces. It gets only what text can become, since it stores
   // each piece several times.
   std::vector<TokenId> pieces_;
   ByteTokens bytes_;
@@ -96,8 +96,8 @@ SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
   }
 }
 
-// Whether text can become this token. Control and user-defined tokens are found before
-// sentencepiece sees the text.
+// Whether sentencepiece can make this token of text. Control and user-defined tokens are found
+// before it sees the text.
 bool SpmTokenizer::IsMatchable(TokenId id) const {
   const TokenType type = TypeOf(id);
   const std::string_view text = Spelling(id);
@@ -107,9 +107,9 @@ bool SpmTokenizer::IsMatchable(TokenId id) const {
          Find(text) == id;
 }
 
-// A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is a
-// stranger's, and sentencepiece refuses whole models for one empty or doubled piece: so only what
-// text can become goes in, and the one unknown piece that there must be comes last. Fills pieces_.
+// A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
+// untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only what
+// text can become goes in, and the required unknown piece comes last. Fills pieces_.
 std::string SpmTokenizer::SerializedModel(bool byte_fallback) {
   constexpr char kHex[] = "0123456789ABCDEF";
   ProtoWriter model;
@@ -151,7 +151,7 @@ std::string SpmTokenizer::SerializedModel(bool byte_fallback) {
   return model.out();
 }
 
-// How much of the text to give to sentencepiece at once.
+// The bytes of text to give to sentencepiece at once.
 size_t SpmTokenizer::PartLength(std::string_view text) const {
   if (text.size() <= kMinPart) return text.size();
   const size_t max = std::min(text.size(), max_part_);
@@ -183,13 +183,6 @@ void SpmTokenizer::EncodeText(std::string_view text, bool first, IdList& out) co
     for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
     text.remove_prefix(length);
   }
-}
-
-std::string SpmTokenizer::TextOf(TokenId id) const {
-  if (TypeOf(id) == TokenType::kByte) {
-    return std::string(1, static_cast<char>(ByteOfToken(Spelling(id))));
-  }
-  return UnmarkSpaces(Spelling(id));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What parsing or rendering a chat template throws: one line, with the line of the template.
+// Thrown by parsing and rendering a chat template: one line, with the line of the template.
 #ifndef PRONK_TOKENIZER_TEMPLATE_ERROR_H_
 #define PRONK_TOKENIZER_TEMPLATE_ERROR_H_
 
@@ -9,7 +9,7 @@ namespace tokenizer {
 
 class TemplateError : public std::runtime_error {
  public:
-  // `line` counts from 1; 0: not known where the error is thrown, the interpreter fills it in.
+  // `line` counts from 1; 0 where it is unknown: the interpreter fills it in.
   explicit TemplateError(std::string message, int line = 0);
 
   // The message alone: what the template passed to raise_exception, or ours. May hold any bytes.

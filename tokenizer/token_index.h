@@ -1,8 +1,8 @@
 // From a token's spelling to its id: a hash table of ids, built once when a file is opened.
 //
-// An entry holds the first eight bytes of the spelling, which for most tokens is all of it: looking
-// one up touches one cache line. That is what makes loading a vocabulary of 128,000 tokens and
-// 280,000 merges, each of two tokens, a matter of 25 ms.
+// A slot holds the first eight bytes of the spelling, which is all of it for most tokens: a lookup
+// touches one cache line. So loading a vocabulary of 128,000 tokens and 280,000 merges, each of two
+// tokens, takes 25 ms.
 #ifndef PRONK_TOKENIZER_TOKEN_INDEX_H_
 #define PRONK_TOKENIZER_TOKEN_INDEX_H_
 
@@ -18,14 +18,13 @@ namespace tokenizer {
 
 class TokenIndex {
  public:
-  // `tokens` must outlive the index; at most INT32_MAX of them, each shorter than 4 GiB. Where
-  // several tokens are spelt the same, the last one is found.
+  // `tokens` must outlive the index; at most INT32_MAX of them, each shorter than 4 GiB. Of tokens
+  // with the same spelling the last one is found.
   explicit TokenIndex(const std::vector<std::string_view>& tokens);
 
   // The id of the token spelt exactly so, or -1.
   int32_t Find(std::string_view text) const;
-  // The same for many texts: the entries of a batch are fetched from memory at once instead of one
-  // after the other, which takes a third of the time.
+  // The same for many texts: prefetching the slots of a batch takes a third of the time.
   std::vector<int32_t> FindAll(std::span<const std::string_view> texts) const;
 
   // Whether no two tokens are spelt the same.

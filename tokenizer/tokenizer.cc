@@ -6,9 +6,7 @@
 
 #include "gguf/error.h"
 #include "gguf/utf8.h"
-#include "tokenizer/bpe.h"
-#include "tokenizer/raw_bpe.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/families.h"
 
 namespace tokenizer {
 namespace {
@@ -82,17 +80,15 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
 }
 
-// Text between special tokens: what is valid UTF-8 goes to the family's algorithm, other bytes
-// become tokens one by one. A byte that the vocabulary cannot express at all is left out.
+// Text between special tokens: valid UTF-8 goes to the family's algorithm, other bytes become
+// tokens one by one. A byte that the vocabulary cannot express is dropped.
 void Tokenizer::EncodeBytes(std::string_view text, IdList& out) const {
   for (bool first = true; !text.empty(); first = false) {
     const size_t valid = gguf::ValidUtf8Prefix(text);
     EncodeText(text.substr(0, valid), first, out);
     text.remove_prefix(valid);
     while (!text.empty() && gguf::NextUtf8(text).kind != gguf::Utf8Kind::kValid) {
-      const TokenId byte = ByteToken(static_cast<uint8_t>(text[0]));
-      const TokenId id = byte >= 0 ? byte : vocab_.unk;
-      if (id >= 0) out.push_back(id);
+      Append(ByteToken(static_cast<uint8_t>(text[0])), out);
       text.remove_prefix(1);
     }
   }
@@ -104,6 +100,7 @@ std::string Tokenizer::Piece(TokenId id, bool special) const {
   if (type == TokenType::kControl || type == TokenType::kUnknown) {
     return special ? std::string(Spelling(id)) : "";
   }
+  if (type == TokenType::kByte) return {static_cast<char>(ByteOfToken(Spelling(id)))};
   return TextOf(id);
 }
 

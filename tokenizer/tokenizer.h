@@ -1,8 +1,6 @@
 // Text to token ids and back, with the vocabulary that a GGUF file carries.
 //
-// Three families exist: "llama" vocabularies (sentencepiece, here SPM; spm.h), "gpt2" vocabularies
-// (byte-level byte-pair encoding, BPE; bpe.h) and "gemma4" vocabularies (the merges of the second
-// on the text of the first; raw_bpe.h). What they share is here: special tokens, options, and the
+// There are three families (families.h). What they share is here: special tokens, options, and the
 // way back from ids to bytes.
 #ifndef PRONK_TOKENIZER_TOKENIZER_H_
 #define PRONK_TOKENIZER_TOKENIZER_H_
@@ -28,30 +26,29 @@ namespace tokenizer {
 struct EncodeOptions {
   bool add_bos = true;         // put bos (and eos) where the vocabulary asks for them
   bool parse_special = false;  // "<|eot_id|>" in the text is the token and not eight characters
-  // Stretches of the text, ascending, in which control tokens are mere text all the same: what a
-  // user wrote inside a chat template.
+  // Ascending spans of the text in which control tokens are plain text nonetheless: what a user
+  // wrote inside a chat template.
   std::span<const ByteSpan> plain = {};
-  // Cutting ends soon after there are more ids than this: nobody needs the rest of a text that does
-  // not fit anywhere.
+  // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
   size_t most_ids = SIZE_MAX;
-  // Asked now and then; true ends it with tokenizer::Interrupted.
+  // Called regularly; true ends it with tokenizer::Interrupted.
   const std::function<bool()>* interrupted = nullptr;
 };
 
 // Immutable after Create: threads may share it.
 class Tokenizer {
  public:
-  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error where it
-  // is absent or broken.
+  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error where the
+  // vocabulary is absent or broken.
   static std::unique_ptr<Tokenizer> Create(const gguf::File& file);
   virtual ~Tokenizer() = default;
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
   const Vocabulary& vocab() const { return vocab_; }
-  // Any bytes are text: what is no valid UTF-8 becomes byte tokens (or the unknown token).
-  // User-defined tokens are always found in the text, control tokens if `parse_special`; of
-  // overlapping ones the first wins, of those that begin at one place the longest.
+  // Any bytes are text: invalid UTF-8 becomes byte tokens (or the unknown token). User-defined
+  // tokens are always found in the text, control tokens if `parse_special`; of overlapping ones the
+  // first wins, of those that begin at one place the longest.
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // The bytes of one token; control and unknown tokens are empty unless `special`. An id outside
   // the vocabulary is "".
@@ -69,8 +66,18 @@ class Tokenizer {
   virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
   // The token for a byte that is no UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
-  // The bytes of a token that is neither control nor unknown.
+  // The bytes of a normal, unused or user-defined token.
   virtual std::string TextOf(TokenId id) const = 0;
+
+  // The token that text spelt so can become, or -1: never a control token.
+  TokenId FindNormal(std::string_view spelling) const {
+    const TokenId id = spelling.size() <= kMaxTokenBytes ? Find(spelling) : -1;
+    return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
+  }
+  // Appends a token; for -1 the unknown token, or nothing where the vocabulary has none.
+  void Append(TokenId id, IdList& out) const {
+    if (id >= 0 || vocab_.unk >= 0) out.push_back(id >= 0 ? id : vocab_.unk);
+  }
 
   const TokenIndex& index() const { return index_; }
   TokenType TypeOf(TokenId id) const { return vocab_.types[static_cast<size_t>(id)]; }
@@ -83,12 +90,12 @@ class Tokenizer {
 
   Vocabulary vocab_;
   TokenIndex index_;
-  std::deque<std::string> respelt_;  // texts of special tokens that are spelt otherwise in the file
+  std::deque<std::string> respelt_;  // texts of special tokens that the file spells differently
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
 };
 
-// Bytes of tokens in, whole UTF-8 characters out: keeps the first bytes of a character until its
-// last one has come. Invalid bytes are passed on as U+FFFD.
+// Bytes of tokens in, whole UTF-8 characters out: holds an incomplete character back until it is
+// complete. Invalid bytes come out as U+FFFD.
 class StreamDecoder {
  public:
   // What can be printed now.

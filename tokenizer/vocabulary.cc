@@ -15,16 +15,16 @@ namespace {
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
-// Tokens that end a generation whatever the file's eos is: the markers by which the common chat
-// formats end a turn, a message or a text.
+// Tokens that end a generation whatever the file's eos is: the common chat formats' markers for the
+// end of a turn, a message or a text.
 enum class Marks : uint8_t { kTurn, kMessage };
 struct EndMarker {
   std::string_view token;
   Marks end_of;
-  // Most are spelt so that no text has them by chance, and count whatever type the file gives them.
-  // These may also be pieces of text (Gemma has HTML's </s>), and count only as control tokens.
+  // Most spellings do not occur in text by chance and count whatever type the file gives them.
+  // These may also be text (Gemma has HTML's </s>) and count only as control tokens.
   bool only_control = false;
-  // It is meant so only in vocabularies that have this token too, or only in those that do not.
+  // It counts only in vocabularies that have this token too, or only in those without it.
   std::string_view with = {}, without = {};
 };
 
@@ -109,7 +109,7 @@ std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
   return scores;
 }
 
-// The type of a token in a "llama" vocabulary that does not tell types.
+// The type of a token in a "llama" vocabulary without types.
 TokenType TypeBySpelling(std::string_view token) {
   if (token == "<unk>") return TokenType::kUnknown;
   if (token == "<s>" || token == "</s>") return TokenType::kControl;
@@ -168,7 +168,7 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
                      FirstOfType(vocab, TokenType::kUnknown));
 }
 
-// The tokens that are spelt as the markers, by their places in the table; -1: none.
+// The token of each row of the table; -1: none.
 std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& vocab) {
   std::array<TokenId, std::size(kEndMarkers)> ids;
   ids.fill(-1);
@@ -186,7 +186,7 @@ std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& voca
   return ids;
 }
 
-// Fills eog and, where the file has no key for it, eot; makes control tokens of the end markers.
+// Fills eog and, where the file has no key for it, eot. Makes the end markers control tokens.
 void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
   const auto ids = FindSpellings(vocab);
   const auto has = [&](std::string_view token) {

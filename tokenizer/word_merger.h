@@ -11,13 +11,13 @@
 
 namespace tokenizer {
 
-// A longer word (which is no word of any language) is cut, so that the memory for merging it stays
-// bounded: some 40 bytes for each of its bytes.
+// A longer word (of no language) is split, which bounds the memory for merging: some 40 bytes per
+// byte of the word.
 inline constexpr size_t kMaxWord = size_t{1} << 20;
 
-// A word on its way from bytes to tokens: a list of symbols of which neighbours merge, always the
-// pair of lowest rank, of equals the leftmost. Every pair that may merge waits in a queue; one that
-// has changed since it was queued is skipped when its turn comes. n symbols take O(n log n).
+// A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first, of
+// equal ranks the leftmost. All pairs that may merge are in a priority queue; a pair that has
+// changed since it was queued is skipped. n symbols take O(n log n).
 class WordMerger {
  public:
   explicit WordMerger(const MergeTable& merges) : merges_(merges) {}

@@ -1,6 +1,4 @@
 // Byte-level BPE vocabularies: ids worked out by hand, and against the definition of the algorithm.
-#include "tokenizer/bpe.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,6 +9,7 @@
 
 #include "tests/tokenizer/vocab_file.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
 namespace {

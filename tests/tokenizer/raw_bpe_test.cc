@@ -1,6 +1,4 @@
 // "gemma4" vocabularies: ids worked out by hand.
-#include "tokenizer/raw_bpe.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -8,6 +6,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/tokenizer/vocab_file.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
 namespace {

@@ -1,6 +1,4 @@
 // SPM vocabularies: ids worked out by hand, and against the definition of the algorithm.
-#include "tokenizer/spm.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -10,6 +8,7 @@
 
 #include "gguf/utf8.h"
 #include "tests/tokenizer/vocab_file.h"
+#include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
 namespace {

@@ -1,8 +1,8 @@
 // The methods of lists and dictionaries.
 //
-// Python's sandbox for templates allows only methods that change nothing. Templates written for
-// other engines append to lists and update dictionaries: here that is allowed too, on values that
-// belong to this rendering alone.
+// Python's sandbox for templates allows only methods that change nothing. Templates for other
+// engines append to lists and update dictionaries: that is allowed here, on values of this
+// rendering.
 #include <algorithm>
 #include <utility>
 

@@ -10,7 +10,6 @@
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/jinja/values/strftime.h"
 #include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {

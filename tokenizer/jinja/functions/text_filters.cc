@@ -202,15 +202,15 @@ Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
   return Calculate(in.runtime(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
 }
 
-// To `digits` behind the point, halves to even, as Python: of the number's exact value.
+// Rounds the exact value to `digits` after the point, halves to even, as Python does.
 double RoundHalfEven(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
-  if (digits < -308) return 0;  // no double has so many digits
+  if (digits < -308) return 0;  // no double has that many digits
   if (digits < 0) {
     const double unit = std::pow(10.0, static_cast<double>(-digits));
     return std::nearbyint(value / unit) * unit;
   }
-  char buffer[700];  // 309 digits before the point and 300 behind it
+  char buffer[700];  // 309 digits before the point and 300 after it
   std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(digits), value);
   return std::strtod(buffer, nullptr);
 }

@@ -1,4 +1,4 @@
-// The names that a template can use without defining them.
+// The names that a template can use without defining them; ../functions defines them.
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 

@@ -10,7 +10,7 @@
 
 namespace tokenizer::jinja {
 
-// A new scope below the given one is the current one while this lives.
+// Makes a new scope below the given one current while it lives.
 class Interpreter::InnerScope {
  public:
   InnerScope(Interpreter& in, std::shared_ptr<Scope> parent) : in_(in), saved_(in.scope_) {
@@ -81,8 +81,8 @@ Interpreter::Flow Interpreter::Exec(const IfStmt& stmt) {
   return Exec(stmt.otherwise);
 }
 
-// Some templates (Hermes 3) loop over their tools without asking whether there are any, and callers
-// are to pass an empty list. Others ask whether they are None, which is what is passed here.
+// Some templates (Hermes 3) loop over `tools` unconditionally and expect an empty list where there
+// are none. Others test for None, which is what callers pass. So None is empty in a loop.
 Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
   const Value items = Eval(*stmt.items);
   const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
@@ -104,7 +104,7 @@ Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
 
 Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int depth) {
   const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), depth);
-  bool completed = false;  // a round that got to its end: without one, Jinja takes the else block
+  bool completed = false;  // an iteration reached its end: else Jinja runs the else block
   for (size_t i = 0; i < loop->items().size(); ++i) {
     const InnerScope scope(*this);
     loop->MoveTo(i);

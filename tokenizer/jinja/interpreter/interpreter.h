@@ -13,8 +13,8 @@
 
 namespace tokenizer::jinja {
 
-// The variables of a block; a name that is not here is looked up in the parent. A loop's body has
-// a scope of its own for each round, a macro's for each call.
+// The variables of a block; other names are looked up in the parent. Each iteration of a loop and
+// each call of a macro has a scope of its own.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::map<std::string, Value, std::less<>> variables;
@@ -34,8 +34,8 @@ class Interpreter {
 
   Runtime& runtime() { return rt_; }
   std::chrono::local_seconds now() const { return now_; }
-  // value.name and value[index]: methods, attributes and items. What is not there is undefined;
-  // anything of an undefined value is an error.
+  // value.name and value[index]: methods, attributes and items. What does not exist is undefined;
+  // access to an undefined value is an error.
   Value GetAttribute(const Value& value, std::string_view name);
   Value GetItem(const Value& value, const Value& index);
   Value Call(const Value& callee, const Arguments& args);
@@ -67,9 +67,9 @@ class Interpreter {
   Flow Exec(const ContinueStmt&) { return Flow::kContinue; }
 
   void Emit(const Text& text);
-  // What `block` puts out, and how it ended.
+  // The output of `block`, and how it ended.
   Text Capture(const Block& block, Flow* flow);
-  // How a loop ended for what is around it: only its else block can break out of that.
+  // How a loop ended for the surrounding block: only its else block can break out of that.
   Flow RunLoop(const ForStmt& stmt, Values items, int depth);
   Values Filtered(const ForStmt& stmt, Values items);
   void Assign(const Target& target, const Value& value);

@@ -1,4 +1,4 @@
-// The objects of the template language: what is neither number, text nor container.
+// Objects of the language that the interpreter itself makes: methods, macros, namespaces, loops.
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 
@@ -13,7 +13,7 @@
 
 namespace tokenizer::jinja {
 
-// A method with the value it belongs to: what "text".strip is before it is called.
+// A method bound to its value: what "text".strip is before it is called.
 class BoundMethod : public Object {
  public:
   using Fn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
@@ -34,7 +34,7 @@ class BoundMethod : public Object {
   Fn fn_;
 };
 
-// What {% set ns.name = value %} can change from inside a loop.
+// Its attributes can be set from inside a loop: {% set ns.name = value %}.
 class Namespace : public Object {
  public:
   std::string_view TypeName() const override { return "Namespace"; }

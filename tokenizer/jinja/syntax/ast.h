@@ -95,7 +95,7 @@ struct Expr {
                             ConcatExpr, LogicExpr, CompareExpr, ConditionalExpr, AttributeExpr,
                             SubscriptExpr, SliceExpr, FilterExpr, TestExpr, CallExpr>;
   int line;
-  int height;  // levels of expressions in it, itself included: bounded, so that recursion is
+  int height;  // of the tree of expressions; bounded, and with it recursion
   Node node;
 };
 

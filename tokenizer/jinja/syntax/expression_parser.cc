@@ -1,7 +1,6 @@
 #include "tokenizer/jinja/syntax/expression_parser.h"
 
 #include <algorithm>
-#include <array>
 
 #include "tokenizer/template_error.h"
 
@@ -167,19 +166,18 @@ ExprPtr ExpressionParser::ParseExpression() {
 }
 
 ExprPtr ExpressionParser::ParseOr() {
-  ExprPtr left = ParseAnd();
-  while (AtName("or")) {
-    const int line = Next().line;
-    left = Make(line, LogicExpr{false, std::move(left), ParseAnd()});
-  }
-  return left;
+  return ParseLogic(/*is_and=*/false, &ExpressionParser::ParseAnd);
 }
 
 ExprPtr ExpressionParser::ParseAnd() {
-  ExprPtr left = ParseNot();
-  while (AtName("and")) {
+  return ParseLogic(/*is_and=*/true, &ExpressionParser::ParseNot);
+}
+
+ExprPtr ExpressionParser::ParseLogic(bool is_and, Operand operand) {
+  ExprPtr left = (this->*operand)();
+  while (AtName(is_and ? "and" : "or")) {
     const int line = Next().line;
-    left = Make(line, LogicExpr{true, std::move(left), ParseNot()});
+    left = Make(line, LogicExpr{is_and, std::move(left), (this->*operand)()});
   }
   return left;
 }
@@ -192,22 +190,17 @@ ExprPtr ExpressionParser::ParseNot() {
 }
 
 ExprPtr ExpressionParser::ParseCompare() {
-  using Entry = std::pair<std::string_view, CompareOp>;
-  constexpr std::array<Entry, 6> kOperators = {{{"==", CompareOp::kEq},
-                                                {"!=", CompareOp::kNe},
-                                                {"<", CompareOp::kLt},
-                                                {"<=", CompareOp::kLe},
-                                                {">", CompareOp::kGt},
-                                                {">=", CompareOp::kGe}}};
+  constexpr CompareOp kOperators[] = {CompareOp::kEq, CompareOp::kNe, CompareOp::kLt,
+                                      CompareOp::kLe, CompareOp::kGt, CompareOp::kGe};
   const int line = Peek().line;
   ExprPtr first = ParseSum();
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
   for (;;) {
-    const auto op = std::find_if(kOperators.begin(), kOperators.end(),
-                                 [&](const Entry& entry) { return AtOperator(entry.first); });
-    if (op != kOperators.end()) {
+    const auto* const op =
+        std::ranges::find_if(kOperators, [&](CompareOp one) { return AtOperator(Symbol(one)); });
+    if (op != std::end(kOperators)) {
       Next();
-      rest.emplace_back(op->second, ParseSum());
+      rest.emplace_back(*op, ParseSum());
     } else if (SkipName("in")) {
       rest.emplace_back(CompareOp::kIn, ParseSum());
     } else if (AtName("not") && AtName("in", 1)) {
@@ -221,14 +214,19 @@ ExprPtr ExpressionParser::ParseCompare() {
   return Make(line, CompareExpr{std::move(first), std::move(rest)});
 }
 
-ExprPtr ExpressionParser::ParseSum() {
-  ExprPtr left = ParseConcat();
-  while (AtOperator("+") || AtOperator("-")) {
-    const Token& op = Next();
-    const BinaryOp kind = op.text == "+" ? BinaryOp::kAdd : BinaryOp::kSub;
-    left = Make(op.line, BinaryExpr{kind, std::move(left), ParseConcat()});
+ExprPtr ExpressionParser::ParseBinary(std::initializer_list<BinaryOp> ops, Operand operand) {
+  ExprPtr left = (this->*operand)();
+  for (;;) {
+    const auto* const op =
+        std::ranges::find_if(ops, [&](BinaryOp one) { return AtOperator(Symbol(one)); });
+    if (op == ops.end()) return left;
+    const int line = Next().line;
+    left = Make(line, BinaryExpr{*op, std::move(left), (this->*operand)()});
   }
-  return left;
+}
+
+ExprPtr ExpressionParser::ParseSum() {
+  return ParseBinary({BinaryOp::kAdd, BinaryOp::kSub}, &ExpressionParser::ParseConcat);
 }
 
 ExprPtr ExpressionParser::ParseConcat() {
@@ -242,26 +240,13 @@ ExprPtr ExpressionParser::ParseConcat() {
 }
 
 ExprPtr ExpressionParser::ParseProduct() {
-  ExprPtr left = ParsePower();
-  while (AtOperator("*") || AtOperator("/") || AtOperator("//") || AtOperator("%")) {
-    const Token& op = Next();
-    const BinaryOp kind = op.text == "*"    ? BinaryOp::kMul
-                          : op.text == "/"  ? BinaryOp::kDiv
-                          : op.text == "//" ? BinaryOp::kFloorDiv
-                                            : BinaryOp::kMod;
-    left = Make(op.line, BinaryExpr{kind, std::move(left), ParsePower()});
-  }
-  return left;
+  return ParseBinary({BinaryOp::kMul, BinaryOp::kDiv, BinaryOp::kFloorDiv, BinaryOp::kMod},
+                     &ExpressionParser::ParsePower);
 }
 
 // Jinja's power binds to the left, unlike Python's: 2 ** 3 ** 2 is 64.
 ExprPtr ExpressionParser::ParsePower() {
-  ExprPtr left = ParseUnary();
-  while (AtOperator("**")) {
-    const int line = Next().line;
-    left = Make(line, BinaryExpr{BinaryOp::kPow, std::move(left), ParseUnary()});
-  }
-  return left;
+  return ParseBinary({BinaryOp::kPow}, &ExpressionParser::ParseFilteredUnary);
 }
 
 ExprPtr ExpressionParser::ParseUnary(bool with_filters) {

@@ -1,4 +1,4 @@
-// The half of the parser that reads expressions, and its place in the stream of tokens.
+// The half of the parser that reads expressions, with its position in the tokens.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
 
@@ -15,7 +15,7 @@ namespace tokenizer::jinja {
 
 class ExpressionParser {
  protected:
-  static constexpr int kMaxNesting = 200;  // brackets and statements inside each other
+  static constexpr int kMaxNesting = 200;  // brackets and statements
   static constexpr int kMaxHeight = 300;   // of an expression: "a + b + c" has three levels
 
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -41,7 +41,7 @@ class ExpressionParser {
   void ExpectOperator(std::string_view op);
   std::string ExpectName();
   [[noreturn]] void Fail(const std::string& message) const;
-  // What stands here, for messages.
+  // The current token, for messages.
   std::string Here() const;
 
   // An expression, or several with commas between them: a tuple. Without `with_conditional` an
@@ -52,13 +52,17 @@ class ExpressionParser {
   // `first_inline`.
   ExprPtr ParseFilters(ExprPtr input, bool first_inline = false);
 
-  // Names that were read as variables so far; a macro's body tells what it uses.
+  // Names read as variables so far: shows which of varargs, kwargs and caller a macro's body uses.
   std::set<std::string, std::less<>> names_read_;
 
  private:
   template <typename Node>
   ExprPtr Make(int line, Node node);
   bool AtTupleEnd() const;
+  using Operand = ExprPtr (ExpressionParser::*)();
+  // Operands with operators between them, which bind to the left.
+  ExprPtr ParseLogic(bool is_and, Operand operand);
+  ExprPtr ParseBinary(std::initializer_list<BinaryOp> ops, Operand operand);
   ExprPtr ParseOr();
   ExprPtr ParseAnd();
   ExprPtr ParseNot();
@@ -67,7 +71,8 @@ class ExpressionParser {
   ExprPtr ParseConcat();
   ExprPtr ParseProduct();
   ExprPtr ParsePower();
-  ExprPtr ParseUnary(bool with_filters = true);
+  ExprPtr ParseFilteredUnary() { return ParseUnary(/*with_filters=*/true); }
+  ExprPtr ParseUnary(bool with_filters);
   ExprPtr ParsePrimary();
   ExprPtr ParseBracketed(const Token& open);
   ExprPtr ParseDict(int line);

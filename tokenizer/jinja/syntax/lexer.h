@@ -1,7 +1,7 @@
 // A template's source as tokens: literal text, the marks of statements and expressions, and what is
-// inside them. White space is settled here, as Jinja does with trim_blocks and lstrip_blocks on:
-// the line break after a statement and the blanks before it on its line are no output, and - and +
-// inside the marks overrule that.
+// inside them. The lexer applies Jinja's white space rules with trim_blocks and lstrip_blocks on:
+// the line break after a statement and the blanks before it on its line are dropped, unless - or +
+// inside the marks say otherwise.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
 

@@ -1,5 +1,5 @@
-// Tokens to statements. The grammar is Jinja's: jinja.palletsprojects.com/templates, without
-// template inheritance, imports and autoescape, which a chat template in a file has no use for.
+// Tokens to statements, by Jinja's grammar (jinja.palletsprojects.com/templates) without
+// inheritance, imports and autoescape, which a chat template in a file cannot use.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_PARSER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_PARSER_H_
 

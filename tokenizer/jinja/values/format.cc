@@ -50,7 +50,7 @@ std::string FormatDouble(double value, const FormatSpec& spec) {
   const bool percent = spec.type == '%';
   const char type = percent ? 'f' : spec.type == 0 ? 'g' : spec.type;
   const std::string format = std::string(spec.alternate ? "%#.*" : "%.*") + type;
-  char buffer[512];  // 309 digits before the point, at most 100 behind it
+  char buffer[512];  // 309 digits before the point, at most 100 after it
   const int size = std::snprintf(buffer, sizeof buffer, format.c_str(), precision,
                                  percent ? value * 100 : value);
   return std::string(buffer, static_cast<size_t>(size)) + (percent ? "%" : "");

@@ -10,16 +10,6 @@
 namespace tokenizer::jinja {
 namespace {
 
-std::string_view Symbol(BinaryOp op) {
-  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
-  return kSymbols[static_cast<size_t>(op)];
-}
-
-std::string_view Symbol(CompareOp op) {
-  constexpr std::string_view kSymbols[] = {"==", "!=", "<", "<=", ">", ">=", "in", "not in"};
-  return kSymbols[static_cast<size_t>(op)];
-}
-
 [[noreturn]] void Overflow() { throw TemplateError("a whole number does not fit 64 bits"); }
 [[noreturn]] void DivideByZero() { throw TemplateError("division by zero"); }
 
@@ -206,6 +196,16 @@ bool EqualDicts(Runtime& rt, const Dict& left, const Dict& right) {
 }
 
 }  // namespace
+
+std::string_view Symbol(BinaryOp op) {
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "**"};
+  return kSymbols[static_cast<size_t>(op)];
+}
+
+std::string_view Symbol(CompareOp op) {
+  constexpr std::string_view kSymbols[] = {"==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+  return kSymbols[static_cast<size_t>(op)];
+}
 
 void RequireDefined(const Value& value) {
   if (!value.IsUndefined()) return;

@@ -16,6 +16,10 @@ namespace tokenizer::jinja {
 enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
+// As templates write them.
+std::string_view Symbol(BinaryOp op);
+std::string_view Symbol(CompareOp op);
+
 Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right);
 Value Negate(const Value& value);
 bool CompareValues(Runtime& rt, CompareOp op, const Value& left, const Value& right);
@@ -26,17 +30,17 @@ bool Less(Runtime& rt, const Value& left, const Value& right);
 // `needle in haystack`.
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
 
-// The items that a for loop would see: characters of a string, keys of a dictionary. A generator
-// is empty afterwards. Undefined has none.
+// The items of a for loop: characters of a string, keys of a dictionary. Empties a generator.
+// Undefined has none.
 Values ItemsOf(Runtime& rt, const Value& value);
 bool IsIterable(const Value& value);
 // Python's len(): characters of a string.
 int64_t LengthOf(Runtime& rt, const Value& value);
 
-// value[start:stop:step]; None stands for an absent bound.
+// value[start:stop:step]; None is an absent bound.
 Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
             const Value& step);
-// value[index], or nothing where the type cannot be indexed so or has no such item.
+// value[index], or nothing where the type has no such index or item.
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index);
 
 // Throws the message that `value` carries if it is undefined.

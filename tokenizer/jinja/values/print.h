@@ -2,6 +2,8 @@
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +33,12 @@ struct JsonOptions {
 
 // As Python's json.dumps. Throws TemplateError for what JSON has not (undefined, functions).
 Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
+
+// A date as the C locale's strftime writes it. Our own, because the program's locale must not
+// change a prompt and a stranger's format must not reach a function that trusts it. Conversions are
+// %a %A %b %B %c %d %D %e %f %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d
+// and the like without the leading zero; others stay as they are.
+std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
 // As Python's int() and float() of a string: white space around it and _ between digits are
 // allowed. A base other than 10 allows its prefix (0x, 0o, 0b). Nothing where it is no number.

@@ -1,9 +1,9 @@
-// What one rendering may use, and what it has made.
+// The limits of one rendering, and the owner of its values.
 //
-// A template comes from a stranger's file. Its loops, its recursion and its memory are bounded
-// here: every operation pays in steps for time and in bytes for memory, and ends with a
-// TemplateError when the account is empty. Nothing that is made is freed before the rendering ends,
-// so lists that hold themselves or chains of a million lists need no care when they are destroyed.
+// A template is untrusted. Its loops, recursion and memory are bounded here: every operation pays
+// in steps for time and in bytes for memory, and throws TemplateError when the account is empty. No
+// value is freed before the rendering ends, so lists that contain themselves and chains of a
+// million lists are destroyed safely.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
 
@@ -19,15 +19,14 @@ namespace tokenizer::jinja {
 struct Limits {
   size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
   size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
-  // Granted on top, for conversations that are long themselves: to read and to copy each of their
-  // bytes 16 times.
+  // Granted on top for long conversations: to read and to copy each of their bytes 16 times.
   size_t bytes_per_input_byte = 16, input_bytes_per_step = 4;
   int depth = 400;  // nesting of expressions, statements, macro calls and printed values
 };
 
 class Runtime {
  public:
-  // interrupted: asked now and then; true ends the rendering with tokenizer::Interrupted.
+  // interrupted: called regularly; true ends the rendering with tokenizer::Interrupted.
   explicit Runtime(const Limits& limits, std::function<bool()> interrupted = nullptr)
       : limits_(limits), interrupted_(std::move(interrupted)) {}
   ~Runtime();
@@ -42,9 +41,9 @@ class Runtime {
   // These throw TemplateError where the limit is reached; PaySteps also Interrupted.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);
-  // For operations that pass over n bytes: searching, comparing, copying what is soon freed.
+  // For operations that scan n bytes: searching, comparing, temporary copies.
   void PayReading(size_t n) { PaySteps(n / 64); }
-  // For operations that look at n bytes' characters one by one.
+  // For operations on each character of n bytes.
   void PayCharacters(size_t n) { PaySteps(n / 8); }
 
   Value Make(Text text);
@@ -57,13 +56,13 @@ class Runtime {
     objects_.push_back(object);
     return object;
   }
-  // A list of the runtime's own may grow.
+  // Changes to lists and dictionaries of this runtime.
   void Append(List& list, Value item);
   void SetEntry(Dict& dict, const Value& key, Value value);
   // The value of a key or null, as Dict::Find.
   const Value* FindEntry(const Dict& dict, const Value& key);
 
-  // A scope in which one more level of nesting is in use.
+  // One more level of nesting, for a scope.
   class Level {
    public:
     explicit Level(Runtime& rt);

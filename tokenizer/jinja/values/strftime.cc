@@ -1,4 +1,10 @@
-#include "tokenizer/jinja/values/strftime.h"
+// Dates as text.
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/jinja/values/print.h"
 
 namespace tokenizer::jinja {
 namespace {

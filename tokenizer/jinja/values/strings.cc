@@ -59,8 +59,7 @@ Text MapChars(Runtime& rt, const Text& text, Fn map) {
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
 
-// One more piece of a text, and what it costs to make it one: a long text can have more pieces than
-// there is memory for.
+// Adds a piece of a text and pays for it: a long text can have more pieces than memory holds.
 void AddSpan(Runtime& rt, ByteSpan span, std::vector<ByteSpan>& spans) {
   rt.PaySteps();
   rt.PayBytes(2 * sizeof(ByteSpan) +

@@ -1,5 +1,5 @@
-// What Python's string methods do, on texts that know where their bytes are from. The methods and
-// the filters of the same names share these. All pay for what they make before they make it.
+// Python's string methods, on texts that know the origin of their bytes. Methods and filters of the
+// same names share them. All pay for their result before they make it.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 
@@ -16,14 +16,14 @@ namespace tokenizer::jinja {
 
 constexpr size_t kNotFound = std::string_view::npos;
 
-// The byte at which `needle` first stands at or after `pos`, or kNotFound; in linear time, which
-// std::string's find does not promise and a hostile template would notice. The memory that a long
-// needle takes is paid here; what reading the text costs, by the caller.
+// The offset of the first `needle` at or after `pos`, or kNotFound; in linear time, which
+// std::string's find does not guarantee against a hostile template. Pays for the memory of a long
+// needle; the caller pays for reading the text.
 size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, size_t pos = 0);
 size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle);
 
 enum class Side { kLeft, kRight, kBoth };
-// Without the characters of `chars` at its ends; without white space if there are none given.
+// Without the characters of `chars` at its ends; without white space if `chars` is absent.
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars);
 // Padded with `fill` to `width` characters; kBoth: the text in the middle, kLeft: padding before
 // it.

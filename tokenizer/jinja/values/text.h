@@ -1,9 +1,8 @@
 // A string of the template language: UTF-8 bytes, and which of them come from outside the template.
 //
-// A chat template writes control tokens such as <|im_end|> as plain text, and so can the user's
-// message. Only the template's own may become tokens. So each string remembers the spans of bytes
-// that came from the conversation ("foreign"), through concatenation, slicing, trimming and every
-// filter, until the tokenizer asks.
+// A chat template writes control tokens such as <|im_end|> as plain text, and so can a user's
+// message. Only the template's may become tokens. So each string keeps the spans of bytes that came
+// from the conversation ("foreign"), through concatenation, slicing, trimming and every filter.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
 
@@ -29,14 +28,14 @@ class Text {
   // Ascending, neither empty nor touching.
   const std::vector<ByteSpan>& foreign() const { return foreign_; }
   bool ForeignAt(size_t pos) const;
-  // Bytes that this object costs, for the memory limit.
+  // Its bytes for the memory limit.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
-  // Room for so many bytes and spans, and no more.
+  // Room for exactly that many bytes and spans.
   void Reserve(size_t n_bytes, size_t n_spans);
   void Append(std::string_view bytes, bool foreign = false);
   void Append(const Text& text, size_t pos = 0, size_t n = std::string_view::npos);
-  // Bytes [pos, pos + n), which must lie inside.
+  // Bytes [pos, pos + n), which must be inside.
   Text Sub(size_t pos, size_t n = std::string_view::npos) const;
   // Of each character of a text what map(char32_t code, std::string_view bytes, std::string& out)
   // appends; it comes from where the character does.

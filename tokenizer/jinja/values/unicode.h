@@ -1,5 +1,5 @@
-// What the template language knows about characters: Python's str methods count code points and
-// know Unicode's upper and lower case.
+// Properties of characters, as Python's str methods see them: code points, with Unicode's upper and
+// lower case.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 

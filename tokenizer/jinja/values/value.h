@@ -26,8 +26,8 @@ class Value;
 struct Dict;
 struct List;
 
-// A name or attribute that does not exist. It prints as nothing and is false; to use it otherwise
-// is an error, whose message it carries.
+// A name or attribute that does not exist. It prints as nothing and is false; any other use is an
+// error, whose message it carries.
 struct Undefined {
   std::shared_ptr<const std::string> message;
   bool operator==(const Undefined&) const = default;
@@ -53,8 +53,8 @@ class Value {
   Value(std::shared_ptr<Dict> dict) : data_(std::move(dict)) {}
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
 
-  // For callers that build the input of a template, from JSON for example. The depth to which such
-  // values may be nested is theirs to limit; rendering refuses more than runtime.h allows.
+  // For callers that build the input of a template, from JSON for example. They limit its nesting;
+  // rendering refuses more than runtime.h allows.
   static Value ListOf(std::vector<Value> items);
   static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
 
@@ -99,8 +99,8 @@ std::string QuotedType(const Value& value);
 
 using Values = std::vector<Value>;
 
-// Every kind of sequence but strings. They differ in what can be done with them: a generator has
-// no length and can be read once, a view of a dictionary cannot be indexed.
+// Every kind of sequence but strings. A generator has no length and can be read once; a view of a
+// dictionary cannot be indexed.
 struct List {
   struct Range {
     int64_t start = 0, stop = 0, step = 1;
@@ -108,7 +108,7 @@ struct List {
   enum class Kind { kList, kTuple, kRange, kGenerator, kKeys, kValues, kItems };
   Values items;
   Kind kind = Kind::kList;
-  Range range{};  // that of a kRange: its items do not tell where it would have stopped
+  Range range{};  // of a kRange: its items do not determine its stop
 
   bool HasLength() const { return kind != Kind::kGenerator; }
   bool CanIndex() const { return kind <= Kind::kRange; }
@@ -119,14 +119,14 @@ struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   std::map<std::string, size_t, std::less<>> index;  // HashKey of the key -> place in entries
 
-  // Throw TemplateError where the key cannot be one; see HashKey. They take time and memory for a
-  // copy of the key: templates pay for that, with Runtime's FindEntry and SetEntry.
+  // Throw TemplateError where the value cannot be a key; see HashKey. They copy the key: templates
+  // pay for that through Runtime's FindEntry and SetEntry.
   const Value* Find(const Value& key) const;
   void Set(const Value& key, Value value);
 };
 
-// A text that is equal for keys that are equal. Throws TemplateError for a list, a tuple (which
-// Python allows) or a dictionary.
+// A text that is equal for equal keys. Throws TemplateError for a list, a tuple (which Python
+// allows) or a dictionary.
 std::string HashKey(const Value& key);
 
 // Positional and keyword arguments of a call.
@@ -143,7 +143,7 @@ class Object {
   virtual std::optional<Value> Attribute(Interpreter& in, std::string_view name);
   virtual bool IsCallable() const { return false; }
   virtual Value Call(Interpreter& in, const Arguments& args);
-  // Lets go of all values, so that objects that hold each other can be freed.
+  // Releases all values, so that objects that refer to each other can be freed.
   virtual void Clear() {}
 };
 
