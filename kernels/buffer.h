@@ -1,5 +1,5 @@
-// Memory without initial values, aligned to cache lines: pages that nobody touches never become
-// resident. Internal to kernels/.
+// Memory without initial values, aligned to cache lines: untouched pages never become resident.
+// Internal to kernels/.
 #ifndef PRONK_KERNELS_BUFFER_H_
 #define PRONK_KERNELS_BUFFER_H_
 

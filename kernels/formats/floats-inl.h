@@ -1,5 +1,5 @@
-// F32, F16 and BF16: weights that stand alone, as floats of 32 and 16 bits (half.h). Their input
-// stays float, too, or becomes BF16 with them in batches, where the CPU multiplies that faster.
+// F32, F16 and BF16: single weights, floats of 32 and 16 bits (half.h). Their input stays float,
+// too, or becomes BF16 with them in batches, where the CPU multiplies that faster.
 #if defined(PRONK_KERNELS_FORMATS_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_FLOATS_INL_H_
 #undef PRONK_KERNELS_FORMATS_FLOATS_INL_H_
@@ -10,16 +10,14 @@
 #include <array>
 #include <bit>
 
-#include "gguf/blocks.h"
 #include "gguf/dtype.h"
 #include "kernels/half.h"
 #include "kernels/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// A step is eight vectors, whatever the weights are before they become floats.
+// A step is eight vectors of floats.
 template <gguf::DType kType, typename WeightT>
 struct Floats {
   using Weight = WeightT;
@@ -51,7 +49,7 @@ struct Floats {
   };
   static HWY_INLINE VF Vector(const uint8_t* HWY_RESTRICT w, size_t v) {
     const hn::Rebind<Weight, DF> d_weight;
-    const hn::Repartition<uint8_t, decltype(d_weight)> d_bytes;  // as many bytes, at any address
+    const hn::Repartition<uint8_t, decltype(d_weight)> d_bytes;  // at any address
     const auto bytes = hn::LoadU(d_bytes, w + v * kFloats * sizeof(Weight));
     if constexpr (sizeof(Weight) == 4) {
       return hn::BitCast(DF(), bytes);
@@ -76,8 +74,8 @@ struct Floats {
     AddProducts<1>([&](size_t, size_t v) HWY_ATTR { return w.weights[v]; }, in, &sums);
   }
 #if PRONK_PIECES == 2
-  // For one token, the steps at w of all rows side by side: from memory 2 to 5% faster than row by
-  // row (BF16, AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
+  // One token's steps of all rows, interleaved: from memory 2 to 5% faster than row by row (BF16,
+  // AVX2; other vectors gain nothing, and lose 8 to 12% in the cache).
   template <size_t n>
   static HWY_INLINE void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in,
                                          Sums (&sums)[n]) {
@@ -106,8 +104,7 @@ using F32 = Floats<gguf::DType::kF32, float>;
 using F16 = Floats<gguf::DType::kF16, hwy::float16_t>;
 using BF16 = Floats<gguf::DType::kBF16, hwy::bfloat16_t>;
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_FLOATS_INL_H_

@@ -12,23 +12,24 @@
 #define PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/iq1_s-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ1_M;
   using Block = gguf::BlockIQ1_M;
   using Form = Int8Form<5, 2>;
 
+  // The f16 d, a nibble of it on top of each word.
+  static uint16_t ScaleBits(const Block& block) {
+    uint32_t bits = 0;
+    for (int i = 0; i < 4; ++i) bits |= (block.scales[i] >> 12u) << (4 * i);
+    return static_cast<uint16_t>(bits);
+  }
   static void Dequantize(const Block& block, float* out) {
-    uint32_t d_bits = 0;
-    for (int i = 0; i < 4; ++i) d_bits |= (block.scales[i] >> 12u) << (4 * i);
-    const float d = F16ToF32(static_cast<uint16_t>(d_bits));
+    const float d = F16ToF32(ScaleBits(block));
     for (int k = 0; k < 32; ++k) {
       const uint32_t high = block.qh[k / 2] >> (4 * (k % 2));  // three bits of index, one of sign
       const uint32_t index = block.qs[k] | (high & 7) << 8;
@@ -66,9 +67,7 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const block = reinterpret_cast<const Block*>(w);
-    uint32_t d_bits = 0;
-    for (size_t i = 0; i < 4; ++i) d_bits |= (block->scales[i] >> 12u) << (4 * i);
-    const float d = HalfToFloat(static_cast<uint16_t>(d_bits));
+    const float d = HalfToFloat(ScaleBits(*block));
     for (size_t k = 0; k < 32; ++k) {
       const uint32_t high = block->qh[k / 2] >> (4 * (k % 2));
       const uint32_t index = block->qs[k] | (high & 7) << 8;
@@ -81,8 +80,7 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ1_M_INL_H_

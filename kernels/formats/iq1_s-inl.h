@@ -12,14 +12,11 @@
 #define PRONK_KERNELS_FORMATS_IQ1_S_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/grid-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 constexpr float kIq1Delta = 0.125f;
 
@@ -30,8 +27,7 @@ inline void WriteShifted(uint32_t entry, float delta, float scale, float* out) {
   }
 }
 
-// IQ1: d * (2s + 1) * (level + delta), level -1, 0 or 1 and delta 1/8 or -1/8. Eight times that is
-// an integer: 8 * level + 1 or - 1.
+// Eight times level + delta is an integer, 8 * level + 1 or - 1.
 constexpr float kIq1Unit = 0.125f;
 
 // Bytes of 8 * level + delta from the table's 8 * level + 9.
@@ -42,8 +38,7 @@ HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
   return (shifted + 118 * kOnes) ^ (128 * kOnes);
 }
 
-// What IQ1_S and IQ1_M share. Weights are in eighths, and 10 more: kIq1BytesPlus9 has 8 * level
-// + 9.
+// What IQ1_S and IQ1_M share. Weights are in eighths, plus 10: kIq1BytesPlus9 has 8 * level + 9.
 template <class Type, class Block, int kBits>
 struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
   using Base = GridType<Type, Block, 1, kBits, false>;
@@ -59,7 +54,7 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
     }
     return in;
   }
-  // Three bits of each index lie in qh, every kStep bits.
+  // qh has three bits of each index, every kStep bits.
   template <int kStep>
   static HWY_INLINE void StoreIndices(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     for (size_t p = 0; p < kBlockSlices; ++p) {
@@ -69,7 +64,7 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
       hn::Store(hn::Or(low, high), DU16(), index + p * kSliceGroups * 4);
     }
   }
-  // Two more (2 * delta in eighths) unless the group's `minus` is a mask of ones.
+  // Adds two (2 * delta in eighths) unless the group's `minus` is a mask of ones.
   static HWY_INLINE VU8 AddDelta(VU8 weights, hn::Mask<DU64> minus) {
     const VU64 two = hn::IfThenZeroElse(minus, hn::Set(DU64(), uint64_t{0x0202020202020202}));
     return hn::Add(weights, hn::BitCast(DU8(), two));
@@ -92,8 +87,8 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
     }
   }
 
-  // Offsets are of all four vectors: [0] where the delta is negative or has been added, [1] where
-  // it is positive and has not.
+  // Offsets of all four vectors: [0] if the delta is negative or has been added, [1] if it is
+  // positive and has not.
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
     Input in = Base::Load(x, i);
     for (size_t p = 0; p < kBlockSlices; ++p) {
@@ -106,7 +101,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
   }
-  // All but the delta, which is negative where the result says.
+  // All but the delta; returns where it is negative.
   static HWY_INLINE hn::Mask<DU64> UnpackLevels(const PackedGrid& w, size_t p, GridSlice& slice) {
     const DU64 d64;
     LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), w.index, p, slice.weights);
@@ -147,8 +142,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ1_S_INL_H_

@@ -13,13 +13,10 @@
 #define PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/iq2_xxs-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XS;
@@ -71,8 +68,7 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_

@@ -12,14 +12,11 @@
 #define PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The 8 weights of a grid entry of IQ2: scale * level, negated where bit i of signs is set.
 inline void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
@@ -33,8 +30,8 @@ inline void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
 inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
 
 #if PRONK_WIDE
-// By look-ups in registers, for the 64 indices of two blocks at once. Type::Codes(w, codes) gives
-// the codes of both, in two vectors.
+// By look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes),
+// the codes of both, a vector each, and Signs and Scales of a block.
 template <class Type, class BlockType, int kBits>
 struct Iq2Type {
   using Block = BlockType;
@@ -173,8 +170,7 @@ struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ2_XXS_INL_H_

@@ -14,13 +14,10 @@
 #define PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/iq3_xxs-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 #if PRONK_WIDE
 constexpr SplitTable<512> kIq3sTable(kIq3sGrid);
@@ -93,8 +90,7 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ3_S_INL_H_

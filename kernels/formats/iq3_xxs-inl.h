@@ -13,14 +13,11 @@
 #define PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The 4 weights of a grid entry of IQ3.
 inline void Write4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t signs, float scale,
@@ -32,9 +29,8 @@ inline void Write4(uint32_t entry, const std::array<int8_t, 8>& levels, uint32_t
 }
 
 #if PRONK_WIDE
-// The weights of a block, in fourths, by look-ups in registers. Byte b of `low` has the levels of
-// weights 0 and 2 of entry b, byte b of `high` those of 1 and 3. `ninth` are the top bits of the
-// indices.
+// The weights of a block, in fourths, by look-ups in registers. Byte b of `low` has levels 0 and 2
+// of entry b, byte b of `high` levels 1 and 3. `ninth` are the top bits of the indices.
 template <const auto& kLevels, const auto& kTable>
 HWY_INLINE void LookUpIq3(VU8 index, MU8 ninth, VU16 sign_bytes, VU8 (&weights)[4]) {
   constexpr size_t kSize = sizeof(kTable.low);
@@ -108,8 +104,7 @@ struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ3_XXS_INL_H_

@@ -1,4 +1,4 @@
-// IQ4_NL: 32 weights that are one of 16 uneven values, with a scale. 18 bytes, 4.5 bits a weight.
+// IQ4_NL: 32 weights of a non-uniform codebook of 16, with a scale. 18 bytes, 4.5 bits a weight.
 //
 //   bytes    0 1        d
 //            2 ... 17   qs: nibbles as in Q4_0
@@ -10,14 +10,11 @@
 #define PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q4_0-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
@@ -31,11 +28,8 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<Block>(w, v, codes);
+    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
     LookUpCodes<kSignedZero>(kIq4nlValues, codes);
-  }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(Block)>(w), {}};
   }
 #if PRONK_WIDE
   static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {
@@ -47,8 +41,7 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
 #endif
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_

@@ -1,4 +1,4 @@
-// IQ4_XS: 256 weights that are one of 16 uneven values, with a scale of six bits for every 32. 136
+// IQ4_XS: 256 weights of a non-uniform codebook of 16, with a scale of six bits for every 32. 136
 // bytes, 4.25 bits a weight.
 //
 //   bytes    0 1         d
@@ -13,14 +13,11 @@
 #define PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups32-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
@@ -39,17 +36,12 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    for (size_t k = 0; k < 2; ++k) {
-      const uint8_t* const qs = w + offsetof(Block, qs) + FirstGroup(v + k) * 16;
-      const VU8 nibbles = LoadPieces<kGroupStep * 16>(qs);
-      codes[k][0] = LowNibbles(nibbles);
-      codes[k][1] = HighNibbles(nibbles);
-    }
+    LoadNibbles<16>(w + offsetof(Block, qs), v, codes);
     LookUpCodes<kSignedZero>(kIq4nlValues, codes);
   }
 
-  // d times six bits less 32, of which group g has four at bit 4g of scales_l and two at bit 2g of
-  // scales_h.
+  // d times six bits less 32: group g's low four are at bit 4g of scales_l, its top two at bit 2g
+  // of scales_h.
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     uint32_t low_bits;
     uint16_t high_bits;
@@ -72,8 +64,7 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_

@@ -11,14 +11,11 @@
 #define PRONK_KERNELS_FORMATS_MXFP4_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q4_0-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
   static constexpr gguf::DType kDType = gguf::DType::kMXFP4;
@@ -32,7 +29,7 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<Block>(w, v, codes);
+    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
     LookUpCodes<12>(kFp4Values, codes);
   }
 
@@ -55,8 +52,7 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_MXFP4_INL_H_

@@ -1,6 +1,5 @@
-// NVFP4: 64 weights that are floats of four bits, with a scale for every 16 that is a float of
-// eight bits without a sign (UE4M3, half.h). 36 bytes, 4.5 bits a weight. A matrix has one more
-// factor.
+// NVFP4: 64 weights that are floats of four bits, with a scale for every 16, a float of eight bits
+// without a sign (UE4M3, half.h). 36 bytes, 4.5 bits a weight. A matrix has one more factor.
 //
 //   bytes    0 ... 3    d
 //            4 ... 35   qs: of each 16 weights eight bytes: byte j has weight j in its low
@@ -13,19 +12,13 @@
 #define PRONK_KERNELS_FORMATS_NVFP4_INL_H_
 #endif
 
-#include <algorithm>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups32-inl.h"
 #include "kernels/formats/shared/tables.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// A piece has two groups of 16, and a lane's dots belong to one of them. A block's two pieces lie
-// side by side.
+// A piece has two groups of 16, and a lane's dots belong to one of them. A block is two pieces.
 struct NVFP4 {
   using Block = gguf::BlockNVFP4;
   using Form = Int8Form<5, 2>;
@@ -34,7 +27,7 @@ struct NVFP4 {
   static constexpr size_t kStepWeights = 256;
   static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
   static constexpr size_t kScaleVectors = kDotVectors / 2;  // of 16 groups
-  static constexpr int kZero = 12;                          // makes codes of values
+  static constexpr int kZero = 12;                          // code = value + kZero
 
   static void Dequantize(const Block& block, float* out) {
     for (int j = 0; j < block.kWeights; ++j) {
@@ -105,8 +98,8 @@ struct NVFP4 {
     }
   }
 
-  // The scales of vectors 2k and 2k + 1, two of one and two of the other by turns: the order in
-  // which AddNeighbours leaves their groups.
+  // The scales of vectors 2k and 2k + 1, alternating two of each: the order in which AddNeighbours
+  // leaves their groups.
   using DBytes = hn::Rebind<uint8_t, DF>;
   static HWY_INLINE hn::Vec<DBytes> ScaleBytes(const uint8_t* HWY_RESTRICT w, size_t k) {
 #if PRONK_PIECES == 1
@@ -126,7 +119,7 @@ struct NVFP4 {
 #endif
   }
 
-  // For panels, which take groups in their order: eight bytes of low nibbles, eight of high ones.
+  // Eight bytes of low nibbles, then eight of high ones.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     const hn::FixedTag<float, 4> df;
@@ -151,8 +144,7 @@ struct NVFP4 {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_NVFP4_INL_H_

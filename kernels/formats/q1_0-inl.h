@@ -10,15 +10,10 @@
 #define PRONK_KERNELS_FORMATS_Q1_0_INL_H_
 #endif
 
-#include <algorithm>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/q2_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // `value` in byte i where `bits` has bit i, else 0.
 HWY_INLINE VU8x16 SpreadBits(uint32_t bits, uint8_t value) {
@@ -65,7 +60,7 @@ struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
             BlockScales(w)};
   }
 
-  // For panels, which take weights in their order, two blocks at a time.
+  // Two blocks at a time.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     for (size_t b = 0; b < 2; ++b) {
@@ -79,8 +74,7 @@ struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q1_0_INL_H_

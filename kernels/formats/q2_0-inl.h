@@ -10,19 +10,14 @@
 #define PRONK_KERNELS_FORMATS_Q2_0_INL_H_
 #endif
 
-#include <algorithm>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/unpack-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// What Q1_0 and Q2_0 share. Weights lie in order, so that a byte has kCodes neighbours; a vector is
-// multiplied with activations number n, kCodes + n, 2 * kCodes + n ... for each n, and a lane of
-// all these dots, added up, belongs to 16 or 32 neighbouring weights. A piece is a block.
+// What Q1_0 and Q2_0 share. Weights are in order: a byte has kCodes neighbours. Code n of a vector
+// multiplies activations n, kCodes + n, 2 * kCodes + n ..., and a lane of all these dots, added up,
+// belongs to 16 or 32 neighbouring weights. A piece is a block.
 template <class BlockType, size_t kCodes>
 struct InOrder {
   using Block = BlockType;
@@ -37,7 +32,7 @@ struct InOrder {
     VF scale;     // of the activations, in each lane
   };
 
-  // What is left of an input whose x is set.
+  // Sets offset and scale of an input whose x is set.
   static HWY_INLINE void Finish(const ActivationRow& x, size_t i, Input& in) {
     VU8 ones[kCodes];
     for (VU8& v : ones) v = hn::Set(DU8(), uint8_t{1});
@@ -49,7 +44,7 @@ struct InOrder {
     in.scale = hn::Load(DF(), scales);
   }
 
-  // sum + the products of all codes, of at most 3 or, where there are eight, 2.
+  // sum + the products of all codes, which are at most 3, or 2 if there are eight.
   static HWY_INLINE VI32 DotAll(VI32 sum, const VU8 (&codes)[kCodes], const Input& in) {
 #if HWY_ARCH_X86 && !PRONK_VNNI
     const DI16 d16;  // holds 2 * 8 * 2 * 127 and 2 * 4 * 3 * 127
@@ -113,7 +108,7 @@ struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
     return unpacked;
   }
 
-  // For panels, which take weights in their order, four blocks at a time.
+  // Four blocks at a time.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const auto* const blocks = reinterpret_cast<const Block*>(w);
     const DU8x16 d;
@@ -127,8 +122,7 @@ struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q2_0_INL_H_

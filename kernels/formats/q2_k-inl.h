@@ -13,15 +13,10 @@
 #define PRONK_KERNELS_FORMATS_Q2_K_INL_H_
 #endif
 
-#include <type_traits>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups16-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The two bits of weight j of Q2_K and Q3_K.
 inline int TwoBits(const uint8_t (&qs)[64], int j) {
@@ -73,8 +68,7 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q2_K_INL_H_

@@ -15,15 +15,10 @@
 #define PRONK_KERNELS_FORMATS_Q3_K_INL_H_
 #endif
 
-#include <type_traits>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/q2_k-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
@@ -66,8 +61,6 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
     return v < kRunVectors / 2 ? bytes : ShiftBits<4>(bytes);
 #endif
   }
-  // Sixteen scales of six bits: the low four in nibbles of the first eight bytes, the top two in
-  // the last four bytes.
   static HWY_INLINE VI8x16 Scales(const uint8_t* packed) {
     uint32_t s[3];
     hwy::CopyBytes<12>(packed, s);
@@ -97,8 +90,7 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q3_K_INL_H_

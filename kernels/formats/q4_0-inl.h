@@ -10,34 +10,15 @@
 #define PRONK_KERNELS_FORMATS_Q4_0_INL_H_
 #endif
 
-#include <array>
-#include <cstddef>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups32-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
-
-// Vectors v and v + 1 of the codes of a step's blocks, which are 32 nibbles each: one AND gives the
-// first halves of all groups, a shift the second.
-template <class Block>
-HWY_INLINE void LoadNibbles(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-  for (size_t k = 0; k < 2; ++k) {
-    const uint8_t* const qs = w + FirstGroup(v + k) * sizeof(Block) + offsetof(Block, qs);
-    const VU8 nibbles = LoadPieces<kGroupStep * sizeof(Block)>(qs);
-    codes[k][0] = LowNibbles(nibbles);
-    codes[k][1] = HighNibbles(nibbles);
-  }
-}
+namespace kernels::HWY_NAMESPACE {
 
 #if PRONK_WIDE
-// The same and the scales, at the beginning of blocks of up to 20 bytes: the first 64 bytes of four
-// blocks hold three of them and the fourth's scale. With several tokens, when arithmetic takes the
-// time, this is faster than narrow loads of scales; with one, which waits for memory, slower
-// (NOTEBOOK.md).
+// The same and the scales, which blocks of up to 20 bytes begin with: the first 64 bytes of four
+// blocks hold three of them and the fourth's scale. Faster than narrow loads of scales with several
+// tokens, when arithmetic takes the time; slower with one, which waits for memory (NOTEBOOK.md).
 template <class Block>
 HWY_INLINE Floats8 PermuteNibbles(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kDotVectors][2]) {
   constexpr size_t kBytes = sizeof(Block), kFour = 4 * kBytes;
@@ -78,7 +59,7 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_0;
   using Form = Int8Form<4>;
 
-  // The scalar definition: nibble j of 16 bytes, and what it stands for.
+  // Nibble j of 16 bytes.
   static int Nibble(const uint8_t (&qs)[16], int j) {
     return j < 16 ? qs[j] & 15 : qs[j - 16] >> 4;
   }
@@ -88,10 +69,7 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<Block>(w, v, codes);
-  }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(Block)>(w), {}};
+    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
   }
 #if PRONK_WIDE
   static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {
@@ -102,8 +80,7 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
 #endif
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q4_0_INL_H_

@@ -11,13 +11,10 @@
 #define PRONK_KERNELS_FORMATS_Q4_1_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q4_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_1;
@@ -29,16 +26,11 @@ struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-    LoadNibbles<Block>(w, v, codes);
-  }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(Block)>(w),
-            LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m))};
+    LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q4_1_INL_H_

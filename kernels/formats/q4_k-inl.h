@@ -16,13 +16,10 @@
 #define PRONK_KERNELS_FORMATS_Q4_K_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups32-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The scalar definition of a group's two small numbers.
 struct ScaleMin {
@@ -30,13 +27,25 @@ struct ScaleMin {
 };
 inline ScaleMin SixBitScaleMin(const uint8_t (&s)[12], int group) {
   if (group < 4) return {s[group] & 63, s[group + 4] & 63};
-  return {(s[group + 4] & 15) | (s[group - 4] >> 6) << 4, (s[group + 4] >> 4) | (s[group] >> 6)
-                                                                                    << 4};
+  const int scale_top = s[group - 4] >> 6, min_top = s[group] >> 6;
+  return {(s[group + 4] & 15) | scale_top << 4, (s[group + 4] >> 4) | min_top << 4};
 }
-// ... and of the four bits of weight j.
+// The four bits of weight j.
 inline int FourBits(const uint8_t (&qs)[128], int j) {
   const uint8_t byte = qs[j / 64 * 32 + j % 32];
   return j % 64 < 32 ? byte & 15 : byte >> 4;
+}
+
+// Weights of Q4_K and Q5_K by their definition; code(j) is weight j's.
+template <class Block, class Code>
+void ScaleCodes(const Block& block, Code code, float* out) {
+  const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
+  for (int j = 0; j < 256; ++j) {
+    const ScaleMin small = SixBitScaleMin(block.scales, j / 32);
+    const float scale = d * static_cast<float>(small.scale);
+    const float min = dmin * static_cast<float>(small.min);
+    out[j] = scale * static_cast<float>(code(j)) - min;
+  }
 }
 
 // Eight bytes as floats, times a factor.
@@ -82,7 +91,7 @@ HWY_INLINE Factors32 LoadScales6(const uint8_t* HWY_RESTRICT block) {
           ToFloats(hn::UpperHalf(hn::Half<DU8x16>(), six), hn::Neg(hn::BroadcastLane<1>(d_dmin)))};
 }
 
-// Bytes of nibbles for kPieces even groups, and as many odd ones, are kNibbleStep bytes apart.
+// The distance of nibbles of kPieces even groups and of kPieces odd ones, in bytes.
 constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 
 struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
@@ -91,13 +100,8 @@ struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   using Form = Int8Form<4, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-    for (int j = 0; j < 256; ++j) {
-      const ScaleMin small = SixBitScaleMin(block.scales, j / 32);
-      const float scale = d * static_cast<float>(small.scale);
-      const float min = dmin * static_cast<float>(small.min);
-      out[j] = scale * static_cast<float>(FourBits(block.qs, j)) - min;
-    }
+    ScaleCodes(
+        block, [&](int j) { return FourBits(block.qs, j); }, out);
   }
 
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
@@ -111,8 +115,7 @@ struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q4_K_INL_H_

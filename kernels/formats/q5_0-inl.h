@@ -11,13 +11,10 @@
 #define PRONK_KERNELS_FORMATS_Q5_0_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q4_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // Adds 16 to the codes whose bit is set in the 32 bits at qh of their block; blocks are kStep bytes
 // apart, one per piece.
@@ -33,8 +30,7 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
   first = hn::MaskedAddOr(first, first_mask, first, sixteen);
   second = hn::MaskedAddOr(second, second_mask, second, sixteen);
 #else
-  // Each byte of bits is repeated for the eight codes it belongs to, and each code looks at its
-  // bit.
+  // Each byte of bits is repeated for its eight codes, and each code tests its bit.
   uint32_t bits[2] = {};
   for (size_t i = 0; i < kPieces; ++i) hwy::CopyBytes<4>(qh + i * kStep, &bits[i]);
   const uint64_t all = bits[0] | static_cast<uint64_t>(bits[1]) << 32;
@@ -57,7 +53,7 @@ HWY_INLINE void AddFifthBits(const uint8_t* HWY_RESTRICT qh, VU8& first, VU8& se
 // LoadNibbles for five bits.
 template <class Block>
 HWY_INLINE void LoadFiveBits(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
-  LoadNibbles<Block>(w, v, codes);
+  LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
   HWY_UNROLL(2)
   for (size_t k = 0; k < 2; ++k) {
     const uint8_t* const qh = w + FirstGroup(v + k) * sizeof(Block) + offsetof(Block, qh);
@@ -82,13 +78,9 @@ struct Q5_0 : Type32<Q5_0, gguf::BlockQ5_0, 16, 31> {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadFiveBits<Block>(w, v, codes);
   }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(Block)>(w), {}};
-  }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q5_0_INL_H_

@@ -12,13 +12,10 @@
 #define PRONK_KERNELS_FORMATS_Q5_1_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q5_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_1;
@@ -34,14 +31,9 @@ struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadFiveBits<Block>(w, v, codes);
   }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(Block)>(w),
-            LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m))};
-  }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q5_1_INL_H_

@@ -14,13 +14,10 @@
 #define PRONK_KERNELS_FORMATS_Q5_K_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q4_k-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
@@ -28,14 +25,11 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   using Form = Int8Form<5, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
-    const float d = F16ToF32(block.d), dmin = F16ToF32(block.dmin);
-    for (int j = 0; j < 256; ++j) {
-      const ScaleMin small = SixBitScaleMin(block.scales, j / 32);
-      const float scale = d * static_cast<float>(small.scale);
-      const float min = dmin * static_cast<float>(small.min);
+    const auto code = [&](int j) {
       const int fifth_bit = (block.qh[j % 32] >> (j / 32)) & 1;
-      out[j] = scale * static_cast<float>(FourBits(block.qs, j) | fifth_bit << 4) - min;
-    }
+      return FourBits(block.qs, j) | fifth_bit << 4;
+    };
+    ScaleCodes(block, code, out);
   }
 
   // 16 bytes of qh in each piece, bits 2i and 2i + 1 of the piece's 64s (number i) shifted to bits
@@ -71,8 +65,7 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) { return LoadScales6(w); }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q5_K_INL_H_

@@ -16,13 +16,10 @@
 #define PRONK_KERNELS_FORMATS_Q6_K_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups16-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ6_K;
@@ -60,8 +57,7 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q6_K_INL_H_

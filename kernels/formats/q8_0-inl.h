@@ -1,5 +1,5 @@
-// Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. And Q8_1, which has a sum
-// beside the scale that only some programs' activations need: weights do not.
+// Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. And Q8_1, which also has a
+// sum that only some programs' activations need, weights do not.
 //
 //   bytes    0 1        d
 //            2 ... 33   qs: byte j is weight j, signed
@@ -13,13 +13,10 @@
 #define PRONK_KERNELS_FORMATS_Q8_0_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/groups32-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart.
 template <size_t kStride>
@@ -45,9 +42,6 @@ struct Q8Type : Signed32<Type, BlockType> {
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }
-  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    return {LoadEightHalfs<sizeof(BlockType)>(w), {}};
-  }
 };
 struct Q8_0 : Q8Type<Q8_0, gguf::BlockQ8_0> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_0;
@@ -56,8 +50,7 @@ struct Q8_1 : Q8Type<Q8_1, gguf::BlockQ8_1> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_1;
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q8_0_INL_H_

@@ -11,13 +11,10 @@
 #define PRONK_KERNELS_FORMATS_Q8_K_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/q8_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_K;
@@ -39,8 +36,7 @@ struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_Q8_K_INL_H_

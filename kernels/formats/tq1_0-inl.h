@@ -15,14 +15,11 @@
 #define PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
 #endif
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/tq2_0-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 #if PRONK_WIDE
 // Digits 0 to 3 of a byte as four times two bits, and digit 4 above.
@@ -47,9 +44,8 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);
     constexpr std::array<uint32_t, 5> kPowersOf3 = {1, 3, 9, 27, 81};
-    // Digit n of every one of `bytes` bytes, then the next digit. A byte is its five digits as a
-    // fraction of 243, scaled to 256: times 3^n brings digit n to the front of the fraction (the
-    // whole part falls away with & 255), times 3 then makes it the whole part.
+    // Digit n of all `bytes` bytes, then the next digit: times 3^n brings it to the front of the
+    // fraction (& 255 drops the whole part), times 3 then makes it the whole part.
     const auto write = [&](const uint8_t* qs, int bytes, int digits) {
       for (int n = 0; n < digits; ++n) {
         for (int i = 0; i < bytes; ++i) {
@@ -67,8 +63,7 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
     const Floats8 scales = LoadScales(x, i);
     for (size_t v = 0; v < kByteVectors; ++v) {
       for (size_t n = 0; n < kDigits; ++n) {
-        // Pieces 0 and 1 of the 64 bytes have group n of 32 weights, piece 2 group 5 + n / 2, the
-        // last group 7.
+        // Pieces 0 and 1 of the 64 bytes have group n, piece 2 group 5 + n / 2, the last group 7.
         int32_t group[kFloats];
         for (size_t lane = 0; lane < kFloats; ++lane) {
           const size_t piece = v * kPieces + lane / 4;
@@ -132,10 +127,9 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
 #endif
   }
 
-  // By a table in registers, or else by arithmetic: a byte is a fraction of 256; times 3, its whole
-  // part is the digit and the rest the next fraction. The whole part of 3/4 of it, in steps of 64,
-  // is a multiplication less: (b + ceil(b / 2)) / 2, with b lower by one so that rounding up does
-  // no harm (checked for all 256).
+  // By a table in registers, or else by arithmetic: the digit is the whole part of 3 times the
+  // fraction, and also that of 3/4 of it in steps of 64, which saves a multiplication: (b + ceil(b
+  // / 2)) / 2, with b lower by one because of the rounding (checked for all 256).
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (&digits)[kDigits]) {
     VU8 bytes = LoadBytes(w, v);
 #if PRONK_WIDE
@@ -155,8 +149,7 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_TQ1_0_INL_H_

@@ -11,21 +11,16 @@
 #define PRONK_KERNELS_FORMATS_TQ2_0_INL_H_
 #endif
 
-#include <algorithm>
-
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/scaled_dots-inl.h"
-#include "kernels/half.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // A block is 64 bytes of codes: kByteVectors vectors.
 constexpr size_t kByteVectors = 4 / kPieces;
 
-// Two bits to a code. Where codes may be any bytes they stay where they are, which saves shifts:
-// code n is Unit(n) times as large, and so are offsets, while scales are as much smaller.
+// Two bits to a code. With VNNI codes stay at their bits, which saves shifts: code n and its offset
+// are Unit(n) times as large, and scales as much smaller.
 constexpr int Unit(size_t n) { return PRONK_WIDE && n < 4 ? 1 << (2 * n) : 1; }
 HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 #if PRONK_WIDE
@@ -37,15 +32,15 @@ HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 #endif
 }
 
-// What a vector of codes is multiplied with.
+// The activations for a vector of codes.
 struct CodeInput {
   VI8 x;
   VI32 offset;
   VF scale;  // of the activations, in each lane
 };
 
-// For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` of 32 weights is that of
-// each lane.
+// For code n, in units of Unit(n): 0, 1, 2 for weights -1, 0, 1. `group` is the group of 32 weights
+// of each lane.
 HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
                                    const int32_t (&group)[kFloats]) {
   const DI32 d;
@@ -54,13 +49,13 @@ HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
   return {x, hn::Mul(sum, hn::Set(d, -Unit(n))), hn::Mul(PickFloats(scales, group), unit)};
 }
 
-// sum + the scaled products, lane by lane: adding dots up first takes as many instructions, and
-// of those that are scarce.
+// sum + the scaled products, lane by lane: adding dots up first takes as many, scarcer
+// instructions.
 HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
   return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);
 }
 
-// What both ternary types share: a block of kCodes codes to a byte, times one scale. A type adds
+// What both ternary formats share: a block of kCodes codes to a byte, times one scale. A type adds
 //   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[kCodes])    of vector v of the bytes
 template <class Type, class BlockType, size_t kCodes>
 struct TernaryType {
@@ -116,9 +111,10 @@ struct TernaryType {
     for (size_t v = 0; v < kByteVectors; ++v) {
       for (size_t n = 0; n < kCodes; ++n) {
         VU8 codes = w.codes[v][n];
-        if (Unit(n) != 1)
-          codes = hn::BitCast(
-              DU8(), hn::ShiftRightSame(hn::BitCast(DU16(), codes), 2 * static_cast<int>(n)));
+        if (Unit(n) != 1) {
+          const auto words = hn::BitCast(DU16(), codes);
+          codes = hn::BitCast(DU8(), hn::ShiftRightSame(words, 2 * static_cast<int>(n)));
+        }
         StorePieces(hn::BitCast(DI8(), hn::Sub(codes, hn::Set(DU8(), uint8_t{1}))),
                     [&](size_t p) HWY_ATTR { return to(v * kPieces + p, n); });
       }
@@ -165,8 +161,7 @@ struct TQ2_0 : TernaryType<TQ2_0, gguf::BlockTQ2_0, 4> {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_TQ2_0_INL_H_

@@ -1,11 +1,11 @@
-// Products with batches in BF16, for CPUs with instructions for them (Extension::kBf16) or for
-// whole tiles of them (kAmx): both read the same layouts. Internal to kernels/.
+// Products with batches in BF16, for CPUs that multiply pairs of them (Extension::kBf16) or whole
+// tiles (kAmx). Both read the same layouts. Internal to kernels/.
 //
-// BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
-// costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
-// instructions multiply pairs of neighbours and add both products to a float. With pairs alone this
-// is for F16 and BF16 weights, with tiles for quantized ones, too: a tile of bytes takes half as
-// long, but after every 32 columns its sums would have to be scaled, which takes longer than that.
+// BF16 is the upper half of a float: 8 bits of precision. Rounding an input or a weight to it costs
+// 2.4e-6 of a product's power, a tenth of what rounding inputs to int8 costs. The instructions
+// multiply pairs of neighbours and add both products to a float. Pairs are for F16 and BF16
+// weights, tiles for quantized ones, too: a tile of bytes takes half as long, but scaling its sums
+// after every 32 columns takes longer than that saves.
 #ifndef PRONK_KERNELS_MATMUL_BF16_H_
 #define PRONK_KERNELS_MATMUL_BF16_H_
 
@@ -28,8 +28,8 @@ struct alignas(64) Bf16InputBlock {
   uint16_t x[kBf16Tokens / kBf16Half][kBf16Cols / 2][kBf16Half][2];
 };
 
-// Part of a row of a quantized type: integers that count scales[i] each, plus mins[i]. Of either
-// there are none, one or two for 32 weights.
+// Part of a row of a quantized type: weight = scale * integer (+ min). 32 weights have one or two
+// scales and none, one or two minimums.
 struct ScaledIntegers {
   const int8_t* weights;
   const float* scales;
@@ -43,11 +43,11 @@ struct ScaledIntegers {
 void PackBf16Integers(const ScaledIntegers& w, size_t n_blocks, size_t row, Bf16PanelBlock* blocks);
 // A block of 32 inputs, of which x[t] are 32 floats.
 void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* block);
-// n numbers in f16, in their place; n is a multiple of 32.
+// n numbers in f16, in place; n is a multiple of 32.
 void HalfsToBf16(uint16_t* x, size_t n);
 
-// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. AMX has a state
-// that a thread sets up before and clears after: make one for a range of tiles, on that thread.
+// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. A thread sets
+// AMX up before and releases it after: make one for a range of tiles, on that thread.
 class Bf16Multiplier {
  public:
   Bf16Multiplier();
@@ -68,13 +68,13 @@ class Bf16Multiplier {
 // then with the last.
 using Bf16Sums = float[kBf16Tokens / kBf16Half][kBf16Rows / kBf16Half][kBf16Half][kBf16Half];
 
-// The way of AMX (gemm_bf16_amx.cc).
+// In gemm_bf16_amx.cc:
 void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
                  Bf16Sums& sums);
 void SetUpAmx();
 void ReleaseAmx();
-// Between those: rounds of products that load nothing, for the ceiling; returns the operations of a
-// round.
+// Between these: rounds of products that load nothing, for the ceiling; returns the operations of
+// a round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

@@ -1,23 +1,22 @@
 // The products of a layer of experts.
 //
-// Slots, one for each token and each of its experts, are ordered by expert, so an expert's inputs
-// and hidden vectors are a batch like any other:
+// Slots, one for each token and each of its experts, are sorted by expert, so that an expert's
+// inputs and hidden vectors are a batch of their own:
 //
-//   tokens of expert 0 | tokens of expert 1 | ...
-//   gate, up: x[token of the slot] -> hidden[slot], rounded to int8 by whoever computed it
-//   down:     hidden[slot] -> out[token of the slot] += weight * result
+//   slots      expert 0: tokens 3 7 | expert 2: tokens 0 3 5 | ...
+//   gate, up   x[token] -> hidden[slot], rounded to int8 by the thread that computed it
+//   down       hidden[slot] -> out[token] += weight * result
 //
-// Threads split the rows of all gates and ups together. For down there are two ways, both of which
-// add up a token's results in the order of its experts, whoever computes them:
+// Threads split the rows of all gates and ups together. down has two ways; both add up a token's
+// results in the order of its experts, whichever thread computes them:
 //
-// - Up to kExpertsAlone tokens: the rows of all downs, too, are one range of work; then the results
-//   are combined. Three meetings of threads. If threads kept to their own rows of out there would
-//   be one less, but a thread's piece of work would be a few rows of every expert: measured with
-//   two threads, 8 experts of 1024 rows of 288 bytes, all three matrices: 37 instead of 43 GB/s.
-// - More tokens: each thread computes some rows of out for all experts and tokens. No results wait
-//   in memory to be combined, which for 512 tokens and 8 experts would be more than caches hold.
-//   Experts with more than kRowTokens tokens go by panels (gemm.h), for which their inputs and
-//   hidden vectors are packed before.
+// - Up to kExpertsAlone tokens: the rows of all downs are one range of work, too; then the results
+//   are combined. Three barriers. Threads with rows of out of their own would save one, but would
+//   read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8 experts of
+//   1024 rows of 288 bytes, all three matrices.
+// - More tokens: each thread computes some rows of out for all experts and tokens, so that no
+//   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than kRowTokens
+//   tokens go by panels (gemm.h); their inputs and hidden vectors are packed before.
 #include "kernels/matmul/experts.h"
 
 #include <algorithm>
@@ -37,14 +36,13 @@ size_t TileBytes(BatchForm form, size_t cols) {
   return RoundUp(BatchBytes(form, BatchTileTokens(form), cols), kCacheLine);
 }
 
-// What a thread needs: for panels or for rows, with an expert's inputs or with hidden vectors.
+// Bytes a thread needs for rows or panels of `cols` columns.
 size_t ThreadBytes(size_t max_tokens, size_t cols) {
   const size_t rows = RowsScratchBytes(std::min(max_tokens, kRowTokens), cols);
   return max_tokens <= kExpertsAlone ? rows : std::max(rows, PanelScratchBytes(cols));
 }
 
-// Room for the tiles of n_slots slots in any form: every expert that has tiles may have one that is
-// not full.
+// Bytes of the tiles of n_slots slots in any form; each expert's last tile may be partial.
 size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
   size_t most = 0;
   for (const BatchForm form : {BatchForm::kFloats, BatchForm::kInt8, BatchForm::kBf16}) {
@@ -58,7 +56,7 @@ size_t TilesBytes(size_t n_slots, size_t n_experts, size_t cols) {
 // Numbers of out that a thread combines at a time.
 constexpr size_t kCombineGrain = 256;
 
-// Rows of down that a thread takes at a time in a large batch: its share in several parts.
+// Rows of down that a thread takes at a time in a large batch.
 size_t RowsOfDown(size_t rows, size_t n_threads) {
   constexpr size_t kParts = 8;
   return std::max<size_t>(rows / (n_threads * kParts * kGemmMaxRows), 1) * kGemmMaxRows;
@@ -133,12 +131,11 @@ class ExpertPass {
   bool ByPanels(size_t e) const { return panels_ && n_slots(e) > kRowTokens; }
   ActivationRow InputRow(size_t slot) const;
   ActivationRow HiddenRow(size_t slot);
-  // Calls each(first slot, rows) for kRowTokens or fewer of an expert's slots at a time, with the
+  // Calls each(first slot, rows) for up to kRowTokens of an expert's slots at a time, with the
   // vectors that row(slot) gives.
   template <class Row, class Each>
   void ForSlots(size_t e, Row row, Each each) const;
-  void QuantizeInput();
-  // What products by panels with weights of this type read, made of the rows that row(slot) gives.
+  // Packs the rows that row(slot) gives for products by panels with weights of this type.
   template <class Row>
   void Pack(gguf::DType dtype, size_t cols, Row row);
   GemmInput Packed(size_t e, gguf::DType dtype, size_t cols) const;
@@ -147,7 +144,7 @@ class ExpertPass {
   void DownRows(size_t e, size_t begin, size_t end, size_t thread);
   // The same, to results_.
   void DownResults(size_t e, size_t begin, size_t end, size_t thread);
-  void Clear(size_t begin, size_t end);  // those numbers of out for all tokens
+  void Clear(size_t begin, size_t end);  // numbers [begin, end) of out for all tokens
   // out = the sum of results_ for numbers [begin, end) of all tokens.
   void Combine(size_t begin, size_t end);
   // Calls work(e, begin, end, thread) for parts of the n_rows rows of every expert that has slots.
@@ -162,10 +159,10 @@ class ExpertPass {
   ExpertScratch& s_;
   size_t n_active_ = 0;
   bool int8_input_ = false, int8_hidden_ = false;
-  bool panels_ = false;  // whether experts with many slots go by panels, and there are such
+  bool panels_ = false;  // some experts go by panels
 };
 
-// Slots by expert, those of an expert in the order of tokens.
+// Sorts slots by expert, then by token.
 void ExpertPass::Sort(const uint32_t* experts, const float* weights, size_t n_used) {
   uint32_t* const first = s_.first_slots_.get();
   std::fill_n(first, n_experts() + 1, 0u);
@@ -213,16 +210,6 @@ void ExpertPass::ForSlots(size_t e, Row row, Each each) const {
     for (size_t i = 0; i < n; ++i) rows[i] = row(first + i);
     each(first, std::span<const ActivationRow>(rows.data(), n));
   }
-}
-
-void ExpertPass::QuantizeInput() {
-  s_.input_.SetCols(n_embd());
-  const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t t = begin; t < end; ++t) s_.input_.Quantize(t, 0, n_embd(), x_ + t * n_embd());
-  };
-  // One vector takes less time than a meeting of threads.
-  if (n_tokens_ == 1) return quantize(0, 1, 0);
-  team_.For(n_tokens_, 1, quantize);
 }
 
 template <class Row>
@@ -293,7 +280,8 @@ void ExpertPass::ForRowsOfAll(size_t n_rows, size_t grain, Work work) {
 }
 
 void ExpertPass::GateAndUp() {
-  if (int8_input_) QuantizeInput();
+  s_.input_.SetCols(n_embd());
+  if (int8_input_) s_.input_.QuantizeAll(team_, x_, n_tokens_);
   if (int8_hidden_) s_.quantized_.SetCols(n_ff());
   const auto rows = [&](size_t e, size_t begin, size_t end, size_t thread) {
     GateAndUpRows(e, begin, end, thread);

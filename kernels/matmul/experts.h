@@ -1,10 +1,10 @@
 // Mixtures of experts: layers with many small feed-forward networks, of which a router chooses a
-// few for each token. Shazeer et al. 2017; as in Mixtral (Jiang et al. 2024), without a capacity:
-// every token gets the experts that it wants.
+// few for each token. Shazeer et al. 2017; as in Mixtral (Jiang et al. 2024), no expert has a
+// capacity: every token gets the experts that are chosen for it.
 //
-// Few tokens want mostly different experts, whose weights are read once each: as for all products
-// of single vectors the time is that of reading. Many tokens are sorted by expert, and each expert
-// is a product with a batch of its own tokens (experts.cc).
+// Few tokens mostly go to different experts, so the time is spent reading weights, as for all
+// products of single vectors. Many tokens are sorted by expert, and each expert is a product with a
+// batch of its own tokens (experts.cc).
 #ifndef PRONK_KERNELS_MATMUL_EXPERTS_H_
 #define PRONK_KERNELS_MATMUL_EXPERTS_H_
 
@@ -20,7 +20,7 @@
 
 namespace kernels {
 
-// One matrix for each expert, one behind the other, all of the shape and type of the first.
+// The experts' matrices, one after the other, all of the shape and type of the first.
 struct ExpertStack {
   Matrix first;
   size_t n_experts = 0;
@@ -32,9 +32,9 @@ struct ExpertStack {
   const float* expert_bias(size_t e) const;  // [first.rows] or null
 };
 
-// gate and up: [n_ff] rows of [n_embd]; down: [n_embd] rows of [n_ff]. n_embd is what the experts
-// read and write, be it the model's width or not. Where there is no gate (gate.n_experts == 0), the
-// activation is one of up alone (kReluSquared).
+// gate and up: [n_ff][n_embd]; down: [n_embd][n_ff]. n_embd is the experts' width, which need not
+// be the model's. Without a gate (gate.n_experts == 0) the activation is one of up alone
+// (kReluSquared).
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
@@ -57,20 +57,19 @@ struct Router {
 };
 constexpr size_t kMaxExpertGroups = 256;
 
-// Chooses for one token the n_used experts with the largest p + bias, the largest first and of
-// equal ones the lower index, and gives their weights ([n_used]), which are made of p without the
-// bias. Without bias and groups logits are compared, which have more different values. logits is
-// [n_experts], of the router, and may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be
-// null. A NaN is less than any number. 1 <= n_used <= n_experts; where the groups that take part
-// have fewer experts than that, weights are NaN.
+// Chooses for one token the n_used experts with the largest p + bias, largest first, the lower
+// index first if equal, and their weights ([n_used]), from p without the bias. Without bias and
+// groups it compares logits, which have more different values. logits ([n_experts], of the router)
+// may be overwritten; bias ([n_experts], GGUF's exp_probs_b) may be null. A NaN is less than any
+// number. 1 <= n_used <= n_experts; weights are NaN if the groups that take part have fewer
+// experts.
 void Route(const Router& router, float* logits, size_t n_experts, const float* bias, size_t n_used,
            uint32_t* experts, float* weights);
 
-// In batches of up to so many tokens each has the same bits as alone.
+// The largest batch in which each token has the same bits as alone.
 constexpr size_t kExpertsAlone = 16;
 
-// What Experts() needs besides its arguments. Buffers are sized at construction and have no initial
-// values: pages that no batch touches never become resident.
+// What Experts() needs besides its arguments. Buffers are sized at construction.
 class ExpertScratch {
  public:
   ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd, size_t n_ff,

@@ -15,14 +15,7 @@
 #include "kernels/matmul/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
-
-template <class Type>
-void RowsOf(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x, float* out,
-            size_t stride, std::span<std::byte> scratch) {
-  MultiplyRows<Type>(w, begin, end, x, out, stride, scratch);
-}
+namespace kernels::HWY_NAMESPACE {
 
 template <class Type>
 void PanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x, const GemmOutput& out,
@@ -48,13 +41,12 @@ void DequantizeOf(const std::byte* bytes, float* out) {
 template <class... Types>
 void Add(FormatTable& table) {
   static_assert((... && (FormatIndex(Types::kDType) < std::tuple_size_v<FormatTable>)));
-  ((table[FormatIndex(Types::kDType)] = {&RowsOf<Types>, &PanelsOf<Types>, &DequantizeOf<Types>,
-                                         !Types::kReadsFloats}),
+  ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,
+                                         &DequantizeOf<Types>, !Types::kReadsFloats}),
    ...);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #undef PRONK_IS_PART
@@ -67,10 +59,8 @@ HWY_AFTER_NAMESPACE();
 // Defines AddFormats0 and so on, which registry.cc calls.
 #undef PRONK_FORMATS
 #define PRONK_FORMATS(part, ...)                                                \
-  namespace kernels {                                                           \
-  namespace HWY_NAMESPACE {                                                     \
+  namespace kernels::HWY_NAMESPACE {                                            \
   void AddFormats##part(FormatTable& table) { return Add<__VA_ARGS__>(table); } \
-  }                                                                             \
   }
 
 // Floats.

@@ -1,13 +1,9 @@
-// Products of a panel of weights with a batch of tokens, tile by tile. Included once per
-// instruction set by gemm.cc and the registry's files. The layout is in panel-inl.h.
+// Products of a panel of weights with a batch of tokens, by register tiles. Included once per
+// instruction set by gemm.cc and formats.cc. The layout is in panel-inl.h.
 //
-// A tile is one micro-panel of rows and kTileTokens tokens. Its results stay in registers while it
-// walks through all columns. The tile's activations are the same for all micro-panels of a panel
-// and stay in the first-level cache, while weights come from the second: one vector for kTileTokens
-// products.
-//
-// A type is a struct with its Block, its Form and ToBytes() (see PackMicroPanel in panel-inl.h,
-// which calls it).
+// A register tile's sums stay in registers through all columns. Its activations are the same for
+// all micro-panels of a panel and stay in the first-level cache, while weights come from the
+// second: one vector for kTileTokens products.
 #if defined(PRONK_KERNELS_MATMUL_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_GEMM_INL_H_
 #undef PRONK_KERNELS_MATMUL_GEMM_INL_H_
@@ -23,8 +19,7 @@
 #include "kernels/matmul/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // result: [kTileTokens][kMicroRows]
 template <class Weights, class Input>
@@ -45,7 +40,6 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   }
 }
 
-// Multiplies tiles as above.
 struct TileMultiplier {
   template <class Weights, class Input>
   void Multiply(const Weights* w, const Input* x, size_t n_blocks, size_t /*n_tokens*/,
@@ -54,8 +48,8 @@ struct TileMultiplier {
   }
 };
 
-// What the loops around micro-panels and tiles, which are the same for all packings (gemm.cc), know
-// of one.
+// What the loops around micro-panels and tiles (gemm.cc) know of a packing. They are compiled once
+// for all of them.
 struct PanelLoops {
   size_t n_rows, n_tokens;          // of a micro_panel, of a tile
   size_t panel_bytes, input_bytes;  // of their blocks
@@ -68,8 +62,7 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
                    std::span<std::byte> scratch);
 
 // Rows [begin, end) of w. Packing::Pack(w, row, blocks) makes a micro-panel of kRows rows, and
-// Packing::Multiplier multiplies it with a tile of kTokens tokens; Packing::Panel and
-// Packing::Input are the two sides' blocks.
+// Packing::Multiplier multiplies it with a tile of kTokens tokens; Panel and Input are the blocks.
 template <class Packing>
 HWY_INLINE void MultiplyRange(const Matrix& w, size_t begin, size_t end, const GemmInput& x,
                               const GemmOutput& output, std::span<std::byte> scratch) {
@@ -195,8 +188,7 @@ struct Bf16HalfPacking : Bf16Panels {
 };
 #endif
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_MATMUL_GEMM_INL_H_

@@ -1,4 +1,4 @@
-// Batches: their own layout, tokens packed in tiles, and the loops around all products with them.
+// Batches: packs tokens in tiles, and has the loops around all products with them.
 #include "kernels/matmul/gemm.h"
 
 #include <algorithm>
@@ -17,8 +17,7 @@
 #include "kernels/ops/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 size_t TileTokens() { return kTileTokens; }
 
@@ -60,7 +59,7 @@ void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RE
   }
 }
 
-// What stands where a tile has no token.
+// Zeros, where a tile has no token.
 void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < cols / 32; ++b, ++out) {
     std::fill_n(out->q[t], 32, kInputBias);
@@ -81,7 +80,7 @@ void PackInt8Tile(std::span<const ActivationRow> rows, size_t cols, size_t tile,
   }
 }
 
-// Results of a micro-panel for token number `token` go where they belong; n_rows of them count.
+// Stores n_rows results of a micro-panel for token number `token`.
 HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t token, size_t row,
                          size_t n_rows, const GemmOutput& output) {
   const DF d;
@@ -99,8 +98,8 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT sums, float scale, size_t tok
   }
 }
 
-// A panel is as many micro-panels as fit into the scratch; each tile of tokens meets all of its
-// micro-panels.
+// A panel is the micro-panels that fit into the scratch; each tile of tokens multiplies all of
+// them.
 void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix& w, size_t begin,
                    size_t end, const GemmInput& x, const GemmOutput& output,
                    std::span<std::byte> scratch) {
@@ -129,8 +128,7 @@ void RunPanelLoops(const PanelLoops& loops, const void* multiplier, const Matrix
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -183,8 +181,8 @@ void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std
 #endif
 
 // A quarter of the second-level cache is enough to use each tile of activations for several
-// micro-panels of rows. AMX reads a tile so fast that it must do so for three micro-panels at
-// least, or it would wait for the third-level cache; the CPUs that have it have 2 MB.
+// micro-panels. AMX must use it for three at least, or it would wait for the third-level cache;
+// CPUs that have AMX have 2 MB.
 size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 
 }  // namespace
@@ -233,7 +231,7 @@ void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, 
 #if HWY_ARCH_X86
       return PackBf16(rows, cols, tile, blocks);
 #else
-      return;  // never asked for
+      return;  // only x86 asks for it
 #endif
   }
 }

@@ -1,8 +1,6 @@
-// Products of a range of weight rows with a batch of input vectors, one function per weight type:
-// what matmul.cc calls for batches of more than kRowTokens. Internal to kernels/.
-//
-// A thread converts a panel of rows, whatever their type, to plain bytes in its own cache, once,
-// and multiplies them with all tokens of the batch. panel-inl.h has the picture.
+// Products of a range of weight rows with a batch of more than kRowTokens input vectors. A thread
+// packs a panel of rows, of any format, in its own cache, once, and multiplies it with all tokens;
+// panel-inl.h has the picture. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_GEMM_H_
 #define PRONK_KERNELS_MATMUL_GEMM_H_
 
@@ -14,16 +12,15 @@
 
 namespace kernels {
 
-// Products with up to so many tokens go row by row (rows-inl.h), in which a token's results have
-// the same bits in any company; batches with more go by panels.
+// The largest number of tokens that products take row by row (rows-inl.h), where a token's results
+// have the same bits as alone. Larger batches go by panels.
 constexpr size_t kRowTokens = 16;
 
-// Rows of weights that are packed together, on any instruction set at most.
+// The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
 
-// What a thread needs for panels of matrices with up to `cols` columns: what stays in the
-// second-level cache beside the activations, or one micro-panel of rows in the largest form,
-// floats.
+// Bytes a thread needs for panels of matrices with up to `cols` columns: what stays in the
+// second-level cache with the activations, or one micro-panel in the largest form, floats.
 size_t PanelScratchBytes(size_t cols);
 
 // A batch of vectors in the order in which the products read it (panel-inl.h, bf16.h).
@@ -37,25 +34,24 @@ struct GemmInput {
 // Bytes of n_tokens vectors of `cols` numbers, at most.
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols);
 
-// Tokens that are packed together, of any form at most.
-constexpr size_t kMaxTileTokens = 32;
 // Tokens that are packed together: n_tokens tokens make ceil(n_tokens / BatchTileTokens) tiles.
+constexpr size_t kMaxTileTokens = 32;
 size_t BatchTileTokens(BatchForm form);
 // Packs tile number `tile` of x ([n_tokens][cols]); kInt8 rounds as QuantizeActivations does.
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);
-// The same from rows that need not be neighbours, at most BatchTileTokens. kInt8 takes them as they
-// were rounded before, if they were.
+// The same from up to BatchTileTokens rows anywhere. kInt8 takes rows that are rounded already as
+// they are.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 
-// What becomes of a result, in this order.
+// What is done with a result, in this order.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
-  std::optional<Activation> gated = std::nullopt;  // is joined with what is there: the gate
+  std::optional<Activation> gated = std::nullopt;  // joins it with the gate, which is in out
   // Where they are not null: out[tokens[t]] += factors[t] * (result of token t).
   const uint32_t* tokens = nullptr;
   const float* factors = nullptr;

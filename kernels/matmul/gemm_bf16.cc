@@ -1,5 +1,5 @@
-// Batches: products of BF16 pairs, and the way from other floats to BF16. Compiled for one target,
-// AVX-512 with BF16 (Zen 4 and Sapphire Rapids have it), which no other file has to be built for.
+// Batches: products of BF16 pairs, and conversions to BF16. Compiled for one target, AVX-512 with
+// BF16 (Zen 4, Sapphire Rapids), for which no other file has to be built.
 #ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
 #endif
@@ -12,8 +12,7 @@
 #include "kernels/matmul/bf16.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using DF = hn::FixedTag<float, 16>;
@@ -24,7 +23,6 @@ using VBF16 = hn::Vec<DBF16>;
 using DU32 = hn::RebindToUnsigned<DF>;
 constexpr size_t kHalf = kBf16Half;
 
-// --------------------------------------------------------------------------------------------------
 // Dot products of pairs.
 
 HWY_INLINE VBF16 LoadPairs(const uint16_t (*pairs)[2]) {
@@ -39,7 +37,7 @@ HWY_INLINE VBF16 Broadcast(const uint16_t* pair) {
 }
 
 // Rows [first, first + kRows) with the first 16 tokens, or with all 32. A lane is a token. 16
-// chains of sums, none of which has to wait for another, stay in registers.
+// independent chains of sums stay in registers.
 template <size_t kHalves, size_t kRows = 16 / kHalves>
 void MultiplyPairs(const Bf16PanelBlock* HWY_RESTRICT w, const Bf16InputBlock* HWY_RESTRICT x,
                    size_t n_blocks, size_t first, Bf16Sums& sums) {
@@ -79,7 +77,6 @@ void MultiplyAllPairs(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n
   }
 }
 
-// --------------------------------------------------------------------------------------------------
 // Layouts.
 
 // Four lanes of 16 rows each, from four rows: rows r, r + 4, r + 8 and r + 12 side by side.
@@ -91,7 +88,7 @@ HWY_INLINE hn::Vec<DU32> LoadFourRows(const uint32_t* rows, size_t stride) {
   return hn::InsertBlock<3>(v, hn::LoadU(d4, rows + 12 * stride));
 }
 
-// out[k][r] = in[r][k] for 16 rows and columns, rows of `in` and `out` so many numbers apart.
+// out[k][r] = in[r][k] for 16 rows and columns; the strides of rows are in numbers.
 HWY_INLINE void Transpose16(const uint32_t* HWY_RESTRICT in, size_t in_stride,
                             uint32_t* HWY_RESTRICT out, size_t out_stride) {
   const DU32 d;
@@ -166,8 +163,7 @@ void RoundHalfs(uint16_t* x, size_t n) {
   for (size_t i = 0; i < n; i += 32) StoreRounded(LoadHalfs(x + i), LoadHalfs(x + i + 16), x + i);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 namespace kernels {

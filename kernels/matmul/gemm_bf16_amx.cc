@@ -6,8 +6,8 @@
 //   4 5   weights: 16 rows of 32 columns each
 //   6 7   inputs: 16 pairs of columns of 16 tokens each
 //
-// Four products for four loads: an instruction takes 16 cycles and a load 8, so loads hide behind
-// products as long as they come from the caches.
+// Four products for four loads: a product takes 16 cycles and a load 8, so products hide loads that
+// come from the caches.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 namespace kernels {
 namespace {
 
-// What LDTILECFG reads: how many rows the eight registers have, 16 at most, and the bytes of each
-// row, 64 at most.
+// What LDTILECFG reads: the rows of the eight registers, 16 at most, and the bytes of each row, 64
+// at most.
 struct alignas(64) Config {
   uint8_t palette = 1;
   uint8_t start_row = 0;

@@ -1,9 +1,8 @@
-// Products of one block of a panel of weights with one block of a tile's activations. Included once
-// per instruction set, by gemm-inl.h, which walks through the blocks and tiles. The layouts are in
-// panel-inl.h.
+// The micro-kernel: products of one block of a micro-panel with one block of a tile's activations.
+// Included once per instruction set. The layouts are in panel-inl.h.
 //
-// There are two ways to the integer dots of a block: products of bytes added up in pairs (AVX2),
-// and dots of four bytes (VNNI, NEON). Both add up and scale in the same order.
+// Integer dots of a block are products of bytes added up in pairs (AVX2) or dots of four bytes
+// (VNNI, NEON). Both add up and scale in the same order.
 #if defined(PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
 #undef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
@@ -16,8 +15,7 @@
 #include "kernels/matmul/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The four activations at p in every lane.
 HWY_INLINE VU8 Broadcast4(const uint8_t* p) {
@@ -35,7 +33,7 @@ HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
 }
 
 #if PRONK_MADDUBS
-// What makes codes count as weights: -kZero times the sum of the activations.
+// The zero point of the codes: -kZero times the sum of the activations.
 template <class Form, size_t kScale>
 HWY_INLINE VI32 Offset(const InputBlock& x, size_t t) {
   const DI32 d;
@@ -173,9 +171,8 @@ HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, si
   }
 }
 
-// The same for weights that are floats in the panel. A chain of sums adds every fourth cycle, twice
-// a cycle there could be an addition: six chains are too few, so with one vector of rows every
-// other column has its own.
+// The same for weights that are floats. An addition takes four cycles and two can start in each, so
+// six chains are too few: with one vector of rows every other column has its own.
 HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, TileSums& sums) {
   if constexpr (kRowVectors > 1) {
     for (size_t k = 0; k < 32; ++k) AddColumn(w, x, k, sums);
@@ -193,8 +190,7 @@ HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, Til
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_

@@ -18,7 +18,7 @@ using gguf::DType;
 
 size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
-// Those that this CPU may ask for.
+// The forms that this CPU may ask for.
 std::vector<BatchForm> BatchForms() {
   std::vector<BatchForm> forms = {BatchForm::kFloats};
   if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
@@ -53,7 +53,7 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
-// All products by panels, which threads take as they become free: cores need not be equal.
+// All products by panels, which threads take as they become free: cores may differ.
 void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {
@@ -148,15 +148,7 @@ ActivationRow Activations::row(size_t token) const {
 void Activations::QuantizeOnce(Team& team) {
   if (is_quantized_) return;
   is_quantized_ = true;
-  const auto quantize = [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t t = begin; t < end; ++t) quantized_.Quantize(t, 0, cols_, x_ + t * cols_);
-  };
-  // One vector takes less time than a meeting of threads.
-  if (n_tokens_ == 1) {
-    quantize(0, 1, 0);
-  } else {
-    team.For(n_tokens_, 1, quantize);
-  }
+  quantized_.QuantizeAll(team, x_, n_tokens_);
 }
 
 void MatMul(Team& team, std::span<const Product> products, Activations& x) {
@@ -168,7 +160,7 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
   }
   const Tokens tokens(x);
-  // Parts equal in bytes rather than rows: types may differ.
+  // Parts are equal in bytes, not in rows: types may differ.
   const size_t n_parts = team.size() * Team::kPortions;
   team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;

@@ -1,9 +1,9 @@
 // Products of weight matrices with activations: nearly all of an engine's time.
 //
-// Weights stay as they lie in the file. For up to 16 vectors they are unpacked in registers
-// (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). For quantized types
-// the activations are rounded to int8, 32 at a time with one scale, once per input and shared by
-// all products that read it; float types multiply with the floats themselves.
+// Weights stay as they are in the file. For up to 16 vectors they are unpacked in registers
+// (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). Quantized types
+// multiply with activations rounded to int8, 32 with one scale, once per input for all products
+// that read it; float types multiply with the floats themselves.
 #ifndef PRONK_KERNELS_MATMUL_MATMUL_H_
 #define PRONK_KERNELS_MATMUL_MATMUL_H_
 
@@ -20,8 +20,8 @@
 
 namespace kernels {
 
-// A weight matrix as it lies in the file: `rows` rows of `cols` weights each, all times a factor.
-// Owns nothing.
+// A weight matrix in the file: `rows` rows of `cols` weights each, all times a factor. Owns
+// nothing.
 struct Matrix {
   gguf::DType dtype = gguf::DType::kF32;
   const std::byte* data = nullptr;
@@ -33,18 +33,18 @@ struct Matrix {
   const std::byte* row(size_t r) const { return data + r * row_bytes(); }
 };
 
-// True where a product with weights of this type reads int8 activations.
+// Whether a product with weights of this type reads int8 activations.
 bool UsesInt8(gguf::DType dtype);
 
-// The numbers that a batch's products read. Quantized weights multiply with kInt8 and float weights
-// with kFloats, or with kBf16 where the CPU multiplies that faster: BatchFormFor in registry.h.
+// What a batch's products read: kInt8 for quantized weights, kFloats for float ones, or kBf16 where
+// the CPU multiplies that faster (BatchFormFor in registry.h).
 enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
-// The input of one or more products: n_tokens vectors of `cols` floats, and the forms in which
-// products read it, made at most once and only if a product asks for them. Also the threads' memory
-// for what products prepare. Buffers are sized at construction, for teams of up to max_threads.
+// The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
+// read, each made once, when a product first asks for it. Also the threads' scratch. Buffers are
+// sized at construction, for teams of up to max_threads.
 class Activations {
  public:
   Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
@@ -73,22 +73,21 @@ class Activations {
   Buffer<std::byte> scratch_;  // [max_threads][scratch_bytes_]
 };
 
-// out[token * out_stride + row] = weights.scale * (weights.row(row) . x[token]) (+ bias[row] where
-// there is one)
+// out[token * out_stride + row] = weights.scale * (weights.row(row) . x[token]) (+ bias[row])
 struct Product {
   Matrix weights;
   float* out;
   size_t out_stride;
-  const float* bias = nullptr;  // [weights.rows]
+  const float* bias = nullptr;  // [weights.rows] or null
 };
 
-// All products of one input as a single range of rows, so that q, k and v cost one meeting of
-// threads. Every weights.cols must equal x.cols(). The result does not depend on the number of
-// threads; that of a token has the same bits alone and among up to 16.
+// All products of one input as a single range of rows, so that q, k and v cost one barrier. Every
+// weights.cols must equal x.cols(). The result does not depend on the number of threads; a token's
+// has the same bits alone and among up to 16.
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
-// The first half of a feed-forward layer. gate and up have the same shape; or there is no gate
-// (gate.rows == 0), and the activation is one of up alone (kReluSquared).
+// The first half of a feed-forward layer. gate and up have the same shape; without a gate
+// (gate.rows == 0) the activation is one of up alone (kReluSquared).
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 
@@ -98,8 +97,8 @@ struct GatedLayer {
   Activation activation = Activation::kSilu;
 };
 
-// out[token][row] = the activation of what gate and up give for the row: gate.scale *
-// (gate.row(row) . x[token]) + gate_bias[row], and up alike. out is [n_tokens][up.rows].
+// out[token][row] = activation(gate.scale * (gate.row(row) . x[token]) + gate_bias[row], the same
+// of up). out is [n_tokens][up.rows].
 void GatedMatMul(Team& team, const GatedLayer& layer, Activations& x, float* out);
 
 }  // namespace kernels

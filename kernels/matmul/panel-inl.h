@@ -1,25 +1,23 @@
-// The layout of weights and activations in products with a batch of tokens, and the way there.
+// How weights and activations are packed for products with a batch of tokens.
 // Included once per instruction set.
 //
-// Reading a prompt is arithmetic: a weight is used once for each of hundreds of tokens. So a thread
-// converts a micro-panel of kMicroRows rows, whatever their type, to one simple layout in its own
-// cache, and pays for that once per batch. Four consecutive weights of a row lie together, and
-// those of all rows of the micro-panel side by side: a vector holds four weights for each of its
-// rows. One broadcast of the same four activations of a token then feeds all lanes of a dot
-// product, a lane belongs to a row, and nothing is ever added up across lanes:
+// In prefill a weight is used once for each of hundreds of tokens. So a thread packs a micro-panel
+// of kMicroRows rows, of any format, into one simple layout in its own cache, once per batch. A
+// k-group is four consecutive weights of each row, side by side. One broadcast of a token's four
+// activations feeds all lanes of a dot product; a lane belongs to a row, and nothing is ever added
+// up across lanes:
 //
 //   codes     | row 0: k k+1 k+2 k+3 | row 1: k k+1 k+2 k+3 | ... | row 15: k k+1 k+2 k+3 |
 //   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
 //   i32 dots  | row 0                | row 1                | ... | row 15                |
 //
-// (A micro-panel of 32 rows has two such vectors beside each other.) A block is 32 columns of a
-// micro-panel: 8 such rows of codes, then the scales (and minimums) of its rows, one float per row
-// for 32 weights or two for types with a scale per 16. Every quantized type is small integers times
-// a scale, so this is exact, and so are the integer sums. A panel is as many micro-panels as stay
-// in the second-level cache.
+// (A micro-panel of 32 rows has two such vectors.) A block is 32 columns of a micro-panel: 8
+// k-groups of codes, then the scales (and minimums) of its rows, one float per row and 32 weights,
+// or two for formats with a scale per 16. Every quantized format is small integers times a scale,
+// so this is exact. A panel is the micro-panels that fit in the second-level cache.
 //
-// Activations are packed, too, in tiles of kTileTokens tokens: a tile's block has 32 columns of
-// each, so a kernel reads both of its inputs in one stream each.
+// Activations are packed in tiles of kTileTokens tokens, 32 columns of each in a block, so that a
+// kernel reads both inputs in one stream each.
 #if defined(PRONK_KERNELS_MATMUL_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_PANEL_INL_H_
 #undef PRONK_KERNELS_MATMUL_PANEL_INL_H_
@@ -40,17 +38,16 @@
 #include "kernels/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// A tile: rows of a micro-panel and tokens whose sums are kept in registers together (README.md).
+// A register tile: the rows of a micro-panel and the tokens whose sums stay in registers together.
 constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
 constexpr size_t kTileTokens = 6;
 constexpr size_t kMicroRows = kRowVectors * kFloats;
 static_assert(kMicroRows <= kGemmMaxRows);
 
-// Added to the activations' bytes: VNNI wants one side unsigned. What 128 adds to the sums of a row
-// depends on the row alone, and is taken off where the sums begin.
+// Added to the activations' bytes, as VNNI wants one side unsigned. What 128 adds to a row's sums
+// depends on the row alone; the sums start at minus that.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
 // 32 columns of a micro-panel.
@@ -66,7 +63,7 @@ struct alignas(64) FloatPanelBlock {
   float weights[32][kMicroRows];
 };
 
-// Numbers that a block has three times: for its 32 columns, for the first 16 and for the last 16.
+// A block has some numbers for its 32 columns, for the first 16 and for the last 16.
 constexpr size_t kAll = 0, kFirstHalf = 1, kLastHalf = 2;
 // Which of them belong to scale or minimum number i of n.
 constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf + i; }
@@ -134,8 +131,8 @@ HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
 }
 #endif
 
-// Where n rows of w from `row` on begin. The last row stands in for rows past it, whose results
-// nobody wants.
+// Where n rows of w from `row` on begin. Rows past the end, whose results are not used, are the
+// last one.
 template <size_t n>
 HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
   std::array<const std::byte*, n> data;
@@ -143,15 +140,15 @@ HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t r
   return data;
 }
 
-// Weights [32 * first, 32 * (first + n)) of a row, at most 256. Type::ToBytes(w, Bytes256&) unpacks
-// 256 weights, of which those past the end of a row are zeros.
+// Weights [32 * first, 32 * (first + n)) of a row, at most 256, by Type::ToBytes(w, Bytes256&);
+// weights past the end of the row are zeros.
 template <class Type>
 HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes256& out) {
   using Block = typename Type::Block;
   constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
   const uint8_t* const w =
       reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
-  // The next 256 weights of all rows are more streams than a CPU follows by itself.
+  // The CPU does not prefetch that many streams, one for each row, by itself.
   for (size_t byte = 0; byte < kBytes; byte += 64) hwy::Prefetch(w + kBytes + byte);
   if (Block::kWeights < 256 && n < 8) {
     alignas(64) uint8_t padded[kBytes] = {};
@@ -162,8 +159,8 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   }
 }
 
-// Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart: for the
-// compiler, types of one form are one.
+// Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a pointer,
+// so that this is compiled once for each form.
 template <class Form>
 HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
                                  void (*unpack)(const std::byte*, size_t, size_t, Bytes256&),
@@ -213,8 +210,7 @@ HWY_NOINLINE void PackBf16MicroPanel(const Matrix& w, size_t row,
 }
 #endif
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_MATMUL_PANEL_INL_H_

@@ -1,4 +1,3 @@
-// The scalar definition of each type's weights is in its file, formats/; here they are used.
 #include "kernels/matmul/reference.h"
 
 #include <array>
@@ -9,8 +8,7 @@
 namespace kernels {
 namespace {
 
-// The most weights that a block has.
-constexpr size_t kMaxBlock = 256;
+constexpr size_t kMaxBlock = 256;  // weights
 
 }  // namespace
 

@@ -1,6 +1,5 @@
-// The scalar reference: what every type's bytes mean, one weight at a time. It is the readable
-// definition of each format (formats/) and the oracle that the SIMD kernels are tested
-// against.
+// Rows by the scalar definition of each format (formats/): the oracle that the SIMD kernels are
+// tested against.
 #ifndef PRONK_KERNELS_MATMUL_REFERENCE_H_
 #define PRONK_KERNELS_MATMUL_REFERENCE_H_
 

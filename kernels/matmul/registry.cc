@@ -10,8 +10,7 @@
 #include "kernels/simd/targets.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The parts of the list, each in its own object file (formats.cc).
 void AddFormats0(FormatTable&);
@@ -35,8 +34,7 @@ const FormatTable& Formats() {
   return formats;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -13,15 +13,15 @@
 namespace kernels {
 
 // out[t * stride + i] = w.row(begin + i) . x[t] for rows [begin, end) and 1 to kRowTokens tokens. A
-// result has the same bits whatever range and company it is computed in. scratch: see RowsScratch
-// in rows.h, 64-byte aligned.
+// result has the same bits in any range and with any other tokens. scratch: see RowsScratch in
+// rows.h, 64-byte aligned.
 using Rows = void(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
                   float* out, size_t stride, std::span<std::byte> scratch);
 
 // Products with batches by panels (gemm.h).
 using Panels = Gemm;
 
-// The values of a block's weights, wherever it lies: the scalar definition.
+// The values of a block's weights, at any address: the scalar definition.
 using Dequantize = void(const std::byte* block, float* out);
 
 struct Format {

@@ -11,13 +11,13 @@
 namespace kernels {
 namespace {
 
-// What the shares of the chosen experts are divided by at least: the smallest normal f16.
+// The least divisor of normed weights: the smallest normal f16.
 constexpr float kLeastSum = 6.103515625e-5f;
 
 bool IsGreater(float a, float b) { return a > b || (std::isnan(b) && !std::isnan(a)); }
 
-// The n_chosen of n numbers with the largest scores, the largest first, of equal ones the lower
-// number. Inserted where they belong among those chosen so far: behind equal ones.
+// The n_chosen of n indices with the largest scores, the largest first, the lower index first if
+// equal. By insertion, after equal ones.
 template <class Score>
 void Choose(size_t n, size_t n_chosen, Score score, uint32_t* chosen) {
   for (size_t i = 0; i < n; ++i) {
@@ -63,7 +63,7 @@ float GroupScore(size_t begin, size_t end, Score score) {
   return first + second;
 }
 
-// Takes the experts of all groups but the best ones out of the choice: their shares are no numbers.
+// Takes the experts of all groups but the best out of the choice: their shares become NaN.
 template <class Score>
 void KeepBestGroups(const Router& router, float* shares, size_t n_experts, Score score) {
   const size_t size = n_experts / router.n_groups;
@@ -82,8 +82,7 @@ void KeepBestGroups(const Router& router, float* shares, size_t n_experts, Score
   }
 }
 
-// The experts with the largest logits, which have the largest p; those of the others are needed
-// for the sum of a softmax alone.
+// Chooses by logits, which have the order of p. Only the sum of a softmax needs all p.
 void RouteByLogits(const Router& router, const float* logits, size_t n_experts, size_t n_used,
                    uint32_t* experts, float* weights) {
   Choose(

@@ -1,9 +1,9 @@
 // The loop around every product of weight rows with 1 to kRowTokens vectors of activations, for any
-// weight type. Included once per instruction set by the files of the types.
+// format. Included once per instruction set.
 //
-// A type is a struct, say Q4_0, that knows how to unpack a STEP, a few blocks that fill whole
-// vectors, and how to multiply what it unpacked. The loop takes kRows<Type> rows at a time, and
-// everything that it unpacks it multiplies with all tokens:
+// A type is a struct, say Q4_0, that unpacks a STEP, a few blocks that fill whole vectors, and
+// multiplies it. The loop takes kRows<Type> rows at a time and multiplies each step with all
+// tokens:
 //
 //   for each step, for each token:   inputs[step][token] = Type::Load(activations, position)
 //   for kRows rows at a time:
@@ -12,39 +12,36 @@
 //         for each token: Type::Multiply(unpacked, inputs[step][token], sums[token][row])
 //   out = sum over the lanes of the sums
 //
-// So a token's sums are made in the same order, and have the same bits, whether it is alone or in
-// company. What such a struct has (README.md tells what else a new type needs):
+// So a token's sums have the same order, and the same bits, alone and among others. The struct has:
 //   Block                       a block, with its kWeights
 //   kReadsFloats                whether x is floats, or q and scales
 //   kStepWeights, kStepBytes    a step
 //   struct Input                vectors of activations for one step, 4 bytes per weight at most
 //   static Input Load(const ActivationRow& x, size_t i)
-//                               i is the index of the step's first weight. q, scales and sums may
-//                               be read up to the next multiple of 512.
+//                               i is the index of the step's first weight. It may read q, scales
+//                               and sums up to the next multiple of 512.
 //   struct Unpacked             vectors of codes and scales
 //   static Unpacked Unpack(const uint8_t* w)
-//                               must read nothing outside of [w, w + kStepBytes): w may be the end
-//                               of the file's mapping.
+//                               reads nothing outside of [w, w + kStepBytes): the mapping of the
+//                               file may end there.
 //   static void Multiply(const Unpacked& w, const Input& in, Sums& sums)
-// Where another way to the same numbers is faster with several tokens, besides:
+// A type whose step is more than a block, so that the last step of a row may be a partial one, has
+//   static Unpacked Keep(const Unpacked& w, size_t n)
+//                               the same with any finite values for weights from the n-th on, which
+//                               belong to the next row; n is a multiple of a block. (The inputs
+//                               are 0 there, but 0 * NaN is not.)
+// Optional, where another way to the same numbers is faster: with several tokens,
 //   static Unpacked UnpackForSeveral(const uint8_t* w)
-// or with one (its result need not be Unpacked; Multiply takes it, too):
+// with one (its result need not be Unpacked; Multiply takes it, too),
 //   static ... UnpackForOne(const uint8_t* w)
-// or with one and all rows at a time:
+// with one token and all rows at a time,
 //   template <size_t n>
 //   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, Sums (&sums)[n])
-// Types whose step is more than a block, so that the last step of a row may be a partial one,
-// besides:
-//   static Unpacked Keep(const Unpacked& w, size_t n)
-//                               the same with a value of 0, or any finite one, for each weight from
-//                               the n-th on, n a multiple of a block: what belongs to the next row.
-//                               (The inputs are 0 there, but 0 * NaN is not.)
-// Types that look weights up in memory by indices which they have to compute, besides:
-//   kIndices                    so many for a step
+// A type that computes indices and looks weights up in memory has
+//   kIndices                    the number of indices of a step
 //   static void Look(const uint8_t* w, uint16_t* index)
-//                               stores those of a step, up to kLookAhead steps before
+//                               stores a step's indices, up to kLookAhead steps ahead
 //   static Unpacked Unpack(w, index), UnpackForOne(w, index = nullptr)
-//                               are called for it.
 #if defined(PRONK_KERNELS_MATMUL_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_ROWS_INL_H_
 #undef PRONK_KERNELS_MATMUL_ROWS_INL_H_
@@ -64,16 +61,13 @@
 #include "kernels/simd/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// Rows that are computed at a time. They are not neighbours: a range of rows is cut in so many
-// parts, and one row of each is computed at a time, so that memory is read in as many long streams.
-// With neighbouring rows each stream would jump after every row, and what prefetches lines, in the
-// CPU as in this code, would start anew: measured on Zen 4 with rows of 1152 bytes, half the speed.
-// One stream alone reads up to a fifth slower than four. Types that fill the bandwidth of two
-// threads with two streams each do so better than with four (NOTEBOOK.md) and say so with a
-// kStreams.
+// Rows that are computed at a time, one of each kMaxRows-th of the range, so that memory is read in
+// long streams. With neighbouring rows each stream would jump after every row, and the CPU's
+// prefetcher and ours would start anew: half the speed, measured on Zen 4 with rows of 1152 bytes.
+// One stream alone reads up to a fifth slower than four. Types that fill the bandwidth with two
+// streams for each of two threads do so better than with four (NOTEBOOK.md); they have a kStreams.
 constexpr size_t kMaxRows = 4;
 template <class Type>
 constexpr size_t kRows = [] {
@@ -81,8 +75,8 @@ constexpr size_t kRows = [] {
   return kMaxRows;
 }();
 
-// Of these so many are unpacked before they are multiplied, so that a token's vectors are loaded
-// once for all of them: what fits in 32 registers beside the rest. With 16 only one fits.
+// Rows that are unpacked before they are multiplied, so that a token's vectors are loaded once for
+// all of them: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
 constexpr size_t kTogether = [] {
   size_t n = kRows<Type>;
@@ -94,9 +88,8 @@ constexpr size_t kTogether = [] {
 // How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
 constexpr size_t kPrefetchBytes = 1536;
 
-// A load from what a vector has just stored waits until it arrives in the cache. So indices are
-// stored for as many steps at a time. Measured on Zen 4 for 32 look-ups: 23 cycles, 24 if they are
-// stored one step ahead, 58 if just before.
+// Steps whose indices are stored at a time: a load from what a vector has just stored waits until
+// that is in the cache. 32 look-ups on Zen 4: 23 cycles, 24 one step ahead, 58 just before.
 constexpr size_t kLookAhead = 8;
 template <class Type>
 constexpr size_t kIndices = [] {
@@ -127,7 +120,7 @@ constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
 template <class Type>
 constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
 
-// Stores the indices of kLookAhead steps, or those that are left, of all rows.
+// Stores the indices of up to kLookAhead steps of all rows.
 template <class Type, size_t n_rows>
 HWY_NOINLINE void LookAhead(const std::array<const uint8_t*, n_rows>& rows, size_t step,
                             size_t n_steps, Indices<Type> (&indices)[n_rows]) {
@@ -139,9 +132,8 @@ HWY_NOINLINE void LookAhead(const std::array<const uint8_t*, n_rows>& rows, size
   }
 }
 
-// Puts the inputs in order, once for all rows of a call: that takes as long as the product with a
-// row or two. Returns [step][token], in scratch, with a last, padded step where cols is not a
-// multiple of one. (The quantized form of activations is padded anyway; floats are not.)
+// Puts the inputs in order, once for all rows of a call, which takes as long as a row or two.
+// Returns [step][token], in scratch. The last step is padded; the int8 form already is.
 template <class Type>
 HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const ActivationRow> x,
                                                        size_t cols, std::span<std::byte> scratch) {
@@ -171,8 +163,7 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
   return inputs;
 }
 
-// The number of tokens: known to the compiler where it is one, which keeps that one's sums in
-// registers.
+// The number of tokens, known to the compiler if it is one: that keeps the sums in registers.
 using OneToken = std::integral_constant<size_t, 1>;
 template <class Tokens>
 constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
@@ -231,7 +222,7 @@ HWY_INLINE void StoreSums(const Sums (&sums)[kMax<Tokens>][n_rows], Tokens n_tok
   }
 }
 
-// n_bytes of a step, and zeros up to the end of `step`.
+// n_bytes of a step, then zeros.
 template <size_t kStepBytes>
 HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_bytes,
                                     uint8_t (&step)[kStepBytes]) {
@@ -240,7 +231,7 @@ HWY_NOINLINE const uint8_t* PadStep(const uint8_t* HWY_RESTRICT w, size_t n_byte
   return step;
 }
 
-// out[token][row]. `end` is that of the matrix.
+// out[token][row]. `end` is the end of the matrix.
 template <class Type, size_t n_rows, class Tokens>
 HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const uint8_t* end,
                         size_t row_bytes, size_t cols,
@@ -290,9 +281,8 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     static_assert(kIndices<Type> == 0);
     const size_t whole = n_steps * kStepBytes, n = cols - n_steps * Type::kStepWeights;
     if (n != 0) {
-      // Read as a whole, with the beginning of the next row; at the end of the matrix a copy. (A
-      // copy for each row costs a quarter of the time of rows of 1152: wide loads from what smaller
-      // stores have just written wait until that is in the cache.)
+      // Read as a whole, with the beginning of the next row; a copy at the end of the matrix only:
+      // copying each row takes a quarter of the time of rows of 1152 weights.
       alignas(64) uint8_t copies[n_rows][kStepBytes];
       std::array<const uint8_t*, n_rows> last;
       for (size_t r = 0; r < n_rows; ++r) {
@@ -309,24 +299,22 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
 
 // A format's Rows, see registry.h.
 template <class Type>
-HWY_INLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end,
-                             std::span<const ActivationRow> x, float* HWY_RESTRICT out,
-                             size_t stride, std::span<std::byte> scratch) {
+void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
+                  float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch) {
   if (begin == end) return;
   const size_t row_bytes = w.row_bytes();
   const auto* const data = reinterpret_cast<const uint8_t*>(w.data);
   const auto* const data_end = data + w.rows * row_bytes;
   constexpr size_t n = kRows<Type>;
   const size_t part = (end - begin + n - 1) / n;
-  // What the steps do not ask for: the beginning of each stream. Measured: 2 to 4%.
+  // The beginning of each stream, which no step prefetches: 2 to 4%.
   for (size_t line = 0; line < kPrefetchBytes; line += 64) {
     for (size_t r = 0; r < n; ++r) {
       hwy::Prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
     }
   }
   const auto* const inputs = PrepareInputs<Type>(x, w.cols, scratch);
-  // Where parts are not full, the last row stands in for what is missing: a row's result comes from
-  // the same code everywhere.
+  // Parts that are not full are filled with the last row, so that one code makes every result.
   for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, n> rows;
     for (size_t r = 0; r < n; ++r) {
@@ -344,8 +332,7 @@ HWY_INLINE void MultiplyRows(const Matrix& w, size_t begin, size_t end,
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_MATMUL_ROWS_INL_H_

@@ -10,7 +10,7 @@
 namespace kernels {
 namespace {
 
-// n numbers of each token become what the activation makes of them without a gate beside them.
+// Applies an activation without a gate to n numbers of each token.
 void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
   assert(activation == Activation::kReluSquared);
   for (size_t t = 0; t < n_tokens; ++t) {

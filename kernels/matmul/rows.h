@@ -1,6 +1,5 @@
-// Products of ranges of rows as layers need them: the product of the type's kernel, then what is
-// left to do with its results while they are in the first-level cache. What matmul.cc and
-// experts.cc have in common. Internal to kernels/.
+// Products of ranges of rows as matmul.cc and experts.cc need them: the format's product, then
+// factor, bias and activation while results are in the first-level cache. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_ROWS_H_
 #define PRONK_KERNELS_MATMUL_ROWS_H_
 
@@ -15,11 +14,10 @@ namespace kernels {
 // Threads split rows at multiples of this: a cache line of results.
 constexpr size_t kRowGrain = 16;
 
-// Rows whose results wait in a thread's scratch, those of GatedRows() for example.
+// Rows whose results wait in a thread's scratch, as in GatedRows().
 constexpr size_t kWaitingRows = 512;
 
-// What a thread needs for products of rows with n_tokens tokens, kRowTokens at most: a multiple of
-// kCacheLine.
+// Bytes a thread needs for products of rows with up to kRowTokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 
 // Such memory: first the results, then what the product itself needs.
@@ -41,14 +39,14 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<cons
                float* out, size_t stride, std::span<std::byte> scratch);
 
 // Rows [begin, end) of a gated layer for a batch, by panels; arguments as for Gemm (gemm.h). out is
-// [n_tokens][stride]. Without a gate nobody reads gate_input.
+// [n_tokens][stride]. Without a gate, gate_input is not read.
 void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmInput& gate_input,
                  const GemmInput& up_input, float* out, size_t stride,
                  std::span<std::byte> scratch);
 
-// Rows of panels that a thread takes at a time where `rows` are to be multiplied: few enough that
-// all threads are done at about the same time, many enough that the activations of a tile are used
-// by several micro-panels, which matters most to AMX (see PanelBytes in gemm.cc).
+// Rows of `rows` that a thread takes at a time: few enough that all threads are done at about the
+// same time, enough that several micro-panels use the activations of a tile (PanelBytes in
+// gemm.cc).
 size_t RowsAtATime(size_t rows, size_t n_threads);
 
 }  // namespace kernels

@@ -1,5 +1,5 @@
-// What a feed-forward layer makes of a gate and the number beside it. Included once per instruction
-// set, for the small operations (ops.cc) and for the last step of batches' products (gemm-inl.h).
+// The activations of feed-forward layers. Included once per instruction set, for ops.cc and for the
+// last step of batches' products (gemm.cc).
 #if defined(PRONK_KERNELS_OPS_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_OPS_ACTIVATION_INL_H_
 #undef PRONK_KERNELS_OPS_ACTIVATION_INL_H_
@@ -11,8 +11,7 @@
 #include "kernels/simd/exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // g / (1 + exp(-z)): g times the logistic function of z.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
@@ -54,8 +53,7 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
   return hn::Mul(TimesSigmoid(d, gate, gate), up);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_OPS_ACTIVATION_INL_H_

@@ -12,8 +12,7 @@
 #include "kernels/ops/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
@@ -145,8 +144,7 @@ void SoftCapT(float* x, float cap, size_t n) {
   Zip(x, x, n, x, [cap](V a, V) { return SoftCap(D(), a, cap); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

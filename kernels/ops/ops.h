@@ -1,5 +1,5 @@
-// The small operations between the products. Vectorized with run-time dispatch; each is a function
-// of its arguments alone and runs on the calling thread.
+// The small operations between the products. Vectorized; each is a function of its arguments alone
+// and runs on the calling thread.
 #ifndef PRONK_KERNELS_OPS_OPS_H_
 #define PRONK_KERNELS_OPS_OPS_H_
 
@@ -23,17 +23,17 @@ enum class RopePairs {
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// How a layer joins a gate g with the number u beside it. Gated linear units, Shazeer 2020.
+// How a layer joins a gate g and its number u. Gated linear units, Shazeer 2020.
 enum class Activation {
   kSilu,         // g / (1 + exp(-g)) * u
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
-  kSigmoid,      // u / (1 + exp(-g)): what attention gives, gated
-  kReluSquared,  // max(0, g)^2, whatever u is: not a gated one. So et al. 2021, Primer
+  kSigmoid,      // u / (1 + exp(-g)): gated attention
+  kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
   kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
 };
 
-// gate[i] = the above of gate[i] and up[i]. up may be null where the activation is kReluSquared.
+// gate[i] = activation(gate[i], up[i]). up may be null for kReluSquared.
 void GatedActivation(Activation activation, float* gate, const float* up, size_t n);
 
 // x[i] += y[i]
@@ -45,7 +45,7 @@ void AddScaled(float* x, float factor, const float* y, size_t n);
 // x[i] *= factor
 void Scale(float* x, float factor, size_t n);
 
-// x[i] = cap * tanh(x[i] / cap): nothing leaves [-cap, cap]. Gemma 2 (2024).
+// x[i] = cap * tanh(x[i] / cap), within [-cap, cap]. Gemma 2 (2024).
 void SoftCap(float* x, float cap, size_t n);
 
 }  // namespace kernels

@@ -9,23 +9,20 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end: what we
-// take exponentials of is at most 0 (softmax) or divides something (silu). A NaN stays one, and
-// exp(0) is 1.
+// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end, as our x
+// are at most 0 (softmax) or the result divides something (silu). A NaN stays one, and exp(0) is 1.
 //
 // x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r). Adding 1.5 * 2^23 to x / ln 2 rounds it
-// to an integer, n, which then stands in the last bits of the sum, from where a shift makes it the
-// exponent of 2^n. exp(r) is the polynomial of degree 5 that begins with 1 + r and has the smallest
-// error, 1.1e-7.
+// to an integer, n, in the last bits of the sum; a shift makes it the exponent of 2^n. exp(r) is
+// the polynomial of degree 5 that begins with 1 + r and has the smallest error, 1.1e-7.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
   const V low = hn::Set(d, -87.3f), high = hn::Set(d, 88.0f);
-#if HWY_ARCH_X86  // where the second of two stays if one is a NaN
+#if HWY_ARCH_X86  // Min and Max return the second of two if one is a NaN
   const V clamped = hn::Max(low, hn::Min(high, x));
 #else
   const V at_most = hn::IfThenElse(hn::Gt(x, high), high, x);
@@ -68,7 +65,7 @@ HWY_INLINE V Tanh(D d, V x) {
   return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
 }
 
-// cap * tanh(x / cap): nearly x where that is small, never beyond cap.
+// cap * tanh(x / cap), within [-cap, cap].
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V SoftCap(D d, V x, float cap) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -76,8 +73,7 @@ HWY_INLINE V SoftCap(D d, V x, float cap) {
   return hn::Mul(c, Tanh(d, hn::Div(x, c)));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_SIMD_EXP_INL_H_

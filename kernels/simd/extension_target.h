@@ -1,19 +1,17 @@
-// Makes the rest of a file a compilation for AVX-VNNI, which Highway has no target for: AVX2 with
-// dot products of bytes, as Intel's CPUs without AVX-512 have them (2021 and later), under a
-// namespace of its own. To be included before everything else, by avx_vnni.cc alone.
+// Compiles the rest of a file for AVX-VNNI, which Highway has no target for: AVX2 with dot products
+// of bytes, as Intel's CPUs without AVX-512 have them (2021 and later), in a namespace of its own.
+// avx_vnni.cc alone includes it, before everything else.
 #ifndef PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
 #define PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
 
 #define PRONK_AVX_VNNI 1
 
-// One target. What is compiled for it lies between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE, as
-// ever: the rest of the file is for any CPU.
+// One target, for the code between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
 #ifndef HWY_COMPILE_ONLY_STATIC
 #define HWY_COMPILE_ONLY_STATIC
 #endif
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #include "hwy/foreach_target.h"
-// After that the target is known.
 #include "hwy/highway.h"
 
 #undef HWY_TARGET_STR

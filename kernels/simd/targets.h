@@ -1,4 +1,4 @@
-// Highway's HWY_EXPORT and HWY_DYNAMIC_DISPATCH, for functions that are compiled for AVX-VNNI, too
+// HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are compiled for AVX-VNNI, too
 // (extension_target.h).
 #ifndef PRONK_KERNELS_SIMD_TARGETS_H_
 #define PRONK_KERNELS_SIMD_TARGETS_H_

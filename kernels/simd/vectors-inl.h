@@ -1,9 +1,8 @@
-// The vectors that the products work with, and the few operations on them that every weight type
-// needs. Included once per instruction set (Highway's foreach_target).
+// The vectors of products, and the operations on them that every format needs. Included once per
+// instruction set (Highway's foreach_target).
 //
-// The picture to keep in mind: a vector of bytes is kPieces "pieces" of 16. A dot product of two
-// byte vectors gives one i32 for each 4 bytes, so 4 lanes belong to each piece, and a scale that
-// holds for a piece is a float vector with that scale in 4 neighbouring lanes.
+// A vector of bytes is kPieces "pieces" of 16. A dot product of two byte vectors gives one i32 for
+// each 4 bytes, so 4 lanes belong to each piece, and the scale of a piece is in 4 lanes:
 //
 //   bytes    | piece 0: 16 codes     | piece 1               | ...
 //   i32, f32 | lane 0..3             | lane 4..7             |
@@ -22,8 +21,8 @@
 #include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 
-// Pieces of 16 bytes in a vector. 4 (and the macro "wide") where any byte can go anywhere in one
-// instruction (AVX-512 VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
+// Pieces of 16 bytes in a vector. 4 (and "wide") where one instruction permutes all bytes (AVX-512
+// VBMI); on AVX-512 without that, vectors of 32 bytes are faster.
 #undef PRONK_PIECES
 #undef PRONK_WIDE
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -46,8 +45,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kPieces = PRONK_PIECES;
@@ -77,14 +75,13 @@ struct Floats8 {
 using DU8x16 = hn::FixedTag<uint8_t, 16>;
 using DU16x8 = hn::FixedTag<uint16_t, 8>;
 
-// What the product of a row with a token adds up, in any lanes: products, and the terms of minimums
+// The sums of the product of a row with a token, in any lanes: products, and the terms of minimums
 // and zero points.
 struct Sums {
   VF a;
   V8 mins;
 };
 
-// --------------------------------------------------------------------------------------------------
 // Loads. None of them touches a byte outside of [p, end of the last piece or number named).
 
 // kPieces pieces of 16 bytes, kStride bytes apart.
@@ -125,7 +122,7 @@ HWY_INLINE VI8 LoadPieces(const int8_t* HWY_RESTRICT p) {
   return hn::BitCast(DI8(), LoadPieces<kStride>(reinterpret_cast<const uint8_t*>(p)));
 }
 
-// The other way: piece p goes to to(p).
+// Stores piece p at to(p).
 template <class To>
 HWY_INLINE void StorePieces(VI8 v, To to) {
   const hn::FixedTag<int8_t, 16> d16;
@@ -199,15 +196,15 @@ template <class D>
 HWY_INLINE hn::Vec<D> PromoteUe4m3(D d, hn::Vec<hn::Rebind<uint8_t, D>> bytes) {
   const hn::Rebind<uint8_t, D> d8;
   const hn::Rebind<uint16_t, D> d16;
-  const auto largest = hn::Set(d8, uint8_t{0x7F});  // stands for 0
+  const auto largest = hn::Set(d8, uint8_t{0x7F});  // is 0
   const auto seven = hn::And(hn::IfThenZeroElse(hn::Eq(bytes, largest), bytes), largest);
   const auto halfs = hn::ShiftLeft<7>(hn::PromoteTo(d16, seven));
   return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halfs));
 }
 
-// n half floats (f16) that lie kStride bytes apart, as one number. They are collected in an integer
-// register: the units for that are idle, those for shuffling vectors are not (measured on Zen 4: 15
-// cycles for 256 weights of Q4_0 instead of 19 with unpack instructions, 17 by permuting words).
+// n half floats (f16), kStride bytes apart, as one number. Integer units are idle, those that
+// shuffle vectors are not (Zen 4: 15 cycles for 256 weights of Q4_0 instead of 19 with unpack
+// instructions, 17 by permuting words).
 template <size_t n, size_t kStride>
 HWY_INLINE uint64_t CollectHalfs(const uint8_t* HWY_RESTRICT p) {
   uint64_t bits = 0;
@@ -243,11 +240,10 @@ HWY_INLINE VF Spread(VPiece v) {
 #endif
 }
 
-// --------------------------------------------------------------------------------------------------
 // Dot products of codes (unsigned bytes) with activations, -127..127. All exact.
 
-// sum[lane] + the four products of the lane, signed bytes on both sides. For CPUs that are not x86;
-// Highway does not use Arm's own instruction for it (2019 and later) yet.
+// sum[lane] + the four products of the lane, signed bytes on both sides, on other CPUs than x86.
+// Highway 1.2 does not use Arm's instruction for it (2019 and later).
 HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
 #if HWY_ARCH_ARM_A64 && (defined(__ARM_FEATURE_DOTPROD) || HWY_TARGET == HWY_NEON_BF16)
   return VI32{vdotq_s32(sum.raw, a.raw, b.raw)};
@@ -305,7 +301,6 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
-// --------------------------------------------------------------------------------------------------
 // Bits of bytes.
 
 // Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
@@ -333,8 +328,7 @@ HWY_INLINE void TwoBitCodes(VU8 qs, VU8 (&codes)[4]) {
 HWY_INLINE VU8 LowNibbles(VU8 v) { return hn::And(v, hn::Set(DU8(), uint8_t{15})); }
 HWY_INLINE VU8 HighNibbles(VU8 v) { return hn::ShiftRight<4>(v); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_SIMD_VECTORS_INL_H_

@@ -1,22 +1,19 @@
-// What the types with grids (IQ1, IQ2, IQ3) share: the way from an index to the weights of a grid
-// entry and to the sum of their products. rows-inl.h has the loop around it. Included once per
-// instruction set.
+// What formats with grids (IQ1, IQ2, IQ3) share: from an index to the weights of a grid entry, and
+// to the sum of their products. Included once per instruction set.
 //
-// The tables in grid_bytes.h have a byte per weight, so that a load brings what dot products take.
-// Every 8 weights are an entry (or two of 4); four such OCTETS make a group of 32 weights, which
-// share a scale. Vectors are put together from equal octets of neighbouring groups, and the
-// activations are taken in the same order:
+// The tables in grid_bytes.h have a byte per weight, as dot products take them. Every 8 weights, an
+// OCTET, are an entry (or two of 4); four octets make a group of 32 weights, which share a scale. A
+// vector has the same octet of neighbouring groups, and the activations have the same order:
 //
 //   vector 0   | octet 0 of group 0 | octet 0 of group 1 | ...
 //   vector 1   | octet 1 of group 0 | octet 1 of group 1 | ...        to vector 3
 //   lanes      |    0          1     |    2          3     |
 //
-// So two lanes of all four dot products belong to a group, and their sums need no sorting: a scale
-// in both lanes is all that is left to do. Types with scales of 16 add up two vectors for each.
+// So two lanes of all four dot products belong to a group and take its scale. Formats with scales
+// of 16 add up two vectors for each.
 //
-// The indices are what takes time: an instruction or two for each of them, besides the load of the
-// entry. Where they are not bytes of the file they are computed as vectors, some steps ahead
-// (rows-inl.h), since a load from what a vector has just stored has to wait for it.
+// The indices take most of the time: an instruction or two for each besides the load of the entry.
+// Those that are not bytes of the file are computed as vectors, some steps ahead (rows-inl.h).
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_
@@ -26,16 +23,13 @@
 
 #include <array>
 
-#include "gguf/blocks.h"
 #include "kernels/formats/shared/grid_bytes.h"
 #include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
-// A SLICE is what a vector has an octet of: as many groups as it has u64s, all 8 of a block or
-// fewer.
+// A SLICE is the groups that a vector has an octet of: all 8 of a block or fewer.
 constexpr size_t kSliceGroups = kVectorBytes / 8;
 constexpr size_t kBlockSlices = 8 / kSliceGroups;
 
@@ -44,7 +38,6 @@ using DU64 = hn::Repartition<uint64_t, DU8>;
 using VU16 = hn::Vec<DU16>;
 using VU64 = hn::Vec<DU64>;
 
-// --------------------------------------------------------------------------------------------------
 // Activations.
 
 struct GridInput {
@@ -86,7 +79,6 @@ HWY_INLINE VI32 LaneSums(VI8 x0, VI8 x1) {
   return Dot2(hn::Zero(DI32()), ones, x0, ones, x1);
 }
 
-// --------------------------------------------------------------------------------------------------
 // Fields of a block.
 
 // A number of type T for each group of slice p, in a u64.
@@ -118,8 +110,8 @@ HWY_INLINE VU64 MoveBits(VU64 v) {
 }
 #endif
 
-// A field for each octet, from those of its group: kBits bits from bit kFirst on and every kStep
-// go to bit kTo (0 or 8) of each u16.
+// A field for each octet of a group: kBits bits from bit kFirst on, every kStep bits, go to bit kTo
+// (0 or 8) of each u16.
 template <int kFirst, int kStep, int kBits, int kTo>
 HWY_INLINE VU16 SplitGroups(VU64 v) {
 #if PRONK_WIDE
@@ -141,7 +133,6 @@ HWY_INLINE VU16 SplitGroups(VU64 v) {
 #endif
 }
 
-// --------------------------------------------------------------------------------------------------
 // Weights from indices.
 
 // A vector from its pieces. (Highway's Combine clears the upper half before it is replaced.)
@@ -160,10 +151,9 @@ HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&pieces)[kPieces]) {
 #endif
 }
 
-// Vectors 0 to 3 of slice p of the entries whose indices, kMask bits each, are at `index` (those of
-// the block), the first of each group kStride after the one before. An octet is a u64 of the grid
-// or two u32. Indices are loaded in words of 32 bits, as loads are as scarce as instructions, and
-// used word by word, as registers are.
+// Vectors 0 to 3 of slice p of the entries whose indices, kMask bits each, are at `index` (for the
+// whole block), kStride from group to group. An octet is a u64 of the grid or two u32. Indices are
+// loaded and used in words of 32 bits, as loads and registers are scarce.
 template <uint32_t kMask, size_t kStride, typename Entry, typename Index>
 HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT index, size_t p,
                        VU8 (&weights)[4]) {
@@ -191,7 +181,6 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
   for (size_t v = 0; v < 4; ++v) weights[v] = Join(pieces[v]);
 }
 
-// --------------------------------------------------------------------------------------------------
 // Signs: a byte for each octet, in the low half of a u16. Bit i negates weight i.
 
 // From 7-bit indices (EvenSigns in tables.h): four of them in each u64, at bits kFirst + kStep * t.
@@ -228,7 +217,6 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
   return hn::BitCast(DI8(), hn::Or(hn::VecFromMask(d, minus), hn::Set(d, uint8_t{1})));
 }
 
-// --------------------------------------------------------------------------------------------------
 // Scales: numbers s that stand for 2s + 1.
 
 // d * (2s + 1), which is exact: d has 11 bits.
@@ -237,9 +225,7 @@ HWY_INLINE VF ScaleOf(VI32 s, VF d) { return hn::MulAdd(hn::ConvertTo(DF(), s), 
 // The low half of each u64 in both.
 HWY_INLINE VI32 InBothLanes(VU64 v) { return hn::DupEven(hn::BitCast(DI32(), v)); }
 
-// --------------------------------------------------------------------------------------------------
-
-// A slice of a block. Of types with scales of 32 weights only the first of the two is there.
+// A slice of a block. Formats with scales of 32 weights have only the first scale.
 struct GridSlice {
   VU8 weights[4];  // magnitudes, or plus a zero point that the input's offset takes off
   VI8 signs[4];    // where there are magnitudes
@@ -255,7 +241,7 @@ struct PackedGrid {
   VF d;
 };
 
-// What rows-inl.h asks of a type, which adds
+// What rows-inl.h needs. A type adds
 //   static void UnpackSlice(const PackedGrid& w, size_t p, GridSlice& slice)
 // Scales are f16 d times (2s + 1) / 8 * kEighths, kBits bits for each 16 weights, or for each 32
 // (kBits 0). kSigns: whether signs are apart.
@@ -304,8 +290,8 @@ struct GridType {
   }
 
 #if !PRONK_WIDE
-  // One token's products take a slice at a time: a block does not fit in 16 registers. Up to a
-  // quarter of the time.
+  // One token's products take a slice at a time: 16 registers do not hold a block. Up to a quarter
+  // of the time.
   static HWY_INLINE PackedGrid UnpackForOne(const uint8_t* HWY_RESTRICT w,
                                             const uint16_t* HWY_RESTRICT index = nullptr) {
     return {w, index, Type::BlockScale(w)};
@@ -324,8 +310,8 @@ struct GridType {
     AddDots(kSigns ? none : in.offset[p][0], kSigns || kBits == 0 ? none : in.offset[p][1], w, in,
             p, sums);
   }
-  // `first` is what the dots of vectors 0 and 1 start with, `second` those of 2 and 3. Weights at
-  // most 64.
+  // The dots of vectors 0 and 1 start with `first`, those of 2 and 3 with `second`. Weights at most
+  // 64.
   static HWY_INLINE void AddDots(VI32 first, VI32 second, const GridSlice& w, const Input& in,
                                  size_t p, Sums& sums) {
     const DF d;
@@ -348,10 +334,8 @@ struct GridType {
   }
 };
 
-// --------------------------------------------------------------------------------------------------
-// For panels, which take bytes in the order of the weights: entries as they are in memory, eight
-// weights to a number, and signs by arithmetic. The vectors above, in another order and with signs
-// apart, would have to be put in order again, which takes longer.
+// For panels, which take weights in order: entries as they are in memory, eight weights to a
+// number, and signs by arithmetic. Putting the vectors above back in order would take longer.
 
 HWY_INLINE void Store8(uint64_t bytes, int8_t* to) { hwy::CopyBytes<8>(&bytes, to); }
 
@@ -361,7 +345,6 @@ HWY_INLINE uint64_t Negate8(uint64_t magnitudes, uint64_t mask) {
   return (magnitudes ^ mask) + (mask & 0x0101010101010101u);
 }
 
-// --------------------------------------------------------------------------------------------------
 // For scalar definitions.
 
 inline uint32_t LoadU32(const void* bytes) {
@@ -374,8 +357,7 @@ inline int ScaleNibble(const uint8_t* scales, size_t i) {
   return scales[i / 2] >> (4 * (i % 2)) & 15;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_SHARED_GRID_INL_H_

@@ -1,15 +1,15 @@
 // Scales for the dot products of sixteen groups of 16 weights.
 //
-// The types with a scale per 16 have blocks of 256 in two halves of 128, and of each half four runs
-// of 32 whose bits are mixed: run k is what lies in bits 2k and 2k + 1 of 32 bytes. So codes come
-// out as vectors of run k: of both halves (kPieces 4), of one half (2), or half of a run (1).
+// Formats with a scale per 16 have blocks of 256, two halves of 128 with four runs of 32 each: run
+// k is bits 2k and 2k + 1 of 32 bytes. So codes come out as vectors of run k: of both halves
+// (kPieces 4), of one half (2), or half of a run (1).
 //
 // The scales are small integers and are applied before anything becomes a float:
 // - Vectors of 64 bytes: dots are packed to i16 and neighbours added, twice, until one vector has
 //   two numbers for each group; one multiplication of pairs then applies all sixteen scales.
-// - Shorter vectors have no dot instruction but one that adds pairs of products to i16 and one that
-//   multiplies those and adds pairs to i32: there the scales are factors of the second, and cost
-//   nothing. The zero point is then taken off by means of the activations' sums.
+// - Shorter vectors have one instruction that adds pairs of products to i16 and one that multiplies
+//   those and adds pairs to i32: the scales are factors of the second, and cost nothing. The zero
+//   point is then taken off with the activations' sums.
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_
@@ -24,8 +24,7 @@
 #include "kernels/formats/shared/scaled_dots-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 constexpr size_t kRunVectors = RunVectors(2);
 
@@ -46,15 +45,15 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// What minimums are multiplied with, and zero points where they are not taken off the dots.
+// What minimums multiply, and zero points that are not taken off the dots.
 struct RunSums {
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
 };
 struct NoSums {};
 
-// The activations of 256 weights in the order of the runs. They are kept small, because those of
-// many tokens do not fit in the first-level cache (NOTEBOOK.md).
+// The activations of 256 weights in the order of the runs. Kept small, because many tokens' do not
+// fit in the first-level cache (NOTEBOOK.md).
 template <bool kSums>
 struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
@@ -66,9 +65,8 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #endif
 };
 
-// For the codes of a type whose zero point is kZero. A type may leave the codes of run k where
-// their bits are, which makes them larger by Type::kFactors[k], a power of two: scales take that
-// off, and nothing is rounded.
+// A type may leave the codes of run k where their bits are, which makes them Type::kFactors[k]
+// times as large, a power of two: scales take that off, and nothing is rounded.
 template <class Type>
 HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
@@ -112,7 +110,7 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
 }
 
 // Sum over the groups of number * (sum of the activations) * (scale of the activations), in any
-// lanes: what is to be multiplied with minus the zero point, or with minus the scale of minimums.
+// lanes, for zero points and minimums.
 HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
   V8 sum = hn::Zero(D8());
   for (size_t k = 0; k < kParts8; ++k) {
@@ -123,7 +121,6 @@ HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
   return sum;
 }
 
-// The sixteen scales, as products with dots want them.
 #if PRONK_WIDE
 // start + AddNeighbours(a, b), in one instruction of VNNI after packing.
 HWY_INLINE VI32 AddNeighboursTo(VI32 start, VI32 a, VI32 b) {
@@ -194,18 +191,17 @@ HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
 }
 #endif
 
-// A block: weight = d * scale * (code - zero) / factor - dmin * min. What codes are multiplied
-// with:
+// The numbers of a block: weight = d * scale * (code - zero) / factor - dmin * min.
 struct RunFactors {
   VI8x16 scales, mins;
   VF d;
   V8 dmin;
 };
-// With the codes of run k in codes[v][k]:
+// And the codes of run k, in codes[v][k].
 struct UnpackedRuns : RunFactors {
   VU8 codes[kRunVectors][4];
 };
-// Before they are unpacked:
+// The block before its codes are unpacked.
 struct PackedRuns : RunFactors {
   const uint8_t* block;
 };
@@ -217,7 +213,7 @@ constexpr bool kFold = [] {
   return false;
 }();
 
-// What the types share: a type adds kZero, kFactors,
+// A type adds kZero, kFactors,
 //   static void Codes(const uint8_t* w, size_t v, VU8 (&codes)[4])    of vector v of the four runs
 //   static RunFactors Factors(const uint8_t* w)
 template <class Type, class BlockType, bool kMinimum>
@@ -242,8 +238,8 @@ struct RunType {
   }
 
 #if !PRONK_WIDE
-  // One token's products take a vector of each run at a time: all codes and scales of a block do
-  // not fit in 16 registers, and are kept only where more tokens use them. 10 to 16% of the time.
+  // One token's products take a vector of each run at a time: 16 registers do not hold all codes
+  // and scales of a block. 10 to 16% of the time.
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
@@ -287,7 +283,7 @@ struct RunType {
 #endif
   }
 
-  // Adds what is to be multiplied with d, and what zero points and minimums make.
+  // Adds the sum times d, and the terms of zero points and minimums.
   static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, Sums& sums) {
     sums.a = hn::MulAdd(sum, w.d, sums.a);
 #if !PRONK_WIDE
@@ -338,8 +334,7 @@ struct RunType {
   }
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_

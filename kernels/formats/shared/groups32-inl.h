@@ -1,5 +1,5 @@
-// Types with scales (and minimums) for groups of 32: what their formats share. Included once per
-// instruction set.
+// What formats with scales (and minimums) for groups of 32 share. Included once per instruction
+// set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
@@ -10,8 +10,7 @@
 #include "kernels/formats/shared/scaled_dots-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 // The group of piece p of vector v.
 template <bool kEvenOdd>
@@ -33,8 +32,8 @@ HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
   }
 }
 
-// What the dots of a step start with: -kCenter * (sum of the lane), for codes that are kCenter more
-// than the weights.
+// What the dots of a step start with, for codes that are kCenter more than the weights: -kCenter *
+// (sum of the lane).
 template <int kCenter>
 struct Offsets {
   VI32 offset[kDotVectors];
@@ -76,19 +75,19 @@ HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t
 struct Factors32 {
   Floats8 scales, mins;
 };
-// With the codes of the first 16 weights of each group and of the other 16:
+// And the codes of the first 16 weights of each group and of the other 16.
 struct Unpacked32 : Factors32 {
   VU8 codes[kDotVectors][2];
 };
-// Before they are unpacked:
+// The step before it is unpacked.
 struct Packed32 {
   const uint8_t* step;
 };
 
-// What the types share: a type adds
+// Steps of 256 weights. A type adds
 //   static void Codes(const uint8_t* w, size_t v, VU8 (*codes)[2])    of vectors v and v + 1
+// and, unless its blocks of 32 have an f16 d (and m), as below,
 //   static Factors32 Factors(const uint8_t* w)
-// Its steps are 256 weights.
 template <class Type, class BlockType>
 struct Steps32 {
   using Block = BlockType;
@@ -104,9 +103,17 @@ struct Steps32 {
     static_cast<Factors32&>(unpacked) = Type::Factors(w);
     return unpacked;
   }
+  static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
+    Factors32 factors;
+    factors.scales = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d));
+    if constexpr (requires(Block block) { block.m; }) {
+      factors.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
+    }
+    return factors;
+  }
 #if !PRONK_WIDE
-  // One token's products take two vectors at a time: all codes do not fit in 16 registers. (Arm,
-  // and AVX-512 with short vectors, have 32, and go this way, too.)
+  // One token's products take two vectors at a time: 16 registers do not hold all codes. (Arm and
+  // AVX-512 with short vectors have 32, and do the same.)
   static HWY_INLINE Packed32 UnpackForOne(const uint8_t* HWY_RESTRICT w) { return {w}; }
 #endif
 };
@@ -117,8 +124,8 @@ struct Steps32 {
 template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
-  // Where codes are too large for sums of 16 bits they are taken less kZero; with VNNI, whose dots
-  // need a start anyhow, also where there is nothing else to add (3 to 7% of Q4_0 in the cache).
+  // Codes that are too large for sums of 16 bits are taken less kZero; with VNNI, whose dots have a
+  // start anyhow, all without a minimum are (3 to 7% of Q4_0 in the cache).
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter = kLarge || (PRONK_VNNI && !kMinimum) ? kZero : 0;
   using Input = Input32<kEvenOdd, kCenter>;
@@ -171,9 +178,9 @@ struct Type32 : Steps32<Type, BlockType> {
   }
 };
 
-// The same for signed bytes: weight = scale * w, code = w + kSignedZero. Dot products want them
-// unsigned, as w + 128, or they take signs and magnitudes apart. The dots are too large for sums of
-// 16 bits.
+// The same for signed bytes: weight = scale * w, code = w + kSignedZero. VNNI wants them unsigned,
+// as w + 128; without it signs and magnitudes are apart. The dots are too large for sums of 16
+// bits.
 constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 
 struct InputSigned32 : Offsets<kSignedZero> {
@@ -240,6 +247,17 @@ struct Signed32 : Steps32<Type, BlockType> {
   }
 };
 
+// Vectors v and v + 1 of the codes of groups of 32 nibbles, which are kStride bytes apart: one AND
+// gives the first halves of all groups, a shift the second.
+template <size_t kStride>
+HWY_INLINE void LoadNibbles(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
+  for (size_t k = 0; k < 2; ++k) {
+    const VU8 nibbles = LoadPieces<kGroupStep * kStride>(qs + FirstGroup(v + k) * kStride);
+    codes[k][0] = LowNibbles(nibbles);
+    codes[k][1] = HighNibbles(nibbles);
+  }
+}
+
 // Two vectors of codes from nibbles: values + kZero.
 template <int kZero>
 HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (*codes)[2]) {
@@ -253,8 +271,7 @@ HWY_INLINE void LookUpCodes(const std::array<int8_t, 16>& values, VU8 (*codes)[2
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_

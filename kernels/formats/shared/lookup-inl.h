@@ -1,16 +1,16 @@
-// Look-ups in registers, for CPUs that bring any byte to any place across a vector of 64 (AVX-512
-// VBMI): 3 instructions for 64 indices into 256 bytes. That beats loads for grids of up to 1024
-// entries, not for the 2048 of IQ1. Included once per instruction set; empty for the others.
+// Look-ups in registers, for CPUs that permute the bytes of a vector of 64 (AVX-512 VBMI): 3
+// instructions for 64 indices into 256 bytes. That beats loads for grids of up to 1024 entries, not
+// for the 2048 of IQ1. Included once per instruction set; empty for other CPUs.
 //
 // An entry gives two bytes of CODES, levels of two or three bits. A weight and its sign are one
-// more look-up, for a vector that has the same weight of all entries: so activations are taken in
-// the order of FOURTHS:
+// more look-up, for a vector that has the same weight of all entries, so activations are taken in
+// FOURTHS:
 //
 //   codes      | byte 0: weights 0 1 2 3 | byte 1: weights 4 5 6 7 | ...          (IQ2)
 //   vector c   |         weight c        |         weight 4 + c    | ...      c = 0..3
 //
-// A lane of a dot product covers 4 bytes, so that the dot products of the four vectors, added up,
-// are the sums of 16 neighbouring weights.
+// A lane of a dot product covers 4 bytes, so the dots of the four vectors add up to the sums of 16
+// neighbouring weights.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_LOOKUP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_LOOKUP_INL_H_
 #undef PRONK_KERNELS_FORMATS_SHARED_LOOKUP_INL_H_
@@ -26,8 +26,7 @@
 
 #if PRONK_WIDE
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 using MU8 = hn::Mask<DU8>;
 
@@ -96,8 +95,8 @@ constexpr std::array<uint8_t, 64> WeightTable(const std::array<int8_t, kLevels>&
   return table;
 }
 
-// Vector c of the weights, plus kCenter, where its levels are at bit kAt of the codes. kTo is where
-// they should go to be beside bit c, the sign, among the low six bits.
+// Vector c of the weights, plus kCenter. Its levels are at bit kAt of the codes and go to bit kTo,
+// next to bit c, the sign, among the low six bits.
 template <const auto& kLevels, int c, int kAt, int kTo>
 HWY_INLINE VU8 WeightsOf(VU8 codes, VU8 signs) {
   const DU8 d;
@@ -115,8 +114,7 @@ HWY_INLINE VF AddFourths(VF sum, const VU8 (&weights)[4], VF scale, const GridIn
   return hn::MulAdd(hn::Mul(hn::ConvertTo(DF(), dots), in.scale[0]), scale, sum);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // PRONK_WIDE
 

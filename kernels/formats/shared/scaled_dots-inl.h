@@ -1,16 +1,16 @@
 // Scales for the dot products of eight groups of 32 weights.
 //
-// The i32 dots of 256 weights are kDotVectors vectors, with a group in each piece. Of four lanes
-// per group only the sum counts, so before they become floats they are added up until one vector is
-// left (two with one piece): pairs of vectors are packed to i16 and neighbours added. That is half
-// of the work of converting and scaling each vector by itself. Which group lies in which piece is
-// chosen so that the groups come out in order, or nearly:
+// The i32 dots of 256 weights are kDotVectors vectors, with a group in each piece. Only the sum of
+// a group's four lanes counts, so they are added up before they become floats until one vector is
+// left (two with one piece): pairs of vectors are packed to i16 and neighbours added, half of the
+// work of converting and scaling each vector. Groups are assigned to pieces so that they come out
+// in order, or nearly:
 //
 //   kPieces 1: vector v has group v                     out: 0 1 2 3, 4 5 6 7
 //   kPieces 2: vector v has groups v, v + 4             out: 0 1 2 3 4 5 6 7
 //   kPieces 4: vector v has groups 4v, 4v+1, ... 4v+3   out: 0 0 4 4 1 1 5 5 2 2 6 6 3 3 7 7
 //   or (kEvenOdd)   groups v, v + 2, v + 4, v + 6       out: 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7
-// (kEvenOdd is for types whose bytes hold nibbles of neighbouring groups.) Included once per
+// (kEvenOdd is for formats whose bytes hold nibbles of neighbouring groups.) Included once per
 // instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_
@@ -22,8 +22,7 @@
 #include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
+namespace kernels::HWY_NAMESPACE {
 
 constexpr size_t kDotVectors = 8 / kPieces;
 
@@ -31,7 +30,7 @@ constexpr size_t kDotVectors = 8 / kPieces;
 constexpr size_t FirstGroup(size_t v) { return PRONK_WIDE ? 4 * v : v; }
 constexpr size_t kGroupStep = PRONK_WIDE ? 1 : 4;
 
-// Adds neighbouring lanes: those of a, then those of b, piece by piece. |lanes| < 32768.
+// Adds neighbouring lanes of a, then of b, piece by piece. |lanes| < 32768.
 HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #if HWY_ARCH_X86
   const DI16 d;
@@ -121,7 +120,7 @@ HWY_INLINE Floats8 MulAdd(const Floats8& a, float factor, const Floats8& b) {
   return sum;
 }
 
-// The first n of eight floats, then zeros: whatever stood there, be it no number.
+// The first n of eight floats, then zeros, also in place of NaN.
 HWY_INLINE Floats8 KeepFirst(const Floats8& a, size_t n) {
   Floats8 kept;
   for (size_t k = 0; k < kParts8; ++k) {
@@ -160,7 +159,7 @@ HWY_INLINE Floats8 LoadScales(const ActivationRow& x, size_t i) {
   return scales;
 }
 
-// scale * (sum of q) for each 32 of the 256 activations at i: what a minimum is multiplied with.
+// scale * (sum of q) for each 32 of the 256 activations at i, which minimums multiply.
 HWY_INLINE Floats8 LoadScaledSums(const ActivationRow& x, size_t i) {
   const D8 d;
   const hn::Repartition<int16_t, D8> d16;
@@ -180,8 +179,7 @@ HWY_INLINE void StoreFloats(const Floats8& floats, float* HWY_RESTRICT out) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
+}  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // PRONK_KERNELS_FORMATS_SHARED_SCALED_DOTS_INL_H_

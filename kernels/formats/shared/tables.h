@@ -1,6 +1,6 @@
-// The number tables that IQ, MXFP4 and NVFP4 blocks point into: grids (codebooks), signs and uneven
-// 4-bit values. They belong to the formats, like the bytes in gguf/blocks.h: points chosen by the
-// formats' authors to lie where weights of trained models do.
+// The tables that IQ, MXFP4 and NVFP4 blocks index: grids, signs and non-uniform codebooks of 16
+// values. They belong to the formats, like the bytes in gguf/blocks.h; their authors chose the
+// points where weights of trained models are.
 //
 // An entry of a grid is a point of 8 (IQ1, IQ2) or 4 (IQ3) weights, each one of a few levels. It is
 // kept as level numbers in 16 bits, the form that kernels unpack fastest:
@@ -21,8 +21,7 @@ constexpr int LevelOf4(uint32_t entry, int i) {
   return static_cast<int>(entry >> (i % 2 * 8 + (i < 2 ? 3 : 0)) & 7u);
 }
 
-// What a level stands for. IQ1 weights have their sign in the level (-1, 0, 1); of the others this
-// is the magnitude.
+// The value of a level: of IQ1 with its sign, of the others the magnitude.
 inline constexpr std::array<int8_t, 3> kIq1Levels = {-1, 0, 1};
 inline constexpr std::array<int8_t, 3> kIq2Levels = {8, 25, 43};
 inline constexpr std::array<int8_t, 8> kIq3xxsLevels = {4, 12, 20, 28, 36, 44, 52, 62};
