@@ -6,23 +6,23 @@
 namespace engine {
 namespace {
 
-// A first guess at what each further token of a pass costs, relative to one alone: 0.02
-// to 0.2 were measured (kernels/NOTEBOOK.md), and what is measured here soon takes its place.
+// A first guess at the cost of each further token of a pass, relative to one alone, until it is
+// measured: 0.02 to 0.2 (kernels/NOTEBOOK.md).
 constexpr double kGuess = 0.06;
 
-// Means look back on so many measurements, and forget them over so many passes of other sizes.
+// Measurements that a mean looks back on, and how fast passes of other sizes make it forget them.
 constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
-// What other sizes tell counts as so many measurements.
+// Interpolation from other sizes counts as this many measurements.
 constexpr double kOthers = 0.5;
-// One pass that was disturbed must not turn the choice around.
+// One disturbed pass must not turn the choice around.
 constexpr double kMaxChange = 2;
 
-// Of drafts, so many are remembered at each place; a guess counts as so many.
+// Drafts that are remembered at each place, and the number that a guess counts as.
 constexpr double kDraftMemory = 24;
 constexpr double kGuessWeight = 3;
 
-// Of the time, what may be lost with trying drafts that did not pay.
+// The share of the time that trying drafts may lose.
 constexpr double kTrying = 0.004;
 constexpr double kMaxTries = 4;
 
@@ -38,15 +38,15 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
   const bool is_known = measured.weight > kMemory / 2;
   measured.weight = std::min(measured.weight + 1, kMemory);
   const double mean = measured.seconds + (seconds - measured.seconds) / measured.weight;
-  // What makes one size slower, a longer text or a busy machine, does so to all. (The factors of
-  // one size multiply to the last mean over the first: noise does not add up.)
+  // A longer text or a busy machine makes passes of all sizes slower. (The factors of one size
+  // multiply to the last mean over the first: noise does not add up.)
   if (is_known) {
     for (Measured& other : by_size_) other.seconds *= mean / measured.seconds;
   }
   measured.seconds = mean;
 }
 
-// The first pass of all has one token: it is always known.
+// The very first pass has one token, so that size is always known.
 double PassCosts::Between(size_t n_tokens) const {
   size_t below = n_tokens - 1, above = n_tokens + 1;
   while (below > 1 && by_size_[below].weight == 0) --below;
@@ -69,7 +69,7 @@ double PassCosts::Of(size_t n_tokens) const {
 }
 
 void Acceptance::Tell(size_t place, bool right) {
-  if (place == 0) {  // of drafts that are seldom reached, too, what was long ago counts little
+  if (place == 0) {  // also at places that are seldom reached old drafts count less
     constexpr double kKept = 1 - 1 / kDraftMemory;
     for (Seen& seen : places_) seen = {seen.right * kKept, seen.all * kKept};
   }
@@ -79,7 +79,7 @@ void Acceptance::Tell(size_t place, bool right) {
 
 std::array<double, kMaxDrafts> Acceptance::All() const {
   std::array<double, kMaxDrafts> all;
-  double p = guess_;  // a place of which little is known is like the one before it
+  double p = guess_;  // a place with few drafts is like the one before it
   for (size_t i = 0; i < kMaxDrafts; ++i) {
     p = (places_[i].right + kGuessWeight * p) / (places_[i].all + kGuessWeight);
     all[i] = p;
@@ -111,7 +111,7 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
 DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
   if (!costs_.IsFresh(1)) return {};
   const Choice best = Best(kinds_[kind], available);
-  // Whether drafts are right, trying them tells; and what longer passes cost.
+  // Trying more drafts shows whether they are right, and what longer passes cost.
   const size_t most = std::min(available, max_drafts_);
   size_t tried = std::min(best.n + 1, most);
   if (costs_.IsFresh(1 + tried)) tried = std::min(2 * best.n, most);
@@ -127,7 +127,7 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
-  if (!std::exchange(of.has_begun, true)) return;  // the first ones took reading the prompt, too
+  if (!std::exchange(of.has_begun, true)) return;  // the first took reading the prompt, too
   double one = seconds / static_cast<double>(n);
   if (of.n_measured > 0) one = std::min(one, kMaxChange * of.draft_seconds);
   of.n_measured = std::min(of.n_measured + 1, kMemory);

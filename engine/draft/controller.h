@@ -1,10 +1,10 @@
-// DraftController: how many drafts to read with a token, from what passes cost and how often drafts
-// were right. It knows nothing of models; simulated costs test it.
+// DraftController: how many drafts to read with a token, from the measured cost of passes and how
+// often drafts were accepted. It knows nothing of models; tests simulate costs.
 //
-// A pass of 1 + n tokens takes time t(1 + n) and moves the text on by 1 + a_1 + a_1 a_2 + ... +
-// a_1 ... a_n tokens, where a_i is how often the i-th draft is right if those before it are. The
-// best n has the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for all,
-// a first draft pays where a > c.
+// A pass of 1 + n tokens takes time t(1 + n) and adds 1 + a_1 + a_1 a_2 + ... + a_1 ... a_n tokens
+// to the text, where a_i is how often the i-th draft is right if those before it are. The best n
+// has the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for all, a first
+// draft pays if a > c.
 #ifndef PRONK_ENGINE_DRAFT_CONTROLLER_H_
 #define PRONK_ENGINE_DRAFT_CONTROLLER_H_
 
@@ -14,13 +14,12 @@
 
 namespace engine {
 
-// Tokens that a pass may have: as many as have the same bits together as alone
+// Tokens of a pass, at most: up to here a token has the same bits as alone
 // (kernels/matmul/matmul.h).
 inline constexpr size_t kMaxPassTokens = 16;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 
-// The time of a pass by its tokens, as it was measured lately. Sizes that were not measured lie on
-// lines between those that were.
+// The time of a pass by its number of tokens, measured lately; interpolated for other numbers.
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
@@ -32,25 +31,25 @@ class PassCosts {
  private:
   struct Measured {
     double seconds = 0;  // a mean
-    double weight = 0;   // how many measurements stand behind it, less those long ago
+    double weight = 0;   // its measurements, those long ago counting less
   };
-  double Between(size_t n_tokens) const;  // by what is known of other sizes
+  double Between(size_t n_tokens) const;  // from other sizes
 
   std::array<Measured, kMaxPassTokens + 1> by_size_ = {};
 };
 
-// How often drafts of one kind were right, by their place among those of a pass.
+// How often drafts of one kind were right, by their place in a pass.
 class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
-  // The draft at `place` (from 0) was right or not; those before it were.
+  // The draft at `place` (from 0) was right or not, those before it having been.
   void Tell(size_t place, bool right);
-  // The probability of that, for each place.
+  // The probability that it is, for each place.
   std::array<double, kMaxDrafts> All() const;
 
  private:
   struct Seen {
-    double right = 0, all = 0;  // with less weight the longer ago
+    double right = 0, all = 0;  // those long ago count less
   };
   double guess_;
   std::array<Seen, kMaxDrafts> places_ = {};
@@ -67,14 +66,13 @@ class DraftController {
 
   struct Choice {
     size_t n = 0;             // drafts
-    double tokens_per_s = 0;  // that are expected with them
+    double tokens_per_s = 0;  // expected
   };
-  // The best number of up to `available` drafts of a kind, 0 where none is best. Now and then it is
-  // another one, to see whether things have changed.
+  // The best number of up to `available` drafts of a kind, often 0. Now and then it is another one,
+  // to see whether costs or acceptance have changed.
   Choice Choose(size_t kind, size_t available);
 
-  // What happened: n drafts of a kind took so long to make; a draft was right or not, those before
-  // it having been; a pass of so many tokens took so long.
+  // Measurements: of making n drafts, of a draft as Acceptance::Tell(), and of a pass.
   void Drafted(size_t kind, size_t n, double seconds);
   void Checked(size_t kind, size_t place, bool right) {
     kinds_[kind].acceptance.Tell(place, right);
@@ -96,7 +94,7 @@ class DraftController {
   std::vector<Kind> kinds_;
   size_t max_drafts_;
   PassCosts costs_;
-  double budget_ = 0;  // seconds that may be lost with trying
+  double budget_ = 0;  // seconds that trying may lose
 };
 
 }  // namespace engine

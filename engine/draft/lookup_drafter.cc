@@ -9,11 +9,11 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Of the places where the last two tokens stood, so many are compared, the latest first, by so many
-// tokens: a text of one word a hundred thousand times costs no more than any other.
+// Places of the last two tokens that are compared, the latest first, and tokens that are compared
+// at each: a text of one word a hundred thousand times costs no more than any other.
 constexpr size_t kMaxPlaces = 32;
 constexpr size_t kMaxMatch = 32;
-// Of the index; longer texts have more than one pair in a slot.
+// In longer texts pairs share slots.
 constexpr size_t kMaxSlots = size_t{1} << 17;
 // The most tokens of each kind but the last.
 constexpr std::array<size_t, 4> kKinds = {2, 3, 5, 9};
@@ -64,7 +64,7 @@ std::optional<size_t> LookupDrafter::Look(std::span<const TokenId> text) {
 }
 
 void LookupDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
-  // Behind the end of the text, what repeats goes on with the drafts.
+  // A repetition that reaches the end of the text goes on with the drafts.
   const size_t first = drafts.size();
   for (size_t i = begin_; i < begin_ + n; ++i) {
     drafts.push_back(i < text.size() ? text[i] : drafts[first + i - text.size()]);
@@ -73,7 +73,7 @@ void LookupDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<T
 
 void LookupDrafter::Cut(size_t n) {
   if (n >= before_.size()) return;
-  before_.clear();  // made again when it is asked for
+  before_.clear();  // Index() builds it anew
   std::fill(last_.begin(), last_.end(), 0);
 }
 

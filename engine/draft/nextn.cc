@@ -2,12 +2,22 @@
 
 #include <algorithm>
 
+#include "engine/draft/controller.h"
 #include "engine/pass/feed_forward.h"
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
 #include "kernels/ops/ops.h"
 
 namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// The most tokens before a draft that the block has not read yet: the end of a prompt, or what was
+// generated without its drafts.
+constexpr size_t kMaxUnread = 128;
+
+}  // namespace
 
 Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads)
     : model_(model),
@@ -18,8 +28,8 @@ Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threa
       own_hidden_(config_.embedding_length),
       logits_(config_.vocab_size) {}
 
-void Nextn::Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
-                    size_t first_position, kernels::Team& team) {
+void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t first_position,
+                    kernels::Team& team) {
   const NextnWeights& w = model_.weights.nextn;
   const size_t n = width();
   Scratch& s = scratch_;
@@ -30,7 +40,7 @@ void Nextn::Forward(std::span<const tokenizer::TokenId> tokens, const float* hid
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
     pass.SetPositions(ropes_);
-    // The token's embedding and the hidden state before it, side by side.
+    // [tokens][embedding, hidden state]
     const Pass::Heads part = {normed, n, 0}, both = {s.joined.get(), 2 * n, 0};
     pass.Normed(x, w.enorm, n, normed);
     pass.CopyHeads(part, both, 1, n);
@@ -38,7 +48,7 @@ void Nextn::Forward(std::span<const tokenizer::TokenId> tokens, const float* hid
     pass.CopyHeads(part, both.from(n), 1, n);
     pass.MatMul(s.joined.get(), {{w.eh_proj, x}});
 
-    // A layer like the others, see forward.cc.
+    // A layer like those of forward.cc.
     const LayerPlan& plan = config_.layers[0];
     const LayerWeights& layer = w.layer;
     const float* in = pass.Normed(x, layer.attn_norm, n, normed);
@@ -65,14 +75,76 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
   });
 }
 
-tokenizer::TokenId Nextn::Guess(kernels::Team& team) {
+TokenId Nextn::Guess(kernels::Team& team) {
   Logits(n_read_ - 1, 1, team, logits_.data());
   const auto end = logits_.begin() + static_cast<ptrdiff_t>(model_.tokenizer->vocab().size());
-  return static_cast<tokenizer::TokenId>(std::max_element(logits_.begin(), end) - logits_.begin());
+  return static_cast<TokenId>(std::max_element(logits_.begin(), end) - logits_.begin());
 }
 
 void Nextn::Hidden(const float* x, float* hidden) const {
   kernels::RmsNorm(x, model_.weights.output_norm, config_.norm_eps, width(), hidden);
+}
+
+NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,
+                           kernels::Team& team)
+    : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type}, team.size()),
+      team_(team),
+      n_hidden_(1),  // zeros, before the first token
+      hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
+
+// Drops the hidden states before this position; the block's text begins there unless it has read so
+// far.
+void NextnDrafter::ForgetBefore(size_t position) {
+  if (position < end()) {
+    std::copy(hidden(position), hidden(end()), hidden_.begin());
+    n_hidden_ = end() - position;
+  } else {
+    n_hidden_ = 0;
+  }
+  begin_ = position;
+  if (n_read_ < position) start_ = n_read_ = position;
+}
+
+void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& scratch) {
+  const size_t new_end = first + 1 + tokens.size();
+  if (first + 1 > end()) ForgetBefore(first + 1);
+  if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMaxUnread);
+  for (size_t position = std::max(begin_, first + 1); position < new_end; ++position) {
+    nextn_.Hidden(scratch.x.row(position - first - 1, nextn_.width()), hidden(position));
+  }
+  n_hidden_ = new_end - begin_;
+}
+
+void NextnDrafter::Cut(size_t n) {
+  n_read_ = std::min(n_read_, n);
+  if (n < begin_ || n < start_) {  // nothing is known of what comes before
+    begin_ = start_ = n_read_ = n;
+    n_hidden_ = 0;
+  } else {
+    n_hidden_ = std::min(n_hidden_, n + 1 - begin_);
+  }
+}
+
+std::optional<size_t> NextnDrafter::Look(std::span<const TokenId> text) {
+  if (text.empty() || text.size() - 1 < begin_ || text.size() > end()) return {};
+  return 0;
+}
+
+void NextnDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
+  while (n_read_ < text.size()) {
+    const size_t count = std::min(text.size() - n_read_, nextn_.max_tokens());
+    nextn_.Forward(text.subspan(n_read_, count), hidden(n_read_), n_read_ - start_, team_);
+    n_read_ += count;
+  }
+  // Only the last hidden state is needed again: the text goes on after it.
+  ForgetBefore(n_read_ - 1);
+  for (size_t i = 0; i < n; ++i) {
+    const TokenId id = nextn_.Guess(team_);
+    drafts.push_back(id);
+    const size_t position = n_read_ + i - start_;
+    if (i + 1 == n || position == nextn_.capacity()) return;
+    nextn_.Forward({&id, 1}, nextn_.OwnHidden(), position, team_);
+  }
 }
 
 }  // namespace engine

@@ -1,13 +1,16 @@
-// Nextn: the block behind the last layer that some models have for guessing the token after the
-// next ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with what the layers
-// made of the text before it.
+// Drafts by a block after the last layer that some models have for guessing the token after the
+// next ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden
+// state before it, which is what the layers made of the text. The first draft follows from the
+// model's hidden state, those after it from the block's own.
 #ifndef PRONK_ENGINE_DRAFT_NEXTN_H_
 #define PRONK_ENGINE_DRAFT_NEXTN_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/draft/drafter.h"
 #include "engine/model/model.h"
 #include "engine/pass/rope.h"
 #include "engine/pass/scratch.h"
@@ -17,30 +20,30 @@
 
 namespace engine {
 
+// The block.
 class Nextn {
  public:
-  // For a model whose weights have the block, and texts of up to `size.capacity` tokens.
+  // For a model whose weights have the block, and texts of up to size.capacity tokens.
   Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads);
 
   size_t width() const { return config_.embedding_length; }
   size_t capacity() const { return state_.capacity(); }
   size_t max_tokens() const { return scratch_.max_tokens; }
 
-  // Reads tokens that stand at first_position and behind it, at most max_tokens() of them. hidden:
-  // [tokens.size()][width], for each what Hidden() gave for the token before it (zeros before the
+  // Reads tokens from first_position on, at most max_tokens() of them. hidden is
+  // [tokens.size()][width]: for each what Hidden() gave for the token before it (zeros before the
   // first of a text).
   void Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
                size_t first_position, kernels::Team& team);
-  // The token that the block finds most likely behind the last one that it read.
+  // The most likely token after the last one read.
   tokenizer::TokenId Guess(kernels::Team& team);
   // Logits of n tokens of the last batch from its index `first` on: [n][vocab_size].
   void Logits(size_t first, size_t n, kernels::Team& team, float* logits);
-  // What stands for the hidden state of the last token read, where the model has none yet: the
-  // block's own. [width]
+  // The block's own hidden state after the last token read, for when the model's is not there yet:
+  // [width].
   const float* OwnHidden() const { return own_hidden_.data(); }
 
-  // What the layers made of a token, x being its residual stream behind the last one: to `hidden`,
-  // [width].
+  // hidden = the normed x, a token's residual stream after the last layer; both are [width].
   void Hidden(const float* x, float* hidden) const;
 
  private:
@@ -52,6 +55,33 @@ class Nextn {
   size_t n_read_ = 0;  // tokens of the last batch
   std::vector<float> own_hidden_;
   std::vector<float> logits_;  // [vocab_size]
+};
+
+// Of a prompt it reads the last tokens only: reading a long one with the block, too, would take
+// longer than a short answer can gain.
+class NextnDrafter : public Drafter {
+ public:
+  // The team must outlive the drafter.
+  NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type, kernels::Team& team);
+
+  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  void Draft(std::span<const tokenizer::TokenId> text, size_t n,
+             std::vector<tokenizer::TokenId>& drafts) override;
+  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch) override;
+  void Cut(size_t n) override;
+
+ private:
+  void ForgetBefore(size_t position);
+  size_t end() const { return begin_ + n_hidden_; }
+  float* hidden(size_t position) { return hidden_.data() + (position - begin_) * nextn_.width(); }
+
+  Nextn nextn_;
+  kernels::Team& team_;
+  size_t start_ = 0;           // the text's position at which the block began to read
+  size_t n_read_ = 0;          // the text's position up to which it has read
+  size_t begin_ = 0;           // the text's position of the first row of hidden_
+  size_t n_hidden_ = 0;        // rows of hidden_
+  std::vector<float> hidden_;  // [rows][width], by position: the hidden state before it
 };
 
 }  // namespace engine

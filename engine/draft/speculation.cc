@@ -10,8 +10,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// How often a first draft may be right, before anything is known: those of the look-up by the
-// tokens that agree, then those of models. (Chosen, not measured: some dozen drafts outweigh them.)
+// How often a first draft may be right, before anything is measured: of the lookup by its kinds,
+// and of models. (Chosen; a few dozen drafts outweigh them.)
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
@@ -57,7 +57,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   const Stopwatch watch;
   const size_t most = std::min(room, options_.max);
   drafts_.clear();
-  // Also with a fixed number the first pass has one token, which the others are held against.
+  // The first pass has one token even with a fixed number: others are compared with it.
   const bool is_fixed = options_.fixed && controller_.costs().Of(1) > 0;
   Source* best_source = nullptr;
   size_t best_kind = 0;
@@ -74,7 +74,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
       best_kind = kind;
       best = choice;
     }
-    // What costs nothing is compared with what comes, whether it is read or not.
+    // Free drafts are compared with the text whether they are read or not.
     if (source.drafter->is_free() && !source.watch.is_on()) Make(source, kind, text, kMaxDrafts);
   }
   if (best_source == nullptr || best.n == 0) {
@@ -89,7 +89,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     drafts_ = best_source->watch.drafts;
     controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
   }
-  // Drafters of the caller's own may give more, and any number.
+  // The caller's own drafter may give more, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
   const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());

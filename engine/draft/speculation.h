@@ -1,10 +1,10 @@
-// Speculation: proposes the tokens that a pass reads behind the one that is certain, and learns
-// from what became of them. Session asks it before each pass of generation.
+// Speculation: proposes the drafts that a pass reads after the token that is certain, and learns
+// from their acceptance. Session asks it before each pass of generation.
 //
-// The text does not depend on it. A pass gives the logits behind each of its tokens, with the same
-// bits as if they were read one by one; the sampler goes through them in order, with its own random
-// numbers, and a draft is part of the text if it is what was sampled. The first that is not, and
-// what was read behind it, is forgotten.
+// The text does not depend on it. A pass gives the logits after each of its tokens, with the same
+// bits as if they were read one by one. The sampler goes through them in order, with its own random
+// numbers; a draft is accepted if it is what was sampled, and the first that is not is forgotten
+// with all after it.
 #ifndef PRONK_ENGINE_DRAFT_SPECULATION_H_
 #define PRONK_ENGINE_DRAFT_SPECULATION_H_
 
@@ -27,23 +27,22 @@ struct Model;
 // What a session may draft with.
 struct DraftOptions {
   bool on = false;
-  std::optional<size_t> fixed = {};   // so many drafts whenever there are some; nothing: as it pays
-  size_t max = kMaxDrafts;            // at most
-  bool lookup = true;                 // from the text itself
-  bool nextn = true;                  // by the model's own block for that, where it has one
-  const Model* model = nullptr;       // a small model with the same vocabulary, or null
-  std::shared_ptr<Drafter> own = {};  // one of the caller's, or null
+  std::optional<size_t> fixed = {};  // the number of drafts; nothing: as many as pay
+  size_t max = kMaxDrafts;
+  bool lookup = true;                      // LookupDrafter
+  bool nextn = true;                       // NextnDrafter, if the model has the block
+  const Model* model = nullptr;            // ModelDrafter, with this model; or null
+  std::shared_ptr<Drafter> own = {};       // one of the caller's, or null
   std::function<bool()> interrupted = {};  // asked while the small model reads; true: no drafts
 };
 
-// What became of it.
 struct DraftCounts {
   uint64_t drafted = 0;   // tokens read as drafts
-  uint64_t accepted = 0;  // of these, part of the text now
-  uint64_t n_tokens = 0;  // of the text that passes of generation gave, drafts included
+  uint64_t accepted = 0;  // of these
+  uint64_t n_tokens = 0;  // generated, accepted drafts included
   uint64_t n_passes = 0;
-  double seconds = 0;          // of all passes as such take them, drafting included
-  double seconds_without = 0;  // that one pass for each token would have taken
+  double seconds = 0;          // of all passes, by the means for their sizes, drafting included
+  double seconds_without = 0;  // of one pass for each token
 
   DraftCounts operator-(const DraftCounts& before) const;
 };
@@ -54,17 +53,17 @@ class Speculation {
   Speculation(std::vector<std::shared_ptr<Drafter>> drafters, const DraftOptions& options,
               size_t n_tokens);
 
-  // Drafts behind this text, at most `room`.
+  // Drafts after this text, at most `room`.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text,
                                               size_t room);
-  // A pass of so many tokens took so long, with what was to be undone behind the pass before.
+  // The time of a pass, including the undoing of rejected drafts of the pass before.
   void Passed(size_t n_tokens, double seconds);
-  // The text went on with this token, read ahead or not.
+  // The text went on with this token, which was an accepted draft or not.
   void Took(tokenizer::TokenId id, bool was_ahead);
 
-  // A pass has read these tokens: see Drafter.
+  // As of a Drafter.
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch);
-  // Only the first n tokens that were read are part of the text; it goes on otherwise.
+  // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);
   // The text was cut to its first n tokens.
   void Cut(size_t n);
@@ -72,7 +71,7 @@ class Speculation {
   const DraftCounts& counts() const { return counts_; }
 
  private:
-  // Drafts of a drafter that are compared with what comes.
+  // A drafter's drafts that are compared with the text as it comes.
   struct Watch {
     size_t kind = 0;
     std::vector<tokenizer::TokenId> drafts;

@@ -5,11 +5,11 @@
 namespace engine {
 namespace {
 
-// `in` to s.delta.
+// From `in` to s.delta, both [tokens][embedding_length].
 void Dense(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
   if (plan.ffn_sparsity > 0) {
     pass.MatMul(in, {{w.ffn_gate, s.hidden.get()}, {w.ffn_up, s.joined.get()}});
-    pass.Sparsify(plan.ffn_sparsity, plan.ffn_length, s.hidden.get());
+    pass.StatisticalTopK(plan.ffn_sparsity, plan.ffn_length, s.hidden.get());
     pass.Gate(pass.activation(), s.hidden.get(), s.joined.get(), plan.ffn_length);
   } else {
     pass.GatedMatMul(in, w.ffn_gate, w.ffn_up, s.hidden.get());
@@ -19,13 +19,13 @@ void Dense(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratc
   pass.MatMul(hidden, {{w.ffn_down, s.delta.get()}});
 }
 
-// The same by the few of many networks that a router chooses for each token (Shazeer et al. 2017),
-// and where there is one, by one that all tokens share.
+// A router chooses a few of many networks for each token (Shazeer et al. 2017); some models add one
+// that all tokens share.
 void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratch& s,
              Pass& pass) {
   pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
   pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
-  if (w.ffn_latent_down.tensor != nullptr) {  // experts of another width than the stream's
+  if (w.ffn_latent_down.tensor != nullptr) {  // experts narrower than the residual stream
     pass.MatMul(in, {{w.ffn_latent_down, s.expert_in.get()}});
     pass.Experts(w, s.expert_in.get(), s.chosen.get(), s.shares.get(), s.expert_out.get());
     pass.MatMul(s.expert_out.get(), {{w.ffn_latent_up, s.delta.get()}});
@@ -42,7 +42,7 @@ void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scra
   pass.Add(s.delta.get(), s.shared.get(), 1);
 }
 
-// Both, each between norms of its own; the router and the experts see the stream itself (Gemma 4).
+// Both, each in a sandwich norm of its own. The router and the experts read the residual stream.
 void DenseAndExperts(const LayerPlan& plan, const LayerWeights& w, size_t width, const float* x,
                      const float* in, Scratch& s, Pass& pass) {
   Dense(plan, w, in, s, pass);
@@ -69,7 +69,7 @@ void FeedForward(const Config& c, const LayerPlan& plan, const LayerWeights& w, 
   }
 }
 
-void Laurel(const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
+void AugmentResidual(const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
   if (w.laurel_l.tensor == nullptr) return;
   pass.MatMul(in, {{w.laurel_l, s.hidden.get()}});
   pass.MatMul(s.hidden.get(), {{w.laurel_r, s.delta.get()}});
@@ -79,8 +79,8 @@ void Laurel(const LayerWeights& w, const float* in, Scratch& s, Pass& pass) {
   pass.Scale(s.x.get(), std::sqrt(0.5f));
 }
 
-void PerLayer(const LayerWeights& w, size_t layer, size_t width, ResidualStream& residual,
-              Scratch& s, Pass& pass) {
+void AddPerLayerEmbedding(const LayerWeights& w, size_t layer, size_t width,
+                          ResidualStream& residual, Scratch& s, Pass& pass) {
   if (w.inp_gate.tensor == nullptr) return;
   pass.MatMul(residual.PerLayerGate(w), {{w.inp_gate, s.hidden.get()}});
   pass.GateByLayer(layer, s.per_layer.get(), s.hidden.get());

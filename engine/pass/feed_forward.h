@@ -11,19 +11,19 @@
 
 namespace engine {
 
-// `in`, which is x behind the layer's norm, to s.delta; both are [tokens][embedding_length].
+// From `in`, the normed x, to s.delta; all are [tokens][embedding_length].
 void FeedForward(const Config& config, const LayerPlan& plan, const LayerWeights& w, const float* x,
                  const float* in, Scratch& s, Pass& pass);
 
-// A low-rank matrix beside a layer's mixer (Gemma 3n's "learned augmented residual layer"), where
-// there is one: s.x = (s.x + in + norm(laurel_r laurel_l in)) / sqrt(2), `in` being the mixer's
-// input.
-void Laurel(const LayerWeights& w, const float* in, Scratch& s, Pass& pass);
+// A low-rank path beside the mixer ("learned augmented residual layer", LAuReL; Menghani et al.
+// 2024): s.x = (s.x + in + norm(laurel_r laurel_l in)) / sqrt(2), `in` being the mixer's input.
+// Does nothing without the matrices.
+void AugmentResidual(const LayerWeights& w, const float* in, Scratch& s, Pass& pass);
 
-// Where a layer has them: the token's inputs for this layer alone (Pass::PerLayerInputs), gated by
-// the residual stream, are projected to the stream's width, normed and added to it.
-void PerLayer(const LayerWeights& w, size_t layer, size_t width, ResidualStream& residual,
-              Scratch& s, Pass& pass);
+// Adds the token's embedding for this layer (Pass::PerLayerEmbeddings), gated by the residual
+// stream, projected to its width and normed. Does nothing without the matrices.
+void AddPerLayerEmbedding(const LayerWeights& w, size_t layer, size_t width,
+                          ResidualStream& residual, Scratch& s, Pass& pass);
 
 }  // namespace engine
 

@@ -1,9 +1,9 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
-// one operation a line.
+// from token ids to logits.
 //
-// Every line is one operation for the whole batch (pass.h). Shapes are [tokens][width]; the buffers
-// are described in scratch.h and the weights in weights.h. Families differ by what their layers'
-// plans say (config.h) and by which tensors are there, never by name.
+// Every line is one operation for the whole batch: pass.h says what each does, scratch.h describes
+// the buffers and weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by
+// their layers' plans (config.h) and by which tensors are there, never by name.
 #include "engine/pass/forward.h"
 
 #include "engine/pass/feed_forward.h"
@@ -14,7 +14,7 @@
 namespace engine {
 namespace {
 
-// How tokens gather from those before them: `in` to s.delta.
+// How tokens gather from those before them: from `in` to s.delta, both [tokens][embedding_length].
 void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
                Pass& pass) {
   const LayerPlan& plan = model.config.layers[i];
@@ -46,11 +46,11 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
   Pass pass(c, tokens.size(), first_position, s, team, trace);
   ResidualStream residual(c, s, pass);
 
-  // A token begins as its row of the embedding.
+  // A token begins as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.SetPositions(ropes);
   residual.Begin(model.weights);
-  pass.PerLayerInputs(model.weights, tokens, x, s.per_layer.get());
+  pass.PerLayerEmbeddings(model.weights, tokens, x, s.per_layer.get());
 
   for (size_t i = 0; i < c.n_layers(); ++i) {
     const LayerPlan& plan = c.layers[i];
@@ -59,32 +59,31 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      MixTokens(model, i, state, in, s, pass);
+      MixTokens(model, i, state, in, s, pass);  // attention, or a recurrence
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
       residual.Add();
-      Laurel(w, in, s, pass);
+      AugmentResidual(w, in, s, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
       const float* const in = pass.Normed(x, w.ffn_norm, width, s.normed.get());
-      FeedForward(c, plan, w, x, in, s, pass);
+      FeedForward(c, plan, w, x, in, s, pass);  // dense, or experts
       pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
       residual.Add();
     }
     residual.EndLayer(w);
-    PerLayer(w, i, width, residual, s, pass);
+    AddPerLayerEmbedding(w, i, width, residual, s, pass);
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
     pass.EndLayer(x);
   }
   residual.End(model.weights);
 }
 
-void ReadAgain(const Model& model, size_t n, SequenceState& state, Scratch& s,
-               kernels::Team& team) {
+void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
   Pass pass(model.config, n, 0, s, team, nullptr);
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
-    if (plan.recurrent.channels > 0)
-      RecurAgain(plan, model.weights.layers[i], state.recurrent(i), s, pass);
+    if (plan.recurrent.channels == 0) continue;
+    pass.Replay(plan, model.weights.layers[i], state.recurrent(i));
   }
 }
 

@@ -1,5 +1,5 @@
-// InputSquares: sees what every matrix of the layers is multiplied with, and adds up the squares by
-// column. For pronk imatrix; a pass whose Trace has none does nothing of it.
+// InputSquares: adds up, column by column, the squares of the inputs of every matrix of the layers.
+// For pronk imatrix; a pass whose Trace has none skips it.
 #ifndef PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 #define PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 
@@ -20,7 +20,7 @@ namespace engine {
 struct ColumnSquares {
   size_t cols = 0;
   std::vector<double> sums;      // [n_matrices][cols] of squares
-  std::vector<uint64_t> counts;  // [n_matrices] inputs that there were
+  std::vector<uint64_t> counts;  // [n_matrices] of inputs
 };
 using SquaresByTensor = std::map<std::string, ColumnSquares, std::less<>>;
 
@@ -32,11 +32,11 @@ class InputSquares {
     size_t stride, n, cols;
   };
   // The inputs of the index-th of a tensor's matrices. Tensors outside of layers (embedding,
-  // output) are left out, as others do it: nearly all of their inputs are never made.
+  // output) are left out, as in llama.cpp: nearly all of their inputs are never made.
   void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
            size_t n_matrices = 1);
-  // The inputs of experts: `in` is [n_tokens][cols], of each token for those that it chose
-  // ([n_tokens][n_used]). What their last matrices get is computed here, once more.
+  // The inputs of experts: `in` is [n_tokens][cols], `chosen` [n_tokens][n_used]. The inputs of
+  // their last matrices are computed here a second time.
   void AddExperts(const LayerWeights& w, kernels::Activation activation, const float* in,
                   size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
 

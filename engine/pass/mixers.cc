@@ -7,7 +7,8 @@ namespace {
 
 using Heads = Pass::Heads;
 
-// The queries of all heads, [n_heads][head_key_length], to `out`; low is [tokens][query_rank].
+// Queries [tokens][n_heads][head_key_length] to `out`, directly or by way of `low`,
+// [tokens][query_rank].
 void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in, float* low,
                    float* out, Pass& pass) {
   if (w.attn_q.tensor != nullptr) {
@@ -18,29 +19,7 @@ void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in
   pass.MatMul(pass.Normed(low, w.attn_q_a_norm, plan.query_rank, low), {{w.attn_q_b, out}});
 }
 
-// What a recurrent mixer does in time: from s.conv_in (with s.alpha and s.beta) to s.attended. All
-// else in it is each token's own.
-void Recur(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state, Scratch& s,
-           Pass& pass) {
-  if (state.before != nullptr) pass.KeepForUndo(plan, state);
-  float *const in = s.conv_in.get(), *const out = s.attended.get();
-  if (plan.mixer == Mixer::kShortConv) return pass.Convolve(plan, w, state.history, in, out);
-  float* const made = s.conv_out.get();
-  pass.Convolve(plan, w, state.history, in, made);
-  if (plan.mixer == Mixer::kDeltaNet) {
-    pass.DeltaNet(plan, w, state.matrices, made, s.alpha.get(), s.beta.get(), out);
-  } else {
-    pass.Mamba2(plan, w, state.matrices, made, s.alpha.get(), out);
-  }
-}
-
 }  // namespace
-
-void RecurAgain(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
-                Scratch& s, Pass& pass) {
-  pass.TakeKept(plan, state);
-  Recur(plan, w, state, s, pass);
-}
 
 void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
                const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
@@ -48,19 +27,18 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
   float *const q = s.q.get(), *k = s.k.get(), *v = s.v.get();
   float* const queries = c.attention_gate ? s.joined.get() : q;
   pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}});
-  if (c.attention_gate) {  // a head's query, then its gate
+  if (c.attention_gate) {  // [tokens][n_heads][query, gate]
     const Heads both = {queries, 2 * n_heads * length, 2 * length};
     pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
     pass.CopyHeads(both.from(length), {s.gate.get(), n_heads * length, length}, n_heads, length);
   }
-  // A head's position is the angle by which it is turned.
   pass.NormAndRotate(plan, w.attn_q_norm, q, n_heads);
-  pass.GrowQueries(plan, q);
+  pass.ScaleQueries(plan, q);
   if (w.attn_k.tensor == nullptr) {
-    k = v = nullptr;  // those of another layer are there already
+    k = v = nullptr;  // an earlier layer's are in the cache
   } else {
     const size_t kv = plan.n_kv_heads * length;
-    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);
+    if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
     if (c.value_norm) pass.NormHeads(nullptr, plan.n_kv_heads, plan.value_length, v);
     pass.NormAndRotate(plan, w.attn_k_norm, k, plan.n_kv_heads);
   }
@@ -78,46 +56,47 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
                      const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
-  const size_t n_turned = plan.key_length - plan.rope_offset, n_plain = head_key - n_turned;
-  const size_t kept_length = latent + n_turned;
+  // A head's key: n_plain numbers, then n_rotated that RoPE rotates, the same for all heads.
+  const size_t n_rotated = plan.key_length - plan.rope_offset, n_plain = head_key - n_rotated;
+  const size_t down_length = latent + n_rotated;  // of a token's latent vector and rotated key
   float* next = s.joined.get();
   const auto rows_of = [&](size_t n) { return std::exchange(next, next + pass.n_tokens() * n); };
   float* const low = rows_of(plan.query_rank);
-  float* const beside = rows_of(n_heads * (head_key + head_value));
+  float* const wide = rows_of(n_heads * (head_key + head_value));
 
   if (w.attn_k_b.tensor != nullptr) {
     // A head's key is attn_k_b times the latent vector. Instead of making keys, queries go through
-    // the matrix: q . (K c) = (K^T q) . c. So all heads share one key, which is kept: the latent
-    // vector, which is the value as well, and behind it what knows positions.
-    float* const kept = s.k.get();
-    pass.MatMul(in, {{w.attn_kv_a_mqa, kept}});
-    pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, kept_length, kept);
-    pass.Rotate(plan, kept, 1);
-    LatentQueries(plan, w, in, low, beside, pass);
-    const Heads made = {beside, n_heads * head_key, head_key};
-    const Heads q = {s.q.get(), n_heads * kept_length, kept_length};
-    pass.HeadProducts(w.attn_k_b, made, q);
-    pass.CopyHeads(made.from(n_plain), q.from(latent), n_heads, n_turned);
+    // the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent vector,
+    // rotated key], and the latent vector is their value, too.
+    float* const key = s.k.get();
+    pass.MatMul(in, {{w.attn_kv_a_mqa, key}});
+    pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, down_length, key);
+    pass.Rotate(plan, key, 1);
+    LatentQueries(plan, w, in, low, wide, pass);
+    const Heads head_q = {wide, n_heads * head_key, head_key};
+    const Heads q = {s.q.get(), n_heads * down_length, down_length};
+    pass.HeadProducts(w.attn_k_b, head_q, q);
+    pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rotated);
     pass.Rotate(plan, s.q.get(), n_heads);
-    pass.Attend(plan, nullptr, kv, s.q.get(), kept, kept, s.attended.get());
+    pass.Attend(plan, nullptr, kv, s.q.get(), key, key, s.attended.get());
     pass.HeadProducts(w.attn_v_b, {s.attended.get(), n_heads * latent, latent},
-                      {beside, n_heads * head_value, head_value});
-    pass.MatMul(beside, {{w.attn_output, s.delta.get()}});
+                      {wide, n_heads * head_value, head_value});
+    pass.MatMul(wide, {{w.attn_output, s.delta.get()}});
     return;
   }
 
-  // Older files: keys and values are made, and kept.
-  const Heads kept = {rows_of(kept_length), kept_length, 0};
-  const Heads alone = {rows_of(latent), latent, 0};
+  // Older files have one matrix for keys and values, which are made and cached.
+  const Heads down = {rows_of(down_length), down_length, 0};
+  const Heads latents = {rows_of(latent), latent, 0};
   const Heads k = {s.k.get(), n_heads * head_key, head_key};
-  const Heads made = {beside, n_heads * (n_plain + head_value), n_plain + head_value};
-  pass.MatMul(in, {{w.attn_kv_a_mqa, kept.data}});
-  pass.CopyHeads(kept.from(latent), k.from(n_plain), n_heads, n_turned);
-  pass.CopyHeads(kept, alone, 1, latent);
-  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, alone.data);
-  pass.MatMul(alone.data, {{w.attn_kv_b, beside}});
-  pass.CopyHeads(made, k, n_heads, n_plain);
-  pass.CopyHeads(made.from(n_plain), {s.v.get(), n_heads * head_value, head_value}, n_heads,
+  const Heads k_and_v = {wide, n_heads * (n_plain + head_value), n_plain + head_value};
+  pass.MatMul(in, {{w.attn_kv_a_mqa, down.data}});
+  pass.CopyHeads(down.from(latent), k.from(n_plain), n_heads, n_rotated);
+  pass.CopyHeads(down, latents, 1, latent);
+  pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, latent, latents.data);
+  pass.MatMul(latents.data, {{w.attn_kv_b, wide}});
+  pass.CopyHeads(k_and_v, k, n_heads, n_plain);
+  pass.CopyHeads(k_and_v.from(n_plain), {s.v.get(), n_heads * head_value, head_value}, n_heads,
                  head_value);
   LatentQueries(plan, w, in, low, s.q.get(), pass);
   pass.Rotate(plan, s.q.get(), n_heads);
@@ -126,19 +105,18 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
   pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});
 }
 
-void ShortConv(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+void ShortConv(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
                const float* in, Scratch& s, Pass& pass) {
   const size_t width = plan.recurrent.channels;
-  pass.MatMul(
-      in,
-      {{w.conv_gate, s.joined.get()}, {w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}});
-  pass.Multiply(s.conv_in.get(), s.joined.get(), width);
-  Recur(plan, w, state, s, pass);
-  pass.Multiply(s.gate.get(), s.attended.get(), width);
-  pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+  float *const before = s.joined.get(), *const after = s.gate.get();  // gates of the convolution
+  pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in.get()}});
+  pass.Multiply(s.conv_in.get(), before, width);
+  pass.Recur(plan, w, state);
+  pass.Multiply(after, s.attended.get(), width);
+  pass.MatMul(after, {{w.mixer_out, s.delta.get()}});
 }
 
-void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
               const float* in, Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   const size_t n_key = r.n_key_heads, n_each = r.n_value_heads / n_key, length = r.key_length;
@@ -146,7 +124,7 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recur
                    {w.mixer_gate, s.gate.get()},
                    {w.ssm_alpha, s.alpha.get()},
                    {w.ssm_beta, s.beta.get()}});
-  if (w.ssm_in.tensor != nullptr) {  // by key head: query, key, its values, their gates
+  if (w.ssm_in.tensor != nullptr) {  // [tokens][n_key][query, key, n_each values, their gates]
     pass.MatMul(in, {{w.ssm_in, s.joined.get()}});
     const size_t values = n_each * length, head = 2 * length + 2 * values;
     const Heads from = {s.joined.get(), n_key * head, head};
@@ -158,26 +136,26 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recur
     pass.CopyHeads(from.from(2 * length + values), {s.gate.get(), r.width(), values}, n_key,
                    values);
   }
-  if (w.ssm_ba.tensor != nullptr) {  // by key head: its betas, then its alphas
+  if (w.ssm_ba.tensor != nullptr) {  // [tokens][n_key][n_each betas, n_each alphas]
     pass.MatMul(in, {{w.ssm_ba, s.joined.get()}});
     const Heads from = {s.joined.get(), 2 * r.n_value_heads, 2 * n_each};
     pass.CopyHeads(from, {s.beta.get(), r.n_value_heads, n_each}, n_key, n_each);
     pass.CopyHeads(from.from(n_each), {s.alpha.get(), r.n_value_heads, n_each}, n_key, n_each);
   }
-  Recur(plan, w, state, s, pass);
+  pass.Recur(plan, w, state);
   pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
                 s.attended.get());
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
-void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+void Mamba2(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
             const float* in, Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   pass.MatMul(
       in,
       {{w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}, {w.ssm_alpha, s.alpha.get()}});
-  Recur(plan, w, state, s, pass);
+  pass.Recur(plan, w, state);
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});

@@ -1,5 +1,5 @@
-// The mixers: each token gathers from those before it, `in` to s.delta. Which layer has which, its
-// plan says (config.h).
+// The mixers: how a token gathers from those before it. Each reads `in` and writes s.delta, both
+// [tokens][embedding_length]; a layer's plan says which it has (config.h).
 #ifndef PRONK_ENGINE_PASS_MIXERS_H_
 #define PRONK_ENGINE_PASS_MIXERS_H_
 
@@ -12,31 +12,26 @@
 
 namespace engine {
 
-// Attention (Vaswani et al. 2017), with what families do otherwise.
+// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
 void Attention(const Config& config, const LayerPlan& plan, const LayerWeights& w,
                const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass);
 
-// Attention whose keys and values are made of one short vector for all heads, which alone is kept
-// (DeepSeek-V2, 2024).
+// Multi-head latent attention: keys and values are made of one short vector for all heads, which
+// alone is cached (Liu et al. 2024, DeepSeek-V2).
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
                      const float* in, Scratch& s, Pass& pass);
 
-// A short convolution between two gates (LFM2, Liquid AI 2025).
-void ShortConv(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+// A short convolution between two gates (Liquid AI 2025, LFM2).
+void ShortConv(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
                const float* in, Scratch& s, Pass& pass);
 
 // Gated delta net (Yang, Kautz, Hatamizadeh 2024).
-void DeltaNet(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
               const float* in, Scratch& s, Pass& pass);
 
 // Mamba-2 (Dao and Gu 2024).
-void Mamba2(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
+void Mamba2(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
             const float* in, Scratch& s, Pass& pass);
-
-// Of one of the last three, the recurrence again over the first tokens of a batch that was undone
-// (SequenceState::Undo): the state is then as if the batch had been no longer.
-void RecurAgain(const LayerPlan& plan, const LayerWeights& w, SequenceState::Recurrent state,
-                Scratch& s, Pass& pass);
 
 }  // namespace engine
 

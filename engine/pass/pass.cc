@@ -1,5 +1,6 @@
 #include "engine/pass/pass.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "engine/pass/input_squares.h"
+#include "kernels/attention/head_products.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/reference.h"
 #include "kernels/ops/ops.h"
@@ -25,13 +27,39 @@ TraceWeights Traced(const WeightView& view) { return {view.tensor, view.rows, vi
 void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens,
                  float* out) {
   const size_t width = token_embd.cols;
-  Step("embed", n_tokens_ * token_embd.row_bytes(), {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      float* const row = out + t * width;
-      kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])),
-                             width, row);
-      if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
-    });
+  EachRow("embed", n_tokens_, n_tokens_ * token_embd.row_bytes(), [&](size_t t) {
+    float* const row = out + t * width;
+    kernels::DequantizeRow(token_embd.dtype, token_embd.row(static_cast<size_t>(tokens[t])), width,
+                           row);
+    if (config_.embedding_scale != 1) kernels::Scale(row, config_.embedding_scale, width);
+  });
+}
+
+void Pass::PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
+                              const float* x, float* out) {
+  const size_t length = config_.per_layer_length;
+  if (length == 0) return;
+  const WeightView& table = w.per_layer_token_embd;
+  const size_t width = table.cols;
+  MatMul(x, {{w.per_layer_model_proj, out}});
+  EachRow("embed", n_tokens_, n_tokens_ * table.row_bytes(), [&](size_t t) {
+    float* const row = scratch_.per_layer_rows.row(t, width);
+    float* const made = out + t * width;
+    kernels::DequantizeRow(table.dtype, table.row(static_cast<size_t>(tokens[t])), width, row);
+    kernels::Scale(made, 1 / std::sqrt(static_cast<float>(config_.embedding_length)), width);
+    for (size_t i = 0; i < width; i += length) {
+      kernels::RmsNorm(made + i, w.per_layer_proj_norm, config_.norm_eps, length, made + i);
+    }
+    kernels::AddScaled(made, std::sqrt(static_cast<float>(length)), row, width);
+    kernels::Scale(made, std::sqrt(0.5f), width);
+  });
+}
+
+void Pass::GateByLayer(size_t layer, const float* per_layer, float* gate) {
+  const size_t length = config_.per_layer_length, width = config_.n_layers() * length;
+  EachToken("gate", [&](size_t t) {
+    kernels::GatedActivation(config_.activation, gate + t * length,
+                             per_layer + t * width + layer * length, length);
   });
 }
 
@@ -48,29 +76,23 @@ void Pass::SetPositions(std::span<const RopeAngles> ropes) {
 
 const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out) {
   if (weight == nullptr) return in;
-  Step("norm", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      kernels::RmsNorm(in + t * width, weight, config_.norm_eps, width, out + t * width);
-    });
+  EachToken("norm", [&](size_t t) {
+    kernels::RmsNorm(in + t * width, weight, config_.norm_eps, width, out + t * width);
   });
   return out;
 }
 
 void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows) {
-  Step("norm", 0, {}, [&] {
-    ForRows(n, [&](size_t i) {
-      float* const row = rows + i * stride;
-      kernels::RmsNorm(row, weight, config_.norm_eps, length, row);
-    });
+  EachRow("norm", n, 0, [&](size_t i) {
+    float* const row = rows + i * stride;
+    kernels::RmsNorm(row, weight, config_.norm_eps, length, row);
   });
 }
 
 void Pass::NormGroups(const float* weight, size_t n_groups, size_t length, float* rows) {
-  Step("norm", 0, {}, [&] {
-    ForRows(n_tokens_ * n_groups, [&](size_t i) {
-      float* const row = rows + i * length;
-      kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
-    });
+  EachRow("norm", n_tokens_ * n_groups, 0, [&](size_t i) {
+    float* const row = rows + i * length;
+    kernels::RmsNorm(row, weight + i % n_groups * length, config_.norm_eps, length, row);
   });
 }
 
@@ -83,13 +105,25 @@ void Pass::NormHeads(const float* weight, size_t n_heads, size_t length, float* 
 }
 
 void Pass::CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length) {
-  Step("copy", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      for (size_t h = 0; h < n_heads; ++h) {
-        std::copy_n(from.data + t * from.token_stride + h * from.head_stride, length,
-                    to.data + t * to.token_stride + h * to.head_stride);
-      }
-    });
+  EachToken("copy", [&](size_t t) {
+    for (size_t h = 0; h < n_heads; ++h) {
+      std::copy_n(from.data + t * from.token_stride + h * from.head_stride, length,
+                  to.data + t * to.token_stride + h * to.head_stride);
+    }
+  });
+}
+
+void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
+  const size_t rows = weights.n_experts * weights.first.rows;
+  const std::array traced = {TraceWeights{weights.tensor, rows, weights.first.cols}};
+  for (size_t h = 0; inputs() != nullptr && h < weights.n_experts; ++h) {
+    inputs()->Add(weights.tensor,
+                  {in.data + h * in.head_stride, in.token_stride, n_tokens_, weights.first.cols}, h,
+                  weights.n_experts);
+  }
+  Step("matmul", rows * weights.first.row_bytes(), traced, [&] {
+    kernels::HeadProducts(team_, weights, {in.data, in.head_stride, in.token_stride}, n_tokens_,
+                          {out.data, out.head_stride, out.token_stride}, scratch_.heads);
   });
 }
 
@@ -97,15 +131,13 @@ void Pass::Rotate(const LayerPlan& plan, float* heads, size_t n_heads) {
   if (plan.rope == LayerPlan::kNoRope) return;
   const RopeConfig& rope = config_.ropes[plan.rope];
   const size_t n_pairs = rope.n_dims / 2;
-  size_t offset = 0;  // of this rope's angles behind those of the ropes before it
+  size_t offset = 0;  // of this rope's angles, after those of the ropes before it
   for (size_t i = 0; i < plan.rope; ++i) offset += n_tokens_ * (config_.ropes[i].n_dims / 2);
-  Step("rope", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      const size_t at = offset + t * n_pairs;
-      float* const turned = heads + t * n_heads * plan.key_length + plan.rope_offset;
-      kernels::Rope(turned, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos.get() + at,
-                    scratch_.rope_sin.get() + at, rope.pairs);
-    });
+  EachToken("rope", [&](size_t t) {
+    const size_t at = offset + t * n_pairs;
+    float* const rotated = heads + t * n_heads * plan.key_length + plan.rope_offset;
+    kernels::Rope(rotated, n_heads, plan.key_length, rope.n_dims, scratch_.rope_cos.get() + at,
+                  scratch_.rope_sin.get() + at, rope.pairs);
   });
 }
 
@@ -116,15 +148,13 @@ void Pass::NormAndRotate(const LayerPlan& plan, const float* weight, float* head
   if (weight != nullptr && after) NormHeads(weight, n_heads, plan.key_length, heads);
 }
 
-void Pass::GrowQueries(const LayerPlan& plan, float* q) {
+void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   if (config_.attention_temperature_scale == 0) return;
   const size_t width = plan.n_heads * plan.key_length;
-  Step("scale", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      const size_t spans = (first_position_ + t) / config_.attention_temperature_span;
-      const float growth = std::log(1 + static_cast<float>(spans));
-      kernels::Scale(q + t * width, 1 + config_.attention_temperature_scale * growth, width);
-    });
+  EachToken("scale", [&](size_t t) {
+    const size_t spans = (first_position_ + t) / config_.attention_temperature_span;
+    const float growth = std::log(1 + static_cast<float>(spans));
+    kernels::Scale(q + t * width, 1 + config_.attention_temperature_scale * growth, width);
   });
 }
 
@@ -208,18 +238,16 @@ void Pass::EndLayer(const float* x) {
 void Pass::Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
                  float* shares) {
   const size_t n_used = config_.n_experts_used;
-  Step("route", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, w.exp_probs_b,
-                     n_used, chosen + t * n_used, shares + t * n_used);
-    });
+  EachToken("route", [&](size_t t) {
+    kernels::Route(config_.router, router + t * plan.n_experts, plan.n_experts, w.exp_probs_b,
+                   n_used, chosen + t * n_used, shares + t * n_used);
   });
   if (trace_ == nullptr || trace_->observer == nullptr) return;
   const size_t last = (n_tokens_ - 1) * n_used;
   trace_->observer->Routed({chosen + last, n_used}, {shares + last, n_used});
 }
 
-// Of all experts that a token of the batch chose.
+// The weights of all experts that some token of the batch chose.
 uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const {
   const std::set<uint32_t> experts(chosen, chosen + n_tokens_ * config_.n_experts_used);
   return experts.size() *
@@ -247,33 +275,44 @@ void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chose
 }
 
 void Pass::Gate(kernels::Activation activation, float* gate, const float* x, size_t width) {
-  Step("gate", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) {
-      kernels::GatedActivation(activation, gate + t * width, x + t * width, width);
-    });
+  EachToken("gate", [&](size_t t) {
+    kernels::GatedActivation(activation, gate + t * width, x + t * width, width);
+  });
+}
+
+void Pass::Multiply(float* x, const float* y, size_t width) {
+  EachToken("multiply", [&](size_t t) {
+    for (size_t i = t * width; i < (t + 1) * width; ++i) x[i] *= y[i];
   });
 }
 
 void Pass::Scale(float* x, float factor) {
   const size_t width = config_.embedding_length;
-  Step("scale", 0, {}, [&] {
-    ForRows(n_tokens_, [&](size_t t) { kernels::Scale(x + t * width, factor, width); });
-  });
+  EachToken("scale", [&](size_t t) { kernels::Scale(x + t * width, factor, width); });
 }
 
 void Pass::ScaleBySigmoid(const float* gate, float* x) {
   const size_t width = config_.embedding_length;
-  Step("scale", 0, {}, [&] {
-    ForRows(n_tokens_,
+  EachToken("scale",
             [&](size_t t) { kernels::Scale(x + t * width, 1 / (1 + std::exp(-gate[t])), width); });
-  });
 }
 
 void Pass::Add(float* x, const float* y, float factor) {
   const size_t width = config_.embedding_length;
-  Step("add", 0, {}, [&] {
-    ForRows(n_tokens_,
+  EachToken("add",
             [&](size_t t) { kernels::AddScaled(x + t * width, factor, y + t * width, width); });
+}
+
+void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
+  EachToken("gate", [&](size_t t) {
+    float* const row = gate + t * width;
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < width; ++i) sum += double{row[i]};
+    const double mean = sum / static_cast<double>(width);
+    for (size_t i = 0; i < width; ++i) squares += (double{row[i]} - mean) * (double{row[i]} - mean);
+    const double deviation = std::sqrt(squares / static_cast<double>(width - 1));
+    const auto least = static_cast<float>(mean + double{deviations} * deviation);
+    for (size_t i = 0; i < width; ++i) row[i] = std::max(row[i] - least, 0.0f);
   });
 }
 

@@ -15,7 +15,7 @@ float Length(const float* x, size_t n) {
 }
 
 // Scales x to this length.
-void Stretch(float length, size_t n, float* x) {
+void SetLength(float length, size_t n, float* x) {
   const float own = Length(x, n);
   kernels::Scale(x, own > 0 ? length / own : 0, n);
 }
@@ -41,7 +41,7 @@ void ResidualStream::Begin(const Weights& weights) {
     std::copy_n(first, width(), Stream(0) + t * width());
     const float length = Length(first, width());
     for (size_t i = 1; i < config_.n_streams; ++i) {
-      Stretch(length, width(), Stream(i) + t * width());
+      SetLength(length, width(), Stream(i) + t * width());
     }
   });
 }
@@ -104,7 +104,7 @@ void ResidualStream::End(const Weights& weights) {
     pass_.MatMul(Stream(i), {{Of(weights.altup_unembd_proj, i - 1), s_.delta.get()}});
     pass_.EachToken("streams", [&](size_t t) {
       const float length = Length(Stream(0) + t * width(), width());
-      Stretch(length, width(), s_.delta.get() + t * width());
+      SetLength(length, width(), s_.delta.get() + t * width());
     });
     pass_.Add(x(), s_.delta.get(), 1);
   }

@@ -1,7 +1,7 @@
 // The residual stream: what layers read and add to. For most models it is one vector a token, x.
-// Gemma 3n has several, "alternating updates" (AltUp, Baykal et al. 2023): a layer computes on the
-// first only; the others are predicted before it, and corrected after it by how the first has
-// changed.
+// With "alternating updates" (AltUp, Baykal et al. 2023) it is several: a layer computes on the
+// first only; the others are predicted before the layer, and corrected after it by how the first
+// has changed.
 #ifndef PRONK_ENGINE_PASS_RESIDUAL_H_
 #define PRONK_ENGINE_PASS_RESIDUAL_H_
 
@@ -15,23 +15,24 @@
 
 namespace engine {
 
-// Over a batch's rows in Scratch: x is [tokens][embedding_length], streams [n_streams] of such.
-// With one stream, x itself, what is said of several does nothing.
+// Over a batch's rows in Scratch: x is [tokens][embedding_length], streams
+// [n_streams][tokens][embedding_length]. Where x is the only stream, operations on several do
+// nothing.
 class ResidualStream {
  public:
   ResidualStream(const Config& config, Scratch& s, Pass& pass)
       : config_(config), s_(s), pass_(pass) {}
 
-  // x holds the tokens' embeddings: makes the streams of them.
+  // Makes the streams of the tokens' embeddings, x.
   void Begin(const Weights& weights);
-  // Before a layer: predicts all streams. x is the first.
+  // Before a layer: predicts all streams; x becomes the first.
   void BeginLayer(const LayerWeights& w);
   // x += residual_scale * s.delta, the output of a mixer or a feed-forward network.
   void Add();
   // After a layer: corrects all streams by the change of the first, from its prediction to x.
   void EndLayer(const LayerWeights& w);
-  // What a layer's per-layer input is gated by: x, or the first stream scaled; and where its
-  // output, s.delta, is added: to x, or to the other streams.
+  // What gates a per-layer embedding: x, or the first stream scaled. And s.delta, made of that
+  // embedding, is added: to x, or to the other streams.
   const float* PerLayerGate(const LayerWeights& w);
   void AddPerLayer();
   // After all layers: x becomes the mean of the streams, each scaled to the length of the first.

@@ -8,25 +8,26 @@
 namespace engine {
 namespace {
 
-// The pair that makes `turns` full turns within the trained context (a fraction; YaRN,
+// The pair (a fraction) that makes this many full rotations within the trained context (YaRN,
 // section 3.2).
-double PairWithTurns(const RopeConfig& c, double turns) {
+double PairWithRotations(const RopeConfig& c, double rotations) {
   const double context = static_cast<double>(c.original_context);
-  return static_cast<double>(c.n_dims) * std::log(context / (turns * 2 * std::numbers::pi)) /
+  return static_cast<double>(c.n_dims) * std::log(context / (rotations * 2 * std::numbers::pi)) /
          (2 * std::log(c.base));
 }
 
-// 1 for pairs that turn fast (kept as trained), 0 for slow ones (interpolated), linear between.
-double YarnShareKept(const RopeConfig& c, size_t pair) {
+// 1 for pairs that rotate fast (kept as trained), 0 for slow ones (interpolated), linear between.
+double YarnKept(const RopeConfig& c, size_t pair) {
   const double last = static_cast<double>(c.n_dims) - 1;
-  const double low = std::max(0.0, std::floor(PairWithTurns(c, c.beta_fast)));
-  const double high = std::min(last, std::ceil(PairWithTurns(c, c.beta_slow)));
+  const double low = std::max(0.0, std::floor(PairWithRotations(c, c.beta_fast)));
+  const double high = std::min(last, std::ceil(PairWithRotations(c, c.beta_slow)));
   const double ramp = (static_cast<double>(pair) - low) / std::max(0.001, high - low);
   return 1 - std::clamp(ramp, 0.0, 1.0);
 }
 
-// Pairs are dealt to time, height and width in turn, as long as each wants some (Qwen3-VL).
-bool IsTurned(const RopeConfig& c, size_t pair) {
+// Pairs are dealt to time, height and width in turn, as long as each wants some (Qwen3-VL); those
+// left over do not rotate. A text's three positions are equal.
+bool Rotates(const RopeConfig& c, size_t pair) {
   const size_t n = std::accumulate(c.sections.begin(), c.sections.end(), size_t{0});
   if (n == 0) return true;
   const size_t i = pair % n;
@@ -41,11 +42,11 @@ RopeAngles::RopeAngles(const RopeConfig& config, const float* freq_divisors)
     double f =
         std::pow(config.base, -2.0 * static_cast<double>(i) / static_cast<double>(config.n_dims));
     if (freq_divisors != nullptr && config.divided) f /= freq_divisors[i];
-    if (!IsTurned(config, i)) f = 0;
+    if (!Rotates(config, i)) f = 0;
     const double interpolated = f / config.factor;
     if (config.scaling == RopeScaling::kLinear) f = interpolated;
     if (config.scaling == RopeScaling::kYarn) {
-      f = std::lerp(interpolated, f, YarnShareKept(config, i));
+      f = std::lerp(interpolated, f, YarnKept(config, i));
     }
     frequencies_[i] = f;
   }

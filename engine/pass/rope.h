@@ -1,9 +1,8 @@
-// Rotary position embedding: the angles by which position p turns each pair of dimensions.
-//
-// Pair i turns by p * f_i, with f_i = base^(-2i / n_dims) (Su et al. 2021). Long-context models
-// change the frequencies: Llama 3.1 divides each by a number of its own (tensor rope_freqs), linear
-// scaling divides all by one factor, YaRN (Peng et al. 2023) divides only those whose wavelength
-// exceeds the context and raises cos and sin a little to keep attention sharp.
+// Rotary position embedding (Su et al. 2021): the angles by which position p rotates each pair of
+// dimensions. Pair i rotates by p * f_i, with f_i = base^(-2i / n_dims). Long-context models change
+// the frequencies: by a divisor for each (tensor rope_freqs), by one factor for all (linear
+// scaling), or by YaRN (Peng et al. 2023), which divides only those whose wavelength exceeds the
+// context and raises cos and sin a little to keep attention sharp.
 #ifndef PRONK_ENGINE_PASS_ROPE_H_
 #define PRONK_ENGINE_PASS_ROPE_H_
 

@@ -1,5 +1,5 @@
 // Scratch: the buffers that hold a batch of tokens on its way through the layers. Sized at
-// construction for the widest layer and reused by every pass, so that generating allocates nothing.
+// construction for the widest layer and reused by every pass: generating allocates nothing.
 #ifndef PRONK_ENGINE_PASS_SCRATCH_H_
 #define PRONK_ENGINE_PASS_SCRATCH_H_
 
@@ -33,39 +33,39 @@ struct Scratch {
   static size_t BytesFor(const Config& c, size_t max_tokens, size_t max_threads);
 
   size_t max_tokens;
-  Buffer<float> x;       // [tokens][embedding_length] the residual stream
-  Buffer<float> normed;  // [tokens][embedding_length] x after RMSNorm
-  Buffer<float> joined;  // the output of a matrix that serves several purposes, before it is split
-  Buffer<float> q;       // [tokens][n_heads][key_length]
-  Buffer<float> k;       // [tokens][n_kv_heads][key_length]
-  Buffer<float> v;       // [tokens][n_kv_heads][value_length]
+  Buffer<float> x;         // [tokens][embedding_length] the residual stream
+  Buffer<float> normed;    // [tokens][embedding_length] x after RMSNorm
+  Buffer<float> joined;    // the output of a fused matrix, before it is split
+  Buffer<float> q;         // [tokens][n_heads][key_length]
+  Buffer<float> k;         // [tokens][n_kv_heads][key_length]
+  Buffer<float> v;         // [tokens][n_kv_heads][value_length]
   Buffer<float> attended;  // [tokens][n_heads][value_length]
   Buffer<float> hidden;    // [tokens][ffn_length]
-  Buffer<float> delta;     // [tokens][embedding_length] the output of a mixer or a network
+  Buffer<float> delta;     // [tokens][embedding_length] what a mixer or a network adds to x
   Buffer<float> gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
-  // Of recurrent layers:
+  // Recurrent layers:
   Buffer<float> conv_in;   // [tokens][channels]
   Buffer<float> conv_out;  // [tokens][channels]
   Buffer<float> alpha;     // [tokens][n_value_heads]
   Buffer<float> beta;      // [tokens][n_value_heads]
-  // Of Gemma 3n and 4:
-  Buffer<float> per_layer;       // [tokens][layers][per_layer_length] inputs for each layer
-  Buffer<float> per_layer_rows;  // the same
-  Buffer<float> streams;         // [n_streams][tokens][embedding_length]; residual.h
+  // Per-layer embeddings and several residual streams (residual.h):
+  Buffer<float> per_layer;       // [tokens][n_layers][per_layer_length]
+  Buffer<float> per_layer_rows;  // [tokens][n_layers][per_layer_length] their part from the table
+  Buffer<float> streams;         // [n_streams][tokens][embedding_length]
   Buffer<float> stream_coefs;    // [tokens][n_streams], then [tokens][n_streams * n_streams]
   Buffer<float> rope_cos;        // [ropes][tokens][n_dims / 2]
   Buffer<float> rope_sin;
-  // Where layers have experts:
+  // Experts:
   Buffer<float> router;       // [tokens][n_experts]
   Buffer<uint32_t> chosen;    // [tokens][n_experts_used]
   Buffer<float> shares;       // [tokens][n_experts_used] of the chosen experts
-  Buffer<float> shared;       // [tokens][embedding_length] the output of a network beside experts
+  Buffer<float> shared;       // [tokens][embedding_length] the output of the shared expert
   Buffer<float> shared_gate;  // [tokens]
   Buffer<float> expert_in;    // [tokens][expert_width]
   Buffer<float> expert_out;   // [tokens][expert_width]
   kernels::ExpertScratch experts;
-  kernels::HeadScratch heads;  // of latent attention
-  kernels::Activations input;  // of the next products
+  kernels::HeadScratch heads;  // latent attention
+  kernels::Activations input;  // the input of the next products, as kernels want it
 
  private:
   struct Layout;

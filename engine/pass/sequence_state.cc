@@ -8,10 +8,9 @@ namespace {
 
 constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
 
-// Positions that a layer has room for: none where it keeps nothing of its own. A ring holds the
-// window of a batch's first token and the batch behind it, which is also how far a text can be
-// taken back; and drafts that were no part of the text, whether there are any or not, so that they
-// change nothing about that.
+// Positions that a layer has room for: none where it keeps nothing of its own. A ring buffer holds
+// the window of a batch's first token and the batch, which is also how far a text can be taken
+// back; and rejected drafts, whether there are any or not, so that drafting does not change that.
 size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
@@ -37,10 +36,10 @@ size_t RecurrentFloats(const Config& config) {
   return n;
 }
 
-// What a recurrence reads of a token.
+// A recurrence's input of a token.
 size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
 
-// Now, the snapshots, and what was before a batch that may be undone.
+// The state now, the snapshots, and the state before a batch that may be undone.
 size_t Slots(const SequenceState::Size& size) {
   return 1 + SequenceState::kSnapshots + (size.max_undo > 0 ? 1 : 0);
 }
@@ -125,8 +124,7 @@ void SequenceState::Undo(size_t position) {
 
 void SequenceState::Snapshot() {
   if (n_floats_ == 0 || position_ == 0) return;
-  const bool is_there = !kept_.empty() && kept_.back().position == position_;
-  if (is_there) return;
+  if (!kept_.empty() && kept_.back().position == position_) return;
   size_t free = 0;
   if (kept_.size() == kSnapshots) {
     free = kept_.front().slot;
@@ -144,7 +142,7 @@ void SequenceState::Snapshot() {
 void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
   const auto each_head = [&](const kernels::KvLayer& kv, std::byte* data, size_t bytes,
                              size_t first) {
-    // A ring's text may go on at its beginning.
+    // A ring wraps around.
     const size_t begin = first % kv.capacity, n = position - first;
     const size_t until_end = std::min(n, kv.capacity - begin);
     for (size_t head = 0; head < kv.n_kv_heads; ++head, data += kv.capacity * bytes) {
@@ -173,7 +171,7 @@ void SequenceState::Restore(size_t position) {
   position_ = end_ = restored_ = position;
 }
 
-// Later snapshots are of a text that is forgotten.
+// Drops later snapshots, whose text is forgotten.
 size_t SequenceState::RewindRecurrent(size_t position) {
   while (!kept_.empty() && kept_.back().position > position) kept_.pop_back();
   if (position == position_) return position;
@@ -187,7 +185,7 @@ size_t SequenceState::RewindRecurrent(size_t position) {
 
 bool SequenceState::IsInRings(size_t position) const {
   return std::all_of(layers_.begin(), layers_.end(), [&](const Layer& layer) {
-    // Of a text that was restored, only what its next token sees.
+    // A restored text has only what its next token sees.
     if (layer.window > 0 && layer.window <= restored_ && position < restored_) return false;
     if (layer.kv.capacity == size_.capacity || layer.kv.capacity == 0) return true;
     const size_t end = end_ + kDrafts;

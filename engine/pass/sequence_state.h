@@ -1,6 +1,6 @@
 // SequenceState: what a model remembers of the text so far, so that a new token computes only its
-// own part. Layers with attention keep keys and values, of all positions or, where a window bounds
-// what it sees, of the last ones in a ring. Recurrent layers keep numbers that every token changes.
+// own part. Attention layers keep keys and values: of all positions, or in a ring buffer of the
+// last ones where a window bounds what they see. Recurrent layers keep a state of fixed size.
 #ifndef PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 #define PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 
@@ -17,29 +17,28 @@ namespace engine {
 
 class SequenceState {
  public:
-  // So many snapshots of the recurrent layers are kept.
-  static constexpr size_t kSnapshots = 4;
+  static constexpr size_t kSnapshots = 4;  // of the recurrent layers, at most
 
   struct Size {
-    size_t capacity = 0;  // positions that there is room for
-    size_t batch = 0;     // tokens that are read at a time, at most
-    size_t max_undo = 0;  // of these, at most so many in a batch that Undo() can take back
+    size_t capacity = 0;  // positions
+    size_t batch = 0;     // tokens read at a time, at most
+    size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
     kernels::KvType kv_type = kernels::KvType::kF16;
   };
-  // Memory is reserved here and becomes resident as positions are written. Whether the machine has
-  // that much is asked before (memory.h). Throws std::bad_alloc.
+  // Reserves the memory, which becomes resident as positions are written. memory.h checks before
+  // that the machine has it. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
   // The bytes of that. A double, so that what a file or a user asks for cannot overflow.
   static double BytesFor(const Config& config, const Size& size);
 
-  // What a recurrent layer remembers (RecurrentPlan).
+  // A recurrent layer's state (RecurrentPlan).
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
-    // Where the next batch may be undone: room for both as they are before it; else null.
+    // Room for both as they are before the next batch if that may be undone; else null.
     float* before;
-    // Of the last batch that could be undone, what the recurrence read:
+    // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
     float* alpha;    // [max_undo][n_value_heads]
     float* beta;     // [max_undo][n_value_heads]
@@ -49,35 +48,34 @@ class SequenceState {
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
   kernels::KvType kv_type() const { return size_.kv_type; }
-  // The keys and values that the layer sees.
+  // The keys and values that the layer sees: its own or an earlier layer's.
   const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
   Recurrent recurrent(size_t i) const;
 
-  // The next batch may be undone: it has at most Size::max_undo tokens.
+  // The next batch, of at most Size::max_undo tokens, may be undone.
   void ExpectUndo() { may_undo_ = true; }
-  // To be told after each batch: positions up to `end` are there.
+  // Called after each batch: positions up to `end` are there.
   void Extend(size_t end);
-  // Forgets the last batch, which was announced by ExpectUndo(), but for its first tokens: keys and
-  // values up to `position` stay, and recurrent layers are as they were before the batch. What they
-  // read of it stays in conv_in, alpha and beta, for Replay() (forward.h).
+  // Forgets the last batch, which ExpectUndo() announced, from `position` on. Keys and values
+  // before it stay; recurrent layers are as before the batch, with its input in conv_in, alpha and
+  // beta for Replay() (forward.h).
   void Undo(size_t position);
-  // Keeps what recurrent layers know at this point of the text, so that Rewind() can come back to
-  // it. The snapshot of the earliest position makes way for the newest.
+  // Copies the recurrent layers' states, so that Rewind() can come back to this position. The
+  // snapshot of the earliest position makes way for the newest.
   void Snapshot();
   // What the next token sees of the text so far, piece by piece: of each layer and head the keys,
-  // then the values, oldest first; then what recurrent layers know. `Piece` gets the bytes of the
-  // buffers themselves, to be read, or to be written where a text of `position` tokens is to be
-  // remembered, of which nothing is known yet.
+  // then the values, oldest first; then the recurrent states. `piece` gets the buffers' own bytes,
+  // to be read, or to be written before Restore() to a text of `position` tokens.
   using Piece = std::function<void(std::span<std::byte> bytes)>;
   void ForEachPiece(size_t position, const Piece& piece);
   // The sum of their bytes.
   size_t PieceBytes(size_t position);
-  // To be told when they are written: the text has `position` tokens, and no snapshots.
+  // The pieces are written: the text has `position` tokens, and no snapshots.
   void Restore(size_t position);
 
-  // Forgets everything from `position` on. Returns the position that was reached, which may be an
-  // earlier one: recurrent layers go back to the last snapshot before `position`, or to the
-  // beginning; and where a ring has overwritten what the next token would see, all is forgotten.
+  // Forgets everything from `position` on. Returns the position reached, which may be earlier:
+  // recurrent layers go back to the last snapshot up to `position`, or to the beginning; where a
+  // ring has overwritten what the next token would see, all is forgotten.
   size_t Rewind(size_t position);
 
  private:
@@ -85,8 +83,7 @@ class SequenceState {
     kernels::KvLayer kv;
     size_t window;
     size_t kv_layer;
-    // Where they begin among the floats.
-    size_t history, matrices, conv_in, alpha, beta;
+    size_t history, matrices, conv_in, alpha, beta;  // offsets among the floats
   };
   struct Kept {
     size_t position;
@@ -102,8 +99,8 @@ class SequenceState {
   size_t bytes_;
   size_t position_ = 0;                 // of the next token
   size_t end_ = 0;                      // the furthest position that the text had
-  size_t restored_ = 0;                 // the one that Restore() was told
-  std::unique_ptr<std::byte[]> data_;   // per layer: keys, then values
+  size_t restored_ = 0;                 // Restore()'s
+  std::unique_ptr<std::byte[]> data_;   // [layers][keys, values]
   size_t n_floats_ = 0;                 // of all recurrent layers
   size_t n_slots_ = 0;                  // now, the snapshots, before the last batch
   size_t now_ = 0, before_ = 0;         // slots

@@ -1,6 +1,5 @@
-// Trace: what each operation of a forward pass was and how long it took, and for those who want to
-// look inside, the numbers on their way. Filled by Pass where somebody asks (pronk trace); a
-// forward pass without one costs nothing.
+// Trace: what each operation of a forward pass was and how long it took, and for an observer the
+// numbers on their way. Pass fills it for pronk trace; a forward pass without one costs nothing.
 #ifndef PRONK_ENGINE_PASS_TRACE_H_
 #define PRONK_ENGINE_PASS_TRACE_H_
 
@@ -17,7 +16,7 @@ namespace engine {
 
 class InputSquares;
 
-// What an operation read of a tensor.
+// The part of a tensor that an operation read.
 struct TraceWeights {
   const gguf::TensorView* tensor;
   size_t rows;
@@ -41,23 +40,23 @@ struct TracedAttention {
   const float* q;   // of that token: [n_heads][key_length]
 };
 
-// Sees a pass from inside: of every layer, the last token of the batch. Called on the thread that
-// runs the pass; what it takes is in no step's time.
+// Sees the batch's last token in every layer. Called on the thread that runs the pass, outside of
+// the steps' times.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;
   virtual void Attended(const TracedAttention& attention) = 0;
-  // The experts that it chose, and their shares.
+  // The token's experts, and their shares.
   virtual void Routed(std::span<const uint32_t> chosen, std::span<const float> shares) = 0;
-  // x: the residual stream behind the layer, [embedding_length].
+  // x: the residual stream after the layer, [embedding_length].
   virtual void EndLayer(std::span<const float> x) = 0;
 };
 
 struct Trace {
   std::vector<TraceStep> steps;
-  std::vector<size_t> layer_ends;  // how many steps there were behind each layer
+  std::vector<size_t> layer_ends;  // the number of steps up to the end of each layer
   PassObserver* observer = nullptr;
-  InputSquares* inputs = nullptr;  // sees what matrices are multiplied with (input_squares.h)
+  InputSquares* inputs = nullptr;  // sees the matrices' inputs (input_squares.h)
 };
 
 }  // namespace engine

@@ -14,7 +14,6 @@ bool MoreLikely(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-// Options may be of any size: what comes of them can still be compared, and the first is the best.
 float Comparable(float logit) {
   constexpr float kMax = std::numeric_limits<float>::max();
   return std::isnan(logit) ? -kMax : std::clamp(logit, -kMax, kMax);
@@ -100,7 +99,6 @@ void TopK(Candidates& candidates, int k) {
 void TopP(Candidates& candidates, float p) {
   if (p >= 1.0f) return;
   // A nucleus is usually small: sort more of a large vocabulary only while it is not found.
-  // Probabilities come from the unsorted list, so the normalizing sum is taken once.
   const double max = candidates.Best().logit;
   double total = 0;
   for (const Candidate& c : candidates.items()) total += std::exp(c.logit - max);
@@ -117,7 +115,7 @@ void TopP(Candidates& candidates, float p) {
 
 void MinP(Candidates& candidates, float min_p) {
   if (min_p <= 0.0f) return;
-  // p >= min_p * p_max, said in logits; min_p above 1 must still leave the best.
+  // p >= min_p * p_max, in logits; min_p above 1 must still leave the best.
   const float max = candidates.Best().logit;
   const float least = std::min(max, max + std::log(min_p));
   candidates.RemoveIf([&](const Candidate& c) { return c.logit < least; });
@@ -155,7 +153,6 @@ void TopNSigma(Candidates& candidates, float n) {
 
 void Xtc(Candidates& candidates, float threshold) {
   const std::span<const double> probabilities = candidates.Probabilities();
-  // Those that are likely enough stand at the front of a sorted list.
   const auto is_top = [&](double p) { return p >= threshold; };
   const auto n = static_cast<size_t>(std::ranges::count_if(probabilities, is_top));
   if (n < 2) return;
@@ -166,7 +163,7 @@ void Xtc(Candidates& candidates, float threshold) {
 
 void CutSurprise(Candidates& candidates, double mu) {
   const std::span<const double> probabilities = candidates.Probabilities();
-  // -log2 p <= mu, said in logits: those are at most so far below the best.
+  // -log2 p <= mu, in logits.
   const double max = candidates.Best().logit;
   const double best = *std::max_element(probabilities.begin(), probabilities.end());
   const double least = std::min(max, max - (mu + std::log2(best)) * std::log(2.0));

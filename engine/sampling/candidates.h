@@ -1,8 +1,6 @@
-// The steps of sampling: each narrows or reshapes the list of tokens that may come next.
-//
-// A step works on candidates with logits; probabilities are always the softmax of the logits of
-// those that are left. Steps are free functions so that each can be read, and tested against
-// numbers worked out by hand, on its own; sampler.h chains them.
+// The steps of sampling: each narrows or reshapes the list of tokens that may come next. A step
+// works on logits; probabilities are always the softmax over the candidates that are left.
+// sampler.h chains the steps.
 #ifndef PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 #define PRONK_ENGINE_SAMPLING_CANDIDATES_H_
 
@@ -28,7 +26,7 @@ class Candidates {
  public:
   // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.
   void Assign(std::span<const float> logits);
-  // The same for those tokens alone whose bit (id % 64 of word id / 64) is set.
+  // The same for the tokens whose bit (id % 64 of word id / 64) is set.
   void Assign(std::span<const float> logits, std::span<const uint64_t> allowed);
 
   size_t size() const { return items_.size(); }
@@ -37,7 +35,7 @@ class Candidates {
 
   // The most likely candidate; of equals the one with the lowest id.
   Candidate Best() const;
-  // Puts the n most likely first, in falling order (ties by id). A no-op where they are already.
+  // Puts the n most likely first, in falling order (ties by id).
   void SortTop(size_t n);
   // Drops all but the first n. Only after SortTop(n).
   void Truncate(size_t n);
@@ -46,8 +44,7 @@ class Candidates {
     std::erase_if(items_, predicate);
     n_sorted_ = 0;
   }
-  // Gives every candidate a new logit. What comes of odd options (infinity, nan) can still be
-  // compared afterwards, and their order is taken to be a new one.
+  // Gives every candidate a new logit, made Comparable(): options may be odd.
   template <class Function>
   void Change(Function function) {
     for (Candidate& c : items_) {
@@ -59,9 +56,9 @@ class Candidates {
   // softmax(logits), in the candidates' order. The buffer is reused by the next call.
   std::span<const double> Probabilities();
 
-  // For a step that ranks candidates by something else than their logits: a buffer with one entry
-  // for each, to be filled and put into the step's order; then KeepRanked keeps the candidates of
-  // its first n entries, in the order they were in.
+  // For a step with an order of its own: a buffer with an entry for each candidate, for the step to
+  // fill and sort; KeepRanked() then keeps the candidates of the first n entries, in their old
+  // order.
   struct Ranked {
     double distance;
     double probability;
@@ -72,15 +69,15 @@ class Candidates {
 
  private:
   std::vector<Candidate> items_;
-  size_t n_sorted_ = 0;  // so many are in their final place at the front
+  size_t n_sorted_ = 0;  // at the front, in their final places
   std::vector<double> probabilities_;
   std::vector<Ranked> ranking_;
 };
 
-// Tokens seen lately become less likely. A logit is divided (where positive; multiplied where
-// negative) by `repeat` if its token occurs at all (Keskar et al. 2019, CTRL), and lowered by
-// `frequency` for each time and by `presence` once (OpenAI's API). `recent` holds the last tokens
-// in any order, and is sorted here.
+// Recent tokens become less likely. The logit of a token that occurs is divided by `repeat`
+// (multiplied if negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each
+// occurrence and by `presence` once (OpenAI's API). `recent` holds the last tokens in any order,
+// and is sorted here.
 struct Penalties {
   float repeat = 1.0f;
   float frequency = 0.0f;
@@ -100,28 +97,28 @@ void TopP(Candidates& candidates, float p);
 // Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
 void MinP(Candidates& candidates, float min_p);
 
-// Keeps those whose surprise is closest to the expected surprise (the entropy) until their
-// probabilities add up to p: locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
+// Keeps those whose surprise is closest to the entropy until their probabilities add up to p:
+// locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
 
-// Keeps those whose logits are at most n standard deviations (of all that are left) below the best:
-// noise has a bell shape of its own (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
+// Keeps those whose logits are at most n standard deviations (of all that are left) below the best
+// (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
 void TopNSigma(Candidates& candidates, float n);
 
-// Excludes top choices: of those that are at least `threshold` likely all but the least likely go,
-// which makes room for what is rarely said (p-e-w 2024, text-generation-webui, pull request 6335).
+// Excludes top choices: drops those that are at least `threshold` likely but the least likely of
+// them (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
 // Drops those whose surprise, -log2 p, is more than mu bits; at least one stays. The cut of
-// Mirostat 2 (Basu et al. 2021), whose mu follows from what was picked before (sampler.h).
+// Mirostat 2 (sampler.h).
 void CutSurprise(Candidates& candidates, double mu);
 
-// Temperature between low and high, by how unsure the model is: low + (high - low) * e^exponent,
-// where e is the entropy's share of the most it could be, log of the number of candidates (kalomaze
-// 2023, as llama.cpp has it; Zhang et al. 2024, EDT, is a kin of it). One candidate is left alone.
+// A temperature by how unsure the model is: low + (high - low) * e^exponent, where e is the entropy
+// divided by its maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp;
+// similar to EDT, Zhang et al. 2024). A single candidate is left alone.
 void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);
 
-// Divides logits by the temperature: below 1 sharpens the distribution, above 1 flattens it.
+// Divides logits by the temperature.
 void Temperature(Candidates& candidates, float temperature);
 
 }  // namespace engine

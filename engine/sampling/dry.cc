@@ -32,17 +32,16 @@ std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
   return ids;
 }
 
-// Seen from its end, the text is r[0], r[1], ...; what stands before r[k - 1] repeats the end in so
-// many tokens as r[k..] and r[0..] begin alike. For all k together that takes time in the length of
-// the text, not its square (Gusfield 1997, the Z algorithm): matches[k] is that number, and [left,
-// right) the stretch known so far that ends last.
+// Let r[0], r[1], ... be the text from its end. The tokens before r[k - 1] repeat the end over the
+// common length of r[k..] and r[0..]: matches[k]. The Z algorithm (Gusfield 1997) finds it for all
+// k in linear time; [left, right) is the match known so far that ends last.
 void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId> breakers) {
   const size_t n = text.size();
   const auto r = [&](size_t i) { return text[n - 1 - i]; };
   const auto is_breaker = [&](TokenId id) {
     return std::binary_search(breakers.begin(), breakers.end(), id);
   };
-  size_t most = 0;  // of a repetition: no breaker is part of one
+  size_t most = 0;  // no breaker is part of a repetition
   while (most < n && !is_breaker(r(most))) ++most;
   repetitions_.clear();
   matches_.assign(n, 0);
@@ -59,7 +58,7 @@ void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId
       repetitions_.emplace_back(r(k - 1), std::min(m, most));
     }
   }
-  // Of each token the longest stays.
+  // Keep the longest of each token.
   std::sort(repetitions_.begin(), repetitions_.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });

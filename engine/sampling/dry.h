@@ -1,12 +1,9 @@
-// DRY, "don't repeat yourself": tokens that would go on with a repetition become less likely, the
-// longer it is by now.
+// DRY, "don't repeat yourself" (p-e-w 2024, pull request 5677 of text-generation-webui): tokens
+// that would continue a repetition become less likely, the longer it is.
 //
-// By p-e-w, 2024 (pull request 5677 of text-generation-webui), whose definition this is. Let m be
-// the most tokens at the end of the text that also stand, the same, somewhere before a token x,
-// without a sequence breaker among them. If x is no breaker and m >= allowed_length, its logit
-// falls by
-//
-//     multiplier * base^(m - allowed_length)
+// Let m be the length of the longest end of the text that also occurs before an earlier token x,
+// without a sequence breaker in it. If x is no breaker and m >= allowed_length, the logit of x
+// falls by multiplier * base^(m - allowed_length).
 #ifndef PRONK_ENGINE_SAMPLING_DRY_H_
 #define PRONK_ENGINE_SAMPLING_DRY_H_
 
@@ -22,17 +19,17 @@
 namespace engine {
 
 struct DryOptions {
-  float multiplier = 0;    // 0: off
-  float base = 1.75f;      // at least 1
-  int allowed_length = 2;  // tokens that may repeat as they like
-  int last_n = -1;         // tokens that it looks back on; -1: all that there are, 0: off
+  float multiplier = 0;                      // 0: off
+  float base = 1.75f;                        // at least 1
+  int allowed_length = 2;                    // tokens of a repetition without penalty
+  int last_n = -1;                           // tokens that it looks back on; -1: all, 0: off
   std::vector<tokenizer::TokenId> breakers;  // ascending; line ends and quotation marks, usually
 
   bool Active() const { return multiplier != 0 && last_n != 0; }
 };
 
-// The tokens that hold one of these texts, ascending: breakers. Throws engine::Error where no token
-// holds a text.
+// The tokens that contain one of these texts, ascending: breakers. Throws engine::Error if no token
+// contains one of the texts.
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 

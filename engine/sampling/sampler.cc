@@ -30,7 +30,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
     {"temperature", SamplerStep::kTemperature},
 });
 
-// Steps that leave candidates out, which Mirostat does by itself.
+// Steps that drop candidates, which Mirostat replaces.
 bool Cuts(SamplerStep step) {
   return step != SamplerStep::kPenalties && step != SamplerStep::kDry &&
          step != SamplerStep::kTemperature;
@@ -109,7 +109,7 @@ void Sampler::Apply(SamplerStep step) {
     case SamplerStep::kMinP:
       return MinP(candidates_, options_.min_p);
     case SamplerStep::kXtc:
-      // Without it, no random number is taken, and a seed gives the text that it always gave.
+      // When off it takes no random number, so that a seed keeps its text.
       if (options_.xtc_probability > 0 && Uniform(random_) < options_.xtc_probability) {
         Xtc(candidates_, options_.xtc_threshold);
       }
@@ -130,11 +130,11 @@ size_t Sampler::Draw() {
     left -= probabilities[i];
     if (left < 0) return i;
   }
-  return probabilities.size() - 1;  // rounding left a crumb
+  return probabilities.size() - 1;  // rounding left a remainder
 }
 
 TokenId Sampler::DrawByMirostat() {
-  // -log2 p of a token with this logit, before any is dropped: log2 of the sum, in logits.
+  // The surprise, -log2 p, is that of before any token is dropped.
   const double max = candidates_.Best().logit;
   const std::span<const double> probabilities = candidates_.Probabilities();
   const double best = std::log2(*std::max_element(probabilities.begin(), probabilities.end()));
@@ -162,7 +162,7 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     if (candidates_.size() == 1) return candidates_[0].id;
   }
   AddBiases();
-  // What is not a number or not below infinity cannot be compared: no step would mean anything.
+  // No step can compare nan or infinity.
   candidates_.RemoveIf(
       [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });
   if (candidates_.size() == 0 && !allowed.empty()) {

@@ -31,13 +31,13 @@ enum class SamplerStep {
 
 // The step with this name, or nothing.
 std::optional<SamplerStep> FindSamplerStep(std::string_view name);
-// All names, as llama.cpp spells them and in the order that it, too, takes by default:
+// All names, in llama.cpp's spelling and default order:
 // "penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature".
 std::string SamplerStepNames();
 
-// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target, in place
-// of the steps that cut: it drops tokens of a surprise above mu, picks among the rest, and moves mu
-// by what the picked one's surprise, as the model saw it, was off the target.
+// Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target and
+// replaces the steps that cut: it drops tokens of a surprise above mu, picks among the rest, and
+// moves mu by the difference of the picked token's surprise from the target.
 struct Mirostat {
   bool on = false;
   float tau = 5.0f;  // the target, in bits
@@ -59,7 +59,7 @@ struct SamplerOptions {
   DryOptions dry;
   Mirostat mirostat;
   Penalties penalties;
-  int repeat_last_n = 64;  // tokens the penalties look back on; -1: all that there are
+  int repeat_last_n = 64;  // tokens the penalties look back on; -1: all
   std::vector<std::pair<tokenizer::TokenId, float>> logit_bias;  // added before everything else
   // llama.cpp's default order.
   std::vector<SamplerStep> steps = {
@@ -76,12 +76,11 @@ class Sampler {
   void SetOptions(const SamplerOptions& options);
 
   // The next token. The same options, logits and history give the same token on every machine.
-  // Throws engine::Error where the logits are not numbers (a broken model).
-  // allowed: a bit for each id (constraint.h), at least one of them set; the other tokens do not
-  // exist, for any step. Empty: all are allowed. Where there is no choice, no random number is
-  // taken.
+  // Throws engine::Error if the logits are not numbers (a broken model). allowed: a bit for each id
+  // (constraint.h), at least one of them set; no step sees the other tokens. Empty: all are
+  // allowed. A single allowed token takes no random number.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
-  // Tells the penalties that this token is now part of the text.
+  // This token is now part of the text, for the penalties.
   void Accept(tokenizer::TokenId id);
   // The text is now this and nothing else. Random numbers go on.
   void SetHistory(std::span<const tokenizer::TokenId> tokens);
@@ -95,10 +94,10 @@ class Sampler {
 
   SamplerOptions options_;
   std::mt19937_64 random_;
-  // A ring of the last repeat_last_n tokens, and a copy for the penalties to sort.
+  // A ring buffer of the last repeat_last_n tokens, and a copy for the penalties to sort.
   std::vector<tokenizer::TokenId> recent_, sorted_;
   size_t n_accepted_ = 0;
-  std::vector<tokenizer::TokenId> text_;  // all of it; only kept for DRY
+  std::vector<tokenizer::TokenId> text_;  // all of it, for DRY
   Dry dry_;
   double mu_ = 0;  // of Mirostat
   Candidates candidates_;

@@ -1,6 +1,8 @@
 #include "engine/session/chat.h"
 
 #include <algorithm>
+#include <functional>
+#include <ranges>
 #include <utility>
 
 #include "engine/error.h"
@@ -12,29 +14,8 @@ namespace {
 using tokenizer::Message;
 using tokenizer::TokenId;
 
-// Room that a full context leaves for an answer, in parts of it.
+// A full context leaves one part in this many for an answer.
 constexpr size_t kAnswerShare = 4;
-
-// The first number from 0 on that fits, or `n` where none below it does. If a number fits, so do
-// all above it: about log2(n) are tried.
-template <typename Fn>
-size_t FirstThatFits(size_t n, Fn fits) {
-  size_t low = 0, high = n;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (fits(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
-size_t CommonLength(std::span<const TokenId> a, std::span<const TokenId> b) {
-  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
-                             a.begin());
-}
 
 }  // namespace
 
@@ -62,7 +43,7 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
   input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
   const tokenizer::RenderedChat chat = form.chat_template.Render(input);
-  // Many templates begin with the token that begins a text; it must not stand there twice.
+  // Many templates begin with the token that begins a text; it must not be there twice.
   const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
   return Encode(model, chat.text,
                 {.add_bos = !has_bos,
@@ -81,7 +62,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   CheckTextSize(session_.model(), text.size(), session_.capacity());
   std::vector<Message> messages = messages_;
   messages.push_back({"user", text});
-  // Without the oldest questions and their answers.
+  // Without the oldest questions and answers.
   const auto encode = [&](size_t n_dropped_pairs) {
     std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
                              messages.end());
@@ -99,8 +80,10 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
     }
   };
   Answer answer;
-  if (!fits(0)) {  // what a conversation takes, only its template can say
-    const size_t n_pairs = FirstThatFits(messages.size() / 2, fits);
+  if (!fits(0)) {  // only the template can say what a conversation takes: bisect
+    const auto pairs = std::views::iota(size_t{0}, messages.size() / 2);
+    const auto first = std::ranges::partition_point(pairs, std::not_fn(fits));
+    const auto n_pairs = static_cast<size_t>(first - pairs.begin());
     ids = encode(n_pairs);
     answer.n_dropped = 2 * n_pairs;
     messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
@@ -111,14 +94,14 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
 
   answer.n_reused = session_.RewindToCommon(ids);
-  // The next turn may not begin as this one ends, where a template drops what the model thought or
-  // begins answers otherwise than it shows them. Recurrent layers cannot go back to that point
-  // later.
+  // Recurrent layers cannot go back later to where the next turn parts from this one: a template
+  // may drop what the model thought, or begin answers otherwise than it shows them.
   if (session_.state().is_recurrent()) {
     messages.push_back({"assistant", "1"});
     messages.push_back({"user", "2"});
     try {
-      session_.BookmarkAt(CommonLength(ids, encode(0)));
+      const std::vector<TokenId> next = encode(0);
+      session_.BookmarkAt(static_cast<size_t>(std::ranges::mismatch(ids, next).in1 - ids.begin()));
     } catch (const std::exception&) {  // then all is read again
     }
     messages.resize(messages.size() - 2);

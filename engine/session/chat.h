@@ -1,7 +1,6 @@
-// Chat: a conversation on top of a session.
-//
-// Every turn the whole conversation goes through the model's chat template, and only what the
-// session has not read yet is computed: the cache is kept up to the first token that differs.
+// Chat: a conversation on top of a session. Every turn renders the whole conversation by the
+// model's chat template; the session keeps its state up to the first token that differs and reads
+// the rest.
 #ifndef PRONK_ENGINE_SESSION_CHAT_H_
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
@@ -19,14 +18,14 @@ namespace engine {
 
 // How a conversation is put to a model. The constructors throw tokenizer::TemplateError.
 struct ChatForm {
-  // By the template that the model's file carries, or the documented default (ChatTemplateSource).
+  // By the template of the model's file, or the default (ChatTemplateSource).
   explicit ChatForm(const Model& model);
   explicit ChatForm(std::string_view template_source);
 
   tokenizer::ChatTemplate chat_template;
   bool is_transcript;       // no token ends a turn: kTranscriptStop does
   ThinkingFormat thinking;  // as the template's source has it
-  // What the template can read besides the conversation: enable_thinking, for example.
+  // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
 };
 
@@ -36,22 +35,21 @@ class Chat {
 
   struct Answer {
     GenerateResult generated;
-    size_t n_reused = 0;   // tokens that were in the cache already
-    size_t n_dropped = 0;  // oldest messages given up because the context is full
+    size_t n_reused = 0;   // tokens that the session had read already
+    size_t n_dropped = 0;  // oldest messages dropped because the context is full
   };
-  // Adds the user's text and answers it. on_text gets the answer as it comes; what is thought
-  // before it goes to the options' on_thinking, and into the conversation apart from the answer.
-  // Throws engine::TooLong where not even this one message fits, tokenizer::TemplateError where the
-  // template refuses it; the conversation is then as before, and also where it was interrupted
-  // before the first word.
+  // Adds the user's text and answers it. on_text gets the answer as it comes, the options'
+  // on_thinking the thinking before it. Throws engine::TooLong if not even this one message fits,
+  // tokenizer::TemplateError if the template refuses it. The conversation is as before if it throws
+  // or is interrupted before the first word.
   Answer Say(const std::string& text, GenerateOptions options,
              const std::function<bool(std::string_view)>& on_text);
 
-  // Takes the last question and its answer back; the question, or "" where there is none.
+  // Removes the last question and its answer; returns the question, "" if there is none.
   std::string Undo();
   void Clear() { messages_.clear(); }
 
-  // What the model is told before the conversation; "" for nothing. Holds for every turn to come.
+  // The system's message, "" for none, for the turns to come.
   const std::string& system() const { return system_; }
   void SetSystem(std::string system) { system_ = std::move(system); }
 
@@ -60,9 +58,8 @@ class Chat {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
 
-  // The whole conversation, the system's message first where there is one; it can be taken up
-  // again, by any model. Throws engine::Error where the messages are not questions and answers in
-  // turn.
+  // The whole conversation, the system's message first if there is one; any model can go on with
+  // it. Throws engine::Error if the messages do not alternate between question and answer.
   std::vector<tokenizer::Message> Messages() const;
   void SetMessages(std::vector<tokenizer::Message> messages);
 
@@ -79,8 +76,7 @@ std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& f
                                            const std::vector<tokenizer::Message>& messages,
                                            size_t room,
                                            const std::function<bool()>& interrupted = nullptr);
-// The template that the model's file carries, or the documented default where there is none or
-// nothing in it: its source.
+// The source of the file's template, or of the default if there is none or it is empty.
 std::string_view ChatTemplateSource(const gguf::File& file, const tokenizer::Tokenizer& tokenizer);
 
 }  // namespace engine

@@ -1,6 +1,7 @@
 #include "engine/session/generate.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/error.h"
@@ -27,7 +28,7 @@ DraftCounts CountsOf(const Session& session) {
   return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
 }
 
-// The answer's grammar begins with it, unless the model thinks first.
+// The grammar begins with the answer: at once, unless the model thinks first.
 void Start(grammar::Constraint& constraint, const ThinkingSplitter& splitter,
            const ThinkingFormat& format, const std::vector<TokenId>& marks,
            const tokenizer::Tokenizer& tokenizer) {
@@ -40,7 +41,7 @@ void Start(grammar::Constraint& constraint, const ThinkingSplitter& splitter,
   }
 }
 
-// This token was generated; the answer so far, which may have begun with it.
+// Takes a generated token; `answer` is all of the answer, which may begin with it.
 void Follow(grammar::Constraint& constraint, TokenId id, const ThinkingSplitter& splitter,
             std::string_view answer) {
   constraint.Accept(id);
@@ -52,19 +53,8 @@ void Follow(grammar::Constraint& constraint, TokenId id, const ThinkingSplitter&
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
-  switch (reason) {
-    case StopReason::kEos:
-      return "eos";
-    case StopReason::kStop:
-      return "stop";
-    case StopReason::kLength:
-      return "length";
-    case StopReason::kContext:
-      return "context";
-    case StopReason::kInterrupted:
-      return "interrupted";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"eos", "stop", "length", "context", "interrupted"};
+  return kNames[static_cast<size_t>(reason)];
 }
 
 StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
@@ -80,7 +70,7 @@ std::string StopMatcher::Push(std::string_view text) {
     matched_ = true;
     return std::exchange(held_, "").substr(0, match);
   }
-  // Keep the longest tail that a stop text begins with.
+  // Hold back the longest tail that a stop text begins with.
   size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n) {
@@ -139,16 +129,13 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   const DraftCounts before = CountsOf(session);
   const size_t batches_before = session.n_batches();
   const Stopwatch decode_watch;
-  for (;;) {
+  // One token; why it is the last, if it is.
+  const auto step = [&]() -> std::optional<StopReason> {
     if (options.max_tokens >= 0 &&
         std::cmp_greater_equal(result.tokens.size(), options.max_tokens)) {
-      result.stop_reason = StopReason::kLength;
-      break;
+      return StopReason::kLength;
     }
-    if (interrupted() || !wanted) {
-      result.stop_reason = StopReason::kInterrupted;
-      break;
-    }
+    if (interrupted() || !wanted) return StopReason::kInterrupted;
     TokenId id = -1;
     if (forced.empty()) {
       id = session.Sample(constraint != nullptr ? constraint->Allowed()
@@ -157,34 +144,22 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
       id = forced.back();
       forced.pop_back();
     }
-    if (vocab.IsEog(id)) {
-      result.stop_reason = StopReason::kEos;
-      break;
-    }
+    if (vocab.IsEog(id)) return StopReason::kEos;
     result.tokens.push_back(id);
     const bool is_mark = std::find(marks.begin(), marks.end(), id) != marks.end();
     splitter.Push(stop.Push(decoder.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink);
-    if (stop.matched()) {
-      result.stop_reason = StopReason::kStop;
-      break;
-    }
+    if (stop.matched()) return StopReason::kStop;
     if (constraint != nullptr) {
       Follow(*constraint, id, splitter, result.text);
-      if (constraint->done()) {
-        result.stop_reason = StopReason::kEos;
-        break;
-      }
+      if (constraint->done()) return StopReason::kEos;
       if (forced.empty()) {
         forced = constraint->Forced();
         std::reverse(forced.begin(), forced.end());
       }
     }
     unread.push_back(id);
-    if (session.capacity() - session.position() < unread.size()) {
-      result.stop_reason = StopReason::kContext;
-      break;
-    }
-    if (!forced.empty()) continue;
+    if (session.capacity() - session.position() < unread.size()) return StopReason::kContext;
+    if (!forced.empty()) return std::nullopt;
     if (unread.size() == 1) {
       session.Decode(id);
     } else {
@@ -192,7 +167,11 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     }
     result.n_decoded += unread.size();
     unread.clear();
-  }
+    return std::nullopt;
+  };
+  std::optional<StopReason> reason;
+  while (!reason) reason = step();
+  result.stop_reason = *reason;
   result.decode_seconds = decode_watch.Seconds();
   result.drafts = CountsOf(session) - before;
   result.n_passes = session.n_batches() - batches_before;

@@ -35,41 +35,40 @@ struct GenerateOptions {
   std::function<void()> prompt_read;
   std::function<bool()> interrupted;  // asked before every token and batch
   bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
-  // How the model marks what it thinks; none: all that it writes is text.
+  // How the model marks its thinking; none: all that it writes is text.
   ThinkingFormat thinking;
-  // Gets the thinking as it comes, and returns as on_text does; none: nobody wants it.
+  // Gets the thinking as it comes, and returns as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking;
-  // The answer follows a grammar, from its first token on; none: it is free. What the grammar
-  // forces is read in one pass, unsampled. Where nothing may follow, the text ends, as by the
-  // model.
+  // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
+  // in one pass, unsampled. The text ends where the grammar lets nothing follow.
   grammar::Constraint* constraint = nullptr;
 };
 
 struct GenerateResult {
   std::string text;      // whole UTF-8 characters, without stop texts and thinking
-  std::string thinking;  // what stood before it
+  std::string thinking;  // before the text
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   StopReason stop_reason = StopReason::kLength;
   size_t n_prompt = 0;
   double prompt_seconds = 0;
-  size_t n_decoded = 0;  // generated tokens that were read back
-  size_t n_passes = 0;   // in so many passes
+  size_t n_decoded = 0;  // generated tokens that were read back,
+  size_t n_passes = 0;   // in this many passes
   double decode_seconds = 0;
-  DraftCounts drafts;  // all 0 where nothing was read ahead
+  DraftCounts drafts;  // all 0 if there were none
 };
 
-// Reads the prompt behind what the session already holds, then generates. on_text gets the text as
-// it comes and returns false to stop (as an interruption). An empty prompt goes on from the
-// session's logits. Throws engine::Error where it has none, or where the prompt does not fit.
+// Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
+// returns false to stop (as an interruption). An empty prompt goes on from the session's logits.
+// Throws engine::Error if it has none, or if the prompt does not fit.
 GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(std::string_view)>& on_text);
 
-// Text on its way out, held back as long as it may be the beginning of a stop text.
+// Holds text back as long as it may be the beginning of a stop text.
 class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
-  // Takes more text, returns what is safe to show. After a match nothing more is returned.
+  // Takes more text and returns what is safe to show: nothing after a match.
   std::string Push(std::string_view text);
   std::string Finish();  // what was held back
   bool matched() const { return matched_; }

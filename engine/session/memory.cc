@@ -18,11 +18,11 @@ namespace engine {
 namespace {
 
 constexpr uint64_t kUnlimited = uint64_t{1} << 62;  // so that sums and sizes below it fit 64 bits
-constexpr uint64_t kSmallScratch = 64'000'000;      // what even the smallest model may use
+constexpr uint64_t kSmallScratch = 64'000'000;      // that even the smallest model may use
 
 #if !defined(__APPLE__)
 
-// The number behind `name` in a file of lines "name number" or "name: number kB", else fallback.
+// The number after `name` in a file of lines "name number" or "name: number kB", else fallback.
 uint64_t NumberIn(const std::string& path, std::string_view name, uint64_t fallback) {
   std::ifstream in(path);
   std::string line;
@@ -38,7 +38,7 @@ uint64_t NumberIn(const std::string& path, std::string_view name, uint64_t fallb
   return fallback;
 }
 
-// The number that a file consists of; "max" and files that are not there are `fallback`.
+// The number in a file; fallback if that is missing or says "max".
 uint64_t NumberOf(const std::string& path, uint64_t fallback) {
   uint64_t number = 0;
   return std::ifstream(path) >> number ? number : fallback;
@@ -52,7 +52,7 @@ constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_byte
                                   "total_active_file", "total_inactive_file"};
 constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Takes from `memory` what the group does not grant.
+// Lowers `memory` to what the group grants.
 void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
   const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
   const uint64_t limit = NumberOf(group.folder + std::string(files.limit), kUnlimited);
@@ -75,7 +75,7 @@ std::string Megabytes(double bytes) {
 
 #if defined(__APPLE__)
 
-// What others hold, the system compresses or writes out.
+// The system compresses or writes out what other processes hold.
 Memory MachineMemory(const std::string&) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited};
@@ -92,7 +92,7 @@ Memory MachineMemory(const std::string& root) {
   for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
-  // ulimit -v, of which what is mapped is a part.
+  // ulimit -v counts what is mapped, too.
   const uint64_t limit = NumberIn(root + "proc/self/limits", "Max address space", kUnlimited);
   const uint64_t used = NumberIn(root + "proc/self/status", "VmSize", 0);
   memory.total = std::min(memory.total, limit);
@@ -116,7 +116,7 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   const auto scratch_bytes = [&] { return Scratch::BytesFor(config, plan.batch, plan.n_threads); };
   while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
 
-  // In doubles: a context that somebody asked for may be any number.
+  // In doubles: the context asked for may be any number.
   const auto state_bytes = [&](size_t context) {
     MemoryPlan with = plan;
     with.context = context;

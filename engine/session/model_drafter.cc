@@ -59,18 +59,14 @@ std::optional<size_t> ModelDrafter::Look(std::span<const TokenId> text) {
 void ModelDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
   try {
     Write(text, n, drafts);
-  } catch (const Error&) {  // the text does not depend on it
+  } catch (const Error&) {  // the text does not depend on drafts
     is_broken_ = true;
   }
 }
 
 void ModelDrafter::Write(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
   Session& session = *session_;
-  const std::span<const TokenId> read = session.tokens();
-  const size_t most = std::min(read.size(), text.size() - 1);  // the last is read in any case
-  const auto differs =
-      std::mismatch(read.begin(), read.begin() + static_cast<ptrdiff_t>(most), text.begin());
-  const size_t position = session.Rewind(static_cast<size_t>(differs.first - read.begin()));
+  const size_t position = session.RewindToCommon(text);
   const bool is_read = session.Prefill(text.subspan(position),
                                        [&](size_t) { return !interrupted_ || !interrupted_(); });
   if (!is_read) return;

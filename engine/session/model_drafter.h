@@ -1,5 +1,6 @@
-// ModelDrafter: a small model writes on, and a large one of the same vocabulary checks it
-// (Leviathan et al. 2023). The small one always says what it finds most likely.
+// ModelDrafter: a small model writes on, and the large one, of the same vocabulary, checks it
+// (Leviathan et al. 2023). The small one always takes its most likely token. It has a session of
+// its own, which is why this drafter is here and not in draft/.
 #ifndef PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 #define PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 
@@ -18,8 +19,8 @@ struct Model;
 struct SessionOptions;
 class Session;
 
-// Throws engine::Error where a token of one model is not that of the other; it names the first one.
-// Vocabularies may differ in length: rows behind the last token are padding.
+// Throws engine::Error if a token of one model is not the other's, and names the first such.
+// Vocabularies may differ in length: rows after the last token are padding.
 void CheckSameVocabulary(const Model& model, const Model& draft);
 
 class ModelDrafter : public Drafter {
@@ -40,7 +41,7 @@ class ModelDrafter : public Drafter {
   std::unique_ptr<Session> session_;
   std::function<bool()> interrupted_;
   size_t n_common_;         // tokens that both models have
-  bool is_broken_ = false;  // its numbers are none: it guesses no more
+  bool is_broken_ = false;  // its logits are not numbers: no more drafts
 };
 
 }  // namespace engine

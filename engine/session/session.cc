@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/draft/lookup_drafter.h"
-#include "engine/draft/nextn_drafter.h"
+#include "engine/draft/nextn.h"
 #include "engine/error.h"
 #include "engine/session/encode.h"
 #include "engine/session/model_drafter.h"
@@ -17,12 +17,10 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Rows of logits computed at once where all are asked for: a row can be half a megabyte.
+// Rows of logits computed at once if all are asked for: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-int ThreadsFor(int asked, int fallback) { return asked > 0 ? asked : fallback; }
-
-// Those for the context that a session runs with, whatever part of it a text fills.
+// Divisors for the session's context, whatever part of it a text fills.
 const float* RopeDivisors(const Model& model, size_t context) {
   const Weights& w = model.weights;
   if (w.rope_factors_long == nullptr) return w.rope_freqs;
@@ -52,9 +50,11 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()), kernels::Crowds::kGoAlone),
-      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
-                  kernels::Crowds::kGoAlone),
+      team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads(),
+            kernels::Crowds::kGoAlone),
+      batch_team_(
+          options.n_threads_batch > 0 ? options.n_threads_batch : static_cast<int>(team_.size()),
+          kernels::Crowds::kGoAlone),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),
@@ -68,7 +68,7 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
       scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(options.sampler),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
-  tokens_.reserve(capacity());  // as all else: nothing grows while generating
+  tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
 }
@@ -87,38 +87,54 @@ void Session::CheckRoom(std::span<const TokenId> tokens) const {
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {
   CheckRoom(tokens);
-  tokens = tokens.subspan(TakeAhead(tokens));
+  return Read(tokens.subspan(TakeAhead(tokens)), progress, nullptr);
+}
+
+void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
+  CheckRoom(tokens);
+  Read(tokens, nullptr, rows);
+}
+
+// In batches. The last token's logits are kept if `rows` is null, else it gets those of all.
+bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
+                   const LogitRows& rows) {
   if (tokens.empty()) return true;
   ForgetAhead();
   kernels::Team& team = TeamFor(tokens.size());
+  const size_t vocab_size = model_.config.vocab_size;
+  std::vector<float> buffer(rows ? kLogitRows * vocab_size : 0);
   for (size_t done = 0; done < tokens.size();) {
     if (done != 0 && progress && !progress(done)) return false;
     size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
-    const bool last = done + n == tokens.size();
+    const std::span<const TokenId> batch = tokens.subspan(done, n);
+    has_logits_ = !rows && done + n == tokens.size();
     team.Run([&] {
-      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team, trace_);
-      if (last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
+      Forward(model_, ropes_, batch, position(), state_, scratch_, team, trace_);
+      if (has_logits_) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
+      for (size_t first = 0; rows && first < n; first += kLogitRows) {
+        const size_t count = std::min(kLogitRows, n - first);
+        Logits(model_, first, count, scratch_, team, buffer.data(), trace_);
+        rows(done + first, count, {buffer.data(), count * vocab_size});
+      }
     });
     ++n_batches_;
     row_ = 0;
-    if (speculation_) speculation_->Read(tokens.subspan(done, n), position(), scratch_);
-    for (const TokenId id : tokens.subspan(done, n)) sampler_.Accept(id);
-    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
-    state_.Extend(tokens_.size());
-    has_logits_ = last;
+    if (speculation_) speculation_->Read(batch, position(), scratch_);
+    for (const TokenId id : batch) Append(id);
+    state_.Extend(position());
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;
     }
     done += n;
   }
-  if (speculation_) speculation_->Cut(position());  // what was guessed is not compared with these
+  if (speculation_) speculation_->Cut(position());  // these are not compared with drafts
   return true;
 }
 
-// The first of these tokens that are read ahead become part of the text; how many. Of more tokens
-// than a pass may have, the bits would not be those of reading them without drafts.
+// Adds to the text the first of these tokens that are read ahead, and returns their number. (More
+// tokens than a pass may have would have other bits if they were read without drafts.)
 size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
   size_t n = 0;
@@ -150,7 +166,7 @@ void Session::Decode(TokenId id) {
   ReadWithDrafts();
 }
 
-// Reads the last token of the text, and drafts behind it.
+// Reads the last token of the text, and drafts after it.
 void Session::ReadWithDrafts() {
   const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
   const size_t room = std::min(most - 1, capacity() - position());
@@ -179,14 +195,14 @@ void Session::ReadWithDrafts() {
   has_logits_ = true;
 }
 
-// What was read ahead is not how the text goes on.
+// The text does not go on with what was read ahead.
 void Session::ForgetAhead() {
   const size_t kept = position() - pass_begin_;
   if (kept < pass_.size()) {
     const Stopwatch watch;
     state_.Undo(position());
     if (state_.is_recurrent()) {
-      team_.Run([&] { ReadAgain(model_, kept, state_, scratch_, team_); });
+      team_.Run([&] { Replay(model_, kept, state_, scratch_, team_); });
     }
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
@@ -219,28 +235,6 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
   if (speculation_) speculation_->Cut(0);
   state_.Restore(tokens_.size());
   Bookmark();
-}
-
-void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows& rows) {
-  CheckRoom(tokens);
-  ForgetAhead();
-  kernels::Team& team = TeamFor(tokens.size());
-  std::vector<float> buffer(kLogitRows * model_.config.vocab_size);
-  for (size_t done = 0; done < tokens.size();) {
-    const size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
-    team.Run([&] {
-      Forward(model_, ropes_, tokens.subspan(done, n), position(), state_, scratch_, team);
-      for (size_t first = 0; first < n; first += kLogitRows) {
-        const size_t count = std::min(kLogitRows, n - first);
-        Logits(model_, first, count, scratch_, team, buffer.data());
-        rows(done + first, count, {buffer.data(), count * model_.config.vocab_size});
-      }
-    });
-    tokens_.insert(tokens_.end(), tokens.begin() + done, tokens.begin() + done + n);
-    state_.Extend(tokens_.size());
-    has_logits_ = false;
-    done += n;
-  }
 }
 
 void Session::SetSampling(const SamplerOptions& options) {

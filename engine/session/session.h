@@ -1,5 +1,5 @@
-// Session: one text being read and written. Owns what changes (state, scratch, sampler,
-// position) and borrows the model, which other sessions may share.
+// Session: one text being read and written. Owns what changes (state, scratch, sampler, position)
+// and borrows the model, which other sessions may share.
 #ifndef PRONK_ENGINE_SESSION_SESSION_H_
 #define PRONK_ENGINE_SESSION_SESSION_H_
 
@@ -23,7 +23,7 @@ namespace engine {
 
 struct SessionOptions {
   size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
-  size_t batch = 512;       // tokens that a prompt is read in at a time
+  size_t batch = 512;       // tokens of a prompt that are read at a time
   int n_threads = 0;        // for generating; 0: kernels::DefaultThreads()
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads
   kernels::KvType kv_type = kernels::KvType::kF16;
@@ -33,7 +33,7 @@ struct SessionOptions {
 
 class Session {
  public:
-  // Throws engine::Error where the machine lacks the memory for the context; it says what fits.
+  // Throws engine::Error if the machine lacks the memory for the context; it says what fits.
   Session(const Model& model, const SessionOptions& options);
   // The same with `available` bytes of memory in place of what MachineMemory() says.
   Session(const Model& model, const SessionOptions& options, uint64_t available);
@@ -45,71 +45,71 @@ class Session {
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
-  // Passes so far, and those that one thread did alone because other processes had taken cores.
-  // (Going back with a recurrent state is one, too: n_batches() counts those that read weights.)
+  // Batches read; passes, which include replays of recurrent states; and the passes that one thread
+  // did alone because other processes had taken cores.
   size_t n_batches() const { return n_batches_; }
   size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
   size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }
 
-  // Throws engine::TooLong where these tokens do not fit behind what is there, engine::Error where
-  // an id is outside the vocabulary.
+  // Throws engine::TooLong if these tokens do not fit after the text so far, engine::Error if an id
+  // is outside the vocabulary.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
 
   // Called between batches of a prompt with the tokens read so far; false stops the reading there.
   using Progress = std::function<bool(size_t done)>;
 
-  // Reads tokens behind what is already there and leaves the logits of the last one. Throws
-  // engine::Error where they do not fit into the context or an id is outside the vocabulary.
-  // Returns false where `progress` stopped it.
+  // Reads tokens after the text so far and leaves the logits of the last one. Throws as
+  // CheckRoom(). Returns false if `progress` stopped it.
   bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
 
-  // The same, with the logits of every token: called with `first` and rows [first, first + n) as
+  // The same with the logits of every token: called with `first` and rows [first, first + n) as
   // [n][vocab_size]. For comparing engines and for perplexity.
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
   void PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows);
 
   // How tokens are picked from now on.
   void SetSampling(const SamplerOptions& options);
-  // Picks the next token from logits(); does not add it to the text: Decode() does. allowed: as
+  // Picks the next token from logits(); Decode() adds it to the text. allowed: as
   // Sampler::Sample().
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
-  // Adds one token and computes the logits behind it, unless they are there because the token was
-  // read ahead; then it reads ahead itself, as SessionOptions::draft says. Throws as Prefill().
+  // Adds one token and computes the logits after it, unless they are there because the token was an
+  // accepted draft; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);
 
-  // Of the last token, one per vocabulary entry (rows of the embedding without a token are left
-  // out).
+  // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
   std::span<const float> logits() const {
     return {logits_.data() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
-  // What reading ahead has brought; null where that is off.
+  // What drafting has brought; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
 
   // From now on every pass adds its operations to this trace; null ends that.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Keeps what it takes to come back here: the logits, and what recurrent layers know. Of several
-  // bookmarks the last SequenceState::kSnapshots stay.
+  // Keeps what Rewind() needs to come back here: the logits, and the recurrent states. The last
+  // SequenceState::kSnapshots bookmarks stay.
   void Bookmark();
-  // The same as soon as Prefill() comes to this position, but for the logits.
+  // The same, but for the logits, as soon as Prefill() comes to this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
-  // Forgets everything from `position` (<= position()) on; the sampler's penalties too. Returns the
-  // position that was reached, which may be an earlier one (sequence_state.h): from there on the
-  // text has to be read again.
+  // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
+  // the position reached, which may be earlier (sequence_state.h): from there on the text has to be
+  // read again.
   size_t Rewind(size_t position);
-  // Goes back to what the text so far and these tokens have in common, as far as it takes to read
-  // the rest of them: returns how many need not be read again.
+  // Goes back to what the text so far and these tokens have in common, or as far as it takes to
+  // have logits after reading the rest of them; returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
-  // Whether logits() are those behind the text so far: not after Rewind() to where no bookmark is.
+  // Whether logits() are those after the text so far: not after Rewind() to where no bookmark is.
   bool has_logits() const { return has_logits_; }
 
-  // For SaveSession() and LoadSession() (session_file.h): what is remembered behind `position`
-  // tokens, and the session as it is once that is filled in.
+  // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, and the
+  // session as it is once that is filled in.
   SequenceState& RememberedState();
   void Restore(std::span<const tokenizer::TokenId> tokens, std::span<const float> logits);
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
+  bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
+            const LogitRows& rows);
   void Append(tokenizer::TokenId id);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts();
@@ -125,15 +125,15 @@ class Session {
   Sampler sampler_;
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
-  std::vector<float> logits_;  // [rows][vocab_size]; more than one where drafts are read
+  std::vector<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
   size_t n_batches_ = 0;
-  size_t row_ = 0;  // that of the last token
+  size_t row_ = 0;  // of the last token
   bool has_logits_ = false;
-  // The last pass with drafts: its tokens, some of which may be the text's by now, and where the
-  // first stands. Those at position() and behind it are read ahead.
+  // The last pass with drafts: its tokens, some of which may be the text's by now, and the position
+  // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;
   size_t pass_begin_ = 0;
-  double undo_seconds_ = 0;  // for going back behind it
+  double undo_seconds_ = 0;  // for going back after it
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   struct Mark {

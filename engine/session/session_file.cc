@@ -27,7 +27,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// A hash of hashes: what is hashed comes in pieces.
+// A hash of the pieces' hashes.
 class Hash {
  public:
   void Add(std::span<const std::byte> bytes) { hashes_.push_back(Xxh64(bytes)); }
@@ -39,9 +39,9 @@ class Hash {
   std::vector<uint64_t> hashes_;
 };
 
-// Reading all weights would take longer than many prompts: of each tensor some bytes at its
-// beginning, middle and end stand for the rest. Files of one model that was trained on or quantized
-// otherwise differ in them.
+// Reading all weights would take longer than many prompts, so this hashes some bytes at the
+// beginning, middle and end of each tensor. Files of a model that was trained further or quantized
+// otherwise differ in these.
 uint64_t HashOf(const Model& model) {
   constexpr uint64_t kSample = 4096;
   Hash hash;
@@ -65,7 +65,7 @@ uint64_t HashOf(const Model& model) {
 Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
   Header header = {};
   kMagic.copy(header.magic.data(), header.magic.size());
-  // Keys of long contexts may be turned by other angles.
+  // RoPE may rotate keys of long contexts by other angles.
   const Model& model = session.model();
   const bool is_long = model.weights.rope_factors_long != nullptr &&
                        session.capacity() > model.config.ropes[0].original_context;

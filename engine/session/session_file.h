@@ -1,5 +1,5 @@
-// A session on disk: its tokens, what the model remembers of them, and the logits behind them, so
-// that a long prompt is read once.
+// A session on disk: its tokens, the model's state and the logits after them, so that a long prompt
+// is read once.
 //
 //   offset  bytes
 //        0  16   "pronk session 1\n"
@@ -8,11 +8,11 @@
 //       32   8   n_tokens
 //       40   8   vocab_size
 //       48   8   type of the cache: 0 f32, 1 f16, 2 q8_0
-//       56   8   bytes of what follows behind the logits
-//       64       tokens, 4 bytes each; logits, f32 each; then layer by layer, head by head, the
-//                keys and the values that the next token sees; then the recurrent layers' floats
+//       56   8   bytes of the state
+//       64       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the
+//                values that the next token sees, then the recurrent layers' floats
 //
-// All numbers have the machine's order of bytes, as the mapped weights have.
+// All numbers have the machine's byte order, as the mapped weights have.
 #ifndef PRONK_ENGINE_SESSION_SESSION_FILE_H_
 #define PRONK_ENGINE_SESSION_SESSION_FILE_H_
 
@@ -22,13 +22,13 @@
 
 namespace engine {
 
-// Writes a session whose last token's logits are there, whole or not at all. Throws gguf::Error
-// where it cannot be written, or would go into the model's file.
+// Writes a session that has logits, whole or not at all. Throws gguf::Error if it cannot be
+// written, or would overwrite the model's file.
 void SaveSession(Session& session, const std::string& path);
 
 // Takes a session to where the file was written. Throws engine::Error, and leaves the session as it
-// was, where the file is damaged, of another model or another type of cache, or where its text does
-// not fit into the context; gguf::Error where it cannot be read.
+// was, if the file is damaged, of another model or type of cache, or if its text does not fit into
+// the context; gguf::Error if it cannot be read.
 void LoadSession(Session& session, const std::string& path);
 
 }  // namespace engine

@@ -16,8 +16,8 @@ constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>",
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
 
-// The first whose last mark a template spells. Qwen 3 to 3.6, DeepSeek, GLM, Granite, LFM2,
-// Nemotron and SmolLM3 have the tags <think>.
+// The first whose closing mark a template spells counts. Qwen 3 to 3.6, DeepSeek, GLM, Granite,
+// LFM2, Nemotron and SmolLM3 have <think>.
 constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {Kind::kChannels, "", kMessage, {kChannel, kMessage, kEnd, kStart, kConstrain}},  // gpt-oss
     {Kind::kTags, "<|channel>thought", "<channel|>", {"<|channel>", "<channel|>"}},   // Gemma 4
@@ -26,7 +26,7 @@ constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {Kind::kTags, "<think>", "</think>", {"<think>", "</think>"}},
 });
 
-// How many bytes at the end of the text may be the beginning of the mark.
+// Bytes at the end of the text that may be the beginning of the mark.
 size_t Begun(std::string_view text, std::string_view mark) {
   for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
     if (mark.starts_with(text.substr(text.size() - n))) return n;
@@ -34,7 +34,7 @@ size_t Begun(std::string_view text, std::string_view mark) {
   return 0;
 }
 
-// Where white space at the end begins.
+// Without white space at the end.
 size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kSpace) + 1; }
 
 std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* variable,
@@ -44,7 +44,7 @@ std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* v
   try {
     return chat_template.Render(input).text;
   } catch (const tokenizer::TemplateError&) {
-    return "";  // which equals that of another value, where no value will do
+    return "";  // as for other values, if none will do
   }
 }
 
@@ -110,11 +110,11 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   Emit(n, Part::kThinking, sink);
   if (close == std::string::npos) return false;
   held_.erase(0, close - n + format_.close.size());
-  state_ = State::kBehind;
+  state_ = State::kClosed;
   return true;
 }
 
-// The header of a message says for whom it is. What is meant for tools, as thinking, is not the
+// The header of a message says for whom it is: messages to tools, like thinking, are not the
 // answer.
 void ThinkingSplitter::EndHeader(const Sink& sink) {
   const bool is_answer = header_.starts_with("final") || (header_.starts_with("commentary") &&
@@ -161,7 +161,7 @@ ThinkingSplitter::Place ThinkingSplitter::place() const {
   if (format_.kind == Kind::kChannels) {
     return state_ == State::kAnswer && is_closed_ ? Place::kAnswer : Place::kThinking;
   }
-  if (state_ == State::kAnswer || state_ == State::kBehind) return Place::kAnswer;
+  if (state_ == State::kAnswer || state_ == State::kClosed) return Place::kAnswer;
   if (state_ == State::kThinking || TrimmedSize(held_) > 0) return Place::kThinking;
   return is_closed_ ? Place::kAnswer : Place::kEither;
 }
@@ -175,7 +175,7 @@ void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {
   }
   if (state_ == State::kStart && !Start(sink)) return;
   if (state_ == State::kThinking && !Think(sink)) return;
-  if (state_ == State::kBehind) {
+  if (state_ == State::kClosed) {
     held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
     if (!held_.empty()) state_ = State::kAnswer;
   }
@@ -185,7 +185,7 @@ void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {
 void ThinkingSplitter::Finish(const Sink& sink) {
   if (state_ == State::kThinking) {
     Emit(TrimmedSize(held_), Part::kThinking, sink);
-  } else if (state_ != State::kBehind && state_ != State::kHeader) {
+  } else if (state_ != State::kClosed && state_ != State::kHeader) {
     Emit(held_.size(), Part::kAnswer, sink);
   }
   held_.clear();

@@ -10,7 +10,7 @@ namespace {
 
 using gguf::Load;
 
-// Large odd numbers, by which the published definition multiplies.
+// The published definition's multipliers.
 constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F,
                    kPrime3 = 0x165667B19E3779F9, kPrime4 = 0x85EBCA77C2B2AE63,
                    kPrime5 = 0x27D4EB2F165667C5;
@@ -24,7 +24,7 @@ uint64_t Merged(uint64_t hash, uint64_t lane) {
   return (hash ^ Round(0, lane)) * kPrime1 + kPrime4;
 }
 
-// Every bit of the input is to change every bit of the output.
+// Lets every bit of the input change every bit of the output.
 uint64_t Avalanche(uint64_t hash) {
   hash = (hash ^ hash >> 33) * kPrime2;
   hash = (hash ^ hash >> 29) * kPrime3;

@@ -1,5 +1,5 @@
 // XXH64 (Collet, https://github.com/Cyan4973/xxHash): a fast hash that tells whether bytes are the
-// same ones. It is no proof against somebody who wants two files to look alike.
+// same. It does not withstand somebody who wants two files to look alike.
 #ifndef PRONK_ENGINE_SESSION_XXH64_H_
 #define PRONK_ENGINE_SESSION_XXH64_H_
 
