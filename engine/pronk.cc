@@ -1,4 +1,4 @@
-// The public face of the engine: what is behind it may change, this does not.
+// The library on top of the engine, whose headers it hides.
 #include "engine/pronk.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@
 namespace pronk {
 namespace {
 
-// Runs the function; whatever it throws leaves as an Error.
+// Runs the function and turns whatever it throws into an Error.
 template <class Function>
 auto Guarded(Function function) {
   try {
@@ -84,19 +84,8 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
 }
 
 End ToPublic(engine::StopReason reason) {
-  switch (reason) {
-    case engine::StopReason::kEos:
-      return End::kText;
-    case engine::StopReason::kStop:
-      return End::kStop;
-    case engine::StopReason::kLength:
-      return End::kLength;
-    case engine::StopReason::kContext:
-      return End::kContext;
-    case engine::StopReason::kInterrupted:
-      return End::kCaller;
-  }
-  return End::kCaller;
+  constexpr End kEnds[] = {End::kText, End::kStop, End::kLength, End::kContext, End::kCaller};
+  return kEnds[static_cast<size_t>(reason)];  // the same, in the same order
 }
 
 Completion ToPublic(engine::GenerateResult result) {
@@ -120,7 +109,7 @@ engine::Model Open(const std::string& path) {
 struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;
-  // Of the last text; what was learnt of it serves the next.
+  // The last text's, with its caches for the next.
   std::shared_ptr<const grammar::Grammar> grammar = nullptr;
   std::optional<grammar::Constraint> constraint = {};
 

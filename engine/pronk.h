@@ -1,12 +1,12 @@
-// pronk as a library: a model is opened once, texts are completed and conversations are held with
-// it. Installed as <pronk/pronk.h>; what it needs besides is the standard library of C++17.
+// pronk as a library: open a model once, then complete texts and hold conversations with it.
+// Installed as <pronk/pronk.h>; needs only C++17's standard library.
 //
 //   pronk::Model model("story.gguf");
 //   pronk::Session session(model);
 //   session.Complete("Once upon a time", [](std::string_view piece) { std::cout << piece; });
 //
-// All that can go wrong is thrown as pronk::Error, one line that says what. A model never changes:
-// any number of sessions and chats may share it, each used by one thread at a time.
+// Everything that goes wrong is thrown as pronk::Error, one line that says what. A model never
+// changes: any number of sessions and chats may share it, each used by one thread at a time.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
 
@@ -24,8 +24,8 @@
 
 namespace pronk {
 
-// "0.1.0". Semantic: programs written for a version work with later ones of the same major version;
-// before 1.0.0, of the same minor version.
+// "0.1.0", a semantic version: programs work with later versions of the same major version (before
+// 1.0.0, of the same minor version).
 std::string Version();
 
 class Error : public std::runtime_error {
@@ -35,14 +35,14 @@ class Error : public std::runtime_error {
 
 class Model {
  public:
-  // Opens a GGUF file (of a model in parts, the first) and checks it. Weights are read from the
-  // disk when they are first used; the file has to stay as it is.
+  // Opens a GGUF file (of a split model, the first) and checks it. Weights are read from the disk
+  // when they are first used, so the file must not change.
   explicit Model(const std::string& path);
 
   std::string architecture() const;    // "llama", "qwen3", ...
-  std::size_t context_length() const;  // tokens that it was trained for
+  std::size_t context_length() const;  // tokens, in training
   std::size_t size_in_bytes() const;   // of its weights
-  std::vector<std::int32_t> Tokenize(std::string_view text) const;  // to see how long a text is
+  std::vector<std::int32_t> Tokenize(std::string_view text) const;
 
  private:
   friend class Session;
@@ -51,12 +51,12 @@ class Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-// What a text may be, so that a program can read it: JSON by a schema, or any grammar. Made once,
-// it may serve any number of sessions.
+// What a text may be, so that a program can read it: JSON by a schema, or any grammar. Any number
+// of sessions may share one.
 class Grammar {
  public:
   Grammar() = default;  // any text
-  // What is valid by this schema (grammar/README.md says what it may hold).
+  // What is valid by this schema (grammar/README.md says what it may say).
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
   static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"
@@ -69,7 +69,7 @@ class Grammar {
   std::shared_ptr<const Impl> impl_;
 };
 
-// "Don't repeat yourself": what goes on with a repetition becomes less likely, by
+// "Don't repeat yourself": lowers the logit of what continues a repetition by
 // multiplier * base^(its length - allowed_length).
 struct Dry {
   float multiplier = 0;                                        // 0: off
@@ -79,7 +79,7 @@ struct Dry {
   std::vector<std::string> breakers = {"\n", ":", "\"", "*"};  // no repetition goes beyond these
 };
 
-// Mirostat 2: keeps the surprise of the text near tau bits, in place of all that cuts tokens off.
+// Mirostat 2: keeps the surprise of the text near tau bits, in place of all steps that cut.
 struct Mirostat {
   bool on = false;
   float tau = 5;
@@ -89,39 +89,39 @@ struct Mirostat {
 // How the next token is chosen. The same options give the same text.
 struct Sampling {
   std::uint64_t seed = 0;
-  float temperature = 0.8f;     // 0: always the most likely token
-  int top_k = 40;               // of so many likely ones; 0: of all
-  float top_p = 0.95f;          // of those that make up so much probability
-  float min_p = 0.05f;          // of those no less likely than this part of the likeliest
-  float repeat_penalty = 1;     // above 1: makes what was said lately less likely
-  float frequency_penalty = 0;  // off the logit, for each time that the token was said lately
-  float presence_penalty = 0;   // the same, once
-  int penalty_last_n = 64;      // tokens that are "lately"; -1: all
-  float typical = 1;            // of those about as surprising as usual; 1: of all
-  float top_n_sigma = 0;        // of logits so many standard deviations below the best; 0: of all
-  float xtc_probability = 0;    // how often all likely tokens but the last of them are left out,
-  float xtc_threshold = 0.1f;   // and from which probability on they are likely
-  float temperature_range = 0;  // the temperature is from so much less to so much more,
+  float temperature = 0.8f;        // 0: always the most likely token
+  int top_k = 40;                  // keeps the k most likely; 0: all
+  float top_p = 0.95f;             // keeps the most likely up to this sum of probabilities
+  float min_p = 0.05f;             // keeps those at least this times as likely as the best
+  float repeat_penalty = 1;        // above 1: makes recent tokens less likely
+  float frequency_penalty = 0;     // lowers the logit for each recent occurrence
+  float presence_penalty = 0;      // the same, once
+  int penalty_last_n = 64;         // recent tokens; -1: all
+  float typical = 1;               // keeps those of about the expected surprise; 1: all
+  float top_n_sigma = 0;           // keeps logits within n standard deviations of the best; 0: all
+  float xtc_probability = 0;       // how often all likely tokens but the least of them are dropped,
+  float xtc_threshold = 0.1f;      // likely being from this probability on
+  float temperature_range = 0;     // above 0: temperature - range to + range,
   float temperature_exponent = 1;  // by how unsure the model is, to this power
   Dry dry;
   Mirostat mirostat;
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to the logits of tokens
   bool ignore_end = false;                                 // the text never ends by itself
-  // Their order; none: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature.
+  // The steps' order; empty: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc,
+  // temperature.
   std::vector<std::string> steps;
 };
 
 struct Options {
-  std::size_t context = 0;  // tokens remembered; 0: as trained, at most 4096
+  std::size_t context = 0;  // tokens; 0: as trained, at most 4096
   int threads = 0;          // 0: the fast cores that this process may use
   Sampling sampling;
-  // A small model with the same vocabulary, which guesses what comes. That can be faster, and
-  // changes no text.
+  // A small model with the same vocabulary, which drafts: can be faster, and changes no text.
   std::optional<Model> draft;
 };
 
-// Gets text as it comes, in whole UTF-8 characters. Returning false ends the generation; a function
-// that returns nothing lets it go on.
+// Gets text as it comes, in whole UTF-8 characters. A function that returns false ends the
+// generation; one that returns nothing does not.
 class OnText {
  public:
   OnText() = default;
@@ -146,7 +146,7 @@ class OnText {
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
-  Grammar grammar = {};  // what is written; a model that thinks does so freely before
+  Grammar grammar = {};                 // of the text; a model that thinks does so freely before
 };
 
 enum class End {
@@ -160,11 +160,11 @@ enum class End {
 struct Completion {
   std::string text;
   End end = End::kText;
-  std::size_t n_prompt = 0;     // tokens read, those of an earlier turn left out
+  std::size_t n_prompt = 0;     // tokens read, without those of an earlier turn
   std::size_t n_generated = 0;  // tokens
   double prompt_seconds = 0;
   double generate_seconds = 0;
-  std::string thinking;  // of a chat with a model that thinks, before the text
+  std::string thinking;  // in a chat with a model that thinks, before the text
 };
 
 // One text, read and written from its beginning to its end.
@@ -175,13 +175,13 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Reads the prompt behind what is there, then writes on.
+  // Reads the prompt after the text so far, then writes on.
   Completion Complete(std::string_view prompt, const OnText& on_text = {},
                       const Limits& limits = {});
   // Begins a new text.
   void Clear();
-  // What was read and written so far, in a file, and back: so a long prompt is read once (by
-  // Complete() with a limit of no tokens, for example). Of one model, with the same context.
+  // Writes the session to a file, and reads it back with the same model and context: a long prompt
+  // is read once (for example by Complete() with a limit of 0 tokens).
   void Save(const std::string& path);
   void Load(const std::string& path);
 
@@ -190,26 +190,26 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-// A conversation, put to the model as its chat template wants it. Where the context is full, the
-// oldest questions and answers are forgotten.
+// A conversation by the model's chat template. When the context is full, the oldest questions and
+// answers are dropped.
 class Chat {
  public:
-  // system: what the model is told before; "" for nothing.
+  // system: the system's message; "" for none.
   explicit Chat(const Model& model, std::string system = "", const Options& options = {});
   ~Chat();
   Chat(Chat&&) noexcept;
   Chat& operator=(Chat&&) noexcept;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
-  // Whether a model thinks first: "on", "off", or how much: "low", "medium", "high". Throws where
+  // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
   // its template has no such switch.
   void SetThinking(const std::string& level);
-  // Gets what the model thinks, as it comes.
+  // Gets the thinking as it comes.
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
-  // As of a Session. What a new conversation has in common with the one of the file is not read
-  // again: a system's message, say, or the question that stands before the next.
+  // As of a Session. What a new conversation has in common with the file's is not read again: a
+  // system's message, for example.
   void Save(const std::string& path);
   void Load(const std::string& path);
 

@@ -12,6 +12,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
   const RecurrentPlan& r = l.recurrent;
   switch (l.mixer) {
     case Mixer::kNone:
+    case Mixer::kMamba2:
       return 0;
     case Mixer::kAttention:
       return std::max(c.attention_gate ? 2 * l.n_heads * l.key_length : 0,
@@ -23,8 +24,6 @@ size_t Joined(const Config& c, const LayerPlan& l) {
       return r.channels;
     case Mixer::kDeltaNet:
       return r.channels + r.width() + 2 * r.n_value_heads;
-    case Mixer::kMamba2:
-      return 0;
   }
   return 0;
 }

@@ -176,7 +176,6 @@ void DynamicTemperature(Candidates& candidates, float low, float high, float exp
   for (const double p : candidates.Probabilities()) entropy -= p > 0 ? p * std::log(p) : 0;
   const double share = entropy / std::log(static_cast<double>(candidates.size()));
   const double t = low + (high - low) * std::pow(std::clamp(share, 0.0, 1.0), exponent);
-  constexpr float kColdest = 1e-6f;  // less could leave the range of a float
   Temperature(candidates, std::max(static_cast<float>(t), kColdest));
 }
 

@@ -22,6 +22,9 @@ struct Candidate {
 // Logits as they can be compared: no nan, nothing infinite.
 float Comparable(float logit);
 
+// Logits divided by less than this could leave the range of a float.
+inline constexpr float kColdest = 1e-6f;
+
 class Candidates {
  public:
   // All tokens of a row of logits, in the order of their ids. Keeps its memory between calls.

@@ -11,9 +11,6 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Logits divided by less than this could leave the range of a float.
-constexpr float kColdest = 1e-6f;
-
 // A number in [0, 1) from the top 53 bits: std::uniform_real_distribution may differ between
 // libraries.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }

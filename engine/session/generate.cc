@@ -72,11 +72,7 @@ std::string StopMatcher::Push(std::string_view text) {
   }
   // Hold back the longest tail that a stop text begins with.
   size_t keep = 0;
-  for (const std::string& stop : stops_) {
-    for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n) {
-      if (held_.ends_with(std::string_view(stop).substr(0, n))) keep = n;
-    }
-  }
+  for (const std::string& stop : stops_) keep = std::max(keep, BegunMark(held_, stop));
   std::string safe = held_.substr(0, held_.size() - keep);
   held_.erase(0, safe.size());
   return safe;

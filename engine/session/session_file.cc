@@ -77,78 +77,63 @@ Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
   return header;
 }
 
-// Of all numbers of the header behind it, and of what follows.
-void AddHeader(const Header& header, Hash& hash) {
-  for (const uint64_t n :
-       {header.model, header.n_tokens, header.vocab_size, header.kv_type, header.state_bytes}) {
-    hash.Add(n);
-  }
-}
-
-// What a file holds behind its header.
+// What follows the header.
 struct Content {
   std::span<const std::byte> tokens, logits, state;
 };
 
-class Reader {
- public:
-  explicit Reader(const std::string& path) : path_(path), file_(gguf::MappedFile::Open(path)) {}
-
-  Content Read(Session& session) {
-    const std::span<const std::byte> bytes = file_.bytes();
-    Header header;
-    if (bytes.size() < sizeof(header)) Fail("is no session of pronk");
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    const std::string_view magic(header.magic.data(), header.magic.size());
-    if (magic.starts_with(gguf::kMagic)) Fail("is a GGUF file, not a session of pronk");
-    if (magic != kMagic) {
-      Fail("is no session of pronk, or of another version");
-    }
-    if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {
-      Fail("holds " + std::to_string(header.n_tokens) + " tokens, and the context has room for " +
-           std::to_string(session.capacity()));
-    }
-    const Header expected = HeaderOf(session, session.RememberedState(), header.n_tokens);
-    if (header.model != expected.model)
-      Fail("belongs to another model, or to a context (-c) of another kind");
-    if (header.kv_type != expected.kv_type) Fail("was written with another --kv");
-    const size_t n_tokens = header.n_tokens * sizeof(TokenId);
-    const size_t n_logits = expected.vocab_size * sizeof(float);
-    const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
-    if (header.vocab_size != expected.vocab_size || header.state_bytes != expected.state_bytes ||
-        rest.size() != n_tokens + n_logits + expected.state_bytes) {
-      Fail("is damaged: it should have " +
-           std::to_string(sizeof(header) + n_tokens + n_logits + expected.state_bytes) +
-           " bytes, and has " + std::to_string(bytes.size()));
-    }
-    return CheckHash(session, header,
-                     {rest.first(n_tokens), rest.subspan(n_tokens, n_logits),
-                      rest.subspan(n_tokens + n_logits)});
+// The hash of the header's other numbers and of the content. The state is hashed piece by piece,
+// from the session's own buffers if content.state is empty.
+uint64_t HashOf(const Header& header, const Content& content, SequenceState& state) {
+  Hash hash;
+  for (const uint64_t n :
+       {header.model, header.n_tokens, header.vocab_size, header.kv_type, header.state_bytes}) {
+    hash.Add(n);
   }
+  hash.Add(content.tokens);
+  hash.Add(content.logits);
+  size_t done = 0;
+  state.ForEachPiece(header.n_tokens, [&](std::span<std::byte> piece) {
+    hash.Add(content.state.empty() ? piece : content.state.subspan(done, piece.size()));
+    done += piece.size();
+  });
+  return hash.All();
+}
 
- private:
-  // In the pieces in which it was written.
-  Content CheckHash(Session& session, const Header& header, const Content& content) const {
-    Hash hash;
-    AddHeader(header, hash);
-    hash.Add(content.tokens);
-    hash.Add(content.logits);
-    size_t done = 0;
-    session.RememberedState().ForEachPiece(header.n_tokens, [&](std::span<std::byte> piece) {
-      hash.Add(content.state.subspan(done, piece.size()));
-      done += piece.size();
-    });
-    if (hash.All() != header.hash) Fail("is damaged");
-    return content;
+// Checks everything but the ids of tokens.
+Content Checked(std::span<const std::byte> bytes, const std::string& path, Session& session) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(gguf::PrintablePath(path) + " " + what);
+  };
+  Header header;
+  if (bytes.size() < sizeof(header)) fail("is no session of pronk");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  const std::string_view magic(header.magic.data(), header.magic.size());
+  if (magic.starts_with(gguf::kMagic)) fail("is a GGUF file, not a session of pronk");
+  if (magic != kMagic) fail("is no session of pronk, or of another version");
+  if (header.n_tokens == 0 || header.n_tokens > session.capacity()) {
+    fail("holds " + std::to_string(header.n_tokens) + " tokens, and the context has room for " +
+         std::to_string(session.capacity()));
   }
-
-  [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(gguf::PrintablePath(path_) + " " + what);
+  SequenceState& state = session.RememberedState();
+  const Header expected = HeaderOf(session, state, header.n_tokens);
+  if (header.model != expected.model)
+    fail("belongs to another model, or to a context (-c) of another kind");
+  if (header.kv_type != expected.kv_type) fail("was written with another --kv");
+  const size_t n_tokens = header.n_tokens * sizeof(TokenId);
+  const size_t n_logits = expected.vocab_size * sizeof(float);
+  const std::span<const std::byte> rest = bytes.subspan(sizeof(header));
+  if (header.vocab_size != expected.vocab_size || header.state_bytes != expected.state_bytes ||
+      rest.size() != n_tokens + n_logits + expected.state_bytes) {
+    fail("is damaged: it should have " +
+         std::to_string(sizeof(header) + n_tokens + n_logits + expected.state_bytes) +
+         " bytes, and has " + std::to_string(bytes.size()));
   }
-
-  std::string path_;
-  gguf::MappedFile file_;
-};
+  const Content content = {rest.first(n_tokens), rest.subspan(n_tokens, n_logits),
+                           rest.subspan(n_tokens + n_logits)};
+  if (HashOf(header, content, state) != header.hash) fail("is damaged");
+  return content;
+}
 
 template <class T>
 std::vector<T> Copied(std::span<const std::byte> bytes) {
@@ -163,23 +148,18 @@ void SaveSession(Session& session, const std::string& path) {
   gguf::OutputFile out(path, session.model().file.ids());
   SequenceState& state = session.RememberedState();
   Header header = HeaderOf(session, state, session.position());
-  const auto tokens = std::as_bytes(session.tokens()), logits = std::as_bytes(session.logits());
-  Hash hash;
-  AddHeader(header, hash);
-  hash.Add(tokens);
-  hash.Add(logits);
-  state.ForEachPiece(session.position(), [&](std::span<std::byte> piece) { hash.Add(piece); });
-  header.hash = hash.All();
+  const Content content = {std::as_bytes(session.tokens()), std::as_bytes(session.logits()), {}};
+  header.hash = HashOf(header, content, state);
   out.Write(std::as_bytes(std::span(&header, 1)));
-  out.Write(tokens);
-  out.Write(logits);
+  out.Write(content.tokens);
+  out.Write(content.logits);
   state.ForEachPiece(session.position(), [&](std::span<std::byte> piece) { out.Write(piece); });
   out.Commit();
 }
 
 void LoadSession(Session& session, const std::string& path) {
-  Reader reader(path);
-  const Content content = reader.Read(session);
+  const gguf::MappedFile file = gguf::MappedFile::Open(path);
+  const Content content = Checked(file.bytes(), path, session);
   const std::vector<TokenId> tokens = Copied<TokenId>(content.tokens);
   const size_t vocab_size = session.model().config.vocab_size;
   if (!std::ranges::all_of(

@@ -26,14 +26,6 @@ constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {Kind::kTags, "<think>", "</think>", {"<think>", "</think>"}},
 });
 
-// Bytes at the end of the text that may be the beginning of the mark.
-size_t Begun(std::string_view text, std::string_view mark) {
-  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
-    if (mark.starts_with(text.substr(text.size() - n))) return n;
-  }
-  return 0;
-}
-
 // Without white space at the end.
 size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kSpace) + 1; }
 
@@ -49,6 +41,13 @@ std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* v
 }
 
 }  // namespace
+
+size_t BegunMark(std::string_view text, std::string_view mark) {
+  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
+    if (mark.starts_with(text.substr(text.size() - n))) return n;
+  }
+  return 0;
+}
 
 ThinkingFormat FindThinkingFormat(std::string_view template_source) {
   for (const ThinkingFormat& format : kFormats) {
@@ -105,7 +104,7 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   if (!has_thinking_) held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
   const size_t close = held_.find(format_.close);
   const size_t end =
-      close != std::string::npos ? close : held_.size() - Begun(held_, format_.close);
+      close != std::string::npos ? close : held_.size() - BegunMark(held_, format_.close);
   const size_t n = TrimmedSize(std::string_view(held_).substr(0, end));
   Emit(n, Part::kThinking, sink);
   if (close == std::string::npos) return false;
@@ -136,7 +135,7 @@ bool ThinkingSplitter::Channels(const Sink& sink) {
       at = found;
       mark = token;
     }
-    begun = std::max(begun, Begun(held_, token));
+    begun = std::max(begun, BegunMark(held_, token));
   }
   const size_t n = mark.empty() ? held_.size() - begun : at;
   if (state_ == State::kHeader) {

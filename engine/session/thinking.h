@@ -34,6 +34,9 @@ struct ThinkingFormat {
 // of earlier answers or to begin one.
 ThinkingFormat FindThinkingFormat(std::string_view template_source);
 
+// Bytes at the end of the text that may be the beginning of the mark, which is not empty.
+size_t BegunMark(std::string_view text, std::string_view mark);
+
 // A format's marks that are tokens of this vocabulary.
 std::vector<tokenizer::TokenId> MarkTokens(const ThinkingFormat& format,
                                            const tokenizer::Tokenizer& tokenizer);
