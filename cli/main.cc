@@ -25,23 +25,12 @@ int Main(int argc, char** argv) {
       "pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
       "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
       "inputs, and './pronk clean' removes what was built.");
-  cli::AddRun(line);
-  cli::AddChat(line);
-  cli::AddInspect(line);
-  cli::AddDiff(line);
-  cli::AddTokenize(line);
-  cli::AddTemplate(line);
-  cli::AddBench(line);
-  cli::AddCompare(line);
-  cli::AddTrace(line);
-  cli::AddLogits(line);
-  cli::AddPerplexity(line);
-  cli::AddConvert(line);
-  cli::AddQuantize(line);
-  cli::AddImatrix(line);
-  cli::AddList(line);
-  cli::AddCompletion(line);
-  cli::AddManual(line);
+  for (const auto add : {cli::AddRun, cli::AddChat, cli::AddInspect, cli::AddDiff, cli::AddTokenize,
+                         cli::AddTemplate, cli::AddBench, cli::AddCompare, cli::AddTrace,
+                         cli::AddLogits, cli::AddPerplexity, cli::AddConvert, cli::AddQuantize,
+                         cli::AddImatrix, cli::AddList, cli::AddCompletion, cli::AddManual}) {
+    add(line);
+  }
   return line.Run({argv + 1, argv + argc});
 }
 

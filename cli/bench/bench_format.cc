@@ -8,6 +8,7 @@
 #include "cli/bench/bench.h"
 #include "cli/output/format.h"
 #include "cli/output/json_file.h"
+#include "cli/output/table.h"
 #include "gguf/error.h"
 
 namespace cli {
@@ -20,31 +21,6 @@ std::string JoinedNotes(const BenchTest& test) {
 }
 
 // --- The table --------------------------------------------------------------------------------
-
-// Characters, not bytes: a path may hold any, and "±" is two bytes.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
-struct BenchColumn {
-  std::string title;
-  size_t width;
-  std::function<std::string(const BenchTest&)> cell;
-  bool left = false;
-};
-
-std::string BenchLine(const std::vector<BenchColumn>& columns,
-                      const std::function<std::string(const BenchColumn&)>& cell) {
-  std::string line = "|";
-  for (const BenchColumn& column : columns) {
-    const std::string text = cell(column);
-    const std::string fill(column.width - std::min(column.width, Width(text)), ' ');
-    line += " " + (column.left ? text + fill : fill + text) + " |";
-  }
-  return line + "\n";
-}
 
 // "12.3", or "" where there is nothing to say.
 std::string Amount(const char* format, double amount) {
@@ -66,16 +42,14 @@ class Markdown : public BenchFormat {
       if (test.model != last) text += gguf::PrintablePath(test.model->file) + "\n";
       last = test.model;
     }
-    return text + "\n" +
-           BenchLine(columns_, [](const BenchColumn& column) { return column.title; }) +
-           BenchLine(columns_, [](const BenchColumn& column) {
-             return column.left ? std::string(column.width, '-')
-                                : std::string(column.width - 1, '-') + ":";
-           });
+    table_.emplace(Table::Style::kMarkdown, columns_);
+    return text + "\n" + table_->Head();
   }
 
   std::string Row(const BenchTest& test) override {
-    return BenchLine(columns_, [&](const BenchColumn& column) { return column.cell(test); });
+    std::vector<std::string> row;
+    for (const auto& cell : cells_) row.push_back(cell(test));
+    return table_->Row(row);
   }
 
   std::string End(const std::vector<BenchTest>& done) override {
@@ -96,14 +70,15 @@ class Markdown : public BenchFormat {
  private:
   void Add(const std::string& title, size_t width,
            std::function<std::string(const BenchTest&)> cell, bool left = false) {
-    columns_.push_back({title, std::max(width, Width(title)), std::move(cell), left});
+    columns_.push_back({title, !left, width});
+    cells_.push_back(std::move(cell));
   }
 
   // As wide as the widest of the plan.
   void AddKnown(const std::vector<BenchTest>& plan, const std::string& title,
                 const std::function<std::string(const BenchTest&)>& cell, bool left = false) {
     size_t width = 2;
-    for (const BenchTest& test : plan) width = std::max(width, Width(cell(test)));
+    for (const BenchTest& test : plan) width = std::max(width, TextColumns(cell(test)));
     Add(title, width, cell, left);
   }
 
@@ -182,7 +157,9 @@ class Markdown : public BenchFormat {
   }
 
   const BenchSetting& setting_;
-  std::vector<BenchColumn> columns_;
+  std::vector<TableColumn> columns_;
+  std::vector<std::function<std::string(const BenchTest&)>> cells_;
+  std::optional<Table> table_;
 };
 
 // --- JSON and CSV: the same fields ------------------------------------------------------------

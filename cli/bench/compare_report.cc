@@ -7,13 +7,13 @@
 #include "cli/output/format.h"
 #include "cli/output/json_file.h"
 #include "cli/output/svg.h"
-#include "cli/terminal/terminal.h"
+#include "cli/output/table.h"
 #include "gguf/error.h"
 
 namespace cli {
 namespace {
 
-struct TableColumn {
+struct CompareColumn {
   std::string title;
   std::function<std::string(const ComparedModel&)> cell;
 };
@@ -36,8 +36,8 @@ bool HasDivergences(const CompareReport& report) {
                      [](const ComparedModel& model) { return model.divergence.has_value(); });
 }
 
-std::vector<TableColumn> Columns(const CompareReport& report) {
-  std::vector<TableColumn> columns = {
+std::vector<CompareColumn> CompareColumns(const CompareReport& report) {
+  std::vector<CompareColumn> columns = {
       {"file", [](const auto& model) { return model.Name(); }},
       {"size", [](const auto& model) { return HumanBytes(static_cast<double>(model.bytes)); }},
       {"bits", [](const auto& model) { return Format("%.2f", model.bits_per_weight); }},
@@ -135,33 +135,22 @@ const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel&
 }
 
 std::string CompareTable(const CompareReport& report) {
-  const std::vector<TableColumn> columns = Columns(report);
-  std::string head = "|", rule = "|", body;
-  std::vector<size_t> widths;
-  for (const TableColumn& column : columns) {
-    size_t width = column.title.size();
-    for (const ComparedModel& model : report.models) {
-      width = std::max(width, column.cell(model).size());
-    }
-    widths.push_back(width);
-    const bool first = widths.size() == 1;
-    head += " " + Padded(column.title, width) + " |";
-    rule += std::string(width + 1, '-') + (first ? "-|" : ":|");
-  }
+  const std::vector<CompareColumn> columns = CompareColumns(report);
+  std::vector<TableColumn> heads;
+  for (const CompareColumn& column : columns) heads.push_back({column.title, !heads.empty()});
+  Table table(Table::Style::kMarkdown, heads);
+  std::vector<std::vector<std::string>> rows;
   for (const ComparedModel& model : report.models) {
-    body += "|";
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const std::string cell = columns[i].cell(model);
-      const std::string fill(widths[i] - cell.size(), ' ');
-      body += " " + (i == 0 ? cell + fill : fill + cell) + " |";
-    }
-    body += "\n";
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const CompareColumn& column : columns) row.push_back(column.cell(model));
+    table.Fit(row);
   }
+  std::string text = table.Head();
+  for (const std::vector<std::string>& row : rows) text += table.Row(row);
   const int n_threads = report.models[0].generation.n_threads;
-  std::string text = head + "\n" + rule + "\n" + body + "\n" + report.setting.cpu_name + " (" +
-                     report.setting.cpu_target + "), " +
-                     Format("%d thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " +
-                     report.setting.date + ", version " + report.setting.version + "\n";
+  text += "\n" + report.setting.cpu_name + " (" + report.setting.cpu_target + "), " +
+          Format("%d thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " + report.setting.date +
+          ", version " + report.setting.version + "\n";
   if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
   return text + "Text: " + gguf::PrintablePath(report.text) +
          Format(", %zu windows of %zu tokens; KL divergence is from the first file\n",

@@ -1,13 +1,12 @@
 #include "cli/chat/settings.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <vector>
 
 #include "cli/options/model_options.h"
+#include "cli/output/format.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -49,12 +48,7 @@ std::vector<Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_toke
   };
 }
 
-std::string Number(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.7g", value);
-  if (std::abs(value) >= 1e6) std::snprintf(text.data(), text.size(), "%.0f", value);
-  return text.data();
-}
+std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f" : "%.7g", value); }
 
 }  // namespace
 

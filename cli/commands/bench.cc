@@ -182,8 +182,9 @@ class Outputs {
       Write([&](BenchFormat& format) { return format.Begin(plan); });
     }
   }
-  void Row(const BenchTest& test) {
-    Write([&](BenchFormat& format) { return format.Row(test); });
+  // False where nobody reads any more.
+  bool Row(const BenchTest& test) {
+    return Write([&](BenchFormat& format) { return format.Row(test); });
   }
   void End(const std::vector<BenchTest>& done) {
     Write([&](BenchFormat& format) { return format.End(done); });
@@ -198,17 +199,17 @@ class Outputs {
 
  private:
   template <class Text>
-  void Write(Text text) {
+  bool Write(Text text) {
     if (err_) {
       std::fputs(text(*err_).c_str(), stderr);
     } else if (HasEscapes(STDERR_FILENO)) {
       std::fputs("\r\033[K", stderr);
     }
-    WriteOut(text(*out_));
+    return open_ = WriteOut(text(*out_)) && open_;
   }
 
   std::unique_ptr<BenchFormat> out_, err_;
-  bool begun_ = false;
+  bool begun_ = false, open_ = true;
 };
 
 // Waits between two tests, so that a machine can cool; Ctrl-C ends it.
@@ -258,8 +259,9 @@ class Bench {
       if (!RunTest(*model, test)) break;
       test.single_ts = SingleSpeed(test);
       outputs.Begin(plan_);
-      outputs.Row(test);
       done_.push_back(test);
+      // Nobody reads any more, and there is nothing else to show.
+      if (!outputs.Row(test) && !plot_) return kExitDone;
     }
     outputs.Begin(plan_);
     outputs.End(done_);
@@ -341,16 +343,12 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   const auto list = [&](const char* flag, auto& values, const char* what) {
     command.Add(flag, values, what).Type("N,...");
   };
-  command
-      .Add("-m,--model,MODEL", options.models,
-           "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)")
-      .Type("MODEL");
+  command.Add("-m,--model,MODEL MODEL", options.models,
+              "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)");
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
   list("-n,--n-gen", options.gens, "Tokens to generate (default: 128)");
-  command
-      .Add("--prompt-gen", options.prompt_gens,
-           "Also -pg: read so many tokens, then generate so many (repeatable)")
-      .Type("P,N");
+  command.Add("--prompt-gen P,N", options.prompt_gens,
+              "Also -pg: read so many tokens, then generate so many (repeatable)");
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
@@ -358,13 +356,10 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("-b,--batch-size", options.batches,
        "Tokens of a prompt handed over at a time (default: 2048)");
   list("--ubatch-size", options.ubatches, "Also -ub: tokens computed at a time (default: 512)");
-  command
-      .Add("--kv,--cache-type-k", options.keys,
-           "Also -ctk: types of the cache: f16 (default), f32, q8_0")
-      .Type("TYPE,...");
-  command
-      .Add("--cache-type-v", options.values, "Also -ctv: the same; keys and values have one type")
-      .Type("TYPE,...");
+  command.Add("--kv,--cache-type-k TYPE,...", options.keys,
+              "Also -ctk: types of the cache: f16 (default), f32, q8_0");
+  command.Add("--cache-type-v TYPE,...", options.values,
+              "Also -ctv: the same; keys and values have one type");
 }
 
 }  // namespace
@@ -374,31 +369,25 @@ void AddBench(CommandLine& line) {
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   const auto options = std::make_shared<BenchOptions>();
   AddWhatIsMeasured(command, *options);
-  command.Add("-r,--repetitions", options->repetitions, "Repetitions of each test")
+  command.Add("-r,--repetitions N", options->repetitions, "Repetitions of each test")
       .Between(1, 1000)
-      .ShowDefault()
-      .Type("N");
-  command.Add("--delay", options->delay, "Seconds to wait between tests")
+      .ShowDefault();
+  command.Add("--delay N", options->delay, "Seconds to wait between tests")
       .Between(0, 3600)
-      .ShowDefault()
-      .Type("N");
+      .ShowDefault();
   command.Add("-o,--output", options->output, "How the results are written")
       .OneOf({"md", "csv", "json", "jsonl"})
       .ShowDefault();
   command.Add("--output-err", options->output_err, "Also -oe: how they are written to stderr, too")
       .OneOf({"none", "md", "csv", "json", "jsonl"})
       .ShowDefault();
-  command.Add("--plot", options->plot, "Draw the results against the limits").Type("FILE.svg");
-  command
-      .Add("--baseline", options->baseline,
-           "Compare with what -o json wrote earlier; status 3 if something is slower")
-      .Type("FILE");
-  command
-      .Add("--cpu", options->cpu, "Limit the instruction set (a wrong name lists the right ones)")
-      .Type("NAME");
-  command.Add("--sysfs", options->sysfs, "Where the system tells energy and temperature")
-      .ShowDefault()
-      .Type("FOLDER");
+  command.Add("--plot FILE.svg", options->plot, "Draw the results against the limits");
+  command.Add("--baseline FILE", options->baseline,
+              "Compare with what -o json wrote earlier; status 3 if something is slower");
+  command.Add("--cpu NAME", options->cpu,
+              "Limit the instruction set (a wrong name lists the right ones)");
+  command.Add("--sysfs FOLDER", options->sysfs, "Where the system tells energy and temperature")
+      .ShowDefault();
   command.Does([options] { return Bench(*options).Run(); });
 }
 

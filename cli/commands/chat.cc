@@ -138,19 +138,16 @@ void AddChat(CommandLine& line) {
   Command& command = line.Add("chat", "Converse with a model");
   const auto options = std::make_shared<ChatOptions>();
   ConversationOptions& conversation = options->conversation;
+  command.Add("--system,--system-prompt TEXT", conversation.system,
+              "Also -sys: what the model is told before the conversation");
+  command.Add("-p,--prompt TEXT", options->first, "The first question");
   command
-      .Add("--system,--system-prompt", conversation.system,
-           "Also -sys: what the model is told before the conversation")
-      .Type("TEXT");
-  command.Add("-p,--prompt", options->first, "The first question").Type("TEXT");
-  command
-      .Add("-n,--n-predict,--predict", conversation.max_tokens,
+      .Add("-n,--n-predict,--predict N", conversation.max_tokens,
            "Tokens of an answer; -1: until its end")
       .ShowDefault()
-      .Between(-1, 1e9)
-      .Type("N");
-  command.Add("-r,--reverse-prompt", conversation.stop_texts, "Stop an answer before this text")
-      .Type("TEXT");
+      .Between(-1, 1e9);
+  command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
+              "Stop an answer before this text");
   command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
   options->form.AddFlags(command);

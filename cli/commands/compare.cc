@@ -192,39 +192,28 @@ void AddCompare(CommandLine& line) {
   Command& command = line.Add("compare", "Show which of several files suits this machine best");
   const auto options = std::make_shared<CompareOptions>();
   command
-      .Add("-m,--model,MODEL", options->models,
+      .Add("-m,--model,MODEL MODEL", options->models,
            "Files or names; the first one is what the others are held against")
-      .Type("MODEL")
       .Required();
-  command
-      .Add("-f,--file", options->text,
-           "A text: how well it is predicted is compared, too; - for stdin")
-      .Type("FILE");
-  command.Add("-c,--ctx-size", options->window, "Tokens of a window of the text (default: 512)")
-      .Between(4, kMaxTokens)
-      .Type("N");
-  command.Add("--chunks", options->most_windows, "Windows at most (default: all)")
-      .Between(1, kMaxTokens)
-      .Type("N");
-  command.Add("-p,--n-prompt", options->n_prompt, "Tokens of prompt to read; 0: none")
+  command.Add("-f,--file FILE", options->text,
+              "A text: how well it is predicted is compared, too; - for stdin");
+  command.Add("-c,--ctx-size N", options->window, "Tokens of a window of the text (default: 512)")
+      .Between(4, kMaxTokens);
+  command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
+      .Between(1, kMaxTokens);
+  command.Add("-p,--n-prompt N", options->n_prompt, "Tokens of prompt to read; 0: none")
       .Between(0, kMaxTokens)
-      .ShowDefault()
-      .Type("N");
-  command.Add("-n,--n-gen", options->n_gen, "Tokens to generate; 0: none")
+      .ShowDefault();
+  command.Add("-n,--n-gen N", options->n_gen, "Tokens to generate; 0: none")
       .Between(0, kMaxTokens)
-      .ShowDefault()
-      .Type("N");
-  command.Add("-r,--repetitions", options->repetitions, "How often; the median is shown")
+      .ShowDefault();
+  command.Add("-r,--repetitions N", options->repetitions, "How often; the median is shown")
       .Between(1, 1000)
-      .ShowDefault()
-      .Type("N");
-  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
-  command
-      .Add("--cpu", options->cpu, "Limit the instruction set (a wrong name lists the right ones)")
-      .Type("NAME");
-  command.Add("--plot", options->plot, "Draw the table").Type("FILE");
+      .ShowDefault();
+  AddThreadsFlag(command, options->n_threads);
+  command.Add("--cpu NAME", options->cpu,
+              "Limit the instruction set (a wrong name lists the right ones)");
+  command.Add("--plot FILE", options->plot, "Draw the table");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Compare(*options).Run(); });
 }

@@ -14,21 +14,21 @@
 namespace cli {
 namespace {
 
-// What a flag's value can be completed to.
-enum class Values { kNone, kAny, kFiles, kModels, kChoice };
+// What completes a flag's value, for each shell; a switch has none.
+struct Completions {
+  std::string bash, zsh, fish;
+};
 
-Values ValuesOf(const Flag& flag) {
-  if (flag.type.empty()) return Values::kNone;
-  if (flag.type.starts_with("FILE")) return Values::kFiles;
-  if (flag.type == "MODEL") return Values::kModels;
-  return flag.type.find('|') != std::string::npos ? Values::kChoice : Values::kAny;
-}
-
-// "a|b" as "a b".
-std::string Choices(const Flag& flag) {
+Completions CompletionsOf(const Flag& flag) {
+  if (flag.type.empty()) return {};
+  if (flag.type.starts_with("FILE")) return {"_pronk_files; ", "_files", " -r -F"};
+  if (flag.type == "MODEL") {
+    return {"_pronk_models; ", "_pronk_models", " -r -F -a '(pronk list --names 2>/dev/null)'"};
+  }
+  if (flag.type.find('|') == std::string::npos) return {"", " ", " -x"};
   std::string words = flag.type;
   for (char& c : words) c = c == '|' ? ' ' : c;
-  return words;
+  return {"_pronk_words '" + words + "'; ", "(" + words + ")", " -x -a '" + words + "'"};
 }
 
 std::string Joined(const std::vector<std::string>& words, std::string_view between) {
@@ -86,14 +86,8 @@ _pronk() {
     for (const Flag& flag : command.flags) {
       if (flag.names.empty()) continue;
       flags += (flags.empty() ? "" : " ") + Joined(flag.names, " ");
-      const Values values = ValuesOf(flag);
-      if (values == Values::kNone) continue;
-      out << "    " << Joined(flag.names, "|") << ") "
-          << (values == Values::kFiles    ? "_pronk_files; "
-              : values == Values::kModels ? "_pronk_models; "
-              : values == Values::kChoice ? "_pronk_words '" + Choices(flag) + "'; "
-                                          : "")
-          << "return ;;\n";
+      if (flag.type.empty()) continue;
+      out << "    " << Joined(flag.names, "|") << ") " << CompletionsOf(flag).bash << "return ;;\n";
     }
     out << "    esac\n    flags='" << flags << "'\n    ;;\n";
   }
@@ -110,15 +104,8 @@ complete -o filenames -F _pronk pronk
 
 // '--kv[Type of the cache]:f16|f32:(f16 f32)', as zsh's _arguments takes it, for each of its names.
 void WriteZshFlag(const Flag& flag, std::ostream& out) {
-  std::string value;
-  const Values values = ValuesOf(flag);
-  if (values != Values::kNone) {
-    value = ":" + Escaped(flag.type, ":\\") + ":" +
-            (values == Values::kFiles    ? "_files"
-             : values == Values::kModels ? "_pronk_models"
-             : values == Values::kChoice ? "(" + Choices(flag) + ")"
-                                         : " ");
-  }
+  const std::string value =
+      flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + CompletionsOf(flag).zsh;
   for (const std::string& name : flag.names) {
     out << " \\\n    " << Quoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
   }
@@ -178,23 +165,7 @@ std::string Fish(const std::deque<Command>& commands) {
       for (const std::string& name : flag.names) {
         out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
       }
-      switch (ValuesOf(flag)) {
-        case Values::kNone:
-          break;
-        case Values::kAny:
-          out << " -x";
-          break;
-        case Values::kFiles:
-          out << " -r -F";
-          break;
-        case Values::kModels:
-          out << " -r -F -a '(pronk list --names 2>/dev/null)'";
-          break;
-        case Values::kChoice:
-          out << " -x -a '" << Choices(flag) << "'";
-          break;
-      }
-      out << " -d " << quoted(flag.what) << "\n";
+      out << CompletionsOf(flag).fish << " -d " << quoted(flag.what) << "\n";
     }
   }
   return out.str();

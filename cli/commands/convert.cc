@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/model_options.h"
+#include "cli/output/format.h"
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "gguf/dtype.h"
@@ -80,16 +81,14 @@ void AddConvert(CommandLine& line) {
   Command& command =
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
   const auto options = std::make_shared<ConvertOptions>();
-  command.Add("DIR", options->folder, "The model's folder").Type("FILE").Required();
-  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command.Add("DIR FILE", options->folder, "The model's folder").Required();
+  command.Add("OUT FILE", options->out, "File to write").Required();
   command
       .Add("TYPE", options->type,
            "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
            "what they are); vectors become F32")
       .Type(TypeNames());
-  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
+  AddThreadsFlag(command, options->n_threads);
   command.Does([options] { return Convert(*options); });
 }
 

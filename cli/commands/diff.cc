@@ -17,6 +17,7 @@
 #include "cli/output/file_text.h"
 #include "cli/output/format.h"
 #include "cli/output/json_file.h"
+#include "cli/output/table.h"
 #include "cli/output/tensor_values.h"
 #include "cli/output/value_text.h"
 #include "cli/terminal/terminal.h"
@@ -146,7 +147,7 @@ class TextReport : public Report {
     return std::string(gguf::Info(tensor.dtype).name);
   }
   static std::string KindText(const gguf::TensorView& tensor) {
-    return TypeName(tensor) + " " + DimsText(tensor);
+    return TypeName(tensor) + " " + ShapeText(tensor);
   }
   static std::string ErrorText(const TensorError& error) {
     return Format(" error %.2e, max %.2g", error.Relative(), error.largest);
@@ -263,11 +264,9 @@ int Diff(const DiffOptions& options) {
 void AddDiff(CommandLine& line) {
   Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
   const auto options = std::make_shared<DiffOptions>();
-  command.Add("A", options->a, "A file or a name").Type("MODEL").Required();
-  command.Add("B", options->b, "The one that is compared with it").Type("MODEL").Required();
-  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
+  command.Add("A MODEL", options->a, "A file or a name").Required();
+  command.Add("B MODEL", options->b, "The one that is compared with it").Required();
+  AddThreadsFlag(command, options->n_threads);
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Diff(*options); });
 }

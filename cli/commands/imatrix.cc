@@ -93,9 +93,9 @@ void AddImatrix(CommandLine& line) {
   Command& command = line.Add(
       "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
   const auto options = std::make_shared<ImatrixOptions>();
-  command.Add("-f,--file", options->file, "The text to read; - for stdin").Type("FILE").Required();
+  command.Add("-f,--file FILE", options->file, "The text to read; - for stdin").Required();
   options->model.AddSessionFlags(command);
-  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command.Add("OUT FILE", options->out, "File to write").Required();
   command.Does([options] { return Imatrix(*options); });
 }
 

@@ -1,5 +1,4 @@
 // pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "cli/output/file_text.h"
 #include "cli/output/format.h"
 #include "cli/output/json_file.h"
+#include "cli/output/table.h"
 #include "cli/output/tensor_values.h"
 #include "cli/output/value_text.h"
 #include "cli/terminal/terminal.h"
@@ -43,16 +43,9 @@ uint64_t Parameters(const gguf::File& file) {
 }
 
 std::string HumanCount(uint64_t n) {
-  char text[32];
   const auto x = static_cast<double>(n);
-  if (n < 1'000'000) {
-    std::snprintf(text, sizeof(text), "%.1f thousand", x / 1e3);
-  } else if (n < 1'000'000'000) {
-    std::snprintf(text, sizeof(text), "%.1f million", x / 1e6);
-  } else {
-    std::snprintf(text, sizeof(text), "%.2f billion", x / 1e9);
-  }
-  return text;
+  if (n < 1'000'000) return Format("%.1f thousand", x / 1e3);
+  return n < 1'000'000'000 ? Format("%.1f million", x / 1e6) : Format("%.2f billion", x / 1e9);
 }
 
 struct TypeTotals {
@@ -104,7 +97,7 @@ void PrintText(const gguf::File& file, bool list_tensors) {
     for (const gguf::TensorView& tensor : file.tensors()) {
       out.Add("  " + Padded(gguf::Printable(tensor.name), 32) + " " +
               Padded(std::string(gguf::Info(tensor.dtype).name), 8) + " " +
-              Padded(DimsText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
+              Padded(ShapeText(tensor), 20) + " " + HumanBytes(static_cast<double>(tensor.bytes)) +
               "\n");
     }
   }
@@ -240,13 +233,11 @@ int Inspect(const InspectOptions& options) {
 void AddInspect(CommandLine& line) {
   Command& command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.Add("-m,--model,MODEL", options->model, "A file or a name").Type("MODEL").Required();
+  command.Add("-m,--model,MODEL MODEL", options->model, "A file or a name").Required();
   command.Add("--tensors", options->tensors, "List every tensor");
   command.Add("--check", options->check,
               "Read every tensor: are all numbers finite, their range, their hash");
-  command.Add("-t,--threads", options->n_threads, "Threads of --check (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
+  AddThreadsFlag(command, options->n_threads, "Threads of --check (default: performance cores)");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Inspect(*options); });
 }

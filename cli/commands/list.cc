@@ -1,5 +1,4 @@
 // pronk list: the models found on this machine.
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +9,9 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/model_stores.h"
+#include "cli/output/format.h"
 #include "cli/output/json_file.h"
+#include "cli/output/table.h"
 #include "cli/terminal/terminal.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
@@ -67,16 +68,18 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   return model;
 }
 
-std::string Table(const std::vector<ListedModel>& models) {
-  size_t width = 5;
-  const auto name_of = [](const ListedModel& m) { return gguf::PrintablePath(m.stored.name); };
-  for (const ListedModel& model : models) width = std::max(width, name_of(model).size());
-  std::string text = Padded("model", width) + "  size     type     architecture  fits in memory\n";
+std::string ListText(const std::vector<ListedModel>& models) {
+  Table table(
+      Table::Style::kPlain,
+      {{"model"}, {"size", false, 7}, {"type", false, 7}, {"architecture"}, {"fits in memory"}});
+  std::vector<std::vector<std::string>> rows;
   for (const ListedModel& m : models) {
-    text += Padded(name_of(m), width) + "  " + Padded(HumanBytes(static_cast<double>(m.bytes)), 9) +
-            Padded(m.type, 9) + Padded(m.architecture, 14) +
-            (m.problem.empty() ? m.fits : "cannot be run") + "\n";
+    rows.push_back({gguf::PrintablePath(m.stored.name), HumanBytes(static_cast<double>(m.bytes)),
+                    m.type, m.architecture, m.problem.empty() ? m.fits : "cannot be run"});
+    table.Fit(rows.back());
   }
+  std::string text = table.Head();
+  for (const std::vector<std::string>& row : rows) text += table.Row(row);
   return text;
 }
 
@@ -110,7 +113,7 @@ int List(const ListOptions& options) {
   const engine::Memory memory = engine::MachineMemory();
   std::vector<ListedModel> models;
   for (const StoredModel& stored : stores.models) models.push_back(LookAt(stored, memory));
-  WriteOut(options.json ? JsonText(ToJson(models), 2) : Table(models));
+  WriteOut(options.json ? JsonText(ToJson(models), 2) : ListText(models));
   for (const ListedModel& model : models) {
     if (!model.problem.empty()) Note(gguf::PrintablePath(model.problem));
   }

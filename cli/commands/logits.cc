@@ -63,10 +63,8 @@ void AddLogits(CommandLine& line) {
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
   const auto options = std::make_shared<LogitsOptions>();
   options->model.AddSessionFlags(command);
-  command.Add("--ids", options->ids, "Token ids, for example \"1 300 12\"").Type("IDS").Required();
-  command.Add("OUT", options->out, "File to write: [positions][vocabulary]")
-      .Type("FILE")
-      .Required();
+  command.Add("--ids IDS", options->ids, "Token ids, for example \"1 300 12\"").Required();
+  command.Add("OUT FILE", options->out, "File to write: [positions][vocabulary]").Required();
   command.Does([options] { return Logits(*options); });
 }
 

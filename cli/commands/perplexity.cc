@@ -151,21 +151,15 @@ void AddPerplexity(CommandLine& line) {
   Command& command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
   const auto options = std::make_shared<PerplexityOptions>();
-  command.Add("-f,--file", options->file, "The text; - for stdin").Type("FILE");
-  command.Add("--chunks", options->most_windows, "Windows at most (default: all)")
-      .Between(1, kMaxTokens)
-      .Type("N");
-  command
-      .Add("--save-logits,--save-all-logits", options->save,
-           "Keep all predictions in this file, for --kl")
-      .Type("FILE");
-  command
-      .Add("--kl", options->kl, "How far predictions are from those kept in this file, on its text")
-      .Type("FILE");
-  command
-      .Add("--kl-divergence-base", options->kl_file,
-           "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
-      .Type("FILE");
+  command.Add("-f,--file FILE", options->file, "The text; - for stdin");
+  command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
+      .Between(1, kMaxTokens);
+  command.Add("--save-logits,--save-all-logits FILE", options->save,
+              "Keep all predictions in this file, for --kl");
+  command.Add("--kl FILE", options->kl,
+              "How far predictions are from those kept in this file, on its text");
+  command.Add("--kl-divergence-base FILE", options->kl_file,
+              "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl");
   command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
   command.Add("--json", options->json, "Print one JSON object");
   options->model.AddSessionFlags(

@@ -15,7 +15,9 @@
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/output/file_text.h"
 #include "cli/output/format.h"
+#include "cli/output/table.h"
 #include "cli/quantize/quantize_tensors.h"
 #include "cli/quantize/quantize_types.h"
 #include "cli/terminal/terminal.h"
@@ -165,18 +167,12 @@ std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& pl
          Format("%.2f bits a weight)", 8 * bytes / weights);
 }
 
-std::string Shape(const gguf::TensorView& tensor) {
-  std::string shape = std::to_string(tensor.dims[0]);
-  for (size_t i = 1; i < tensor.n_dims; ++i) shape += " x " + std::to_string(tensor.dims[i]);
-  return shape;
-}
-
 // A line for each tensor.
 void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
   std::string text;
   for (const PlannedTensor& planned : plan) {
     const gguf::TensorView& tensor = *planned.tensor;
-    text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(Shape(tensor), 16) + " " +
+    text += Padded(gguf::Printable(tensor.name), 36) + " " + Padded(ShapeText(tensor), 16) + " " +
             Padded(Name(tensor.dtype), 7) + " ";
     if (planned.is_changed()) {
       text += "-> " + Padded(Name(planned.type), 7) + " " +
@@ -214,29 +210,25 @@ int Quantize(const QuantizeOptions& options) {
 void AddQuantize(CommandLine& line) {
   Command& command = line.Add("quantize", "Write a model with its matrices in other types");
   const auto options = std::make_shared<QuantizeOptions>();
-  command.Add("-m,--model,MODEL", options->in, "A file or a name").Type("MODEL").Required();
-  command.Add("OUT", options->out, "File to write").Type("FILE").Required();
+  command.Add("-m,--model,MODEL MODEL", options->in, "A file or a name").Required();
+  command.Add("OUT FILE", options->out, "File to write").Required();
   command
       .Add("TYPE", options->types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
            "...; a wrong name lists all")
       .Type(MixNames())
       .Required();
-  command.Add("--imatrix", options->imatrix, "How much columns count: a file of pronk imatrix")
-      .Type("FILE");
-  command
-      .Add("--tensor-type", options->types.patterns,
-           "Matrices of which some part of the name matches this regular expression get TYPE; the "
-           "first that matches counts")
-      .Type("PATTERN=TYPE");
-  command.Add("--output-tensor-type", options->types.output, "Of output.weight").Type("TYPE");
-  command.Add("--token-embedding-type", options->types.embedding, "Of token_embd.weight")
-      .Type("TYPE");
+  command.Add("--imatrix FILE", options->imatrix,
+              "How much columns count: a file of pronk imatrix");
+  command.Add(
+      "--tensor-type PATTERN=TYPE", options->types.patterns,
+      "Matrices of which some part of the name matches this regular expression get TYPE; the "
+      "first that matches counts");
+  command.Add("--output-tensor-type TYPE", options->types.output, "Of output.weight");
+  command.Add("--token-embedding-type TYPE", options->types.embedding, "Of token_embd.weight");
   command.Add("--pure", options->types.pure, "No mix: all matrices get its main type");
   command.Add("--dry-run", options->dry_run, "Show types and sizes, write nothing");
-  command.Add("-t,--threads", options->n_threads, "Threads (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
+  AddThreadsFlag(command, options->n_threads);
   command.Does([options] { return Quantize(*options); });
 }
 

@@ -296,41 +296,32 @@ int Run(const RunOptions& options) {
 void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
   const auto options = std::make_shared<RunOptions>();
-  command.Add("-p,--prompt", options->prompt, "The text to complete, as it is: \\n stays \\n")
-      .Type("TEXT");
-  command.Add("-f,--file", options->file, "A file (- for stdin) to complete, or that -p is about")
-      .Type("FILE");
+  command.Add("-p,--prompt TEXT", options->prompt, "The text to complete, as it is: \\n stays \\n");
+  command.Add("-f,--file FILE", options->file,
+              "A file (- for stdin) to complete, or that -p is about");
+  command.Add("--prompts FILE", options->prompts,
+              "Complete each line of a file; a line in JSON's quotes may hold \\n");
+  command.Add("--prompt-cache FILE", options->prompt_cache,
+              "Keep what was read of the prompt in this file, and start from it next time");
   command
-      .Add("--prompts", options->prompts,
-           "Complete each line of a file; a line in JSON's quotes may hold \\n")
-      .Type("FILE");
-  command
-      .Add("--prompt-cache", options->prompt_cache,
-           "Keep what was read of the prompt in this file, and start from it next time")
-      .Type("FILE");
-  command
-      .Add("-n,--n-predict,--predict", options->max_tokens, "Tokens to generate; -1: until the end")
+      .Add("-n,--n-predict,--predict N", options->max_tokens,
+           "Tokens to generate; -1: until the end")
       .ShowDefault()
-      .Between(-1, 1e9)
-      .Type("N");
-  command.Add("-r,--reverse-prompt", options->stop_texts, "Stop before this text (repeatable)")
-      .Type("TEXT");
+      .Between(-1, 1e9);
+  command.Add("-r,--reverse-prompt TEXT", options->stop_texts,
+              "Stop before this text (repeatable)");
   command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--chat,--single-turn", options->chat,
               "Also -st: the text is a question; use the model's chat template");
-  command
-      .Add("--system,--system-prompt", options->system,
-           "Also -sys: with --chat, what the model is told before")
-      .Type("TEXT");
+  command.Add("--system,--system-prompt TEXT", options->system,
+              "Also -sys: with --chat, what the model is told before");
   command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
   command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
-  command
-      .Add("TEXT", options->text,
-           "The text to complete, as -p; stands behind MODEL, or alone where no model is named")
-      .Type("TEXT");
+  command.Add("TEXT TEXT", options->text,
+              "The text to complete, as -p; stands behind MODEL, or alone where no model is named");
   options->grammar.AddFlags(command);
   options->sampling.AddFlags(command);
   options->draft.AddFlags(command);

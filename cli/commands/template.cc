@@ -89,13 +89,12 @@ void AddTemplate(CommandLine& line) {
   const auto options = std::make_shared<RenderOptions>();
   options->model.AddModelFlag(command);
   options->form.AddFlags(command);
-  command.Add("--messages", options->messages, "The conversation (- for stdin)")
-      .Type("FILE.json")
+  command.Add("--messages FILE.json", options->messages, "The conversation (- for stdin)")
       .Required();
   command.Add("--no-generation-prompt", options->no_generation_prompt, "Do not begin an answer");
-  command.Add("--bos", options->bos, "The text of bos_token").Type("TEXT");
-  command.Add("--eos", options->eos, "The text of eos_token").Type("TEXT");
-  command.Add("--now", options->now, "The date for strftime_now").Type("YYYY-MM-DD");
+  command.Add("--bos TEXT", options->bos, "The text of bos_token");
+  command.Add("--eos TEXT", options->eos, "The text of eos_token");
+  command.Add("--now YYYY-MM-DD", options->now, "The date for strftime_now");
   command.Does([options] { return RunTemplate(*options); });
 }
 

@@ -63,8 +63,7 @@ void AddTokenize(CommandLine& line) {
   Command& command = line.Add("tokenize", "Show how a text is cut into tokens");
   const auto options = std::make_shared<TokenizeOptions>();
   options->model.AddModelFlag(command);
-  command.Add("-p,--prompt", options->prompt, "The text (default: stdin, byte for byte)")
-      .Type("TEXT");
+  command.Add("-p,--prompt TEXT", options->prompt, "The text (default: stdin, byte for byte)");
   command.Add("--ids", options->ids, "Print the ids only: [1, 2, 3]");
   command.Add("--no-bos", options->no_bos, "Without the token that begins a text");
   command.Add("--special", options->special, "Read special tokens such as <s> in the text");

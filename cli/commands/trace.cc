@@ -138,22 +138,20 @@ int RunTrace(const TraceOptions& options) {
 void AddTrace(CommandLine& line) {
   Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
   const auto options = std::make_shared<TraceOptions>();
-  command.Add("-p,--prompt", options->prompt, "A text, whose last token is walked").Type("TEXT");
-  command.Add("--token", options->token, "Walk this token of the text, counted from 1")
-      .Between(1, kMaxTokens)
-      .Type("N");
+  command.Add("-p,--prompt TEXT", options->prompt, "A text, whose last token is walked");
+  command.Add("--token N", options->token, "Walk this token of the text, counted from 1")
+      .Between(1, kMaxTokens);
   command.Add("--values", options->values,
               "Show, instead of times, what attention looks at and what each layer would say");
   command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
-  command.Add("--plot", options->plot, "Draw the roofline with every operation on it").Type("FILE");
+  command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it");
   command.Add("--json", options->json, "Print one JSON object");
   options->model.AddModelFlag(command);
   options->model.AddThreadsFlag(command);
   options->model.AddMachineFlags(command);
-  command.Add("-d,--n-depth", options->depth, "Without a text: tokens already in the cache")
+  command.Add("-d,--n-depth N", options->depth, "Without a text: tokens already in the cache")
       .Between(0, kMaxTokens)
-      .ShowDefault()
-      .Type("N");
+      .ShowDefault();
   command.Does([options] { return RunTrace(*options); });
 }
 

@@ -118,7 +118,9 @@ Flag& Command::Add(const std::string& names, Target target, const std::string& a
   Flag& flag = flags.emplace_back();
   flag.target = target;
   flag.what = about;
-  std::istringstream in(names);
+  const size_t space = std::min(names.find(' '), names.size());
+  flag.type = names.substr(std::min(space + 1, names.size()));
+  std::istringstream in(names.substr(0, space));
   for (std::string word; std::getline(in, word, ',');) {
     word.starts_with('-') ? flag.names.push_back(word) : void(flag.place = word);
   }

@@ -20,7 +20,7 @@ namespace cli {
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, int*, int64_t*, size_t*, float*>;
 
-// One flag, declared as command.Add(...).Type("N").Between(1, 9).
+// One flag, declared as command.Add("-t,--threads N", n_threads, "Threads").Between(1, 9).
 struct Flag {
   Flag() = default;
   Flag(const Flag&) = delete;
@@ -65,8 +65,9 @@ struct Flag {
 };
 
 struct Command {
-  // names: "-n,--n-predict", or "MODEL" for a word without a flag, or both ("-m,--model,MODEL"): if
-  // the flag is given, the first word is for the next place.
+  // names: "-n,--n-predict", or "OUT" for a word without a flag, or both ("-m,--model,MODEL"): if
+  // the flag is given, the first word is for the next place. What --help calls the value follows a
+  // space.
   Flag& Add(const std::string& names, Target target, const std::string& about);
   template <class T>
   Flag& Add(const std::string& names, T& variable, const std::string& about) {

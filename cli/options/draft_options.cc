@@ -12,18 +12,14 @@ namespace cli {
 
 void DraftFlags::AddFlags(Command& command) {
   command
-      .Add("--draft", draft,
+      .Add("--draft N", draft,
            "Guess tokens ahead and check them in one pass; the text stays the same: auto (while it "
            "pays), off, or up to N")
-      .ShowDefault()
-      .Type("N");
-  command.Add("--draft-max", max, "With --draft auto, guess at most N tokens (default: 15)")
-      .Between(1, engine::kMaxDrafts)
-      .Type("N");
-  command
-      .Add("--model-draft", model,
-           "Also -md: a small model of the same vocabulary that guesses, too")
-      .Type("MODEL");
+      .ShowDefault();
+  command.Add("--draft-max N", max, "With --draft auto, guess at most N tokens (default: 15)")
+      .Between(1, engine::kMaxDrafts);
+  command.Add("--model-draft MODEL", model,
+              "Also -md: a small model of the same vocabulary that guesses, too");
 }
 
 std::optional<engine::Model> DraftFlags::Load() const {

@@ -39,15 +39,13 @@ bool IsSchemaText(const std::string& given) {
 void GrammarOptions::AddFlags(Command& command) {
   constexpr const char* kGroup = "Output that always parses";
   command
-      .Add("-j,--json-schema,--json-schema-file", schema,
+      .Add("-j,--json-schema,--json-schema-file FILE", schema,
            "Write JSON that is valid by this schema: a file, or {...}")
-      .Type("FILE")
       .Group(kGroup);
   command.Add("--json-object", json_object, "Write a JSON object").Group(kGroup);
   command
-      .Add("--grammar,--grammar-file", grammar,
+      .Add("--grammar,--grammar-file FILE", grammar,
            "Write what this grammar (GBNF) allows: a file, or the text with its ::=")
-      .Type("FILE")
       .Group(kGroup);
 }
 

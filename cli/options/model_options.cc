@@ -70,37 +70,34 @@ std::string ResolveModel(const std::string& name) {
 }
 
 Flag& ModelOptions::AddModelFlag(Command& command) {
-  return command
-      .Add("-m,--model,MODEL", model,
-           "A file or a name (default: $PRONK_MODEL, else the one that ships)")
-      .Type("MODEL");
+  return command.Add("-m,--model,MODEL MODEL", model,
+                     "A file or a name (default: $PRONK_MODEL, else the one that ships)");
+}
+
+void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
+  command.Add("-t,--threads N", n_threads, what).Between(1, kMaxThreads);
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
-  command.Add("-t,--threads", n_threads, "Threads for generating (default: performance cores)")
-      .Between(1, kMaxThreads)
-      .Type("N");
+  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: performance cores)");
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
-  command.Add("--cpu", cpu, "Limit the instruction set (a wrong name lists the right ones)")
-      .Type("NAME");
+  command.Add("--cpu NAME", cpu, "Limit the instruction set (a wrong name lists the right ones)");
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
   AddModelFlag(command);
   AddThreadsFlag(command);
   command
-      .Add("--threads-batch", n_threads_batch,
+      .Add("--threads-batch N", n_threads_batch,
            "Also -tb: threads for reading the prompt (default: -t)")
-      .Between(1, kMaxThreads)
-      .Type("N");
-  command.Add("-c,--ctx-size", context, context_text).Between(1, kMaxTokens).Type("N");
-  command.Add("-b,--batch-size,--ubatch-size", batch, "Also -ub: tokens read at a time")
+      .Between(1, kMaxThreads);
+  command.Add("-c,--ctx-size N", context, context_text).Between(1, kMaxTokens);
+  command.Add("-b,--batch-size,--ubatch-size N", batch, "Also -ub: tokens read at a time")
       .Between(1, 4096)
-      .ShowDefault()
-      .Type("N");
+      .ShowDefault();
   AddMachineFlags(command);
   command.Add("--cache-type-k", kv_keys, "Also -ctk: as --kv").OneOf(KvTypes());
   command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")

@@ -14,6 +14,10 @@ namespace cli {
 inline constexpr int kMaxThreads = 1024;
 inline constexpr int kMaxTokens = 1 << 30;
 
+// -t for a subcommand that runs no session.
+void AddThreadsFlag(Command& command, int& n_threads,
+                    const std::string& what = "Threads (default: performance cores)");
+
 struct ModelOptions {
   std::string model;  // as given; empty: the default
   std::string cpu;

@@ -69,12 +69,11 @@ void SamplingOptions::AddFlags(Command& command) {
   number("--presence-penalty", sampler.penalties.presence, "Subtract from logits of recent tokens");
   number("--frequency-penalty", sampler.penalties.frequency,
          "The same for each time they occurred");
-  command.Add("--logit-bias", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
-      .Type("ID+BIAS")
+  command
+      .Add("--logit-bias ID+BIAS", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
       .Group("Sampling");
   AddMoreSamplers(command);
-  command.Add("--samplers", samplers, "Their order, for example 'top_k;top_p;temperature'")
-      .Type("NAMES")
+  command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'")
       .Group("Sampling");
   command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group("Sampling");
 }
@@ -104,10 +103,9 @@ void SamplingOptions::AddMoreSamplers(Command& command) {
   number("--dry-penalty-last-n", dry.last_n, -1, kMaxTokens,
          "Tokens that DRY looks back on; -1: all");
   command
-      .Add("--dry-sequence-breaker", dry_breakers,
+      .Add("--dry-sequence-breaker TEXT", dry_breakers,
            "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
            "\" *)")
-      .Type("TEXT")
       .Group("Sampling");
   number("--mirostat", mirostat, 0, 2,
          "2: steer the surprise of the text instead of cutting tokens off; 0 is off");

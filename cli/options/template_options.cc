@@ -38,11 +38,9 @@ tokenizer::Value ToTemplateValue(const Json& json) {
 }
 
 void TemplateOptions::AddFlags(Command& command) {
-  command.Add("--template", file, "A chat template instead of the model's own").Type("FILE");
-  command
-      .Add("--template-var", variables,
-           "A variable for the template, for example enable_thinking=false (repeatable)")
-      .Type("NAME=JSON");
+  command.Add("--template FILE", file, "A chat template instead of the model's own");
+  command.Add("--template-var NAME=JSON", variables,
+              "A variable for the template, for example enable_thinking=false (repeatable)");
   const auto& levels = engine::kThinkingLevels;
   command
       .Add("--think", think, "Think before answering, where the model's template has that switch")

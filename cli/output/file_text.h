@@ -27,14 +27,8 @@ class Output {
   bool open_ = true;
 };
 
-// Cut to a number of columns, at a character's edge. Counts code points: close enough for a table.
-std::string Cut(const std::string& text, size_t columns);
-
-// Fit to print, and so many columns wide: what is too long loses its middle, since names differ at
-// both ends.
-std::string Column(std::string_view name, size_t columns);
-
-std::string DimsText(const gguf::TensorView& tensor);  // "256 x 4096"
+// "4096 x 256": rows first, as everywhere but in a file's own dims.
+std::string ShapeText(const gguf::TensorView& tensor);
 
 }  // namespace cli
 

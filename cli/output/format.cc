@@ -1,6 +1,8 @@
 #include "cli/output/format.h"
 
+#include <array>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 
 namespace cli {
@@ -14,6 +16,17 @@ std::string Format(const char* format, ...) {
   va_end(again);
   va_end(args);
   return text;
+}
+
+std::string HumanBytes(double bytes) {
+  constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
+  return Format("%.*f %s", digits, bytes, kUnits[unit]);
 }
 
 }  // namespace cli

@@ -1,10 +1,9 @@
 #include "cli/output/report.h"
 
-#include <array>
 #include <cinttypes>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/output/format.h"
 #include "cli/output/json_file.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
@@ -25,35 +24,26 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   const double speed = Rate(result.n_decoded, result.decode_seconds);
   const double reads =
       Rate(result.n_passes, result.decode_seconds) * static_cast<double>(model.BytesPerToken());
-  std::array<char, 200> line;
-  std::snprintf(line.data(), line.size(), "prompt %zu tokens, %.1f t/s", result.n_prompt,
-                Rate(result.n_prompt, result.prompt_seconds));
-  std::string text = result.n_prompt == 0 ? "prompt remembered" : line.data();
-  std::snprintf(line.data(), line.size(), " | generated %zu tokens, %.1f t/s (%.1f GB/s",
-                result.tokens.size(), speed, reads / 1e9);
-  text += line.data();
+  std::string text = result.n_prompt == 0 ? "prompt remembered"
+                                          : Format("prompt %zu tokens, %.1f t/s", result.n_prompt,
+                                                   Rate(result.n_prompt, result.prompt_seconds));
+  text += Format(" | generated %zu tokens, %.1f t/s (%.1f GB/s", result.tokens.size(), speed,
+                 reads / 1e9);
   if (measure_with_threads > 0 && result.n_decoded > 0) {
     kernels::Team team(static_cast<int>(measure_with_threads));
     const double most = kernels::ReadCeiling(team, model.LargestStretch(), /*repeats=*/1);
-    std::snprintf(line.data(), line.size(), ", %.0f%% of this machine's reads", 100 * reads / most);
-    text += line.data();
+    text += Format(", %.0f%% of this machine's reads", 100 * reads / most);
   }
   return text + ")";
 }
 
 std::string DraftLine(const engine::DraftCounts& drafts) {
-  std::array<char, 200> line;
-  std::snprintf(line.data(), line.size(),
-                "drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass",
-                drafts.drafted, drafts.accepted,
-                Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
-  std::string text = line.data();
+  const std::string text =
+      Format("drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass", drafts.drafted,
+             drafts.accepted, Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
   // Where none was right a gain is nothing but the noise of two times.
-  if (drafts.accepted > 0) {
-    std::snprintf(line.data(), line.size(), "; about %.1f times as fast as without", Gain(drafts));
-    text += line.data();
-  }
-  return text;
+  if (drafts.accepted == 0) return text;
+  return text + Format("; about %.1f times as fast as without", Gain(drafts));
 }
 
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,

@@ -95,6 +95,11 @@ std::string ForTerminal(std::string_view text) {
   return shown;
 }
 
+size_t CharColumns(char32_t c) {
+  const int width = wcwidth(static_cast<wchar_t>(c));
+  return width < 0 ? 1 : static_cast<size_t>(width);
+}
+
 std::wstring ToWide(std::string_view utf8) {
   std::wstring wide;
   for (const auto& [code, bytes] : gguf::Characters(utf8)) wide += static_cast<wchar_t>(code);

@@ -3,6 +3,7 @@
 #ifndef PRONK_CLI_TERMINAL_CHARSET_H_
 #define PRONK_CLI_TERMINAL_CHARSET_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ std::string Unescaped(std::string_view text);
 // UTF-8 for a terminal: in its own character set ('?' for what that lacks), and with nothing in it
 // that the terminal would obey: a model's text may hold any control character.
 std::string ForTerminal(std::string_view text);
+
+// Columns that a terminal gives a character: 0, 1 or 2.
+size_t CharColumns(char32_t c);
 
 // Between UTF-8 and wide characters, which are Unicode's numbers.
 std::wstring ToWide(std::string_view utf8);

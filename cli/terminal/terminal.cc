@@ -180,22 +180,4 @@ void ProgressLine::Clear() {
   shown_ = false;
 }
 
-std::string HumanBytes(double bytes) {
-  constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
-  size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  std::array<char, 32> text;
-  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
-  std::snprintf(text.data(), text.size(), "%.*f %s", digits, bytes, kUnits[unit]);
-  return text.data();
-}
-
-std::string Padded(std::string text, size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
 }  // namespace cli

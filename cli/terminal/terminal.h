@@ -96,11 +96,6 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-// "1.17 GB", "640 KB"
-std::string HumanBytes(double bytes);
-// With spaces behind it, so that it takes at least `width` bytes.
-std::string Padded(std::string text, size_t width);
-
 }  // namespace cli
 
 #endif  // PRONK_CLI_TERMINAL_TERMINAL_H_

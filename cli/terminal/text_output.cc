@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cwchar>
 #include <utility>
 
 #include "cli/terminal/charset.h"
@@ -59,10 +58,10 @@ std::string WordWrapper::Push(std::string_view text, size_t columns) {
       column_ = 0;
       continue;
     }
-    const int width = wcwidth(static_cast<wchar_t>(code));
+    const size_t width = CharColumns(code);
     if (width == 2) Place(columns, out);  // between characters of Chinese a line may end
     word_ += bytes;
-    word_width_ += width < 0 ? 1 : static_cast<size_t>(width);
+    word_width_ += width;
     if (width == 2 || word_width_ > columns) Place(columns, out);
   }
   return out;

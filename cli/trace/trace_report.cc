@@ -9,7 +9,7 @@
 #include "cli/output/file_text.h"
 #include "cli/output/format.h"
 #include "cli/output/json_file.h"
-#include "cli/terminal/terminal.h"
+#include "cli/output/table.h"
 #include "gguf/error.h"
 
 namespace cli {
@@ -39,7 +39,7 @@ Line LineOf(const TraceStep& step) {
   Line line{std::string(step.kind), StepTensors(step, /*with_layer=*/false), "", ""};
   if (!step.weights.empty()) {
     line.type = gguf::Info(step.weights[0].tensor->dtype).name;
-    line.shape = std::to_string(step.weights[0].cols) + "x" + std::to_string(Rows(step));
+    line.shape = std::to_string(Rows(step)) + "x" + std::to_string(step.weights[0].cols);
   }
   line.Add(step);
   return line;
@@ -80,7 +80,7 @@ std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t c
 std::string ItemsLine(const std::string& name, const std::vector<std::string>& items) {
   std::string line = "  " + Padded(name, 10);
   for (const std::string& item : items) {
-    if (line.size() + 2 + item.size() > kColumns) break;
+    if (TextColumns(line + item) + 2 > kColumns) break;
     line += "  " + item;
   }
   return line + "\n";

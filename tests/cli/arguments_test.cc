@@ -47,6 +47,20 @@ TEST(Arguments, FlagsOfLlamaCpp) {
             std::string::npos);
 }
 
+TEST(Arguments, ValuesBehindAnEqualsSign) {
+  const auto run = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"run", "-m", kModel, "-n", "0"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Pronk(args);
+  };
+  EXPECT_EQ(run({"--prompt=", "-n", "0"}).out, "\n");  // an empty value is one
+  EXPECT_EQ(run({"--escape=yes", R"(-p=\x41)"}).out, "A\n");
+  EXPECT_EQ(run({"--escape=off", R"(-p=\x41)"}).out, "\\x41\n");
+  ExpectError(run({"--escape=maybe"}), 2, "--escape: expected yes or no, found maybe");
+  const std::string verbose = run({"-t", "010", "-p", "x", "-v"}).err;
+  EXPECT_NE(verbose.find("threads  10, as -t says"), std::string::npos) << verbose;
+}
+
 TEST(Arguments, NoClusters) {
   ExpectError(Pronk({"run", "-ep", "x"}), 2, R"(pronk run has no flag "-ep")");
   ExpectError(Pronk({"run", "-sx", "x"}), 2, R"(has no flag "-sx")");

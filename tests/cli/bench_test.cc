@@ -112,6 +112,14 @@ TEST(Bench, ReadsRanges) {
   ExpectError(Bench({"-p", "0-1073741824"}), 2, "-p: expected at most 1000 numbers");
 }
 
+// A minute of tests, of which nobody reads more than the first row.
+TEST(Bench, StopsWhereNobodyReads) {
+  const Finished run = Shell(
+      R"({ "$PRONK" bench -m "$MODEL" -o csv -p 4-900 -n 0; echo "status $?" >&2; } | head -n 2 | wc -l)");
+  EXPECT_EQ(run.err, "status 0\n");
+  EXPECT_NE(run.out.find('2'), std::string::npos) << run.out;
+}
+
 TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-ctk", "f16", "-ctv", "q8_0"}), 2, "keys and values have one type");
   ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32 or q8_0");

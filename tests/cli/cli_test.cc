@@ -199,7 +199,10 @@ TEST(Inspect, FitsATerminal) {
     for (const char c : line) columns += (c & 0xC0) != 0x80;
     EXPECT_LE(columns, 80u) << line;
   }
-  EXPECT_NE(run.out.find("blk.0.attn_q.weight"), std::string::npos);
+  // Rows first; in JSON, dims as the file has them.
+  EXPECT_NE(run.out.find("  blk.0.ffn_down.weight            F32      64 x 128 "),
+            std::string::npos)
+      << run.out;
 }
 
 TEST(Inspect, Json) {
@@ -207,6 +210,10 @@ TEST(Inspect, Json) {
   EXPECT_EQ(json["metadata"]["general.architecture"], "llama");
   EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"]["count"], 320);
   EXPECT_EQ(json["tensors"].size(), 21u);
+  for (const nlohmann::json& tensor : json["tensors"]) {
+    if (tensor["name"] != "blk.0.ffn_down.weight") continue;
+    EXPECT_EQ(tensor["dims"], (std::vector<int>{128, 64}));
+  }
 }
 
 TEST(Tokenize, IdsAndPieces) {

@@ -35,6 +35,13 @@ class Compare : public testing::Test {
     return run.status == 0 ? json::parse(run.out) : json();
   }
 
+  // What follows the names in the last row: the same for copies of one file.
+  static std::string Row(const std::string& table) {
+    const std::string rows = table.substr(0, table.find("\n\n"));
+    const std::string last = rows.substr(rows.rfind('\n'));
+    return last.substr(last.find("| ", 3) + 2);
+  }
+
   const test::TempDir dir_;
   const std::string small_ = dir_.Path("small.gguf");
   std::string text_;
@@ -110,6 +117,28 @@ TEST_F(Compare, SpeedsTableAndPlot) {
   EXPECT_EQ(run.out.rfind("| file ", 0), 0u) << run.out;
   EXPECT_NE(run.out.find("\n| small "), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("-f TEXT compares what they predict"), std::string::npos);
+}
+
+// A bar in a name is escaped, and columns are characters, not bytes.
+TEST_F(Compare, NamesDoNotBreakTheTable) {
+  std::vector<std::string> args = {"compare", "-p", "0", "-n", "0"};
+  for (const char* name : {"\u00e9.gguf", "a|b.gguf", "\u4f60.gguf"}) {
+    args.push_back(dir_.Path(name));
+    std::filesystem::copy_file(small_, args.back());
+  }
+  const Finished run = Pronk(args);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.substr(0, run.out.find("\n\n")),
+            "| file |    size | bits |\n"
+            "| ---- | ------: | ---: |\n"
+            "| \u00e9    | " +
+                Row(run.out) +
+                "\n"
+                "| a\\|b | " +
+                Row(run.out) +
+                "\n"
+                "| \u4f60   | " +
+                Row(run.out));
 }
 
 TEST_F(Compare, TextFromStdinIsReadOnce) {

@@ -281,7 +281,7 @@ TEST(Quantize, DryRunShowsThePlan) {
   const Finished run = Pronk({"quantize", kDefault, dir.Path("none"), "Q4_K_M", "--dry-run"});
   ASSERT_EQ(run.status, 0);
   EXPECT_FALSE(std::filesystem::exists(dir.Path("none")));
-  EXPECT_NE(run.out.find("blk.2.attn_v.weight                  256 x 128        Q8_0    -> Q6_K "),
+  EXPECT_NE(run.out.find("blk.2.attn_v.weight                  128 x 256        Q8_0    -> Q6_K "),
             std::string::npos)
       << run.out;
   EXPECT_NE(run.out.find("blk.2.attn_norm.weight               256              F32     stays "),

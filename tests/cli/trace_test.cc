@@ -39,8 +39,9 @@ void ExpectNarrow(const std::string& text) {
 TEST(Trace, ListsEveryOperation) {
   const Finished run = Pronk({"trace", "-m", kModel, "-t", "1"});
   ASSERT_EQ(run.status, 0) << run.err;
-  for (const char* word : {"layer 1 ", "attn_q attn_k attn_v", "ffn_down", "\noutput", "attention",
-                           "Totals, 1 threads"}) {
+  for (const char* word :
+       {"layer 1 ", "attn_q attn_k attn_v F32     128x64 ", "ffn_down             F32     64x128 ",
+        "\noutput", "attention", "Totals, 1 threads"}) {
     EXPECT_NE(run.out.find(word), std::string::npos) << word;
   }
   ExpectNarrow(run.out);

@@ -1,0 +1,85 @@
+#include "cli/output/table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/terminal/charset.h"
+#include "gguf/error.h"
+#include "gguf/utf8.h"
+
+namespace cli {
+
+size_t TextColumns(std::string_view text) {
+  size_t columns = 0;
+  for (const auto& [code, bytes] : gguf::Characters(text)) columns += CharColumns(code);
+  return columns;
+}
+
+std::string Padded(const std::string& text, size_t columns, bool right) {
+  const size_t width = TextColumns(text);
+  const std::string fill(std::max(width, columns) - width, ' ');
+  return right ? fill + text : text + fill;
+}
+
+std::string Cut(const std::string& text, size_t columns) {
+  size_t width = 0, at = 0, kept = 0;  // columns, bytes, and bytes of what leaves room for "..."
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (width < columns) kept = at;
+    width += CharColumns(code);
+    if (width > columns) return text.substr(0, kept) + "\u2026";
+    at += bytes.size();
+  }
+  return text;
+}
+
+std::string Column(std::string_view name, size_t columns) {
+  std::string text = gguf::Printable(name);
+  const size_t width = TextColumns(text), end = columns / 2;
+  if (width > columns && width == text.size()) {
+    text = text.substr(0, columns - end - 2) + ".." + text.substr(text.size() - end);
+  }
+  return Padded(Cut(text, columns), columns);
+}
+
+Table::Table(Style style, std::vector<TableColumn> columns)
+    : style_(style), columns_(std::move(columns)) {
+  for (TableColumn& column : columns_) {
+    column.width = std::max(column.width, TextColumns(column.title));
+  }
+}
+
+std::string Table::Cell(const std::string& text) const {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|' && style_ == Style::kMarkdown) cell += '\\';
+    cell += c;
+  }
+  return cell;
+}
+
+void Table::Fit(const std::vector<std::string>& cells) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    columns_[i].width = std::max(columns_[i].width, TextColumns(Cell(cells[i])));
+  }
+}
+
+std::string Table::Row(const std::vector<std::string>& cells) const {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const std::string cell = Padded(Cell(cells[i]), columns_[i].width, columns_[i].right);
+    line += style_ == Style::kMarkdown ? "| " + cell + " " : (i == 0 ? "" : "  ") + cell;
+  }
+  if (style_ == Style::kMarkdown) return line + "|\n";
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string Table::Head() const {
+  std::vector<std::string> titles, rule;
+  for (const TableColumn& column : columns_) {
+    titles.push_back(column.title);
+    rule.push_back(std::string(column.width - 1, '-') + (column.right ? ":" : "-"));
+  }
+  return Row(titles) + (style_ == Style::kMarkdown ? Row(rule) : "");
+}
+
+}  // namespace cli
