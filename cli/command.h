@@ -1,5 +1,4 @@
-// What every subcommand gives to main(): one function that adds it, with its flags, to the command
-// line.
+// The subcommands: each has one function that adds it, with its flags, to the command line.
 #ifndef PRONK_CLI_COMMAND_H_
 #define PRONK_CLI_COMMAND_H_
 

@@ -46,7 +46,7 @@ void CheckStack() {
                            " KB (ulimit -s)");
 }
 
-// All that main does, but for how it ends.
+// All that main does but its end.
 int Guarded(int argc, char** argv) {
   try {
     CheckStack();
@@ -57,7 +57,7 @@ int Guarded(int argc, char** argv) {
     cli::Complain(error.what());
     return cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    // What needs none to be said.
+    // fputs needs no memory.
     std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
   } catch (const std::exception& error) {
     cli::Complain(error.what());

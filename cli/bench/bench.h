@@ -1,11 +1,10 @@
-// What a benchmark measures. bench.cc plans the tests, bench_measure.cc measures one,
-// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc holds them against earlier
-// ones.
+// What a benchmark measures. commands/bench.cc plans the tests, bench_measure.cc measures one,
+// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc compares with earlier ones.
 //
-// One figure stands for a test everywhere: the median of its repetitions, in tokens per second.
-// Limits are tokens per second, too: what the machine would reach if all it did was to read the
-// weights and to multiply. They are measured before and behind each repetition, by the same
-// threads, because what a machine gives changes from second to second where others use it.
+// The figure of a test is the median of its repetitions, in tokens per second. Limits are tokens
+// per second, too: what the machine would reach if it only read the weights and multiplied. They
+// are measured before and after each repetition, by the same threads, because the speed of a shared
+// machine changes from second to second.
 #ifndef PRONK_CLI_BENCH_BENCH_H_
 #define PRONK_CLI_BENCH_BENCH_H_
 
@@ -26,7 +25,7 @@ struct BenchModel {
   uint64_t size = 0;  // bytes of its tensors
   uint64_t n_params = 0;
   double load_ms = 0;         // opening it
-  double first_token_ms = 0;  // from its beginning to the first token behind a prompt of 8
+  double first_token_ms = 0;  // from its beginning to the first token after a prompt of 8
 };
 
 // What this program and machine are, the same for all tests.
@@ -40,7 +39,7 @@ struct BenchSetting {
   std::string baseline;  // the file that results are held against; "" for none
 };
 
-// What was the case right before or behind a repetition.
+// Measured right before or after a repetition.
 struct BenchLimits {
   double read = 0;     // bytes per second
   double dot = 0;      // operations per second; 0 where no prompt is read
@@ -72,7 +71,7 @@ struct BenchTest {
   // What was measured.
   std::string date;
   std::vector<double> samples_ts;   // of each repetition: tokens per second,
-  std::vector<BenchLimits> limits;  // and the higher of the limits before and behind it
+  std::vector<BenchLimits> limits;  // and the higher of the limits before and after it
   double clock_before = 0;          // GHz under load
   double clock_after = 0;
   std::optional<double> celsius_before, celsius_after;

@@ -12,8 +12,8 @@
 namespace cli {
 namespace {
 
-// Student's t for 95%: within so many standard errors, with so many degrees of freedom. From 1 on;
-// between the entries and beyond them the formula is right to a percent.
+// Student's t for 95%, in standard errors, by the degrees of freedom (at least 1). Beyond the table
+// the formula is right to a percent.
 double StudentT(size_t freedom) {
   constexpr double kFirst[] = {12.71, 4.303, 3.182, 2.776};
   if (freedom <= 4) return kFirst[std::max<size_t>(freedom, 1) - 1];
@@ -156,12 +156,12 @@ std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
                         {test.samples_ts, test.Limit(), test.IntegerRate(), test.share_of_cores});
 }
 
-// Speeds spread in parts of themselves, so all is done with their logarithms. Two things make equal
-// programs differ. Repetitions spread, which their pooled deviation tells; those of one run are
-// alike, as they follow each other within seconds, so their number does not make the median any
-// surer than one of them is. And the machine gives more or less at another time: of that the
-// limits, the integer operations and the share of the cores' time tell how much. The two are added:
-// where the machine changes, repetitions catch several of its states, and tell too little of each.
+// Speeds spread in proportion to themselves, so logarithms are compared. Two things make equal
+// programs differ. Repetitions spread: the pooled deviation measures that. Those of one run follow
+// each other within seconds and are alike, so the median counts as no surer than one of them. And
+// the machine gives more or less at another time: the limits, the integer operations and the share
+// of the cores' time measure that. The two are added, since repetitions on a changing machine catch
+// several of its states, and too little of each.
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
   if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
   const size_t freedom = before.ts.size() + now.ts.size() - 2;

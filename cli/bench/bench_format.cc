@@ -22,7 +22,7 @@ std::string JoinedNotes(const BenchTest& test) {
 
 // --- The table --------------------------------------------------------------------------------
 
-// "12.3", or "" where there is nothing to say.
+// "12.3"; "" for 0.
 std::string Amount(const char* format, double amount) {
   return amount > 0 ? Format(format, amount) : "";
 }
@@ -258,7 +258,7 @@ class Csv : public BenchFormat {
   explicit Csv(const BenchSetting& setting) : setting_(setting) {}
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
-    // The names of the fields, from a test that stands for all.
+    // The names of the fields, from a sample.
     BenchTest sample = plan.front();
     sample.samples_ts = {1};
     sample.limits = {{1, 1, 1}};

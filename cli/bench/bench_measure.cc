@@ -20,8 +20,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// What is read or multiplied to find a limit takes so long: less is a matter of luck, and more
-// would make the benchmark of a small model one of the limits.
+// The time that measuring a limit takes: less leaves it to luck, and more would dominate the
+// benchmark of a small model.
 constexpr double kLimitSeconds = 0.03;
 constexpr size_t kReadBytes = 200'000'000;
 
@@ -61,8 +61,7 @@ class CoreTime {
   double caller_ = 0, all_ = 0;  // seconds
 };
 
-// Of all threads together, the median of some short tries: what was there all the time, and not at
-// the best moment.
+// Of all threads together, the median of short tries: the lasting rate, not the best one.
 double IntegerRate(kernels::Team& team) {
   constexpr int kTries = 40;
   std::vector<double> rates;
@@ -88,7 +87,7 @@ double BestFor(double seconds, Try once) {
   return best;
 }
 
-// Knows what comes next, and so many tokens of it.
+// Drafts that are always right: it knows the text.
 class Script : public engine::Drafter {
  public:
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
@@ -183,7 +182,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   work.Do();  // the warm-up
   kernels::Team team(test.n_threads);
   const std::span<const std::byte> weights = model.LargestStretch();
-  // A small model is read again while the team is at hand, one of some hundred megabytes is not.
+  // A small model is read several times, one of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto measure_limits = [&] {
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };

@@ -48,7 +48,7 @@ std::vector<fs::path> Entries(const fs::path& folder) {
   return entries;
 }
 
-// The value behind a key of /proc/cpuinfo.
+// The value of a key of /proc/cpuinfo.
 std::string CpuInfo(std::string_view key) {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {

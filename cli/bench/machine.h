@@ -1,5 +1,4 @@
-// The machine that a benchmark runs on: what it is called, how fast it turns, how warm it is, and
-// what it draws.
+// The machine that a benchmark runs on: its name, clock, temperature and energy.
 #ifndef PRONK_CLI_BENCH_MACHINE_H_
 #define PRONK_CLI_BENCH_MACHINE_H_
 
@@ -21,14 +20,14 @@ std::string DateNow();
 // where it was not built in a git checkout. The build writes this function (commit.cmake).
 std::string BuildCommit();
 
-// GHz of the core that the caller runs on, measured with instructions that take one cycle each, one
-// behind the other: the clock that there is and not the one that is promised. The best of some
-// short tries, 10 ms in all, so that others who share the core do not matter.
+// GHz of the caller's core, measured by a chain of instructions of one cycle each: the present
+// clock and not the advertised one. The best of short tries, 10 ms in all, so that other processes
+// on the core do not matter.
 double MeasureClock();
 
-// Simple integer operations, as many at a time as the core takes. Where others have the second
-// thread of the core, as in a virtual machine one cannot know, it is these that are slower, and
-// with them most code, while neither the clock nor what memory gives is any different.
+// Simple integer operations that fill every unit of the core. Where another process has the core's
+// second thread, which a virtual machine does not show, these and most code are slower, while the
+// clock and the memory's speed are the same.
 inline constexpr double kIntegerOperations = 1.6e6;
 void DoIntegerOperations();
 

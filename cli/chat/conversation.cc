@@ -19,7 +19,7 @@
 namespace cli {
 namespace {
 
-// Behind the name of a saved conversation: what the model remembers of it.
+// Appended to the name of a saved conversation: what the model remembers of it.
 constexpr const char* kSessionSuffix = ".session";
 
 // "~/talk.json" as the shell would read it.

@@ -36,7 +36,7 @@ class Conversation {
   static std::vector<std::string> CommandNames();  // "/help", ...
 
  private:
-  // A command's function gets what stands behind its name and returns what Take() does.
+  // A command's function gets the text after its name and returns what Take() does.
   struct ChatCommand;
   static const std::vector<ChatCommand>& Commands();
   bool Help(const std::string& argument);

@@ -96,7 +96,7 @@ std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
   return works;
 }
 
-// The tests of one work: by passes of so many tokens, where tokens are generated alone.
+// The tests of one work: one for each size of a pass, where tokens are generated alone.
 void AddByPasses(const std::vector<size_t>& passes, BenchTest test, std::vector<BenchTest>& plan) {
   const bool generates_alone = test.n_prompt == 0;
   for (const size_t n_pass : generates_alone ? passes : std::vector<size_t>{1}) {

@@ -37,7 +37,7 @@ struct ChatOptions {
   bool single_turn = false;
 };
 
-// The lines behind one that begins with three quotes, up to one that ends with them.
+// The lines after one that begins with three quotes, up to one that ends with them.
 LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   entry.erase(0, kQuotes.size());
   while (!entry.ends_with(kQuotes)) {
@@ -52,8 +52,8 @@ LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   return LineEditor::Result::kLine;
 }
 
-// A question: one line, or several where each but the last ends in a backslash, or all that stand
-// between three quotes.
+// A question: one line, or several where each but the last ends in a backslash, or all between
+// three quotes.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {

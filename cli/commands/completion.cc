@@ -150,7 +150,7 @@ _pronk() {
 }
 
 std::string Fish(const std::deque<Command>& commands) {
-  // In fish's single quotes a backslash stands before quotes and backslashes.
+  // Fish's single quotes escape quotes and backslashes by a backslash.
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
   std::ostringstream out;
   out << "# fish completion for pronk, written by 'pronk completion fish'.\n\n";

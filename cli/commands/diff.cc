@@ -1,5 +1,4 @@
-// pronk diff: what two GGUF files do not have in common: keys, tensors, and how far the numbers of
-// one are from those of the other.
+// pronk diff: keys and tensors in which two GGUF files differ, and how far apart their numbers are.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -36,7 +35,7 @@ struct DiffOptions {
   int n_threads = 0;
 };
 
-// What stands under one name in either file, in the order of the first, then of the second.
+// What has one name in either file, in the order of the first, then of the second.
 // nullptr: in the other file alone.
 template <class T>
 struct Pair {

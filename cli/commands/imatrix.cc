@@ -52,7 +52,7 @@ int Imatrix(const ImatrixOptions& options) {
   CatchInterrupts();
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file), session_options.context, 0);
-  // Before the work, which may take hours: a bad name is told now.
+  // Before the work, which may take hours: a bad name is reported now.
   std::vector<gguf::FileId> read = model.file.ids();
   if (const auto id = FileIdOf(options.file)) read.push_back(*id);
   gguf::OutputFile out(options.out, read);

@@ -194,7 +194,7 @@ Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
   return json;
 }
 
-// A file that is not sound is a fault, named behind all that was found.
+// A file that is not sound is a fault, named after all that was found.
 int Check(const InspectOptions& options, const gguf::File& file) {
   Output out;
   Json list = Json::array();

@@ -47,8 +47,7 @@ struct QuantizeOptions {
 
 std::string Name(DType type) { return std::string(gguf::Info(type).name); }
 
-// All keys but those that say how the old file was laid out. The new types are told where the old
-// ones were.
+// All keys but those on the layout of the old file; the keys of types say the new ones.
 void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
                   const convert::Importance* importance, gguf::Writer& writer) {
   const bool quantized = !convert::IsFloat(mix.type);
@@ -113,7 +112,7 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
   }
 }
 
-// NVFP4 has a factor for each matrix in a tensor beside it; empty where none is to be written.
+// NVFP4 has a factor for each matrix in a tensor beside it; empty where none is written.
 std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
   if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
   std::string name(planned.tensor->name);

@@ -77,8 +77,8 @@ std::vector<std::string> ReadPrompts(const std::string& path) {
   return prompts;
 }
 
-// What is piped in beside -p; "" where nothing is. Some give all that they start a pipe that nobody
-// writes to: without a byte in a second, it is taken for one.
+// What is piped in beside -p; "" where nothing is. Some programs start others with a pipe that
+// nobody writes to: a pipe without a byte in a second is taken for one.
 std::string Piped() {
   constexpr int kPatience = 1000;  // milliseconds
   if (!IsPiped(0)) return "";
@@ -87,7 +87,7 @@ std::string Piped() {
   return "";
 }
 
-// The text of -p stands behind the document that it is about.
+// The text of -p follows the document that it is about.
 std::string Joined(const std::string& document, const std::string& prompt) {
   return document.empty() ? prompt : document + "\n\n" + prompt;
 }
@@ -205,7 +205,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
     };
   }
   const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
-  session.CheckRoom(rest);  // before the prompt is shown: an error should stand alone
+  session.CheckRoom(rest);  // before the prompt is shown: an error comes alone
   if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();
@@ -236,7 +236,7 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 
-// Flags that would have no effect: whoever gives one believes it has.
+// Flags without effect are refused: whoever gives one expects an effect.
 void CheckFlags(const RunOptions& options) {
   const auto refuse = [](bool given, const char* flag, const char* why) {
     if (given) throw UsageError(std::string(flag) + why);
@@ -279,7 +279,7 @@ int Run(const RunOptions& options) {
     TextOutput out;
     const engine::GenerateResult result =
         Complete(options, model, form, session_options, kept_to, prompt, out);
-    // Several objects stand one to a line.
+    // Several objects are written one to a line.
     const int indent = options.prompts.empty() ? 2 : -1;
     const uint64_t seed = session_options.sampler.seed;
     const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))

@@ -1,5 +1,4 @@
-// pronk trace: one token walked through the model, an operation a line; and what its numbers are on
-// the way.
+// pronk trace: one token walked through the model, an operation a line, and its numbers on the way.
 #include "engine/pass/trace.h"
 
 #include <algorithm>
@@ -36,7 +35,7 @@ struct TraceOptions {
   int repetitions = 9;
 };
 
-// The tokens up to the one that is walked. Those behind it would change nothing.
+// The tokens up to the one that is walked. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
   if (!options.prompt) return std::vector<TokenId>(options.depth + 1, 0);
   std::vector<TokenId> ids = model.tokenizer->Encode(FromTerminal(*options.prompt));

@@ -41,7 +41,7 @@ class Divergence {
   std::vector<float> divergences_, differences_;  // of each prediction
 };
 
-// The value below which the share `part` of the sorted values lies, interpolated between
+// The value below which the share `part` of the sorted values is, interpolated between
 // neighbours.
 double Quantile(std::span<const float> sorted, double part);
 

@@ -28,7 +28,7 @@ struct TextWindows {
   // The tokens of window i. Where the vocabulary begins texts with a token, the window's first one
   // gives way to it.
   std::vector<tokenizer::TokenId> Window(size_t i, const tokenizer::Vocabulary& vocab) const;
-  // Predictions of a window that count: those behind its tokens length / 2 .. length - 2.
+  // Predictions of a window that count: those after its tokens length / 2 .. length - 2.
   size_t counted() const { return length - 1 - length / 2; }
 };
 

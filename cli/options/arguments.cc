@@ -127,7 +127,7 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A flag, and not a text, a number or the dash that stands for stdin.
+// A flag, and not a text, a number or the dash for stdin.
 bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }

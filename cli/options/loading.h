@@ -20,17 +20,17 @@ void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inpu
 // Nothing where there is no such file.
 std::optional<gguf::FileId> FileIdOf(const std::string& path);
 
-// Throws engine::Error where a model lies at this path, which would be lost: a GGUF file, unless it
-// is what `pronk imatrix` wrote before.
+// Throws engine::Error where a model at this path would be lost: a GGUF file, unless `pronk
+// imatrix` wrote it.
 void CheckNoModelIsLost(const std::string& out);
 
-// Opens a file of which nothing that we print may go into itself: `inspect MODEL >> MODEL` would
-// break it. Throws gguf::Error, engine::Error.
+// Opens a file, and refuses to print into it: `inspect MODEL >> MODEL` would break it. Throws
+// gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);
 
 // Opens the model that the flags name. Weights that are not in memory yet are read from the disk
-// with a progress line on a terminal; without one, they come when they are used. With --mlock they
-// are locked there. Throws gguf::Error, engine::Error.
+// with a progress line on a terminal; without a terminal, when they are first used. --mlock locks
+// them in memory. Throws gguf::Error, engine::Error.
 engine::Model LoadModel(const ModelOptions& options);
 
 // How the model calls itself, or the path of its file; in one line, fit to print.

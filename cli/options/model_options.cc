@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where this binary lies, links resolved.
+// Where this binary is, links resolved.
 fs::path ProgramPath() {
   std::error_code error;
 #if defined(__APPLE__)

@@ -13,15 +13,15 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-// The one door for JSON from outside. Throws engine::Error, which says where it is from, where it
-// is none, or is nested deeper, has objects of more keys, more values or larger numbers than any
+// All JSON from outside is read here. Throws engine::Error, which names the source, where the text
+// is no JSON, or is nested deeper, has objects of more keys, more values or larger numbers than any
 // honest one.
 Json ParseJson(const std::string& text, const std::string& name);
 // The JSON in a file, "-" for stdin.
 Json ReadJson(const std::string& path);
-// What a JSON string stands for ("\"a\\nb\"" is two lines); nothing where the text is none.
+// The value of a JSON string ("\"a\\nb\"" is two lines); nothing where the text is no string.
 std::optional<std::string> UnquoteJson(const std::string& text);
-// JSON as text, which commands no terminal: bytes that are no UTF-8 are replaced, and control
+// JSON as text that is safe on a terminal: bytes that are no UTF-8 are replaced, and control
 // characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
 

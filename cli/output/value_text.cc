@@ -59,16 +59,17 @@ std::string ScalarText(ValueType type, const std::byte* at) {
   return "";
 }
 
-// Walks over one value as it lies in the file (which was checked when that was opened), and writes
-// of it what is asked for.
+// Walks over one value as it is in the file (which was checked when it was opened), and writes what
+// is asked for.
 class ValueWriter {
  public:
   // described: arrays are objects that tell type and count, and strange numbers strings; else they
-  // are plain lists and stand as they are. Of a string at most max_string bytes are written.
+  // are plain lists, and numbers stay as they are. Of a string at most max_string bytes are
+  // written.
   ValueWriter(bool wide, bool described, size_t max_string, const TextSink& sink)
       : wide_(wide), described_(described), max_string_(max_string), sink_(sink) {}
 
-  // Returns the byte behind the value.
+  // Returns the byte after the value.
   const std::byte* Write(ValueType type, const std::byte* at) {
     if (type == ValueType::kString) {
       const uint64_t length = Length(at);
@@ -105,14 +106,14 @@ class ValueWriter {
   }
 
  private:
-  // Of what begins here; moves `at` behind it.
+  // Of what begins here; moves `at` past the length.
   uint64_t Length(const std::byte*& at) const {
     const uint64_t length = wide_ ? Load<uint64_t>(at) : Load<uint32_t>(at);
     at += wide_ ? sizeof(uint64_t) : sizeof(uint32_t);
     return length;
   }
 
-  // Only what stands in another array has something behind it that is shown.
+  // Only inside another array is something shown after it.
   const std::byte* Skip(ValueType element, uint64_t count, const std::byte* at) const {
     if (element != ValueType::kString && element != ValueType::kArray) {
       return at + count * gguf::ValueTypeBytes(element);

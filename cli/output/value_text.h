@@ -1,5 +1,5 @@
 // A metadata value as text, written piece by piece: a value may be as large as its file, and is not
-// to be in memory again, once or many times, to be shown.
+// copied to be shown.
 #ifndef PRONK_CLI_OUTPUT_VALUE_TEXT_H_
 #define PRONK_CLI_OUTPUT_VALUE_TEXT_H_
 
@@ -22,7 +22,7 @@ void WriteJsonString(std::string_view text, const TextSink& sink);
 // an object of its type, its count and its first elements.
 void WriteJsonValue(const gguf::Value& value, const TextSink& sink);
 
-// For a line of so many columns: strings in quotes and with escapes as in JSON, an array as
+// For a line of this many columns: strings in quotes and with escapes as in JSON, an array as
 // "5 x f32 [1.0,2.0]". It may be longer than the line, but not by much.
 std::string ValueLine(const gguf::Value& value, size_t columns);
 

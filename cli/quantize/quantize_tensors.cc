@@ -37,7 +37,7 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
   return bytes_;
 }
 
-// Goes row by row where columns or matrices are told apart.
+// Goes row by row where columns have weights of their own, or matrices factors.
 bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> factors,
                            uint64_t first, uint64_t n, std::byte* to) const {
   const gguf::TensorView& tensor = *planned.tensor;

@@ -23,7 +23,7 @@ class Converter {
       : file_(file), importance_(importance), team_(n_threads) {}
 
   // The next weights of the tensor, from number `done` on, in its new type and divided by their
-  // matrix's factor ([n_matrices], or empty); moves `done` behind them. What is returned lasts
+  // matrix's factor ([n_matrices], or empty); moves `done` past them. What is returned lasts
   // until the next call. Throws gguf::Error where a weight has no value in the type.
   std::span<const std::byte> Next(const PlannedTensor& planned, std::span<const float> factors,
                                   uint64_t& done);

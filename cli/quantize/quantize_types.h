@@ -1,5 +1,5 @@
-// Which type each tensor of a model becomes in pronk quantize: what the mix says (engine's
-// quantize_plan.h), and what was said of single tensors.
+// Which type each tensor of a model becomes in pronk quantize: what the mix says
+// (convert/quantize_plan.h), and what flags say of single tensors.
 #ifndef PRONK_CLI_QUANTIZE_QUANTIZE_TYPES_H_
 #define PRONK_CLI_QUANTIZE_QUANTIZE_TYPES_H_
 

@@ -16,7 +16,7 @@ void SetUpCharset();
 // What was typed on a terminal or given as an argument, as UTF-8.
 std::string FromTerminal(std::string_view text);
 
-// What \n, \t, \r, \e, \", \', \\ and \xHH stand for; any other backslash is one.
+// With \n, \t, \r, \e, \", \', \\ and \xHH replaced by what they mean; any other backslash stays.
 std::string Unescaped(std::string_view text);
 
 // UTF-8 for a terminal: in its own character set ('?' for what that lacks), and with nothing in it

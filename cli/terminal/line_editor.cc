@@ -156,7 +156,7 @@ unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
 // After a signal that may have changed the screen.
 void LineEditor::Terminal::Redraw() {
   if (std::exchange(continued, 0) != 0) {
-    // The shell has left the terminal as it likes it, and libedit believes it is as before.
+    // The shell has changed the terminal, and libedit believes it is as before.
     el_set(editor_.get(), EL_PREP_TERM, 0);
     el_set(editor_.get(), EL_PREP_TERM, 1);
   }
@@ -233,7 +233,7 @@ LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::st
   if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
   const KeyboardGuard guard(kPlainPastes);
   std::fputs(kMarkedPastes, out_.get());
-  // libedit would show the prompt first, and what is typed right then would stand there twice.
+  // libedit would show the prompt first, and what is typed meanwhile would appear twice.
   el_set(editor_.get(), EL_PREP_TERM, 1);
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);

@@ -1,5 +1,5 @@
 // What signals do: Ctrl-C stops what is being written, a file that is cut off while it is in use is
-// reported, and whatever ends the program, no half-written file and no silent terminal stay behind.
+// reported, and however the program ends, no half-written file and no silent terminal remain.
 #ifndef PRONK_CLI_TERMINAL_SIGNALS_H_
 #define PRONK_CLI_TERMINAL_SIGNALS_H_
 

@@ -17,13 +17,13 @@ bool HasEscapes(int fd);
 
 // A pipe or a file: who gave it meant it to be read. Not a terminal, a socket or /dev/null.
 bool IsPiped(int fd);
-// Whether there is something to read, or nothing more will come, within so many milliseconds.
+// Whether there is something to read, or nothing more will come, within this time.
 bool HasInput(int fd, int milliseconds);
 
 // How many columns this terminal has; 0 where it is none, or does not say.
 size_t Columns(int fd);
 
-// The same as HasEscapes, and the person wants colour (NO_COLOR is not set).
+// HasEscapes, and NO_COLOR is not set.
 bool HasColour(int fd);
 
 // What we say about the text, on stderr: dim where there is colour. As all that goes there it may
@@ -59,16 +59,16 @@ void ReserveStandardStreams();
 // program, it is as it was. Nothing happens where stdin is no terminal. One at a time.
 class KeyboardGuard {
  public:
-  // undo: what the terminal is to be told besides; it has to last.
+  // undo: what is also sent to the terminal; the string must outlive the guard.
   explicit KeyboardGuard(const char* undo = "");
   ~KeyboardGuard();
   KeyboardGuard(const KeyboardGuard&) = delete;
   KeyboardGuard& operator=(const KeyboardGuard&) = delete;
 };
-// What the guard there is, if any, will do. For handlers of signals.
+// Does what the present guard, if any, will do. For handlers of signals.
 void RestoreKeyboard();
 
-// While this lives, what is typed is kept for later but not shown: it would stand in the middle of
+// While this lives, what is typed is kept for later but not shown: it would appear in the middle of
 // what is being written.
 class QuietKeyboard {
  public:

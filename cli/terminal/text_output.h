@@ -1,4 +1,4 @@
-// What a model writes, on its way to a person or a program.
+// Writes what a model says, to a person or a program.
 #ifndef PRONK_CLI_TERMINAL_TEXT_OUTPUT_H_
 #define PRONK_CLI_TERMINAL_TEXT_OUTPUT_H_
 
@@ -12,14 +12,14 @@ namespace cli {
 // is held back until its end has come.
 class WordWrapper {
  public:
-  // What can be shown now, for so many columns (0: as it is).
+  // What can be shown now, in lines of this many columns (0: as it is).
   std::string Push(std::string_view text, size_t columns);
   std::string Finish(size_t columns);  // what was held back
 
  private:
   void Place(size_t columns, std::string& out);
 
-  std::string spaces_, word_;  // held back: the word, and what stands before it
+  std::string spaces_, word_;  // held back: the word, and the spaces before it
   size_t word_width_ = 0;      // in columns
   size_t column_ = 0;          // where what was shown ends
 };

@@ -56,8 +56,8 @@ std::string Text(const Line& line, double ceiling) {
   return text + "\n";
 }
 
-// Where a step belongs: 0 is what makes a token's row of the embedding, 1 + i layer i, and behind
-// the last layer there is the output.
+// The part a step belongs to: 0 reads a token's row of the embedding, 1 + i is layer i, and the
+// output follows the last layer.
 size_t PartOf(const engine::Trace& trace, size_t step) {
   if (trace.steps[step].kind == "embed" && step == 0) return 0;
   const auto behind = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
@@ -69,14 +69,14 @@ std::string PartName(const engine::Trace& trace, size_t part) {
   return part > trace.layer_ends.size() ? "output" : "layer " + std::to_string(part - 1);
 }
 
-// A token in quotes, in so many columns.
+// A token in quotes, in at most this many columns.
 std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t columns) {
   std::string text = JsonText(Json(report.model.tokenizer->Piece(id, /*special=*/true)), -1);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return Cut(text, columns - 1);
 }
 
-// "name     A   B   C", as many as fit into the line.
+// "name     A   B   C": those that fit into the line.
 std::string ItemsLine(const std::string& name, const std::vector<std::string>& items) {
   std::string line = "  " + Padded(name, 10);
   for (const std::string& item : items) {

@@ -71,7 +71,7 @@ class Watcher : public engine::PassObserver {
   }
 
   std::vector<LayerValues> layers;
-  std::vector<std::vector<float>> streams;  // behind each layer
+  std::vector<std::vector<float>> streams;  // after each layer
 
  private:
   LayerValues now_;

@@ -1,4 +1,4 @@
-// What a token's numbers are on their way through the layers: where attention looks, which experts
+// What a token's numbers are in each layer: where attention looks, which experts
 // are chosen, and what the model would say if it ended there.
 #ifndef PRONK_CLI_TRACE_TRACE_VALUES_H_
 #define PRONK_CLI_TRACE_TRACE_VALUES_H_
@@ -31,7 +31,7 @@ struct ChosenExpert {
 };
 
 struct LayerValues {
-  double norm = 0;  // of the residual stream behind the layer: the root of the sum of squares
+  double norm = 0;  // of the residual stream after the layer: the root of the sum of squares
   // The positions that are looked at most, the strongest first: the mean of all heads, then each
   // head. Empty where the layer has no attention.
   std::vector<SeenPosition> attention;
@@ -39,12 +39,12 @@ struct LayerValues {
   double attention_sum = 0;  // of all positions; what is missing to 1 goes to sinks
   std::vector<ChosenExpert> experts;
   // "Logit lens" (nostalgebraist 2020): output norm and output matrix applied to the stream as it
-  // is here. Empty where the model joins several streams behind its last layer.
+  // is here. Empty where the model joins several streams after its last layer.
   std::vector<NextToken> next;
 };
 
 // Decodes the last of the tokens, those before it being in the session already; watches it, and
-// leaves the session behind it. One entry for each layer.
+// leaves the session after it. One entry for each layer.
 std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId id);
 
 // The most likely ones, at most `most`.

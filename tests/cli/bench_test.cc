@@ -1,6 +1,6 @@
 // pronk bench: what it measures, and that every format can be read by others. Nothing here depends
 // on how fast the machine is; whether the figures can be trusted is measured by hand (README of
-// cli).
+// cli/bench).
 #include "cli/bench/bench.h"
 
 #include <gtest/gtest.h>
