@@ -5,9 +5,8 @@
 
 namespace gguf {
 
-Utf8Step NextUtf8(std::string_view bytes) {
+Utf8Step NextUtf8BeyondAscii(std::string_view bytes) {
   const auto lead = static_cast<uint8_t>(bytes[0]);
-  if (lead < 0x80) return {Utf8Kind::kValid, 1, lead};
   if (lead < 0xC2 || lead > 0xF4) return {Utf8Kind::kInvalid, 1};
   const uint32_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   // The range of the second byte keeps out overlong forms, surrogates and what is too large.

@@ -18,12 +18,18 @@ enum class Utf8Kind : uint8_t {
 
 struct Utf8Step {
   Utf8Kind kind;
-  uint32_t length;  // bytes, at least 1; kInvalid: as many as could have begun a character
+  uint32_t length;            // bytes, at least 1; kInvalid: as many as could begin a character
   char32_t code = U'\xFFFD';  // the character; U+FFFD unless kValid
 };
 
-// What `bytes`, which must not be empty, begin with.
-Utf8Step NextUtf8(std::string_view bytes);
+// Of a first byte beyond ASCII.
+Utf8Step NextUtf8BeyondAscii(std::string_view bytes);
+
+// What `bytes`, which must not be empty, begin with. ASCII is inline: text is mostly that.
+inline Utf8Step NextUtf8(std::string_view bytes) {
+  const auto lead = static_cast<uint8_t>(bytes[0]);
+  return lead < 0x80 ? Utf8Step{Utf8Kind::kValid, 1, lead} : NextUtf8BeyondAscii(bytes);
+}
 
 // The length of the longest prefix that is valid UTF-8.
 size_t ValidUtf8Prefix(std::string_view bytes);
