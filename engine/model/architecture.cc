@@ -1,173 +1,22 @@
 #include "engine/model/architecture.h"
 
-#include <array>
+#include <vector>
 
-#include "engine/model/families.h"
+#include "engine/model/families/families.h"
 
 namespace engine {
-namespace {
 
-using kernels::Activation;
-using kernels::RopePairs;
-using kernels::Router;
-
-// Norms of what a block gives instead of what it gets, or both.
-constexpr NormRoles kNormsBehind = {"", "post_attention_norm", "", "post_ffw_norm"};
-constexpr NormRoles kNormsAround = {"attn_norm", "post_attention_norm", "ffn_norm",
-                                    "post_ffw_norm"};
-// One for each block, with a name that others give to another.
-constexpr NormRoles kSecondIsOfFfn = {"attn_norm", "", "post_attention_norm", ""};
-
-constexpr NormRoles kLfm2Norms = {.output = "token_embd_norm"};
-
-constexpr std::array kArchitectures = {
-    Architecture{.name = "llama", .rope_pairs = RopePairs::kAdjacent, .router = Router{}},
-    Architecture{.name = "qwen2", .rope_pairs = RopePairs::kHalves},
-    Architecture{.name = "qwen2moe",
-                 .rope_pairs = RopePairs::kHalves,
-                 .shared_gate = true,
-                 .output = OutputMatrix::kOwn,
-                 .router = Router{.normed = false},
-                 .refine = Qwen2Moe},
-    Architecture{
-        .name = "qwen3", .rope_pairs = RopePairs::kHalves, .qk_norm = QkNorm::kHeadBeforeRope},
-    Architecture{.name = "qwen3moe",
-                 .rope_pairs = RopePairs::kHalves,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .router = Router{},
-                 .refine = QwenExperts},
-    Architecture{.name = "phi3", .rope_pairs = RopePairs::kHalves, .refine = Phi3},
-    Architecture{.name = "granite", .rope_pairs = RopePairs::kAdjacent, .refine = Granite},
-    Architecture{.name = "granitemoe",
-                 .rope_pairs = RopePairs::kAdjacent,
-                 .router = Router{},
-                 .refine = Granite},
-    Architecture{.name = "smollm3", .rope_pairs = RopePairs::kAdjacent, .refine = SmolLm3},
-    Architecture{.name = "mistral3", .rope_pairs = RopePairs::kAdjacent, .refine = Mistral3},
-    Architecture{.name = "gemma2",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsAround,
-                 .activation = Activation::kGelu,
-                 .output = OutputMatrix::kEmbedding,
-                 .refine = Gemma2},
-    Architecture{.name = "gemma3",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsAround,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .activation = Activation::kGelu,
-                 .refine = Gemma3},
-    Architecture{.name = "gpt-oss",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kSecondIsOfFfn,
-                 .activation = Activation::kSwigluOai,
-                 .sinks = true,
-                 .biases = true,
-                 .router = Router{},
-                 .refine = GptOss},
-    Architecture{.name = "olmo2",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsBehind,
-                 .qk_norm = QkNorm::kAllBeforeRope,
-                 .output = OutputMatrix::kOwn,
-                 .refine = Olmo2},
-    Architecture{
-        .name = "glm4", .rope_pairs = RopePairs::kAdjacent, .norms = kNormsAround, .refine = Glm4},
-    Architecture{.name = "bitnet",
-                 .rope_pairs = RopePairs::kHalves,
-                 .sub_norms = true,
-                 .output = OutputMatrix::kEmbedding,
-                 .refine = BitNet},
-    Architecture{.name = "ernie4_5", .rope_pairs = RopePairs::kAdjacent},
-    Architecture{.name = "hunyuan-dense",
-                 .rope_pairs = RopePairs::kHalves,
-                 .qk_norm = QkNorm::kHeadAfterRope,
-                 .refine = Hunyuan},
-    Architecture{.name = "exaone4",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsBehind,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .refine = Exaone4},
-    Architecture{.name = "lfm2",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kLfm2Norms,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .without_heads = Mixer::kShortConv,
-                 .refine = Lfm2},
-    Architecture{.name = "lfm2moe",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kLfm2Norms,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .without_heads = Mixer::kShortConv,
-                 .router = Router{},
-                 .router_bias = Presence::kRequired,
-                 .leading_dense = true,
-                 .refine = Lfm2Moe},
-    Architecture{.name = "qwen35",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kSecondIsOfFfn,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .attention_gate = true,
-                 .tiled_key_heads = true,
-                 .refine = Qwen35},
-    Architecture{.name = "qwen35moe",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kSecondIsOfFfn,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .shared_gate = true,
-                 .attention_gate = true,
-                 .tiled_key_heads = true,
-                 .router = Router{},
-                 .refine = Qwen35},
-    Architecture{.name = "qwen3next",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kSecondIsOfFfn,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .shared_gate = true,
-                 .attention_gate = true,
-                 .router = Router{},
-                 .refine = Qwen3Next},
-    Architecture{.name = "gemma3n",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsAround,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .activation = Activation::kGelu,
-                 .value_norm = true,
-                 .refine = Gemma3n},
-    Architecture{.name = "gemma4",
-                 .rope_pairs = RopePairs::kHalves,
-                 .norms = kNormsAround,
-                 .qk_norm = QkNorm::kHeadBeforeRope,
-                 .activation = Activation::kGelu,
-                 .value_norm = true,
-                 .router = Router{},
-                 .refine = Gemma4},
-    Architecture{.name = "deepseek2",
-                 .rope_pairs = RopePairs::kAdjacent,
-                 .router = Router{.normed = false},
-                 .router_bias = Presence::kOptional,
-                 .leading_dense = true,
-                 .refine = DeepSeek2},
-    Architecture{.name = "granitehybrid",
-                 .rope_pairs = RopePairs::kAdjacent,
-                 .without_heads = Mixer::kMamba2,
-                 .router = Router{},
-                 .refine = GraniteHybrid},
-    Architecture{.name = "nemotron_h",
-                 .rope_pairs = RopePairs::kHalves,
-                 .activation = Activation::kReluSquared,
-                 .without_heads = Mixer::kNone,
-                 .refine = NemotronH},
-    Architecture{.name = "nemotron_h_moe",
-                 .rope_pairs = RopePairs::kHalves,
-                 .activation = Activation::kReluSquared,
-                 .without_heads = Mixer::kNone,
-                 .router = Router{.gate = Router::Gate::kSigmoid, .normed = false},
-                 .router_bias = Presence::kRequired,
-                 .refine = NemotronH},
-};
-
-}  // namespace
-
-std::span<const Architecture> Architectures() { return kArchitectures; }
+std::span<const Architecture> Architectures() {
+  static const std::vector<Architecture> kAll = [] {
+    std::vector<Architecture> all;
+    for (const auto lineage :
+         {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage()}) {
+      all.insert(all.end(), lineage.begin(), lineage.end());
+    }
+    return all;
+  }();
+  return kAll;
+}
 
 }  // namespace engine

@@ -1,7 +1,5 @@
-// The table of architectures: the only place that knows model families by name.
-//
-// A row says what can be seen neither from the tensors that are there nor from the keys that all
-// families share. Its function reads the keys that are the family's own, and what no key says.
+// An architecture as a row: what neither a file's tensors nor the keys that all families share say.
+// The rows are in families/, a file for each lineage of models.
 #ifndef PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 #define PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 
@@ -18,29 +16,20 @@ namespace engine {
 
 struct Architecture {
   std::string_view name;  // general.architecture
-  kernels::RopePairs rope_pairs;
-  // What a part of a layer does otherwise than llama.
-  NormRoles norms = {};
-  QkNorm qk_norm = QkNorm::kNone;
-  kernels::Activation activation = kernels::Activation::kSilu;
-  bool sub_norms = false;
-  bool sinks = false;
-  bool biases = false;
-  bool shared_gate = false;
-  bool value_norm = false;
-  bool attention_gate = false;
-  bool tiled_key_heads = false;
-  // Layers that have no key-value heads gather otherwise.
+  kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
+  Traits traits = {};
+  // The mixer of layers that have no key-value heads.
   Mixer without_heads = Mixer::kAttention;
-  OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   // Of families whose layers may have experts.
   std::optional<kernels::Router> router = {};
   Presence router_bias = Presence::kNone;
-  bool leading_dense = false;  // a key says how many layers come before those with experts
-  // Completes a config that holds all that the common keys say; or null.
+  bool leading_dense = false;  // a key gives the number of layers before those with experts
+  // Completes a config that holds all that the common keys say; or null. Throws gguf::Error (file,
+  // key, expected, found).
   void (*refine)(const Keys& keys, Config& config) = nullptr;
 };
 
+// Of all lineages, in the order in which messages list them.
 std::span<const Architecture> Architectures();
 
 }  // namespace engine

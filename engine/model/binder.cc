@@ -62,6 +62,7 @@ const float* Binder::Floats(const std::string& name, const std::vector<uint64_t>
 
 WeightView Binder::Table(const std::string& name, uint64_t rows, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols, rows});
+  matrix_elements_ += rows * cols;
   return {{tensor.dtype, tensor.data, rows, cols}, &tensor};
 }
 
@@ -104,6 +105,7 @@ ExpertsView Binder::Rows(const ExpertsView& experts, uint64_t first, uint64_t n)
 
 WeightView Binder::OneRow(const std::string& name, uint64_t cols) {
   const gguf::TensorView& tensor = CheckedWeights(name + ".weight", {cols});
+  matrix_elements_ += cols;
   return {{tensor.dtype, tensor.data, 1, cols}, &tensor};
 }
 

@@ -1,5 +1,5 @@
-// Binder: finds a file's tensors and checks type and shape of each, and knows which of them were
-// asked for. What is refused throws gguf::Error (file, tensor, expected, found).
+// Binder: finds a file's tensors, checks type and shape of each, and records which were asked for.
+// What is refused throws gguf::Error (file, tensor, expected, found).
 #ifndef PRONK_ENGINE_MODEL_BINDER_H_
 #define PRONK_ENGINE_MODEL_BINDER_H_
 
@@ -23,18 +23,18 @@ class Binder {
   bool Has(const std::string& name) const { return file_.FindTensor(name + ".weight") != nullptr; }
 
   WeightView Matrix(const std::string& name, uint64_t rows, uint64_t cols);
-  // A matrix that has neither scale nor bias.
+  // A matrix without scale and bias.
   WeightView Table(const std::string& name, uint64_t rows, uint64_t cols);
   // Rows [first, first + n) of a matrix, with their part of its bias.
   static WeightView Rows(const WeightView& matrix, uint64_t first, uint64_t n);
-  // `n` matrices of this shape, one behind the other.
+  // `n` matrices of this shape, one after the other.
   ExpertsView Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols);
   // Rows [first, first + n) of each.
   static ExpertsView Rows(const ExpertsView& experts, uint64_t first, uint64_t n);
-  // A row of a matrix that has no other: in the file a vector.
+  // A matrix of one row: in the file a vector.
   WeightView OneRow(const std::string& name, uint64_t cols);
 
-  // Where a matrix must not come without its bias.
+  // Throws where a matrix lacks its bias.
   void RequireBias(const std::string& name) const;
 
   // n numbers of type F32.
@@ -49,15 +49,17 @@ class Binder {
     return file_.FindTensor(name) != nullptr ? Floats(name, dims) : nullptr;
   }
 
-  // Takes tensors as known whose names begin so; returns their bytes.
+  // Marks tensors as known whose names begin with the prefix; returns their bytes.
   uint64_t Skip(std::string_view prefix);
-  // A tensor that nobody asked for is part of what the model was trained to compute: without it
-  // the text would be wrong, and nobody would see why.
+  // Throws where a tensor was not asked for: it is part of what the model was trained to compute,
+  // and the text would be wrong without a sign of why.
   void RequireAllBound() const;
+  // Weights of all matrices until now, those of Experts() not counted.
+  uint64_t matrix_elements() const { return matrix_elements_; }
 
  private:
   [[noreturn]] void Fail(const std::string& tensor, const std::string& what) const;
-  // The tensor of this full name, which has the dimensions, noted as asked for.
+  // The tensor of this full name, which has these dimensions, recorded as asked for.
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);
@@ -65,6 +67,7 @@ class Binder {
 
   const gguf::File& file_;
   std::vector<bool> bound_;  // by place in file_.tensors()
+  uint64_t matrix_elements_ = 0;
 };
 
 }  // namespace engine

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "engine/model/architecture.h"
-#include "engine/model/families.h"
 #include "engine/model/keys.h"
 #include "gguf/error.h"
 
@@ -81,7 +80,7 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   rope.n_dims = keys.CountOr("rope.dimension_count", key_length, kMaxHeadDim);
   rope.base = keys.PositiveOr("rope.freq_base", 10000.0);
   const std::string_view scaling = keys.StringOr("rope.scaling.type", "linear");
-  if (scaling == "linear" || scaling == "longrope") {  // the latter divides by tensors of its own
+  if (scaling == "linear" || scaling == "longrope") {  // longrope's divisors are tensors
     rope.scaling = RopeScaling::kLinear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
@@ -100,8 +99,8 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   return rope;
 }
 
-// Layers may be without one where a mixer may be, too; and where all have experts, no key need say
-// how wide a network without them would be.
+// Layers may have no network where they may have no mixer. Where all layers have experts, the key
+// may be missing.
 void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
   const size_t least = arch.without_heads == Mixer::kNone ? 0 : 1;
@@ -141,7 +140,7 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   }
 }
 
-// What a layer sees of another's keys and values must be what it would keep itself.
+// A layer that sees another's keys and values must have as many key-value heads.
 void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
   if (layer.kv_layer == LayerPlan::kOwn) return;
   const LayerPlan& source = config.layers[layer.kv_layer];
@@ -152,7 +151,7 @@ void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer)
   }
 }
 
-// What the family's own keys have made of it must still be sound.
+// The family's own keys must leave a sound plan.
 void CheckLayers(const Keys& keys, const Config& config) {
   for (const LayerPlan& layer : config.layers) {
     CheckShared(keys, config, layer);
@@ -195,17 +194,7 @@ Config Config::Read(const gguf::File& file) {
   const Keys keys(meta, arch.name);
   Config config;
   config.architecture = arch.name;
-  config.norms = arch.norms;
-  config.qk_norm = arch.qk_norm;
-  config.sub_norms = arch.sub_norms;
-  config.sinks = arch.sinks;
-  config.biases = arch.biases;
-  config.shared_gate = arch.shared_gate;
-  config.value_norm = arch.value_norm;
-  config.attention_gate = arch.attention_gate;
-  config.tiled_key_heads = arch.tiled_key_heads;
-  config.output = arch.output;
-  config.activation = arch.activation;
+  static_cast<Traits&>(config) = arch.traits;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
   config.layers.resize(keys.Count("block_count", kMaxLayers));

@@ -10,8 +10,8 @@
 namespace engine {
 namespace {
 
-// Keys without effect on the logits, or, those of YaRN, without effect in the architectures that do
-// not read them: published files carry its usual numbers there.
+// Keys without effect on the logits. Those of YaRN have none in the architectures that do not read
+// them: published files carry the usual numbers there.
 constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
@@ -25,11 +25,11 @@ constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "rope.scaling.yarn_log_multiplier",
 };
 
-// Keys that change what is computed, but not where they have these values.
+// Keys that change what is computed, unless they have these values.
 struct UsualValue {
   std::string_view key;
   double value;
-  double other;  // counts as well
+  double other;  // also accepted
 };
 constexpr std::array kUsual = {
     UsualValue{"attention.causal", 1, 1},

@@ -1,4 +1,4 @@
-// The tensors of one layer, see weights.h.
+// The tensors of one layer, by what its plan and the config ask for; see weights.h.
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -10,7 +10,6 @@
 namespace engine {
 namespace {
 
-// The tensors of one layer.
 class LayerBinder {
  public:
   LayerBinder(Binder& bind, const Config& config, size_t layer)
@@ -21,6 +20,7 @@ class LayerBinder {
         width_(config.embedding_length) {}
 
   LayerWeights Bind() {
+    const uint64_t before = bind_.matrix_elements();
     LayerWeights w;
     w.attn_norm = Norm(config_.norms.attn, width_);
     w.attn_post_norm = Norm(config_.norms.attn_post, width_);
@@ -56,6 +56,7 @@ class LayerBinder {
     }
     if (config_.n_streams > 0) BindStreams(w);
     w.layer_output_scale = bind_.OptionalFloats(Name("layer_output_scale.weight"), {1});
+    w.matrix_elements = bind_.matrix_elements() - before;
     return w;
   }
 
@@ -73,7 +74,7 @@ class LayerBinder {
     const size_t out_cols = plan_.n_heads * plan_.value_length;
     const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
     const bool joined = own_kv && !config_.attention_gate && bind_.Has(Name("attn_qkv"));
-    if (!joined) {  // with gates: for each head its query's rows, then its gate's
+    if (!joined) {  // gated: for each head its query's rows, then its gate's
       w.attn_q = bind_.Matrix(Name("attn_q"), config_.attention_gate ? 2 * q_rows : q_rows, width_);
     }
     if (joined) {
@@ -94,7 +95,7 @@ class LayerBinder {
       if (own_kv)
         w.attn_k_norm = bind_.Vector(Name("attn_k_norm"), all ? k_rows : plan_.key_length);
     }
-    if (!own_kv) {  // files have these or not
+    if (!own_kv) {  // some files have these
       for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(Name(name));
     }
     if (config_.sinks) w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
@@ -109,8 +110,8 @@ class LayerBinder {
 
   void BindLatentAttention(LayerWeights& w) {
     const size_t latent = plan_.latent_length, n_heads = plan_.n_heads;
-    const size_t n_turned = config_.ropes[plan_.rope].n_dims;
-    const size_t n_plain = plan_.head_key_length - n_turned, value = plan_.head_value_length;
+    const size_t n_rotated = config_.ropes[plan_.rope].n_dims;
+    const size_t n_plain = plan_.head_key_length - n_rotated, value = plan_.head_value_length;
     const size_t q_rows = n_heads * plan_.head_key_length;
     if (plan_.query_rank == 0 || bind_.Has(Name("attn_q"))) {
       w.attn_q = bind_.Matrix(Name("attn_q"), q_rows, width_);
@@ -119,7 +120,7 @@ class LayerBinder {
       w.attn_q_a_norm = bind_.Vector(Name("attn_q_a_norm"), plan_.query_rank);
       w.attn_q_b = bind_.Matrix(Name("attn_q_b"), q_rows, plan_.query_rank);
     }
-    w.attn_kv_a_mqa = bind_.Matrix(Name("attn_kv_a_mqa"), latent + n_turned, width_);
+    w.attn_kv_a_mqa = bind_.Matrix(Name("attn_kv_a_mqa"), latent + n_rotated, width_);
     w.attn_kv_a_norm = bind_.Vector(Name("attn_kv_a_norm"), latent);
     if (plan_.values_in_keys) {
       w.attn_k_b = bind_.Experts(Name("attn_k_b"), n_heads, latent, n_plain);
@@ -193,7 +194,7 @@ class LayerBinder {
     w.altup_correct_scale = bind_.Vector(Name("altup_correct_scale"), width_);
   }
 
-  // Networks whose activation reads one product have no gate.
+  // Networks whose activation takes one product have no gate.
   bool IsGated() const { return config_.activation != kernels::Activation::kReluSquared; }
 
   void BindFeedForward(LayerWeights& w) {
@@ -252,7 +253,7 @@ class LayerBinder {
 
   void BindRouter(LayerWeights& w) {
     const size_t n = plan_.n_experts;
-    if (plan_.ffn_length > 0) {  // it sees the stream itself, scaled (Gemma 4)
+    if (plan_.ffn_length > 0) {  // beside a dense network it reads the stream itself, scaled
       w.ffn_gate_inp = bind_.Table(Name("ffn_gate_inp"), n, width_);
       w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
       w.ffn_gate_inp_scale = bind_.Floats(Name("ffn_gate_inp.scale"), {width_});

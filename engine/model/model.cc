@@ -68,7 +68,7 @@ double Model::OperationsPerToken() const {
   };
   double n = 0;
   for (const LayerWeights& w : weights.layers) {
-    for (const WeightView* m : w.Matrices()) n += operations(*m);
+    n += 2.0 * static_cast<double>(w.matrix_elements);
     for (const ExpertsView* experts : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
       n += static_cast<double>(config.n_experts_used) * operations(experts->first);
     }

@@ -13,7 +13,7 @@
 
 namespace engine {
 
-// The type that most of a file's bytes are of; F32 where there are none.
+// The type of most of a file's bytes; F32 where there are none.
 gguf::DType MainType(const gguf::File& file);
 
 struct Model {
@@ -22,20 +22,18 @@ struct Model {
   Weights weights;                                  // views into file
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // views into file
 
-  // Throws gguf::Error. Reads only the head of the file: weights come from the disk when first
-  // used.
+  // Throws gguf::Error. Reads only the head of the file: weights are paged in when first used.
   static Model Load(const std::string& path);
-  // The same of a file that is open already.
+  // The same for an open file.
   static Model From(gguf::File file);
 
-  // Weights that generating one token reads: all tensors, but of tables that are no output only
-  // a row, and of experts only those that a token uses.
+  // Bytes of weights that generating one token reads: all tensors, but one row of tables that are
+  // not the output, and of experts those that a token uses.
   uint64_t BytesPerToken() const;
-  // Multiplications and additions in the products of one token of a prompt, whose logits nobody
-  // asks for.
+  // Multiplications and additions in the matrix products of one token of a prompt, without logits.
   double OperationsPerToken() const;
-  // The longest stretch of memory that is nothing but weights (at most 1 GiB of it): to measure on
-  // how fast this machine reads them.
+  // The longest stretch of memory that holds only weights, at most 1 GiB of it, to measure how fast
+  // this machine reads them.
   std::span<const std::byte> LargestStretch() const;
 };
 

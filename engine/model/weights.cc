@@ -7,46 +7,6 @@
 
 namespace engine {
 
-std::vector<const WeightView*> LayerWeights::Matrices() const {
-  std::vector<const WeightView*> there;
-  for (const WeightView* view : {&attn_q,
-                                 &attn_k,
-                                 &attn_v,
-                                 &attn_output,
-                                 &attn_q_a,
-                                 &attn_q_b,
-                                 &attn_kv_a_mqa,
-                                 &attn_kv_b,
-                                 &conv_in,
-                                 &conv_gate,
-                                 &mixer_gate,
-                                 &ssm_alpha,
-                                 &ssm_beta,
-                                 &ssm_ba,
-                                 &ssm_in,
-                                 &mixer_out,
-                                 &ffn_gate,
-                                 &ffn_up,
-                                 &ffn_down,
-                                 &ffn_gate_inp,
-                                 &ffn_latent_down,
-                                 &ffn_latent_up,
-                                 &ffn_gate_inp_shexp,
-                                 &ffn_gate_shexp,
-                                 &ffn_up_shexp,
-                                 &ffn_down_shexp,
-                                 &laurel_l,
-                                 &laurel_r,
-                                 &altup_router,
-                                 &altup_predict_coef,
-                                 &altup_correct_coef,
-                                 &inp_gate,
-                                 &proj}) {
-    if (view->tensor != nullptr) there.push_back(view);
-  }
-  return there;
-}
-
 namespace {
 
 NextnWeights BindNextn(Binder& bind, const Config& config) {

@@ -14,19 +14,18 @@ namespace engine {
 
 class Binder;
 
-// A matrix and the tensor it lies in, of which it may be only some rows.
+// A matrix: a tensor, or some of its rows.
 struct WeightView : kernels::Matrix {
   const gguf::TensorView* tensor = nullptr;  // null: the file has no such matrix
   const float* bias = nullptr;               // [rows]; optional
 };
 
-// The matrices of one role of all experts of a layer, one behind the other in a tensor.
+// The matrices of one role of all experts of a layer, one after the other in a tensor.
 struct ExpertsView : kernels::ExpertStack {
   const gguf::TensorView* tensor = nullptr;
 };
 
-// The members bear the tensors' names; norms those of NormRoles. What a layer does not have is
-// null.
+// Members have the tensors' names, norms those of NormRoles. What a layer does not have is null.
 struct LayerWeights {
   const float* attn_norm = nullptr;    // [embedding_length]
   WeightView attn_q;                   // [n_heads * key_length][embedding_length]
@@ -39,25 +38,25 @@ struct LayerWeights {
   WeightView attn_output;                 // [embedding_length][n_heads * value_length]
   const float* attn_post_norm = nullptr;  // [embedding_length]
 
-  // Latent attention, Mixer::kLatentAttention. Queries by two matrices, or by attn_q alone:
+  // Mixer::kLatentAttention. Queries come from two matrices, or from attn_q alone:
   WeightView attn_q_a;  // [query_rank][embedding_length]
   const float* attn_q_a_norm = nullptr;
   WeightView attn_q_b;                    // [n_heads * head_key_length][query_rank]
-  WeightView attn_kv_a_mqa;               // [latent_length + turned numbers][embedding_length]
+  WeightView attn_kv_a_mqa;               // [latent_length + rope.n_dims][embedding_length]
   const float* attn_kv_a_norm = nullptr;  // [latent_length]
-  ExpertsView attn_k_b;  // for each head [latent_length][head_key_length - turned numbers]
+  ExpertsView attn_k_b;  // for each head [latent_length][head_key_length - rope.n_dims]
   ExpertsView attn_v_b;  // for each head [head_value_length][latent_length]
-  WeightView attn_kv_b;  // older files, for each head its keys' rows, then its values'
+  WeightView attn_kv_b;  // in older files: for each head its keys' rows, then its values'
 
   // Mixers with a convolution (RecurrentPlan):
-  WeightView conv_in;    // [channels][embedding_length] what it runs over
-  WeightView conv_gate;  // [channels][embedding_length] by what that is multiplied before (LFM2)
+  WeightView conv_in;                // [channels][embedding_length] its input
+  WeightView conv_gate;              // [channels][embedding_length] the gate of its input
   const float* conv = nullptr;       // [channels][n_taps], the last for the current token
   const float* conv_bias = nullptr;  // [channels]; optional
-  WeightView mixer_gate;             // [width][embedding_length] by what the result is multiplied
-  WeightView ssm_alpha;              // [n_value_heads][embedding_length] how much is forgotten
+  WeightView mixer_gate;             // [width][embedding_length] the gate of its output
+  WeightView ssm_alpha;              // [n_value_heads][embedding_length] how fast a state decays
   WeightView ssm_beta;  // [n_value_heads][embedding_length] how much is corrected; delta nets
-  WeightView ssm_ba;    // both in one, by key head (Qwen3-Next)
+  WeightView ssm_ba;    // both in one, by key head
   WeightView ssm_in;    // conv_in and mixer_gate in one, by key head (older files of it)
   const float* ssm_dt_bias = nullptr;  // [n_value_heads]
   const float* ssm_a = nullptr;        // [n_value_heads]
@@ -74,26 +73,26 @@ struct LayerWeights {
 
   // Where LayerPlan::n_experts > 0:
   WeightView ffn_gate_inp;                    // [n_experts][embedding_length] the router
-  const float* ffn_gate_inp_scale = nullptr;  // [embedding_length] of its input; see Gemma 4
-  const float* exp_probs_b = nullptr;  // [n_experts] counts when experts are chosen; optional
-  WeightView
-      ffn_latent_down;       // [expert_width][embedding_length], where experts have their own width
-  WeightView ffn_latent_up;  // [embedding_length][expert_width]
-  ExpertsView ffn_gate_exps;  // each [expert_length][embedding_length or expert_width]
+  const float* ffn_gate_inp_scale = nullptr;  // [embedding_length] of its input; optional
+  const float* exp_probs_b = nullptr;  // [n_experts] added while experts are chosen; optional
+  // Where Config::expert_width > 0:
+  WeightView ffn_latent_down;  // [expert_width][embedding_length]
+  WeightView ffn_latent_up;    // [embedding_length][expert_width]
+  ExpertsView ffn_gate_exps;   // each [expert_length][embedding_length or expert_width]
   ExpertsView ffn_up_exps;
   ExpertsView ffn_down_exps;  // each [embedding_length or expert_width][expert_length]
-  // Layers that have a dense network beside experts (Gemma 4):
-  const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of what the dense network gives
-  const float* ffn_pre_norm_2 = nullptr;   // of what experts get
-  const float* ffn_post_norm_2 = nullptr;  // of what they give
-  // The expert that every token passes, where LayerPlan::shared_ffn_length > 0:
-  WeightView ffn_gate_inp_shexp;  // [1][embedding_length] how much it counts; optional
+  // Layers that have a dense network beside experts:
+  const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of the dense network's output
+  const float* ffn_pre_norm_2 = nullptr;   // of experts' input
+  const float* ffn_post_norm_2 = nullptr;  // of their output
+  // The shared expert, where LayerPlan::shared_ffn_length > 0:
+  WeightView ffn_gate_inp_shexp;  // [1][embedding_length] its weight; optional
   WeightView ffn_gate_shexp;      // [shared_ffn_length][embedding_length]
   WeightView ffn_up_shexp;
   WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
 
-  // What a token has for this layer alone, where Config::per_layer_length > 0:
-  WeightView laurel_l;  // [laurel_length][embedding_length]; residual.h
+  // Where Config::n_streams > 0 (pass/residual.h):
+  WeightView laurel_l;  // [laurel_length][embedding_length]
   WeightView laurel_r;  // [embedding_length][laurel_length]
   const float* laurel_post_norm = nullptr;
   WeightView altup_router;                     // [n_streams][embedding_length]
@@ -101,25 +100,26 @@ struct LayerWeights {
   WeightView altup_correct_coef;               // [n_streams][n_streams]
   const float* altup_router_norm = nullptr;    // [embedding_length]
   const float* altup_correct_scale = nullptr;  // [embedding_length]
-  WeightView inp_gate;                         // [per_layer_length][embedding_length]
-  WeightView proj;                             // [embedding_length][per_layer_length]
-  const float* post_norm = nullptr;            // [embedding_length]
-  const float* layer_output_scale = nullptr;   // [1] of the stream behind the layer; optional
+  // A token's input for this layer alone, where Config::per_layer_length > 0:
+  WeightView inp_gate;                        // [per_layer_length][embedding_length]
+  WeightView proj;                            // [embedding_length][per_layer_length]
+  const float* post_norm = nullptr;           // [embedding_length]
+  const float* layer_output_scale = nullptr;  // [1] of the stream after the layer; optional
 
-  // Those that every token passes: not the experts'.
-  std::vector<const WeightView*> Matrices() const;
+  // Weights in all matrices that every token uses: not in experts'.
+  uint64_t matrix_elements = 0;
 
   // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
   // found).
   static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
 };
 
-// The block that guesses tokens ahead, where Config::nextn has a plan (draft/nextn.h).
+// The block that predicts further tokens, where Config::nextn has a plan (draft/nextn.h).
 struct NextnWeights {
   LayerWeights layer;
   WeightView eh_proj;                       // [embedding_length][2 * embedding_length]
   const float* enorm = nullptr;             // [embedding_length] of the token's embedding
-  const float* hnorm = nullptr;             // [embedding_length] of the hidden state before it
+  const float* hnorm = nullptr;             // [embedding_length] of the previous hidden state
   const float* shared_head_norm = nullptr;  // [embedding_length]; null: output_norm
   WeightView embed_tokens;                  // as token_embd; optional
   WeightView shared_head_head;              // as output; optional
@@ -127,17 +127,17 @@ struct NextnWeights {
 
 struct Weights {
   WeightView token_embd;  // [vocab_size][embedding_length]
-  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Where there are two kinds, the
-  // long ones are for contexts longer than what the model was trained with.
+  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Of the two kinds, the long ones
+  // are for contexts longer than the trained one.
   const float* rope_freqs = nullptr;
   const float* rope_factors_short = nullptr;
   const float* rope_factors_long = nullptr;
-  // What tokens have for each layer, where Config::per_layer_length > 0:
+  // Inputs for each layer, where Config::per_layer_length > 0:
   WeightView per_layer_token_embd;             // [vocab_size][layers * per_layer_length]
   WeightView per_layer_model_proj;             // [layers * per_layer_length][embedding_length]
   const float* per_layer_proj_norm = nullptr;  // [per_layer_length]
-  // Where Config::n_streams > 0, for each stream but the first
-  // [embedding_length][embedding_length]:
+  // Where Config::n_streams > 0: [embedding_length][embedding_length] for each stream but the
+  // first.
   ExpertsView altup_proj;
   ExpertsView altup_unembd_proj;
   std::vector<LayerWeights> layers;    // one for each of Config::layers
@@ -146,7 +146,7 @@ struct Weights {
   NextnWeights nextn;          // eh_proj.tensor is null where the file has none
   uint64_t skipped_bytes = 0;  // of tensors that generating text does not need
 
-  // Checks type and shape of every tensor against the config, and that there is none besides.
+  // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).
   static Weights Bind(const gguf::File& file, const Config& config);
 };

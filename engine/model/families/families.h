@@ -1,0 +1,59 @@
+// What several lineages share: roles of norms, windows, routers, shapes of recurrent layers. What
+// is refused throws gguf::Error (file, key, expected, found).
+#ifndef PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
+#define PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "engine/model/architecture.h"
+#include "engine/model/config.h"
+#include "engine/model/keys.h"
+
+namespace engine {
+
+// The rows of each lineage.
+std::span<const Architecture> LlamaLineage();
+std::span<const Architecture> QwenLineage();
+std::span<const Architecture> GraniteLineage();
+std::span<const Architecture> GemmaLineage();
+std::span<const Architecture> SingleLineages();
+std::span<const Architecture> Lfm2Lineage();
+std::span<const Architecture> DeepSeekLineage();
+std::span<const Architecture> NemotronLineage();
+
+constexpr uint64_t kMaxWindow = UINT32_MAX;
+constexpr uint64_t kMaxStateHeads = 1u << 16;
+constexpr uint64_t kMaxStateLength = 1u << 10;  // real files have 64 to 256
+
+// Norms of a block's input and output ("sandwich": Ding et al. 2021, CogView).
+constexpr NormRoles kSandwichNorms = {"attn_norm", "post_attention_norm", "ffn_norm",
+                                      "post_ffw_norm"};
+// Norms of a block's output alone ("post norm": Liu et al. 2022, Swin v2).
+constexpr NormRoles kPostNorms = {"", "post_attention_norm", "", "post_ffw_norm"};
+// Pre-norms, of which the feed-forward network's has the name of a post norm.
+constexpr NormRoles kFfnNormIsPostAttention = {"attn_norm", "", "post_attention_norm", ""};
+
+// The last layer of every `period` sees all keys, the others those in the window. A file may name
+// another period; published lists of layers agree with the family's period.
+void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
+// Layers with a window rotate by this rope.
+void SetLocalRope(const RopeConfig& rope, Config& config);
+RopeConfig Unscaled(RopeConfig rope);
+void SetAttentionScale(float scale, Config& config);
+// The blocks after the layers predict further tokens; text is generated without them.
+void SkipNextn(const Keys& keys, Config& config);
+
+// How experts are chosen, where keys say it.
+void ReadRouter(const Keys& keys, Config& config);
+
+// The shape of delta nets and Mamba-2, in whose keys "groups" are key heads and "steps" heads.
+RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
+// Makes a layer one without attention.
+void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
+// Layers without key-value heads and without a feed-forward network of their own are Mamba-2.
+void SetMamba2(const Keys& keys, Config& config);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_

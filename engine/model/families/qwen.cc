@@ -1,0 +1,91 @@
+// Qwen: Qwen2 (Yang et al. 2024) has biases of q, k and v, Qwen3 (Yang et al. 2025) norms of query
+// and key heads instead; both have relatives with experts. Qwen3-Next (2025) and Qwen3.5 (2026)
+// replace three layers of four by gated delta nets (Yang et al. 2024, "Gated Delta Networks") and
+// gate attention's output.
+#include <algorithm>
+#include <vector>
+
+#include "engine/model/families/families.h"
+
+namespace engine {
+namespace {
+
+using kernels::Router;
+
+// Where no key gives an expert's width, the experts of a token are together as wide as a dense
+// network.
+void QwenExperts(const Keys& keys, Config& config) {
+  if (keys.Has("expert_feed_forward_length")) return;
+  for (LayerPlan& layer : config.layers)
+    layer.expert_length /= std::max<size_t>(config.n_experts_used, 1);
+}
+
+void Qwen2Moe(const Keys& keys, Config& config) {
+  for (LayerPlan& layer : config.layers) {
+    if (layer.shared_ffn_length == 0)
+      layer.shared_ffn_length = keys.Count("feed_forward_length", kMaxLength);
+  }
+  QwenExperts(keys, config);
+}
+
+// The last layer of every `full_attention_interval` is attention. A flag for each layer takes
+// precedence, where a file has them.
+void QwenNext(const Keys& keys, Config& config) {
+  const size_t inner_size = keys.Count("ssm.inner_size", kMaxLength);
+  const RecurrentPlan delta = ReadRecurrent(keys, inner_size);
+  if (delta.value_length != delta.key_length) {
+    keys.Fail("ssm.inner_size", "expected time_step_rank times state_size" + Found(inner_size));
+  }
+  const LayerPlan attention = config.layers.back();
+  const size_t interval = keys.CountOr("full_attention_interval", 4, kMaxLength);
+  std::vector<size_t> flags;
+  if (keys.Has("attention.recurrent_layers")) {
+    flags = keys.PerLayer("attention.recurrent_layers", config.n_layers(), 0, 1);
+  }
+  for (size_t i = 0; i < config.n_layers(); ++i) {
+    const bool recurrent = flags.empty() ? (i + 1) % interval != 0 : flags[i] != 0;
+    if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
+  }
+  SkipNextn(keys, config);
+  if (config.n_skipped_layers == 1) config.nextn = attention;
+}
+
+// Text has one position for time, height and width; pairs that belong to none do not rotate.
+void Qwen35(const Keys& keys, Config& config) {
+  const std::vector<size_t> sections = keys.Array("rope.dimension_sections", 4, 0, kMaxLength);
+  std::copy(sections.begin(), sections.end(), config.ropes[0].sections.begin());
+  if (sections == std::vector<size_t>(4)) {
+    keys.Fail("rope.dimension_sections", "expected a number above 0, found none");
+  }
+  QwenNext(keys, config);
+}
+
+constexpr Traits kQwen3 = {.qk_norm = QkNorm::kHeadBeforeRope};
+constexpr Traits kQwen3Next = {.norms = kFfnNormIsPostAttention,
+                               .qk_norm = QkNorm::kHeadBeforeRope,
+                               .shared_gate = true,
+                               .attention_gate = true};
+constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
+                            .qk_norm = QkNorm::kHeadBeforeRope,
+                            .shared_gate = true,
+                            .attention_gate = true,
+                            .tiled_key_heads = true};
+
+constexpr Architecture kQwenRows[] = {
+    {.name = "qwen2"},
+    {.name = "qwen2moe",
+     .traits = {.shared_gate = true, .output = OutputMatrix::kOwn},
+     .router = Router{.normed = false},
+     .refine = Qwen2Moe},
+    {.name = "qwen3", .traits = kQwen3},
+    {.name = "qwen3moe", .traits = kQwen3, .router = Router{}, .refine = QwenExperts},
+    {.name = "qwen35", .traits = kQwen35, .refine = Qwen35},
+    {.name = "qwen35moe", .traits = kQwen35, .router = Router{}, .refine = Qwen35},
+    {.name = "qwen3next", .traits = kQwen3Next, .router = Router{}, .refine = QwenNext},
+};
+
+}  // namespace
+
+std::span<const Architecture> QwenLineage() { return kQwenRows; }
+
+}  // namespace engine

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <string>
+
+#include "engine/model/families/families.h"
+#include "kernels/recurrence/recurrence.h"
+
+namespace engine {
+
+void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) {
+  period = keys.NumberUnlessArray("attention.sliding_window_pattern", period, kMaxLength);
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const bool global = period != 0 && i % period == period - 1;
+    config.layers[i].window = global ? 0 : window;
+  }
+}
+
+void SetLocalRope(const RopeConfig& rope, Config& config) {
+  config.ropes.push_back(rope);
+  for (LayerPlan& layer : config.layers) {
+    if (layer.window > 0) layer.rope = config.ropes.size() - 1;
+  }
+}
+
+RopeConfig Unscaled(RopeConfig rope) {
+  rope.scaling = RopeScaling::kNone;
+  return rope;
+}
+
+void SetAttentionScale(float scale, Config& config) {
+  for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
+}
+
+void SkipNextn(const Keys& keys, Config& config) {
+  config.n_skipped_layers = keys.UintOr("nextn_predict_layers", 0, config.layers.size() - 1);
+  config.layers.resize(config.layers.size() - config.n_skipped_layers);
+}
+
+void ReadRouter(const Keys& keys, Config& config) {
+  if (config.n_experts_used == 0) return;
+  kernels::Router& router = config.router;
+  const size_t gate = keys.UintOr("expert_gating_func", 0, 2);  // 1 softmax, 2 sigmoid
+  if (gate == 2) router.gate = kernels::Router::Gate::kSigmoid;
+  if (gate == 1) router.gate = kernels::Router::Gate::kSoftmax;
+  router.normed = keys.BoolOr("expert_weights_norm", router.normed);
+  router.scale = static_cast<float>(keys.PositiveUnlessZero("expert_weights_scale", 1));
+  router.n_groups =
+      std::max<size_t>(keys.UintOr("expert_group_count", 1, kernels::kMaxExpertGroups), 1);
+  router.n_groups_used =
+      std::max<size_t>(keys.UintOr("expert_group_used_count", 1, router.n_groups), 1);
+  for (const LayerPlan& layer : config.layers) {
+    if (layer.n_experts == 0) continue;
+    if (layer.n_experts % router.n_groups != 0) {
+      keys.Fail("expert_group_count", "expected a divisor of expert_count " +
+                                          std::to_string(layer.n_experts) + Found(router.n_groups));
+    }
+    const size_t eligible = layer.n_experts / router.n_groups * router.n_groups_used;
+    if (eligible < config.n_experts_used) {
+      keys.Fail("expert_group_used_count", "its groups have " + std::to_string(eligible) +
+                                               " experts, and a token uses " +
+                                               std::to_string(config.n_experts_used));
+    }
+  }
+}
+
+RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
+  RecurrentPlan plan;
+  plan.n_taps = keys.Count("ssm.conv_kernel", kernels::kMaxTaps);
+  plan.n_key_heads = keys.Count("ssm.group_count", kMaxStateHeads);
+  plan.n_value_heads = keys.Count("ssm.time_step_rank", kMaxStateHeads);
+  plan.key_length = keys.Count("ssm.state_size", kMaxStateLength);
+  plan.value_length = inner_size / plan.n_value_heads;
+  if (plan.value_length * plan.n_value_heads != inner_size || plan.value_length > kMaxStateLength) {
+    keys.Fail("ssm.inner_size", "expected a multiple of time_step_rank " +
+                                    std::to_string(plan.n_value_heads) + ", up to " +
+                                    std::to_string(kMaxStateLength) + " times" + Found(inner_size));
+  }
+  if (plan.n_value_heads % plan.n_key_heads != 0) {
+    keys.Fail("ssm.group_count", "expected a divisor of time_step_rank " +
+                                     std::to_string(plan.n_value_heads) + Found(plan.n_key_heads));
+  }
+  plan.channels = 2 * plan.n_key_heads * plan.key_length + inner_size;
+  return plan;
+}
+
+void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer) {
+  layer.mixer = mixer;
+  layer.recurrent = recurrent;
+  layer.n_heads = layer.n_kv_heads = layer.key_length = layer.value_length = 0;
+}
+
+void SetMamba2(const Keys& keys, Config& config) {
+  const RecurrentPlan mamba = ReadRecurrent(keys, keys.Count("ssm.inner_size", kMaxLength));
+  for (LayerPlan& layer : config.layers) {
+    const bool is_mamba = layer.mixer == Mixer::kMamba2 ||
+                          (layer.mixer == Mixer::kNone && layer.ffn_length + layer.n_experts == 0);
+    if (is_mamba) SetMixer(Mixer::kMamba2, mamba, layer);
+  }
+}
+
+}  // namespace engine
