@@ -29,7 +29,7 @@ namespace {
 
 using gguf::DType;
 
-// What floats of the folder become where nothing else is asked for.
+// The default type for floats of the folder.
 DType FloatType(const SafeTensor& tensor) {
   if (!tensor.floats) return DType::kBF16;
   return *tensor.floats == DType::kF64 ? DType::kF32 : *tensor.floats;
@@ -45,7 +45,7 @@ bool IsTernary(const OutTensor& tensor) {
          (from != nullptr && from->packing == Packing::kTernary);
 }
 
-// What matrices become: those of any weights, those of -1, 0 and 1; what is said of the file.
+// The types of matrices: of any weights, of -1, 0 and 1; and the one that the file is named after.
 struct Types {
   DType floats, ternary, most;
 };
@@ -58,7 +58,7 @@ DType TypeOf(const OutTensor& tensor, const Types& types) {
   return fits ? wanted : FloatType(*tensor.source());
 }
 
-// The type that most weights of matrices have.
+// The type of most weights of matrices.
 DType MostUsed(const std::vector<OutTensor>& tensors) {
   std::map<DType, uint64_t> n;
   for (const OutTensor& tensor : tensors) {
@@ -69,28 +69,28 @@ DType MostUsed(const std::vector<OutTensor>& tensors) {
   return most == n.end() ? DType::kF32 : most->first;
 }
 
-Types ChooseTypes(const Options& options, Draft& draft) {
+Types ChooseTypes(const Options& options, OutModel& model) {
   if (options.type) return {*options.type, *options.type, *options.type};
-  const DType floats = MostUsed(draft.tensors);
+  const DType floats = MostUsed(model.tensors);
   Types types = {floats, DType::kTQ2_0, floats};
-  const auto n = std::ranges::count_if(draft.tensors, [&](const OutTensor& tensor) {
+  const auto n = std::ranges::count_if(model.tensors, [&](const OutTensor& tensor) {
     return TypeOf(tensor, types) == types.ternary;
   });
   if (n > 0) {
     types.most = types.ternary;
-    draft.notes.push_back(std::to_string(n) + " matrices of -1, 0 and 1 become TQ2_0, others " +
+    model.notes.push_back(std::to_string(n) + " matrices of -1, 0 and 1 become TQ2_0, others " +
                           std::string(gguf::Info(types.floats).name));
   }
   return types;
 }
 
-// As llama.cpp numbers files of these types.
+// llama.cpp's number for files of this type.
 uint32_t FileType(DType type, const Options& options) {
   if (options.type && !IsFloat(type)) return options.file_type;
   return FindMix(gguf::Info(type).name)->file_type;
 }
 
-// The order in which a pass reads them: the embedding, layer after layer, what comes behind.
+// The order in which a pass reads them: the embedding, the layers, the output.
 void Sort(std::vector<OutTensor>& tensors) {
   const auto place = [](const OutTensor& tensor) {
     const std::string_view name = tensor.name;
@@ -105,7 +105,7 @@ void Sort(std::vector<OutTensor>& tensors) {
                     [&](const OutTensor& a, const OutTensor& b) { return place(a) < place(b); });
 }
 
-// Families differ in it, and no key of a file says it.
+// Families differ in it, and no key of a file names it.
 void CheckActivation(const Family& family, const Fields& config) {
   for (const char* const key : {"hidden_activation", "hidden_act", "mlp_hidden_act"}) {
     if (!config.Has(key)) continue;
@@ -129,8 +129,8 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
   if (!IsFloat(type)) keys.Add("general.quantization_version", kQuantizationVersion);
 }
 
-// The file without its weights, as large as it will be: a mapping that takes no memory where nobody
-// looks.
+// The file without its weights, in its full size: a mapping that takes no memory where it is not
+// touched.
 class Skeleton {
  public:
   explicit Skeleton(const gguf::Writer& writer) : size_(writer.FileBytes()) {
@@ -152,22 +152,21 @@ class Skeleton {
   std::byte* bytes_ = nullptr;
 };
 
-// A model that this program would not run is refused before hours are spent on it. Reads no
-// weights.
+// Refuses a model that this program would not run before hours are spent on it. Reads no weights.
 void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
   const Skeleton skeleton(writer);
   engine::Model::From(gguf::File::Parse(folder + ", as GGUF", skeleton.bytes()));
 }
 
-// Puts the weights into the writer: each tensor is encoded when its turn to be written comes.
+// Puts the weights into the writer, which encodes each tensor when it writes it.
 class Weights {
  public:
-  Weights(const Draft& draft, const Types& types, const Options& options)
-      : draft_(draft), types_(types), options_(options), encoder_(options.n_threads) {}
+  Weights(const OutModel& model, const Types& types, const Options& options)
+      : model_(model), types_(types), options_(options), encoder_(options.n_threads) {}
 
   // `writer` must not outlive this.
   void AddTo(gguf::Writer& writer) {
-    for (const OutTensor& tensor : draft_.tensors) {
+    for (const OutTensor& tensor : model_.tensors) {
       const DType type = TypeOf(tensor, types_);
       total_ += gguf::RowBytes(type, tensor.dims[0]) * tensor.rows();
       writer.AddTensor(
@@ -185,18 +184,22 @@ class Weights {
     return bytes;
   }
 
-  const Draft& draft_;
+  const OutModel& model_;
   Types types_;
   const Options& options_;
   Encoder encoder_;
   uint64_t done_ = 0, total_ = 0;
 };
 
-uint64_t EmbeddingRows(const Draft& draft) {
-  const auto found = std::ranges::find(draft.tensors, "token_embd.weight", &OutTensor::name);
-  if (found == draft.tensors.end() || found->dims.size() != 2) {
-    throw gguf::Error(gguf::PrintablePath(draft.folder.path()) +
+uint64_t EmbeddingRows(const OutModel& model) {
+  const auto found = std::ranges::find(model.tensors, "token_embd.weight", &OutTensor::name);
+  if (found == model.tensors.end()) {
+    throw gguf::Error(gguf::PrintablePath(model.folder.path()) +
                       ": expected a matrix of embeddings (model.embed_tokens.weight), found none");
+  }
+  if (found->dims.size() != 2) {
+    const SafeTensor& tensor = *found->source();
+    tensor.Fail("expected a matrix of embeddings, found shape " + ShapeText(tensor.shape));
   }
   return found->dims[1];
 }
@@ -207,30 +210,32 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   HfFolder folder = HfFolder::Open(path);
   const Family& family = FindFamily(folder.config());
   const bool is_ternary = ReadQuantization(family.name, folder);
-  Draft draft(folder, TextConfig(folder.config()), family.name);
-  if (family.defaults != nullptr) draft.config = draft.config.Over(family.defaults(draft.config));
-  draft.is_ternary = is_ternary;
-  CheckActivation(family, draft.config);
-  draft.keys.Add("general.architecture", family.name);
-  draft.keys.Add("general.type", "model");
+  OutModel model(folder, TextConfig(folder.config()), family.name);
+  if (!family.defaults.empty()) {
+    model.config = model.config.Over(ParseObject(model.config.file(), family.defaults));
+  }
+  model.is_ternary = is_ternary;
+  CheckActivation(family, model.config);
+  model.keys.Add("general.architecture", family.name);
+  model.keys.Add("general.type", "model");
   Report report;
-  AddKeys(family, draft);
-  report.left_out = MapTensors(family, draft);
-  Sort(draft.tensors);
-  const Types types = ChooseTypes(options, draft);
+  AddKeys(family, model);
+  report.left_out = MapTensors(family, model);
+  Sort(model.tensors);
+  const Types types = ChooseTypes(options, model);
   report.type = types.most;
-  AddGeneralKeys(path, report.type, FileType(report.type, options), draft.keys);
-  AddTokenizer(EmbeddingRows(draft), draft);
+  AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
+  AddTokenizer(EmbeddingRows(model), model);
 
-  Weights weights(draft, types, options);
-  gguf::Writer writer = draft.keys;
+  Weights weights(model, types, options);
+  gguf::Writer writer = model.keys;
   weights.AddTo(writer);
   CheckThatItRuns(path, writer);
   writer.WriteFile(out, folder.ids());
-  report.architecture = draft.architecture;
-  report.n_tensors = draft.tensors.size();
+  report.architecture = model.architecture;
+  report.n_tensors = model.tensors.size();
   report.bytes = weights.total();
-  report.notes = draft.notes;
+  report.notes = model.notes;
   return report;
 }
 

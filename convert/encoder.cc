@@ -15,10 +15,10 @@ namespace {
 
 using gguf::DType;
 
-constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights that are handed over at a time
+constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights in a piece
 
 // One row of MXFP4. A published block has neighbours in the two halves of a byte; GGUF's has the
-// numbers i and i + 16 there (gguf/blocks.h), behind the scale, which is the same byte in both.
+// numbers i and i + 16 there (gguf/blocks.h), after the scale, which is the same byte in both.
 void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte* out) {
   const uint64_t n_blocks = n / 32, first = unit.first * n_blocks;
   for (uint64_t block = 0; block < n_blocks; ++block, out += 17) {
@@ -59,7 +59,7 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
   }
   if (tensor.change == Change::kTernary) {
     const float inverse = 1 / mean;
-    for (float& x : floats) {  // + 0: no zero below 0
+    for (float& x : floats) {  // + 0: no negative zero
       x = (std::clamp(std::nearbyint(x * inverse), -1.0f, 1.0f) + 0.0f) / inverse;
     }
   }
@@ -70,7 +70,7 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
 
 }  // namespace
 
-// What -1, 0 and 1 are multiplied with in BitNet ("absmean"), where it is not tiny.
+// The scale of -1, 0 and 1 in BitNet ("absmean"), at least 1e-5.
 float Encoder::AbsMean(const OutTensor& tensor) {
   const uint64_t cols = tensor.dims[0], units = cols / tensor.unit;
   std::vector<double> sums(tensor.rows());
@@ -106,8 +106,8 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
     }
   };
   if (tensor.source() != nullptr && IsCopy(tensor, type, tensor.locate(0))) {
-    encode(0, n,
-           0);  // a thread copies as fast as the disk writes; several would wait for each other
+    // A thread copies as fast as the disk writes; several would wait for each other.
+    encode(0, n, 0);
   } else {
     team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });
   }

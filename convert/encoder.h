@@ -1,4 +1,4 @@
-// From the old weights to the bytes of the new ones, a piece at a time: neither needs to fit into
+// From the old weights to the bytes of the new ones, a piece at a time: neither has to fit into
 // memory.
 #ifndef PRONK_CONVERT_ENCODER_H_
 #define PRONK_CONVERT_ENCODER_H_
@@ -18,9 +18,8 @@ class Encoder {
  public:
   explicit Encoder(int n_threads) : team_(n_threads, kernels::Crowds::kGoAlone) {}
 
-  // The tensor's rows from `row` on, as many as one piece holds, in this type; moves `row` behind
-  // them. The bytes last until the next call. Throws gguf::Error where a weight has no value in the
-  // type.
+  // A piece: the tensor's rows from `row` on in this type; moves `row` past them. The bytes are
+  // valid until the next call. Throws gguf::Error where a weight has no value in the type.
   std::span<const std::byte> Next(const OutTensor& tensor, gguf::DType type, uint64_t& row);
 
  private:

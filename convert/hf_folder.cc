@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -65,10 +64,10 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
   }
   std::set<std::string> names;
   const Fields map = index.Object(kWeightMap);
-  for (const auto& [tensor, file] : map.json().items()) {
-    if (!file.is_string()) index.Fail(kWeightMap, "expected names of files");
-    const auto& name = file.get_ref<const std::string&>();
-    // The index is a stranger's: it may not lead out of the folder.
+  for (const std::string& tensor : map.Names()) {
+    if (!map.IsText(tensor)) index.Fail(kWeightMap, "expected names of files");
+    const std::string name = map.Text(tensor);
+    // The index is untrusted: it may not lead out of the folder.
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
       index.Fail(kWeightMap, "expected names of files in this folder, found " + gguf::Quoted(name));
     }
@@ -84,9 +83,9 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
 void HfFolder::CheckIndex(const Fields& index) const {
   if (!index.is_there()) return;
   const Fields map = index.Object(kWeightMap);
-  for (const auto& [name, file] : map.json().items()) {
+  for (const std::string& name : map.Names()) {
     const auto found = tensors_.find(name);
-    const std::string path = Join(path_, file.get<std::string>());
+    const std::string path = Join(path_, map.Text(name));
     if (found == tensors_.end() || found->second->file != path) {
       index.Fail(kWeightMap, "expected tensor " + gguf::Quoted(name) + " in " +
                                  gguf::PrintablePath(path) + ", which does not have it");
@@ -118,7 +117,7 @@ Fields HfFolder::Object(const std::string& name) const {
   const std::optional<std::string> text = Text(name);
   if (!text) return {};
   const std::string path = Join(path_, name);
-  return {path, ParseJson(path, *text)};
+  return ParseObject(path, *text);
 }
 
 std::vector<gguf::FileId> HfFolder::ids() const {

@@ -27,18 +27,18 @@ class HfFolder {
   // Of all files, by name; each name once.
   const std::map<std::string, const SafeTensor*, std::less<>>& tensors() const { return tensors_; }
 
-  // Gives a tensor another form, under its name; takes one out of the list.
+  // Replaces a tensor of the same name; removes one from the list.
   void Replace(const SafeTensor& tensor);
   void Remove(const std::string& name) { tensors_.erase(name); }
 
-  // The path of a file of the folder; nothing where there is none.
+  // The path of a file of the folder; nothing where it is missing.
   std::optional<std::string> Find(const std::string& name) const;
   // A text of at most kMaxText bytes. Throws gguf::Error.
   std::optional<std::string> Text(const std::string& name) const;
-  // A JSON object; one that has nothing where there is no such file. Throws gguf::Error.
+  // A JSON object; one that has nothing where the file is missing. Throws gguf::Error.
   Fields Object(const std::string& name) const;
 
-  // Of all files that were read until now.
+  // Of all files read until now.
   std::vector<gguf::FileId> ids() const;
 
  private:

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 
 #include "gguf/error.h"
@@ -15,7 +14,6 @@ namespace {
 using tokenizer::TokenType;
 
 constexpr float kAddedScore = -1000;
-constexpr uint64_t kMaxAddedTokens = uint64_t{1} << 22;
 
 struct SpecialToken {
   const char* hf;
@@ -28,7 +26,7 @@ constexpr std::array kSpecials = {
     SpecialToken{"pad_token", "tokenizer.ggml.padding_token_id"},
 };
 
-// Some folders call tokens plain that no text should become.
+// Some folders mark special tokens as plain.
 bool LooksSpecial(std::string_view token) {
   const auto between = [&](std::string_view begin, std::string_view end) {
     return token.starts_with(begin) && token.ends_with(end);
@@ -39,22 +37,22 @@ bool LooksSpecial(std::string_view token) {
 
 class TokenizerWriter {
  public:
-  explicit TokenizerWriter(Draft& draft)
-      : draft_(draft),
-        config_(draft.folder.Object("tokenizer_config.json")),
-        map_(draft.folder.Object("special_tokens_map.json")),
-        json_(draft.folder.Object("tokenizer.json")),
-        generation_(draft.folder.Object("generation_config.json")) {}
+  explicit TokenizerWriter(OutModel& model)
+      : model_(model),
+        config_(model.folder.Object("tokenizer_config.json")),
+        map_(model.folder.Object("special_tokens_map.json")),
+        json_(model.folder.Object("tokenizer.json")),
+        generation_(model.folder.Object("generation_config.json")) {}
 
   void Write(uint64_t n_rows) {
-    if (n_rows > kMaxAddedTokens) {  // a file with holes has many for little
-      draft_.config.Fail("vocab_size", "expected an embedding of at most " +
-                                           std::to_string(kMaxAddedTokens) + " rows, found " +
+    if (n_rows > kMaxTokens) {  // a sparse file has many rows for few bytes
+      model_.config.Fail("vocab_size", "expected an embedding of at most " +
+                                           std::to_string(kMaxTokens) + " rows, found " +
                                            std::to_string(n_rows));
     }
     ReadVocabulary();
     AddTokens();
-    DropAddedBehind(n_rows);
+    DropAddedAfter(n_rows);
     vocab_.Pad(n_rows);
     for (size_t i = 0; i < vocab_.tokens.size(); ++i) ids_.emplace(vocab_.tokens[i], i);
     WriteVocabulary();
@@ -64,41 +62,40 @@ class TokenizerWriter {
 
  private:
   void ReadVocabulary() {
-    const auto spm = draft_.folder.Find("tokenizer.model");
-    if (spm && draft_.architecture != "gemma4") {
-      vocab_ = ReadSentencePiece(*spm, *draft_.folder.Text("tokenizer.model"));
-    } else if (json_.json().is_object()) {
-      vocab_ = ReadTokenizerJson(json_, draft_.architecture);
+    const auto spm = model_.folder.Find("tokenizer.model");
+    if (spm && model_.architecture != "gemma4") {
+      vocab_ = ReadSentencePiece(*spm, *model_.folder.Text("tokenizer.model"));
+    } else if (json_.is_there()) {
+      vocab_ = ReadTokenizerJson(json_, model_.architecture);
     } else {
-      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
+      throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
                         ": expected tokenizer.model or tokenizer.json, found neither");
     }
   }
 
-  // Tokens that were added to the vocabulary after it was made.
+  // Tokens added to the vocabulary after its training.
   void AddTokens() {
-    const Fields added = draft_.folder.Object("added_tokens.json");
-    for (const auto& [token, id] : added.json().items()) {
-      if (id.is_number_unsigned()) AddToken(token, id.get<uint64_t>(), LooksSpecial(token));
+    const Fields added = model_.folder.Object("added_tokens.json");
+    for (const std::string& token : added.Names()) {
+      if (const auto id = added.Whole(token)) AddToken(token, *id, LooksSpecial(token));
     }
     const Fields decoder = config_.Object("added_tokens_decoder");
-    for (const auto& [number, item] : decoder.json().items()) {
+    for (const std::string& number : decoder.Names()) {
       uint64_t id = 0;
       const char* const end = number.data() + number.size();
       const auto [rest, error] = std::from_chars(number.data(), end, id);
-      if (error != std::errc() || rest != end || !item.is_object()) {
+      if (error != std::errc() || rest != end || !decoder.IsObject(number)) {
         decoder.Fail(number, "expected a token's number and the token");
       }
-      const Fields token(config_.file(), item);
+      const Fields token = decoder.Object(number);
       const std::string text = token.Text("content");
       AddToken(text, id, token.BoolOr("special", false) || LooksSpecial(text));
     }
   }
 
   void AddToken(const std::string& token, uint64_t id, bool special) {
-    if (id >= kMaxAddedTokens) {
-      config_.Fail("added_tokens_decoder",
-                   "expected numbers below " + std::to_string(kMaxAddedTokens));
+    if (id >= kMaxTokens) {
+      config_.Fail("added_tokens_decoder", "expected numbers below " + std::to_string(kMaxTokens));
     }
     const bool has_scores = !vocab_.scores.empty();
     if (id >= vocab_.tokens.size()) {
@@ -109,14 +106,14 @@ class TokenizerWriter {
     TokenType& type = vocab_.types[id];
     const bool is_there = vocab_.tokens[id] == token;
     vocab_.tokens[id] = token;
-    // What sentencepiece calls unknown, control or a byte stays that.
+    // Sentencepiece's types unknown, control and byte stay.
     if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
     type = special ? TokenType::kControl : TokenType::kUserDefined;
     if (has_scores && !is_there) vocab_.scores[id] = kAddedScore;
   }
 
-  // Tokens that were added and have no embedding: of images and sounds, mostly.
-  void DropAddedBehind(uint64_t n_rows) {
+  // Added tokens without an embedding: of images and sounds, mostly.
+  void DropAddedAfter(uint64_t n_rows) {
     const size_t n_tokens = vocab_.tokens.size();
     while (vocab_.tokens.size() > n_rows && vocab_.types.back() != TokenType::kNormal) {
       vocab_.tokens.pop_back();
@@ -124,19 +121,19 @@ class TokenizerWriter {
       if (!vocab_.scores.empty()) vocab_.scores.pop_back();
     }
     if (vocab_.tokens.size() > n_rows) {
-      throw gguf::Error(gguf::PrintablePath(draft_.folder.path()) +
+      throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
                         ": tokenizer: expected at most " + std::to_string(n_rows) +
                         " tokens, the embedding's rows, found " +
                         std::to_string(vocab_.tokens.size()));
     }
     if (vocab_.tokens.size() < n_tokens) {
-      draft_.notes.push_back(std::to_string(n_tokens - vocab_.tokens.size()) +
+      model_.notes.push_back(std::to_string(n_tokens - vocab_.tokens.size()) +
                              " tokens have no row in the embedding and are left out");
     }
   }
 
   void WriteVocabulary() {
-    gguf::Writer& keys = draft_.keys;
+    gguf::Writer& keys = model_.keys;
     keys.Add("tokenizer.ggml.model", vocab_.model);
     if (!vocab_.pre.empty()) keys.Add("tokenizer.ggml.pre", vocab_.pre);
     WriteTexts("tokenizer.ggml.tokens", vocab_.tokens);
@@ -150,10 +147,10 @@ class TokenizerWriter {
   }
 
   void WriteTexts(const char* key, const std::vector<std::string>& texts) {
-    draft_.keys.AddStrings(key, std::vector<std::string_view>(texts.begin(), texts.end()));
+    model_.keys.AddStrings(key, std::vector<std::string_view>(texts.begin(), texts.end()));
   }
 
-  // A token by its text, which stands alone or in an object.
+  // A token by its text, which is the value or in an object.
   std::optional<uint64_t> IdOf(const Fields& fields, const char* key) const {
     std::string text;
     if (fields.IsText(key)) text = fields.Text(key);
@@ -179,7 +176,7 @@ class TokenizerWriter {
       if (const auto id = IdOf(*fields, special.hf)) return id;
     }
     const std::string key = std::string(special.hf) + "_id";
-    for (const Fields* fields : {static_cast<const Fields*>(&draft_.config), &generation_}) {
+    for (const Fields* fields : {static_cast<const Fields*>(&model_.config), &generation_}) {
       if (const auto ids = Ids(*fields, key); !ids.empty()) return ids[0];
     }
     return std::nullopt;
@@ -191,12 +188,12 @@ class TokenizerWriter {
       const auto id = FindSpecial(special);
       if (!id) continue;
       found[special.hf] = *id;
-      draft_.keys.Add(special.key, static_cast<uint32_t>(*id));
+      model_.keys.Add(special.key, static_cast<uint32_t>(*id));
     }
     // Where several tokens end a text, the first one that is not eos.
     for (const uint64_t id : Ids(generation_, "eos_token_id")) {
       if (!found.contains("eos_token") || id == found["eos_token"]) continue;
-      draft_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
+      model_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
       break;
     }
     const auto first = FirstOfTemplate();
@@ -205,60 +202,50 @@ class TokenizerWriter {
                                      : std::nullopt);
     WriteFlag("add_eos_token", std::nullopt);
     if (vocab_.add_space_prefix) {
-      draft_.keys.Add("tokenizer.ggml.add_space_prefix", *vocab_.add_space_prefix);
+      model_.keys.Add("tokenizer.ggml.add_space_prefix", *vocab_.add_space_prefix);
     }
   }
 
   void WriteFlag(const std::string& name, std::optional<bool> otherwise) {
     if (config_.Has(name)) otherwise = config_.BoolOr(name, false);
-    if (otherwise) draft_.keys.Add("tokenizer.ggml." + name, *otherwise);
+    if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // What tokenizer.json puts before every text: "" for nothing; nothing where it does not say.
+  // The token that tokenizer.json puts before every text, "" for none; nothing where it is silent.
   std::optional<std::string> FirstOfTemplate() const {
-    if (!json_.json().is_object()) return std::nullopt;
+    if (!json_.is_there()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
-    std::vector<Json> steps;
-    if (post.IsList("processors")) {
-      const Json& list = *post.json().find("processors");
-      steps.assign(list.begin(), list.end());
-    } else if (post.is_there()) {
-      steps.push_back(post.json());
+    const std::vector<Fields> steps =
+        post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
+    for (const Fields& step : steps) {
+      if (step.TextOr("type", "") != "TemplateProcessing" || !step.IsList("single")) continue;
+      const std::vector<Fields> parts = step.Objects("single");
+      if (!parts.empty()) return parts[0].Object("SpecialToken").TextOr("id", "");
     }
-    for (const Json& step : steps) {
-      const Fields fields(json_.file(), step);
-      if (fields.TextOr("type", "") != "TemplateProcessing") continue;
-      const Json& parts = step.contains("single") ? step["single"] : Json::array();
-      if (!parts.is_array() || parts.empty() || !parts[0].is_object()) continue;
-      const auto special = parts[0].find("SpecialToken");
-      if (special == parts[0].end() || !special->is_object()) return "";
-      return Fields(json_.file(), *special).TextOr("id", "");
-    }
-    // Byte-level tokenizers without such a step add nothing.
+    // Byte-level tokenizers without such a step add none.
     return vocab_.model == "gpt2" ? std::optional<std::string>("") : std::nullopt;
   }
 
   void WriteTemplate() {
     constexpr const char* kTemplate = "chat_template";
-    std::optional<std::string> text = draft_.folder.Text("chat_template.jinja");
-    const Fields json = draft_.folder.Object("chat_template.json");
+    std::optional<std::string> text = model_.folder.Text("chat_template.jinja");
+    const Fields json = model_.folder.Object("chat_template.json");
     for (const Fields* fields : {&json, static_cast<const Fields*>(&config_)}) {
       if (!text && fields->IsText(kTemplate)) text = fields->Text(kTemplate);
       if (!text && fields->IsList(kTemplate)) text = DefaultTemplate(*fields);
     }
-    if (text) draft_.keys.Add("tokenizer.chat_template", *text);
+    if (text) model_.keys.Add("tokenizer.chat_template", *text);
   }
 
   // Of [{"name": ..., "template": ...}, ...].
   static std::optional<std::string> DefaultTemplate(const Fields& fields) {
-    for (const Json& item : *fields.json().find("chat_template")) {
-      const Fields one(fields.file(), item);
+    for (const Fields& one : fields.Objects("chat_template")) {
       if (one.TextOr("name", "") == "default") return one.Text("template");
     }
     return std::nullopt;
   }
 
-  Draft& draft_;
+  OutModel& model_;
   Fields config_, map_, json_, generation_;
   Vocabulary vocab_;
   std::map<std::string, uint64_t, std::less<>> ids_;
@@ -266,6 +253,6 @@ class TokenizerWriter {
 
 }  // namespace
 
-void AddTokenizer(uint64_t n_rows, Draft& draft) { TokenizerWriter(draft).Write(n_rows); }
+void AddTokenizer(uint64_t n_rows, OutModel& model) { TokenizerWriter(model).Write(n_rows); }
 
 }  // namespace convert

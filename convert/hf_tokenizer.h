@@ -1,5 +1,5 @@
-// A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece), or
-// tokenizer.json; and what lies beside it of special tokens and the chat's template.
+// A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece) or
+// tokenizer.json, and the files beside it with special tokens and the chat template.
 #ifndef PRONK_CONVERT_HF_TOKENIZER_H_
 #define PRONK_CONVERT_HF_TOKENIZER_H_
 
@@ -14,6 +14,8 @@
 
 namespace convert {
 
+inline constexpr size_t kMaxTokens = size_t{1} << 22;  // far above any vocabulary
+
 struct Vocabulary {
   std::string model;  // tokenizer.ggml.model
   std::string pre;    // tokenizer.ggml.pre
@@ -23,7 +25,7 @@ struct Vocabulary {
   std::vector<std::string> merges;
   std::optional<bool> add_space_prefix;
 
-  // Grows to n tokens, the new ones without use.
+  // Grows to n tokens; the new ones are unused.
   void Pad(size_t n);
 };
 
@@ -33,9 +35,8 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes);
 // architecture's own is taken where there is one. Throws gguf::Error.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture);
 
-// Adds the tokenizer's keys: of n_rows tokens, as many as the embedding has rows. Throws
-// gguf::Error.
-void AddTokenizer(uint64_t n_rows, Draft& draft);
+// Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.
+void AddTokenizer(uint64_t n_rows, OutModel& model);
 
 }  // namespace convert
 

@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "convert/hf_tokenizer.h"
@@ -15,10 +14,9 @@ namespace {
 
 using tokenizer::TokenType;
 
-constexpr size_t kMaxTokens = size_t{1} << 22;
 constexpr float kUnusedScore = -10000;
 
-// The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
+// The wire format of protocol buffers: a field is a varint, number * 8 + kind, and its value.
 class ProtoReader {
  public:
   ProtoReader(const std::string& path, std::string_view bytes) : path_(path), rest_(bytes) {}
@@ -92,7 +90,7 @@ void AddPiece(ProtoReader piece, Vocabulary& vocab) {
       if (piece.number() < 1 || piece.number() > static_cast<uint64_t>(TokenType::kByte)) {
         piece.Fail();
       }
-      type = static_cast<TokenType>(piece.number());  // GGUF took over its numbers
+      type = static_cast<TokenType>(piece.number());  // GGUF has the same numbers
     }
   }
   vocab.tokens.push_back(std::move(text));
@@ -100,18 +98,14 @@ void AddPiece(ProtoReader piece, Vocabulary& vocab) {
   vocab.types.push_back(type);
 }
 
-// What text is changed to before it is cut into tokens.
+// The steps that change a text before it is cut into tokens.
 std::vector<Fields> Normalizers(const Fields& tokenizer) {
   const Fields all = tokenizer.Object("normalizer");
   if (all.TextOr("type", "") != "Sequence") return {all};
-  std::vector<Fields> steps;
-  const auto list = all.json().find("normalizers");
-  if (list == all.json().end() || !list->is_array()) all.Fail("normalizers", "expected a list");
-  for (const Json& step : *list) steps.emplace_back(tokenizer.file(), step);
-  return steps;
+  return all.Objects("normalizers");
 }
 
-// Whether texts begin as if behind a space, in a tokenizer of sentencepiece's kind.
+// Whether a space is put before texts, in a tokenizer like sentencepiece's.
 bool HasSpacePrefix(const Fields& tokenizer) {
   const Fields pre = tokenizer.Object("pre_tokenizer");
   if (pre.TextOr("type", "") == "Metaspace") {
@@ -125,11 +119,11 @@ bool HasSpacePrefix(const Fields& tokenizer) {
 
 void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
   const Fields tokens = model.Object("vocab");
-  const auto add = [&](const std::string& token, const Json& id, TokenType type) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxTokens) {
+  const auto add = [&](const std::string& token, std::optional<uint64_t> id, TokenType type) {
+    if (!id || *id >= kMaxTokens) {
       tokens.Fail(token, "expected a token's number below " + std::to_string(kMaxTokens));
     }
-    const auto at = id.get<size_t>();
+    const size_t at = *id;
     if (at >= vocab.tokens.size()) {
       vocab.tokens.resize(at + 1);
       vocab.types.resize(at + 1, TokenType::kUnused);
@@ -141,30 +135,18 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
     vocab.tokens[at] = token;
     vocab.types[at] = type;
   };
-  for (const auto& [token, id] : tokens.json().items()) add(token, id, TokenType::kNormal);
-  const auto added = tokenizer.json().find("added_tokens");
-  if (added == tokenizer.json().end() || !added->is_array()) return;
-  for (const Json& item : *added) {
-    const Fields token(tokenizer.file(), item);
-    add(token.Text("content"), item.value("id", Json()),
+  for (const std::string& token : tokens.Names()) {
+    add(token, tokens.Whole(token), TokenType::kNormal);
+  }
+  if (!tokenizer.IsList("added_tokens")) return;
+  for (const Fields& token : tokenizer.Objects("added_tokens")) {
+    add(token.Text("content"), token.Whole("id"),
         token.BoolOr("special", false) ? TokenType::kControl : TokenType::kUserDefined);
   }
 }
 
-void ReadMerges(const Fields& model, Vocabulary& vocab) {
-  const auto list = model.json().find("merges");
-  if (list == model.json().end() || !list->is_array()) model.Fail("merges", "expected a list");
-  for (const Json& merge : *list) {
-    const bool is_pair =
-        merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
-    if (!is_pair && !merge.is_string()) model.Fail("merges", "expected pairs of tokens");
-    vocab.merges.push_back(is_pair ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
-                                   : merge.get<std::string>());
-  }
-}
-
-// Sentencepiece merges by the score of what comes out, which tokenizer.json does not have: the
-// sooner a merge comes there, the larger the score here.
+// Sentencepiece merges by the score of the result, which tokenizer.json does not have: earlier
+// merges get larger scores.
 void ScoresByMerges(Vocabulary& vocab) {
   std::map<std::string, float> scores;
   for (size_t i = 0; i < vocab.merges.size(); ++i) {
@@ -243,7 +225,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   }
   Vocabulary vocab;
   ReadTokens(tokenizer, model, vocab);
-  ReadMerges(model, vocab);
+  vocab.merges = model.Pairs("merges");
   if (architecture == "gemma4") {  // merges plain text, not bytes
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;

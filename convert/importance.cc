@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
-// The floats of a tensor, which may lie at any address.
+// The floats of a tensor, whose address may be unaligned.
 std::vector<float> Floats(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());
   std::memcpy(floats.data(), tensor.data, floats.size() * sizeof(float));
@@ -98,7 +98,7 @@ void Importance::ReadGguf() {
 }
 
 // i32 n, then n times: i32 length and name, i32 calls, i32 number of columns (of all matrices),
-// that many f32: mean squares times calls. What may follow (the text's name) is not needed.
+// that many f32: mean squares times calls. The text's name may follow; it is not needed.
 void Importance::ReadDat(std::span<const std::byte> bytes) {
   gguf::Cursor cursor(path_, bytes);
   cursor.set_wide(false);

@@ -1,6 +1,6 @@
-// How much each column of a matrix counts when it is rounded: the mean square of what it is
-// multiplied with, over a text. What llama.cpp calls an importance matrix ("imatrix"): its files
-// are read, in the present form (GGUF) and the older one (.dat), and written in the present one.
+// The importance of each column of a matrix when it is rounded: the mean square of its inputs over
+// a text, llama.cpp's "imatrix". Its files are read in the present form (GGUF) and the older one
+// (.dat), and written in the present one.
 #ifndef PRONK_CONVERT_IMPORTANCE_H_
 #define PRONK_CONVERT_IMPORTANCE_H_
 
@@ -19,7 +19,7 @@
 
 namespace convert {
 
-// Where the squares come from.
+// The source of the squares.
 struct ImportanceSource {
   std::string text;  // the file's name
   uint32_t n_chunks = 0;

@@ -1,5 +1,6 @@
 #include "convert/json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,8 +11,8 @@
 namespace convert {
 namespace {
 
-// Passes over a text before values are made of it: those take many times its size, and are freed
-// recursively; and of a key that comes twice only the last would be seen.
+// Checks a text before values are made of it: values take many times its size and are freed
+// recursively, and of a key that comes twice only the last would be seen.
 class Bounds : public Json::json_sax_t {
  public:
   bool null() override { return Count(); }
@@ -71,12 +72,12 @@ std::string KindOf(const Json& json) {
 
 }  // namespace
 
-Json ParseJson(const std::string& name, std::string_view text) {
+Fields ParseObject(const std::string& file, std::string_view text) {
   Bounds bounds;
   if (!Json::sax_parse(text, &bounds)) {
-    throw gguf::Error(gguf::PrintablePath(name) + ": expected JSON; it " + bounds.wrong());
+    throw gguf::Error(gguf::PrintablePath(file) + ": expected JSON; it " + bounds.wrong());
   }
-  return Json::parse(text);
+  return {file, Json::parse(text)};
 }
 
 Fields::Fields(std::string file, Json json)
@@ -87,12 +88,17 @@ Fields::Fields(std::string file, Json json)
   }
 }
 
-const Json& Fields::json() const { return json_ == nullptr ? kNothing : *json_; }
-
 const Json& Fields::Find(std::string_view key) const {
   if (json_ == nullptr) return kNothing;
   const auto found = json_->find(key);
   return found == json_->end() ? kNothing : *found;
+}
+
+std::vector<std::string> Fields::Names() const {
+  std::vector<std::string> names;
+  if (json_ == nullptr) return names;
+  for (const auto& [name, value] : json_->items()) names.push_back(name);
+  return names;
 }
 
 bool Fields::Has(std::string_view key) const { return !Find(key).is_null(); }
@@ -174,6 +180,41 @@ Fields Fields::Object(std::string_view key) const {
   return fields;
 }
 
+std::vector<Fields> Fields::Objects(std::string_view key) const {
+  const Json& list = Find(key);
+  if (!list.is_array()) FailKind(key, "a list");
+  std::vector<Fields> objects;
+  for (const Json& item : list) objects.emplace_back(file_, item);
+  return objects;
+}
+
+std::vector<std::string> Fields::Pairs(std::string_view key) const {
+  const Json& list = Find(key);
+  if (!list.is_array()) FailKind(key, "a list");
+  std::vector<std::string> texts;
+  for (const Json& item : list) {
+    const bool is_pair =
+        item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string();
+    if (!is_pair && !item.is_string()) Fail(key, "expected pairs of tokens");
+    texts.push_back(is_pair ? item[0].get<std::string>() + " " + item[1].get<std::string>()
+                            : item.get<std::string>());
+  }
+  return texts;
+}
+
+std::optional<uint64_t> Fields::Whole(std::string_view key) const {
+  const Json& value = Find(key);
+  if (!value.is_number_unsigned()) return std::nullopt;
+  return value.get<uint64_t>();
+}
+
+std::optional<std::vector<uint64_t>> Fields::Wholes(std::string_view key) const {
+  const Json& list = Find(key);
+  const auto is_whole = [](const Json& item) { return item.is_number_unsigned(); };
+  if (!list.is_array() || !std::ranges::all_of(list, is_whole)) return std::nullopt;
+  return list.get<std::vector<uint64_t>>();
+}
+
 std::vector<double> Fields::Numbers(std::string_view key) const {
   const Json& value = Find(key);
   if (value.is_null()) return {};
@@ -198,9 +239,8 @@ std::vector<std::string> Fields::Texts(std::string_view key) const {
 }
 
 Fields Fields::Over(const Fields& outer) const {
-  Json joined = outer.json();
-  if (!joined.is_object()) joined = Json::object();
-  if (json().is_object()) joined.update(json());
+  Json joined = outer.is_there() ? *outer.json_ : Json::object();
+  if (is_there()) joined.update(*json_);
   return {outer.file_, std::move(joined)};
 }
 

@@ -1,5 +1,6 @@
-// JSON of a folder that a stranger made: read with bounds, and asked for with messages that name
-// file, key, what was expected and what was found.
+// JSON of a folder from an untrusted source: parsed with bounds, and read with messages that name
+// file, key, what was expected and what was found. The only file of this room that includes the
+// parser's large header is json.cc.
 #ifndef PRONK_CONVERT_JSON_H_
 #define PRONK_CONVERT_JSON_H_
 
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,21 +17,17 @@ namespace convert {
 
 using Json = nlohmann::json;
 
-// Throws gguf::Error where the text is no JSON, is nested deeper or has more values than any honest
-// file, or an object has a key twice. `name` is the file's, for messages.
-Json ParseJson(const std::string& name, std::string_view text);
-
-// An object of a file, to ask for its values. Copies are cheap and share the file's text. null
-// counts as absent: published files use it so.
+// An object of a file. Copies are cheap and share the file's values. null counts as absent, as
+// published files mean it.
 class Fields {
  public:
-  Fields() = default;  // of a file that is not there: has nothing
+  Fields() = default;  // of a missing file: has nothing
   Fields(std::string file, Json json);
 
   const std::string& file() const { return file_; }
-  const Json& json() const;  // null where there is nothing
   bool is_there() const { return json_ != nullptr; }
   bool Has(std::string_view key) const;
+  std::vector<std::string> Names() const;  // all keys, in order
 
   // Throw gguf::Error where the value is of another kind, out of range, or (without "Or") absent.
   uint64_t Count(std::string_view key) const;  // 1 to 2^32 - 1
@@ -42,15 +40,21 @@ class Fields {
   std::string TextOr(std::string_view key, const std::string& fallback) const;
   // The object under this key; one that has nothing where it is absent.
   Fields Object(std::string_view key) const;
+  std::vector<Fields> Objects(std::string_view key) const;  // a list of objects
+  // A list of texts, or of pairs of texts, which are joined by a space.
+  std::vector<std::string> Pairs(std::string_view key) const;
   // A list; empty where it is absent. Of Numbers also a single one.
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
+  // Nothing where the value is not a whole number from 0 on, or not a list of them.
+  std::optional<uint64_t> Whole(std::string_view key) const;
+  std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
   bool IsText(std::string_view key) const;
   bool IsObject(std::string_view key) const;
   bool IsList(std::string_view key) const;
 
-  // These, and what they lack of `outer`.
+  // These fields, and those of `outer` that they lack.
   Fields Over(const Fields& outer) const;
 
   // Throws gguf::Error: "FILE: KEY: what".
@@ -64,6 +68,10 @@ class Fields {
   std::string file_, prefix_;
   std::shared_ptr<const Json> json_;
 };
+
+// Throws gguf::Error where the text is not a JSON object, is nested deeper or has more values than
+// any real file, or an object has a key twice. `file` is the name for messages.
+Fields ParseObject(const std::string& file, std::string_view text);
 
 }  // namespace convert
 

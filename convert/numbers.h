@@ -1,4 +1,4 @@
-// Weights of a folder as floats, whatever they are stored as.
+// Weights of a folder as floats, in whatever type they are stored.
 #ifndef PRONK_CONVERT_NUMBERS_H_
 #define PRONK_CONVERT_NUMBERS_H_
 

@@ -112,7 +112,7 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
 }
 
 // The old matrices are [cols, rows]; of the rows, every step-th from `first` on.
-OutTensor Turned(const Stack& stack, uint64_t first, uint64_t step) {
+OutTensor Transposed(const Stack& stack, uint64_t first, uint64_t step) {
   stack.Require(stack.is_stack && stack.cols % step == 0, "a stack of matrices");
   OutTensor out;
   const uint64_t n = stack.cols / step;
@@ -170,14 +170,14 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   });
 }
 
-// The old place of value head `head`: r neighbours share a key head there; here each neighbour has
-// the next key head.
+// The old place of value head `head`: there r neighbours share a key head, here neighbours have
+// successive key heads.
 uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
   const uint64_t per_key = shapes.n_value_heads / shapes.n_key_heads;
   return head % shapes.n_key_heads * per_key + head / shapes.n_key_heads;
 }
 
-// Behind the first `skipped` rows, heads of `length` rows.
+// After the first `skipped` rows, heads of `length` rows.
 OutTensor ValueHeads(const Stack& stack, const Shapes& shapes, uint64_t skipped, uint64_t length) {
   stack.Require(stack.rows == skipped + shapes.n_value_heads * length,
                 std::to_string(skipped + shapes.n_value_heads * length) + " rows");
@@ -202,7 +202,7 @@ OutTensor ValueHeadColumns(const Stack& stack, const Shapes& shapes) {
 
 OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const Shapes& shapes) {
   Stack stack = AsStack(from);
-  const bool is_convolution = order == Order::kTaps || order == Order::kValueHeadsBehind;
+  const bool is_convolution = order == Order::kTaps || order == Order::kValueHeadsAfter;
   if (is_convolution && from[0]->shape.size() == 3) {  // [channels, 1, taps]
     stack.Require(stack.rows == 1, "[channels, 1, taps]");
     std::swap(stack.n, stack.rows);
@@ -231,11 +231,11 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case Order::kEven:
     case Order::kOdd:
       return EveryOther(stack, order == Order::kOdd);
-    case Order::kTurned:
-      return Turned(stack, 0, 1);
-    case Order::kEvenTurned:
-    case Order::kOddTurned:
-      return Turned(stack, order == Order::kOddTurned ? 1 : 0, 2);
+    case Order::kTransposed:
+      return Transposed(stack, 0, 1);
+    case Order::kEvenTransposed:
+    case Order::kOddTransposed:
+      return Transposed(stack, order == Order::kOddTransposed ? 1 : 0, 2);
     case Order::kKeyB:
     case Order::kValueB:
       return LatentKeysOrValues(stack, shapes, order == Order::kKeyB);
@@ -244,7 +244,7 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
       return Grouped(stack, shapes, order == Order::kGroupedZ);
     case Order::kValueHeads:
       return ValueHeads(stack, shapes, 0, shapes.state);
-    case Order::kValueHeadsBehind:
+    case Order::kValueHeadsAfter:
       return ValueHeads(stack, shapes, keys, shapes.state);
     case Order::kValueHeadNumbers:
       return ValueHeads(stack, shapes, 0, 1);

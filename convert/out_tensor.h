@@ -1,10 +1,9 @@
-// A tensor of the new file, and where each of its weights lies in the old ones.
+// A tensor of the new file, and where in the old tensors each of its weights is.
 //
-// Most tensors are copied. Some models pair the numbers that rope turns another way in GGUF than
-// Hugging Face's code does, so rows are put in another order; experts are one tensor each there and
-// one stack here; matrices are joined here and apart there, or the other way. All of this is a
-// question of places: a tensor is a sequence of units (mostly rows), and `locate` says where in
-// which old tensor each unit lies.
+// Most tensors are copied. Some models rotate other pairs of numbers in GGUF than in Hugging Face's
+// code, so rows change their order; experts are one tensor each there and one stack here; matrices
+// are joined here and apart there, or the other way. So a tensor is a sequence of units (mostly
+// rows), and `locate` gives the old tensor and the place of each unit.
 #ifndef PRONK_CONVERT_OUT_TENSOR_H_
 #define PRONK_CONVERT_OUT_TENSOR_H_
 
@@ -19,7 +18,7 @@
 
 namespace convert {
 
-// What is done to each number on its way.
+// The arithmetic on each number.
 enum class Change : uint8_t {
   kNone,
   kPlusOne,   // norms that multiply by 1 + w (Gemma, Qwen3-Next)
@@ -27,7 +26,7 @@ enum class Change : uint8_t {
   kTernary,   // -1, 0 or 1 times the mean magnitude of the matrix, as BitNet rounds while it runs
 };
 
-// How the places change.
+// How places change.
 enum class Order : uint8_t {
   kSame,
   kVector,   // [1, n] or [] becomes [n]
@@ -39,16 +38,16 @@ enum class Order : uint8_t {
   kFirstHalf,
   kSecondHalf,  // of the rows of each matrix
   kEven,
-  kOdd,     // rows of each matrix; of vectors: numbers
-  kTurned,  // each matrix is stored by columns
-  kEvenTurned,
-  kOddTurned,  // the same, of the rows that they become
+  kOdd,         // rows of each matrix; of vectors: numbers
+  kTransposed,  // each matrix is stored by columns
+  kEvenTransposed,
+  kOddTransposed,  // the same, of the rows that the columns become
   kKeyB,
   kValueB,  // DeepSeek's matrix for keys and values: for each head both
   kGroupedQkv,
   kGroupedZ,          // Qwen3-Next: for each key head q, k, its values, their gates
-  kValueHeads,        // Qwen3.5: heads of rows, grouped by key head; now in turn
-  kValueHeadsBehind,  // the same, behind all queries and keys
+  kValueHeads,        // Qwen3.5: heads of rows, grouped by key head there, tiled here
+  kValueHeadsAfter,   // the same, after all queries and keys
   kValueHeadNumbers,  // the same, one row a head
   kValueHeadColumns,  // the same, of the columns
 };
@@ -56,8 +55,9 @@ enum class Order : uint8_t {
 // The numbers that orders depend on.
 struct Shapes {
   uint64_t n_heads = 0, n_kv_heads = 0;
-  uint64_t n_groups = 1;                    // Mamba-2's
-  uint64_t head_plain = 0, head_value = 0;  // DeepSeek: what is not turned, of a key; of a value
+  uint64_t n_groups = 1;  // Mamba-2's
+  uint64_t head_plain = 0,
+           head_value = 0;  // DeepSeek: a key's numbers that do not rotate; a value's
   uint64_t n_key_heads = 0, n_value_heads = 0;  // delta nets
   uint64_t state = 0;                           // their heads' length
 };
@@ -75,7 +75,7 @@ struct OutTensor {
   Change change = Change::kNone;
   // MXFP4 as it is published: `locate` gives rows of blocks of 32, whose scales are here.
   const SafeTensor* scales = nullptr;
-  // Instead of all that: numbers that are worked out.
+  // Instead of all that: numbers computed here.
   std::vector<float> values;
 
   uint64_t rows() const;  // of all matrices together

@@ -1,6 +1,6 @@
-// Which type each matrix of a model gets when it is made smaller: plain, all matrices alike, or a
-// mix, which gives more bits to the matrices that lose most by rounding. The mixes are those that
-// people know from llama.cpp, with its names and numbers.
+// The type of each matrix when a model is quantized: plain, all matrices alike, or a mix, which
+// gives more bits to the matrices that lose most by rounding. The mixes are llama.cpp's, with its
+// names and numbers.
 #ifndef PRONK_CONVERT_QUANTIZE_PLAN_H_
 #define PRONK_CONVERT_QUANTIZE_PLAN_H_
 
@@ -23,18 +23,18 @@ inline bool IsFloat(gguf::DType type) {
   return type == gguf::DType::kF32 || type == gguf::DType::kF16 || type == gguf::DType::kBF16;
 }
 
-// What a model can be made into.
+// A target of quantization.
 struct Mix {
   std::string_view name;  // "Q4_K_M"
-  uint32_t file_type;     // of general.file_type, which readers show to people
+  uint32_t file_type;     // general.file_type, which readers show
   gguf::DType type;       // of all matrices, or of most
   bool is_plain;          // of all
 };
 std::span<const Mix> AllMixes();
-// By name, in any case; nullptr where there is none.
+// By name, in upper or lower case; nullptr where there is none.
 const Mix* FindMix(std::string_view name);
 
-// What of a model decides in a mix.
+// The facts of a model on which a mix depends.
 struct MixFacts {
   size_t n_layers = 0;
   size_t n_experts = 0;
@@ -46,15 +46,15 @@ struct MixFacts {
 };
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors);
 
-// False for what is never rounded: vectors, biases, routers, and small matrices of which rounding
-// saves nothing (convolutions, per-layer parts of Gemma 3n).
+// False for what is never rounded: vectors, biases, routers, and small matrices where rounding
+// saves nothing (convolutions, matrices beside the residual stream).
 bool IsQuantized(std::string_view name, size_t n_dims);
 
-// The type that a matrix with rows of so many columns gets, if they are whole blocks of it.
+// The type of a matrix with `cols` columns, if rows are whole blocks of it.
 gguf::DType MixType(const Mix& mix, const MixFacts& facts, std::string_view name, uint64_t cols);
 
-// The type itself where rows are whole blocks of it; else what llama.cpp has in place of it: of
-// blocks of 32, or F16.
+// The type itself where rows are whole blocks of it; else llama.cpp's replacement, of blocks of 32,
+// or F16.
 gguf::DType FittingType(gguf::DType type, uint64_t cols);
 
 }  // namespace convert

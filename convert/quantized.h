@@ -1,4 +1,4 @@
-// Folders whose weights are quantized already, where what they stand for can be read:
+// Folders whose weights are quantized already, in the two forms that can be read as numbers:
 //
 //   BitNet  "NAME.weight" is U8 [rows / 4, cols]: byte (i, j) holds row i in its lowest two bits,
 //           row i + rows / 4 in the next, and so on, as 0, 1, 2 for -1, 0, 1. One number,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -37,22 +36,16 @@ constexpr std::array kKinds = {
     Kind{"F4", 4, std::nullopt},
 };
 
-// What JSON has under this key of a tensor's entry, as whole numbers.
-std::vector<uint64_t> ReadNumbers(const SafeTensor& tensor, const Json& entry, const char* key,
+// The whole numbers under this key of a tensor's entry.
+std::vector<uint64_t> ReadNumbers(const SafeTensor& tensor, const Fields& entry, const char* key,
                                   size_t most) {
-  const auto found = entry.find(key);
-  const std::string expected = std::string(key) + ": expected a list of whole numbers";
-  if (found == entry.end() || !found->is_array()) tensor.Fail(expected);
-  if (found->size() > most) {
+  const std::optional<std::vector<uint64_t>> numbers = entry.Wholes(key);
+  if (!numbers) tensor.Fail(std::string(key) + ": expected a list of whole numbers");
+  if (numbers->size() > most) {
     tensor.Fail(std::string(key) + ": expected at most " + std::to_string(most) +
-                " numbers, found " + std::to_string(found->size()));
+                " numbers, found " + std::to_string(numbers->size()));
   }
-  std::vector<uint64_t> numbers;
-  for (const Json& number : *found) {
-    if (!number.is_number_unsigned()) tensor.Fail(expected);
-    numbers.push_back(number.get<uint64_t>());
-  }
-  return numbers;
+  return *numbers;
 }
 
 // The bytes that a tensor of this shape takes.
@@ -68,7 +61,7 @@ uint64_t BytesOf(SafeTensor& tensor, uint64_t bits) {
   return tensor.elements * bits / 8;
 }
 
-SafeTensor ReadTensor(const std::string& file, const std::string& name, const Json& entry,
+SafeTensor ReadTensor(const std::string& file, const std::string& name, const Fields& head,
                       std::span<const std::byte> data) {
   SafeTensor tensor;
   tensor.file = file;
@@ -76,10 +69,10 @@ SafeTensor ReadTensor(const std::string& file, const std::string& name, const Js
   if (name.empty() || name.size() > gguf::kMaxNameBytes) {
     tensor.Fail("expected a name of 1 to " + std::to_string(gguf::kMaxNameBytes) + " bytes");
   }
-  if (!entry.is_object()) tensor.Fail("expected dtype, shape and data_offsets");
-  const auto dtype = entry.find("dtype");
-  if (dtype == entry.end() || !dtype->is_string()) tensor.Fail("dtype: expected a text");
-  tensor.dtype = dtype->get<std::string>();
+  if (!head.IsObject(name)) tensor.Fail("expected dtype, shape and data_offsets");
+  const Fields entry = head.Object(name);
+  if (!entry.IsText("dtype")) tensor.Fail("dtype: expected a text");
+  tensor.dtype = entry.Text("dtype");
   const auto* const kind = std::ranges::find(kKinds, tensor.dtype, &Kind::name);
   if (kind == kKinds.end()) {
     tensor.Fail("dtype: expected one that is known, found " + gguf::Quoted(tensor.dtype, 20));
@@ -132,16 +125,17 @@ std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte>
   if (length == 0 || static_cast<char>(rest[0]) != '{') {
     fail("byte 8: expected a safetensors header, which begins with {");
   }
-  const Json head =
-      ParseJson(path, {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)});
-  if (head.size() > gguf::kMaxItems) {
+  const Fields head =
+      ParseObject(path, {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)});
+  const std::vector<std::string> names = head.Names();
+  if (names.size() > gguf::kMaxItems) {
     fail("expected at most " + std::to_string(gguf::kMaxItems) + " tensors, found " +
-         std::to_string(head.size()));
+         std::to_string(names.size()));
   }
   std::vector<SafeTensor> tensors;
-  for (const auto& [name, entry] : head.items()) {
+  for (const std::string& name : names) {
     if (name == "__metadata__") continue;
-    tensors.push_back(ReadTensor(path, name, entry, rest.subspan(length)));
+    tensors.push_back(ReadTensor(path, name, head, rest.subspan(length)));
   }
   RefuseOverlaps(tensors);
   return tensors;

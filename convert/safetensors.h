@@ -1,9 +1,9 @@
-// Safetensors: the files in which models are published before anybody makes GGUF of them.
+// Safetensors: the file format in which models are published.
 //
 //   8 bytes   n, little-endian
 //   n bytes   JSON: {"NAME": {"dtype": "BF16", "shape": [rows, cols], "data_offsets": [b, e]}, ...}
 //             and perhaps "__metadata__": {"KEY": "VALUE", ...}
-//   the rest  the tensors' data; offsets count from here. Rows lie one after the other.
+//   the rest  the tensors' data; offsets count from here. Rows follow each other.
 #ifndef PRONK_CONVERT_SAFETENSORS_H_
 #define PRONK_CONVERT_SAFETENSORS_H_
 
@@ -20,7 +20,7 @@
 
 namespace convert {
 
-// How weights lie that are no floats by themselves; quantized.h tells when.
+// The form of weights that are not plain floats, see quantized.h.
 enum class Packing : uint8_t { kNone, kTernary, kF8 };
 
 struct SafeTensor {
@@ -47,11 +47,11 @@ std::string ShapeText(std::span<const uint64_t> shape);
 
 class Safetensors {
  public:
-  // Maps and checks a file. Everything that its head says is checked against the file's size: every
-  // tensor's data lies inside, has the size that type and shape ask for, and belongs to no other.
+  // Maps and checks a file. Its head is checked against the file's size: every tensor's data is
+  // inside, has the size of its type and shape, and overlaps with no other.
   // Throws gguf::Error.
   static Safetensors Open(const std::string& path);
-  // The same for bytes that are in memory already and outlive it.
+  // The same for bytes in memory, which must outlive it.
   static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);
 
   const std::vector<SafeTensor>& tensors() const { return tensors_; }  // by name

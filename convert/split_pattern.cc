@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,7 +14,7 @@
 namespace convert {
 namespace {
 
-// One element of an expression: a character, or what stands as it is (\p{L}, \s, a bracket).
+// One element of an expression: a character, or text that is kept (\p{L}, \s, a bracket).
 struct Atom {
   uint32_t code = 0;
   std::string text;  // empty for a character
@@ -92,7 +91,7 @@ class Parser {
     return is_letter ? Atom{0, std::string("\\") + kind} : Atom{static_cast<uint8_t>(kind), ""};
   }
 
-  // [...]: its ranges joined and in order, then what stands as it is.
+  // [...]: its ranges joined and in order, then the texts that are kept.
   std::string Class() {
     rest_.remove_prefix(1);
     const bool negated = rest_.starts_with('^');
@@ -143,12 +142,7 @@ constexpr std::string_view kGpt2 =
 void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
   const std::string type = step.TextOr("type", "");
   if (type == "Sequence") {
-    const auto steps = step.json().find("pretokenizers");
-    if (steps == step.json().end() || !steps->is_array()) {
-      step.Fail("pretokenizers", "expected a list");
-    }
-    for (const Json& one : *steps) {
-      const Fields inner(step.file(), one);
+    for (const Fields& inner : step.Objects("pretokenizers")) {
       if (inner.TextOr("type", "") == "Sequence") {
         step.Fail("pretokenizers", "expected steps, found a sequence in a sequence");
       }
@@ -182,7 +176,7 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const Fields step = tokenizer.Object("pre_tokenizer");
   std::vector<std::string> patterns;
   AddPatterns(step, patterns);
-  // Those that are known are far below this; what is compared with them takes time.
+  // Known tokenizers are far below this; comparing takes time.
   constexpr size_t kMaxPatterns = 64, kMaxBytes = 4096;
   const bool too_long = std::ranges::any_of(
       patterns, [](const std::string& pattern) { return pattern.size() > kMaxBytes; });

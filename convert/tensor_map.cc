@@ -14,14 +14,14 @@ namespace {
 
 constexpr uint64_t kMaxExperts = 1u << 16;
 
-// Models that see and hear have their text model under a name of its own.
+// Models that see and hear have a prefix before the text model's names.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextPrefixes = {{
     {"model.language_model.", "model."},
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
 }};
-// What belongs to other senses.
+// Parts that see and hear.
 constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
                                                        "model.vision_tower.",
                                                        "vision_model.",
@@ -38,20 +38,21 @@ constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
                                                        "model.embed_audio.",
                                                        "model.embed_vision.",
                                                        "vision_encoder."};
-// What predicts further tokens, where it has names of its own.
+// Blocks that predict further tokens, where they have names of their own.
 constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
+constexpr std::string_view kLayer = "model.layers.{i}.";  // TensorRule's "."
 // The words before an expert's number.
 constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
                                                      "altup_unembed_projections."};
 
 // A name as the tables have it, with its numbers apart.
 struct Name {
-  std::string text;    // "model.layers.{i}.mlp.experts.{e}.up_proj"
+  std::string text;    // ".mlp.experts.{e}.up_proj"
   std::string suffix;  // ".weight", ".bias" or none
   std::optional<uint64_t> layer, expert;
 };
 
-// Replaces the number behind `word` by `mark`.
+// Replaces the number after `word` by `mark`.
 std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
                                    std::string_view mark) {
   const size_t at = name.find(word);
@@ -68,7 +69,7 @@ std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
   return number;
 }
 
-// n_layers: without blocks that predict further tokens, which come behind them.
+// n_layers: without the blocks after them, which predict further tokens.
 Name Parse(std::string_view hf, uint64_t n_layers) {
   Name name;
   name.text = hf;
@@ -80,6 +81,7 @@ Name Parse(std::string_view hf, uint64_t n_layers) {
     }
   }
   name.layer = TakeNumber(name.text, "layers.", "{i}");
+  if (name.layer && name.text.starts_with(kLayer)) name.text.erase(0, kLayer.size() - 1);
   if (hf.starts_with(kNextn)) name.layer = n_layers + name.layer.value_or(0);
   for (const std::string_view stack : kStacks) {
     if (!name.expert) name.expert = TakeNumber(name.text, stack, "{e}");
@@ -94,14 +96,14 @@ Name Parse(std::string_view hf, uint64_t n_layers) {
 
 class Mapper {
  public:
-  Mapper(const Family& family, Draft& draft)
-      : family_(family), draft_(draft), n_layers_(draft.n_layers()) {
-    tied_ = draft.config.BoolOr("tie_word_embeddings",
-                                draft.folder.config().BoolOr("tie_word_embeddings", false));
+  Mapper(const Family& family, OutModel& model)
+      : family_(family), model_(model), n_layers_(model.n_layers()) {
+    tied_ = model.config.BoolOr("tie_word_embeddings",
+                                model.folder.config().BoolOr("tie_word_embeddings", false));
   }
 
   std::vector<std::string> Run() {
-    for (const auto& [hf, tensor] : draft_.folder.tensors()) {
+    for (const auto& [hf, tensor] : model_.folder.tensors()) {
       if (IsLeftOut(hf) || !Place(hf, *tensor)) left_out_.push_back(hf);
     }
     for (auto& [name, target] : targets_) Build(name, target);
@@ -110,14 +112,14 @@ class Mapper {
 
  private:
   struct Target {
-    std::map<uint64_t, const SafeTensor*> from;  // by expert; one that is no expert is 0
+    std::map<uint64_t, const SafeTensor*> from;  // by expert; 0 where there are none
     bool is_stack = false;
     Order order = Order::kSame;
     Change change = Change::kNone;
   };
 
   bool IsLeftOut(const std::string& hf) const {
-    if (hf.starts_with(kNextn)) return draft_.n_nextn == 0;
+    if (hf.starts_with(kNextn)) return model_.n_nextn == 0;
     return std::ranges::any_of(kLeftOut,
                                [&](std::string_view prefix) { return hf.starts_with(prefix); });
   }
@@ -125,21 +127,22 @@ class Mapper {
   // False where the tensor is left out.
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
-    if (name.layer && *name.layer >= n_layers_ + draft_.n_nextn) return false;
+    if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;
     if (name.text == "lm_head" && tied_) return false;
     if (name.text.ends_with("_scales") && IsMxfp4(tensor)) return true;  // goes with its blocks
     bool is_known = false, is_kept = false;
-    for (const std::span<const TensorRule> rules :
-         {family_.tensors, family_.more_tensors, family_.nextn, CommonTensors()}) {
-      if (is_known) break;  // the family's own rules come instead of those that all have
+    const auto apply = [&](std::span<const TensorRule> rules) {
+      if (is_known) return;  // earlier lists take precedence
       for (const TensorRule& rule : rules) {
-        if (rule.hf != name.text) continue;
+        if (rule.hf != name.text || hf.starts_with('.')) continue;
         is_known = true;
         is_kept |= Add(rule, name, tensor);
       }
-    }
+    };
+    for (const std::span<const TensorRule> rules : family_.tensors) apply(rules);
+    apply(CommonTensors());
     if (!is_known) {
-      tensor.Fail("has no place in a model of architecture " + draft_.architecture +
+      tensor.Fail("has no place in a model of architecture " + model_.architecture +
                   ": its text would be wrong");
     }
     return is_kept;
@@ -147,11 +150,8 @@ class Mapper {
 
   bool Add(const TensorRule& rule, const Name& name, const SafeTensor& tensor) {
     if (rule.gguf.empty()) return false;
-    std::string gguf(rule.gguf);
-    if (const size_t at = gguf.find("{i}"); at != std::string::npos) {
-      gguf.replace(at, 3, std::to_string(name.layer.value_or(0)));
-    }
-    gguf += name.suffix;
+    std::string gguf = std::string(rule.gguf) + name.suffix;
+    if (gguf.starts_with('.')) gguf = "blk." + std::to_string(name.layer.value_or(0)) + gguf;
     Target& target = targets_[gguf];
     target.order = OrderOf(rule, name);
     target.change = ChangeOf(rule, name, tensor);
@@ -174,7 +174,7 @@ class Mapper {
     const bool is_norm = name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm");
     if (family_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
     const bool is_matrix = name.layer && name.suffix == ".weight" && tensor.shape.size() == 2;
-    if (!draft_.is_ternary || !is_matrix) return rule.change;
+    if (!model_.is_ternary || !is_matrix) return rule.change;
     if (name.expert) tensor.Fail("is an expert: expected none in a model that rounds its weights");
     return Change::kTernary;
   }
@@ -196,21 +196,21 @@ class Mapper {
     if (from[0]->name.ends_with("_blocks") && IsMxfp4(*from[0])) {
       const std::string& blocks = from[0]->name;
       const std::string scales = blocks.substr(0, blocks.size() - 6) + "scales";
-      out = ArrangeMxfp4(name, *from[0], draft_.Need(scales), target.order);
+      out = ArrangeMxfp4(name, *from[0], model_.Need(scales), target.order);
     } else {
-      out = Arrange(name, from, target.order, draft_.shapes);
+      out = Arrange(name, from, target.order, model_.shapes);
       if (target.is_stack && from.size() == 1) out.dims.push_back(1);
     }
     out.change = target.change;
     const bool is_table = name == "token_embd.weight" || name == "per_layer_token_embd.weight";
-    if (is_table && draft_.n_tokens > 0 && out.dims.size() == 2) {
-      out.dims[1] = std::min(out.dims[1], draft_.n_tokens);
+    if (is_table && model_.n_tokens > 0 && out.dims.size() == 2) {
+      out.dims[1] = std::min(out.dims[1], model_.n_tokens);
     }
-    draft_.tensors.push_back(std::move(out));
+    model_.tensors.push_back(std::move(out));
   }
 
   const Family& family_;
-  Draft& draft_;
+  OutModel& model_;
   uint64_t n_layers_;
   bool tied_;
   std::map<std::string, Target> targets_;
@@ -219,8 +219,8 @@ class Mapper {
 
 }  // namespace
 
-std::vector<std::string> MapTensors(const Family& family, Draft& draft) {
-  return Mapper(family, draft).Run();
+std::vector<std::string> MapTensors(const Family& family, OutModel& model) {
+  return Mapper(family, model).Run();
 }
 
 }  // namespace convert

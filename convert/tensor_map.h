@@ -9,11 +9,11 @@
 
 namespace convert {
 
-// Adds the file's tensors to the draft. Returns the names of the folder's that are left out: other
-// senses than reading, blocks behind the layers that predict further tokens and that this program
-// would not run, what can be worked out. Throws gguf::Error where a tensor has no place, an expert
-// is missing, or a shape does not fit.
-std::vector<std::string> MapTensors(const Family& family, Draft& draft);
+// Adds the file's tensors to the model. Returns the names of the folder's tensors that are left
+// out: those of images and sounds, blocks after the layers that this program would not run, and
+// what readers compute. Throws gguf::Error where a tensor has no place, an expert is missing, or a
+// shape does not fit.
+std::vector<std::string> MapTensors(const Family& family, OutModel& model);
 
 }  // namespace convert
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "convert/family.h"
-#include "convert/refine.h"
 #include "engine/model/model.h"
 #include "gguf/file.h"
 #include "kernels/half.h"
@@ -230,10 +229,12 @@ TEST(Convert, ConfigIsChecked) {
 
 // Folders of Gemma 3 name only what differs from what the library takes.
 TEST(Convert, UsualValuesNeedNotBeNamed) {
-  const Fields config("c", ParseJson("c", R"({"text_config":{"hidden_size":2560,)"
-                                          R"("num_attention_heads":16},"hidden_size":7})"));
+  const Fields config = ParseObject("c", R"({"text_config":{"hidden_size":2560,)"
+                                         R"("num_attention_heads":16},"hidden_size":7})");
   const Fields text = TextConfig(config);
-  const Fields all = text.Over(Gemma3Defaults(text));
+  const auto gemma = std::ranges::find(Families(), "gemma3", &Family::name);
+  ASSERT_NE(gemma, Families().end());
+  const Fields all = text.Over(ParseObject("c", gemma->defaults));
   EXPECT_EQ(all.Count("hidden_size"), 2560u);
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);

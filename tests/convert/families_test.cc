@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "convert/family.h"
 #include "engine/model/architecture.h"
 #include "engine/model/model.h"
+#include "gguf/load.h"
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/logits.h"
@@ -97,6 +99,49 @@ void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   }
 }
 
+// Each kind of tensor as a scalar: a line names the file and the tensor, or, where one number may
+// be enough, a file comes out.
+void ExpectNoHarmByShapes(const std::string& folder, const std::string& out) {
+  size_t n_refused = 0, n_all = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const std::string path = entry.path(), bytes = test::ReadText(path);
+    const size_t length = gguf::Load<uint64_t>(reinterpret_cast<const std::byte*>(bytes.data()));
+    const Json head = Json::parse(bytes.substr(8, length));
+    for (const auto& [name, tensor] : head.items()) {
+      if (name.find("layers.") != std::string::npos && name.find("layers.0.") == std::string::npos)
+        continue;
+      if (name.find("experts.") != std::string::npos && name.find("experts.0") == std::string::npos)
+        continue;
+      if (name == "__metadata__") continue;
+      Json damaged = head;
+      const size_t elements =
+          std::accumulate(tensor["shape"].begin(), tensor["shape"].end(), size_t{1},
+                          [](size_t n, const Json& dim) { return n * dim.get<size_t>(); });
+      const size_t begin = tensor["data_offsets"][0], end = tensor["data_offsets"][1];
+      damaged[name]["shape"] = Json::array();
+      damaged[name]["data_offsets"] = {begin, begin + (end - begin) / elements};
+      const std::string text = damaged.dump();
+      std::string all(8, '\0');
+      const uint64_t new_length = text.size();
+      std::memcpy(all.data(), &new_length, sizeof(new_length));
+      all += text + bytes.substr(8 + length);
+      test::WriteBytes(path, std::as_bytes(std::span(all)));
+      SCOPED_TRACE(name);
+      const std::string error = test::ErrorOf([&] { Convert(folder, out, {}); });
+      ++n_all;
+      if (error.empty()) continue;
+      ++n_refused;
+      EXPECT_TRUE(error.starts_with(folder)) << error;
+      EXPECT_NE(error.find(": tensor "), std::string::npos) << error;
+      EXPECT_NE(error.find("expected"), std::string::npos) << error;
+      EXPECT_NE(error.find("found"), std::string::npos) << error;
+    }
+    test::WriteBytes(path, std::as_bytes(std::span(bytes)));
+  }
+  EXPECT_GE(n_refused + 2, n_all);
+}
+
 TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   std::vector<std::filesystem::path> paths = test::SmallModels();
@@ -122,6 +167,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
     const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
     EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table was of Q4_0
     EXPECT_EQ(after.config.nextn.has_value(), before.config.nextn.has_value());
+    ExpectNoHarmByShapes(folder, dir.Path("damaged.gguf"));
     ExpectNoHarmByConfig(folder, dir.Path("damaged.gguf"));
   }
   EXPECT_GE(n_models, 45u);
@@ -177,15 +223,14 @@ TEST(ConvertFamilies, HaveAllThatRuns) {
   for (const engine::Architecture& architecture : engine::Architectures()) {
     run.emplace(architecture.name);
   }
-  for (const std::span<const Family> families : {Families(), HybridFamilies()}) {
-    for (const Family& family : families) {
-      converted.emplace(family.name);
-      EXPECT_FALSE(family.hf.empty()) << family.name;
-      for (const std::string_view hf : family.hf) {
-        const int n_experts = family.experts == Experts::kSome ? 8 : 0;
-        const Json config = {{"architectures", {hf}}, {"n_routed_experts", n_experts}};
-        EXPECT_EQ(FindFamily(Fields("config.json", config)).name, family.name) << hf;
-      }
+  for (const Family& family : Families()) {
+    converted.emplace(family.name);
+    EXPECT_FALSE(family.hf[0].empty()) << family.name;
+    for (const std::string_view hf : family.hf) {
+      if (hf.empty()) break;
+      const int n_experts = family.experts == Experts::kSome ? 8 : 0;
+      const Json config = {{"architectures", {hf}}, {"n_routed_experts", n_experts}};
+      EXPECT_EQ(FindFamily(Fields("config.json", config)).name, family.name) << hf;
     }
   }
   EXPECT_EQ(converted, run);

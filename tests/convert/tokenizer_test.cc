@@ -118,7 +118,7 @@ TEST(ConvertTokenizer, DamagedSentencePieceIsRefused) {
 }
 
 // As it is read from a text, in which whole numbers have no sign.
-Fields Parsed(const Json& json) { return {"t.json", ParseJson("t.json", json.dump())}; }
+Fields Parsed(const Json& json) { return ParseObject("t.json", json.dump()); }
 
 Json Bpe(const Json& vocab, const Json& merges) {
   return {{"pre_tokenizer", ByteLevel(true)},
@@ -261,11 +261,11 @@ TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {
                   ": expected a token's number and the token");
   }
   EXPECT_EQ(error("tokenizer.json", R"({"post_processor":{"type":5}})"),
-            "tokenizer.json: type: expected a text, found 5");
+            "tokenizer.json: post_processor.type: expected a text, found 5");
   EXPECT_EQ(
       error("tokenizer.json", R"({"post_processor":{"processors":[{"type":"TemplateProcessing",)"
                               R"("single":[{"SpecialToken":{"id":7}}]}]}})"),
-      "tokenizer.json: id: expected a text, found 7");
+      "tokenizer.json: SpecialToken.id: expected a text, found 7");
   EXPECT_EQ(error("tokenizer_config.json", ""),
             "tokenizer_config.json: expected a text file, found an empty file");
 }

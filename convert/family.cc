@@ -1,16 +1,43 @@
-// Which family a folder is of, see family.h.
+// Which family a folder is of, and what most families share; see family.h.
+#include "convert/family.h"
+
 #include <algorithm>
 #include <array>
 #include <string>
 
-#include "convert/family.h"
+#include "convert/families/families.h"
 #include "gguf/error.h"
 
 namespace convert {
 namespace {
 
-// Models that see or hear around a text model of one of several families: config.json's text_config
-// says of which.
+constexpr TensorRule kCommon[] = {
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm", "output_norm"},
+    {"lm_head", "output"},
+    {".input_layernorm", ".attn_norm"},
+    {".post_attention_layernorm", ".ffn_norm"},
+    {".self_attn.q_proj", ".attn_q"},
+    {".self_attn.k_proj", ".attn_k"},
+    {".self_attn.v_proj", ".attn_v"},
+    {".self_attn.o_proj", ".attn_output"},
+    {".self_attn.q_norm", ".attn_q_norm"},
+    {".self_attn.k_norm", ".attn_k_norm"},
+    {".mlp.gate_proj", ".ffn_gate"},
+    {".mlp.up_proj", ".ffn_up"},
+    {".mlp.down_proj", ".ffn_down"},
+    // Experts, as most families name them.
+    {".mlp.gate", ".ffn_gate_inp"},
+    {".mlp.experts.{e}.gate_proj", ".ffn_gate_exps"},
+    {".mlp.experts.{e}.up_proj", ".ffn_up_exps"},
+    {".mlp.experts.{e}.down_proj", ".ffn_down_exps"},
+    // Every reader of the file computes them.
+    {".self_attn.rotary_emb.inv_freq", ""},
+    {"model.rotary_emb.inv_freq", ""},
+};
+
+// Models that see or hear with a text model of one of several families, which config.json's
+// text_config names.
 constexpr std::array<std::string_view, 9> kWrappers = {
     "Mistral3ForConditionalGeneration",  "LlavaForConditionalGeneration",
     "LlavaNextForConditionalGeneration", "Idefics3ForConditionalGeneration",
@@ -33,7 +60,7 @@ constexpr std::array kTextModels = {
 std::string NameOf(const Fields& config, const std::string& outer) {
   if (std::ranges::find(kWrappers, outer) == kWrappers.end()) return outer;
   const Fields text = config.Object("text_config");
-  // What libraries leave out, as it is usual.
+  // Libraries leave usual names out.
   const std::string type =
       text.TextOr("model_type", outer.starts_with("Mistral3") ? "mistral" : "llama");
   for (const TextModel& model : kTextModels) {
@@ -45,6 +72,21 @@ std::string NameOf(const Fields& config, const std::string& outer) {
 
 }  // namespace
 
+const std::vector<Family>& Families() {
+  static const std::vector<Family> kAll = [] {
+    std::vector<Family> all;
+    for (const auto lineage :
+         {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage()}) {
+      all.insert(all.end(), lineage.begin(), lineage.end());
+    }
+    return all;
+  }();
+  return kAll;
+}
+
+std::span<const TensorRule> CommonTensors() { return kCommon; }
+
 const Family& FindFamily(const Fields& config) {
   const std::vector<std::string> found = config.Texts("architectures");
   if (found.size() != 1) {
@@ -55,15 +97,14 @@ const Family& FindFamily(const Fields& config) {
   const bool has_experts =
       text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) > 0;
   std::string known;
-  for (const std::span<const Family> families : {Families(), HybridFamilies()}) {
-    for (const Family& family : families) {
-      if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
-        continue;
-      }
-      for (const std::string_view hf : family.hf) {
-        if (hf == name) return family;
-        known += (known.empty() ? "" : ", ") + std::string(hf);
-      }
+  for (const Family& family : Families()) {
+    if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
+      continue;
+    }
+    for (const std::string_view hf : family.hf) {
+      if (hf.empty()) break;
+      if (hf == name) return family;
+      known += (known.empty() ? "" : ", ") + std::string(hf);
     }
   }
   for (const std::string_view wrapper : kWrappers) known += ", " + std::string(wrapper);

@@ -1,0 +1,174 @@
+// From config.json to the keys of the file: what all families share, rope above all; see family.h.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "convert/family.h"
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+constexpr KeyRule kCommonKeys[] = {
+    {"max_position_embeddings", "context_length"},
+    {"hidden_size", "embedding_length"},
+    {"num_hidden_layers", "block_count"},
+    {"num_attention_heads", "attention.head_count"},
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", KeyKind::kFloat},
+    {"vocab_size", "vocab_size"},
+    {"intermediate_size", "feed_forward_length"},
+    {"head_dim", "attention.key_length"},
+    {"head_dim", "attention.value_length"},
+};
+
+void AddKey(const KeyRule& rule, OutModel& model) {
+  if (model.Gives(rule.gguf) || !model.config.Has(rule.hf)) return;
+  switch (rule.kind) {
+    case KeyKind::kUint:
+      model.Uint(rule.gguf, model.config.UintOr(rule.hf, 0));
+      break;
+    case KeyKind::kFloat:
+      model.Float(rule.gguf, model.config.Number(rule.hf));
+      break;
+    case KeyKind::kBool:
+      model.Bool(rule.gguf, model.config.BoolOr(rule.hf, false));
+      break;
+  }
+}
+
+// Llama 3.1's interpolation of low frequencies: a divisor for each pair.
+void AddLlama3Factors(const Fields& rope, OutModel& model) {
+  const double factor = rope.Number("factor"), low = rope.Number("low_freq_factor"),
+               high = rope.Number("high_freq_factor"),
+               context = rope.Number("original_max_position_embeddings");
+  const double base = model.rope_theta(10000);
+  const auto n = static_cast<size_t>(model.head_dim());
+  if (high <= low || factor <= 0)
+    rope.Fail("high_freq_factor", "expected more than low_freq_factor");
+  std::vector<float> divisors;
+  for (size_t i = 0; i < n; i += 2) {
+    const double inverse = std::pow(base, static_cast<double>(i) / static_cast<double>(n));
+    const double length = 2 * std::numbers::pi * inverse;  // positions in a full rotation
+    const double mix = std::clamp((context / length - low) / (high - low), 0.0, 1.0);
+    divisors.push_back(static_cast<float>(1 / ((1 - mix) / factor + mix)));
+  }
+  model.Computed("rope_freqs.weight", std::move(divisors));
+}
+
+// Phi-3's: divisors for short and for long contexts.
+void AddLongRope(const Fields& rope, OutModel& model) {
+  const auto n_pairs = static_cast<size_t>(model.head_dim()) / 2;
+  const bool is_outside = model.config.Has("original_max_position_embeddings");
+  const uint64_t original =
+      (is_outside ? model.config : rope).Count("original_max_position_embeddings");
+  for (const char* const length : {"long", "short"}) {
+    const std::vector<double> found = rope.Numbers(std::string(length) + "_factor");
+    if (found.empty() || found.size() > n_pairs) {
+      rope.Fail(std::string(length) + "_factor", "expected a number for each pair that rotates");
+    }
+    model.Computed("rope_factors_" + std::string(length) + ".weight",
+                   std::vector<float>(found.begin(), found.end()));
+  }
+  const auto before = static_cast<double>(original);
+  const double longer = model.config.Number("max_position_embeddings") / before;
+  const double growth = longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(before)) : 1;
+  model.Float("rope.scaling.attn_factor", rope.NumberOr("attention_factor", growth));
+  model.Uint("rope.scaling.original_context_length", original);
+}
+
+void AddYarn(const Fields& rope, OutModel& model) {
+  const double factor = rope.Number("factor");
+  model.Text("rope.scaling.type", "yarn");
+  model.Float("rope.scaling.factor", factor);
+  if (rope.Has("original_max_position_embeddings")) {
+    model.Uint("rope.scaling.original_context_length",
+               rope.Count("original_max_position_embeddings"));
+  }
+  for (const char* const beta : {"beta_fast", "beta_slow"}) {
+    if (rope.Has(beta)) {
+      model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
+    }
+  }
+  // GGUF's readers scale cosines and sines by this number, the folder's by attention_factor where
+  // it is there.
+  const double usual = factor > 1 ? 0.1 * std::log(factor) + 1 : 1;
+  const double wanted = rope.NumberOr("attention_factor", usual);
+  if (std::abs(wanted - usual) > 1e-6) model.Float("rope.scaling.attn_factor", wanted / usual);
+}
+
+void AddRope(OutModel& model) {
+  const Fields rope = model.rope();
+  if (model.config.Has("rope_theta") || rope.Has("rope_theta")) {
+    model.Float("rope.freq_base", model.rope_theta(0));
+  }
+  const double part =
+      model.config.NumberOr("partial_rotary_factor", rope.NumberOr("partial_rotary_factor", 1));
+  if (!(part > 0 && part <= 1)) model.config.Fail("partial_rotary_factor", "expected 0 to 1");
+  const auto n_rotated = static_cast<uint64_t>(static_cast<double>(model.head_dim()) * part);
+  model.Uint("rope.dimension_count", n_rotated);
+  if (model.Gives("rope.scaling.type")) return;
+  const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
+  if (type == "linear") {
+    model.Text("rope.scaling.type", "linear");
+    model.Float("rope.scaling.factor", rope.Number("factor"));
+  } else if (type == "yarn") {
+    AddYarn(rope, model);
+  } else if (type == "llama3") {
+    AddLlama3Factors(rope, model);
+  } else if (type == "longrope" || type == "su") {
+    AddLongRope(rope, model);
+  } else if (type != "default" && type != "none" && type != "mrope") {
+    rope.Fail("rope_type", "expected default, linear, yarn, llama3 or longrope, found " +
+                               gguf::Quoted(type, 40));
+  }
+}
+
+// Memory is allocated by these numbers before any tensor is checked.
+void CheckSizes(const OutModel& model) {
+  constexpr uint64_t kMaxLayers = 4096, kMaxOfHead = 65536;
+  const auto check = [&](const char* key, uint64_t value, uint64_t most) {
+    if (value > most) model.config.Fail(key, "expected at most " + std::to_string(most));
+  };
+  check("num_hidden_layers", model.n_layers(), kMaxLayers);
+  check("global_head_dim", model.config.UintOr("global_head_dim", 0), kMaxOfHead);
+  check(model.config.Has("head_dim") ? "head_dim" : "hidden_size", model.head_dim(), kMaxOfHead);
+}
+
+// Products of three of them fit into 64 bits (out_tensor.cc).
+void CheckShapes(const OutModel& model) {
+  constexpr uint64_t kMax = 65536;
+  const Shapes& s = model.shapes;
+  for (const uint64_t n : {s.n_heads, s.n_kv_heads, s.n_key_heads, s.n_value_heads, s.state,
+                           s.n_groups, s.head_plain, s.head_value}) {
+    if (n <= kMax) continue;
+    throw gguf::Error(gguf::PrintablePath(model.config.file()) +
+                      ": expected heads, groups and their lengths of at most " +
+                      std::to_string(kMax) + ", found " + std::to_string(n));
+  }
+}
+
+}  // namespace
+
+void AddKeys(const Family& family, OutModel& model) {
+  const Fields& config = model.config;
+  for (const char* const key : {"max_position_embeddings", "hidden_size", "num_hidden_layers",
+                                "num_attention_heads", "vocab_size"}) {
+    config.Count(key);
+  }
+  CheckSizes(model);
+  model.shapes.n_heads = config.Count("num_attention_heads");
+  model.shapes.n_kv_heads = config.CountOr("num_key_value_heads", model.shapes.n_heads);
+  if (family.refine != nullptr) family.refine(model);
+  CheckShapes(model);
+  for (const std::span<const KeyRule> rules : family.keys) {
+    for (const KeyRule& rule : rules) AddKey(rule, model);
+  }
+  for (const KeyRule& rule : kCommonKeys) AddKey(rule, model);
+  model.Uint("attention.head_count_kv", model.shapes.n_kv_heads);
+  AddRope(model);
+}
+
+}  // namespace convert

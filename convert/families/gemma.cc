@@ -1,0 +1,216 @@
+// Gemma 2, 3, 3n and 4. What the rows mean for the arithmetic is in engine/model/families/gemma.cc.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "convert/families/families.h"
+
+namespace convert {
+namespace {
+
+using enum KeyKind;
+
+// Inputs for each layer.
+constexpr TensorRule kGemmaPerLayer[] = {
+    {"model.embed_tokens_per_layer", "per_layer_token_embd"},
+    {"model.per_layer_model_projection", "per_layer_model_proj"},
+    {"model.per_layer_projection_norm", "per_layer_proj_norm"},
+    {".per_layer_input_gate", ".inp_gate"},
+    {".per_layer_projection", ".proj"},
+    {".post_per_layer_input_norm", ".post_norm"},
+};
+
+constexpr TensorRule kGemma3n[] = {
+    {"model.altup_projections.{e}", "altup_proj"},
+    {"model.altup_unembed_projections.{e}", "altup_unembd_proj"},
+    {".altup.correct_output_scale", ".altup_correct_scale.weight"},
+    {".altup.correction_coefs", ".altup_correct_coef"},
+    {".altup.prediction_coefs", ".altup_predict_coef"},
+    {".altup.modality_router", ".altup_router"},
+    {".altup.router_norm", ".altup_router_norm"},
+    {".laurel.linear_left", ".laurel_l"},
+    {".laurel.linear_right", ".laurel_r"},
+    {".laurel.post_laurel_norm", ".laurel_post_norm"},
+};
+
+constexpr TensorRule kGemma4[] = {
+    {".layer_scalar", ".layer_output_scale.weight", Order::kVector},
+    {".router.proj", ".ffn_gate_inp"},
+    {".router.scale", ".ffn_gate_inp.scale"},
+    {".router.per_expert_scale", ".ffn_down_exps.scale"},
+    {".experts.gate_up_proj", ".ffn_gate_up_exps.weight"},
+    {".experts.down_proj", ".ffn_down_exps.weight"},
+    {".post_feedforward_layernorm_1", ".post_ffw_norm_1"},
+    {".pre_feedforward_layernorm_2", ".pre_ffw_norm_2"},
+    {".post_feedforward_layernorm_2", ".post_ffw_norm_2"},
+};
+
+constexpr KeyRule kGemmaKeys[] = {
+    {"final_logit_softcapping", "final_logit_softcapping", kFloat},
+    {"sliding_window", "attention.sliding_window"},
+};
+constexpr KeyRule kGemma2Keys[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", kFloat},
+};
+constexpr KeyRule kGemma3nKeys[] = {
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input"},
+    {"num_kv_shared_layers", "attention.shared_kv_layers"},
+    {"altup_active_idx", "altup.active_idx"},
+    {"altup_num_inputs", "altup.num_inputs"},
+};
+constexpr KeyRule kGemma4Keys[] = {
+    {"num_experts", "expert_count"},
+    {"top_k_experts", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+};
+
+// The scale of attention that GGUF's definition of Gemma has: by the head's length, and in the
+// largest model by another one.
+void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
+  const Fields& config = model.config;
+  const bool largest = model.n_layers() == n_layers_of_largest;
+  const auto expected = static_cast<double>(
+      largest ? config.Count("hidden_size") / model.shapes.n_heads : model.head_dim());
+  const double found = config.NumberOr("query_pre_attn_scalar", expected);
+  if (found != expected) {
+    config.Fail("query_pre_attn_scalar", "expected " + std::to_string(expected) +
+                                             " for a model of so many layers, found " +
+                                             std::to_string(found));
+  }
+}
+
+void Gemma2(OutModel& model) {
+  CheckGemmaScale(model, 46);
+  ExpectPeriod(model, 2);
+}
+
+// What Hugging Face's library takes where config.json of a model that sees images says nothing.
+constexpr std::string_view kGemma3Defaults = R"({
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
+    "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1e6})";
+
+void Gemma3(OutModel& model) {
+  const Fields& config = model.config;
+  CheckGemmaScale(model, 62);
+  const Fields local = config.Object("rope_parameters").Object("sliding_attention");
+  const double base = config.NumberOr("rope_local_base_freq", local.NumberOr("rope_theta", 10000));
+  if (base != 10000) model.Float("rope.freq_base_swa", base);
+  const uint64_t period =
+      config.UintOr("sliding_window_pattern", config.UintOr("_sliding_window_pattern", 6));
+  if (period != 6) model.Uint("attention.sliding_window_pattern", period);
+  ExpectPeriod(model, period == 0 ? model.n_layers() + 1 : period);
+}
+
+// What Gemma 3n and 4 list for layers with windows and without.
+void AddGemmaLayers(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  if (local.empty()) config.Fail("layer_types", "expected a name for each layer");
+  model.PerLayer("attention.sliding_window_pattern", local);
+  const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
+  model.Float("rope.freq_base_swa",
+              config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", 10000)));
+  if (config.IsList("intermediate_size")) {
+    model.PerLayer("feed_forward_length", WholeNumbers(config, "intermediate_size", local.size()));
+  }
+}
+
+void Gemma3n(OutModel& model) {
+  const Fields& config = model.config;
+  AddGemmaLayers(model);
+  // The dropped part of a gate's numbers, as standard deviations above their mean.
+  constexpr float kOf95Percent = 1.6448536f;
+  std::vector<float> scales;
+  for (const double share : config.Numbers("activation_sparsity_pattern")) {
+    if (share != 0 && share != 0.95) {
+      config.Fail("activation_sparsity_pattern", "expected 0 or 0.95 for each layer");
+    }
+    scales.push_back(share == 0 ? -std::numeric_limits<float>::infinity() : kOf95Percent);
+  }
+  if (!scales.empty()) model.PerLayer("activation_sparsity_scale", scales);
+  // Later ids are of images and sounds.
+  if (config.Has("vocab_size_per_layer_input")) {
+    model.n_tokens = config.Count("vocab_size_per_layer_input");
+  }
+}
+
+void Gemma4(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  const uint64_t length = config.Count("head_dim");
+  const uint64_t full_length = config.CountOr("global_head_dim", length);
+  model.Uint("attention.key_length_swa", length);
+  model.Uint("attention.value_length_swa", length);
+  model.Uint("rope.dimension_count_swa", length);
+  model.Uint("attention.key_length", full_length);
+  model.Uint("attention.value_length", full_length);
+  model.Uint("rope.dimension_count", full_length);
+  if (config.BoolOr("attention_k_eq_v", false) && config.Has("num_global_key_value_heads")) {
+    std::vector<int32_t> heads;
+    heads.reserve(local.size());
+    for (const bool slides : local) {
+      heads.push_back(static_cast<int32_t>(slides ? model.shapes.n_kv_heads
+                                                  : config.Count("num_global_key_value_heads")));
+    }
+    model.PerLayer("attention.head_count_kv", heads);
+  }
+  const uint64_t n_shared = config.UintOr("num_kv_shared_layers", 0);
+  if (config.BoolOr("use_double_wide_mlp", false)) {
+    const uint64_t width = config.Count("intermediate_size");
+    std::vector<int32_t> widths;
+    for (size_t i = 0; i < local.size(); ++i) {
+      widths.push_back(static_cast<int32_t>(i + n_shared >= local.size() ? 2 * width : width));
+    }
+    model.PerLayer("feed_forward_length", widths);
+  }
+  model.Uint("attention.shared_kv_layers", n_shared);
+  model.Uint("embedding_length_per_layer_input", config.UintOr("hidden_size_per_layer_input", 0));
+  AddGemmaLayers(model);
+  // In layers without a window only the first pairs rotate, the others 1e30 times slower.
+  const double part = model.rope().NumberOr("partial_rotary_factor", 1);
+  if (!(part > 0 && part <= 1)) model.rope().Fail("partial_rotary_factor", "expected 0 to 1");
+  const auto n_rotated =
+      static_cast<size_t>(std::floor(part * static_cast<double>(full_length) / 2));
+  std::vector<float> divisors(full_length / 2, 1e30f);
+  std::fill_n(divisors.begin(), n_rotated, 1.0f);
+  model.Computed("rope_freqs.weight", std::move(divisors));
+  model.Without("rope.scaling.type");
+}
+
+constexpr Family kGemmaRows[] = {
+    {.name = "gemma2",
+     .hf = {"Gemma2ForCausalLM"},
+     .norms_plus_one = true,
+     .activation = "gelu",
+     .tensors = {kSandwichNorms},
+     .keys = {kGemma2Keys, kGemmaKeys},
+     .refine = Gemma2},
+    {.name = "gemma3",
+     .hf = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
+     .norms_plus_one = true,
+     .activation = "gelu",
+     .tensors = {kSandwichNorms},
+     .keys = {kGemma2Keys, kGemmaKeys},
+     .refine = Gemma3,
+     .defaults = kGemma3Defaults},
+    {.name = "gemma3n",
+     .hf = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},
+     .activation = "gelu",
+     .tensors = {kGemma3n, kSandwichNorms, kGemmaPerLayer},
+     .keys = {kGemmaKeys, kGemma3nKeys},
+     .refine = Gemma3n},
+    {.name = "gemma4",
+     .hf = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"},
+     .activation = "gelu",
+     .tensors = {kGemma4, kSandwichNorms, kGemmaPerLayer},
+     .keys = {kGemmaKeys, kGemma4Keys},
+     .refine = Gemma4},
+};
+
+}  // namespace
+
+std::span<const Family> GemmaLineage() { return kGemmaRows; }
+
+}  // namespace convert

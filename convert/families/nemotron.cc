@@ -1,0 +1,114 @@
+// Nemotron-H. What the rows mean for the arithmetic is in engine/model/families/nemotron.cc.
+#include <string>
+
+#include "convert/families/families.h"
+#include "gguf/error.h"
+
+namespace convert {
+namespace {
+
+using enum Order;
+using enum KeyKind;
+
+#define M "backbone.layers.{i}.mixer."
+constexpr TensorRule kNemotronH[] = {
+    {"backbone.embeddings", "token_embd"},
+    {"backbone.norm_f", "output_norm"},
+    {"backbone.layers.{i}.norm", ".attn_norm"},
+    {M "in_proj", ".ssm_in"},
+    {M "conv1d", ".ssm_conv1d", kTaps},
+    {M "dt_bias", ".ssm_dt.bias"},
+    {M "A_log", ".ssm_a", kColumn, Change::kMinusExp},
+    {M "D", ".ssm_d", kColumn},
+    {M "norm", ".ssm_norm", kByGroup},
+    {M "out_proj", ".ssm_out"},
+    {M "q_proj", ".attn_q"},
+    {M "k_proj", ".attn_k"},
+    {M "v_proj", ".attn_v"},
+    {M "o_proj", ".attn_output"},
+    {M "up_proj", ".ffn_up"},
+    {M "down_proj", ".ffn_down"},
+    {M "gate", ".ffn_gate_inp"},
+    {M "gate.e_score_correction_bias", ".exp_probs_b.bias"},
+    {M "experts.{e}.up_proj", ".ffn_up_exps"},
+    {M "experts.{e}.down_proj", ".ffn_down_exps"},
+    {M "shared_experts.up_proj", ".ffn_up_shexp"},
+    {M "shared_experts.down_proj", ".ffn_down_shexp"},
+    {M "fc1_latent_proj", ".ffn_latent_down"},
+    {M "fc2_latent_proj", ".ffn_latent_up"},
+};
+#undef M
+
+constexpr KeyRule kNemotronKeys[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
+    {"norm_eps", "attention.layer_norm_rms_epsilon", kFloat},
+    {"attention_head_dim", "attention.key_length"},
+    {"attention_head_dim", "attention.value_length"},
+    {"conv_kernel", "ssm.conv_kernel"},
+    {"ssm_state_size", "ssm.state_size"},
+    {"n_groups", "ssm.group_count"},
+    {"mamba_num_heads", "ssm.time_step_rank"},
+    {"n_routed_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"n_shared_experts", "expert_shared_count"},
+    {"routed_scaling_factor", "expert_weights_scale", kFloat},
+    {"norm_topk_prob", "expert_weights_norm", kBool},
+    {"n_group", "expert_group_count"},
+    {"topk_group", "expert_group_used_count"},
+    {"moe_latent_size", "moe_latent_size"},
+};
+
+void NemotronH(OutModel& model) {
+  const Fields& config = model.config;
+  const std::string pattern = config.Text("hybrid_override_pattern");
+  if (pattern.size() != model.n_layers()) {
+    config.Fail("hybrid_override_pattern",
+                "expected a letter for each of " + std::to_string(model.n_layers()) + " layers");
+  }
+  const bool experts = model.architecture == "nemotron_h_moe";
+  const char network = experts ? 'E' : '-';
+  const auto width =
+      static_cast<int32_t>(config.Count(experts ? "moe_intermediate_size" : "intermediate_size"));
+  std::vector<bool> attends;
+  std::vector<int32_t> widths;
+  for (const char kind : pattern) {
+    if (kind != 'M' && kind != '*' && kind != network) {
+      config.Fail("hybrid_override_pattern", "expected M, * and " + std::string(1, network) +
+                                                 ", found " + gguf::Quoted(std::string(1, kind)));
+    }
+    attends.push_back(kind == '*');
+    widths.push_back(kind == network ? width : 0);
+  }
+  AddHeads(attends, model);
+  model.PerLayer("feed_forward_length", widths);
+  model.shapes.n_groups = config.CountOr("n_groups", 1);
+  model.Uint("ssm.inner_size", config.Count("mamba_num_heads") * config.Count("mamba_head_dim"));
+  model.Float("attention.layer_norm_epsilon",
+              config.NumberOr("layer_norm_epsilon", config.NumberOr("norm_eps", 1e-5)));
+  model.Bool("rope.scaling.finetuned", false);
+}
+
+constexpr Family kNemotronRows[] = {
+    {.name = "nemotron_h",
+     .hf = {"NemotronHForCausalLM"},
+     .experts = Experts::kNone,
+     .activation = "relu2",
+     .tensors = {kNemotronH},
+     .keys = {kNemotronKeys},
+     .refine = NemotronH},
+    {.name = "nemotron_h_moe",
+     .hf = {"NemotronHForCausalLM"},
+     .experts = Experts::kSome,
+     .activation = "relu2",
+     .tensors = {kNemotronH},
+     .keys = {kNemotronKeys},
+     .refine = NemotronH},
+};
+
+}  // namespace
+
+std::span<const Family> NemotronLineage() { return kNemotronRows; }
+
+}  // namespace convert

@@ -1,0 +1,54 @@
+#include <cmath>
+#include <string>
+
+#include "convert/families/families.h"
+
+namespace convert {
+
+std::vector<bool> LayersOfType(const OutModel& model, std::string_view type) {
+  std::vector<bool> of_type;
+  for (const std::string& name : model.config.Texts("layer_types")) of_type.push_back(name == type);
+  if (!of_type.empty() && of_type.size() != model.n_layers()) {
+    model.config.Fail("layer_types", "expected " + std::to_string(model.n_layers()) +
+                                         " names, one for each layer, found " +
+                                         std::to_string(of_type.size()));
+  }
+  return of_type;
+}
+
+void ExpectPeriod(const OutModel& model, size_t period) {
+  const std::vector<bool> full = LayersOfType(model, "full_attention");
+  for (size_t i = 0; i < full.size(); ++i) {
+    if (full[i] == (i % period == period - 1)) continue;
+    model.config.Fail("layer_types",
+                      "expected full_attention in the last of every " + std::to_string(period) +
+                          " layers, found something else in layer " + std::to_string(i));
+  }
+}
+
+void LeaveOutWindow(OutModel& model) {
+  model.notes.push_back("config.json names a sliding_window, which files of architecture " +
+                        model.architecture + " do not have: longer texts see all of themselves");
+}
+
+void AddHeads(const std::vector<bool>& is_attention, OutModel& model) {
+  const auto n_kv_heads = static_cast<int32_t>(model.shapes.n_kv_heads);
+  std::vector<int32_t> heads;
+  heads.reserve(is_attention.size());
+  for (const bool attends : is_attention) heads.push_back(attends ? n_kv_heads : 0);
+  model.PerLayer("attention.head_count_kv", heads);
+}
+
+std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n) {
+  std::vector<int32_t> whole;
+  for (const double number : config.Numbers(key)) {
+    if (!(number >= 0 && number <= INT32_MAX && number == std::floor(number))) break;
+    whole.push_back(static_cast<int32_t>(number));
+  }
+  if (whole.size() != n || config.Numbers(key).size() != n) {
+    config.Fail(key, "expected " + std::to_string(n) + " whole numbers from 0 on");
+  }
+  return whole;
+}
+
+}  // namespace convert

@@ -1,0 +1,58 @@
+#include "convert/out_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "gguf/error.h"
+
+namespace convert {
+
+void OutModel::PerLayer(std::string_view key, const std::vector<bool>& values) {
+  const auto flags = std::make_unique<bool[]>(values.size());
+  std::copy(values.begin(), values.end(), flags.get());
+  if (given_.emplace(key).second) {
+    keys.AddArray(Full(key), std::span<const bool>(flags.get(), values.size()));
+  }
+}
+
+void OutModel::Computed(const std::string& name, std::vector<float> values) {
+  OutTensor tensor;
+  tensor.name = name;
+  tensor.dims = {values.size()};
+  tensor.values = std::move(values);
+  tensors.push_back(std::move(tensor));
+}
+
+const SafeTensor& OutModel::Need(const std::string& hf_name) const {
+  const auto found = folder.tensors().find(hf_name);
+  if (found == folder.tensors().end()) {
+    throw gguf::Error(gguf::PrintablePath(folder.path()) + ": tensor " + hf_name + " is missing");
+  }
+  return *found->second;
+}
+
+uint64_t OutModel::RowsOf(const std::string& hf_name) const {
+  const SafeTensor& tensor = Need(hf_name);
+  if (tensor.shape.size() != 2) {
+    tensor.Fail("expected a matrix, found shape " + ShapeText(tensor.shape));
+  }
+  return tensor.shape[0];
+}
+
+uint64_t OutModel::head_dim() const {
+  if (config.Has("head_dim")) return config.Count("head_dim");
+  return config.Count("hidden_size") / config.Count("num_attention_heads");
+}
+
+Fields OutModel::rope() const {
+  if (!config.Has("rope_parameters")) return config.Object("rope_scaling");
+  const Fields rope = config.Object("rope_parameters");
+  return rope.Has("full_attention") ? rope.Object("full_attention") : rope;
+}
+
+double OutModel::rope_theta(double fallback) const {
+  return config.NumberOr("rope_theta", rope().NumberOr("rope_theta", fallback));
+}
+
+}  // namespace convert

@@ -1,0 +1,75 @@
+// What is known of the new file while it is put together: its keys, its tensors and where they come
+// from.
+#ifndef PRONK_CONVERT_OUT_MODEL_H_
+#define PRONK_CONVERT_OUT_MODEL_H_
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "convert/hf_folder.h"
+#include "convert/json.h"
+#include "convert/out_tensor.h"
+#include "gguf/writer.h"
+
+namespace convert {
+
+struct OutModel {
+  OutModel(const HfFolder& the_folder, Fields the_config, std::string_view the_architecture)
+      : folder(the_folder), config(std::move(the_config)), architecture(the_architecture) {}
+
+  const HfFolder& folder;
+  Fields config;             // of the text model
+  std::string architecture;  // GGUF's name
+  gguf::Writer keys;
+  Shapes shapes;
+  std::vector<OutTensor> tensors;
+  uint64_t n_tokens = 0;           // rows of the embedding that are kept; 0: all
+  bool is_ternary = false;         // layers' matrices are rounded to three values, Change::kTernary
+  uint64_t n_nextn = 0;            // blocks after the layers that predict further tokens
+  std::vector<std::string> notes;  // for the user
+
+  // Keys of the architecture. The first value of a key counts: a family's own come before those of
+  // all families. Without(): the key is not written at all.
+  void Without(std::string_view key) { given_.emplace(key); }
+  bool Gives(std::string_view key) const { return given_.contains(std::string(key)); }
+  void Uint(std::string_view key, uint64_t value) { Add(key, static_cast<uint32_t>(value)); }
+  void Float(std::string_view key, double value) { Add(key, static_cast<float>(value)); }
+  void Bool(std::string_view key, bool value) { Add(key, value); }
+  void Text(std::string_view key, std::string_view value) { Add(key, value); }
+  template <class T>
+  void PerLayer(std::string_view key, const std::vector<T>& values) {
+    if (given_.emplace(key).second) keys.AddArray(Full(key), std::span<const T>(values));
+  }
+  void PerLayer(std::string_view key, const std::vector<bool>& values);
+  // A vector whose numbers are computed here.
+  void Computed(const std::string& name, std::vector<float> values);
+
+  // A tensor of the folder, and the number of its rows where it is a matrix: config.json does not
+  // always have its shape. Throw gguf::Error.
+  const SafeTensor& Need(const std::string& hf_name) const;
+  uint64_t RowsOf(const std::string& hf_name) const;
+
+  uint64_t n_layers() const { return config.Count("num_hidden_layers"); }
+  uint64_t head_dim() const;
+  // rope_parameters in newer folders, rope_scaling in older ones. Where two kinds of layers differ,
+  // that of layers without a window.
+  Fields rope() const;
+  double rope_theta(double fallback) const;
+
+ private:
+  std::string Full(std::string_view key) const { return architecture + "." + std::string(key); }
+  template <class T>
+  void Add(std::string_view key, const T& value) {
+    if (given_.emplace(key).second) keys.Add(Full(key), value);
+  }
+  std::set<std::string> given_;
+};
+
+}  // namespace convert
+
+#endif  // PRONK_CONVERT_OUT_MODEL_H_
