@@ -1,13 +1,18 @@
-// Checks what the documents say of the tree: README's table of lines by room and its reading path.
-// Reads files; runs none of the program.
+// Checks what the documents say of the tree: links, names of files, README's table of lines by room
+// and its reading path, and how long a README is. Reads files; runs none of the program.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/paths.h"
@@ -41,6 +46,95 @@ Lines ReadLines(const fs::path& path) {
   Lines lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
+}
+
+// What `pattern` finds in the lines that are no code (neither indented by four spaces nor between
+// ``` fences): its groups, those that did not take part empty.
+std::vector<Lines> FindInText(const Lines& lines, const std::regex& pattern) {
+  std::vector<Lines> found;
+  bool is_fenced = false;
+  for (const std::string& line : lines) {
+    if (line.starts_with("```")) is_fenced = !is_fenced;
+    if (is_fenced || line.starts_with("    ")) continue;
+    for (std::sregex_iterator it(line.begin(), line.end(), pattern), end; it != end; ++it) {
+      found.emplace_back(it->begin(), it->end());
+    }
+  }
+  return found;
+}
+
+// A heading's anchor as GitHub makes it: "By hand, quickly" -> "by-hand-quickly".
+std::string AnchorOf(std::string_view heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) || c == '-' || c == '_' || byte >= 0x80) {
+      anchor += static_cast<char>(std::tolower(byte));
+    } else if (c == ' ') {
+      anchor += '-';
+    }
+  }
+  return anchor;
+}
+
+std::set<std::string> AnchorsOf(const Lines& lines) {
+  static const std::regex heading(R"(^#+ +(.*))");
+  std::set<std::string> anchors;
+  for (const Lines& groups : FindInText(lines, heading)) anchors.insert(AnchorOf(groups[1]));
+  return anchors;
+}
+
+TEST(Documents, LinksLeadSomewhere) {
+  static const std::regex link(R"re(\]\(([^)\s]+)\)|<img src="([^"]+)")re");
+  for (const std::string& path : FilesOfTree({".md"})) {
+    const Lines lines = ReadLines(path);
+    for (const Lines& groups : FindInText(lines, link)) {
+      const std::string target = groups[1] + groups[2];
+      if (target.find("://") != std::string::npos) continue;
+      const size_t hash = std::min(target.find('#'), target.size());
+      const fs::path file =
+          hash == 0 ? fs::path(path) : fs::path(path).parent_path() / target.substr(0, hash);
+      ASSERT_TRUE(fs::exists(fs::path(test::SourceDir()) / file)) << path << ": " << target;
+      if (hash == target.size()) continue;
+      EXPECT_TRUE(AnchorsOf(ReadLines(file)).contains(target.substr(hash + 1)))
+          << path << ": " << target << ": no such heading";
+    }
+  }
+}
+
+TEST(Documents, NameFilesThatExist) {
+  static const std::regex name(R"re((^|[^\w*-])(\w[\w-]*(/\w[\w-]*)*\.(h|cc|py))\b)re");
+  std::vector<std::string> files = FilesOfTree({".h", ".cc", ".py"});
+  files.insert(files.end(), {"/omp.h", "/pronk/pronk.h"});
+  // Tools of the shared folder, which may lie beside the checkout.
+  files.insert(files.end(), {"/family_gguf.py", "/hybrid_gguf.py", "/random_gguf.py"});
+  for (const std::string& path : FilesOfTree({".md"})) {
+    for (const Lines& groups : FindInText(ReadLines(path), name)) {
+      if (groups[2].find("NAME") != std::string::npos) continue;
+      const bool exists = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+        return file == groups[2] || file.ends_with("/" + groups[2]);
+      });
+      EXPECT_TRUE(exists) << path << ": " << groups[2];
+    }
+  }
+}
+
+// A README begins with what is in its folder, in about two sentences.
+TEST(Documents, ReadmesAreShort) {
+  const std::map<std::string, size_t> longer = {{"README.md", 180}, {"models/README.md", 350}};
+  for (const std::string& path : FilesOfTree({".md"})) {
+    if (fs::path(path).filename() != "README.md") continue;
+    const Lines lines = ReadLines(path);
+    EXPECT_LE(lines.size(), longer.contains(path) ? longer.at(path) : 120) << path;
+
+    ASSERT_GT(lines.size(), 3u) << path;
+    EXPECT_TRUE(lines[0].starts_with("# ")) << path << ": the title comes first";
+    const auto end = std::find(lines.begin() + 2, lines.end(), "");
+    EXPECT_TRUE(std::isalpha(static_cast<unsigned char>(lines[2][0])) || lines[2][0] == '`' ||
+                lines[2][0] == '[')
+        << path << ": begin with a sentence";
+    EXPECT_LE(end - (lines.begin() + 2), 4) << path << ": the first paragraph is long";
+  }
 }
 
 // --- README.md's table of lines ---
