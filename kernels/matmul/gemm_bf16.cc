@@ -23,8 +23,6 @@ using VBF16 = hn::Vec<DBF16>;
 using DU32 = hn::RebindToUnsigned<DF>;
 constexpr size_t kHalf = kBf16Half;
 
-// Dot products of pairs.
-
 HWY_INLINE VBF16 LoadPairs(const uint16_t (*pairs)[2]) {
   return hn::BitCast(DBF16(), hn::Load(hn::RebindToUnsigned<DBF16>(), pairs[0]));
 }
@@ -76,8 +74,6 @@ void MultiplyAllPairs(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n
     for (size_t row = 0; row < kBf16Rows; row += 8) MultiplyPairs<2>(w, x, n_blocks, row, sums);
   }
 }
-
-// Layouts.
 
 // Four lanes of 16 rows each, from four rows: rows r, r + 4, r + 8 and r + 12 side by side.
 HWY_INLINE hn::Vec<DU32> LoadFourRows(const uint32_t* rows, size_t stride) {

@@ -301,8 +301,6 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
-// Bits of bytes.
-
 // Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
 template <int kBits>
 HWY_INLINE VU8 ShiftBits(VU8 v) {

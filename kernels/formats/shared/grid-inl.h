@@ -38,8 +38,6 @@ using DU64 = hn::Repartition<uint64_t, DU8>;
 using VU16 = hn::Vec<DU16>;
 using VU64 = hn::Vec<DU64>;
 
-// Activations.
-
 struct GridInput {
   VI8 x[kBlockSlices][4];
   VF scale[kBlockSlices];  // of the activations, times a unit
@@ -132,8 +130,6 @@ HWY_INLINE VU16 SplitGroups(VU64 v) {
   return hn::BitCast(DU16(), hn::Or(low, high));
 #endif
 }
-
-// Weights from indices.
 
 // A vector from its pieces. (Highway's Combine clears the upper half before it is replaced.)
 HWY_INLINE VU8 Join(const hn::Vec<DU8x16> (&pieces)[kPieces]) {
@@ -344,8 +340,6 @@ HWY_INLINE void Store8(uint64_t bytes, int8_t* to) { hwy::CopyBytes<8>(&bytes, t
 HWY_INLINE uint64_t Negate8(uint64_t magnitudes, uint64_t mask) {
   return (magnitudes ^ mask) + (mask & 0x0101010101010101u);
 }
-
-// For scalar definitions.
 
 inline uint32_t LoadU32(const void* bytes) {
   uint32_t value;
