@@ -93,7 +93,6 @@ class Builder {
   Part Either(std::span<const Part> ways);
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
-  Part Optional(Part part) { return Repeat(part, 0, 1); }
 
   // For shapes other than sequences: forks that the caller links.
   StateId Fork() { return Add({}); }
