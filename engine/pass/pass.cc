@@ -207,7 +207,7 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
       .sinks = sinks,
   };
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
-    if (k != nullptr) kernels::StoreKv(cache, first_position_, n_tokens_, k, v);
+    if (k != nullptr) kernels::StoreKv(team_, cache, first_position_, n_tokens_, k, v);
     kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
   });
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);

@@ -13,8 +13,7 @@
 // Then what each target needs.
 #include "gguf/blocks.h"
 #include "hwy/highway.h"
-#include "kernels/attention/few.h"
-#include "kernels/attention/tiles.h"
+#include "kernels/attention/block.h"
 #include "kernels/half.h"
 #include "kernels/ops/quantize.h"
 
@@ -45,6 +44,9 @@ namespace {
 
 HWY_EXPORT(StoreF16);
 
+// Tokens that a thread stores at a time: fewer are not worth waking others.
+constexpr size_t kStoredTokens = 8;
+
 // Rounded as activations are, but with the scale in f16.
 void StoreQ8(const float* x, size_t n, std::byte* out) {
   auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
@@ -72,45 +74,65 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
   }
 }
 
-// What a kernel gets whose first query head is `head`.
-AttentionParams ParamsOf(AttentionParams params, size_t head) {
+// What Attention() is asked for. Query number t * n_heads + h is head h of token t.
+struct Queries {
+  const KvLayer& cache;
+  const AttentionParams& params;
+  const float* q;
+  float* out;
+  size_t n_heads;
+  size_t n_tokens;
+  size_t first_pos;
+};
+
+// How queries are cut into blocks of so many at most: tokens times heads that share a key-value
+// head.
+struct Blocks {
+  Blocks(const Queries& all, size_t queries)
+      : group(all.n_heads / all.cache.n_kv_heads),
+        heads(std::min(group, queries)),
+        tokens(queries / heads),
+        per_group((group + heads - 1) / heads),
+        per_token(all.cache.n_kv_heads * per_group),
+        count((all.n_tokens + tokens - 1) / tokens * per_token) {}
+
+  size_t group;   // heads that share a key-value head
+  size_t heads;   // of a block
+  size_t tokens;  // of a block
+  size_t per_group, per_token, count;
+};
+
+// Block number `index`; *query gets the number of its first query.
+QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_t* query) {
+  const KvLayer& cache = all.cache;
+  const size_t token = index / blocks.per_token * blocks.tokens;
+  const size_t kv_head = index % blocks.per_token / blocks.per_group;
+  const size_t first_head = index % blocks.per_group * blocks.heads;
+  const size_t head = kv_head * blocks.group + first_head;
+  *query = token * all.n_heads + head;
+  AttentionParams params = all.params;
   if (params.sinks != nullptr) params.sinks += head;
-  return params;
+  return {
+      .kv = cache.head(kv_head),
+      .q = all.q + *query * cache.key_length,
+      .out = all.out + *query * cache.value_length,
+      .q_stride = all.n_heads * cache.key_length,
+      .out_stride = all.n_heads * cache.value_length,
+      .n_tokens = std::min(blocks.tokens, all.n_tokens - token),
+      .n_heads = std::min(blocks.heads, blocks.group - first_head),
+      .first_pos = all.first_pos + token,
+      .params = params,
+  };
 }
 
-void AttendBatch(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
-                 size_t first_pos, const AttentionParams& params, float* out) {
-  const size_t group = n_heads / cache.n_kv_heads;
-  const size_t heads = std::min(group, kTileQueries);  // of a tile
-  const size_t tokens = kTileQueries / heads;
-  const size_t parts = (group + heads - 1) / heads;
-  const size_t n_tiles = (n_tokens + tokens - 1) / tokens;
-  const size_t columns = cache.n_kv_heads * parts;
-  team.ForDynamic(n_tiles * columns, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+void AttendBatch(Team& team, const Queries& all) {
+  const Blocks blocks(all, kTileQueries);
+  team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have most keys: they go first, so that no thread is left with one.
-      const size_t token = (n_tiles - 1 - i / columns) * tokens;
-      const size_t kv_head = i % columns / parts;
-      const size_t first_head = i % parts * heads;
-      const size_t head = kv_head * group + first_head;
-      const size_t start = kv_head * cache.capacity;
-      AttendTile({
-          .type = cache.type,
-          .k = cache.k + start * KvBytes(cache.type, cache.key_length),
-          .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
-          .capacity = cache.capacity,
-          .key_length = cache.key_length,
-          .value_length = cache.value_length,
-          .value_stride = cache.value_stride(),
-          .q = q + (token * n_heads + head) * cache.key_length,
-          .out = out + (token * n_heads + head) * cache.value_length,
-          .q_stride = n_heads * cache.key_length,
-          .out_stride = n_heads * cache.value_length,
-          .n_tokens = std::min(tokens, n_tokens - token),
-          .n_heads = std::min(heads, group - first_head),
-          .first_pos = first_pos + token,
-          .params = ParamsOf(params, head),
-      });
+      const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
+      size_t query;
+      AttendTile(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query));
     }
   });
 }
@@ -132,45 +154,23 @@ void Scale(float factor, size_t n, float* x) {
   for (size_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-// Some tokens with all of their heads. Query number t * n_heads + h is head h of token t.
+// Up to kFewTokens tokens, by parts of part_keys keys.
 struct FewTokens {
-  const KvLayer& cache;
-  const AttentionParams& params;
-  const float* q;
-  float* out;
-  size_t n_heads;
-  size_t n_tokens;
-  size_t first_pos;
+  Queries all;
   size_t part_keys;
 
-  size_t n_queries() const { return n_tokens * n_heads; }
+  size_t n_queries() const { return all.n_tokens * all.n_heads; }
   size_t FirstPart(size_t token) const {
-    return FirstVisible(first_pos + token, params.window) / part_keys;
+    return FirstVisible(all.first_pos + token, all.params.window) / part_keys;
   }
-  size_t LastPart(size_t token) const { return (first_pos + token) / part_keys; }
+  size_t LastPart(size_t token) const { return (all.first_pos + token) / part_keys; }
 };
 
-// Of each query, what AttentionBlock gives.
+// What AttendPart gives, of each query.
 struct Sums {
   float* max;  // [n_queries]
   float* sum;  // [n_queries]
   float* out;  // [n_queries][value_length]
-};
-
-// Queries in blocks of so many at most: tokens times heads that share a key-value head.
-struct Blocks {
-  Blocks(const FewTokens& few, size_t queries)
-      : group(few.n_heads / few.cache.n_kv_heads),
-        heads(std::min(group, queries)),
-        tokens(queries / heads),
-        per_group((group + heads - 1) / heads),
-        per_token(few.cache.n_kv_heads * per_group),
-        count((few.n_tokens + tokens - 1) / tokens * per_token) {}
-
-  size_t group;   // heads that share a key-value head
-  size_t heads;   // of a block
-  size_t tokens;  // of a block
-  size_t per_group, per_token, count;
 };
 
 // Blocks as large as they may be, since a block's keys are converted for all of its queries; but
@@ -179,49 +179,29 @@ struct Blocks {
 Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   constexpr size_t kFewest = 8;
   size_t queries = kBlockQueries;
-  while (queries > kFewest && Blocks(few, queries).count * n_parts < n_threads) queries /= 2;
-  return Blocks(few, queries);
+  while (queries > kFewest && Blocks(few.all, queries).count * n_parts < n_threads) queries /= 2;
+  return Blocks(few.all, queries);
 }
 
 // Block number `index` against the keys of one part; `sums` are those of the part. Divides by the
 // sum where that is all.
-void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
-                const Sums& sums, bool is_all) {
-  const KvLayer& cache = few.cache;
-  const size_t token = index / blocks.per_token * blocks.tokens;
-  const size_t kv_head = index % blocks.per_token / blocks.per_group;
-  const size_t first_head = index % blocks.per_group * blocks.heads;
-  const size_t head = kv_head * blocks.group + first_head;
-  const size_t start = kv_head * cache.capacity;
-  const size_t query = token * few.n_heads + head;
-  const AttentionBlock block{
-      .type = cache.type,
-      .k = cache.k + start * KvBytes(cache.type, cache.key_length),
-      .v = cache.values() + start * KvBytes(cache.type, cache.value_stride()),
-      .capacity = cache.capacity,
-      .key_length = cache.key_length,
-      .value_length = cache.value_length,
-      .value_stride = cache.value_stride(),
-      .q = few.q + query * cache.key_length,
-      .q_stride = few.n_heads * cache.key_length,
-      .n_tokens = std::min(blocks.tokens, few.n_tokens - token),
-      .n_heads = std::min(blocks.heads, blocks.group - first_head),
-      .first_pos = few.first_pos + token,
-      .begin = part * few.part_keys,
-      .end = (part + 1) * few.part_keys,
-      .params = ParamsOf(few.params, head),
-      .max = sums.max + query,
-      .sum = sums.sum + query,
-      .sum_stride = few.n_heads,
-      .out = sums.out + query * cache.value_length,
-      .out_stride = few.n_heads * cache.value_length,
-  };
-  AttendBlock(block);
+void AttendBlock(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
+                 const Sums& sums, bool is_all) {
+  size_t query;
+  QueryBlock block = BlockAt(few.all, blocks, index, &query);
+  const size_t length = block.kv.value_length;
+  block.out = sums.out + query * length;
+  const float* const sum = sums.sum + query;
+  AttendPart(block, {.begin = part * few.part_keys,
+                     .end = (part + 1) * few.part_keys,
+                     .max = sums.max + query,
+                     .sum = sums.sum + query,
+                     .sum_stride = few.all.n_heads});
   if (!is_all) return;
   for (size_t t = 0; t < block.n_tokens; ++t) {
     for (size_t h = 0; h < block.n_heads; ++h) {
-      Scale(1.0f / block.sum[t * block.sum_stride + h], cache.value_length,
-            block.out + t * block.out_stride + h * cache.value_length);
+      Scale(1.0f / sum[t * few.all.n_heads + h], length,
+            block.out + t * block.out_stride + h * length);
     }
   }
 }
@@ -230,8 +210,8 @@ void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t
 // which lies in `total`. parts[i] belongs to part begin + i.
 void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const Sums> parts,
               const Sums& total) {
-  const size_t length = few.cache.value_length;
-  const size_t token = query / few.n_heads;
+  const size_t length = few.all.cache.value_length;
+  const size_t token = query / few.all.n_heads;
   const size_t first = few.FirstPart(token), last = few.LastPart(token);
   float* const out = total.out + query * length;
   for (size_t part = std::max(first, begin); part <= last && part < begin + parts.size(); ++part) {
@@ -256,17 +236,17 @@ void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const 
 // As many parts at a time as there is scratch for, then the next.
 void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
   const size_t n = few.n_queries();
-  const size_t first = few.FirstPart(0), end = few.LastPart(few.n_tokens - 1) + 1;
+  const size_t first = few.FirstPart(0), end = few.LastPart(few.all.n_tokens - 1) + 1;
   const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
-  const Sums total = sums_at(scratch.data(), few.out);
+  const Sums total = sums_at(scratch.data(), few.all.out);
   if (end - first == 1) {
     const Blocks blocks = BlocksFor(few, 1, team.size());
     return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
-      for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
+      for (size_t i = from; i < to; ++i) AttendBlock(few, blocks, i, first, total, true);
     });
   }
   std::array<Sums, kMaxParts> parts;
-  const size_t part_floats = n * (few.cache.value_length + 2);
+  const size_t part_floats = n * (few.all.cache.value_length + 2);
   const size_t n_parts = std::min((kScratchFloats - 2 * n) / part_floats, kMaxParts);
   for (size_t i = 0; i < n_parts; ++i) {
     float* const p = scratch.data() + 2 * n + i * part_floats;
@@ -277,7 +257,7 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
     const size_t count = std::min(n_parts, end - begin);
     team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AttendPart(few, blocks, i / count, begin + i % count, parts[i % count], false);
+        AttendBlock(few, blocks, i / count, begin + i % count, parts[i % count], false);
       }
     });
     team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {
@@ -302,25 +282,38 @@ size_t KvBytes(KvType type, size_t length) {
   return 0;
 }
 
-void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
+KvHead KvLayer::head(size_t i) const {
+  const size_t stride = v != nullptr ? value_length : key_length;
+  return {.type = type,
+          .k = k + i * capacity * KvBytes(type, key_length),
+          .v = (v != nullptr ? v : k) + i * capacity * KvBytes(type, stride),
+          .capacity = capacity,
+          .key_length = key_length,
+          .value_length = value_length,
+          .value_stride = stride};
+}
+
+void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v) {
-  for (size_t t = 0; t < n_tokens; ++t) {
-    for (size_t h = 0; h < cache.n_kv_heads; ++h) {
-      const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
-      const size_t from = t * cache.n_kv_heads + h;
-      Store(cache.type, k + from * cache.key_length, cache.key_length,
-            cache.k + to * KvBytes(cache.type, cache.key_length));
-      if (cache.v == nullptr) continue;
-      Store(cache.type, v + from * cache.value_length, cache.value_length,
-            cache.v + to * KvBytes(cache.type, cache.value_length));
+  team.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t t = begin; t < end; ++t) {
+      for (size_t h = 0; h < cache.n_kv_heads; ++h) {
+        const size_t to = h * cache.capacity + (first_pos + t) % cache.capacity;
+        const size_t from = t * cache.n_kv_heads + h;
+        Store(cache.type, k + from * cache.key_length, cache.key_length,
+              cache.k + to * KvBytes(cache.type, cache.key_length));
+        if (cache.v == nullptr) continue;
+        Store(cache.type, v + from * cache.value_length, cache.value_length,
+              cache.v + to * KvBytes(cache.type, cache.value_length));
+      }
     }
-  }
+  });
 }
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out) {
   if (n_tokens > kFewTokens) {
-    return AttendBatch(team, cache, q, n_heads, n_tokens, first_pos, params, out);
+    return AttendBatch(team, {cache, params, q, out, n_heads, n_tokens, first_pos});
   }
   // As many tokens at a time as there is scratch for a part of; if not for one, keys stay together.
   const size_t token_floats = n_heads * (cache.value_length + 4);
@@ -330,16 +323,14 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
   alignas(64) std::array<float, kScratchFloats> scratch;
   for (size_t step = 0; step < n_steps; ++step) {
     const size_t token = n_tokens * step / n_steps;
-    AttendFew(team,
-              {.cache = cache,
-               .params = params,
-               .q = q + token * n_heads * cache.key_length,
-               .out = out + token * n_heads * cache.value_length,
-               .n_heads = n_heads,
-               .n_tokens = n_tokens * (step + 1) / n_steps - token,
-               .first_pos = first_pos + token,
-               .part_keys = part_keys},
-              scratch);
+    const Queries some = {.cache = cache,
+                          .params = params,
+                          .q = q + token * n_heads * cache.key_length,
+                          .out = out + token * n_heads * cache.value_length,
+                          .n_heads = n_heads,
+                          .n_tokens = n_tokens * (step + 1) / n_steps - token,
+                          .first_pos = first_pos + token};
+    AttendFew(team, {some, part_keys}, scratch);
   }
 }
 

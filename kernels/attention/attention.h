@@ -18,6 +18,17 @@ size_t KvBytes(KvType type, size_t length);
 // Keys are taken in tiles of at most so many positions, aligned to multiples of it.
 constexpr size_t kKvTile = 128;
 
+// The cache of one key-value head, to be read.
+struct KvHead {
+  KvType type;
+  const std::byte* k;  // [capacity][key_length]
+  const std::byte* v;  // [capacity][value_stride]
+  size_t capacity;     // positions
+  size_t key_length;
+  size_t value_length;
+  size_t value_stride;  // a value is the first value_length of these numbers
+};
+
 // One layer's cache, a view. Head by head, so that a head's keys are read in one stream. It is a
 // ring: position p lies in slot p % capacity. Where it is smaller than the text, its capacity is a
 // multiple of kKvTile, so that a tile of keys never wraps.
@@ -34,9 +45,7 @@ struct KvLayer {
   size_t key_length = 0;
   size_t value_length = 0;
 
-  // Where values are read, and the length of what stands there for each position.
-  const std::byte* values() const { return v != nullptr ? v : k; }
-  size_t value_stride() const { return v != nullptr ? value_length : key_length; }
+  KvHead head(size_t i) const;
 };
 
 // What differs between layers besides their shapes.
@@ -59,8 +68,9 @@ constexpr size_t FirstVisible(size_t pos, size_t window) {
 constexpr size_t kFewTokens = 16;
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
-// to the slots of positions first_pos... v is not read where the cache has none.
-void StoreKv(const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
+// to the slots of positions first_pos..., n_tokens <= capacity. v is not read where the cache has
+// none.
+void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v);
 
 // out[t][h] = softmax_p(score[t][h][p]) v[h'][p] over the positions p that token t, at position

@@ -1,4 +1,4 @@
-// Attention for one token or a few, see few.h.
+// Attention for one token or a few, see block.h.
 //
 // A block of queries walks through the keys in tiles small enough for the first-level cache: scores
 // of the tile for each query, then the values weighted with exp(score - maximum so far). When a
@@ -13,11 +13,11 @@
 // (Scores, AddValues). Where they are many, it is worth to convert and transpose a tile once: a
 // vector then holds one number of many keys and a lane adds up its key's score alone (PanelScores,
 // PanelValues).
-#include "kernels/attention/few.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "kernels/attention/block.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/few.cc"
@@ -138,7 +138,7 @@ HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t le
 
 // A tile for queries that stand beside each other and see the same of its keys.
 template <typename T>
-HWY_INLINE void AttendDirectly(const AttentionBlock& block, const Tile& tile, BlockState& s,
+HWY_INLINE void AttendDirectly(const QueryBlock& block, const Tile& tile, BlockState& s,
                                size_t first, size_t n) {
   const Range keys = s.keys[first];
   std::array<const float*, kHeads> q, weights;
@@ -150,43 +150,44 @@ HWY_INLINE void AttendDirectly(const AttentionBlock& block, const Tile& tile, Bl
     weights[h] = scores[h] = s.scores[i];
     out[h] = s.out[i];
   }
-  Scores<T>(tile.k, keys, block.key_length, q, block.params.scale, scores);
+  Scores<T>(tile.k, keys, block.kv.key_length, q, block.params.scale, scores);
   for (size_t h = 0; h < n; ++h) {
     factors[h] = Weigh(scores[h], keys, block.params.softcap, *s.max[first + h], *s.sum[first + h]);
   }
-  AddValues<T>(tile.v, keys, block.value_length, block.value_stride, weights, factors, out, n);
+  AddValues<T>(tile.v, keys, block.kv.value_length, block.kv.value_stride, weights, factors, out,
+               n);
 }
 
 template <typename T>
-HWY_INLINE void AttendByPanels(const AttentionBlock& block, const Tile& tile, Panels& panels,
+HWY_INLINE void AttendByPanels(const QueryBlock& block, const Tile& tile, Panels& panels,
                                BlockState& s) {
-  for (size_t key = tile.keys.begin / kMicroRows * kMicroRows; key < tile.keys.end;
-       key += kMicroRows) {
-    PackKeys<T>(tile, key, block.key_length, panels);
-    PanelScores(panels.k, block.key_length, key, block.params.scale, s);
+  for (size_t key = tile.keys.begin / kBandRows * kBandRows; key < tile.keys.end;
+       key += kBandRows) {
+    PackKeys<T>(tile, key, block.kv.key_length, panels);
+    PanelScores(panels.k, block.kv.key_length, key, block.params.scale, s);
   }
   for (size_t i = 0; i < s.n_queries; ++i) {
     if (s.keys[i].empty()) continue;
     s.factor[i] = Weigh(s.scores[i], s.keys[i], block.params.softcap, *s.max[i], *s.sum[i]);
   }
-  PanelValues<T>(tile, block.value_length, block.value_stride, panels.v, s);
+  PanelValues<T>(tile, block.kv.value_length, block.kv.value_stride, panels.v, s);
 }
 
-HWY_INLINE void BeginBlock(const AttentionBlock& block, BlockState& s) {
+HWY_INLINE void BeginBlock(const QueryBlock& block, const KeyPart& part, BlockState& s) {
   s.n_queries = block.n_tokens * block.n_heads;
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t token = i / block.n_heads, head = i % block.n_heads;
-    s.q[i] = block.q + token * block.q_stride + head * block.key_length;
-    s.out[i] = block.out + token * block.out_stride + head * block.value_length;
-    s.max[i] = block.max + token * block.sum_stride + head;
-    s.sum[i] = block.sum + token * block.sum_stride + head;
+    s.q[i] = block.q + token * block.q_stride + head * block.kv.key_length;
+    s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
+    s.max[i] = part.max + token * part.sum_stride + head;
+    s.sum[i] = part.sum + token * part.sum_stride + head;
     s.last[i] = block.first_pos + token;
     s.first[i] = FirstVisible(s.last[i], block.params.window);
     // A sink is as if a key had been there before all others.
-    const bool sink = block.params.sinks != nullptr && s.first[i] >= block.begin;
+    const bool sink = block.params.sinks != nullptr && s.first[i] >= part.begin;
     *s.max[i] = sink ? block.params.sinks[head] : std::numeric_limits<float>::lowest();
     *s.sum[i] = sink ? 1.0f : 0.0f;
-    std::fill_n(s.out[i], block.value_length, 0.0f);
+    std::fill_n(s.out[i], block.kv.value_length, 0.0f);
   }
 }
 
@@ -204,18 +205,18 @@ HWY_INLINE Range VisibleKeys(size_t position, size_t end, BlockState& s) {
 }
 
 template <typename T>
-HWY_INLINE void Attend(const AttentionBlock& block) {
+HWY_NOINLINE void Attend(const QueryBlock& block, const KeyPart& part) {
   BlockState s;
   Panels panels;
-  BeginBlock(block, s);
-  const bool many = s.n_queries >= kManyQueries && block.key_length <= kMaxPanel;
+  BeginBlock(block, part, s);
+  const bool many = s.n_queries >= kManyQueries && block.kv.key_length <= kMaxPanel;
   size_t position =
-      std::max(block.begin, FirstVisible(block.first_pos, block.params.window) / kTile * kTile);
-  const size_t end = std::min(block.end, block.first_pos + block.n_tokens);
+      std::max(part.begin, FirstVisible(block.first_pos, block.params.window) / kTile * kTile);
+  const size_t end = std::min(part.end, block.first_pos + block.n_tokens);
   for (; position < end; position += kTile) {
-    const size_t slot = position % block.capacity;
-    const Tile tile = {block.k + slot * CachedBytes<T>(block.key_length),
-                       block.v + slot * CachedBytes<T>(block.value_stride),
+    const size_t slot = position % block.kv.capacity;
+    const Tile tile = {block.kv.k + slot * CachedBytes<T>(block.kv.key_length),
+                       block.kv.v + slot * CachedBytes<T>(block.kv.value_stride),
                        VisibleKeys(position, std::min(position + kTile, end), s)};
     if (tile.keys.empty()) continue;
     if (many) {
@@ -231,9 +232,16 @@ HWY_INLINE void Attend(const AttentionBlock& block) {
   }
 }
 
-void AttendBlockF32(const AttentionBlock& block) { Attend<float>(block); }
-void AttendBlockF16(const AttentionBlock& block) { Attend<hwy::float16_t>(block); }
-void AttendBlockQ8(const AttentionBlock& block) { Attend<gguf::BlockQ8_0>(block); }
+void AttendPartT(const QueryBlock& block, const KeyPart& part) {
+  switch (block.kv.type) {
+    case KvType::kF32:
+      return Attend<float>(block, part);
+    case KvType::kF16:
+      return Attend<hwy::float16_t>(block, part);
+    case KvType::kQ8_0:
+      return Attend<gguf::BlockQ8_0>(block, part);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -242,19 +250,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(AttendBlockF32);
-HWY_EXPORT(AttendBlockF16);
-HWY_EXPORT(AttendBlockQ8);
+HWY_EXPORT(AttendPartT);
 
-void AttendBlock(const AttentionBlock& block) {
-  switch (block.type) {
-    case KvType::kF32:
-      return HWY_DYNAMIC_DISPATCH(AttendBlockF32)(block);
-    case KvType::kF16:
-      return HWY_DYNAMIC_DISPATCH(AttendBlockF16)(block);
-    case KvType::kQ8_0:
-      return HWY_DYNAMIC_DISPATCH(AttendBlockQ8)(block);
-  }
+void AttendPart(const QueryBlock& block, const KeyPart& part) {
+  HWY_DYNAMIC_DISPATCH(AttendPartT)(block, part);
 }
 
 }  // namespace kernels

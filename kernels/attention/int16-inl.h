@@ -53,18 +53,18 @@ HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 template <typename T>
 class Int16Products {
  public:
-  void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
+  void PackQueries(const QueryBlock& tile, const TileState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       q_gains_[i] = tile.params.scale *
                     RoundPart<float>(reinterpret_cast<const std::byte*>(s.q[i]), first, n, q_[i]);
     }
   }
 
-  void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kMicroRows; ++r) {
+  void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
+    for (size_t r = 0; r < kBandRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
-      const std::byte* const k = tile.k + row * CachedBytes<T>(tile.key_length);
-      if (first == 0) PrefetchAhead(k, tile.key_length);
+      const std::byte* const k = tile.kv.k + row * CachedBytes<T>(tile.kv.key_length);
+      if (first == 0) PrefetchAhead(k, tile.kv.key_length);
       scales_[r] = RoundPart<T>(k, first, n, rows_[r]);
     }
     Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
@@ -86,18 +86,18 @@ class Int16Products {
 
   // The values as pairs of two keys, in the order of the weights' pairs, and a scale for each
   // number.
-  void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
+  void PackValues(const QueryBlock& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     const DF d;
     const auto row = [&](size_t i) HWY_ATTR {
       // Keys past the last have no weight.
-      return tile.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.value_stride);
+      return tile.kv.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.kv.value_stride);
     };
     const size_t end = first + n;
     VI32 max[kPart / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = 0; p < n_keys; ++p) {
       const std::byte* const v = row(p);
-      if (first == 0) PrefetchAhead(v, tile.value_stride);
+      if (first == 0) PrefetchAhead(v, tile.kv.value_stride);
       for (size_t i = 0; i < kPart / kFloats; ++i) {
         max[i] = hn::Max(max[i], Magnitude(Load<T>(v, first + i * kFloats, end)));
       }

@@ -12,7 +12,6 @@
 #include <array>
 
 #include "kernels/attention/cached-inl.h"
-#include "kernels/attention/few.h"
 #include "kernels/attention/products-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -14,8 +14,10 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/attention/block.h"
 #include "kernels/attention/cached-inl.h"
-#include "kernels/attention/tiles.h"
+#include "kernels/attention/block.h"
+#include "kernels/attention/cached-inl.h"
 #include "kernels/matmul/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -82,17 +84,17 @@ template <typename T>
 class FloatProducts {
  public:
   // Numbers [first, first + n) of all queries, n <= kPart.
-  void PackQueries(const AttentionTile& tile, const TileState& s, size_t first, size_t n) {
+  void PackQueries(const QueryBlock& tile, const TileState& s, size_t first, size_t n) {
     std::fill_n(scales_, kTileQueries, tile.params.scale);
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
   // The same numbers of the keys in the slots from `slot` on, kMicroRows of them. The last one, end
   // - 1, stands in for those past it, whose scores nobody wants.
-  void PackKeys(const AttentionTile& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kMicroRows; ++r) {
+  void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
+    for (size_t r = 0; r < kBandRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
-      LoadRow<T>(tile.k + row * CachedBytes<T>(tile.key_length), first, n, rows_[r]);
+      LoadRow<T>(tile.kv.k + row * CachedBytes<T>(tile.kv.key_length), first, n, rows_[r]);
     }
     Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
                                         reinterpret_cast<uint8_t*>(panel_));
@@ -109,9 +111,9 @@ class FloatProducts {
   void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
 
   // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
-  void PackValues(const AttentionTile& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
+  void PackValues(const QueryBlock& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     for (size_t p = 0; p < n_keys; ++p) {
-      const std::byte* const v = tile.v + (slot + p) * CachedBytes<T>(tile.value_stride);
+      const std::byte* const v = tile.kv.v + (slot + p) * CachedBytes<T>(tile.kv.value_stride);
       LoadRow<T>(v, first, n, panel_ + p * kPart);
     }
   }

@@ -35,8 +35,9 @@ void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_le
 }
 
 void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out) {
-  const size_t length = cache.key_length, slot = head * cache.capacity + position % cache.capacity;
-  const std::byte* const key = cache.k + slot * KvBytes(cache.type, length);
+  const size_t length = cache.key_length;
+  const std::byte* const key =
+      cache.head(head).k + position % cache.capacity * KvBytes(cache.type, length);
   switch (cache.type) {
     case KvType::kF32:
       return DequantizeRow(gguf::DType::kF32, key, length, out);

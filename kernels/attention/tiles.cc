@@ -1,15 +1,15 @@
-// Attention for a batch, see tiles.h.
+// Attention for a batch, see block.h.
 //
 // A tile of queries (some tokens, with all query heads that share a key-value head) meets a tile of
 // keys after the other. Between the two products, scores = q . k and means = weights . v
 // (products-inl.h, int16-inl.h), stand the weights, exp(score - maximum of the
 // tile's). What was added up before and what is new are scaled to the larger of their maximums (Dao
 // et al. 2022).
-#include "kernels/attention/tiles.h"
-
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include "kernels/attention/block.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/tiles.cc"
@@ -53,14 +53,14 @@ HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const Out
 // Sets the scores of a tile's keys, as far as a unit of queries sees any of a group. `is_first`: of
 // the tiles.
 template <class Products>
-HWY_INLINE void Score(const AttentionTile& tile, const TileKeys& keys, bool is_first,
+HWY_INLINE void Score(const QueryBlock& tile, const TileKeys& keys, bool is_first,
                       Products& products, TileState& s) {
   static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
-  for (size_t first = 0; first < tile.key_length; first += kPart) {
-    const size_t n = std::min(kPart, tile.key_length - first);
+  for (size_t first = 0; first < tile.kv.key_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.kv.key_length - first);
     // Queries of one part stay packed.
-    if (is_first || tile.key_length > kPart) products.PackQueries(tile, s, first, n);
-    for (size_t group = 0; group < keys.n; group += kMicroRows) {
+    if (is_first || tile.kv.key_length > kPart) products.PackQueries(tile, s, first, n);
+    for (size_t group = 0; group < keys.n; group += kBandRows) {
       products.PackKeys(tile, keys.slot + group, keys.slot + keys.n, first, n);
       for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
         if (group >= UnitKeys(s, unit, keys.key, keys.n)) continue;
@@ -128,11 +128,11 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
 
 // out = keep * out + gain * weights . v of the same keys.
 template <class Products>
-HWY_INLINE void AddValues(const AttentionTile& tile, const TileKeys& keys, Products& products,
+HWY_INLINE void AddValues(const QueryBlock& tile, const TileKeys& keys, Products& products,
                           TileState& s) {
   products.PackWeights(s, keys.key, keys.n);
-  for (size_t first = 0; first < tile.value_length; first += kPart) {
-    const size_t n = std::min(kPart, tile.value_length - first);
+  for (size_t first = 0; first < tile.kv.value_length; first += kPart) {
+    const size_t n = std::min(kPart, tile.kv.value_length - first);
     products.PackValues(tile, keys.slot, keys.n, first, n);
     for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
       const size_t n_visible = UnitKeys(s, unit, keys.key, keys.n);
@@ -148,7 +148,7 @@ HWY_INLINE void AddValues(const AttentionTile& tile, const TileKeys& keys, Produ
   }
 }
 
-HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
+HWY_INLINE void BeginTile(const QueryBlock& tile, TileState& s) {
   std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
   std::fill_n(s.sum, kTileQueries, 0.0f);
   const size_t n = tile.n_tokens * tile.n_heads;
@@ -157,13 +157,13 @@ HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t query = std::min(i, n - 1);
     const size_t token = query / tile.n_heads, head = query % tile.n_heads;
-    s.q[i] = tile.q + token * tile.q_stride + head * tile.key_length;
-    s.out[i] = tile.out + token * tile.out_stride + head * tile.value_length;
+    s.q[i] = tile.q + token * tile.q_stride + head * tile.kv.key_length;
+    s.out[i] = tile.out + token * tile.out_stride + head * tile.kv.value_length;
     s.position[i] = tile.first_pos + token;
     s.first[i] = FirstVisible(s.position[i], tile.params.window);
-    std::fill_n(s.out[i], tile.value_length, 0.0f);
-    if (tile.params.sinks !=
-        nullptr) {  // as if a key without a value had been there before all others
+    std::fill_n(s.out[i], tile.kv.value_length, 0.0f);
+    // A sink is as if a key without a value had been there before all others.
+    if (tile.params.sinks != nullptr) {
       s.max[i] = tile.params.sinks[head];
       s.sum[i] = 1;
     }
@@ -171,7 +171,7 @@ HWY_INLINE void BeginTile(const AttentionTile& tile, TileState& s) {
 }
 
 template <class Products>
-HWY_INLINE void Attend(const AttentionTile& tile) {
+HWY_NOINLINE void Attend(const QueryBlock& tile) {
   TileState s;
   BeginTile(tile, s);
   Products products;
@@ -179,14 +179,14 @@ HWY_INLINE void Attend(const AttentionTile& tile) {
   const size_t end = tile.first_pos + tile.n_tokens;
   for (size_t key = begin, next; key < end; key = next) {
     next = std::min((key / kKeys + 1) * kKeys, end);  // aligned, so that no tile wraps
-    const TileKeys keys = {key, key % tile.capacity, next - key};
+    const TileKeys keys = {key, key % tile.kv.capacity, next - key};
     Score(tile, keys, key == begin, products, s);
     Weigh(keys, tile.params.softcap, s);
     AddValues(tile, keys, products, s);
   }
   for (size_t i = 0; i < tile.n_tokens * tile.n_heads; ++i) {
     const float factor = 1.0f / s.sum[i];
-    for (size_t j = 0; j < tile.value_length; ++j) s.out[i][j] *= factor;
+    for (size_t j = 0; j < tile.kv.value_length; ++j) s.out[i][j] *= factor;
   }
 }
 
@@ -199,9 +199,16 @@ template <typename T>
 using RoundedProducts = FloatProducts<T>;
 #endif
 
-void AttendTileF32(const AttentionTile& tile) { Attend<FloatProducts<float>>(tile); }
-void AttendTileF16(const AttentionTile& tile) { Attend<RoundedProducts<hwy::float16_t>>(tile); }
-void AttendTileQ8(const AttentionTile& tile) { Attend<RoundedProducts<gguf::BlockQ8_0>>(tile); }
+void AttendTileT(const QueryBlock& tile) {
+  switch (tile.kv.type) {
+    case KvType::kF32:
+      return Attend<FloatProducts<float>>(tile);
+    case KvType::kF16:
+      return Attend<RoundedProducts<hwy::float16_t>>(tile);
+    case KvType::kQ8_0:
+      return Attend<RoundedProducts<gguf::BlockQ8_0>>(tile);
+  }
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -210,20 +217,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(AttendTileF32);
-HWY_EXPORT(AttendTileF16);
-HWY_EXPORT(AttendTileQ8);
+HWY_EXPORT(AttendTileT);
 
-void AttendTile(const AttentionTile& tile) {
-  switch (tile.type) {
-    case KvType::kF32:
-      return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
-    case KvType::kF16:
-      return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
-    case KvType::kQ8_0:
-      return HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
-  }
-}
+void AttendTile(const QueryBlock& tile) { HWY_DYNAMIC_DISPATCH(AttendTileT)(tile); }
 
 }  // namespace kernels
 #endif  // HWY_ONCE

@@ -266,11 +266,11 @@ void RunAttention(benchmark::State& state, KvType type, const std::string& targe
   std::vector<std::byte> k(kKvHeads * capacity * KvBytes(type, kLength)), v = k;
   const KvLayer cache{type, k.data(), v.data(), kKvHeads, capacity, kLength, kLength};
   const std::vector<float> numbers = NormalFloats(kTokens * kHeads * kLength, 3);
+  Team team(1);
   for (size_t pos = 0; pos < capacity; pos += kTokens) {
-    StoreKv(cache, pos, std::min(kTokens, capacity - pos), numbers.data(), numbers.data());
+    StoreKv(team, cache, pos, std::min(kTokens, capacity - pos), numbers.data(), numbers.data());
   }
   std::vector<float> out(numbers.size());
-  Team team(1);
   double best = 0;
   team.Run([&] {
     best = BestSeconds(state, [&] {

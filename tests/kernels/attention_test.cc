@@ -112,7 +112,8 @@ class Attended {
     sinks_ = NormalFloats(s.n_heads, 4);
     k_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.key_length), std::byte{0xFF});
     v_bytes_.assign(s.n_kv_heads * capacity() * KvBytes(type, s.value_length), std::byte{0xFF});
-    Store(0, c.first_pos);
+    Team team(1);
+    Store(team, 0, c.first_pos);
   }
 
   // In batches of n tokens.
@@ -123,8 +124,8 @@ class Attended {
     Team team(threads);
     for (size_t t = 0; t < c_.n_tokens; t += n) {
       const size_t count = std::min(n, c_.n_tokens - t);
-      Store(c_.first_pos + t, count);
       team.Run([&] {
+        Store(team, c_.first_pos + t, count);
         Attention(team, cache(), q_.data() + t * s.n_heads * s.key_length, s.n_heads, count,
                   c_.first_pos + t, params(), out.data() + t * width);
       });
@@ -173,9 +174,9 @@ class Attended {
             c_.shape.value_length};
   }
 
-  void Store(size_t first, size_t n) {
+  void Store(Team& team, size_t first, size_t n) {
     const size_t row = first * c_.shape.n_kv_heads;
-    StoreKv(cache(), first, n, k_.data() + row * c_.shape.key_length,
+    StoreKv(team, cache(), first, n, k_.data() + row * c_.shape.key_length,
             c_.values_in_keys ? nullptr : v_.data() + row * c_.shape.value_length);
   }
 
@@ -326,11 +327,11 @@ TEST(Attention, LeavesToSinksWhatIsTheirs) {
                       kTokens,
                       kLength,
                       kLength};
-  StoreKv(cache, 0, kTokens, x.data(), x.data());
+  Team team(1);
+  StoreKv(team, cache, 0, kTokens, x.data(), x.data());
   const float sinks[kHeads] = {60, -std::numeric_limits<float>::infinity()};
   ForEachTarget([&] {
     for (const size_t n_tokens : {size_t{1}, kTokens}) {
-      Team team(1);
       std::vector<float> out(n_tokens * kHeads * kLength), without = out;
       const size_t first = kTokens - n_tokens;
       Attention(team, cache, x.data(), kHeads, n_tokens, first, {.scale = 0.1f, .sinks = sinks},
@@ -418,7 +419,8 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   ForEachTarget([&] {
     std::vector<std::byte> k(KvBytes(KvType::kF16, kLength)), v = k;
     const KvLayer cache{KvType::kF16, k.data(), v.data(), 1, 1, kLength, kLength};
-    StoreKv(cache, 0, 1, x.data(), x.data());
+    Team team(1);
+    StoreKv(team, cache, 0, 1, x.data(), x.data());
     for (size_t i = 0; i < kLength; ++i) {
       uint16_t stored;
       std::memcpy(&stored, &k[2 * i], 2);
@@ -435,7 +437,8 @@ TEST(ReadCachedKey, OfEveryTypeAndSlot) {
   for (const KvType type : kTypes) {
     std::vector<std::byte> k(kHeads * kCapacity * KvBytes(type, kLength)), v = k;
     const KvLayer cache{type, k.data(), v.data(), kHeads, kCapacity, kLength, kLength};
-    StoreKv(cache, kFirst, kTokens, keys.data(), keys.data());
+    Team team(3);
+    team.Run([&] { StoreKv(team, cache, kFirst, kTokens, keys.data(), keys.data()); });
     for (size_t i = 0; i < kTokens * kHeads; ++i) {
       const float* const key = keys.data() + i * kLength;
       std::vector<float> found(kLength);
