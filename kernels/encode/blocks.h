@@ -8,10 +8,11 @@
 #ifndef PRONK_KERNELS_ENCODE_BLOCKS_H_
 #define PRONK_KERNELS_ENCODE_BLOCKS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <limits>
 
 #include "gguf/blocks.h"
 
@@ -24,6 +25,10 @@ struct Part {
 
   Part from(size_t i) const { return {x + i, importance + i}; }
 };
+
+// Puts bits into a byte where it has zeros.
+constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
+constexpr void SetBits(uint8_t& byte, auto bits, auto shift) { byte = Byte(byte | bits << shift); }
 
 // Weights that are smaller in all are stored as zeros: f16 has no scale for them.
 constexpr float kTiny = 1e-9f;
@@ -65,6 +70,28 @@ struct Sums {
 // The d for these sums instead of the one that there is, unless its own rounding spoils it.
 float Refit(const Sums& sums, float d, uint16_t& half);
 
+// Chooses among the steps next to `nearest`, from low to high, the one with which a part gains
+// most, and adds the part's sums to those of the block. With step k the part's scale is multiple(k)
+// times d, the block's; sums_of(scale) are the part's sums with a scale.
+template <class Multiple, class SumsOf>
+int ChooseStep(int nearest, int low, int high, float d, Multiple multiple, SumsOf sums_of,
+               Sums& block) {
+  int chosen = 0;
+  float most = -std::numeric_limits<float>::infinity();
+  Sums best;
+  for (int step = std::max(low, nearest - 1); step <= std::min(high, nearest + 1); ++step) {
+    const auto times = static_cast<float>(multiple(step));
+    const Sums sums = sums_of(d * times);
+    const float gain = sums.Gain(d * times);
+    if (gain <= most) continue;
+    most = gain;
+    best = {sums.xv * times, sums.vv * times * times};
+    chosen = step;
+  }
+  block.Add(best);
+  return chosen;
+}
+
 // Values, the lowest first, of which each weight becomes one, times a scale.
 class Ladder {
  public:
@@ -87,36 +114,23 @@ class Ladder {
   size_t n_;
   std::array<float, 16> values_{}, cuts_{};
 };
-// Of the n weights rounded with scale d.
+// Of the n weights rounded with scale 1 / inverse, to whole numbers from low to high.
+Sums Rounded(const Part& part, size_t n, int low, int high, float inverse);
+// Likewise with scale d, to values of the ladder.
 Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d);
 // d, which may be negative, for x[i] ~ d * one of the values.
 float FitLadder(const Part& part, size_t n, const Ladder& ladder);
 
-void EncodeBlock(const Part& part, gguf::BlockQ4_0& block);
-void EncodeBlock(const Part& part, gguf::BlockQ4_1& block);
-void EncodeBlock(const Part& part, gguf::BlockQ5_0& block);
-void EncodeBlock(const Part& part, gguf::BlockQ5_1& block);
-void EncodeBlock(const Part& part, gguf::BlockQ8_0& block);
-void EncodeBlock(const Part& part, gguf::BlockQ1_0& block);
-void EncodeBlock(const Part& part, gguf::BlockQ2_0& block);
-void EncodeBlock(const Part& part, gguf::BlockTQ1_0& block);
-void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block);
-void EncodeBlock(const Part& part, gguf::BlockQ2_K& block);
-void EncodeBlock(const Part& part, gguf::BlockQ3_K& block);
-void EncodeBlock(const Part& part, gguf::BlockQ4_K& block);
-void EncodeBlock(const Part& part, gguf::BlockQ5_K& block);
-void EncodeBlock(const Part& part, gguf::BlockQ6_K& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ4_NL& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block);
-void EncodeBlock(const Part& part, gguf::BlockMXFP4& block);
-void EncodeBlock(const Part& part, gguf::BlockNVFP4& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ1_S& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ1_M& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ2_XXS& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ2_XS& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ2_S& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ3_XXS& block);
-void EncodeBlock(const Part& part, gguf::BlockIQ3_S& block);
+// Every quantized type, to be encoded into a block of zeros.
+// clang-format off
+#define PRONK_ENCODED(X) \
+  X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q1_0) X(Q2_0) X(TQ1_0) X(TQ2_0) \
+  X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4) X(NVFP4) \
+  X(IQ1_S) X(IQ1_M) X(IQ2_XXS) X(IQ2_XS) X(IQ2_S) X(IQ3_XXS) X(IQ3_S)
+// clang-format on
+#define PRONK_DECLARE(type) void EncodeBlock(const Part& part, gguf::Block##type& block);
+PRONK_ENCODED(PRONK_DECLARE)
+#undef PRONK_DECLARE
 
 }  // namespace kernels
 

@@ -52,56 +52,11 @@ EncodeFunction FunctionFor(DType dtype) {
       return F16;
     case DType::kBF16:
       return Bf16;
-    case DType::kQ1_0:
-      return Quantized<gguf::BlockQ1_0>;
-    case DType::kQ2_0:
-      return Quantized<gguf::BlockQ2_0>;
-    case DType::kQ4_0:
-      return Quantized<gguf::BlockQ4_0>;
-    case DType::kQ4_1:
-      return Quantized<gguf::BlockQ4_1>;
-    case DType::kQ5_0:
-      return Quantized<gguf::BlockQ5_0>;
-    case DType::kQ5_1:
-      return Quantized<gguf::BlockQ5_1>;
-    case DType::kQ8_0:
-      return Quantized<gguf::BlockQ8_0>;
-    case DType::kQ2_K:
-      return Quantized<gguf::BlockQ2_K>;
-    case DType::kQ3_K:
-      return Quantized<gguf::BlockQ3_K>;
-    case DType::kQ4_K:
-      return Quantized<gguf::BlockQ4_K>;
-    case DType::kQ5_K:
-      return Quantized<gguf::BlockQ5_K>;
-    case DType::kQ6_K:
-      return Quantized<gguf::BlockQ6_K>;
-    case DType::kIQ1_S:
-      return Quantized<gguf::BlockIQ1_S>;
-    case DType::kIQ1_M:
-      return Quantized<gguf::BlockIQ1_M>;
-    case DType::kIQ2_XXS:
-      return Quantized<gguf::BlockIQ2_XXS>;
-    case DType::kIQ2_XS:
-      return Quantized<gguf::BlockIQ2_XS>;
-    case DType::kIQ2_S:
-      return Quantized<gguf::BlockIQ2_S>;
-    case DType::kIQ3_XXS:
-      return Quantized<gguf::BlockIQ3_XXS>;
-    case DType::kIQ3_S:
-      return Quantized<gguf::BlockIQ3_S>;
-    case DType::kIQ4_NL:
-      return Quantized<gguf::BlockIQ4_NL>;
-    case DType::kIQ4_XS:
-      return Quantized<gguf::BlockIQ4_XS>;
-    case DType::kTQ1_0:
-      return Quantized<gguf::BlockTQ1_0>;
-    case DType::kTQ2_0:
-      return Quantized<gguf::BlockTQ2_0>;
-    case DType::kMXFP4:
-      return Quantized<gguf::BlockMXFP4>;
-    case DType::kNVFP4:
-      return Quantized<gguf::BlockNVFP4>;
+#define PRONK_CASE(type) \
+  case DType::k##type:   \
+    return Quantized<gguf::Block##type>;
+      PRONK_ENCODED(PRONK_CASE)
+#undef PRONK_CASE
     default:
       return nullptr;
   }

@@ -13,8 +13,6 @@ namespace {
 
 constexpr Ladder kQ2Values(std::array<int8_t, 4>{-1, 0, 1, 2});
 
-uint8_t Byte(uint32_t bits) { return static_cast<uint8_t>(bits); }
-
 // d for x ~ -d, 0 or d: the weights that become 0 are the smallest ones. How many of the others
 // make the error smallest is tried out.
 float FitTernary(const Part& part, size_t n) {
@@ -47,23 +45,21 @@ void EncodeBlock(const Part& part, gguf::BlockQ1_0& block) {
   }
   Store(sums.Scale(), block.d);
   for (size_t i = 0; i < block.kWeights; ++i) {
-    block.qs[i / 8] = Byte(block.qs[i / 8] | (part.x[i] >= 0 ? 1 : 0) << i % 8);
+    SetBits(block.qs[i / 8], part.x[i] >= 0 ? 1 : 0, i % 8);
   }
 }
 
 void EncodeBlock(const Part& part, gguf::BlockQ2_0& block) {
   const float d = Store(FitLadder(part, block.kWeights, kQ2Values), block.d);
   for (size_t i = 0; i < block.kWeights; ++i) {
-    const auto q = static_cast<uint32_t>(1 + Nearest(part.x[i], d, -1, 2));
-    block.qs[i / 4] = Byte(block.qs[i / 4] | q << 2 * (i % 4));
+    SetBits(block.qs[i / 4], 1 + Nearest(part.x[i], d, -1, 2), 2 * (i % 4));
   }
 }
 
 void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block) {
   const std::array<uint8_t, 256> digits = Digits(part, block.d);
   for (size_t i = 0; i < 256; ++i) {
-    uint8_t& byte = block.qs[32 * (i / 128) + i % 32];
-    byte = Byte(byte | digits[i] << 2 * (i % 128 / 32));
+    SetBits(block.qs[32 * (i / 128) + i % 32], digits[i], 2 * (i % 128 / 32));
   }
 }
 

@@ -72,20 +72,13 @@ float Store(float value, uint16_t& half) {
 float FitScale(const Part& part, size_t n, int low, int high) {
   const float extreme = Extreme(part.x, n);
   if (std::fabs(extreme) < kTiny) return 0;
-  float best = 0, most = 0;
+  Sums best;
   for (int i = -kTries; i <= kTries; ++i) {
     const float inverse = (static_cast<float>(low) + 0.1f * static_cast<float>(i)) / extreme;
-    Sums sums;
-    for (size_t j = 0; j < n; ++j) {
-      const float q = std::clamp(std::nearbyint(part.x[j] * inverse), static_cast<float>(low),
-                                 static_cast<float>(high));
-      sums.Add({part.importance[j] * part.x[j] * q, part.importance[j] * q * q});
-    }
-    if (sums.Gain() <= most) continue;
-    most = sums.Gain();
-    best = sums.Scale();
+    const Sums sums = Rounded(part, n, low, high, inverse);
+    if (sums.Gain() > best.Gain()) best = sums;
   }
-  return best;
+  return best.Scale();
 }
 
 Line FitLine(const Part& part, size_t n, int levels, float max_offset) {
@@ -113,6 +106,16 @@ float Refit(const Sums& sums, float d, uint16_t& half) {
   return fit;
 }
 
+Sums Rounded(const Part& part, size_t n, int low, int high, float inverse) {
+  Sums sums;
+  for (size_t i = 0; i < n; ++i) {
+    const float q = std::clamp(std::nearbyint(part.x[i] * inverse), static_cast<float>(low),
+                               static_cast<float>(high));
+    sums.Add({part.importance[i] * part.x[i] * q, part.importance[i] * q * q});
+  }
+  return sums;
+}
+
 Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d) {
   Sums sums;
   const float inverse = d == 0 ? 0 : 1 / d;
@@ -126,16 +129,14 @@ Sums Rounded(const Part& part, size_t n, const Ladder& ladder, float d) {
 float FitLadder(const Part& part, size_t n, const Ladder& ladder) {
   const float extreme = Extreme(part.x, n);
   if (std::fabs(extreme) < kTiny) return 0;
-  float best = 0, most = 0;
+  Sums best;
   for (const float end : {ladder.lowest(), ladder.highest()}) {
     for (float share = kFirstShare; share < kLastShare; share += kShareStep) {
       const Sums sums = Rounded(part, n, ladder, extreme / (share * end));
-      if (sums.Gain() <= most) continue;
-      most = sums.Gain();
-      best = sums.Scale();
+      if (sums.Gain() > best.Gain()) best = sums;
     }
   }
-  return best;
+  return best.Scale();
 }
 
 }  // namespace kernels

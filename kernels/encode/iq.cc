@@ -11,41 +11,29 @@ namespace kernels {
 namespace {
 
 // The points as floats, by coordinate.
-template <size_t n, size_t n_levels>
-constexpr std::array<float, 8 * n> Values8(const std::array<uint16_t, n>& grid,
-                                           const std::array<int8_t, n_levels>& levels,
-                                           float shift = 0) {
-  std::array<float, 8 * n> values{};
-  for (size_t i = 0; i < 8; ++i) {
+template <size_t n_dims, size_t n, size_t n_levels>
+constexpr std::array<float, n_dims * n> Values(const std::array<uint16_t, n>& grid,
+                                               const std::array<int8_t, n_levels>& levels,
+                                               float shift = 0) {
+  std::array<float, n_dims * n> values{};
+  for (size_t i = 0; i < n_dims; ++i) {
     for (size_t p = 0; p < n; ++p) {
-      const int level = LevelOf8(grid[p], static_cast<int>(i));
+      const int dim = static_cast<int>(i);
+      const int level = n_dims == 8 ? LevelOf8(grid[p], dim) : LevelOf4(grid[p], dim);
       values[i * n + p] = static_cast<float>(levels[static_cast<size_t>(level)]) + shift;
     }
   }
   return values;
 }
 
-template <size_t n>
-constexpr std::array<float, 4 * n> Values4(const std::array<uint16_t, n>& grid,
-                                           const std::array<int8_t, 8>& levels) {
-  std::array<float, 4 * n> values{};
-  for (size_t i = 0; i < 4; ++i) {
-    for (size_t p = 0; p < n; ++p) {
-      const int level = LevelOf4(grid[p], static_cast<int>(i));
-      values[i * n + p] = static_cast<float>(levels[static_cast<size_t>(level)]);
-    }
-  }
-  return values;
-}
-
 constexpr float kDelta = 0.125f;  // of IQ1
-constexpr auto kIq1Above = Values8(kIq1Grid, kIq1Levels, kDelta);
-constexpr auto kIq1Below = Values8(kIq1Grid, kIq1Levels, -kDelta);
-constexpr auto kIq2xxs = Values8(kIq2xxsGrid, kIq2Levels);
-constexpr auto kIq2xs = Values8(kIq2xsGrid, kIq2Levels);
-constexpr auto kIq2s = Values8(kIq2sGrid, kIq2Levels);
-constexpr auto kIq3xxs = Values4(kIq3xxsGrid, kIq3xxsLevels);
-constexpr auto kIq3s = Values4(kIq3sGrid, kIq3sLevels);
+constexpr auto kIq1Above = Values<8>(kIq1Grid, kIq1Levels, kDelta);
+constexpr auto kIq1Below = Values<8>(kIq1Grid, kIq1Levels, -kDelta);
+constexpr auto kIq2xxs = Values<8>(kIq2xxsGrid, kIq2Levels);
+constexpr auto kIq2xs = Values<8>(kIq2xsGrid, kIq2Levels);
+constexpr auto kIq2s = Values<8>(kIq2sGrid, kIq2Levels);
+constexpr auto kIq3xxs = Values<4>(kIq3xxsGrid, kIq3xxsLevels);
+constexpr auto kIq3s = Values<4>(kIq3sGrid, kIq3sLevels);
 
 constexpr Grid kIq1Grids[] = {{kIq1Above.data(), 2048, 8}, {kIq1Below.data(), 2048, 8}};
 constexpr Grid kIq2xxsPoints[] = {{kIq2xxs.data(), 256, 8}};
@@ -61,8 +49,6 @@ constexpr PointScheme kIq2xsScheme = {kIq2xsPoints, 16, 43, 0.125f, 16, Signs::k
 constexpr PointScheme kIq2sScheme = {kIq2sPoints, 16, 43, 0.125f, 16, Signs::kFree};
 constexpr PointScheme kIq3xxsScheme = {kIq3xxsPoints, 32, 62, 0.25f, 16, Signs::kEven};
 constexpr PointScheme kIq3sScheme = {kIq3sPoints, 32, 15, 1, 16, Signs::kFree};
-
-uint8_t Byte(uint32_t bits) { return static_cast<uint8_t>(bits); }
 
 // Four times seven bits of signs (the eighth follows from them), and k on top.
 uint32_t SignsAndStep(const PointBlock& points, size_t group) {
@@ -105,7 +91,7 @@ void EncodeBlock(const Part& part, gguf::BlockIQ2_S& block) {
   for (size_t p = 0; p < 32; ++p) {
     block.qs[p] = Byte(points.point[p]);
     block.signs[p] = Byte(points.signs[p]);
-    block.qh[p / 4] = Byte(block.qh[p / 4] | (points.point[p] >> 8) << 2 * (p % 4));
+    SetBits(block.qh[p / 4], points.point[p] >> 8, 2 * (p % 4));
   }
   SetSteps(points, block.scales);
 }
@@ -125,7 +111,7 @@ void EncodeBlock(const Part& part, gguf::BlockIQ3_S& block) {
   block.d = points.d;
   for (size_t p = 0; p < 64; ++p) {
     block.qs[p] = Byte(points.point[p]);
-    block.qh[p / 8] = Byte(block.qh[p / 8] | (points.point[p] >> 8) << p % 8);
+    SetBits(block.qh[p / 8], points.point[p] >> 8, p % 8);
   }
   for (size_t j = 0; j < 32; ++j) block.signs[j] = Byte(points.signs[j]);
   SetSteps(points, block.scales);
@@ -150,7 +136,7 @@ void EncodeBlock(const Part& part, gguf::BlockIQ1_M& block) {
   for (size_t p = 0; p < 32; ++p) {
     const uint32_t nibble = points.point[p] >> 8 | points.grid[p] << 3;
     block.qs[p] = Byte(points.point[p]);
-    block.qh[p / 2] = Byte(block.qh[p / 2] | nibble << 4 * (p % 2));
+    SetBits(block.qh[p / 2], nibble, 4 * (p % 2));
   }
   for (size_t i = 0; i < 4; ++i) {
     uint32_t bits = (points.d >> (4 * i) & 15u) << 12;

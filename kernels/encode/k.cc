@@ -13,8 +13,6 @@
 namespace kernels {
 namespace {
 
-uint8_t Byte(int bits) { return static_cast<uint8_t>(bits); }
-
 // Q2_K, Q4_K and Q5_K: x = d * sc[g] * q - dmin * min[g] for the weights of group g.
 struct Lines {
   size_t n_groups;
@@ -154,18 +152,6 @@ struct Scales {
   std::array<int, 256> q{};
 };
 
-// Of 16 weights, rounded with the scale.
-Sums RoundGroup(const Part& part, int low, int high, float scale) {
-  Sums sums;
-  const float inverse = scale == 0 ? 0 : 1 / scale;
-  for (size_t i = 0; i < 16; ++i) {
-    const float q = std::clamp(std::nearbyint(part.x[i] * inverse), static_cast<float>(low),
-                               static_cast<float>(high));
-    sums.Add({part.importance[i] * part.x[i] * q, part.importance[i] * q * q});
-  }
-  return sums;
-}
-
 // q is low to -low - 1, and sc -steps to steps - 1.
 Scales EncodeScales(const Part& part, int low, int steps) {
   std::array<float, 16> fits;
@@ -174,19 +160,11 @@ Scales EncodeScales(const Part& part, int low, int steps) {
   float d = Store(Extreme(fits.data(), 16) / static_cast<float>(-steps), scales.d);
   Sums all;
   for (size_t g = 0; g < 16; ++g) {
-    const int nearest = Nearest(fits[g], d, -steps, steps - 1);
-    float most = -std::numeric_limits<float>::infinity();
-    Sums best;
-    for (int s = std::max(-steps, nearest - 1); s <= std::min(steps - 1, nearest + 1); ++s) {
-      const float scale = d * static_cast<float>(s);
-      const Sums sums = RoundGroup(part.from(16 * g), low, -low - 1, scale);
-      if (sums.Gain(scale) <= most) continue;
-      most = sums.Gain(scale);
-      best = sums;
-      scales.sc[g] = s;
-    }
-    const auto sc = static_cast<float>(scales.sc[g]);
-    all.Add({best.xv * sc, best.vv * sc * sc});
+    const Part group = part.from(16 * g);
+    scales.sc[g] = ChooseStep(
+        Nearest(fits[g], d, -steps, steps - 1), -steps, steps - 1, d, [](int step) { return step; },
+        [&](float scale) { return Rounded(group, 16, low, -low - 1, scale == 0 ? 0 : 1 / scale); },
+        all);
   }
   d = Refit(all, d, scales.d);
   for (size_t i = 0; i < 256; ++i) {
@@ -203,8 +181,7 @@ void EncodeBlock(const Part& part, gguf::BlockQ2_K& block) {
   block.dmin = groups.dmin;
   for (size_t g = 0; g < 16; ++g) block.scales[g] = Byte(groups.sc[g] | groups.min[g] << 4);
   for (size_t i = 0; i < 256; ++i) {
-    uint8_t& byte = block.qs[32 * (i / 128) + i % 32];
-    byte = Byte(byte | groups.q[i] << 2 * (i % 128 / 32));
+    SetBits(block.qs[32 * (i / 128) + i % 32], groups.q[i], 2 * (i % 128 / 32));
   }
 }
 
@@ -213,15 +190,13 @@ void EncodeBlock(const Part& part, gguf::BlockQ3_K& block) {
   block.d = scales.d;
   for (size_t g = 0; g < 16; ++g) {
     const int bits = scales.sc[g] + 32;
-    uint8_t &low = block.scales[g % 8], &top = block.scales[8 + g % 4];
-    low = Byte(low | (bits & 15) << (g < 8 ? 0 : 4));
-    top = Byte(top | (bits >> 4) << 2 * (g / 4));
+    SetBits(block.scales[g % 8], bits & 15, g < 8 ? 0 : 4);
+    SetBits(block.scales[8 + g % 4], bits >> 4, 2 * (g / 4));
   }
   for (size_t i = 0; i < 256; ++i) {
     const int q = scales.q[i] + 4;
-    uint8_t &low = block.qs[32 * (i / 128) + i % 32], &third = block.hmask[i % 32];
-    low = Byte(low | (q & 3) << 2 * (i % 128 / 32));
-    third = Byte(third | (q >> 2) << (i / 32));
+    SetBits(block.qs[32 * (i / 128) + i % 32], q & 3, 2 * (i % 128 / 32));
+    SetBits(block.hmask[i % 32], q >> 2, i / 32);
   }
 }
 
@@ -233,7 +208,7 @@ void EncodeBlock(const Part& part, gguf::BlockQ5_K& block) {
   const Groups groups = EncodeGroups(part, {.n_groups = 8, .levels = 31, .steps = 63});
   StoreGroups(groups, block);
   for (size_t i = 0; i < 256; ++i) {  // bit g of qh[l], for the l-th of group g
-    block.qh[i % 32] = Byte(block.qh[i % 32] | (groups.q[i] >> 4) << (i / 32));
+    SetBits(block.qh[i % 32], groups.q[i] >> 4, i / 32);
   }
 }
 
@@ -244,10 +219,8 @@ void EncodeBlock(const Part& part, gguf::BlockQ6_K& block) {
   for (size_t i = 0; i < 256; ++i) {
     const int q = scales.q[i] + 32;
     const size_t half = i / 128, k = i % 128 / 32, l = i % 32;
-    uint8_t& low = block.ql[64 * half + 32 * (k % 2) + l];
-    low = Byte(low | (q & 15) << (k < 2 ? 0 : 4));
-    uint8_t& high = block.qh[32 * half + l];
-    high = Byte(high | (q >> 4) << (2 * k));
+    SetBits(block.ql[64 * half + 32 * (k % 2) + l], q & 15, k < 2 ? 0 : 4);
+    SetBits(block.qh[32 * half + l], q >> 4, 2 * k);
   }
 }
 

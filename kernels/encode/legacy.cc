@@ -13,14 +13,12 @@ namespace {
 constexpr float kAnyOffset = std::numeric_limits<float>::infinity();
 
 // Puts q, 0 to 15, where Q4_0::Nibble() finds it; qs was zeros.
-void SetNibble(uint8_t (&qs)[16], int j, int q) {
-  qs[j % 16] = static_cast<uint8_t>(qs[j % 16] | q << (j < 16 ? 0 : 4));
-}
+void SetNibble(uint8_t (&qs)[16], int j, int q) { SetBits(qs[j % 16], q, j < 16 ? 0 : 4); }
 
 // ... q, 0 to 31, where Q5_0::FiveBits() does.
 void SetFiveBits(uint8_t (&qs)[16], uint8_t (&qh)[4], int j, int q) {
   SetNibble(qs, j, q & 15);
-  qh[j / 8] = static_cast<uint8_t>(qh[j / 8] | (q >> 4) << (j % 8));
+  SetBits(qh[j / 8], q >> 4, j % 8);
 }
 
 }  // namespace

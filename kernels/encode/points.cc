@@ -97,14 +97,12 @@ class Search {
   }
 
   float FitGroup(size_t g) const {
-    float most = 0, fit = 0;
+    Sums best;
     for (float scale = plain_[g] / kWidest; scale < plain_[g] * kWidest; scale *= kScaleStep) {
       const Sums sums = Points(g, scale, nullptr);
-      if (sums.Gain() <= most) continue;
-      most = sums.Gain();
-      fit = sums.Scale();
+      if (sums.Gain() > best.Gain()) best = sums;
     }
-    return fit;
+    return best.Scale();
   }
 
   // Chooses steps for a block's scale, and keeps them where they are the best so far.
@@ -116,19 +114,10 @@ class Search {
     Sums all;
     for (size_t g = 0; g < n_groups_; ++g) {
       const int last = scheme_.n_steps - 1;
-      const int nearest = Nearest((fits_[g] - unit) / 2, unit, 0, last);
-      float group_most = -std::numeric_limits<float>::infinity();
-      Sums best;
-      for (int k = std::max(0, nearest - 1); k <= std::min(last, nearest + 1); ++k) {
-        const float scale = unit * static_cast<float>(2 * k + 1);
-        const Sums sums = Points(g, scale, nullptr);
-        if (sums.Gain(scale) <= group_most) continue;
-        group_most = sums.Gain(scale);
-        best = sums;
-        steps[g] = k;
-      }
-      const auto step = static_cast<float>(2 * steps[g] + 1);
-      all.Add({best.xv * step, best.vv * step * step});
+      steps[g] = ChooseStep(
+          Nearest((fits_[g] - unit) / 2, unit, 0, last), 0, last, unit,
+          [](int k) { return 2 * k + 1; }, [&](float scale) { return Points(g, scale, nullptr); },
+          all);
     }
     if (all.Gain(unit) <= most) return;
     most = all.Gain(unit);

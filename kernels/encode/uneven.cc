@@ -29,7 +29,7 @@ void SetNibbles(const Part& part, size_t half, float d, int (*code)(float), uint
   const float inverse = d == 0 ? 0 : 1 / d;
   for (size_t j = 0; j < half; ++j) {
     const int low = code(part.x[j] * inverse), high = code(part.x[half + j] * inverse);
-    qs[j] = static_cast<uint8_t>(low | high << 4);
+    qs[j] = Byte(low | high << 4);
   }
 }
 
@@ -48,25 +48,15 @@ void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
   std::array<int, 8> steps{};
   Sums all;
   for (size_t g = 0; g < 8; ++g) {
-    const int nearest = Nearest(scales[g], d, -32, 31);
-    float most = -1;
-    Sums best;
-    for (int step = std::max(-32, nearest - 1); step <= std::min(31, nearest + 1); ++step) {
-      const float scale = d * static_cast<float>(step);
-      const Sums sums = Rounded(part.from(32 * g), 32, kIq4nl, scale);
-      if (sums.Gain(scale) <= most) continue;
-      most = sums.Gain(scale);
-      best = sums;
-      steps[g] = step;
-    }
-    const auto step = static_cast<float>(steps[g]);
-    all.Add({best.xv * step, best.vv * step * step});
+    const Part group = part.from(32 * g);
+    steps[g] = ChooseStep(
+        Nearest(scales[g], d, -32, 31), -32, 31, d, [](int step) { return step; },
+        [&](float scale) { return Rounded(group, 32, kIq4nl, scale); }, all);
   }
   d = Refit(all, d, block.d);
   for (size_t g = 0; g < 8; ++g) {
     const auto bits = static_cast<uint32_t>(steps[g] + 32);
-    block.scales_l[g / 2] =
-        static_cast<uint8_t>(block.scales_l[g / 2] | (bits & 15) << 4 * (g % 2));
+    SetBits(block.scales_l[g / 2], bits & 15, 4 * (g % 2));
     block.scales_h = static_cast<uint16_t>(block.scales_h | (bits >> 4) << 2 * g);
     SetNibbles(part.from(32 * g), 16, d * static_cast<float>(steps[g]), Iq4nlCode,
                block.qs + 16 * g);
