@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 
 #include "gguf/error.h"
+#include "kernels/machine/sysfs.h"
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -24,20 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kAddend = 0x9E3779B97F4A7C15;
 
-std::string FirstLine(const fs::path& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-std::optional<uint64_t> Number(const fs::path& path) {
-  std::ifstream in(path);
-  uint64_t number = 0;
-  if (in >> number) return number;
-  return std::nullopt;
-}
-
 std::vector<fs::path> Entries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
@@ -46,16 +32,6 @@ std::vector<fs::path> Entries(const fs::path& folder) {
   }
   std::sort(entries.begin(), entries.end());
   return entries;
-}
-
-// The value of a key of /proc/cpuinfo.
-std::string CpuInfo(std::string_view key) {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "";
 }
 
 __attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
@@ -107,7 +83,7 @@ bool IsSensorOfCpu(std::string_view name) {
 // Packages count their cores, and with them what is listed below them; memory is listed below them
 // and counts by itself. The -mmio zones are the same packages, read another way.
 bool IsCounted(const fs::path& zone) {
-  const std::string name = FirstLine(zone / "name");
+  const std::string name = kernels::FirstLine(zone / "name");
   const bool is_again = zone.filename().string().find("-mmio") != std::string::npos;
   return !is_again && (name.starts_with("package") || name == "dram");
 }
@@ -115,7 +91,7 @@ bool IsCounted(const fs::path& zone) {
 }  // namespace
 
 std::string CpuName() {
-  std::string name = CpuInfo("model name");
+  std::string name = kernels::ValueOf("/proc/cpuinfo", "model name");
 #if defined(__APPLE__)
   std::array<char, 128> brand = {};
   size_t size = brand.size() - 1;
@@ -157,19 +133,19 @@ void DoIntegerOperations() { [[maybe_unused]] volatile uint64_t sink = Chains(kA
 std::optional<double> Temperature(const std::string& sysfs) {
   std::optional<double> hottest;
   const auto look = [&](const fs::path& path) {
-    const std::optional<uint64_t> millidegrees = Number(path);
+    const std::optional<uint64_t> millidegrees = kernels::FirstNumber(path);
     if (!millidegrees) return;
     hottest = std::max(hottest.value_or(0), static_cast<double>(*millidegrees) / 1e3);
   };
   for (const fs::path& chip : Entries(fs::path(sysfs) / "class/hwmon")) {
-    if (!IsSensorOfCpu(FirstLine(chip / "name"))) continue;
+    if (!IsSensorOfCpu(kernels::FirstLine(chip / "name"))) continue;
     for (const fs::path& file : Entries(chip)) {
       const std::string name = file.filename().string();
       if (name.starts_with("temp") && name.ends_with("_input")) look(file);
     }
   }
   for (const fs::path& zone : Entries(fs::path(sysfs) / "class/thermal")) {
-    if (IsSensorOfCpu(FirstLine(zone / "type"))) look(zone / "temp");
+    if (IsSensorOfCpu(kernels::FirstLine(zone / "type"))) look(zone / "temp");
   }
   return hottest;
 }
@@ -177,17 +153,17 @@ std::optional<double> Temperature(const std::string& sysfs) {
 EnergyMeter::EnergyMeter(const std::string& sysfs) {
   for (const fs::path& zone : Entries(fs::path(sysfs) / "class/powercap")) {
     if (!IsCounted(zone)) continue;
-    const std::optional<uint64_t> now = Number(zone / "energy_uj");
+    const std::optional<uint64_t> now = kernels::FirstNumber(zone / "energy_uj");
     if (!now) continue;
-    counters_.push_back(
-        {(zone / "energy_uj").string(), Number(zone / "max_energy_range_uj").value_or(0), *now});
+    counters_.push_back({(zone / "energy_uj").string(),
+                         kernels::FirstNumber(zone / "max_energy_range_uj").value_or(0), *now});
   }
 }
 
 double EnergyMeter::Joules() {
   uint64_t microjoules = 0;
   for (Counter& counter : counters_) {
-    const uint64_t now = Number(counter.path).value_or(counter.last);
+    const uint64_t now = kernels::FirstNumber(counter.path).value_or(counter.last);
     // One that has started again counts from 0 on; its range may be unknown.
     const uint64_t before_zero =
         now < counter.last && counter.range > counter.last ? counter.range - counter.last : 0;

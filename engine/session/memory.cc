@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <cstdlib>
 #include <string_view>
 
 #include "engine/error.h"
 #include "engine/pass/scratch.h"
-#include "kernels/machine/default_threads.h"
+#include "kernels/machine/sysfs.h"
 #include "tokenizer/vocabulary.h"
 
 #if defined(__APPLE__)
@@ -22,26 +22,13 @@ constexpr uint64_t kSmallScratch = 64'000'000;      // that even the smallest mo
 
 #if !defined(__APPLE__)
 
-// The number after `name` in a file of lines "name number" or "name: number kB", else fallback.
-uint64_t NumberIn(const std::string& path, std::string_view name, uint64_t fallback) {
-  std::ifstream in(path);
-  std::string line;
-  while (std::getline(in, line)) {
-    if (!line.starts_with(name)) continue;
-    const size_t digit = line.find_first_of("0123456789", name.size());
-    const bool is_it = line.size() > name.size() && (line[name.size()] == ' ' ||  //
-                                                     line[name.size()] == ':');
-    if (!is_it || digit == std::string::npos) continue;
-    const uint64_t unit = line.ends_with(" kB") ? 1024 : 1;
-    return std::strtoull(line.c_str() + digit, nullptr, 10) * unit;
-  }
-  return fallback;
-}
-
-// The number in a file; fallback if that is missing or says "max".
-uint64_t NumberOf(const std::string& path, uint64_t fallback) {
-  uint64_t number = 0;
-  return std::ifstream(path) >> number ? number : fallback;
+// The number of bytes at `key` in a file of lines "key number" or "key: number kB".
+uint64_t BytesIn(const std::string& path, std::string_view key, uint64_t fallback) {
+  const std::string value = kernels::ValueOf(path, key);
+  char* end = nullptr;
+  const uint64_t number = std::strtoull(value.c_str(), &end, 10);
+  if (end == value.c_str()) return fallback;
+  return value.ends_with(" kB") ? 1024 * number : number;
 }
 
 // The names of one version of control groups.
@@ -55,11 +42,12 @@ constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file",
 // Lowers `memory` to what the group grants.
 void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
   const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
-  const uint64_t limit = NumberOf(group.folder + std::string(files.limit), kUnlimited);
-  const uint64_t usage = NumberOf(group.folder + std::string(files.usage), 0);
+  const uint64_t limit =
+      kernels::FirstNumber(group.folder + std::string(files.limit)).value_or(kUnlimited);
+  const uint64_t usage = kernels::FirstNumber(group.folder + std::string(files.usage)).value_or(0);
   const std::string statistics = group.folder + "memory.stat";
   const uint64_t cache =
-      NumberIn(statistics, files.active_cache, 0) + NumberIn(statistics, files.inactive_cache, 0);
+      BytesIn(statistics, files.active_cache, 0) + BytesIn(statistics, files.inactive_cache, 0);
   const uint64_t used = usage - std::min(usage, cache);
   memory.total = std::min(memory.total, limit);
   memory.available = std::min(memory.available, limit - std::min(limit, used));
@@ -87,14 +75,14 @@ Memory MachineMemory(const std::string&) {
 
 Memory MachineMemory(const std::string& root) {
   const std::string meminfo = root + "proc/meminfo";
-  Memory memory = {NumberIn(meminfo, "MemTotal", kUnlimited),
-                   NumberIn(meminfo, "MemAvailable", kUnlimited)};
+  Memory memory = {BytesIn(meminfo, "MemTotal", kUnlimited),
+                   BytesIn(meminfo, "MemAvailable", kUnlimited)};
   for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
-  // ulimit -v counts what is mapped, too.
-  const uint64_t limit = NumberIn(root + "proc/self/limits", "Max address space", kUnlimited);
-  const uint64_t used = NumberIn(root + "proc/self/status", "VmSize", 0);
+  // ulimit -v, of which what is mapped is a part.
+  const uint64_t limit = BytesIn(root + "proc/self/limits", "Max address space", kUnlimited);
+  const uint64_t used = BytesIn(root + "proc/self/status", "VmSize", 0);
   memory.total = std::min(memory.total, limit);
   memory.available = std::min(memory.available, limit - std::min(limit, used));
   return memory;

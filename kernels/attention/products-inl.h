@@ -16,8 +16,6 @@
 
 #include "kernels/attention/block.h"
 #include "kernels/attention/cached-inl.h"
-#include "kernels/attention/block.h"
-#include "kernels/attention/cached-inl.h"
 #include "kernels/matmul/panel-inl.h"
 
 HWY_BEFORE_NAMESPACE();

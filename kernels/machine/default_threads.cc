@@ -4,12 +4,13 @@
 #include "kernels/machine/default_threads.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 
+#include "kernels/machine/sysfs.h"
 #if defined(__linux__)
 #include <sched.h>
 #elif defined(__APPLE__)
@@ -20,13 +21,6 @@ namespace kernels {
 namespace {
 
 #if defined(__linux__)
-
-std::string FirstLine(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
 
 // CPUs of a kernel list such as "0-7,16"; empty where the file does not exist.
 std::set<int> CpuList(const std::string& path) {
@@ -87,41 +81,16 @@ int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency())
 // Cores' worth of time that one group grants, or none where it does not say.
 std::optional<double> Quota(const ControlGroup& group) {
   double quota = 0, period = 0;
-  if (group.version == 2) {
-    std::ifstream(group.folder + "cpu.max") >> quota >> period;  // "max 100000" leaves them 0
-  } else {
-    std::ifstream(group.folder + "cpu.cfs_quota_us") >> quota;  // -1: no limit
-    std::ifstream(group.folder + "cpu.cfs_period_us") >> period;
-  }
+  std::istringstream numbers(
+      group.version == 2 ? FirstLine(group.folder + "cpu.max")  // "max 100000" leaves both 0
+                         : FirstLine(group.folder + "cpu.cfs_quota_us") + " " +  // -1: no limit
+                               FirstLine(group.folder + "cpu.cfs_period_us"));
+  numbers >> quota >> period;
   if (quota <= 0 || period <= 0) return std::nullopt;
   return quota / period;
 }
 
 }  // namespace
-
-// /proc/self/cgroup has lines of "4:cpu,cpuacct:/path" (version 1) and "0::/path" (version 2). A
-// container may see the mount but not the path to its own group: then the mount is its group.
-std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller) {
-  std::vector<ControlGroup> groups;
-  std::ifstream lines(root + "proc/self/cgroup");
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::string path = line.substr(second + 1);
-    const bool is_2 = controllers == ",,";
-    const bool is_1 = controllers.find("," + controller + ",") != std::string::npos;
-    if (!path.starts_with('/') || (!is_1 && !is_2)) continue;
-    if (path == "/") path.clear();
-    const std::string mount = root + "sys/fs/cgroup" + (is_1 ? "/" + controller : "");
-    for (;; path.resize(path.find_last_of('/'))) {
-      groups.push_back({mount + path + "/", is_1 ? 1 : 2});
-      if (path.empty()) break;
-    }
-  }
-  return groups;
-}
 
 int CoresOfControlGroups(const std::string& root) {
   double cores = 1 << 20;
