@@ -16,7 +16,7 @@ namespace convert {
 
 class Encoder {
  public:
-  explicit Encoder(int n_threads) : team_(n_threads, kernels::Crowds::kGoAlone) {}
+  explicit Encoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
 
   // A piece: the tensor's rows from `row` on in this type; moves `row` past them. The bytes are
   // valid until the next call. Throws gguf::Error where a weight has no value in the type.

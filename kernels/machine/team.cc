@@ -65,7 +65,7 @@ double OnCore() {
 //
 // 5.3 MB of weights, two threads, two cores, a busy process beside them: 4100 tokens a second with
 // a spread of 1400, where one thread has 6800.
-class Crowd {
+class OversubscriptionWatch {
  public:
   // Whether a run that begins now is done alone.
   bool GoAlone() const { return alone_ > 0 && Now() < until_; }
@@ -73,7 +73,7 @@ class Crowd {
   void RanAlone(double seconds) { alone_ -= seconds; }
 
   // What a run of the whole team lost of its seconds.
-  void Saw(double lost, double all) {
+  void Add(double lost, double all) {
     constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
     constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
     constexpr double kForget = 2;                 // of any kind: others come and go
@@ -94,7 +94,7 @@ class Crowd {
 };
 
 // Stacks smaller than this are too small for an operation's work.
-constexpr size_t kLeastStack = size_t{256} << 10;
+constexpr size_t kMinStack = size_t{256} << 10;
 
 // The stack in bytes that the environment asks OpenMP to give each thread, "512", "512K" or "1 G";
 // 0 where it says nothing or nothing that means something: then it is the system's choice.
@@ -147,9 +147,9 @@ class Trial {
 
 void CheckThreads(size_t n_threads) {
   const size_t stack = StackFromEnvironment();
-  if (stack > 0 && stack < kLeastStack) {
-    throw std::runtime_error("OMP_STACKSIZE: expected at least " +
-                             std::to_string(kLeastStack >> 10) + "K for the stack of a thread");
+  if (stack > 0 && stack < kMinStack) {
+    throw std::runtime_error("OMP_STACKSIZE: expected at least " + std::to_string(kMinStack >> 10) +
+                             "K for the stack of a thread");
   }
   const int error = Trial().Start(n_threads - 1, stack);  // the caller is there already
   if (error == 0) return;
@@ -160,15 +160,15 @@ void CheckThreads(size_t n_threads) {
 
 }  // namespace
 
-// One operation at a time, in as many shares as there are threads, each of kPortions portions. The
-// caller writes the job, then raises `epoch`; whoever claims a portion does it and lowers
+// One operation at a time, in as many shares as there are threads, each of kChunks chunks. The
+// caller writes the job, then raises `epoch`; whoever claims a chunk does it and lowers
 // `pending`, and the caller touches the job again only when that is 0. Everybody begins with the
-// portions of his own share and then takes those of others that nobody has begun: a thread that
+// chunks of his own share and then takes those of others that nobody has begun: a thread that
 // waits for a core keeps nobody waiting, and one that reads more slowly than others is helped.
 struct Team::Shared {
-  // How many portions of the share have been claimed, of all operations so far.
+  // How many chunks of the share have been claimed, of all operations so far.
   struct alignas(kCacheLine) Claim {
-    std::atomic<uint64_t> portions{0};
+    std::atomic<uint64_t> chunks{0};
   };
 
   const Work* work = nullptr;
@@ -176,7 +176,7 @@ struct Team::Shared {
   size_t grain = 1;
   bool dynamic = false;
   double waited = 0;  // seconds that the caller waited in this Run(), beyond kSpins each time
-  Crowd crowd;
+  OversubscriptionWatch watch;
   size_t n_active = 1;  // threads that OpenMP gave us, the caller included
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
@@ -186,30 +186,30 @@ struct Team::Shared {
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
-  void DoShares(uint64_t job, size_t thread);
-  void DoPortion(size_t portion, size_t thread);
+  void DoJob(uint64_t job, size_t thread);
+  void DoChunk(size_t chunk, size_t thread);
 };
 
-// All portions of a job are claimed before the next begins, so job number j has those from
-// (j - 1) * kPortions to j * kPortions of each share. A late thread that still asks for portions of
+// All chunks of a job are claimed before the next begins, so job number j has those from
+// (j - 1) * kChunks to j * kChunks of each share. A late thread that still asks for chunks of
 // a job that is over finds them claimed.
-void Team::Shared::DoShares(uint64_t job, size_t thread) {
+void Team::Shared::DoJob(uint64_t job, size_t thread) {
   size_t n_done = 0;
   for (size_t i = 0; i < n_active; ++i) {
-    const size_t share = (thread + i) % n_active;
-    std::atomic<uint64_t>& claimed = claims[share].portions;
-    uint64_t portion = claimed.load(std::memory_order_acquire);
-    while (portion < job * kPortions) {
-      if (!claimed.compare_exchange_weak(portion, portion + 1, std::memory_order_acq_rel)) continue;
-      DoPortion(share * kPortions + portion % kPortions, thread);
+    const size_t owner = (thread + i) % n_active;
+    std::atomic<uint64_t>& claimed = claims[owner].chunks;
+    uint64_t chunk = claimed.load(std::memory_order_acquire);
+    while (chunk < job * kChunks) {
+      if (!claimed.compare_exchange_weak(chunk, chunk + 1, std::memory_order_acq_rel)) continue;
+      DoChunk(owner * kChunks + chunk % kChunks, thread);
       ++n_done;
-      portion = claimed.load(std::memory_order_acquire);
+      chunk = claimed.load(std::memory_order_acquire);
     }
   }
   pending.fetch_sub(n_done, std::memory_order_release);
 }
 
-void Team::Shared::DoPortion(size_t portion, size_t thread) {
+void Team::Shared::DoChunk(size_t chunk, size_t thread) {
   if (dynamic) {
     for (;;) {
       const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
@@ -218,15 +218,15 @@ void Team::Shared::DoPortion(size_t portion, size_t thread) {
     }
   }
   const size_t n_grains = (n + grain - 1) / grain;
-  const size_t n_portions = n_active * kPortions;
-  const size_t begin = n_grains * portion / n_portions * grain;
-  const size_t end = std::min(n_grains * (portion + 1) / n_portions * grain, n);
+  const size_t n_chunks = n_active * kChunks;
+  const size_t begin = n_grains * chunk / n_chunks * grain;
+  const size_t end = std::min(n_grains * (chunk + 1) / n_chunks * grain, n);
   if (begin < end) (*work)(begin, end, thread);
 }
 
-Team::Team(int n_threads, Crowds crowds)
+Team::Team(int n_threads, Oversubscription policy)
     : size_(static_cast<size_t>(std::max(n_threads, 1))),
-      crowds_(crowds),
+      policy_(policy),
       shared_(std::make_unique<Shared>()) {
   shared_->claims = std::vector<Shared::Claim>(size_);
   if (size_ > 1) CheckThreads(size_);
@@ -237,12 +237,12 @@ Team::~Team() = default;
 void Team::Run(FunctionRef<void()> body) {
   ++n_runs_;
   if (size_ == 1) return body();
-  if (crowds_ == Crowds::kStay) return RunTogether(body);
-  if (!shared_->crowd.GoAlone()) return RunWatched(body);
+  if (policy_ == Oversubscription::kIgnore) return RunTogether(body);
+  if (!shared_->watch.GoAlone()) return RunWatched(body);
   ++n_runs_alone_;
   const double start = Now();
   body();  // outside RunTogether(), For() is serial
-  shared_->crowd.RanAlone(Now() - start);
+  shared_->watch.RanAlone(Now() - start);
 }
 
 // Coming together and parting take microseconds where everybody has a core.
@@ -258,7 +258,7 @@ void Team::RunWatched(FunctionRef<void()> body) {
   });
   const double all = Now() - start;
   const double lost_working = std::max(worked - on_core, shared_->waited);
-  shared_->crowd.Saw(all - worked + lost_working, all);
+  shared_->watch.Add(all - worked + lost_working, all);
 }
 
 void Team::RunTogether(FunctionRef<void()> body) {
@@ -272,7 +272,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
       s.n_active = static_cast<size_t>(omp_get_num_threads());
       s.running = s.n_active > 1;
       s.first_epoch = s.epoch.load(std::memory_order_relaxed);
-      for (Shared::Claim& claim : s.claims) claim.portions.store(s.first_epoch * kPortions);
+      for (Shared::Claim& claim : s.claims) claim.chunks.store(s.first_epoch * kChunks);
       s.done.store(false);
     }
     const auto thread = static_cast<size_t>(omp_get_thread_num());
@@ -298,7 +298,7 @@ void Team::WorkerLoop(size_t thread) {
     WaitUntil([&] { return s.epoch.load(std::memory_order_acquire) != seen; });
     seen = s.epoch.load(std::memory_order_acquire);
     if (s.done.load(std::memory_order_relaxed)) return;
-    s.DoShares(seen, thread);
+    s.DoJob(seen, thread);
   }
 }
 
@@ -311,9 +311,9 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   s.grain = grain;
   s.dynamic = dynamic;
   s.next_item.store(0, std::memory_order_relaxed);
-  s.pending.store(s.n_active * kPortions, std::memory_order_relaxed);
+  s.pending.store(s.n_active * kChunks, std::memory_order_relaxed);
   const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
-  s.DoShares(job, 0);
+  s.DoJob(job, 0);
   s.waited += WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
 }
 

@@ -9,7 +9,7 @@
 //
 // But a thread that loses its core in the middle of a piece keeps all others waiting until it gets
 // one again, which takes milliseconds. Where a run takes less than that, as a token of a small
-// model does, the caller goes on alone for a while (Team::Crowds).
+// model does, the caller goes on alone for a while (Oversubscription).
 #ifndef PRONK_KERNELS_MACHINE_TEAM_H_
 #define PRONK_KERNELS_MACHINE_TEAM_H_
 
@@ -40,7 +40,7 @@ class FunctionRef<void(Args...)> {
 };
 
 // What a team does where other processes take its cores: see Team::Run().
-enum class Crowds { kStay, kGoAlone };
+enum class Oversubscription { kIgnore, kGoAlone };
 
 class Team {
  public:
@@ -49,7 +49,7 @@ class Team {
 
   // n_threads: at least 1. Throws std::runtime_error where the system does not let so many start,
   // as far as that can be known before they do.
-  explicit Team(int n_threads, Crowds crowds = Crowds::kStay);
+  explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -58,17 +58,17 @@ class Team {
 
   // In how many portions For() cuts the share of a thread, so that one that is done early can help.
   // Measured (README.md): with 16 the streams of memory become too short.
-  static constexpr size_t kPortions = 8;
+  static constexpr size_t kChunks = 8;
 
   // Runs `body` on the calling thread with the team at hand. An exception leaves the region and is
-  // thrown on. Not reentrant. Under Crowds::kGoAlone, a short run that mostly waited for cores is
-  // followed by some that the calling thread does alone; what is computed is the same.
+  // thrown on. Not reentrant. Under Oversubscription::kGoAlone, a short run that mostly waited for
+  // cores is followed by some that the calling thread does alone; what is computed is the same.
   void Run(FunctionRef<void()> body);
 
   size_t n_runs() const { return n_runs_; }
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, because cores were taken
 
-  // Splits [0, n) into a contiguous share for each thread, cuts that into kPortions ranges, each a
+  // Splits [0, n) into a contiguous share for each thread, cuts that into kChunks ranges, each a
   // multiple of `grain` (but the last), and waits for all. The split depends on n, grain and the
   // team's size alone; who gets which range does not. Outside Run() it is serial.
   void For(size_t n, size_t grain, Work work);
@@ -84,7 +84,7 @@ class Team {
   void RunWatched(FunctionRef<void()> body);
 
   size_t size_;
-  Crowds crowds_;
+  Oversubscription policy_;
   std::unique_ptr<Shared> shared_;
   size_t n_runs_ = 0;
   size_t n_runs_alone_ = 0;

@@ -130,7 +130,7 @@ double SecondsForAll(Team& team, size_t n, Work work) {
 
 double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
   const auto* const p = reinterpret_cast<const uint8_t*>(bytes.data());
-  const size_t n_parts = team.size() * Team::kPortions;
+  const size_t n_parts = team.size() * Team::kChunks;
   const size_t part = bytes.size() / n_parts;
   std::atomic<uint64_t> sink = 0;  // keeps the reads
   double best = 0;

@@ -160,8 +160,8 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
     if (UsesInt8(p.weights.dtype)) x.QuantizeOnce(team);
   }
   const Tokens tokens(x);
-  // Parts are equal in bytes, not in rows: types may differ.
-  const size_t n_parts = team.size() * Team::kPortions;
+  // Parts equal in bytes rather than rows: types may differ.
+  const size_t n_parts = team.size() * Team::kChunks;
   team.For(n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
     const size_t first_byte = total * begin / n_parts;
     const size_t last_byte = total * end / n_parts;

@@ -57,10 +57,10 @@ TEST_P(TeamTest, OperationsFollowEachOther) {
 }
 
 // One thread is held up in its first piece: the others do all the rest.
-TEST_P(TeamTest, PortionsAreTakenOver) {
+TEST_P(TeamTest, ChunksAreStolen) {
   Team team(GetParam());
   if (team.size() == 1) return;
-  const size_t n = team.size() * Team::kPortions;
+  const size_t n = team.size() * Team::kChunks;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::atomic<size_t> done = 0;
   team.Run([&] {
@@ -80,7 +80,7 @@ TEST_P(TeamTest, PortionsAreTakenOver) {
 // Whoever sleeps has no core, as far as a team can see: it goes on alone, then tries again.
 TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
-  Team team(GetParam(), Crowds::kGoAlone);
+  Team team(GetParam(), Oversubscription::kGoAlone);
   if (team.size() == 1) return;
   team.Run(sleep);
   EXPECT_EQ(team.n_runs_alone(), 0u);
