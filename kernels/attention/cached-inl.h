@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
+#include "hwy/cache_control.h"
 #include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,6 +28,27 @@ constexpr size_t CachedBytes(size_t length) {
   return (kIsQ8<T> ? (length + 31) / 32 : length) * sizeof(T);
 }
 
+// The first n numbers at p, or a vector of them.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, size_t n) {
+  return n >= hn::Lanes(d) ? hn::LoadU(d, p) : hn::LoadN(d, p, n);
+}
+template <class D>
+HWY_INLINE void StoreUpTo(D d, hn::Vec<D> v, float* p, size_t n) {
+  if (n >= hn::Lanes(d)) {
+    hn::StoreU(v, d, p);
+  } else {
+    hn::StoreN(v, d, p, n);
+  }
+}
+
+// Prefetches the cached vector `n_keys` after `row`, that of the next tile of keys.
+template <typename T>
+HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length, size_t n_keys) {
+  const size_t bytes = CachedBytes<T>(length);
+  for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + n_keys * bytes + i);
+}
+
 // Numbers [i, i + lanes of d) of the cached vector at `row`, zeros past its end. i is a multiple of
 // the lanes, of which there are at most 32.
 template <typename T, class D>
@@ -39,7 +61,7 @@ HWY_INLINE hn::Vec<D> LoadCached(D d, const std::byte* HWY_RESTRICT row, size_t 
   } else {
     const hn::Rebind<T, D> dt;
     const T* const p = reinterpret_cast<const T*>(row) + i;
-    const auto v = i + hn::Lanes(d) <= length ? hn::LoadU(dt, p) : hn::LoadN(dt, p, length - i);
+    const auto v = LoadUpTo(dt, p, length - i);
     if constexpr (sizeof(T) == sizeof(float)) {
       return v;
     } else {

@@ -37,20 +37,6 @@ using V = hn::Vec<D>;
 constexpr size_t kHeads = 4;        // queries whose sums fit in registers together
 constexpr size_t kManyQueries = 8;  // from which on a panel pays
 
-HWY_INLINE V LoadFloats(const float* p, size_t n) {
-  const D d;
-  return n >= kLanes ? hn::LoadU(d, p) : hn::LoadN(d, p, n);
-}
-
-HWY_INLINE void StoreFloats(V v, float* p, size_t n) {
-  const D d;
-  if (n >= kLanes) {
-    hn::StoreU(v, d, p);
-  } else {
-    hn::StoreN(v, d, p, n);
-  }
-}
-
 // The sum of all lanes: fours are added up first, then (0 + 3) + (1 + 2). PanelScores does the
 // same.
 template <class DV = D>
@@ -73,7 +59,7 @@ HWY_INLINE void Scores(const std::byte* HWY_RESTRICT k, Range keys, size_t lengt
     for (size_t i = 0; i < length; i += kLanes) {
       const V key = LoadCached<T>(d, k + p * CachedBytes<T>(length), i, length);
       for (size_t h = 0; h < kHeads; ++h) {
-        sums[h] = hn::MulAdd(key, LoadFloats(q[h] + i, length - i), sums[h]);
+        sums[h] = hn::MulAdd(key, LoadUpTo(d, q[h] + i, length - i), sums[h]);
       }
     }
     for (size_t h = 0; h < kHeads; ++h) scores[h][p] = AddLanes(sums[h]) * scale;
@@ -124,7 +110,7 @@ HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t le
   for (size_t i = 0; i < length; i += kLanes) {
     V sums[kHeads];
     for (size_t h = 0; h < kHeads; ++h) {
-      sums[h] = hn::Mul(LoadFloats(out[h] + i, length - i), hn::Set(d, factors[h]));
+      sums[h] = hn::Mul(LoadUpTo(d, out[h] + i, length - i), hn::Set(d, factors[h]));
     }
     for (size_t p = keys.begin; p < keys.end; ++p) {
       const V value = LoadCached<T>(d, v + p * CachedBytes<T>(stride), i, length);
@@ -132,7 +118,7 @@ HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t le
         sums[h] = hn::MulAdd(hn::Set(d, weights[h][p]), value, sums[h]);
       }
     }
-    for (size_t h = 0; h < n; ++h) StoreFloats(sums[h], out[h] + i, length - i);
+    for (size_t h = 0; h < n; ++h) StoreUpTo(d, sums[h], out[h] + i, length - i);
   }
 }
 

@@ -64,7 +64,7 @@ class Int16Products {
     for (size_t r = 0; r < kBandRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
       const std::byte* const k = tile.kv.k + row * CachedBytes<T>(tile.kv.key_length);
-      if (first == 0) PrefetchAhead(k, tile.kv.key_length);
+      if (first == 0) PrefetchAhead<T>(k, tile.kv.key_length, kKeys);
       scales_[r] = RoundPart<T>(k, first, n, rows_[r]);
     }
     Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
@@ -97,7 +97,7 @@ class Int16Products {
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = 0; p < n_keys; ++p) {
       const std::byte* const v = row(p);
-      if (first == 0) PrefetchAhead(v, tile.kv.value_stride);
+      if (first == 0) PrefetchAhead<T>(v, tile.kv.value_stride, kKeys);
       for (size_t i = 0; i < kPart / kFloats; ++i) {
         max[i] = hn::Max(max[i], Magnitude(Load<T>(v, first + i * kFloats, end)));
       }
@@ -128,12 +128,6 @@ class Int16Products {
  private:
   static constexpr size_t CountPairs(size_t n) {
     return (n + kPairLanes - 1) / kPairLanes * kFloats;
-  }
-
-  // What stands where `row` does in the next tile of keys, while this one is multiplied.
-  static HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length) {
-    const size_t bytes = CachedBytes<T>(length);
-    for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + kKeys * bytes + i);
   }
 
   // Numbers [i, i + lanes) of a cached vector, zeros from `end` on.

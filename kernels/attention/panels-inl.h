@@ -57,21 +57,14 @@ struct Panels {
   alignas(64) float rows[kMicroRows][kPart];    // of keys, to be transposed
 };
 
-// What stands where `row` does in the next tile, while this one is multiplied.
-template <typename T>
-HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length) {
-  const size_t bytes = CachedBytes<T>(length);
-  for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + kTile * bytes + i);
-}
-
-// The keys from `key` on, kMicroRows of them; those that nobody sees are copies.
+// The keys from `key` on, kBandRows of them; those that nobody sees are copies.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
     for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::clamp(key + r, tile.keys.begin, tile.keys.end - 1);
       const std::byte* const k = tile.k + row * CachedBytes<T>(length);
-      if (first == 0) PrefetchAhead<T>(k, length);
+      if (first == 0) PrefetchAhead<T>(k, length, kTile);
       LoadRow<T>(k, first, std::min(kPart, length - first), panels.rows[r]);
     }
     Interleave<kPart, sizeof(panels.rows[0])>(
@@ -179,8 +172,7 @@ HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t fir
   for (size_t r = 0; r < kRows; ++r) {
     const float* const out = s.out[first + r] + number;
     for (size_t v = 0; v < kRowVectors; ++v) {
-      const VF old = count(v) >= kFloats ? hn::LoadU(d, out + v * kFloats)
-                                         : hn::LoadN(d, out + v * kFloats, count(v));
+      const VF old = LoadUpTo(d, out + v * kFloats, count(v));
       sums[r][v] = hn::Mul(old, hn::Set(d, s.factor[first + r]));
     }
   }
@@ -201,11 +193,7 @@ HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t fir
   for (size_t r = 0; r < kRows; ++r) {
     float* const out = s.out[first + r] + number;
     for (size_t v = 0; v < kRowVectors; ++v) {
-      if (count(v) >= kFloats) {
-        hn::StoreU(sums[r][v], d, out + v * kFloats);
-      } else {
-        hn::StoreN(sums[r][v], d, out + v * kFloats, count(v));
-      }
+      StoreUpTo(d, sums[r][v], out + v * kFloats, count(v));
     }
   }
 }
@@ -218,7 +206,7 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
     const size_t n = std::min(kPart, length - number);
     for (size_t p = tile.keys.begin; p < tile.keys.end; ++p) {
       const std::byte* const v = tile.v + p * CachedBytes<T>(stride);
-      if (number == 0) PrefetchAhead<T>(v, stride);
+      if (number == 0) PrefetchAhead<T>(v, stride, kTile);
       LoadRow<T>(v, number, n, panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries;) {

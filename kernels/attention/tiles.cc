@@ -38,14 +38,9 @@ HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const Out
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
       VF result = sums[r][v];
       if (keep != nullptr) {
-        const VF old = count >= kFloats ? hn::LoadU(d, to) : hn::LoadN(d, to, count);
-        result = hn::MulAdd(old, hn::Set(d, keep[r]), result);
+        result = hn::MulAdd(LoadUpTo(d, to, count), hn::Set(d, keep[r]), result);
       }
-      if (count >= kFloats) {
-        hn::StoreU(result, d, to);
-      } else {
-        hn::StoreN(result, d, to, count);
-      }
+      StoreUpTo(d, result, to, count);
     }
   }
 }
