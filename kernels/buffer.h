@@ -1,4 +1,4 @@
-// Memory without initial values, aligned to cache lines: untouched pages never become resident.
+// Uninitialized memory, aligned to cache lines: pages that are not touched never become resident.
 // Internal to kernels/.
 #ifndef PRONK_KERNELS_BUFFER_H_
 #define PRONK_KERNELS_BUFFER_H_

@@ -50,7 +50,8 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()), kernels::Oversubscription::kGoAlone),
+      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()),
+            kernels::Oversubscription::kGoAlone),
       batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
                   kernels::Oversubscription::kGoAlone),
       plan_(PlanMemory(

@@ -1,5 +1,6 @@
-// Attention over the key-value cache, see attention.h: the cache's types, and who computes what. A
-// token or a few go by blocks (few.cc), more by tiles of queries (tiles.cc).
+// Attention over the key-value cache, see attention.h: storing keys and values, and how threads
+// divide the work. A token or a few go by parts of keys (few.cc), more by tiles of queries
+// (tiles.cc).
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -44,10 +45,10 @@ namespace {
 
 HWY_EXPORT(StoreF16);
 
-// Tokens that a thread stores at a time: fewer are not worth waking others.
+// Tokens that a thread stores at a time. Fewer do not pay for a barrier.
 constexpr size_t kStoredTokens = 8;
 
-// Rounded as activations are, but with the scale in f16.
+// Rounded like activations, but with the scale in f16.
 void StoreQ8(const float* x, size_t n, std::byte* out) {
   auto* block = reinterpret_cast<gguf::BlockQ8_0*>(out);
   for (size_t i = 0; i < n; i += 32, ++block) {
@@ -85,7 +86,7 @@ struct Queries {
   size_t first_pos;
 };
 
-// How queries are cut into blocks of so many at most: tokens times heads that share a key-value
+// How queries are cut into blocks of at most `queries`: tokens times heads that share a key-value
 // head.
 struct Blocks {
   Blocks(const Queries& all, size_t queries)
@@ -129,7 +130,7 @@ void AttendBatch(Team& team, const Queries& all) {
   const Blocks blocks(all, kTileQueries);
   team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      // The last tokens have most keys: they go first, so that no thread is left with one.
+      // The last tokens have the most keys. They go first, so that no thread ends with one.
       const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
       AttendTile(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query));
@@ -138,17 +139,16 @@ void AttendBatch(Team& team, const Queries& all) {
 }
 
 // Up to kFewTokens tokens go by parts of kPartKeys keys, aligned to multiples of that, which
-// threads compute side by side: there may be a single key-value head. The results of parts are then
-// added up in the order of positions, so a token's is the same for any number of threads and
-// tokens.
+// threads compute side by side: there may be a single key-value head. Then the parts are added up
+// in the order of positions, so a token's result is the same for any number of threads and tokens.
 constexpr size_t kPartKeys = 512;
 static_assert(kPartKeys % kKvTile == 0);
-// What is kept of parts that are computed side by side: 256 KB of the caller's stack.
+// For the results of parts: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
-// Where that is too little for a token, its keys are one part.
+// Where that is too little for one token, its keys are one part.
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
 constexpr size_t kMaxParts = 64;
-constexpr size_t kAddedQueries = 8;  // that a thread adds up at a time, at least
+constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
 
 void Scale(float factor, size_t n, float* x) {
   for (size_t i = 0; i < n; ++i) x[i] *= factor;
@@ -173,9 +173,9 @@ struct Sums {
   float* out;  // [n_queries][value_length]
 };
 
-// Blocks as large as they may be, since a block's keys are converted for all of its queries; but
-// where there are fewer of them, against n_parts parts, than threads, smaller ones: latent
-// attention has one key-value head for 128 query heads. A query's result is the same in any block.
+// The largest blocks, since a block's keys are converted once for all of its queries. Smaller ones
+// where blocks times n_parts parts would be fewer than threads: latent attention has one key-value
+// head for 128 query heads. A query's result is the same in any block.
 Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   constexpr size_t kFewest = 8;
   size_t queries = kBlockQueries;
@@ -183,8 +183,8 @@ Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   return Blocks(few.all, queries);
 }
 
-// Block number `index` against the keys of one part; `sums` are those of the part. Divides by the
-// sum where that is all.
+// Block number `index` against the keys of one part, to `sums`, those of the part. Divides by the
+// sum where the part is all there is.
 void AttendBlock(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
                  const Sums& sums, bool is_all) {
   size_t query;
@@ -206,8 +206,8 @@ void AttendBlock(const FewTokens& few, const Blocks& blocks, size_t index, size_
   }
 }
 
-// Adds the parts from `begin` on, as far as query number `query` sees them, to what it has so far,
-// which lies in `total`. parts[i] belongs to part begin + i.
+// Adds the parts from `begin` on, as far as query number `query` sees them, to `total`. parts[i]
+// belongs to part begin + i.
 void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const Sums> parts,
               const Sums& total) {
   const size_t length = few.all.cache.value_length;
@@ -233,7 +233,7 @@ void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const 
   }
 }
 
-// As many parts at a time as there is scratch for, then the next.
+// As many parts at a time as scratch holds, then the next.
 void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
   const size_t n = few.n_queries();
   const size_t first = few.FirstPart(0), end = few.LastPart(few.all.n_tokens - 1) + 1;
@@ -315,7 +315,7 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
   if (n_tokens > kFewTokens) {
     return AttendBatch(team, {cache, params, q, out, n_heads, n_tokens, first_pos});
   }
-  // As many tokens at a time as there is scratch for a part of; if not for one, keys stay together.
+  // As many tokens at a time as scratch holds a part of. If it holds none, keys are one part.
   const size_t token_floats = n_heads * (cache.value_length + 4);
   const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);

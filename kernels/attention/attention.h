@@ -8,14 +8,14 @@
 
 namespace kernels {
 
-// How keys and values are kept: as they are, rounded to f16, or rounded to int8 with an f16 scale
-// for each 32 (gguf's Q8_0), which takes half the memory of f16.
+// Keys and values are kept as floats, rounded to f16, or rounded to int8 with an f16 scale for each
+// 32 (gguf's Q8_0), which takes half the memory of f16.
 enum class KvType { kF32, kF16, kQ8_0 };
 
 // Bytes of one cached key or value of `length` numbers.
 size_t KvBytes(KvType type, size_t length);
 
-// Keys are taken in tiles of at most so many positions, aligned to multiples of it.
+// The most positions in a tile of keys; tiles are aligned to multiples of it.
 constexpr size_t kKvTile = 128;
 
 // The cache of one key-value head, to be read.
@@ -30,12 +30,11 @@ struct KvHead {
 };
 
 // One layer's cache, a view. Head by head, so that a head's keys are read in one stream. It is a
-// ring: position p lies in slot p % capacity. Where it is smaller than the text, its capacity is a
-// multiple of kKvTile, so that a tile of keys never wraps.
+// ring buffer: position p is in slot p % capacity. If it is smaller than the text, its capacity is
+// a multiple of kKvTile, so that a tile of keys never wraps.
 //
-// Where there is no v, a value is the first value_length numbers of its key (latent attention,
-// DeepSeek-V2 2024), as the key is kept: with kQ8_0 a last block that is not the value's alone has
-// one scale for all of its 32 numbers.
+// Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
+// 2024), as the key is kept: with kQ8_0 the last block may hold numbers of both under one scale.
 struct KvLayer {
   KvType type = KvType::kF16;
   std::byte* k = nullptr;  // [n_kv_heads][capacity][key_length]
@@ -48,13 +47,13 @@ struct KvLayer {
   KvHead head(size_t i) const;
 };
 
-// What differs between layers besides their shapes.
+// A layer's parameters besides its shapes.
 struct AttentionParams {
   float scale = 1;    // of q . k
   size_t window = 0;  // a token at position p sees the keys p - window + 1 .. p; 0: all up to p
-  float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: they stay as they are
-  // [n_heads]: one more score for each query head, which is not scaled, takes part in the softmax
-  // and has no value (gpt-oss); or null.
+  float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: no cap
+  // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
+  // (gpt-oss); or null.
   const float* sinks = nullptr;
 };
 
@@ -63,8 +62,8 @@ constexpr size_t FirstVisible(size_t pos, size_t window) {
   return window == 0 || pos < window ? 0 : pos + 1 - window;
 }
 
-// Batches of up to so many tokens are computed like single tokens: a token's result has the same
-// bits in a batch of any size up to this as alone.
+// Batches of up to this many tokens are computed like single tokens: a token's result has the same
+// bits as alone.
 constexpr size_t kFewTokens = 16;
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
@@ -82,10 +81,9 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 // first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of kKvTile.
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
-// with the context; keys before a window cost nothing. The result does not depend on the number of
-// threads, nor on the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 where the cache
-// is rounded, too, which costs some 2e-8 of the result's power (int16-inl.h); a cache of
-// floats stays in floats.
+// with the context, and keys before a window cost nothing. The result does not depend on the number
+// of threads, nor on the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 unless the
+// cache is of floats, which costs some 2e-8 of the result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

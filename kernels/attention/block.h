@@ -8,7 +8,7 @@
 
 namespace kernels {
 
-// Queries of a block, at most, in few.cc and in tiles.cc.
+// The most queries of a block in few.cc and in tiles.cc.
 constexpr size_t kBlockQueries = 64;
 constexpr size_t kTileQueries = 256;
 

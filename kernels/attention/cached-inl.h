@@ -1,4 +1,4 @@
-// How cached keys and values are read, whatever their type. Included once per instruction set.
+// Reads cached keys and values of every type. Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_CACHED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_CACHED_INL_H_
 #undef PRONK_KERNELS_ATTENTION_CACHED_INL_H_
@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// T is what a cache consists of: float, hwy::float16_t, or gguf::BlockQ8_0 for 32 numbers, of which
-// those past the end of a vector are zeros.
+// T is the element of a cache: float, hwy::float16_t, or gguf::BlockQ8_0 for 32 numbers, zeros past
+// the end of a vector.
 template <typename T>
 constexpr bool kIsQ8 = std::is_same_v<T, gguf::BlockQ8_0>;
 

@@ -1,18 +1,16 @@
 // Attention for one token or a few, see block.h.
 //
-// A block of queries walks through the keys in tiles small enough for the first-level cache: scores
-// of the tile for each query, then the values weighted with exp(score - maximum so far). When a
-// tile raises the maximum, what was added up before is scaled down by exp(old maximum - new
-// maximum).
+// A block of queries goes through the keys in tiles that fit the first-level cache: scores of the
+// tile for each query, then the values weighted with exp(score - maximum so far). When a tile
+// raises the maximum, the sums so far are scaled down by exp(old maximum - new maximum).
 //
-// A query's result is always the same chain of operations, whichever queries are in the block:
-// tiles are aligned to positions; a score is the sum over kLanes chains (chain i has the numbers i,
+// A query's result is always the same chain of operations, whatever queries are in the block: tiles
+// are aligned to positions; a score is the sum of kLanes chains (chain i has the numbers i,
 // i + kLanes and so on of query and key), which AddLanes adds up in one order; a mean adds key
-// after key, and none that the query does not see. What differs is how they are computed. Where
-// queries are few, a vector holds kLanes numbers of a key, and a score is a sum across its lanes
-// (Scores, AddValues). Where they are many, it is worth to convert and transpose a tile once: a
-// vector then holds one number of many keys and a lane adds up its key's score alone (PanelScores,
-// PanelValues).
+// after key, and none that the query does not see. Only the way differs. With few queries a vector
+// holds kLanes numbers of a key, and a score is a sum across its lanes (Scores, AddValues). With
+// many it pays to convert and transpose a tile once: a vector holds one number of many keys, and
+// each lane adds up its key's score alone (PanelScores, PanelValues).
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -35,10 +33,10 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
 constexpr size_t kHeads = 4;        // queries whose sums fit in registers together
-constexpr size_t kManyQueries = 8;  // from which on a panel pays
+constexpr size_t kManyQueries = 8;  // from here on a panel pays
 
-// The sum of all lanes: fours are added up first, then (0 + 3) + (1 + 2). PanelScores does the
-// same.
+// The sum of all lanes: vectors of four are added up first, then (0 + 3) + (1 + 2), as PanelScores
+// does.
 template <class DV = D>
 HWY_INLINE float AddLanes(hn::Vec<DV> v) {
   const DV d;
@@ -66,8 +64,8 @@ HWY_INLINE void Scores(const std::byte* HWY_RESTRICT k, Range keys, size_t lengt
   }
 }
 
-// Turns the scores of a tile's keys into weights, keeps maximum and sum, and returns the factor for
-// what was added up before.
+// Turns the scores of a tile's keys into weights, updates maximum and sum, and returns the factor
+// for earlier sums.
 HWY_INLINE float Weigh(float* HWY_RESTRICT scores, Range keys, float softcap, float& max,
                        float& sum) {
   const D d;
@@ -122,7 +120,7 @@ HWY_INLINE void AddValues(const std::byte* HWY_RESTRICT v, Range keys, size_t le
   }
 }
 
-// A tile for queries that stand beside each other and see the same of its keys.
+// A tile for neighbouring queries that see the same of its keys.
 template <typename T>
 HWY_INLINE void AttendDirectly(const QueryBlock& block, const Tile& tile, BlockState& s,
                                size_t first, size_t n) {
@@ -169,7 +167,7 @@ HWY_INLINE void BeginBlock(const QueryBlock& block, const KeyPart& part, BlockSt
     s.sum[i] = part.sum + token * part.sum_stride + head;
     s.last[i] = block.first_pos + token;
     s.first[i] = FirstVisible(s.last[i], block.params.window);
-    // A sink is as if a key had been there before all others.
+    // A sink acts like a key before all others.
     const bool sink = block.params.sinks != nullptr && s.first[i] >= part.begin;
     *s.max[i] = sink ? block.params.sinks[head] : std::numeric_limits<float>::lowest();
     *s.sum[i] = sink ? 1.0f : 0.0f;

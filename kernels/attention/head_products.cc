@@ -1,11 +1,11 @@
-// Who computes which products of heads, see head_products.h.
+// How threads divide the products of heads, see head_products.h.
 //
-// Heads have nothing in common, and the matrix of one is small (64 KB as Q8_0). So a thread makes
-// what a head's product reads by itself, in memory of its own, and threads meet once.
+// Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
+// input of a head's product by itself, in memory of its own, and there is one barrier.
 //
-// - Up to kRowTokens tokens: the rows of all heads are one range of work. A thread that gets a part
-//   of a head rounds that head's vectors, perhaps as another does: 128 numbers of each token.
-// - More: a piece of work is a head with up to kHeadTokens tokens, by panels.
+// - Up to kRowTokens tokens: the rows of all heads are one range of work. Every thread that gets
+//   rows of a head rounds that head's vectors, 128 numbers of each token.
+// - More: a unit of work is a head with up to kHeadTokens tokens, by panels.
 #include "kernels/attention/head_products.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace kernels {
 namespace {
 
-// Of a batch, whose packed vectors stay in a thread's cache: whole tiles of any form. A panel of
-// weights is unpacked once for so many.
+// Whole tiles of any form. Their packed vectors stay in a thread's cache, and a panel of weights is
+// unpacked once for all of them.
 constexpr size_t kHeadTokens = 192;
 static_assert(kHeadTokens % kMaxTileTokens == 0);
 

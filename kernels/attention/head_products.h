@@ -1,6 +1,6 @@
-// Products of heads: each head of a token with a matrix of its own. What latent attention needs
-// around its cache (DeepSeek-V2, 2024): the queries of each head are taken into the space of the
-// compressed keys, and what they attended to is taken out of it.
+// Products of heads: each head of a token with a matrix of its own. For latent attention
+// (DeepSeek-V2, 2024): the queries of each head are mapped into the space of the compressed keys,
+// and the attended values out of it.
 #ifndef PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
 #define PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
 
@@ -14,7 +14,7 @@
 
 namespace kernels {
 
-// Vectors of each head of each token, which need not be neighbours: head h of token t lies at
+// Vectors of each head of each token: head h of token t is at
 // data + t * token_stride + h * head_stride.
 template <class T>
 struct HeadVectors {
@@ -26,27 +26,26 @@ struct HeadVectors {
   }
 };
 
-// What HeadProducts() needs besides its arguments. Buffers are sized at construction: cols is the
-// largest weights.first.cols.
+// Scratch of HeadProducts(), sized at construction: cols is the largest weights.first.cols.
 class HeadScratch {
  public:
   HeadScratch(size_t max_tokens, size_t cols, size_t max_threads);
-  // The size of the buffers that these make.
+  // The bytes of its buffers.
   static size_t BytesFor(size_t max_tokens, size_t cols, size_t max_threads);
 
  private:
   friend class HeadPass;  // head_products.cc
 
-  QuantizedRows quantized_;  // [max_threads][kRowTokens], where tokens are few
+  QuantizedRows quantized_;  // [max_threads][kRowTokens], for few tokens
   size_t tiles_bytes_, thread_bytes_;
   Buffer<std::byte> tiles_;    // [max_threads][tiles_bytes_]: a head's packed inputs
-  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], for what products prepare
+  Buffer<std::byte> threads_;  // [max_threads][thread_bytes_], scratch of products
 };
 
-// out(t, h)[r] = weights.scale * (row r of head h's matrix . x(t, h)), (+ bias, where the stack has
-// some), for n_tokens tokens and all heads, of which `weights` has a matrix each. x(t, h) is
+// out(t, h)[r] = weights.scale * (row r of head h's matrix . x(t, h)), plus the bias if the stack
+// has one, for n_tokens tokens and all heads; `weights` has a matrix for each head. x(t, h) is
 // [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
-// depend on the number of threads; that of a token has the same bits alone and among up to 16.
+// depend on the number of threads, and has the same bits for a token alone and among up to 16.
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 

@@ -1,11 +1,11 @@
 // The products of attention for a batch in int16, of which x86 multiplies twice as many at a time
-// as floats; for caches that are rounded anyway. Included once per instruction set.
+// as floats; for caches of rounded numbers. Included once per instruction set.
 //
 // Each part of a query or key, each number of a tile's values (over its keys) and each query's
-// weights become integers with a scale of their own. They have some 13 bits, as sums of products
-// have to stay below 2^31, and err by about 1e-8 of their power, as f16 does. Two numbers of a sum
-// stand together, since one instruction multiplies and adds pairs: a number with the one that is a
-// vector's lanes behind it, which needs no permutation.
+// weights become integers with a scale of their own. They have some 13 bits, since sums of products
+// must stay below 2^31, and err by about 1e-8 of their power, as f16 does. One instruction
+// multiplies and adds pairs: a number and the one a vector's lanes after it, which needs no
+// permutation.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-// A query's product with a key is at most that of their lengths as vectors (Cauchy and Schwarz).
+// A query's product with a key is at most the product of their lengths (Cauchy and Schwarz).
 // Rounding adds less than sqrt(kPart) / 2 to a length: (kLengthLimit + 4)^2 < 2^31.
 constexpr float kLengthLimit = 46300;
 // Weights and values: (kWeightSum + kKeys / 2) * kValueLimit < 2^31.
@@ -34,7 +34,7 @@ using VU32 = hn::Vec<DU32>;
 constexpr size_t kPairLanes = 2 * kFloats;  // numbers in a vector of pairs
 static_assert(kPart % kPairLanes == 0 && kKeys % kPairLanes == 0);
 
-// A float this large has its integer in its last bits.
+// The sum is so large that its last bits are the integer.
 HWY_INLINE VF Rounded(VF x, VF factor) {
   return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }
@@ -46,7 +46,7 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
   return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(d16, shifted), hn::BitCast(d16, low)));
 }
 
-// A magnitude as an integer, NaNs above everything: what is not a number has to stay in the result.
+// A magnitude as an integer. NaNs are above everything, so they stay in the result.
 HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 
 // Like FloatProducts.
@@ -84,12 +84,11 @@ class Int16Products {
     }
   }
 
-  // The values as pairs of two keys, in the order of the weights' pairs, and a scale for each
-  // number.
+  // Values as pairs of two keys, in the order of the weights' pairs, and a scale for each number.
   void PackValues(const QueryBlock& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
     const DF d;
     const auto row = [&](size_t i) HWY_ATTR {
-      // Keys past the last have no weight.
+      // Keys past the last have weight 0.
       return tile.kv.v + (slot + std::min(i, n_keys - 1)) * CachedBytes<T>(tile.kv.value_stride);
     };
     const size_t end = first + n;

@@ -1,6 +1,6 @@
-// Scores and weighted values of a tile of keys for many queries of a block (few.cc): the
-// tile is converted to floats, and its keys transposed, once for all of them. The sums are those
-// that a single query gets there, in the same order. Included once per instruction set.
+// Scores and weighted values of a tile of keys for many queries of a block (few.cc): the tile is
+// converted to floats, and its keys transposed, once for all of them. Every query gets the sums of
+// a single one, in the same order. Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
@@ -37,13 +37,13 @@ struct BlockState {
   std::array<const float*, kBlockQueries> q;
   std::array<float*, kBlockQueries> out;
   std::array<float*, kBlockQueries> max, sum;
-  std::array<float, kBlockQueries> factor;        // for what was added up in earlier tiles
+  std::array<float, kBlockQueries> factor;        // for the sums of earlier tiles
   std::array<size_t, kBlockQueries> first, last;  // positions that the query sees
   std::array<Range, kBlockQueries> keys;          // of the tile
   size_t n_queries;
 };
 
-// A tile of keys, as far as any query sees them.
+// A tile of keys that some query sees.
 struct Tile {
   const std::byte* k;  // of the tile's first position
   const std::byte* v;
@@ -57,7 +57,7 @@ struct Panels {
   alignas(64) float rows[kMicroRows][kPart];    // of keys, to be transposed
 };
 
-// The keys from `key` on, kBandRows of them; those that nobody sees are copies.
+// kBandRows keys from `key` on; those that no query sees are copies of others.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
@@ -83,7 +83,7 @@ HWY_INLINE void AddUnit(UnitSums& a, const UnitSums& b) {
   }
 }
 
-// Number i of a panel's keys times that of the queries, added to their sums.
+// Adds number i of a panel's keys times number i of the queries to their sums.
 HWY_INLINE void AddProducts(const float* HWY_RESTRICT panel, size_t i,
                             const std::array<const float*, kScoreUnit>& q, UnitSums& sums) {
   const DF d;
@@ -98,8 +98,8 @@ HWY_INLINE void AddProducts(const float* HWY_RESTRICT panel, size_t i,
   }
 }
 
-// The sum of two chains of a panel's scores, `chain` and the fourth after it, or the only one where
-// vectors have four lanes. Not inline: GCC would keep the sums of the loop in memory.
+// The sum of two chains of a panel's scores, `chain` and chain + 4, or of one where vectors have
+// four lanes. Not inline: GCC would keep the sums of the loop in memory.
 HWY_NOINLINE void AddChains(const float* HWY_RESTRICT panel, size_t length,
                             const std::array<const float*, kScoreUnit>& q, size_t chain,
                             UnitSums& out) {
@@ -125,7 +125,7 @@ HWY_NOINLINE void AddChains(const float* HWY_RESTRICT panel, size_t length,
   }
 }
 
-// What AddLanes has in lane `lane` when it has added up fours.
+// Lane `lane` of AddLanes after it has added up vectors of four.
 HWY_INLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
                          const std::array<const float*, kScoreUnit>& q, size_t lane,
                          UnitSums& sums) {
@@ -137,7 +137,7 @@ HWY_INLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
   }
 }
 
-// The scores of kMicroRows keys from `key` on for all queries.
+// The scores of kBandRows keys from `key` on, for all queries.
 HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size_t key, float scale,
                             BlockState& s) {
   const DF d;
@@ -161,8 +161,8 @@ HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size
   }
 }
 
-// Adds kMicroRows numbers of the weighted values of `keys`, of which n_lanes count, to kRows
-// queries from `first` on.
+// Adds kBandRows numbers of the weighted values of `keys`, of which n_lanes exist, to kRows queries
+// from `first` on.
 template <size_t kRows>
 HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t first, size_t number,
                          size_t n_lanes, BlockState& s) {
@@ -210,7 +210,7 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
       LoadRow<T>(v, number, n, panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries;) {
-      // Together go only queries that see the same keys: what one does not see, it must not add.
+      // Only queries that see the same keys go together: none adds a key that it does not see.
       const auto begin = s.keys.begin() + static_cast<ptrdiff_t>(i);
       const bool together =
           i + kQueryUnit <= s.n_queries && std::equal(begin + 1, begin + kQueryUnit, begin);

@@ -1,9 +1,9 @@
-// The two products of attention for a batch, a tile of queries with a tile of keys
-// (tiles.cc), in floats. Included once per instruction set.
+// The two products of attention for a batch, a tile of queries with a tile of keys (tiles.cc), in
+// floats. Included once per instruction set.
 //
-// Both have the shape that kernels/matmul/panel-inl.h explains: keys become a panel whose lanes are
-// keys, so that a query's scores need no sums across lanes, and values one whose lanes are a
-// value's numbers. Converting a tile of keys is paid once for all queries.
+// Both have the shape that kernels/matmul/panel-inl.h explains. The lanes of a panel of keys are
+// keys, so that a query's scores need no sums across lanes; those of a panel of values are a
+// value's numbers. A tile of keys is converted once for all queries.
 #if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
@@ -28,8 +28,8 @@ constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers togethe
 static_assert(kKvTile % kKeys == 0);
 static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0 && kPart % kMicroRows == 0);
 
-// What a tile of queries keeps from one tile of keys to the next. A tile's weights are relative to
-// its own largest: what was added up before counts `keep` times, what is new `gain` times.
+// The state of a tile of queries from one tile of keys to the next. A tile's weights are relative
+// to its own maximum: earlier sums count `keep` times, new ones `gain` times.
 struct TileState {
   alignas(64) float scores[kTileQueries][kKeys];
   alignas(64) float max[kTileQueries], sum[kTileQueries];
@@ -37,37 +37,37 @@ struct TileState {
   alignas(64) float keep[kTileQueries], gain[kTileQueries];
   std::array<const float*, kTileQueries> q;
   std::array<float*, kTileQueries> out;
-  std::array<size_t, kTileQueries> first, position;  // the query sees keys from one to the other
+  std::array<size_t, kTileQueries> first, position;  // the query sees the keys [first, position]
   size_t n_present;                                  // queries
-  size_t n_queries;  // a multiple of kQueryUnit: the last query stands in for what is missing
+  size_t n_queries;  // rounded up to a multiple of kQueryUnit by repeating the last query
 };
 
-// Keys of a tile that stand beside each other, from position `key` and slot `slot` of the cache on.
+// The keys of a tile, from position `key` and slot `slot` of the cache on.
 struct TileKeys {
   size_t key, slot, n;
 };
 
-// How many of the keys [key, key + n_keys) lie before those that query i sees.
+// The number of keys in [key, key + n_keys) before those that query i sees.
 HWY_INLINE size_t HiddenKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
   return std::min(n_keys, s.first[i] - std::min(key, s.first[i]));
 }
-// How many lie before what the query of a unit sees that sees most of them, its first.
+// Likewise before those that a unit's first query sees, which sees the most of them.
 HWY_INLINE size_t HiddenUnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
   return HiddenKeys(s, unit / kQueryUnit * kQueryUnit, key, n_keys);
 }
-// How many of the keys query i sees or are hidden before them: those up to its own position.
+// The number of keys up to query i's own position: hidden ones and those that it sees.
 HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
   const size_t end = s.position[i] + 1;
   return std::min(n_keys, end - std::min(key, end));
 }
-// How many up to that of a unit's last query.
+// Likewise up to the position of a unit's last query.
 HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
   return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
 }
 
 using VSums = VF[kQueryUnit][kRowVectors];
 
-// Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of a vector's.
+// Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of the lanes.
 template <typename T>
 HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t n,
                         float* HWY_RESTRICT to) {
@@ -77,7 +77,7 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
   }
 }
 
-// For caches of T that stay as they are, and where nothing is faster (int16-inl.h).
+// For caches of floats, and for CPUs on which int16 is not faster (int16-inl.h).
 template <typename T>
 class FloatProducts {
  public:
@@ -87,8 +87,8 @@ class FloatProducts {
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of the keys in the slots from `slot` on, kMicroRows of them. The last one, end
-  // - 1, stands in for those past it, whose scores nobody wants.
+  // The same numbers of kBandRows keys in the slots from `slot` on. Past the last, end - 1, it is
+  // repeated: those scores are not used.
   void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
     for (size_t r = 0; r < kBandRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
@@ -98,14 +98,12 @@ class FloatProducts {
                                         reinterpret_cast<uint8_t*>(panel_));
   }
 
-  // scale * q . k of a unit of queries, the first of which is number `unit`, as far as it is
-  // packed.
+  // scale * q . k of the unit of queries from number `unit` on, over the numbers that are packed.
   HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
     Multiply<kPart>(panel_, kMicroRows, n, q_[unit], scales_ + unit, sums);
   }
 
-  // What Mean needs of the weights of the keys [key, key + n_keys): nothing else than the state
-  // has.
+  // For Mean: the weights of the keys [key, key + n_keys) are read from the state.
   void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
 
   // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
@@ -116,7 +114,7 @@ class FloatProducts {
     }
   }
 
-  // gain * weights . v of a unit for numbers first + lane and so on, over the first n_keys keys.
+  // gain * weights . v of a unit for the numbers from first + lane on, over the first n_keys keys.
   HWY_INLINE void Mean(const TileState& s, size_t unit, size_t lane, size_t n_keys,
                        VSums& sums) const {
     Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[unit], s.gain + unit, sums);

@@ -1,5 +1,5 @@
-// Attention as it is written in the papers, one number at a time in double: the definition, and the
-// oracle of the tests.
+// Attention as the papers write it, one number at a time in double: the definition, and the oracle
+// of the tests.
 #ifndef PRONK_KERNELS_ATTENTION_REFERENCE_H_
 #define PRONK_KERNELS_ATTENTION_REFERENCE_H_
 
@@ -9,9 +9,9 @@
 
 namespace kernels {
 
-// How one query of `key_length` numbers divides its attention: weights[p] = softmax_p(score), of
-// the n keys that it sees, which begin key_stride floats apart. With a sink (null: none) they sum
-// up to less than 1: the rest is the sink's. params.sinks is not read.
+// The attention weights of one query of `key_length` numbers: weights[p] = softmax_p(score), of the
+// n keys that it sees, which are key_stride floats apart. With a sink (null: none) they sum up to
+// less than 1: the rest is the sink's. params.sinks is not read.
 void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
                       size_t key_stride, const AttentionParams& params, const float* sink,
                       double* weights);
@@ -23,9 +23,9 @@ struct AttentionShape {
   size_t n_heads, n_kv_heads, key_length, value_length;
 };
 
-// What Attention() approximates (attention.h), for keys [n_positions][n_kv_heads][key_length] and
-// values [n_positions][n_kv_heads][value_length] that lie in the order of positions; without v,
-// values are the first numbers of keys.
+// The exact result of Attention() (attention.h), for keys [n_positions][n_kv_heads][key_length] and
+// values [n_positions][n_kv_heads][value_length] in the order of positions; without v, values are
+// the first numbers of keys.
 void AttentionReference(const AttentionShape& shape, const float* q, const float* k, const float* v,
                         size_t n_tokens, size_t first_pos, const AttentionParams& params,
                         double* out);

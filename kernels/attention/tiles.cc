@@ -1,10 +1,9 @@
 // Attention for a batch, see block.h.
 //
-// A tile of queries (some tokens, with all query heads that share a key-value head) meets a tile of
-// keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h, int16-inl.h), stand the weights, exp(score - maximum of the
-// tile's). What was added up before and what is new are scaled to the larger of their maximums (Dao
-// et al. 2022).
+// A tile of queries (some tokens, with all query heads that share a key-value head) takes one tile
+// of keys after the other. Between the two products, scores = q . k and means = weights . v
+// (products-inl.h, int16-inl.h), scores become weights, exp(score - maximum of the tile). Earlier
+// sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -27,8 +26,8 @@ namespace HWY_NAMESPACE {
 
 using OutRows = std::array<float*, kQueryUnit>;
 
-// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for kMicroRows lanes, of which the
-// first n_lanes count. Without `keep` nothing is kept.
+// out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes.
+// Without `keep` out is overwritten.
 HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const OutRows& out,
                     size_t n_lanes) {
   const DF d;
@@ -45,8 +44,8 @@ HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const Out
   }
 }
 
-// Sets the scores of a tile's keys, as far as a unit of queries sees any of a group. `is_first`: of
-// the tiles.
+// The scores of a tile's keys; skips groups of keys of which a unit of queries sees none.
+// `is_first`: this is the first tile.
 template <class Products>
 HWY_INLINE void Score(const QueryBlock& tile, const TileKeys& keys, bool is_first,
                       Products& products, TileState& s) {
@@ -70,8 +69,8 @@ HWY_INLINE void Score(const QueryBlock& tile, const TileKeys& keys, bool is_firs
   }
 }
 
-// Turns query i's scores into weights relative to their maximum: zeros before what it sees and past
-// its own position, up to a multiple of 32 of what its unit sees.
+// Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
+// not see, up to a multiple of 32 of those that its unit sees.
 HWY_INLINE void WeighQuery(const TileKeys& keys, float softcap, size_t i, TileState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
@@ -101,7 +100,7 @@ HWY_INLINE void WeighQuery(const TileKeys& keys, float softcap, size_t i, TileSt
   s.tile_sum[i] = begin < n ? hn::ReduceSum(d, sum) : 0;
 }
 
-// The weights of all queries, and how they and what was added up before count.
+// The weights of all queries, and the factors of these and of earlier sums.
 HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
   const DF d;
   for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(keys, softcap, i, s);
@@ -116,7 +115,7 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
     hn::Store(keep, d, s.keep + i);
     hn::Store(gain, d, s.gain + i);
   }
-  // Those that stand in for missing ones point to the last one's result: they leave it as it is.
+  // Queries that fill up the last unit share the last one's result: they leave it as it is.
   std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
   std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
 }
@@ -157,7 +156,7 @@ HWY_INLINE void BeginTile(const QueryBlock& tile, TileState& s) {
     s.position[i] = tile.first_pos + token;
     s.first[i] = FirstVisible(s.position[i], tile.params.window);
     std::fill_n(s.out[i], tile.kv.value_length, 0.0f);
-    // A sink is as if a key without a value had been there before all others.
+    // A sink acts like a key without a value before all others.
     if (tile.params.sinks != nullptr) {
       s.max[i] = tile.params.sinks[head];
       s.sum[i] = 1;
@@ -185,7 +184,7 @@ HWY_NOINLINE void Attend(const QueryBlock& tile) {
   }
 }
 
-// For caches that are rounded anyway.
+// For caches of rounded numbers.
 #if HWY_ARCH_X86
 template <typename T>
 using RoundedProducts = Int16Products<T>;

@@ -1,10 +1,10 @@
-// What the encoders of blocks share: the choice of scales. Internal to kernels/.
+// The common part of the encoders of blocks: the choice of scales. Internal to kernels/.
 //
-// The largest weight of a block alone would fix the scale such that nothing is cut off. Rounding
-// errors are smaller where the scale is a little smaller, or larger: a few are tried, the weights
-// rounded by each, and then the scale is taken that fits the rounded ones best (linear regression).
-// Scales of a part of a block are whole numbers times the block's; those next to the nearest one
-// are tried, too, and then the block's scale is fitted to what they have become.
+// The scale at which the largest weight has the last level clips nothing. Rounding errors are
+// smaller where the scale is a little smaller, or larger: a few are tried, the weights rounded with
+// each, and the scale becomes the one that fits the rounded weights best (linear regression).
+// Scales of parts are whole numbers times the block's: those next to the nearest one are tried,
+// too, and then the block's scale is fitted to the result.
 #ifndef PRONK_KERNELS_ENCODE_BLOCKS_H_
 #define PRONK_KERNELS_ENCODE_BLOCKS_H_
 
@@ -18,7 +18,7 @@
 
 namespace kernels {
 
-// Weights of a row, and how many times the square of each one's error counts.
+// Weights of a row, and the importance of each one's squared error.
 struct Part {
   const float* x;
   const float* importance;
@@ -30,18 +30,18 @@ struct Part {
 constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
 constexpr void SetBits(uint8_t& byte, auto bits, auto shift) { byte = Byte(byte | bits << shift); }
 
-// Weights that are smaller in all are stored as zeros: f16 has no scale for them.
+// Where all weights are smaller, zeros are stored: f16 has no scale for them.
 constexpr float kTiny = 1e-9f;
 
-// The one of the n weights that is furthest from 0.
+// Of n weights the one with the largest magnitude.
 float Extreme(const float* x, size_t n);
 
-// The whole number nearest to x / d, at least low and at most high; for d = 0 it is 0 or what is
-// nearest to it. |x| is at most 2^18, and d is 0 or at least 2^-24, as the numbers of f16 are.
+// The whole number from low to high nearest to x / d, or to 0 where d is 0. |x| is at most 2^18,
+// and d is 0 or at least 2^-24, the smallest f16.
 int Nearest(float x, float d, int low, int high);
 
-// A number for the file, and what the reader will see. An offset may be a little beyond the
-// weights, and these as large as f16 can be.
+// Rounds a number to f16 for the file, and returns what the reader will see. An offset may be a
+// little beyond the weights, which may be as large as f16 allows: so it is clamped.
 float Store(float value, uint16_t& half);
 
 // d, for x[i] ~ d * q[i] with low <= q[i] <= high. low is negative, and no nearer to 0 than high.
@@ -54,7 +54,7 @@ struct Line {
 };
 Line FitLine(const Part& part, size_t n, int levels, float max_offset);
 
-// What the sum of squared errors is made of, for x ~ d * v: it is xx - 2 d xv + d d vv.
+// For x ~ d * v the sum of squared errors is xx - 2 d xv + d d vv.
 struct Sums {
   float xv = 0, vv = 0;
 
@@ -62,12 +62,12 @@ struct Sums {
     xv += other.xv;
     vv += other.vv;
   }
-  float Scale() const { return vv > 0 ? xv / vv : 0; }      // the best one
-  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // what it takes off xx
+  float Scale() const { return vv > 0 ? xv / vv : 0; }      // the best d
+  float Gain() const { return vv > 0 ? xv * xv / vv : 0; }  // by which it reduces xx
   float Gain(float d) const { return d * (2 * xv - d * vv); }
 };
 
-// The d for these sums instead of the one that there is, unless its own rounding spoils it.
+// The best d for these sums instead of the present one, unless its own rounding spoils it.
 float Refit(const Sums& sums, float d, uint16_t& half);
 
 // Chooses among the steps next to `nearest`, from low to high, the one with which a part gains
@@ -92,7 +92,7 @@ int ChooseStep(int nearest, int low, int high, float d, Multiple multiple, SumsO
   return chosen;
 }
 
-// Values, the lowest first, of which each weight becomes one, times a scale.
+// A codebook, the lowest value first: each weight becomes one of the values, times a scale.
 class Ladder {
  public:
   template <size_t n>
@@ -100,7 +100,7 @@ class Ladder {
     for (size_t i = 0; i < n; ++i) values_[i] = values[i];
     for (size_t i = 0; i + 1 < n; ++i) cuts_[i] = (values_[i] + values_[i + 1]) / 2;
   }
-  // Which value is nearest to x.
+  // Of the value nearest to x.
   int Index(float x) const {
     int index = 0;
     for (size_t i = 0; i + 1 < n_; ++i) index += x > cuts_[i] ? 1 : 0;

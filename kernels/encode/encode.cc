@@ -18,11 +18,11 @@ namespace {
 using gguf::DType;
 
 constexpr size_t kMaxBlock = 256;
-// The least that a weight's error counts, as a share of the block's most: columns that no text has
-// needed so far are not given up.
+// The least weight of an error, relative to the block's largest: columns that no text has needed so
+// far still count.
 constexpr float kLeastImportance = 1e-4f;
 
-// Writes one block, wherever it lies.
+// Writes one block, at any address.
 using EncodeFunction = void (*)(const Part& part, std::byte* block);
 
 template <class Block>
@@ -68,7 +68,7 @@ float Limit(DType dtype) {
   return dtype == DType::kBF16 ? 0x1.FEp127f : 65504.0f;
 }
 
-// What the squares of n errors count: shares of the most important one's.
+// The weights of n squared errors, relative to the largest.
 using Importance = std::array<float, kMaxBlock>;
 void SetImportance(const float* importance, size_t n, Importance& shares) {
   const float most = *std::max_element(importance, importance + n);
@@ -86,9 +86,8 @@ bool EncodeRow(DType dtype, const float* x, size_t n, std::byte* row, const floa
   const gguf::DTypeInfo& info = gguf::Info(dtype);
   const size_t block = info.block_size;
   assert(encode != nullptr && n % block == 0 && block <= kMaxBlock);
-  const auto fits = [limit = Limit(dtype)](float weight) {
-    return std::fabs(weight) <= limit;
-  };  // not a NaN
+  // False for a NaN, too.
+  const auto fits = [limit = Limit(dtype)](float weight) { return std::fabs(weight) <= limit; };
   if (!std::all_of(x, x + n, fits)) return false;
   Importance shares;
   shares.fill(1.0f);

@@ -13,8 +13,7 @@ namespace {
 
 constexpr Ladder kQ2Values(std::array<int8_t, 4>{-1, 0, 1, 2});
 
-// d for x ~ -d, 0 or d: the weights that become 0 are the smallest ones. How many of the others
-// make the error smallest is tried out.
+// d for x ~ -d, 0 or d: the smallest weights become 0. Every number of others is tried.
 float FitTernary(const Part& part, size_t n) {
   std::array<std::pair<float, float>, 256> largest;  // |x| and its importance
   for (size_t i = 0; i < n; ++i) largest[i] = {std::fabs(part.x[i]), part.importance[i]};
@@ -64,7 +63,7 @@ void EncodeBlock(const Part& part, gguf::BlockTQ2_0& block) {
 }
 
 // A byte is the number of its digits, the first one the highest, times 256 / 243, rounded up: the
-// reader cuts off.
+// reader truncates.
 void EncodeBlock(const Part& part, gguf::BlockTQ1_0& block) {
   const std::array<uint8_t, 256> digits = Digits(part, block.d);
   const auto pack = [](const uint8_t* first, size_t step, int n) {

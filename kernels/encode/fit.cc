@@ -9,10 +9,10 @@
 namespace kernels {
 namespace {
 
-// Scales that are tried: the plain one with its largest weight at so many tenths of a level beyond
-// the last one, or before it. Twice as many take twice as long and make the error 1% smaller.
+// Scales to try: those with the largest weight up to this many tenths of a level beyond the last
+// level, or before it. Twice as many take twice as long and make the error 1% smaller.
 constexpr int kTries = 9;
-// For uneven values: the largest weight at these shares of the last one.
+// For non-uniform codebooks: the largest weight at these shares of the last value.
 constexpr float kFirstShare = 0.7f, kLastShare = 1.25f, kShareStep = 0.05f;
 
 // q of x on a line, 0 to levels.

@@ -70,7 +70,7 @@ Envelope::Choice Highest(const PointSums& sums, size_t n, float scale) {
   return sums.at(points[lane]);
 }
 
-// Adds the points that are best for some scale between those that a and b are best for.
+// Adds the points that are best for some scale between the best scales of a and b.
 void AddBetween(const PointSums& sums, size_t n, const Envelope::Choice& a,
                 const Envelope::Choice& b, Envelope& envelope) {
   const float rise = b.sums.xv - a.sums.xv, run = b.sums.vv - a.sums.vv;

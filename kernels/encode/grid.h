@@ -1,12 +1,11 @@
-// The nearest points of a grid, for every scale at once: what the IQ types' encoders search with.
-// Internal to kernels/.
+// The nearest points of a grid, for every scale at once: the search of the IQ encoders. Internal to
+// kernels/.
 //
 // For weights x ~ s * v, v a point of the grid, the squared error is sum(xx) - 2 s sum(xv) + s s
-// sum(vv). The two sums that depend on v do not depend on s. So they are made once for each point;
-// then the best point for a scale is the one with the largest sum(xv) - s/2 sum(vv): seen over all
-// s, each point is a line, and the best points are the upper envelope of all lines. It has few
-// corners (each weight goes up its few levels as s goes down), and with these any number of scales
-// can be compared exactly.
+// sum(vv). The sums that depend on v do not depend on s, so they are made once for each point. The
+// best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a line, and
+// the best points are the upper envelope of all lines. It has few corners (each weight goes up its
+// few levels as s goes down), and with these any number of scales can be compared exactly.
 #ifndef PRONK_KERNELS_ENCODE_GRID_H_
 #define PRONK_KERNELS_ENCODE_GRID_H_
 
@@ -36,7 +35,7 @@ class Envelope {
   };
 
   void Clear() { n_ = 0; }
-  // Takes the point, unless there are too many already: the next best then serves.
+  // False, and the next best serves instead, where the envelope is full.
   bool Add(const Choice& choice) {
     if (n_ == kMax) return false;
     choices_[n_++] = choice;

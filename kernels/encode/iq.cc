@@ -1,4 +1,4 @@
-// Blocks whose weights are points of a grid: the way back from formats/iq1*, iq2* and iq3*.
+// Blocks whose weights are points of a grid: the inverse of formats/iq1*, iq2* and iq3*.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ constexpr PointScheme kIq2sScheme = {kIq2sPoints, 16, 43, 0.125f, 16, Signs::kFr
 constexpr PointScheme kIq3xxsScheme = {kIq3xxsPoints, 32, 62, 0.25f, 16, Signs::kEven};
 constexpr PointScheme kIq3sScheme = {kIq3sPoints, 32, 15, 1, 16, Signs::kFree};
 
-// Four times seven bits of signs (the eighth follows from them), and k on top.
+// Four times seven bits of signs (the eighth is their parity), and k on top.
 uint32_t SignsAndStep(const PointBlock& points, size_t group) {
   uint32_t word = points.k[group] << 28;
   for (size_t l = 0; l < 4; ++l) word |= (points.signs[4 * group + l] & 127) << (7 * l);

@@ -1,7 +1,6 @@
-// Blocks of 256 weights whose parts have scales of their own: the way back from formats/q2_k-inl.h
-// to q6_k-inl.h.
-// Each part gets the scale (and minimum) that fits it best; these are rounded to multiples of the
-// block's, and then the weights are rounded with what came of it.
+// Blocks of 256 weights whose parts have scales of their own: the inverse of formats/q2_k-inl.h to
+// q6_k-inl.h. Each part gets the scale (and minimum) that fits it best. These are rounded to
+// multiples of the block's, and then the weights are rounded with the result.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,8 +26,8 @@ struct Groups {
   std::array<int, 256> q{};
 };
 
-// The sums that a line with steps (sc, min) needs for the best d and dmin: those of a regression of
-// x on a = sc * q and b = -min.
+// For the best d and dmin of a line with steps (sc, min): the sums of a regression of x on
+// a = sc * q and b = -min.
 struct Regressors {
   float aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
 
@@ -39,7 +38,7 @@ struct Regressors {
     xa += other.xa;
     xb += other.xb;
   }
-  // What d and dmin take off the sum of squares.
+  // By how much d and dmin reduce the sum of squares.
   float Gain(float d, float dmin) const {
     return d * (2 * xa - d * aa) + dmin * (2 * xb - dmin * bb) - 2 * d * dmin * ab;
   }
@@ -86,8 +85,8 @@ Regressors ChooseSteps(const Part& part, const Lines& lines, const Line& line, f
   return best;
 }
 
-// Takes the d and dmin that fit what the weights were rounded to best, unless the rounding of d and
-// dmin themselves spoils it.
+// Takes the d and dmin that fit the rounded weights best, unless the rounding of d and dmin
+// themselves spoils it.
 void Refit(const Regressors& all, float& d, float& dmin, Groups& groups) {
   const float determinant = all.aa * all.bb - all.ab * all.ab;
   if (determinant <= 1e-6f * all.aa * all.bb) return;
@@ -127,7 +126,7 @@ Groups EncodeGroups(const Part& part, const Lines& lines) {
   return groups;
 }
 
-// What Q4_K and Q5_K have in common: scales and the low four bits, as gguf/blocks.h shows them.
+// Q4_K and Q5_K share scales and the low four bits, as gguf/blocks.h shows them.
 template <class Block>
 void StoreGroups(const Groups& groups, Block& block) {
   block.d = groups.d;

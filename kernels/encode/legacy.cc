@@ -1,5 +1,4 @@
-// Blocks of 32 weights with one scale: the way back from formats/q4_0-inl.h and its
-// neighbours.
+// Blocks of 32 weights with one scale: the inverse of formats/q4_0-inl.h to q8_0-inl.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace {
 
 constexpr float kAnyOffset = std::numeric_limits<float>::infinity();
 
-// Puts q, 0 to 15, where Q4_0::Nibble() finds it; qs was zeros.
+// Puts q, 0 to 15, where Q4_0::Nibble() finds it.
 void SetNibble(uint8_t (&qs)[16], int j, int q) { SetBits(qs[j % 16], q, j < 16 ? 0 : 4); }
 
 // ... q, 0 to 31, where Q5_0::FiveBits() does.
@@ -49,7 +48,7 @@ void EncodeBlock(const Part& part, gguf::BlockQ5_1& block) {
   }
 }
 
-// With so many levels other scales than the plain one gain nothing.
+// With 255 levels no other scale than the plain one gains anything.
 void EncodeBlock(const Part& part, gguf::BlockQ8_0& block) {
   float max = 0;
   for (int j = 0; j < block.kWeights; ++j) max = std::max(max, std::fabs(part.x[j]));

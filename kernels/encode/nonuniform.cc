@@ -1,5 +1,5 @@
-// Blocks whose weights are one of a few uneven values, times a scale: an f16, a power of two, an
-// eight-bit float, or six bits times an f16.
+// Blocks with a non-uniform codebook and a scale: an f16, a power of two, an eight-bit float, or
+// six bits times an f16.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace kernels {
 namespace {
 
 constexpr Ladder kIq4nl(kIq4nlValues);
-// Of 4-bit floats, by size; kFp4Values has them by sign and magnitude.
+// 4-bit floats in order; kFp4Values has them by sign and magnitude.
 constexpr Ladder kFp4(std::array<int8_t, 15>{-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12});
 constexpr float kFp4Largest = 12;
 
@@ -63,7 +63,7 @@ void EncodeBlock(const Part& part, gguf::BlockIQ4_XS& block) {
   }
 }
 
-// The power of two that cuts nothing off, and the two below it.
+// Tries the power of two that clips nothing, and the two below it.
 void EncodeBlock(const Part& part, gguf::BlockMXFP4& block) {
   const float largest = std::fabs(Extreme(part.x, 32));
   if (largest < kTiny) return;
@@ -80,7 +80,7 @@ void EncodeBlock(const Part& part, gguf::BlockMXFP4& block) {
   SetNibbles(part, 16, E8m0HalfToF32(block.e), Fp4Code, block.qs);
 }
 
-// The scale that cuts nothing off, and those up to two thirds of it.
+// Tries the scale that clips nothing, and the five below it: down to two thirds of it.
 void EncodeBlock(const Part& part, gguf::BlockNVFP4& block) {
   constexpr int kLargest = 0x7E, kTries = 6;
   for (size_t g = 0; g < 4; ++g) {

@@ -1,6 +1,5 @@
-// The search: for each group the scale that fits it best, then the block's scale of which all
-// groups have odd multiples. With the envelopes of grid.h every scale that is tried is
-// judged by the points that are really best for it.
+// The search: for each group the scale that fits it best, then the block's scale, of which all
+// groups have odd multiples. With the envelopes of grid.h every scale is judged by its best points.
 #include "kernels/encode/points.h"
 
 #include <algorithm>
@@ -13,14 +12,14 @@
 namespace kernels {
 namespace {
 
-// Scales of a group are looked for from the one at which its largest weight is twice the largest
-// point's value to the one at which it is half of it.
+// Scales of a group are tried from kWidest times the one at which its largest weight is the largest
+// point's value down to the same part of it.
 constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
-// Scales of a block, as shares of the one at which the largest group has the last step.
+// Scales of a block, relative to the one at which the largest group has the last step.
 constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
 
-// Moves the signs from the weights to a bit each, where the grid has magnitudes only. Where their
-// number must be even and is not, the weight that counts least stays negative.
+// Moves the signs of the weights to a bit each, where the grid has magnitudes only. Where their
+// number must be even and is not, the weight that counts least gets the wrong sign.
 void SplitSigns(const Part& part, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
   std::copy_n(part.x, 256, x);
   if (signs == Signs::kInGrid) return;
@@ -45,7 +44,7 @@ class Search {
     for (size_t p = 0; p < parts_; ++p) {
       const size_t g = p * n_groups_ / parts_;
       const float* const x = part.x + g * scheme.group;
-      // No group is so small that its scale could not be.
+      // A group of nearly zeros still gets a scale that the type can hold.
       plain_[g] =
           std::max(std::fabs(Extreme(x, scheme.group)), 1e-3f * std::fabs(Extreme(part.x, 256))) /
           scheme.top;
@@ -73,8 +72,7 @@ class Search {
   }
 
  private:
-  // What the points that are best for a scale take off a group's sum of squares. Says which they
-  // are where `block` is not null.
+  // The sums of a group's best points for a scale; `block`, where not null, gets the points.
   Sums Points(size_t g, float scale, PointBlock* block) const {
     const size_t per_group = parts_ / n_groups_;
     const size_t same = scheme_.same_grid != 0 ? scheme_.same_grid / scheme_.grids[0].dims : 1;
@@ -105,7 +103,7 @@ class Search {
     return best.Scale();
   }
 
-  // Chooses steps for a block's scale, and keeps them where they are the best so far.
+  // Chooses steps for a block's scale and keeps them if they are the best so far.
   void Try(float value, float& most, PointBlock& block) {
     uint16_t half;
     const float unit = scheme_.unit * Store(value, half);

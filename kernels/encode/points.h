@@ -1,4 +1,4 @@
-// What the encoders of IQ1, IQ2 and IQ3 blocks share: points of a grid for parts of the block,
+// The common part of the encoders of IQ1, IQ2 and IQ3: points of a grid for parts of the block,
 // scales for groups of parts. Internal to kernels/.
 #ifndef PRONK_KERNELS_ENCODE_POINTS_H_
 #define PRONK_KERNELS_ENCODE_POINTS_H_

@@ -1,5 +1,4 @@
-// The instruction sets by name. Highway finds out what the CPU has of its targets; the extensions
-// are looked up here.
+// The instruction sets by name. Highway detects its targets, this file the extensions.
 #include "kernels/machine/cpu.h"
 
 #include <array>
@@ -59,8 +58,8 @@ CpuId Ask(uint32_t leaf, uint32_t subleaf) {
 
 bool Bit(uint32_t word, int i) { return (word >> i & 1) != 0; }
 
-// Tiles are 8 KB of registers, which Linux saves only for processes that asked. The answer holds
-// for all threads.
+// Tiles are 8 KB of registers, which Linux saves only for processes that asked, for all of their
+// threads.
 bool MayUseTiles() {
 #ifdef __linux__
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -91,13 +90,13 @@ bool CpuHas(Extension extension) {
 bool CpuHas(Extension extension) { return extension == Extension::kNone; }
 #endif
 
-// What this CPU can run of Highway's targets, any limit left aside.
+// Highway's targets that this CPU can run, whatever the limit.
 int64_t CpuTargetBits() {
   static const int64_t targets = hwy::SupportedTargets();
   return targets;
 }
 
-// Of these, what this build has.
+// Those of them that this build has.
 int64_t AvailableTargets() { return CpuTargetBits() & HWY_TARGETS; }
 
 using Available = std::array<bool, kLevels.size()>;

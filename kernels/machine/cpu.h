@@ -1,5 +1,4 @@
-// Which instruction set the kernels use: the best that the CPU has, or less where the user asks
-// (--cpu).
+// The instruction set of the kernels: the best that the CPU has, or less if the user asks (--cpu).
 #ifndef PRONK_KERNELS_MACHINE_CPU_H_
 #define PRONK_KERNELS_MACHINE_CPU_H_
 
@@ -9,26 +8,26 @@
 
 namespace kernels {
 
-// This CPU has what the whole build was compiled for; where not, nothing in kernels/ may be called.
+// This CPU has the baseline of the build; if not, nothing in kernels/ may be called.
 bool CpuIsSupported();
 
-// Names, from least to most, that this build has and this CPU can run, e.g. {"sse4", "avx2",
+// The targets of this build that this CPU can run, from least to most, e.g. {"sse4", "avx2",
 // "avx512", "avx512vnni", "avx512bf16"} or {"neon"}.
 std::vector<std::string> CpuTargets();
 
 // This CPU can run the target, but the build left it out (PRONK_TARGETS=native).
 bool BuildLacks(std::string_view name);
 
-// Limits the kernels to this target and what is below it; false where CpuTargets() does not have
-// the name. Takes effect for kernels called from now on; not while a Team runs, and not between
+// Limits the kernels to this target and those below it; false if CpuTargets() does not have the
+// name. Takes effect for kernels called from now on; not while a Team runs, and not between
 // Activations' packing and a product with them. "" lifts the limit.
 bool LimitCpu(std::string_view name);
 
 // The target the kernels use now.
 std::string CpuTarget();
 
-// Instructions that Highway has no target for, or that we use in single files only. Each is there
-// on top of a target of Highway's.
+// Instructions without a target of Highway's, or in use in single files only. Each is an addition
+// to a target.
 enum class Extension {
   kNone,
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
@@ -39,8 +38,8 @@ enum class Extension {
 // The kernels use it: the CPU has it, the system permits it, and no limit forbids it.
 bool CpuUses(Extension extension);
 
-// As if the CPU had it, for tests that carry out its instructions themselves. Before anything else
-// here is called.
+// As if the CPU had it, for tests that emulate its instructions. To be called before anything else
+// here.
 void EmulateForTest(Extension extension);
 
 }  // namespace kernels

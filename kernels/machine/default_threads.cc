@@ -1,6 +1,5 @@
-// How many threads to use when nobody says. Decoding waits for memory and prefill for arithmetic
-// units; neither gains from two threads on one core, and a slow (efficiency) core holds up the fast
-// ones.
+// The number of threads when nobody says. Decode waits for memory and prefill for arithmetic units:
+// neither gains from two threads on one core, and a slow (efficiency) core holds up the fast ones.
 #include "kernels/machine/default_threads.h"
 
 #include <algorithm>
@@ -44,9 +43,9 @@ int UsableCores() {
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
     return static_cast<int>(std::thread::hardware_concurrency());
   }
-  // Intel's hybrid chips list their performance cores here; other machines have no such file.
+  // Intel's hybrid chips list their performance cores here; others have no such file.
   const std::set<int> performance = CpuList("/sys/devices/cpu_core/cpus");
-  std::set<int> cores;  // each named by the lowest of its hardware threads that we may use
+  std::set<int> cores;  // each by the lowest of its hardware threads that we may use
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     if (!performance.empty() && !performance.contains(cpu)) continue;
@@ -56,7 +55,7 @@ int UsableCores() {
                                    [&](int sibling) { return CPU_ISSET(sibling, &allowed); });
     cores.insert(core == siblings.end() ? cpu : *core);
   }
-  // Nothing but efficiency cores allowed: use those.
+  // If only efficiency cores are allowed: those.
   const int n = cores.empty() ? CPU_COUNT(&allowed) : static_cast<int>(cores.size());
   return std::min(n, CoresOfControlGroups("/"));
 }
@@ -78,7 +77,7 @@ int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency())
 
 #endif
 
-// Cores' worth of time that one group grants, or none where it does not say.
+// The cores' worth of time that one group grants, if it says.
 std::optional<double> Quota(const ControlGroup& group) {
   double quota = 0, period = 0;
   std::istringstream numbers(

@@ -1,4 +1,4 @@
-// The number of threads to use when nobody says.
+// The number of threads when nobody says.
 #ifndef PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 #define PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 

@@ -1,4 +1,4 @@
-// The only file that knows OpenMP. See team.h for the idea.
+// The only file with OpenMP. See team.h for the idea.
 #include "kernels/machine/team.h"
 
 #include <omp.h>
@@ -21,9 +21,8 @@
 namespace kernels {
 namespace {
 
-// How often a waiting thread looks before it gives its core away. A pause is 40 to 140 cycles, so
-// this is 10 to 50 microseconds: longer than the gaps between operations, shorter than a time
-// slice.
+// Polls of a waiting thread before it yields its core. A pause is 40 to 140 cycles, so this is 10
+// to 50 microseconds: longer than the gaps between operations, shorter than a time slice.
 constexpr int kSpins = 1000;
 constexpr size_t kCacheLine = 64;
 
@@ -40,7 +39,7 @@ double Now() {
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the seconds that it took beyond kSpins: 0 for the short waits that are no more than that.
+// Returns the seconds that it took beyond kSpins.
 template <class Condition>
 double WaitUntil(Condition condition) {
   for (int spins = 0; spins < kSpins; ++spins) {
@@ -52,34 +51,34 @@ double WaitUntil(Condition condition) {
   return Now() - start;
 }
 
-// Seconds that this thread has had a core.
+// Seconds for which this thread has had a core.
 double OnCore() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Decides when a team that lacks cores is better off as one thread. A run counts as crowded where
-// it lost more time than it worked, in all more than threads that have their cores ever wait, and
-// where the work was shorter than a time slice (of longer runs, whoever has a core does most).
+// Detects oversubscription: decides when a team that lacks cores is better off as one thread. A run
+// counts if it lost more time than it worked, more than threads with a core ever wait, and if the
+// work was shorter than a time slice (in longer runs, threads with a core do most of it).
 //
 // 5.3 MB of weights, two threads, two cores, a busy process beside them: 4100 tokens a second with
 // a spread of 1400, where one thread has 6800.
 class OversubscriptionWatch {
  public:
-  // Whether a run that begins now is done alone.
+  // The next run is to be done alone.
   bool GoAlone() const { return alone_ > 0 && Now() < until_; }
 
   void RanAlone(double seconds) { alone_ -= seconds; }
 
-  // What a run of the whole team lost of its seconds.
+  // Takes into account a run of the whole team: its seconds, and how many of them it lost.
   void Add(double lost, double all) {
     constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
     constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
-    constexpr double kForget = 2;                 // of any kind: others come and go
+    constexpr double kForget = 2;                 // seconds of any kind: others come and go
     together_ += all;
     if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
-    // Cores that are taken soon after a try will be so for longer.
+    // Cores that are taken soon after a try will stay so for longer.
     pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMax) : kFirst;
     alone_ = pause_;
     until_ = Now() + kForget;
@@ -88,7 +87,7 @@ class OversubscriptionWatch {
 
  private:
   double alone_ = 0;     // seconds of work that one thread is still to do
-  double until_ = 0;     // then it is over in any case
+  double until_ = 0;     // the end of it in any case
   double pause_ = 0;     // the last value that alone_ began with
   double together_ = 0;  // seconds of work by the whole team since then
 };
@@ -96,8 +95,8 @@ class OversubscriptionWatch {
 // Stacks smaller than this are too small for an operation's work.
 constexpr size_t kMinStack = size_t{256} << 10;
 
-// The stack in bytes that the environment asks OpenMP to give each thread, "512", "512K" or "1 G";
-// 0 where it says nothing or nothing that means something: then it is the system's choice.
+// The stack in bytes of each thread that the environment asks OpenMP for, "512", "512K" or "1 G";
+// 0, the system's choice, where it is unset or makes no sense.
 size_t StackFromEnvironment() {
   const char* const text = std::getenv("OMP_STACKSIZE");
   if (text == nullptr) return 0;
@@ -111,8 +110,8 @@ size_t StackFromEnvironment() {
   return static_cast<size_t>(number) << (10 * power);
 }
 
-// Threads that do nothing but be there, to see whether there can be so many. OpenMP ends the
-// program where it cannot start one.
+// Idle threads, to see whether that many can start. OpenMP ends the program where it cannot start
+// one.
 class Trial {
  public:
   // Starts n; returns an error number, 0 for none.
@@ -160,13 +159,12 @@ void CheckThreads(size_t n_threads) {
 
 }  // namespace
 
-// One operation at a time, in as many shares as there are threads, each of kChunks chunks. The
-// caller writes the job, then raises `epoch`; whoever claims a chunk does it and lowers
-// `pending`, and the caller touches the job again only when that is 0. Everybody begins with the
-// chunks of his own share and then takes those of others that nobody has begun: a thread that
-// waits for a core keeps nobody waiting, and one that reads more slowly than others is helped.
+// One operation at a time, in kChunks chunks for each thread. The caller writes the job, then
+// raises `epoch`; threads claim chunks, do them and lower `pending`, and the caller touches the job
+// again only when that is 0. Every thread begins with its own chunks and then steals those of
+// others: a thread that waits for a core holds up nobody, and one that reads more slowly is helped.
 struct Team::Shared {
-  // How many chunks of the share have been claimed, of all operations so far.
+  // The number of a thread's chunks that have been claimed, in all operations so far.
   struct alignas(kCacheLine) Claim {
     std::atomic<uint64_t> chunks{0};
   };
@@ -182,7 +180,7 @@ struct Team::Shared {
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
   std::vector<Claim> claims;
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
-  std::atomic<bool> done{false};  // go home
+  std::atomic<bool> done{false};  // workers leave the region
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
@@ -191,8 +189,8 @@ struct Team::Shared {
 };
 
 // All chunks of a job are claimed before the next begins, so job number j has those from
-// (j - 1) * kChunks to j * kChunks of each share. A late thread that still asks for chunks of
-// a job that is over finds them claimed.
+// (j - 1) * kChunks to j * kChunks of each thread. A late thread that still asks for chunks of a
+// finished job finds them claimed.
 void Team::Shared::DoJob(uint64_t job, size_t thread) {
   size_t n_done = 0;
   for (size_t i = 0; i < n_active; ++i) {
@@ -245,7 +243,7 @@ void Team::Run(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-// Coming together and parting take microseconds where everybody has a core.
+// Opening and closing the region takes microseconds if every thread has a core; more is lost time.
 void Team::RunWatched(FunctionRef<void()> body) {
   double worked = 0, on_core = 0;
   shared_->waited = 0;
@@ -266,7 +264,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
   std::exception_ptr error;
 #pragma omp parallel num_threads(static_cast <int>(size_))
   {
-    // The implicit barrier after `single` lets nobody work before n_active is known.
+    // The implicit barrier after `single`: no thread works before n_active is known.
 #pragma omp single
     {
       s.n_active = static_cast<size_t>(omp_get_num_threads());

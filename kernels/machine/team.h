@@ -1,15 +1,15 @@
 // The thread team: OpenMP's threads, woken once per token and not once per product.
 //
-// Starting and joining an OpenMP region costs microseconds, and a token passes through hundreds of
-// operations. So Run() opens one region for a whole forward pass: the calling thread walks through
-// the model like single-threaded code, and the others wait inside the region for For() to hand them
-// their share of an operation. They wait by spinning briefly and then yielding, and whoever is done
-// takes what nobody has begun of the others' shares: with more threads than free cores the threads
-// that have a core do all the work.
+// Starting and joining an OpenMP region costs microseconds, and a token takes hundreds of
+// operations. So Run() opens one region for a whole forward pass: the calling thread runs the model
+// like single-threaded code, and the others wait inside the region for For() to give them chunks of
+// an operation. They wait by spinning briefly and then yielding. A thread that has done its own
+// chunks steals those of others (work stealing): with more threads than free cores the threads that
+// have a core do all the work.
 //
-// But a thread that loses its core in the middle of a piece keeps all others waiting until it gets
-// one again, which takes milliseconds. Where a run takes less than that, as a token of a small
-// model does, the caller goes on alone for a while (Oversubscription).
+// But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
+// it gets one again, which takes milliseconds. If a run takes less than that, as a token of a small
+// model does, the caller goes on alone for a while (Oversubscription::kGoAlone).
 #ifndef PRONK_KERNELS_MACHINE_TEAM_H_
 #define PRONK_KERNELS_MACHINE_TEAM_H_
 
@@ -19,8 +19,7 @@
 
 namespace kernels {
 
-// A callable by reference: nothing is copied or allocated. Valid only as long as the callable
-// lives.
+// A reference to a callable, which has to outlive it: nothing is copied or allocated.
 template <class Signature>
 class FunctionRef;
 template <class... Args>
@@ -39,16 +38,16 @@ class FunctionRef<void(Args...)> {
   void (*call_)(void*, Args...);
 };
 
-// What a team does where other processes take its cores: see Team::Run().
+// What a team does when other processes take its cores: see Team::Run().
 enum class Oversubscription { kIgnore, kGoAlone };
 
 class Team {
  public:
-  // What a worker does: items [begin, end), as thread number `thread` of the team.
+  // Does items [begin, end), as thread number `thread` of the team.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
-  // n_threads: at least 1. Throws std::runtime_error where the system does not let so many start,
-  // as far as that can be known before they do.
+  // n_threads: at least 1. Throws std::runtime_error where the system does not let that many start,
+  // as far as can be known before they do.
   explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
   ~Team();
   Team(const Team&) = delete;
@@ -56,28 +55,28 @@ class Team {
 
   size_t size() const { return size_; }
 
-  // In how many portions For() cuts the share of a thread, so that one that is done early can help.
-  // Measured (README.md): with 16 the streams of memory become too short.
+  // Chunks of each thread in For(), so that others can steal some. With 16 the streams of memory
+  // become too short (NOTEBOOK.md).
   static constexpr size_t kChunks = 8;
 
-  // Runs `body` on the calling thread with the team at hand. An exception leaves the region and is
-  // thrown on. Not reentrant. Under Oversubscription::kGoAlone, a short run that mostly waited for
-  // cores is followed by some that the calling thread does alone; what is computed is the same.
+  // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
+  // region and is rethrown. Not reentrant. With kGoAlone, a short run that mostly waited for cores
+  // is followed by some that the calling thread does alone; the results are the same.
   void Run(FunctionRef<void()> body);
 
   size_t n_runs() const { return n_runs_; }
-  size_t n_runs_alone() const { return n_runs_alone_; }  // of these, because cores were taken
+  size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
 
-  // Splits [0, n) into a contiguous share for each thread, cuts that into kChunks ranges, each a
-  // multiple of `grain` (but the last), and waits for all. The split depends on n, grain and the
-  // team's size alone; who gets which range does not. Outside Run() it is serial.
+  // Splits [0, n) into kChunks contiguous ranges for each thread, multiples of `grain` (but the
+  // last), and waits for all. The split depends on n, grain and the team's size alone; which thread
+  // does a chunk does not. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 
-  // The same by chunks of `grain` items taken as threads become free: for unequal items or cores.
+  // The same in ranges of `grain` items, taken as threads become free: for unequal items.
   void ForDynamic(size_t n, size_t grain, Work work);
 
  private:
-  struct Shared;  // what the threads meet at
+  struct Shared;  // between the threads
   void WorkerLoop(size_t thread);
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
   void RunTogether(FunctionRef<void()> body);

@@ -1,11 +1,11 @@
-// Products with batches in BF16, for CPUs that multiply pairs of them (Extension::kBf16) or whole
-// tiles (kAmx). Both read the same layouts. Internal to kernels/.
+// Products with batches in BF16, for CPUs with instructions for pairs (Extension::kBf16) or whole
+// tiles (kAmx): both read the same layouts. Internal to kernels/.
 //
-// BF16 is the upper half of a float: 8 bits of precision. Rounding an input or a weight to it costs
-// 2.4e-6 of a product's power, a tenth of what rounding inputs to int8 costs. The instructions
-// multiply pairs of neighbours and add both products to a float. Pairs are for F16 and BF16
-// weights, tiles for quantized ones, too: a tile of bytes takes half as long, but scaling its sums
-// after every 32 columns takes longer than that saves.
+// BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
+// costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
+// instructions multiply pairs of neighbours and add both products to a float. With pairs alone this
+// is for F16 and BF16 weights, with tiles for quantized ones, too: a tile of bytes takes half the
+// time, but its sums must be scaled after every 32 columns, which takes longer than that.
 #ifndef PRONK_KERNELS_MATMUL_BF16_H_
 #define PRONK_KERNELS_MATMUL_BF16_H_
 
@@ -23,13 +23,13 @@ constexpr size_t kBf16Half = 16;    // rows or tokens of an AMX register, or of 
 struct alignas(64) Bf16PanelBlock {
   uint16_t weights[kBf16Rows][kBf16Cols];
 };
-// 32 columns of 32 inputs, in pairs of columns: as AMX wants its second factor.
+// 32 columns of 32 inputs, in pairs of columns: the layout of AMX's second factor.
 struct alignas(64) Bf16InputBlock {
   uint16_t x[kBf16Tokens / kBf16Half][kBf16Cols / 2][kBf16Half][2];
 };
 
-// Part of a row of a quantized type: weight = scale * integer (+ min). 32 weights have one or two
-// scales and none, one or two minimums.
+// Part of a row of a quantized type: integers times scales[i], plus mins[i]. For 32 weights there
+// are none, one or two of either.
 struct ScaledIntegers {
   const int8_t* weights;
   const float* scales;
@@ -46,8 +46,8 @@ void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* bl
 // n numbers in f16, in place; n is a multiple of 32.
 void HalfsToBf16(uint16_t* x, size_t n);
 
-// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. A thread sets
-// AMX up before and releases it after: make one for a range of tiles, on that thread.
+// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. The constructor
+// sets up AMX's state of this thread, the destructor clears it: make one for a range of tiles.
 class Bf16Multiplier {
  public:
   Bf16Multiplier();
@@ -68,13 +68,13 @@ class Bf16Multiplier {
 // then with the last.
 using Bf16Sums = float[kBf16Tokens / kBf16Half][kBf16Rows / kBf16Half][kBf16Half][kBf16Half];
 
-// In gemm_bf16_amx.cc:
+// With AMX (gemm_bf16_amx.cc).
 void MultiplyAmx(const Bf16PanelBlock* w, const Bf16InputBlock* x, size_t n_blocks, size_t n_tokens,
                  Bf16Sums& sums);
 void SetUpAmx();
 void ReleaseAmx();
-// Between these: rounds of products that load nothing, for the ceiling; returns the operations of
-// a round.
+// Between those: rounds of products that load nothing, for the ceiling. Returns the operations of a
+// round.
 size_t AmxRounds(size_t rounds);
 
 }  // namespace kernels

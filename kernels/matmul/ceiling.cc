@@ -18,8 +18,8 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Reads n bytes in kStreams streams, asking for memory kAhead bytes early (0: leaving that to the
-// CPU), and returns something that depends on all of them.
+// Reads n bytes in kStreams streams, prefetching kAhead bytes ahead (0: that is left to the CPU),
+// and returns something that depends on all of them.
 template <size_t kStreams, size_t kAhead>
 uint64_t ReadStreams(const uint8_t* p, size_t n) {
   constexpr size_t kLine = 64;
@@ -53,11 +53,11 @@ uint64_t ReadPart(int shape, const uint8_t* p, size_t n) {
   }
 }
 
-// One vector of products, added to a chain of sums, in the cheapest way that kernels know.
+// One vector of products, added to a chain of sums, in the kernels' cheapest way.
 HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
 #if HWY_ARCH_X86 && !PRONK_VNNI
-  // Four-bit codes: sums of i16 take eight vectors before they must be widened. The sum stands in
-  // for x, or else the compiler would multiply once for all chains.
+  // Four-bit codes: sums of i16 take eight vectors before they must be widened. The sum replaces x,
+  // or the compiler would multiply once for all chains.
   (void)x;
   const DI16 d16;
   const VI16 products = hn::SatWidenMulPairwiseAdd(d16, codes, hn::BitCast(DI8(), sum));
@@ -67,8 +67,8 @@ HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
 #endif
 }
 
-// `rounds` rounds of products, twelve chains of sums so that none waits for another. Returns what
-// keeps the compiler from leaving them out; *n_ops gets the operations of one round.
+// `rounds` rounds of products, in twelve chains of sums so that none waits for another. Returns
+// something that depends on all of them; *n_ops gets the operations of one round.
 int64_t DotRounds(size_t rounds, size_t* n_ops) {
   constexpr size_t kChains = 12, kLength = 8;
   *n_ops = kLength * kChains * kVectorBytes * 2;
@@ -101,7 +101,7 @@ namespace {
 
 constexpr int kReadShapes = 4;
 
-// What keeps the products; *n_ops gets the operations of a round.
+// The same in the CPU's fastest way.
 int64_t Rounds(size_t rounds, size_t* n_ops) {
 #if HWY_ARCH_X86
   if (CpuUses(Extension::kAmx)) {
@@ -114,11 +114,11 @@ int64_t Rounds(size_t rounds, size_t* n_ops) {
   return PRONK_DISPATCH(DotRounds)(rounds, n_ops);
 }
 
-// Calls work(i) for each i < n on the threads of the team, which runs, and returns the seconds
-// until the last is done.
+// Calls work(i) for each i < n on the threads of the running team, and returns the seconds until
+// the last is done.
 template <class Work>
 double SecondsForAll(Team& team, size_t n, Work work) {
-  team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // everybody is awake
+  team.For(team.size(), 1, [](size_t, size_t, size_t) {});  // all threads are awake
   const auto start = std::chrono::steady_clock::now();
   team.For(n, 1, [&](size_t begin, size_t end, size_t) {
     for (size_t i = begin; i < end; ++i) work(i);

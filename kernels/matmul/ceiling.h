@@ -1,4 +1,4 @@
-// What this machine can do at most: the two limits that every measured speed is held against.
+// The machine's ceilings, beside which every measured speed is shown: memory and arithmetic.
 #ifndef PRONK_KERNELS_MATMUL_CEILING_H_
 #define PRONK_KERNELS_MATMUL_CEILING_H_
 
@@ -9,15 +9,13 @@
 
 namespace kernels {
 
-// Bytes per second at which the team reads these bytes and does nothing with them: the best of
-// several ways to walk through them (plain, prefetched, in four streams) and of `repeats` tries
-// each. Generating a token reads every weight once, so no engine is faster than this. Outside
-// Team::Run().
+// Bytes per second at which the team reads these bytes without arithmetic: the best of several ways
+// (plain, prefetched, in four streams) and of `repeats` tries each. Decode reads every weight once
+// a token, so no engine is faster than this. Outside Team::Run().
 double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats = 3);
 
-// Operations per second (a multiplication and an addition are two) of the products of bytes that
-// the kernels are made of, with everything in registers. Reading a prompt is limited by this.
-// Outside Team::Run().
+// Operations per second (a multiplication and an addition are two) of the kernels' products of
+// bytes with everything in registers: the limit of prefill. Outside Team::Run().
 double DotCeiling(Team& team);
 
 }  // namespace kernels

@@ -1,7 +1,7 @@
 // Causal convolutions over time, see recurrence.h.
 //
-// A thread goes through all tokens with a block of channels at a time, whose taps it has transposed
-// first: a vector then holds the same tap of neighbouring channels.
+// A thread takes a block of channels through all tokens. It transposes their taps first, so that a
+// vector holds the same tap of neighbouring channels.
 #include <algorithm>
 
 #include "kernels/recurrence/recurrence.h"
@@ -23,10 +23,10 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = hn::MaxLanes(D());
 
-// Of a block: its taps and the inputs that an output needs stay in the first-level cache.
+// Of a block. Its taps and the inputs of an output stay in the first-level cache.
 constexpr size_t kChannels = 256;
-// A token's channels are far from the next token's: those that come after so many are prefetched,
-// and where their outputs go. Four taps and silu of 16 of 8192 channels so take 30 cycles instead
+// Tokens ahead of which inputs and the place of outputs are prefetched, since a token's channels
+// are far from the next token's. Four taps and silu of 16 of 8192 channels take 30 cycles instead
 // of 62, and 38 instead of 80 with AVX2 (Zen 5, 512 tokens; arithmetic alone is 21 and 34).
 constexpr size_t kAhead = 2;
 constexpr size_t kLine = 16;  // floats
@@ -38,7 +38,7 @@ struct Taps {
 void Transpose(const float* taps, size_t n_taps, size_t n, Taps& out) {
   const D d;
   size_t c = 0;
-  if (n_taps == 4) {  // as nearly all models have it
+  if (n_taps == 4) {  // nearly all models
     for (; c + kLanes <= n; c += kLanes) {
       V t0, t1, t2, t3;
       hn::LoadInterleaved4(d, taps + c * 4, t0, t1, t2, t3);
@@ -75,7 +75,7 @@ HWY_INLINE void ConvolveLanes(const CausalConv& conv, const Taps& taps, const fl
 void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size_t n_tokens,
                    float* out, size_t first, size_t n) {
   const size_t stride = conv.n_channels, n_before = conv.n_taps - 1;
-  // Input number `row` of those that outputs are made of: history, then the batch.
+  // Input number `row`: history, then the batch.
   const auto input = [&](size_t row) -> const float* {
     return first + (row < n_before ? history + row * stride : in + (row - n_before) * stride);
   };
@@ -99,7 +99,7 @@ void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size
     }
     if (c < n) ConvolveLanes<false>(conv, taps, inputs, bias, c, n - c, to);
   }
-  // Short batches move older inputs forward; those that are read are never written before.
+  // Short batches move older inputs forward; none is written before it is read.
   for (size_t i = 0; i < n_before; ++i) {
     std::copy_n(input(n_tokens + i), n, history + i * stride + first);
   }

@@ -1,19 +1,19 @@
-// What gated delta nets and Mamba-2 share: a head's state S, which every token makes smaller, adds
-// an outer product to and reads. Included once per instruction set by recurrence.cc.
+// The recurrence of gated delta nets and Mamba-2: every token scales a head's state S down, adds an
+// outer product and reads it. Included once per instruction set by recurrence.cc.
 //
 //   S = decay * S + key change^T      change = scale * value, or with the delta rule
 //   out = S^T query                   change = scale * (value - decay * S^T key), with S as it was
 //
-// Columns of S do not know of each other, so a block of them goes through all tokens alone, and
-// stays in the first-level cache meanwhile. The delta rule wants two reads of S for each token, but
-// the second can be had while S is changed for the token before: then each number of S is loaded
-// and stored once for each token, and takes four operations (three without the delta rule).
-// These are what limits: a head of 128 x 128 takes a token 2700 cycles with AVX-512, of which two
-// such operations a cycle would be 2048, and 4900 with AVX2 (4096); Mamba-2's of 128 x 64 takes 880
-// (768) and 1850 (1536). Zen 5, 512 tokens; 2300 and 4500 when all numbers come from a near cache.
+// Columns of S are independent, so a block of them goes through all tokens alone and stays in the
+// first-level cache meanwhile. The delta rule reads S twice for each token, but the second read
+// happens while S is updated for the token before: each number of S is loaded and stored once for
+// each token, and takes four operations (three without the delta rule). Two operations a cycle are
+// the limit: a head of 128 x 128 takes 2700 cycles a token with AVX-512 (limit 2048) and 4900 with
+// AVX2 (4096), Mamba-2's of 128 x 64 880 (768) and 1850 (1536). Zen 5, 512 tokens; 2300 and 4500
+// when all numbers come from a near cache.
 //
-// Every sum has a chain of its own and adds up in the order of keys, and what a token computes does
-// not depend on the others of its batch: so neither do its bits.
+// Every sum is a chain of its own in the order of keys, and no token depends on the others of its
+// batch: so neither do its bits.
 #if defined(PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
 #undef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
@@ -38,12 +38,12 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = hn::MaxLanes(D());
 
-// A block of columns: with 16 registers four sums of both reads and four changes leave four for all
-// else, and the eight chains hide the latency of the additions.
+// A block of columns. Of 16 registers the sums of both reads take eight and changes four, which
+// leaves four; the eight chains hide the latency of the additions.
 constexpr size_t kBlockVectors = 4;
 constexpr size_t kBlockColumns = kBlockVectors * kLanes;
-// States of so many keys are copied, so that a block is contiguous (at most 32 KB): in a matrix its
-// rows would compete for a part of the cache's sets.
+// A state of up to this many keys is copied, so that a block is contiguous (at most 32 KB): the
+// rows of a matrix would compete for a part of the cache's sets.
 constexpr size_t kKeptKeys = 128;
 
 // kVectors vectors of columns, or where not kWhole one with n columns.
@@ -78,14 +78,14 @@ struct Columns {
   }
 };
 
-// Where rows of a block of S lie.
+// The rows of a block of S.
 struct Rows {
   float* first;
   size_t stride;
 };
 
-// Outputs are far from each other, and a store that waits for its line holds up all stores behind
-// it, those of the state: without this a delta net takes 5 to 10% longer.
+// Outputs are far from each other, and a store that waits for its line holds up all later stores,
+// those of the state: without this a delta net takes 5 to 10% longer.
 HWY_INLINE void PrefetchFloats(const float* p, size_t n) {
   constexpr size_t kLine = 16;
   for (size_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);
@@ -129,7 +129,7 @@ HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& he
   next = next_sum;
 }
 
-// All tokens with the columns from `column` on, C of them, or n.
+// All tokens with the n columns from `column` on, of one C.
 template <bool kDelta, size_t kVectors, bool kWhole>
 HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
                             float* HWY_RESTRICT kept) {

@@ -1,5 +1,5 @@
 // Gated delta nets and Mamba-2, see recurrence.h: what comes before the recurrence itself
-// (recurrence-inl.h), and who computes what.
+// (recurrence-inl.h), and how threads divide the work.
 #include "kernels/recurrence/recurrence.h"
 
 #include <algorithm>
@@ -55,8 +55,7 @@ HWY_EXPORT(WalkMamba);
 
 float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
-// What a thread takes at a time: so many columns of a head's state, a whole block of the widest
-// vectors.
+// Columns of a head's state that a thread takes at a time: a whole block of the widest vectors.
 constexpr size_t kUnitColumns = 64;
 
 // Calls walk(head, begin, end) for all columns of all heads.
@@ -78,7 +77,7 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
                    float* beta, size_t n_tokens, float* out) {
   const size_t n = net.length, n_heads = net.n_value_heads;
   const size_t stride = (2 * net.n_key_heads + n_heads) * n;
-  // Once for each token and head, and not for each unit: gates, and lengths of keys and queries.
+  // Gates, and lengths of keys and queries: once for each token and head, not for each unit.
   team.For(n_tokens * n_heads, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     const float root = std::sqrt(static_cast<float>(n));
     for (size_t i = begin; i < end; ++i) {

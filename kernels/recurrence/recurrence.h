@@ -1,8 +1,8 @@
-// Layers that remember with a state of fixed size instead of all keys and values: the mixers of
-// hybrid models. README.md, "Layers that remember", explains them.
+// Layers with a state of fixed size instead of all keys and values: the mixers of hybrid models.
+// README.md explains them.
 //
 // All run inside Team::Run() or on one thread. A result has the same bits for any number of threads
-// and however the tokens are split into batches. A state starts as zeros.
+// and however tokens are split into batches. A state starts as zeros.
 #ifndef PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
 #define PRONK_KERNELS_RECURRENCE_RECURRENCE_H_
 
@@ -40,12 +40,12 @@ struct DeltaNet {
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t length = 0;         // of a key, and of a value
-  // Value head j works with key head j % n_key_heads; else neighbours share one:
-  // j / (n_value_heads / n_key_heads).
+  // Value head j has key head j % n_key_heads; otherwise j / (n_value_heads / n_key_heads):
+  // neighbours share one.
   bool tiled_key_heads = false;
   float norm_eps = 0;
   const float* dt_bias = nullptr;  // [n_value_heads]
-  const float* a = nullptr;        // [n_value_heads], negative: what a state loses
+  const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
 };
 
 // state is [n_value_heads][length][length]. qkv is [n_tokens][n_key_heads + n_key_heads +

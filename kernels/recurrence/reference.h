@@ -1,5 +1,5 @@
-// The recurrences of recurrence.h as they are written in the papers, one number at a time in
-// double: the definitions, and the oracle of the tests.
+// The recurrences of recurrence.h as the papers write them, one number at a time in double: the
+// definitions, and the oracle of the tests.
 #ifndef PRONK_KERNELS_RECURRENCE_REFERENCE_H_
 #define PRONK_KERNELS_RECURRENCE_REFERENCE_H_
 

@@ -1,4 +1,4 @@
-// What tests of activations allow beside their definition.
+// The error that tests of activations allow.
 #ifndef PRONK_TESTS_KERNELS_ACTIVATION_REFERENCE_H_
 #define PRONK_TESTS_KERNELS_ACTIVATION_REFERENCE_H_
 

@@ -1,7 +1,6 @@
-// AMX in software: the instructions that kernels/matmul/gemm_bf16_amx.cc is made of, carried out
-// where the CPU says that it does not know them. They are decoded from their bytes (Intel's manual,
-// volume 2: all are VEX.128 in the opcode map 0F38), so that what the compiler emitted is what is
-// tested.
+// AMX in software: a handler of SIGILL carries out the instructions of
+// kernels/matmul/gemm_bf16_amx.cc. It decodes their bytes (Intel's manual, volume 2: all are
+// VEX.128 in the opcode map 0F38), so the test runs what the compiler emitted.
 #include "tests/kernels/amx_emulator.h"
 
 #include <signal.h>
@@ -42,7 +41,7 @@ struct Instruction {
   size_t length;
 };
 
-// The operand in memory: base + displacement, and an index that stands for a distance.
+// The operand in memory: base + displacement, and an index register with the stride.
 void DecodeMemory(const ucontext_t& context, const uint8_t* p, unsigned mod, bool x, bool b,
                   Instruction& out) {
   size_t at = 0;
@@ -93,7 +92,7 @@ bool Decode(const ucontext_t& context, const uint8_t* p, Instruction& out) {
 }
 
 void LoadConfig(const uint8_t* config) {
-  if (config[0] != 1) std::abort();  // the only palette there is
+  if (config[0] != 1) std::abort();  // the only palette
   for (size_t t = 0; t < tiles.size(); ++t) {
     tiles[t] = {};
     tiles[t].row_bytes = config[16 + 2 * t] | static_cast<size_t>(config[17 + 2 * t]) << 8;

@@ -9,7 +9,7 @@
 #include "tests/kernels/each_target.h"
 
 int main(int argc, char** argv) {
-  // First of all: what the CPU has is asked once, and naming the tests asks for it.
+  // Before all else: the CPU is detected once, when the tests get their names.
   kernels::EmulateForTest(kernels::Extension::kAmx);
   testing::InitGoogleTest(&argc, argv);
   if (!kernels::LimitCpu("amx")) {

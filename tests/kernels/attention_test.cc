@@ -1,5 +1,5 @@
-// Attention on every instruction set against its definition, and what its results must not depend
-// on: threads, batches of a few tokens, where the cache's ring begins.
+// Attention on every instruction set against its definition. Results must not depend on threads, on
+// batches of a few tokens, or on where the ring buffer begins.
 #include "kernels/attention/attention.h"
 
 #include <gtest/gtest.h>
@@ -39,9 +39,8 @@ struct Case {
   }
 };
 
-// One token, a few, as many as still go like single ones, and more; odd group sizes, more heads
-// than a block or a tile has queries, lengths that fill no vector, keys that fill no tile, several
-// parts of keys.
+// One token, a few, kFewTokens, and more; odd group sizes, more heads than a block or a tile has
+// queries, lengths that fill no vector, keys that fill no tile, several parts of keys.
 const std::vector<Case> kPlain = {
     {{1, 1, 2, 2}, 0, 1},       {{4, 4, 64, 64}, 0, 1},      {{4, 2, 64, 64}, 63, 1},
     {{8, 1, 32, 32}, 64, 1},    {{5, 1, 80, 80}, 199, 1},    {{6, 2, 48, 20}, 129, 1},
@@ -53,7 +52,7 @@ const std::vector<Case> kPlain = {
     {{2, 2, 700, 24}, 100, 9},  // keys too long for a panel
 };
 
-// The same with all that a layer may have besides; positions within a ring, at its end, beyond it.
+// The same with all parameters of a layer; positions within a ring buffer, at its end, beyond it.
 const std::vector<Case> kAll = {
     {{4, 2, 64, 64}, 200, 1, 1},
     {{4, 2, 64, 64}, 200, 7, 5, 0, true},
@@ -78,7 +77,7 @@ Case WithValuesInKeys(Case c) {
   return c;
 }
 
-// Values that are the first numbers of keys: latent attention's shape, and what else there may be.
+// Values that are the first numbers of keys: latent attention's shape, and others.
 const std::vector<Case> kInKeys = {
     WithValuesInKeys({{16, 1, 576, 512}, 130, 1}),
     WithValuesInKeys({{16, 1, 576, 512}, 30, 40}),
@@ -96,7 +95,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Queries and a cache that holds what came before them. Nothing else in it is a number.
+// Queries and a cache with the positions before them. All else in it is NaN.
 class Attended {
  public:
   Attended(const Case& c, KvType type, float spread = 1) : c_(c), type_(type) {
@@ -134,7 +133,7 @@ class Attended {
   }
   std::vector<float> Run(int threads = 1) { return Run(threads, c_.n_tokens); }
 
-  // What it should give, from the numbers as the cache holds them.
+  // The exact result, from the numbers as the cache holds them.
   std::vector<double> Expected() const {
     std::vector<double> out(c_.n_tokens * c_.shape.n_heads * c_.shape.value_length);
     const std::vector<float> k = Cached(k_, c_.shape.key_length);
@@ -144,7 +143,7 @@ class Attended {
     return out;
   }
 
-  // The same values in a place of their own.
+  // The same with separate values.
   void KeepValuesApart() {
     c_.values_in_keys = false;
     Store(0, c_.first_pos);
@@ -210,7 +209,7 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
   double difference = 0, error = 0, power = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const double e = out[i] - expected[i];
-    if (!(std::abs(e) <= difference)) difference = std::abs(e);  // or not a number
+    if (!(std::abs(e) <= difference)) difference = std::abs(e);  // or a NaN
     error += e * e;
     power += expected[i] * expected[i];
   }
@@ -248,7 +247,7 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
   }
 }
 
-// kFewTokens' promise. Tokens that come one by one find nothing behind them in the cache.
+// kFewTokens' promise. For tokens that come one by one, the cache ends with their own position.
 TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
   for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys}) {
     for (Case c : *cases) {
@@ -390,7 +389,7 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
   });
 }
 
-// What is not a number stays that, so that whoever samples can say so.
+// A NaN stays one, so that the sampler can report it.
 TEST(Attention, KeepsNaNs) {
   for (const size_t n_tokens : {3, 16, 20}) {
     const Case c = {{4, 2, 64, 64}, 30, n_tokens};
@@ -403,7 +402,7 @@ TEST(Attention, KeepsNaNs) {
           if (CpuTarget() == "sse4" && type == KvType::kF16) return;
           const std::vector<float> out = attended.Run();
           for (size_t t = 0; t < n_tokens; ++t) {
-            // Number 3 of the values of the first key-value head; or, by way of a score, all.
+            // Number 3 of the values of the first key-value head; through a score, all.
             EXPECT_TRUE(std::isnan(out[t * 4 * 64 + 3])) << t;
             EXPECT_FALSE(std::isnan(out[t * 4 * 64 + 3 * 64])) << t;  // the other key-value head
           }
@@ -430,7 +429,7 @@ TEST(StoreKv, RoundsToTheNearestF16OnEveryTarget) {
   });
 }
 
-// What the reference reads of a ring is what was kept there.
+// The reference reads from a ring buffer what was stored there.
 TEST(ReadCachedKey, OfEveryTypeAndSlot) {
   constexpr size_t kLength = 48, kHeads = 2, kCapacity = kKvTile, kFirst = 200, kTokens = 100;
   const std::vector<float> keys = NormalFloats(kTokens * kHeads * kLength, 1);

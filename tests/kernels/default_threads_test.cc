@@ -1,4 +1,4 @@
-// What control groups grant, read from folders made here as the system shows them.
+// The quotas of control groups, read from folders like the system's.
 #include "kernels/machine/default_threads.h"
 
 #include <gtest/gtest.h>

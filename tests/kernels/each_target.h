@@ -10,7 +10,7 @@
 
 namespace kernels {
 
-// Where a program tests a single one; empty: all.
+// The only target to test; empty: all.
 inline std::string only_target;
 
 template <class Check>

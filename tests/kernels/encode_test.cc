@@ -1,5 +1,5 @@
-// Rows that are written in a type and read back: every weight is the nearest that its block has,
-// and the errors are no larger than the plain choice of scales would make them.
+// Rows encoded and read back: every weight is the nearest that its block can hold, and the errors
+// are no larger than with the plain scales.
 #include "kernels/encode/encode.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using gguf::DType;
 constexpr size_t kBlock = 256;  // a multiple of every block
 constexpr double kEps = std::numeric_limits<float>::epsilon();
 
-// What is known of a type: x = scale * q (+ offset), q in low..high, one scale for `part` weights.
+// A type: x = scale * q (+ offset), q in low..high, one scale for `part` weights.
 // Scales (and offsets) are multiples, up to `steps`, of an f16 of the block.
 struct Scheme {
   DType dtype;
@@ -32,12 +32,12 @@ struct Scheme {
   size_t part;
   int steps;
 
-  // How far a scale is from where it should be, as a share of the block's largest. (The largest of
-  // Q6_K may want 128 steps of the sign that has 127.)
+  // The error of a scale relative to the block's largest. (The largest of Q6_K may want 128 steps
+  // of the sign that has 127.)
   double Rounding() const {
     return 0x1p-11 + (steps == 1 ? 0 : steps == 128 ? 1.0 / steps : 0.5 / steps);
   }
-  // Besides, where the f16 is so small that its spacing is fixed.
+  // In addition, where the f16 is denormal.
   double SmallRounding() const { return 0x1p-25 * steps; }
 };
 constexpr Scheme kSchemes[] = {
@@ -132,8 +132,8 @@ TEST(Encode, EveryWeightIsTheNearestThatItsBlockHas) {
       }
     }
     for (size_t i = 0; i < x.size(); ++i) {
-      // Half way between two levels the choice is the rounding's, of x - offset, of the quotient
-      // and of the weight that is read.
+      // Half way between two levels the roundings of x - offset, of the quotient and of the weight
+      // decide.
       const double tolerance = 4 * kEps * (std::fabs(x[i]) + largest[i]);
       ASSERT_LE(std::fabs(double{x[i]} - found[i]), least[i] + tolerance)
           << gguf::Info(scheme.dtype).name << " weight " << i << ": " << x[i];
@@ -141,8 +141,8 @@ TEST(Encode, EveryWeightIsTheNearestThatItsBlockHas) {
   }
 }
 
-// Of a part: the squared error of the plain scheme, nothing cut off, with exact scales; and how far
-// a weight can be off besides because scales are rounded.
+// Of a part: the squared error of the plain scheme, nothing clipped, with exact scales; and the
+// error that rounded scales may add to a weight.
 struct Plain {
   double error = 0, scale = 0, offset = 0;
 };
@@ -188,7 +188,7 @@ TEST(Encode, IsNoWorseThanThePlainScheme) {
   }
 }
 
-// What the choice of scales is for: for weights as models have them the errors are smaller by 4%.
+// The purpose of choosing scales: for weights like those of models errors are smaller by 4%.
 TEST(Encode, FewLevelsGetBetterScalesThanThePlainOnes) {
   const std::vector<float> x = NormalFloats(64 * kBlock, 5);
   for (const Scheme& scheme : kSchemes) {

@@ -1,5 +1,5 @@
-// What every encoder promises, type by type: errors on trained weights next to llama.cpp's, blocks
-// that are given back, importance, and what cannot be held.
+// Every encoder: errors on trained weights next to llama.cpp's, blocks that are reproduced,
+// importance, and weights that a type cannot hold.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ std::vector<float> TrainedWeights() {
   return weights;
 }
 
-// Of the 256 columns; as uneven as what real texts give.
+// Of the 256 columns; spread like that of real texts.
 std::vector<float> Importance() {
   std::vector<float> importance(kBlock);
   for (size_t i = 0; i < kBlock; ++i) {
@@ -118,7 +118,7 @@ TEST(EncodeTypes, ErrorsAreNoLargerThanLlamaCppsOnTrainedWeights) {
   }
 }
 
-// The text may not have used any column, or only some.
+// The text may have used no column, or only some.
 TEST(EncodeTypes, ImportanceOfNothingIsThatOfAll) {
   const std::vector<float> x = NormalFloats(4 * kBlock, 9);
   const std::vector<float> zeros(kBlock), many(kBlock, 1e30f);
@@ -129,18 +129,18 @@ TEST(EncodeTypes, ImportanceOfNothingIsThatOfAll) {
     const double plain = ErrorsOf(golden.dtype, x, nullptr).plain;
     EXPECT_EQ(ErrorsOf(golden.dtype, x, zeros.data()).plain, plain);
     EXPECT_EQ(ErrorsOf(golden.dtype, x, many.data()).plain, plain);
-    // What does not count is still nearer to the weights than zeros are.
+    // Columns without importance are still nearer to the weights than zeros.
     EXPECT_LT(ErrorsOf(golden.dtype, x, half.data()).plain, 1.0);
   }
 }
 
-// Weights that are a block's already can be had without error. The search need not find that block:
-// but it comes nearer than to weights of no such form.
+// Weights decoded from a block have a block without error. The search need not find it, but comes
+// nearer than to other weights.
 TEST(EncodeTypes, BlocksComeBack) {
   constexpr size_t kRows = 64;
   const std::vector<float> normal = NormalFloats(kRows * kBlock, 5);
   for (const Golden& golden : kGolden) {
-    if (golden.dtype == DType::kTQ2_0) continue;  // random bytes have digits that are none
+    if (golden.dtype == DType::kTQ2_0) continue;  // random bytes have invalid digits
     SCOPED_TRACE(gguf::Info(golden.dtype).name);
     const RandomMatrix blocks(golden.dtype, kRows, kBlock, 3);
     std::vector<float> x(kRows * kBlock);

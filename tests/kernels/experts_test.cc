@@ -113,8 +113,8 @@ ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads)
                        layer.n_ff(), threads);
 }
 
-// An input as products read it, and the largest step of its rounding: where the kernel's hidden
-// numbers differ from ours in the last bits, one of them may be rounded to the other side.
+// An input as products read it, and the largest step of its rounding: if the kernel's hidden
+// numbers differ from ours in the last bits, one may be rounded to the other side.
 struct Seen {
   std::vector<float> x;
   BatchForm form;
@@ -179,7 +179,7 @@ Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
   return {value, error * std::abs(scale) + kEps * (std::abs(sum * scale) + std::abs(bias))};
 }
 
-// What an expert makes of x: the rows of down.
+// The output of an expert for x: the rows of down.
 std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<float>& x,
                              bool by_panels) {
   const auto form = [&](const Stack& stack) {
@@ -195,8 +195,8 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
     const Expected g = layer.has_gate ? Dot(layer.gate, e, r, gate_x, {}) : u;
     const GatedExpected h = ExpectGated(layer.activation, g.value, u.value);
     hidden.push_back(static_cast<float>(h.value));
-    // The slope of activations that square nothing is below 1.2, and what it makes of the gate is
-    // at most that, or 1.
+    // The slope of activations without squares is below 1.2, and their value at most the gate,
+    // or 1.
     const double slope = 1.2 * (std::abs(u.value) + 1), most = std::max(std::abs(g.value), 1.0);
     const double of_square = (2 * std::abs(g.value) + g.tolerance) * g.tolerance;
     double error = slope * g.tolerance + most * u.tolerance;
@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Types{"Forms", DType::kQ8_0, DType::kBF16, DType::kF32, 64, 45}),
     [](const auto& test) { return test.param.name; });
 
-// A batch leaves nothing behind that the next one would see.
+// A batch does not affect the next one.
 TEST(Experts, UseTheirScratchAgain) {
   const Types types{"", DType::kQ4_0, DType::kQ4_0, DType::kQ4_0, 64, 64};
   const Layer layer(types, 6, false, Activation::kSilu);

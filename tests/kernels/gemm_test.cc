@@ -46,7 +46,7 @@ std::vector<size_t> Cols(DType dtype) {
   }
 }
 
-// What products of so many tokens read.
+// The inputs of a product.
 BatchForm FormFor(DType dtype, size_t n_tokens) {
   if (n_tokens > kRowTokens) return BatchFormFor(dtype);
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
@@ -82,9 +82,9 @@ std::vector<float> SeenAs(BatchForm form, const std::vector<float>& input) {
 // With the random scales here that is less than 16 times the sum of |weight * x| over a row. Floats
 // are rounded once per column.
 //
-// For BF16 weights are rounded, too: as many roundings as there are columns, and now and then a
-// weight whose float is not to the last bit what it is here is rounded the other way. Four such
-// weights in a row do not happen in practice.
+// With BF16 weights are rounded, too: one rounding for each column, and now and then a weight whose
+// float differs in the last bit from ours is rounded the other way. Four such weights in a row do
+// not happen in practice.
 struct Expected {
   double value, tolerance;
 };

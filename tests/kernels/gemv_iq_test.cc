@@ -1,5 +1,5 @@
-// What matmul_test.cc's random matrices might miss of the types that look weights up: every entry
-// of every grid, every byte of base-3 digits, every power of two, every scale of 8 bits.
+// What matmul_test.cc's random matrices might miss of types with lookup tables: every entry of
+// every grid, every byte of base-3 digits, every power of two, every scale of 8 bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,8 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Iq, GridTypes,
                                          DType::kIQ3_S),
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
-// Of the 256 bytes only 243 are five digits; the others have values too, and they must be the same
-// everywhere.
+// Of the 256 bytes only 243 are five digits. The others have values, too: the same on every target.
 TEST(Ternary, EveryByte) {
   for (const DType dtype : {DType::kTQ1_0, DType::kTQ2_0}) {
     RandomMatrix weights(dtype, 256, 256, 19);

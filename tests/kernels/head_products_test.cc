@@ -38,7 +38,7 @@ struct Heads {
         bias(NormalFloats(s.n_heads * s.rows, 3)),
         x(NormalFloats(tokens * x_token_stride(), 4)) {}
 
-  // Vectors have neighbours that are not theirs, as the turned part of a query is.
+  // Vectors have gaps between them, like the part of a query that RoPE rotates.
   size_t x_head_stride() const { return shape.cols + 5; }
   size_t x_token_stride() const { return shape.n_heads * x_head_stride() + 3; }
   size_t out_head_stride() const { return shape.rows + 7; }
@@ -67,7 +67,7 @@ struct Heads {
     return out;
   }
 
-  static constexpr float kNothing = 12345;  // what nobody is to write
+  static constexpr float kNothing = 12345;  // must not be written
   Shape shape;
   size_t n_tokens;
   RandomMatrix weights;

@@ -48,7 +48,7 @@ std::vector<size_t> Cols(DType dtype) {
   }
 }
 
-// What the kernels read of x: for int8 types the rounded numbers.
+// x as the kernels read it: for int8 types the rounded numbers.
 std::vector<float> SeenBy(DType dtype, const Activations& x, size_t token) {
   const ActivationRow row = x.row(token);
   std::vector<float> seen(row.x, row.x + x.cols());
@@ -228,7 +228,7 @@ TEST_P(MatMulOf, GivesTheSameBitsInAnyCompany) {
   });
 }
 
-// What speculation and short prompts live on: up to 16 tokens go the way of a single one.
+// For speculation and short prompts: up to 16 tokens are computed like a single one.
 TEST_P(MatMulOf, GivesTheSameBitsToATokenAloneAndAmongUpTo16) {
   const DType dtype = GetParam();
   constexpr size_t kRows = 37;
@@ -284,7 +284,7 @@ TEST_P(MatMulOf, ReadsNothingBeyondTheMatrix) {
   }
 }
 
-// A row's last step is read with the beginning of the next row, which may be no numbers at all.
+// A row's last step is read with the beginning of the next row, which may be NaNs.
 TEST_P(MatMulOf, DoesNotMindWhatTheNextRowIs) {
   const DType dtype = GetParam();
   constexpr size_t kRows = 23, kTokens = 2;

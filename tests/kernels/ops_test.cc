@@ -21,7 +21,7 @@ constexpr double kEps = std::numeric_limits<float>::epsilon();
 const std::vector<size_t> kLengths = {1,  2,  3,  4,  5,  7,  8,  9,   15,
                                       16, 17, 31, 33, 63, 64, 65, 130, 999};
 
-// Nothing may be written past the end: an extra number behind the data must stay.
+// Nothing may be written past the end: a number after the data must stay.
 constexpr float kSentinel = 12345.0f;
 
 TEST(RmsNorm, DividesByTheRootOfTheMeanSquare) {

@@ -1,5 +1,5 @@
-// Layers that remember, on every instruction set, beside their definitions; and that neither
-// threads nor batches change a bit.
+// Recurrent layers on every instruction set against their definitions. Neither threads nor batches
+// change a bit.
 #include "kernels/recurrence/recurrence.h"
 
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ namespace {
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-// What a float operation rounds by, at most, times its result. Bounds below leave out its square.
+// The relative error of a float operation, at most. Bounds below leave out its square.
 constexpr double kRounding = std::numeric_limits<float>::epsilon() / 2;
 constexpr float kInf = std::numeric_limits<float>::infinity();
-// Nothing may be written past the end: an extra number behind the data must stay.
+// Nothing may be written past the end: a number after the data must stay.
 constexpr float kSentinel = 12345.0f;
 
 double Norm(const double* x, size_t n, size_t stride = 1) {
@@ -262,7 +262,7 @@ TEST(GatedDeltaNet, HasTheSameBitsWithAnyThreadsAndBatches) {
   });
 }
 
-// What the layer is for: with a gate that keeps everything and sigmoid(beta) = 1, reading with a
+// The purpose of the layer: with a gate that keeps everything and sigmoid(beta) = 1, reading with a
 // key gives the value that it was last given, whatever was stored under keys at right angles to it.
 TEST(GatedDeltaNet, RemembersTheLastValueOfEachKey) {
   ForEachTarget([] {
@@ -393,7 +393,7 @@ TEST(SelectiveScan, HasTheSameBitsWithAnyThreadsAndBatches) {
   });
 }
 
-// ---- Numbers that are none
+// ---- NaNs
 
 TEST(Recurrence, TakesAnyNumbers) {
   const Floats odd = {NAN, kInf, -kInf, 3e38f, -3e38f, 1e-45f, 0.0f, -0.0f};
@@ -417,7 +417,7 @@ TEST(Recurrence, TakesAnyNumbers) {
   });
 }
 
-// A token that is not a number spoils its own head and no other.
+// A NaN in a token spoils its own head and no other.
 TEST(GatedDeltaNet, KeepsNaNInItsHead) {
   ForEachTarget([] {
     DeltaInput input(2, 2, 17, true, 7);

@@ -31,8 +31,8 @@ std::vector<std::byte> ReadFile(const std::filesystem::path& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Blocks in the file format and the weights that they stand for, neither made with code of this
-// project: FOLDER/TYPE.blocks and FOLDER/TYPE.f32.
+// Blocks in the file format and their weights, neither made with code of this project:
+// FOLDER/TYPE.blocks and FOLDER/TYPE.f32.
 void ExpectGolden(const std::filesystem::path& folder, const gguf::DTypeInfo& info) {
   std::string name(info.name);
   for (char& c : name) c = static_cast<char>(std::tolower(c));
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Reference, GoldenBlocks,
                                          DType::kMXFP4, DType::kNVFP4, DType::kQ1_0, DType::kQ2_0),
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
-TEST(Reference, Q8_1) {  // no golden file: nothing but an intermediate form, elsewhere
+TEST(Reference, Q8_1) {  // no golden file: elsewhere only an intermediate form
   gguf::BlockQ8_1 block = {F32ToF16(-0.375f), F32ToF16(1000.0f), {}};
   for (int j = 0; j < 32; ++j) block.qs[j] = static_cast<int8_t>(j * 8 - 128);
   std::vector<float> weights(32);

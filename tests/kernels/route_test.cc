@@ -1,4 +1,4 @@
-// Which experts a token goes to.
+// The choice of a token's experts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -186,7 +186,7 @@ TEST(Route, IsTheDefinition) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// The sizes of DeepSeek-V3, and as many experts as there can be.
+// The sizes of DeepSeek-V3, and the largest number of experts.
 TEST(Route, IsTheDefinitionForManyExperts) {
   const Router router{
       .gate = Router::Gate::kSigmoid, .scale = 2.5f, .n_groups = 8, .n_groups_used = 4};
@@ -216,7 +216,7 @@ TEST(Route, TakesTheBiasForTheChoiceAlone) {
   EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(3.0)), kEps);
 }
 
-// Logits that differ where their p no longer do.
+// Logits that differ although their p are equal.
 TEST(Route, TellsLargeLogitsApart) {
   const Routed routed = Choose({30.0f, 40.0f, 35.0f}, 2, {.gate = Router::Gate::kSigmoid});
   EXPECT_EQ(routed.experts, (std::vector<uint32_t>{1, 2}));

@@ -39,8 +39,8 @@ TEST_P(TeamTest, WorksOutsideRun) {
   EXPECT_EQ(sum, 10u);
 }
 
-// Thousands of operations inside one region, as a forward pass has: what one writes the next one
-// reads.
+// Thousands of operations inside one region, as in a forward pass: each reads what the last one
+// wrote.
 TEST_P(TeamTest, OperationsFollowEachOther) {
   Team team(GetParam());
   std::vector<int> values(97, 0);
@@ -56,7 +56,7 @@ TEST_P(TeamTest, OperationsFollowEachOther) {
   for (const int value : values) EXPECT_EQ(value, 6000);
 }
 
-// One thread is held up in its first piece: the others do all the rest.
+// One thread is held up in its first chunk: the others do all the rest.
 TEST_P(TeamTest, ChunksAreStolen) {
   Team team(GetParam());
   if (team.size() == 1) return;
@@ -77,7 +77,7 @@ TEST_P(TeamTest, ChunksAreStolen) {
   EXPECT_EQ(done, n);
 }
 
-// Whoever sleeps has no core, as far as a team can see: it goes on alone, then tries again.
+// A sleeping thread has no core, as far as a team can see: it goes on alone, then tries again.
 TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
   const auto sleep = [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); };
   Team team(GetParam(), Oversubscription::kGoAlone);
