@@ -55,70 +55,62 @@ size_t HeadScratch::BytesFor(size_t max_tokens, size_t cols, size_t max_threads)
 }
 
 // One call of HeadProducts().
-class HeadPass {
- public:
-  HeadPass(const ExpertStack& weights, const HeadVectors<const float>& x,
-           const HeadVectors<float>& out, HeadScratch& scratch)
-      : weights_(weights), x_(x), out_(out), s_(scratch) {
-    s_.quantized_.SetCols(cols());
-  }
+struct HeadPass {
+  const ExpertStack& weights;
+  const HeadVectors<const float>& x;
+  const HeadVectors<float>& out;
+  HeadScratch& s;
 
+  void Begin() { s.quantized_.SetCols(weights.first.cols); }
   // Rows [begin, end) of a head for all of up to kRowTokens tokens.
   void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread);
   // All rows of a head for up to kHeadTokens tokens.
   void Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread);
 
- private:
-  size_t cols() const { return weights_.first.cols; }
   std::span<std::byte> scratch(size_t thread) {
-    return {s_.threads_.get() + thread * s_.thread_bytes_, s_.thread_bytes_};
+    return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
   }
-
-  const ExpertStack& weights_;
-  const HeadVectors<const float>& x_;
-  const HeadVectors<float>& out_;
-  HeadScratch& s_;
 };
 
 void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread) {
   std::array<ActivationRow, kRowTokens> rows;
   for (size_t t = 0; t < n_tokens; ++t) {
-    const float* const x = x_.at(t, head);
-    rows[t] = {x, nullptr, nullptr, nullptr};
-    if (!UsesInt8(weights_.first.dtype)) continue;
+    const float* const in = x.at(t, head);
+    rows[t] = {in, nullptr, nullptr, nullptr};
+    if (!UsesInt8(weights.first.dtype)) continue;
     const size_t row = thread * kRowTokens + t;
-    s_.quantized_.Quantize(row, 0, cols(), x);
-    rows[t] = s_.quantized_.row(row, x);
+    s.quantized_.Quantize(row, 0, weights.first.cols, in);
+    rows[t] = s.quantized_.row(row, in);
   }
-  MultiplyRows(weights_.expert(head), weights_.expert_bias(head), begin, end,
-               {rows.data(), n_tokens}, out_.at(0, head) + begin, out_.token_stride,
-               scratch(thread));
+  MultiplyRows(weights.expert(head), weights.expert_bias(head), begin, end, {rows.data(), n_tokens},
+               out.at(0, head) + begin, out.token_stride, scratch(thread));
 }
 
 void HeadPass::Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread) {
-  const BatchForm form = BatchFormFor(weights_.first.dtype);
-  std::byte* const tiles = s_.tiles_.get() + thread * s_.tiles_bytes_;
+  const BatchForm form = BatchFormFor(weights.first.dtype);
+  std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;
   const size_t tile_tokens = BatchTileTokens(form);
   for (size_t first = 0; first < n_tokens; first += tile_tokens) {
     std::array<ActivationRow, kMaxTileTokens> rows;
     const size_t n = std::min(tile_tokens, n_tokens - first);
     for (size_t i = 0; i < n; ++i) {
-      rows[i] = {x_.at(first_token + first + i, head), nullptr, nullptr, nullptr};
+      rows[i] = {x.at(first_token + first + i, head), nullptr, nullptr, nullptr};
     }
-    PackTile(form, {rows.data(), n}, cols(), first / tile_tokens, tiles);
+    PackTile(form, {rows.data(), n}, weights.first.cols, first / tile_tokens, tiles);
   }
-  const Matrix matrix = weights_.expert(head);
+  const Matrix matrix = weights.expert(head);
   FormatOf(matrix.dtype)
-      .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, cols()},
-              {.out = out_.at(first_token, head),
-               .stride = out_.token_stride,
-               .bias = weights_.expert_bias(head)},
+      .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
+              {.out = out.at(first_token, head),
+               .stride = out.token_stride,
+               .bias = weights.expert_bias(head)},
               scratch(thread));
 }
 
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch) {
-  HeadPass pass(weights, x, out, scratch);
+  HeadPass pass{weights, x, out, scratch};
+  pass.Begin();
   const size_t n_rows = weights.first.rows, n_heads = weights.n_experts;
   if (n_tokens <= kRowTokens) {
     return team.For(n_heads * n_rows, kRowGrain, [&](size_t begin, size_t end, size_t thread) {

@@ -34,7 +34,7 @@ class HeadScratch {
   static size_t BytesFor(size_t max_tokens, size_t cols, size_t max_threads);
 
  private:
-  friend class HeadPass;  // head_products.cc
+  friend struct HeadPass;  // head_products.cc
 
   QuantizedRows quantized_;  // [max_threads][kRowTokens], for few tokens
   size_t tiles_bytes_, thread_bytes_;

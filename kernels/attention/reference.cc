@@ -38,14 +38,8 @@ void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* ou
   const size_t length = cache.key_length;
   const std::byte* const key =
       cache.head(head).k + position % cache.capacity * KvBytes(cache.type, length);
-  switch (cache.type) {
-    case KvType::kF32:
-      return DequantizeRow(gguf::DType::kF32, key, length, out);
-    case KvType::kF16:
-      return DequantizeRow(gguf::DType::kF16, key, length, out);
-    case KvType::kQ8_0:
-      break;
-  }
+  if (cache.type == KvType::kF32) return DequantizeRow(gguf::DType::kF32, key, length, out);
+  if (cache.type == KvType::kF16) return DequantizeRow(gguf::DType::kF16, key, length, out);
   constexpr size_t kBlock = 32;  // the last one may be longer than what is left of the key
   float block[kBlock];
   for (size_t i = 0; i < length; i += kBlock) {

@@ -11,42 +11,38 @@ namespace {
 
 constexpr float kAnyOffset = std::numeric_limits<float>::infinity();
 
-// Puts q, 0 to 15, where Q4_0::Nibble() finds it.
-void SetNibble(uint8_t (&qs)[16], int j, int q) { SetBits(qs[j % 16], q, j < 16 ? 0 : 4); }
+// Puts the code of weight j where Q4_0::Nibble() or Q5_0::FiveBits() finds it.
+template <class Block>
+void SetCode(Block& block, int j, int q) {
+  SetBits(block.qs[j % 16], q & 15, j < 16 ? 0 : 4);
+  if constexpr (requires { block.qh; }) SetBits(block.qh[j / 8], q >> 4, j % 8);
+}
 
-// ... q, 0 to 31, where Q5_0::FiveBits() does.
-void SetFiveBits(uint8_t (&qs)[16], uint8_t (&qh)[4], int j, int q) {
-  SetNibble(qs, j, q & 15);
-  SetBits(qh[j / 8], q >> 4, j % 8);
+// x = d * (q - half)
+template <class Block>
+void EncodeScaled(const Part& part, int half, Block& block) {
+  const float d = Store(FitScale(part, block.kWeights, -half, half - 1), block.d);
+  for (int j = 0; j < block.kWeights; ++j) {
+    SetCode(block, j, Nearest(part.x[j], d, -half, half - 1) + half);
+  }
+}
+
+// x = d * q + m
+template <class Block>
+void EncodeLine(const Part& part, int levels, Block& block) {
+  const Line line = FitLine(part, block.kWeights, levels, kAnyOffset);
+  const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
+  for (int j = 0; j < block.kWeights; ++j) {
+    SetCode(block, j, Nearest(part.x[j] - m, d, 0, levels));
+  }
 }
 
 }  // namespace
 
-void EncodeBlock(const Part& part, gguf::BlockQ4_0& block) {
-  const float d = Store(FitScale(part, block.kWeights, -8, 7), block.d);
-  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(part.x[j], d, -8, 7) + 8);
-}
-
-void EncodeBlock(const Part& part, gguf::BlockQ4_1& block) {
-  const Line line = FitLine(part, block.kWeights, 15, kAnyOffset);
-  const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
-  for (int j = 0; j < block.kWeights; ++j) SetNibble(block.qs, j, Nearest(part.x[j] - m, d, 0, 15));
-}
-
-void EncodeBlock(const Part& part, gguf::BlockQ5_0& block) {
-  const float d = Store(FitScale(part, block.kWeights, -16, 15), block.d);
-  for (int j = 0; j < block.kWeights; ++j) {
-    SetFiveBits(block.qs, block.qh, j, Nearest(part.x[j], d, -16, 15) + 16);
-  }
-}
-
-void EncodeBlock(const Part& part, gguf::BlockQ5_1& block) {
-  const Line line = FitLine(part, block.kWeights, 31, kAnyOffset);
-  const float d = Store(line.scale, block.d), m = Store(line.offset, block.m);
-  for (int j = 0; j < block.kWeights; ++j) {
-    SetFiveBits(block.qs, block.qh, j, Nearest(part.x[j] - m, d, 0, 31));
-  }
-}
+void EncodeBlock(const Part& part, gguf::BlockQ4_0& block) { EncodeScaled(part, 8, block); }
+void EncodeBlock(const Part& part, gguf::BlockQ5_0& block) { EncodeScaled(part, 16, block); }
+void EncodeBlock(const Part& part, gguf::BlockQ4_1& block) { EncodeLine(part, 15, block); }
+void EncodeBlock(const Part& part, gguf::BlockQ5_1& block) { EncodeLine(part, 31, block); }
 
 // With 255 levels no other scale than the plain one gains anything.
 void EncodeBlock(const Part& part, gguf::BlockQ8_0& block) {

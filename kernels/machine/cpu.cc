@@ -113,6 +113,13 @@ const Available& AvailableLevels() {
   return available;
 }
 
+// kLevels.size() where no level has the name.
+size_t LevelOf(std::string_view name) {
+  size_t i = 0;
+  while (i < kLevels.size() && kLevels[i].name != name) ++i;
+  return i;
+}
+
 size_t BestLevel() {
   size_t best = 0;
   for (size_t i = 0; i < kLevels.size(); ++i) {
@@ -146,28 +153,19 @@ std::vector<std::string> CpuTargets() {
 }
 
 bool BuildLacks(std::string_view name) {
-  for (size_t i = 0; i < kLevels.size(); ++i) {
-    if (kLevels[i].name != name || AvailableLevels()[i]) continue;
-    return (CpuTargetBits() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
-  }
-  return false;
+  const size_t i = LevelOf(name);
+  return i < kLevels.size() && !AvailableLevels()[i] &&
+         (CpuTargetBits() & kLevels[i].target) != 0 && CpuHas(kLevels[i].extension);
 }
 
 bool LimitCpu(std::string_view name) {
   const int64_t available = AvailableTargets();  // before any limit
-  if (name.empty()) {
-    hwy::SetSupportedTargetsForTest(0);
-    Current() = BestLevel();
-    return true;
-  }
-  for (size_t i = 0; i < kLevels.size(); ++i) {
-    if (kLevels[i].name != name || !AvailableLevels()[i]) continue;
-    // The target itself and what is below it: all bits from it upward.
-    hwy::SetSupportedTargetsForTest(available & ~(kLevels[i].target - 1));
-    Current() = i;
-    return true;
-  }
-  return false;
+  const size_t i = name.empty() ? BestLevel() : LevelOf(name);
+  if (i == kLevels.size() || !AvailableLevels()[i]) return false;
+  // The target itself and those below it: all bits from it upward.
+  hwy::SetSupportedTargetsForTest(name.empty() ? 0 : available & ~(kLevels[i].target - 1));
+  Current() = i;
+  return true;
 }
 
 std::string CpuTarget() { return std::string(kLevels[Current()].name); }

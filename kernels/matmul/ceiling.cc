@@ -18,6 +18,8 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr size_t kReadWays = 4;
+
 // Reads n bytes in kStreams streams, prefetching kAhead bytes ahead (0: that is left to the CPU),
 // and returns something that depends on all of them.
 template <size_t kStreams, size_t kAhead>
@@ -40,17 +42,11 @@ uint64_t ReadStreams(const uint8_t* p, size_t n) {
   return hn::GetLane(hn::BitCast(hn::Repartition<uint64_t, DU8>(), sums[0]));
 }
 
-uint64_t ReadPart(int shape, const uint8_t* p, size_t n) {
-  switch (shape) {
-    case 0:
-      return ReadStreams<1, 0>(p, n);
-    case 1:
-      return ReadStreams<1, 512>(p, n);
-    case 2:
-      return ReadStreams<1, 1024>(p, n);
-    default:
-      return ReadStreams<4, 1024>(p, n);
-  }
+// The ways to read, by number.
+uint64_t ReadPart(size_t way, const uint8_t* p, size_t n) {
+  constexpr decltype(&ReadStreams<1, 0>) kWays[kReadWays] = {
+      ReadStreams<1, 0>, ReadStreams<1, 512>, ReadStreams<1, 1024>, ReadStreams<4, 1024>};
+  return kWays[way](p, n);
 }
 
 // One vector of products, added to a chain of sums, in the kernels' cheapest way.
@@ -99,8 +95,6 @@ PRONK_EXPORT(DotRounds);
 
 namespace {
 
-constexpr int kReadShapes = 4;
-
 // The same in the CPU's fastest way.
 int64_t Rounds(size_t rounds, size_t* n_ops) {
 #if HWY_ARCH_X86
@@ -135,9 +129,9 @@ double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats) {
   std::atomic<uint64_t> sink = 0;  // keeps the reads
   double best = 0;
   team.Run([&] {
-    for (int i = 0; i < repeats * kReadShapes; ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(repeats) * kReadWays; ++i) {
       const double seconds = SecondsForAll(team, n_parts, [&](size_t k) {
-        sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadShapes, p + k * part, part);
+        sink ^= HWY_DYNAMIC_DISPATCH(ReadPart)(i % kReadWays, p + k * part, part);
       });
       best = std::max(best, static_cast<double>(part * n_parts) / seconds);
     }

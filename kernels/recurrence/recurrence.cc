@@ -91,9 +91,7 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
     }
   });
   const auto head_of = [&](size_t j) {
-    const size_t key_head =
-        net.tiled_key_heads ? j % net.n_key_heads : j / (n_heads / net.n_key_heads);
-    const float* const query = qkv + key_head * n;
+    const float* const query = qkv + net.KeyHead(j) * n;
     return RecurrentHead{
         .key = query + net.n_key_heads * n,
         .query = query,

@@ -40,12 +40,15 @@ struct DeltaNet {
   size_t n_key_heads = 0;
   size_t n_value_heads = 0;  // a multiple of n_key_heads
   size_t length = 0;         // of a key, and of a value
-  // Value head j has key head j % n_key_heads; otherwise j / (n_value_heads / n_key_heads):
-  // neighbours share one.
+  // Key heads repeat as a whole; otherwise neighbouring value heads share one.
   bool tiled_key_heads = false;
   float norm_eps = 0;
   const float* dt_bias = nullptr;  // [n_value_heads]
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
+
+  size_t KeyHead(size_t j) const {
+    return tiled_key_heads ? j % n_key_heads : j / (n_value_heads / n_key_heads);
+  }
 };
 
 // state is [n_value_heads][length][length]. qkv is [n_tokens][n_key_heads + n_key_heads +

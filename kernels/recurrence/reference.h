@@ -27,10 +27,6 @@ inline void UnitReference(const float* x, double eps, size_t n, double* out) {
   for (size_t i = 0; i < n; ++i) out[i] = double{x[i]} / std::max(std::sqrt(squares), eps);
 }
 
-inline size_t KeyHead(const DeltaNet& net, size_t j) {
-  return net.tiled_key_heads ? j % net.n_key_heads : j / (net.n_value_heads / net.n_key_heads);
-}
-
 // One token of value head j: state is the head's [length][length], q and k are those of its key
 // head, [length], not yet of length 1; v and out are [length], alpha and beta the raw products.
 inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, const float* k,

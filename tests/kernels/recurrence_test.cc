@@ -209,7 +209,7 @@ void ExpectDelta(const DeltaInput& input, size_t j, const Result& result) {
   Doubles error(n), q(n), k(n), out(n);
   for (size_t t = 0; t < input.n_tokens; ++t) {
     const float* const heads = &input.qkv[t * input.row];
-    const float* const query = heads + KeyHead(net, j) * n;
+    const float* const query = heads + net.KeyHead(j) * n;
     const float* const value = heads + (2 * net.n_key_heads + j) * n;
     const size_t gate = t * input.n_heads + j;
     const double alpha = input.alpha[gate];
