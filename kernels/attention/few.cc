@@ -145,8 +145,8 @@ HWY_INLINE void AttendDirectly(const QueryBlock& block, const Tile& tile, BlockS
 template <typename T>
 HWY_INLINE void AttendByPanels(const QueryBlock& block, const Tile& tile, Panels& panels,
                                BlockState& s) {
-  for (size_t key = tile.keys.begin / kBandRows * kBandRows; key < tile.keys.end;
-       key += kBandRows) {
+  for (size_t key = tile.keys.begin / kMicroRows * kMicroRows; key < tile.keys.end;
+       key += kMicroRows) {
     PackKeys<T>(tile, key, block.kv.key_length, panels);
     PanelScores(panels.k, block.kv.key_length, key, block.params.scale, s);
   }

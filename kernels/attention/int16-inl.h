@@ -61,7 +61,7 @@ class Int16Products {
   }
 
   void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kBandRows; ++r) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
       const std::byte* const k = tile.kv.k + row * CachedBytes<T>(tile.kv.key_length);
       if (first == 0) PrefetchAhead<T>(k, tile.kv.key_length, kKeys);

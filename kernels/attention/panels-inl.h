@@ -57,7 +57,7 @@ struct Panels {
   alignas(64) float rows[kMicroRows][kPart];    // of keys, to be transposed
 };
 
-// kBandRows keys from `key` on; those that no query sees are copies of others.
+// kMicroRows keys from `key` on; those that no query sees are copies of others.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
@@ -137,7 +137,7 @@ HWY_INLINE void AddFours(const float* HWY_RESTRICT panel, size_t length,
   }
 }
 
-// The scores of kBandRows keys from `key` on, for all queries.
+// The scores of kMicroRows keys from `key` on, for all queries.
 HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size_t key, float scale,
                             BlockState& s) {
   const DF d;
@@ -161,8 +161,8 @@ HWY_INLINE void PanelScores(const float* HWY_RESTRICT panel, size_t length, size
   }
 }
 
-// Adds kBandRows numbers of the weighted values of `keys`, of which n_lanes exist, to kRows queries
-// from `first` on.
+// Adds kMicroRows numbers of the weighted values of `keys`, of which n_lanes exist, to kRows
+// queries from `first` on.
 template <size_t kRows>
 HWY_INLINE void AddMeans(const float* HWY_RESTRICT panel, Range keys, size_t first, size_t number,
                          size_t n_lanes, BlockState& s) {

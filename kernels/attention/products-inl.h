@@ -87,10 +87,10 @@ class FloatProducts {
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of kBandRows keys in the slots from `slot` on. Past the last, end - 1, it is
+  // The same numbers of kMicroRows keys in the slots from `slot` on. Past the last, end - 1, it is
   // repeated: those scores are not used.
   void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kBandRows; ++r) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);
       LoadRow<T>(tile.kv.k + row * CachedBytes<T>(tile.kv.key_length), first, n, rows_[r]);
     }

@@ -54,7 +54,7 @@ HWY_INLINE void Score(const QueryBlock& tile, const TileKeys& keys, bool is_firs
     const size_t n = std::min(kPart, tile.kv.key_length - first);
     // Queries of one part stay packed.
     if (is_first || tile.kv.key_length > kPart) products.PackQueries(tile, s, first, n);
-    for (size_t group = 0; group < keys.n; group += kBandRows) {
+    for (size_t group = 0; group < keys.n; group += kMicroRows) {
       products.PackKeys(tile, keys.slot + group, keys.slot + keys.n, first, n);
       for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
         if (group >= UnitKeys(s, unit, keys.key, keys.n)) continue;
