@@ -8,42 +8,13 @@
 #include <cmath>
 #include <span>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/attention/attention.cc"
-#include "hwy/foreach_target.h"  // includes this file once per target
-// Then what each target needs.
 #include "gguf/blocks.h"
-#include "hwy/highway.h"
 #include "kernels/attention/block.h"
 #include "kernels/half.h"
 #include "kernels/ops/quantize.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace kernels {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-void StoreF16(const float* HWY_RESTRICT x, size_t n, std::byte* out) {
-  using D = hn::CappedTag<float, 16>;
-  constexpr size_t kLanes = hn::MaxLanes(D());
-  const D d;
-  const hn::Rebind<hwy::float16_t, D> dh;
-  hwy::float16_t* const to = reinterpret_cast<hwy::float16_t*>(out);
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, to + i);
-  if (i < n) hn::StoreN(hn::DemoteTo(dh, hn::LoadN(d, x + i, n - i)), dh, to + i, n - i);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace kernels
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace kernels {
 namespace {
-
-HWY_EXPORT(StoreF16);
 
 // Tokens that a thread stores at a time. Fewer do not pay for a barrier.
 constexpr size_t kStoredTokens = 8;
@@ -62,16 +33,12 @@ void StoreQ8(const float* x, size_t n, std::byte* out) {
 }
 
 void Store(KvType type, const float* x, size_t n, std::byte* out) {
-  switch (type) {
-    case KvType::kF32:
-      std::copy_n(x, n, reinterpret_cast<float*>(out));
-      break;
-    case KvType::kF16:
-      HWY_DYNAMIC_DISPATCH(StoreF16)(x, n, out);
-      break;
-    case KvType::kQ8_0:
-      StoreQ8(x, n, out);
-      break;
+  if (type == KvType::kF32) {
+    std::copy_n(x, n, reinterpret_cast<float*>(out));
+  } else if (type == KvType::kF16) {
+    RoundToF16(x, n, reinterpret_cast<uint16_t*>(out));
+  } else {
+    StoreQ8(x, n, out);
   }
 }
 
@@ -271,15 +238,8 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
 }  // namespace
 
 size_t KvBytes(KvType type, size_t length) {
-  switch (type) {
-    case KvType::kF32:
-      return length * sizeof(float);
-    case KvType::kF16:
-      return length * sizeof(uint16_t);
-    case KvType::kQ8_0:
-      return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
-  }
-  return 0;
+  if (type == KvType::kQ8_0) return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
+  return length * (type == KvType::kF32 ? sizeof(float) : sizeof(uint16_t));
 }
 
 KvHead KvLayer::head(size_t i) const {
@@ -335,4 +295,3 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
 }
 
 }  // namespace kernels
-#endif  // HWY_ONCE

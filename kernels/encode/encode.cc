@@ -34,13 +34,9 @@ void Quantized(const Part& part, std::byte* out) {
 
 void F32(const Part& part, std::byte* out) { std::memcpy(out, part.x, sizeof(float)); }
 
-void F16(const Part& part, std::byte* out) {
-  const uint16_t half = F32ToF16(*part.x);
-  std::memcpy(out, &half, sizeof(half));
-}
-
-void Bf16(const Part& part, std::byte* out) {
-  const uint16_t half = F32ToBf16(*part.x);
+template <uint16_t (*kRound)(float)>
+void Half(const Part& part, std::byte* out) {
+  const uint16_t half = kRound(*part.x);
   std::memcpy(out, &half, sizeof(half));
 }
 
@@ -49,9 +45,9 @@ EncodeFunction FunctionFor(DType dtype) {
     case DType::kF32:
       return F32;
     case DType::kF16:
-      return F16;
+      return Half<F32ToF16>;
     case DType::kBF16:
-      return Bf16;
+      return Half<F32ToBf16>;
 #define PRONK_CASE(type) \
   case DType::k##type:   \
     return Quantized<gguf::Block##type>;

@@ -18,8 +18,6 @@ namespace kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr size_t kReadWays = 4;
-
 // Reads n bytes in kStreams streams, prefetching kAhead bytes ahead (0: that is left to the CPU),
 // and returns something that depends on all of them.
 template <size_t kStreams, size_t kAhead>
@@ -44,8 +42,8 @@ uint64_t ReadStreams(const uint8_t* p, size_t n) {
 
 // The ways to read, by number.
 uint64_t ReadPart(size_t way, const uint8_t* p, size_t n) {
-  constexpr decltype(&ReadStreams<1, 0>) kWays[kReadWays] = {
-      ReadStreams<1, 0>, ReadStreams<1, 512>, ReadStreams<1, 1024>, ReadStreams<4, 1024>};
+  constexpr decltype(&ReadStreams<1, 0>) kWays[] = {ReadStreams<1, 0>, ReadStreams<1, 512>,
+                                                    ReadStreams<1, 1024>, ReadStreams<4, 1024>};
   return kWays[way](p, n);
 }
 
@@ -94,6 +92,8 @@ HWY_EXPORT(ReadPart);
 PRONK_EXPORT(DotRounds);
 
 namespace {
+
+constexpr size_t kReadWays = 4;
 
 // The same in the CPU's fastest way.
 int64_t Rounds(size_t rounds, size_t* n_ops) {

@@ -49,17 +49,33 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
   }
 }
 
-}  // namespace kernels::HWY_NAMESPACE
+void ToF16(const float* HWY_RESTRICT x, size_t n, uint16_t* HWY_RESTRICT out) {
+  const hn::CappedTag<float, 16> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> dh;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  hwy::float16_t* const to = reinterpret_cast<hwy::float16_t*>(out);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, x + i)), dh, to + i);
+  }
+  if (i < n) hn::StoreN(hn::DemoteTo(dh, hn::LoadN(d, x + i, n - i)), dh, to + i, n - i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kernels {
 
 HWY_EXPORT(Quantize);
+HWY_EXPORT(ToF16);
 
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums) {
   HWY_DYNAMIC_DISPATCH(Quantize)(x, n, q, scales, sums);
 }
+
+void RoundToF16(const float* x, size_t n, uint16_t* out) { HWY_DYNAMIC_DISPATCH(ToF16)(x, n, out); }
 
 namespace {
 

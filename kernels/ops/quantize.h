@@ -17,6 +17,9 @@ constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a mult
 // the sums of each 16 q. n is a multiple of 32. The same bits on every instruction set.
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
+// To the nearest f16 (even).
+void RoundToF16(const float* x, size_t n, uint16_t* out);
+
 // One input vector as the kernels read it. q, scales and sums are null if only floats are needed.
 struct ActivationRow {
   const float* x;   // [cols]

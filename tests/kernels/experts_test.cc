@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -15,6 +14,7 @@
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
+#include "tests/kernels/seen_as.h"
 
 namespace kernels {
 namespace {
@@ -113,40 +113,6 @@ ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads)
                        layer.n_ff(), threads);
 }
 
-// An input as products read it, and the largest step of its rounding: if the kernel's hidden
-// numbers differ from ours in the last bits, one may be rounded to the other side.
-struct Seen {
-  std::vector<float> x;
-  BatchForm form;
-  double step = 0;
-};
-// The nearest number of 8 bits; of two, the even one.
-float RoundedToBf16(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
-}
-
-Seen SeenAs(BatchForm form, std::vector<float> x) {
-  Seen seen{x, form};
-  if (form == BatchForm::kInt8) {
-    std::vector<int8_t> q(x.size());
-    std::vector<float> scales(x.size() / 32);
-    std::vector<int16_t> sums(x.size() / 16);
-    QuantizeActivations(x.data(), x.size(), q.data(), scales.data(), sums.data());
-    for (size_t i = 0; i < x.size(); ++i) {
-      seen.x[i] = scales[i / 32] * static_cast<float>(q[i]);
-      seen.step = std::max(seen.step, double{scales[i / 32]});
-    }
-  }
-  if (form == BatchForm::kBf16) {
-    for (float& v : seen.x) {
-      seen.step = std::max(seen.step, std::abs(double{v}) / 128);
-      v = RoundedToBf16(v);
-    }
-  }
-  return seen;
-}
-
 // A number and how far off the kernel's may be.
 struct Expected {
   double value, tolerance;
@@ -161,7 +127,7 @@ Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
   const bool bf16 = x.form == BatchForm::kBf16;
   double sum = 0, magnitude = 0, error = 0, largest = 0, largest_term = 0;
   for (size_t i = 0; i < cols; ++i) {
-    const double term = double{bf16 ? RoundedToBf16(w[i]) : w[i]} * double{x.x[i]};
+    const double term = double{bf16 ? Bf16ToF32(F32ToBf16(w[i])) : w[i]} * double{x.x[i]};
     sum += term;
     magnitude += std::abs(term);
     largest = std::max(largest, std::abs(double{w[i]}));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -13,6 +12,7 @@
 #include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
+#include "tests/kernels/seen_as.h"
 #include "tests/support/guarded_bytes.h"
 
 namespace kernels {
@@ -52,29 +52,6 @@ BatchForm FormFor(DType dtype, size_t n_tokens) {
   return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
 }
 
-// The nearest number of 8 bits; of two, the even one.
-float RoundedToBf16(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
-}
-
-// The input as products read it.
-std::vector<float> SeenAs(BatchForm form, const std::vector<float>& input) {
-  if (form == BatchForm::kFloats) return input;
-  if (form == BatchForm::kBf16) {
-    std::vector<float> seen(input.size());
-    std::transform(input.begin(), input.end(), seen.begin(), RoundedToBf16);
-    return seen;
-  }
-  const size_t n = input.size();
-  std::vector<int8_t> q(n);
-  std::vector<float> scales(n / 32), seen(n);
-  std::vector<int16_t> sums(n / 16);
-  QuantizeActivations(input.data(), n, q.data(), scales.data(), sums.data());
-  for (size_t i = 0; i < n; ++i) seen[i] = scales[i / 32] * static_cast<float>(q[i]);
-  return seen;
-}
-
 // A product in double and what float arithmetic may be off. In a row of n quantized weights every
 // 32 are rounded up to six times: two scales applied, two added up, a minimum multiplied and added.
 // Each is at most eps / 2 of a partial sum, which is at most the sum of magnitudes of what is added
@@ -93,7 +70,7 @@ Expected Expect(const Matrix& w, size_t row, const float* x, BatchForm form) {
   DequantizeRow(w.dtype, w.row(row), w.cols, weights.data());
   double sum = 0, magnitude = 0, largest = 0;
   for (size_t i = 0; i < w.cols; ++i) {
-    const float weight = form == BatchForm::kBf16 ? RoundedToBf16(weights[i]) : weights[i];
+    const float weight = form == BatchForm::kBf16 ? Bf16ToF32(F32ToBf16(weights[i])) : weights[i];
     const double term = double{weight} * double{x[i]};
     sum += term;
     magnitude += std::abs(term);
@@ -129,7 +106,7 @@ TEST_P(GemmOf, EqualsTheReference) {
       const std::vector<float> input = NormalFloats(kBatch * cols, 7);
       ForEachTarget([&] {
         const BatchForm form = FormFor(dtype, kBatch);
-        const std::vector<float> seen = SeenAs(form, input);
+        const std::vector<float> seen = SeenAs(form, input).x;
         const std::vector<float> out = Multiply(team, weights.view(), input, kBatch);
         for (size_t t = 0; t < kBatch; ++t) {
           for (size_t r = 0; r < rows; ++r) {
@@ -243,7 +220,7 @@ TEST_P(GemmOf, SurvivesExtremeCodes) {
   }
   const auto check = [&](size_t n_tokens) {
     const BatchForm form = FormFor(dtype, n_tokens);
-    const std::vector<float> seen = SeenAs(form, input);
+    const std::vector<float> seen = SeenAs(form, input).x;
     std::array<double, kRows> tolerance = {};
     for (const RandomMatrix& weights : matrices) {
       for (size_t r = 0; r < kRows; ++r) {
@@ -294,7 +271,7 @@ TEST(Gemm, TakesBatchesOfAnySize) {
     Team team(2);
     ForEachTarget([&] {
       const BatchForm form = FormFor(DType::kQ4_K, n_tokens);
-      const std::vector<float> seen = SeenAs(form, input);
+      const std::vector<float> seen = SeenAs(form, input).x;
       const std::vector<float> out = Multiply(team, weights.view(), input, n_tokens);
       for (size_t t = 0; t < n_tokens; t += std::max<size_t>(n_tokens / 40, 1)) {
         for (size_t r = 0; r < kRows; r += 13) {
@@ -327,7 +304,7 @@ TEST(Gemm, TakesWideMatricesOfDifferentTypesWithBias) {
     team.Run([&] { MatMul(team, products, x); });
     for (const Product& p : products) {
       const BatchForm form = FormFor(p.weights.dtype, kTokens);
-      const std::vector<float> seen = SeenAs(form, input);
+      const std::vector<float> seen = SeenAs(form, input).x;
       for (size_t t = 0; t < kTokens; ++t) {
         for (size_t r = 0; r < p.weights.rows; ++r) {
           const Expected e = Expect(p.weights, r, seen.data() + t * kCols, form);
