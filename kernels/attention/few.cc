@@ -189,7 +189,7 @@ HWY_INLINE Range VisibleKeys(size_t position, size_t end, BlockState& s) {
 }
 
 template <typename T>
-HWY_NOINLINE void Attend(const QueryBlock& block, const KeyPart& part) {
+HWY_INLINE void Attend(const QueryBlock& block, const KeyPart& part) {
   BlockState s;
   Panels panels;
   BeginBlock(block, part, s);
@@ -216,15 +216,14 @@ HWY_NOINLINE void Attend(const QueryBlock& block, const KeyPart& part) {
   }
 }
 
-void AttendPartT(const QueryBlock& block, const KeyPart& part) {
-  switch (block.kv.type) {
-    case KvType::kF32:
-      return Attend<float>(block, part);
-    case KvType::kF16:
-      return Attend<hwy::float16_t>(block, part);
-    case KvType::kQ8_0:
-      return Attend<gguf::BlockQ8_0>(block, part);
-  }
+// One function for each type: with a switch that calls Attend<T>, not inlined, GCC makes code that
+// takes 15 to 50% longer (Zen 5).
+void AttendF32(const QueryBlock& block, const KeyPart& part) { Attend<float>(block, part); }
+void AttendF16(const QueryBlock& block, const KeyPart& part) {
+  Attend<hwy::float16_t>(block, part);
+}
+void AttendQ8(const QueryBlock& block, const KeyPart& part) {
+  Attend<gguf::BlockQ8_0>(block, part);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -234,10 +233,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(AttendPartT);
+HWY_EXPORT(AttendF32);
+HWY_EXPORT(AttendF16);
+HWY_EXPORT(AttendQ8);
 
 void AttendPart(const QueryBlock& block, const KeyPart& part) {
-  HWY_DYNAMIC_DISPATCH(AttendPartT)(block, part);
+  switch (block.kv.type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendF32)(block, part);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendF16)(block, part);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendQ8)(block, part);
+  }
 }
 
 }  // namespace kernels

@@ -165,7 +165,7 @@ HWY_INLINE void BeginTile(const QueryBlock& tile, TileState& s) {
 }
 
 template <class Products>
-HWY_NOINLINE void Attend(const QueryBlock& tile) {
+HWY_INLINE void Attend(const QueryBlock& tile) {
   TileState s;
   BeginTile(tile, s);
   Products products;
@@ -193,16 +193,10 @@ template <typename T>
 using RoundedProducts = FloatProducts<T>;
 #endif
 
-void AttendTileT(const QueryBlock& tile) {
-  switch (tile.kv.type) {
-    case KvType::kF32:
-      return Attend<FloatProducts<float>>(tile);
-    case KvType::kF16:
-      return Attend<RoundedProducts<hwy::float16_t>>(tile);
-    case KvType::kQ8_0:
-      return Attend<RoundedProducts<gguf::BlockQ8_0>>(tile);
-  }
-}
+// One function for each type, as in few.cc.
+void AttendTileF32(const QueryBlock& tile) { Attend<FloatProducts<float>>(tile); }
+void AttendTileF16(const QueryBlock& tile) { Attend<RoundedProducts<hwy::float16_t>>(tile); }
+void AttendTileQ8(const QueryBlock& tile) { Attend<RoundedProducts<gguf::BlockQ8_0>>(tile); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -211,9 +205,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(AttendTileT);
+HWY_EXPORT(AttendTileF32);
+HWY_EXPORT(AttendTileF16);
+HWY_EXPORT(AttendTileQ8);
 
-void AttendTile(const QueryBlock& tile) { HWY_DYNAMIC_DISPATCH(AttendTileT)(tile); }
+void AttendTile(const QueryBlock& tile) {
+  switch (tile.kv.type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
+  }
+}
 
 }  // namespace kernels
 #endif  // HWY_ONCE
