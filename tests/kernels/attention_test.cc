@@ -146,12 +146,14 @@ class Attended {
   // The same with separate values.
   void KeepValuesApart() {
     c_.values_in_keys = false;
-    Store(0, c_.first_pos);
+    Team team(1);
+    Store(team, 0, c_.first_pos);
   }
 
   void SpoilFirstKey(bool in_values) {
     (in_values ? v_ : k_)[3] = NAN;
-    Store(0, c_.first_pos);
+    Team team(1);
+    Store(team, 0, c_.first_pos);
   }
 
  private:
