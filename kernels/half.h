@@ -1,6 +1,7 @@
-// The small floating-point formats of weights and scales, as bit patterns, to float and back: f16
-// (IEEE 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two) and ue4m3 (eight
-// bits without a sign). One number at a time, exact: the oracle of vectorized conversions.
+// The small floating-point formats that weights and scales are stored in, to float and back: f16
+// (IEEE 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two alone) and ue4m3
+// (eight bits without a sign). One number at a time, exact: the definition that vectorized
+// conversions are tested against.
 #ifndef PRONK_KERNELS_HALF_H_
 #define PRONK_KERNELS_HALF_H_
 
@@ -35,7 +36,7 @@ constexpr uint16_t F32ToF16(float x) {
   } else if (magnitude >= std::bit_cast<uint32_t>(65536.0f)) {
     half = 0x7C00u;
   } else if (magnitude < std::bit_cast<uint32_t>(0x1p-14f)) {
-    // A denormal is a multiple of 2^-24, the last bit of a float near 0.5: the addition rounds.
+    // A denormal has steps of 2^-24, the last bit of a float near 0.5: the addition rounds.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     half = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
   } else {
@@ -63,9 +64,9 @@ constexpr float E8m0HalfToF32(uint8_t e) {
   return std::bit_cast<float>(e < 2 ? uint32_t{0x00200000} << e : (e - 1u) << 23);
 }
 
-// ue4m3: 4 bits of exponent (bias 7), 3 of mantissa, and a top bit that is never set and ignored;
-// the scale of 16 weights of NVFP4. 0x7F, elsewhere NaN, is 0. An f16 has more bits of both, and a
-// bias that is larger by 8.
+// ue4m3: 4 bits of exponent (bias 7), 3 of mantissa and a top bit that is ignored; the scale of 16
+// weights of NVFP4. 0x7F, elsewhere NaN, is 0. An f16 has more bits of both, and a bias larger
+// by 8.
 constexpr float Ue4m3ToF32(uint8_t v) {
   return v == 0x7F ? 0.0f : F16ToF32(static_cast<uint16_t>((v & 0x7Fu) << 7)) * 0x1p8f;
 }

@@ -80,7 +80,7 @@ Memory MachineMemory(const std::string& root) {
   for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
-  // ulimit -v, of which what is mapped is a part.
+  // ulimit -v counts what is mapped, too.
   const uint64_t limit = BytesIn(root + "proc/self/limits", "Max address space", kUnlimited);
   const uint64_t used = BytesIn(root + "proc/self/status", "VmSize", 0);
   memory.total = std::min(memory.total, limit);

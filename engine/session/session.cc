@@ -50,10 +50,11 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(model),
-      team_(ThreadsFor(options.n_threads, kernels::DefaultThreads()),
+      team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads(),
             kernels::Oversubscription::kGoAlone),
-      batch_team_(ThreadsFor(options.n_threads_batch, static_cast<int>(team_.size())),
-                  kernels::Oversubscription::kGoAlone),
+      batch_team_(
+          options.n_threads_batch > 0 ? options.n_threads_batch : static_cast<int>(team_.size()),
+          kernels::Oversubscription::kGoAlone),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),

@@ -1,5 +1,5 @@
-// The activations of feed-forward layers. Included once per instruction set, for the small
-// operations (ops.cc) and for the last step of batches' products (gemm-inl.h).
+// The activations of feed-forward layers. Included once per instruction set, for ops.cc and for the
+// last step of batches' products (gemm.cc).
 #if defined(PRONK_KERNELS_OPS_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_OPS_ACTIVATION_INL_H_
 #undef PRONK_KERNELS_OPS_ACTIVATION_INL_H_

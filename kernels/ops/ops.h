@@ -1,5 +1,5 @@
-// The small operations between the products, on the calling thread; each is a function of its
-// arguments alone.
+// The small operations between the products. Vectorized; each is a function of its arguments alone
+// and runs on the calling thread.
 #ifndef PRONK_KERNELS_OPS_OPS_H_
 #define PRONK_KERNELS_OPS_OPS_H_
 
@@ -11,24 +11,25 @@ namespace kernels {
 // x. weight may be null: all ones, with the same bits.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
-// The pairs of dimensions of a head that RoPE rotates.
+// How rope pairs the dimensions of a head.
 enum class RopePairs {
   kAdjacent,  // (2i, 2i+1): arch llama as GGUF stores it
   kHalves,    // (i, i + n_rot/2): qwen2, qwen3
 };
 
-// Rotates the first n_rot dimensions of each head in place. heads is [n_heads][head_dim], cos and
-// sin, [n_rot/2], are those of this position. Su et al. 2021, RoFormer.
+// Rotates the first n_rot dimensions of each head in place; the others stay. heads is
+// [n_heads][head_dim], cos and sin are [n_rot/2], already for this position. Su et al. 2021,
+// RoFormer.
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// Of a gate g and its number u. Gated linear units, Shazeer 2020.
+// How a layer joins a gate g and its number u. Gated linear units, Shazeer 2020.
 enum class Activation {
   kSilu,         // g / (1 + exp(-g)) * u
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
   kSigmoid,      // u / (1 + exp(-g)): gated attention
-  kReluSquared,  // max(0, g)^2, without u. So et al. 2021, Primer
+  kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
   kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
 };
 

@@ -1,4 +1,4 @@
-// Rounds activations to int8, the form in which products with quantized weights read them.
+// Rounds activations to int8, which products with quantized weights read.
 #ifndef PRONK_KERNELS_OPS_QUANTIZE_H_
 #define PRONK_KERNELS_OPS_QUANTIZE_H_
 
@@ -10,30 +10,30 @@
 
 namespace kernels {
 
-constexpr size_t kActivationBlock = 32;  // share a scale
+constexpr size_t kActivationBlock = 32;  // activations that share a scale
 constexpr size_t kActivationPad = 512;   // rows are padded with zeros to a multiple of this
 
-// For each 32 of the n numbers: scale = max|x| / 127, q = x / scale rounded to nearest (even); and
-// the sums of each 16 q. n is a multiple of 32. The same bits on every instruction set.
+// For each 32 of the n numbers: scale = max|x| / 127, q = x / scale rounded to nearest (even). n is
+// a multiple of 32. Also the sums of each 16 q. The same bits on every instruction set.
 void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int16_t* sums);
 
 // To the nearest f16 (even).
 void RoundToF16(const float* x, size_t n, uint16_t* out);
 
-// One input vector as the kernels read it. q, scales and sums are null if only floats are needed.
+// One input vector as the kernels read it: x ~ scale * q, q in -127..127, both padded with zeros as
+// if cols were a multiple of 512. q, scales and sums are null where only floats are needed.
 struct ActivationRow {
-  const float* x;   // [cols]
-  const int8_t* q;  // [cols, padded with zeros to a multiple of 512], in -127..127; x ~ scale * q
-  const float* scales;  // [cols / 32, padded with zeros]
-  // [cols / 16, padded with zeros]: sums of q, for types with minimums or offsets
-  const int16_t* sums;
+  const float* x;       // [cols]
+  const int8_t* q;      // [cols]
+  const float* scales;  // [cols / 32]
+  const int16_t* sums;  // [cols / 16], of q, for formats with minimums or offsets
 };
 
 // Rows of int8 activations, padded. Buffers are sized at construction.
 class QuantizedRows {
  public:
   QuantizedRows(size_t max_rows, size_t max_cols);
-  // The bytes of its buffers.
+  // The size of the buffers that these make.
   static size_t BytesFor(size_t max_rows, size_t max_cols);
 
   // Sets the length of the rows.

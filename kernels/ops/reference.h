@@ -1,5 +1,5 @@
-// The operations of ops.h as the papers write them, one number at a time in double: the
-// definitions, and the oracle of the tests. (Softmax is a part of attention/reference.h.)
+// The operations of ops.h as the papers define them, one number at a time in double: the oracle of
+// the tests. (Softmax is a part of attention/reference.h.)
 #ifndef PRONK_KERNELS_OPS_REFERENCE_H_
 #define PRONK_KERNELS_OPS_REFERENCE_H_
 
@@ -22,7 +22,7 @@ inline void RmsNormReference(const float* x, const float* weight, float eps, siz
   }
 }
 
-// Rotates pair i of a head by the angle of cos[i] and sin[i]; other numbers are copied. out is
+// Rotates pair i of a head by the angle with this cosine and sine; other numbers stay. out is
 // [head_dim].
 inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, const float* cos,
                           const float* sin, RopePairs pairs, double* out) {

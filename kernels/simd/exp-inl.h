@@ -11,19 +11,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end:
-// arguments are at most 0 (softmax), or the result is a divisor (silu). A NaN stays one, and exp(0)
-// is 1.
+// exp(x), relative error below 2e-7, for x in [-87.3, 88]; outside, the value at that end, as our x
+// are at most 0 (softmax) or the result divides something (silu). A NaN stays one, and exp(0) is 1.
 //
 // x = n ln 2 + r with |r| <= 0.35, so exp(x) = 2^n exp(r). Adding 1.5 * 2^23 to x / ln 2 rounds it
-// to an integer n in the last bits of the sum, and a shift makes these the exponent of 2^n. exp(r)
-// is the polynomial of degree 5 that begins with 1 + r and has the smallest error, 1.1e-7.
+// to an integer, n, in the last bits of the sum; a shift makes it the exponent of 2^n. exp(r) is
+// the polynomial of degree 5 that begins with 1 + r and has the smallest error, 1.1e-7.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
   const V low = hn::Set(d, -87.3f), high = hn::Set(d, 88.0f);
-#if HWY_ARCH_X86  // Min and Max give their second argument if one is a NaN
+#if HWY_ARCH_X86  // Min and Max return the second of two if one is a NaN
   const V clamped = hn::Max(low, hn::Min(high, x));
 #else
   const V at_most = hn::IfThenElse(hn::Gt(x, high), high, x);
@@ -47,8 +46,8 @@ HWY_INLINE V Exp(D d, V x) {
 
 // tanh(x), relative error below 3e-7 for any x, also near 0. A NaN stays one.
 //
-// From 0.625 on it is 1 - 2 / (exp(2x) + 1). Below, that would be a difference of nearly equal
-// numbers; there it is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of
+// From 0.625 on it is 1 - 2 / (exp(2x) + 1). Below, that would be a difference of numbers that are
+// nearly equal; there it is x + x^3 g(x^2), where g is a polynomial through the Chebyshev nodes of
 // [0, 0.625^2], error 1.7e-8.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Tanh(D d, V x) {
@@ -66,7 +65,7 @@ HWY_INLINE V Tanh(D d, V x) {
   return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625f)), small, hn::CopySign(large, x));
 }
 
-// cap * tanh(x / cap).
+// cap * tanh(x / cap), within [-cap, cap].
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V SoftCap(D d, V x, float cap) {
   namespace hn = hwy::HWY_NAMESPACE;
