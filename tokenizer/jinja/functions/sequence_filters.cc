@@ -340,33 +340,18 @@ Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 using NamedFilter = std::pair<std::string_view, FilterFn>;
+// clang-format off
 constexpr NamedFilter kSequenceFilters[] = {
-    {"attr", Attribute},
-    {"batch", Batch},
-    {"count", Length},
-    {"d", Default},
-    {"default", Default},
-    {"dictsort", DictSort},
-    {"first", First},
-    {"groupby", GroupBy},
-    {"items", Items},
-    {"join", JoinFilter},
-    {"last", Last},
-    {"length", Length},
-    {"list", ListFilter},
-    {"map", Map},
-    {"max", Extreme<true>},
-    {"min", Extreme<false>},
-    {"reject", Select<false, false>},
-    {"rejectattr", Select<true, false>},
+    {"list", ListFilter}, {"items", Items}, {"attr", Attribute},
+    {"d", Default}, {"default", Default}, {"count", Length}, {"length", Length},
+    {"first", First}, {"last", Last}, {"min", Extreme<false>}, {"max", Extreme<true>},
+    {"sum", Sum}, {"join", JoinFilter}, {"map", Map}, {"batch", Batch}, {"slice", SliceFilter},
+    {"select", Select<false, true>}, {"reject", Select<false, false>},
+    {"selectattr", Select<true, true>}, {"rejectattr", Select<true, false>},
+    {"sort", Sort}, {"dictsort", DictSort}, {"groupby", GroupBy}, {"unique", Unique},
     {"reverse", Reverse},
-    {"select", Select<false, true>},
-    {"selectattr", Select<true, true>},
-    {"slice", SliceFilter},
-    {"sort", Sort},
-    {"sum", Sum},
-    {"unique", Unique},
 };
+// clang-format on
 
 }  // namespace
 

@@ -236,29 +236,17 @@ Value Round(Interpreter&, const Value& input, const Arguments& args) {
 }
 
 using NamedFilter = std::pair<std::string_view, FilterFn>;
+// clang-format off
 constexpr NamedFilter kTextFilters[] = {
-    {"abs", Absolute},
-    {"capitalize", MapText<Capitalize>},
-    {"center", Center},
-    {"e", MapText<Escape>},
-    {"escape", MapText<Escape>},
-    {"float", ToFloat},
-    {"forceescape", MapText<Escape>},
-    {"format", Format},
-    {"indent", Indent},
-    {"int", ToInt},
-    {"lower", MapText<LowerText>},
-    {"replace", ReplaceFilter},
-    {"round", Round},
-    {"safe", MapText<Same>},
-    {"string", MapText<Same>},
-    {"title", MapText<TitleFilter>},
-    {"tojson", ToJsonFilter},
-    {"trim", Trim},
-    {"truncate", Truncate},
-    {"upper", MapText<UpperText>},
-    {"wordcount", WordCount},
+    {"string", MapText<Same>}, {"safe", MapText<Same>}, {"tojson", ToJsonFilter},
+    {"e", MapText<Escape>}, {"escape", MapText<Escape>}, {"forceescape", MapText<Escape>},
+    {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},
+    {"capitalize", MapText<Capitalize>}, {"title", MapText<TitleFilter>},
+    {"center", Center}, {"format", Format}, {"indent", Indent}, {"replace", ReplaceFilter},
+    {"trim", Trim}, {"truncate", Truncate}, {"wordcount", WordCount},
+    {"abs", Absolute}, {"float", ToFloat}, {"int", ToInt}, {"round", Round},
 };
+// clang-format on
 
 }  // namespace
 
