@@ -6,9 +6,9 @@
 #include <string>
 
 #include "gguf/error.h"
-#include "tokenizer/byte_alphabet.h"
 #include "tokenizer/families.h"
 #include "tokenizer/merge_table.h"
+#include "tokenizer/spelling.h"
 #include "tokenizer/split.h"
 #include "tokenizer/word_merger.h"
 
@@ -19,14 +19,64 @@ constexpr std::string_view kPre = "tokenizer.ggml.pre";
 
 class BpeTokenizer final : public Tokenizer {
  public:
-  BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule);
+  BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule)
+      : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos})),
+        rule_(rule),
+        splitter_(rule),
+        merges_(ReadMerges(metadata, vocab().tokens, index())) {
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < 256; ++i) {
+      std::string spelling;
+      const char byte = static_cast<char>(i);
+      AppendSpelling({&byte, 1}, spelling);
+      bytes_[i] = Find(spelling);
+      n_bytes += bytes_[i] >= 0;
+    }
+    if (n_bytes == 0) {
+      metadata.Fail(kTokensKey, "expected tokens for single bytes (byte-level BPE), found none");
+    }
+  }
 
  private:
-  void EncodeText(std::string_view text, bool first, IdList& out) const override;
-  TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
-  std::string TextOf(TokenId id) const override;
+  void EncodeText(std::string_view text, bool, IdList& out) const override {
+    WordMerger merger(merges_);
+    std::vector<TokenId> symbols;
+    std::vector<TokenId> merged;
+    std::string spelling;
+    splitter_.Split(text, [&](std::string_view word) {
+      const TokenId whole = rule_.ignore_merges ? WholeWord(word, spelling) : -1;
+      if (whole >= 0) {
+        out.push_back(whole);
+        return;
+      }
+      for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWord))) {
+        symbols.clear();
+        for (const char byte : word.substr(0, kMaxWord)) {
+          symbols.push_back(bytes_[static_cast<uint8_t>(byte)]);
+        }
+        merged.clear();
+        merger.Merge(symbols, merged);
+        for (const TokenId id : merged) Append(id, out);
+      }
+    });
+  }
 
-  TokenId WholeWord(std::string_view word, std::string& spelling) const;
+  TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
+
+  std::string TextOf(TokenId id) const override {
+    const std::string_view spelling = Spelling(id);
+    // Added tokens are spelt as plain text, and so are some of type normal.
+    if (TypeOf(id) == TokenType::kUserDefined) return std::string(spelling);
+    return BytesOfSpelling(spelling).value_or(std::string(spelling));
+  }
+
+  // The normal token that the whole word is, or -1.
+  TokenId WholeWord(std::string_view word, std::string& spelling) const {
+    if (word.size() > kMaxTokenBytes) return -1;
+    spelling.clear();
+    AppendSpelling(word, spelling);
+    return FindNormal(spelling);
+  }
 
   const SplitRule& rule_;
   Splitter splitter_;
@@ -41,62 +91,6 @@ const SplitRule& ReadSplitRule(const gguf::Metadata& metadata) {
     metadata.Fail(kPre, "expected one of " + SplitRuleNames() + ", found " + gguf::Quoted(name));
   }
   return *rule;
-}
-
-BpeTokenizer::BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule)
-    : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos})),
-      rule_(rule),
-      splitter_(rule),
-      merges_(ReadMerges(metadata, vocab().tokens, index())) {
-  size_t n_bytes = 0;
-  for (size_t i = 0; i < 256; ++i) {
-    std::string spelling;
-    const char byte = static_cast<char>(i);
-    AppendSpelling({&byte, 1}, spelling);
-    bytes_[i] = Find(spelling);
-    n_bytes += bytes_[i] >= 0;
-  }
-  if (n_bytes == 0) {
-    metadata.Fail(kTokensKey, "expected tokens for single bytes (byte-level BPE), found none");
-  }
-}
-
-// The normal token that the whole word is, or -1.
-TokenId BpeTokenizer::WholeWord(std::string_view word, std::string& spelling) const {
-  if (word.size() > kMaxTokenBytes) return -1;
-  spelling.clear();
-  AppendSpelling(word, spelling);
-  return FindNormal(spelling);
-}
-
-void BpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
-  WordMerger merger(merges_);
-  std::vector<TokenId> symbols;
-  std::vector<TokenId> merged;
-  std::string spelling;
-  splitter_.Split(text, [&](std::string_view word) {
-    const TokenId whole = rule_.ignore_merges ? WholeWord(word, spelling) : -1;
-    if (whole >= 0) {
-      out.push_back(whole);
-      return;
-    }
-    for (; !word.empty(); word.remove_prefix(std::min(word.size(), kMaxWord))) {
-      symbols.clear();
-      for (const char byte : word.substr(0, kMaxWord)) {
-        symbols.push_back(bytes_[static_cast<uint8_t>(byte)]);
-      }
-      merged.clear();
-      merger.Merge(symbols, merged);
-      for (const TokenId id : merged) Append(id, out);
-    }
-  });
-}
-
-std::string BpeTokenizer::TextOf(TokenId id) const {
-  const std::string_view spelling = Spelling(id);
-  // Added tokens are spelt as plain text, and so are some of type normal.
-  if (TypeOf(id) == TokenType::kUserDefined) return std::string(spelling);
-  return BytesOfSpelling(spelling).value_or(std::string(spelling));
 }
 
 }  // namespace

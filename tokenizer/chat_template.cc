@@ -106,16 +106,11 @@ struct ChatTemplate::Program {
   jinja::Block block;
 };
 
-ChatTemplate::ChatTemplate(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
-ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
-ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
-ChatTemplate::~ChatTemplate() = default;
-
 ChatTemplate ChatTemplate::Parse(std::string_view source) {
-  if (source.size() > kMaxTemplateBytes) {
-    throw TemplateError("longer than " + std::to_string(kMaxTemplateBytes) + " bytes");
-  }
-  return ChatTemplate(std::make_unique<Program>(Program{jinja::ParseTemplate(source)}));
+  if (source.size() > kMaxTemplateBytes) Fail("longer than ", kMaxTemplateBytes, " bytes");
+  ChatTemplate out;
+  out.program_ = std::make_shared<Program>(Program{jinja::ParseTemplate(source)});
+  return out;
 }
 
 RenderedChat ChatTemplate::Render(const ChatInput& input) const {

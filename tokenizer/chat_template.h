@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/text.h"
 #include "tokenizer/jinja/values/value.h"
-#include "tokenizer/template_error.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
@@ -63,9 +63,6 @@ class ChatTemplate {
  public:
   // Throws TemplateError where the source is not well formed.
   static ChatTemplate Parse(std::string_view source);
-  ChatTemplate(ChatTemplate&&) noexcept;
-  ChatTemplate& operator=(ChatTemplate&&) noexcept;
-  ~ChatTemplate();
 
   // Throws TemplateError: the template called raise_exception (its message is message()), did what
   // the language does not allow, or reached a limit. Any number of threads may render at once.
@@ -73,8 +70,8 @@ class ChatTemplate {
 
  private:
   struct Program;
-  explicit ChatTemplate(std::unique_ptr<const Program> program);
-  std::unique_ptr<const Program> program_;
+  ChatTemplate() = default;
+  std::shared_ptr<const Program> program_;
 };
 
 // For files without a template: ChatML where the vocabulary has <|im_start|> and <|im_end|>, else a

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/interrupted.h"
+#include "tokenizer/errors.h"
 #include "tokenizer/vocabulary.h"
 
 namespace tokenizer {

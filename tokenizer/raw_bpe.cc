@@ -8,7 +8,7 @@
 #include "gguf/utf8.h"
 #include "tokenizer/families.h"
 #include "tokenizer/merge_table.h"
-#include "tokenizer/space_mark.h"
+#include "tokenizer/spelling.h"
 #include "tokenizer/word_merger.h"
 
 namespace tokenizer {
@@ -29,61 +29,58 @@ class RawBpeTokenizer final : public Tokenizer {
         merges_(ReadMerges(metadata, vocab().tokens, index())) {}
 
  private:
-  void EncodeText(std::string_view text, bool first, IdList& out) const override;
+  // Words are lines, and the runs of line ends between them: no token has both.
+  void EncodeText(std::string_view text, bool, IdList& out) const override {
+    WordMerger merger(merges_);
+    while (!text.empty()) {
+      out.Look();
+      const bool line_ends = text[0] == '\n';
+      const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
+      const std::string spelling = MarkSpaces(text.substr(0, end));
+      text.remove_prefix(std::min(end, text.size()));
+      const TokenId whole = line_ends ? FindNormal(spelling) : -1;
+      if (whole >= 0) {
+        out.push_back(whole);
+        continue;
+      }
+      for (std::string_view left = spelling; !left.empty();) {
+        size_t length = std::min(left.size(), kMaxWord);
+        while (length < left.size() && (left[length] & 0xC0) == 0x80) --length;  // whole characters
+        EncodePiece(left.substr(0, length), merger, out);
+        left.remove_prefix(length);
+      }
+    }
+  }
+
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
-  void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const;
+
+  // Merges at most kMaxWord characters. A character that is no token merges with nothing: it stays
+  // -1, in the order of `unknown`, and its bytes take its place.
+  void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const {
+    std::vector<TokenId> symbols;
+    std::vector<std::string_view> unknown;
+    while (!spelling.empty()) {
+      const std::string_view character = spelling.substr(0, gguf::NextUtf8(spelling).length);
+      symbols.push_back(FindNormal(character));
+      if (symbols.back() < 0) unknown.push_back(character);
+      spelling.remove_prefix(character.size());
+    }
+    std::vector<TokenId> merged;
+    merger.Merge(symbols, merged);
+    auto next_unknown = unknown.begin();
+    for (const TokenId id : merged) {
+      if (id >= 0) {
+        out.push_back(id);
+        continue;
+      }
+      for (const char c : *next_unknown++) Append(bytes_[static_cast<uint8_t>(c)], out);
+    }
+  }
 
   ByteTokens bytes_;
   MergeTable merges_;
 };
-
-// Merges at most kMaxWord characters. A character that is no token merges with nothing: it stays
-// -1, in the order of `unknown`, and its bytes take its place.
-void RawBpeTokenizer::EncodePiece(std::string_view spelling, WordMerger& merger,
-                                  IdList& out) const {
-  std::vector<TokenId> symbols;
-  std::vector<std::string_view> unknown;
-  while (!spelling.empty()) {
-    const std::string_view character = spelling.substr(0, gguf::NextUtf8(spelling).length);
-    symbols.push_back(FindNormal(character));
-    if (symbols.back() < 0) unknown.push_back(character);
-    spelling.remove_prefix(character.size());
-  }
-  std::vector<TokenId> merged;
-  merger.Merge(symbols, merged);
-  auto next_unknown = unknown.begin();
-  for (const TokenId id : merged) {
-    if (id >= 0) {
-      out.push_back(id);
-      continue;
-    }
-    for (const char c : *next_unknown++) Append(bytes_[static_cast<uint8_t>(c)], out);
-  }
-}
-
-// Words are lines, and the runs of line ends between them: no token has both.
-void RawBpeTokenizer::EncodeText(std::string_view text, bool, IdList& out) const {
-  WordMerger merger(merges_);
-  while (!text.empty()) {
-    out.Look();
-    const bool line_ends = text[0] == '\n';
-    const size_t end = line_ends ? text.find_first_not_of('\n') : text.find('\n');
-    const std::string spelling = MarkSpaces(text.substr(0, end));
-    text.remove_prefix(std::min(end, text.size()));
-    const TokenId whole = line_ends ? FindNormal(spelling) : -1;
-    if (whole >= 0) {
-      out.push_back(whole);
-      continue;
-    }
-    for (std::string_view left = spelling; !left.empty();) {
-      size_t length = std::min(left.size(), kMaxWord);
-      while (length < left.size() && (left[length] & 0xC0) == 0x80) --length;  // whole characters
-      EncodePiece(left.substr(0, length), merger, out);
-      left.remove_prefix(length);
-    }
-  }
-}
 
 }  // namespace
 

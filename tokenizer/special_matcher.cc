@@ -88,8 +88,8 @@ void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
       sum = Longer(sum, base_, text[length]);
     }
     const size_t at = Locate(sum);
-    if (bests_[at] != kFree)
-      continue;  // of another special that begins the same: with the same best
+    // The slot may be of another special that begins the same: with the same best.
+    if (bests_[at] != kFree) continue;
     const auto longer = std::upper_bound(
         chain.begin(), chain.end(), length,
         [&](size_t n, int32_t i) { return n < specials_[static_cast<size_t>(i)].text.size(); });

@@ -10,7 +10,7 @@
 
 #include "gguf/utf8.h"
 #include "tokenizer/families.h"
-#include "tokenizer/space_mark.h"
+#include "tokenizer/spelling.h"
 
 namespace tokenizer {
 namespace {
@@ -58,16 +58,117 @@ class ProtoWriter {
 
 class SpmTokenizer final : public Tokenizer {
  public:
-  explicit SpmTokenizer(const gguf::Metadata& metadata);
+  explicit SpmTokenizer(const gguf::Metadata& metadata)
+      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})),
+        bytes_(FindByteTokens(metadata, vocab())) {
+    for (size_t i = 0; i < vocab().size(); ++i) {
+      const auto id = static_cast<TokenId>(i);
+      if (!IsMatchable(id)) continue;
+      std::string_view text = Spelling(id);
+      while (text.starts_with(kSpaceMark)) text.remove_prefix(kSpaceMark.size());
+      words_apart_ &= text.find(kSpaceMark) == std::string_view::npos;
+    }
+    const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
+    max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
+    const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
+    if (!status.ok()) {
+      metadata.Fail(kTokensKey,
+                    std::string("sentencepiece does not take them: ") + status.message());
+    }
+  }
 
  private:
-  void EncodeText(std::string_view text, bool first, IdList& out) const override;
+  void EncodeText(std::string_view text, bool first, IdList& out) const override {
+    std::string prefixed;
+    if (first && vocab().add_space_prefix) {
+      prefixed.reserve(text.size() + 1);
+      prefixed += ' ';
+      text = prefixed += text;
+    }
+    std::vector<int> ids;
+    while (!text.empty()) {
+      out.Look();
+      const size_t length = PartLength(text);
+      const auto status = processor_.Encode(text.substr(0, length), &ids);
+      if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
+      for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
+      text.remove_prefix(length);
+    }
+  }
+
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
-  std::string SerializedModel(bool byte_fallback);
-  bool IsMatchable(TokenId id) const;
-  size_t PartLength(std::string_view text) const;
+  // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
+  // untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only
+  // what text can become goes in, and the required unknown piece comes last. Fills pieces_.
+  std::string SerializedModel(bool byte_fallback) {
+    constexpr char kHex[] = "0123456789ABCDEF";
+    ProtoWriter model;
+    ProtoWriter part;
+    const auto add_piece = [&](std::string_view text, float score, TokenType type) {
+      part.clear();
+      part.Bytes(1, text);
+      part.Float(2, score);
+      part.Number(3, static_cast<uint64_t>(type));
+      model.Bytes(1, part.out());
+    };
+    for (size_t i = 0; i < vocab().size(); ++i) {
+      const auto id = static_cast<TokenId>(i);
+      const float score = vocab().scores[i];
+      const int byte = TypeOf(id) == TokenType::kByte ? ByteOfToken(Spelling(id)) : -1;
+      if (byte_fallback && byte >= 0 && bytes_[static_cast<size_t>(byte)] == id) {
+        const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+        add_piece({name, sizeof(name)}, score, TokenType::kByte);
+        pieces_.push_back(id);
+      } else if (IsMatchable(id)) {
+        add_piece(Spelling(id), score, TypeOf(id));
+        pieces_.push_back(id);
+      }
+    }
+    add_piece("\xFFunknown", 0, TokenType::kUnknown);
+    pieces_.push_back(vocab().unk);
+    part.clear();
+    part.Number(3, 2);  // trainer_spec.model_type: BPE
+    part.Number(4, pieces_.size());
+    part.Number(35, byte_fallback);
+    part.Number(40, pieces_.size() - 1);  // unk_id
+    model.Bytes(2, part.out());
+    part.clear();
+    part.Bytes(1, "identity");  // normalizer_spec
+    part.Number(3, 0);  // add_dummy_prefix: EncodeText does it, as it knows where texts begin
+    part.Number(4, 0);  // remove_extra_whitespaces
+    part.Number(5, 1);  // escape_whitespaces: ' ' to U+2581
+    model.Bytes(3, part.out());
+    return model.out();
+  }
+
+  // Whether sentencepiece can make this token of text. Control and user-defined tokens are found
+  // before it sees the text.
+  bool IsMatchable(TokenId id) const {
+    const TokenType type = TypeOf(id);
+    const std::string_view text = Spelling(id);
+    const bool right_type = type == TokenType::kNormal ||
+                            (type == TokenType::kUnused && text.size() <= kMaxUnusedBytes);
+    return right_type && !text.empty() && gguf::ValidUtf8Prefix(text) == text.size() &&
+           Find(text) == id;
+  }
+
+  // The bytes of text to give to sentencepiece at once.
+  size_t PartLength(std::string_view text) const {
+    if (text.size() <= kMinPart) return text.size();
+    const size_t max = std::min(text.size(), max_part_);
+    if (words_apart_) {
+      for (size_t at = kMinPart; at < max; ++at) {
+        const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpaceMark);
+        if (text[at] == ' ' && !after_space) return at;
+      }
+    }
+    if (max == text.size()) return max;
+    size_t at = max;
+    while ((text[at] & 0xC0) == 0x80) --at;  // not within a character
+    return at;
+  }
 
   sentencepiece::SentencePieceProcessor processor_;
   // The token of each of sentencepiece's pieces. It gets only what text can become, since it stores
@@ -77,113 +178,6 @@ class SpmTokenizer final : public Tokenizer {
   size_t max_part_ = kMaxPart;
   bool words_apart_ = true;  // no piece has a space after anything else
 };
-
-SpmTokenizer::SpmTokenizer(const gguf::Metadata& metadata)
-    : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})),
-      bytes_(FindByteTokens(metadata, vocab())) {
-  for (size_t i = 0; i < vocab().size(); ++i) {
-    const auto id = static_cast<TokenId>(i);
-    if (!IsMatchable(id)) continue;
-    std::string_view text = Spelling(id);
-    while (text.starts_with(kSpaceMark)) text.remove_prefix(kSpaceMark.size());
-    words_apart_ &= text.find(kSpaceMark) == std::string_view::npos;
-  }
-  const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
-  max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
-  const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
-  if (!status.ok()) {
-    metadata.Fail(kTokensKey, std::string("sentencepiece does not take them: ") + status.message());
-  }
-}
-
-// Whether sentencepiece can make this token of text. Control and user-defined tokens are found
-// before it sees the text.
-bool SpmTokenizer::IsMatchable(TokenId id) const {
-  const TokenType type = TypeOf(id);
-  const std::string_view text = Spelling(id);
-  const bool right_type =
-      type == TokenType::kNormal || (type == TokenType::kUnused && text.size() <= kMaxUnusedBytes);
-  return right_type && !text.empty() && gguf::ValidUtf8Prefix(text) == text.size() &&
-         Find(text) == id;
-}
-
-// A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
-// untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only what
-// text can become goes in, and the required unknown piece comes last. Fills pieces_.
-std::string SpmTokenizer::SerializedModel(bool byte_fallback) {
-  constexpr char kHex[] = "0123456789ABCDEF";
-  ProtoWriter model;
-  ProtoWriter part;
-  const auto add_piece = [&](std::string_view text, float score, TokenType type) {
-    part.clear();
-    part.Bytes(1, text);
-    part.Float(2, score);
-    part.Number(3, static_cast<uint64_t>(type));
-    model.Bytes(1, part.out());
-  };
-  for (size_t i = 0; i < vocab().size(); ++i) {
-    const auto id = static_cast<TokenId>(i);
-    const float score = vocab().scores[i];
-    const int byte = TypeOf(id) == TokenType::kByte ? ByteOfToken(Spelling(id)) : -1;
-    if (byte_fallback && byte >= 0 && bytes_[static_cast<size_t>(byte)] == id) {
-      const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
-      add_piece({name, sizeof(name)}, score, TokenType::kByte);
-      pieces_.push_back(id);
-    } else if (IsMatchable(id)) {
-      add_piece(Spelling(id), score, TypeOf(id));
-      pieces_.push_back(id);
-    }
-  }
-  add_piece("\xFFunknown", 0, TokenType::kUnknown);
-  pieces_.push_back(vocab().unk);
-  part.clear();
-  part.Number(3, 2);  // trainer_spec.model_type: BPE
-  part.Number(4, pieces_.size());
-  part.Number(35, byte_fallback);
-  part.Number(40, pieces_.size() - 1);  // unk_id
-  model.Bytes(2, part.out());
-  part.clear();
-  part.Bytes(1, "identity");  // normalizer_spec
-  part.Number(3, 0);          // add_dummy_prefix: EncodeText does it, as it knows where texts begin
-  part.Number(4, 0);          // remove_extra_whitespaces
-  part.Number(5, 1);          // escape_whitespaces: ' ' to U+2581
-  model.Bytes(3, part.out());
-  return model.out();
-}
-
-// The bytes of text to give to sentencepiece at once.
-size_t SpmTokenizer::PartLength(std::string_view text) const {
-  if (text.size() <= kMinPart) return text.size();
-  const size_t max = std::min(text.size(), max_part_);
-  if (words_apart_) {
-    for (size_t at = kMinPart; at < max; ++at) {
-      const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpaceMark);
-      if (text[at] == ' ' && !after_space) return at;
-    }
-  }
-  if (max == text.size()) return max;
-  size_t at = max;
-  while ((text[at] & 0xC0) == 0x80) --at;  // not within a character
-  return at;
-}
-
-void SpmTokenizer::EncodeText(std::string_view text, bool first, IdList& out) const {
-  std::string prefixed;
-  if (first && vocab().add_space_prefix) {
-    prefixed.reserve(text.size() + 1);
-    prefixed += ' ';
-    text = prefixed += text;
-  }
-  std::vector<int> ids;
-  while (!text.empty()) {
-    out.Look();
-    const size_t length = PartLength(text);
-    const auto status = processor_.Encode(text.substr(0, length), &ids);
-    if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
-    for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
-    text.remove_prefix(length);
-  }
-}
 
 }  // namespace
 

@@ -24,7 +24,23 @@ class WordMerger {
 
   // Replaces symbols by merged ones until nothing merges, and appends what is left to `out`. A
   // symbol of -1 (one without a token) merges with nothing. At most kMaxWord symbols.
-  void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out);
+  void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out) {
+    symbols_.clear();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto at = static_cast<int32_t>(i);
+      symbols_.push_back(
+          {ids[i], at - 1, at + 1 < static_cast<int32_t>(ids.size()) ? at + 1 : -1, kNoMerge});
+    }
+    for (size_t i = 0; i + 1 < symbols_.size(); ++i) QueuePair(static_cast<int32_t>(i));
+    while (!queue_.empty()) {
+      const uint64_t pair = queue_.top();
+      queue_.pop();
+      const auto rank = static_cast<Rank>(pair >> 32);
+      const auto left = static_cast<int32_t>(pair & UINT32_MAX);
+      if (at(left).rank == rank) MergePair(left, rank);
+    }
+    for (int32_t i = symbols_.empty() ? -1 : 0; i >= 0; i = at(i).next) out.push_back(at(i).id);
+  }
 
  private:
   struct Symbol {
@@ -34,8 +50,25 @@ class WordMerger {
   };
   Symbol& at(int32_t i) { return symbols_[static_cast<size_t>(i)]; }
 
-  void QueuePair(int32_t left);
-  void MergePair(int32_t left, Rank rank);
+  // Looks up the pair of `left` and the symbol after it.
+  void QueuePair(int32_t left) {
+    Symbol& symbol = at(left);
+    symbol.rank = symbol.next < 0 ? kNoMerge : merges_.Find(symbol.id, at(symbol.next).id);
+    if (symbol.rank != kNoMerge) {
+      queue_.push(uint64_t{symbol.rank} << 32 | static_cast<uint32_t>(left));
+    }
+  }
+
+  void MergePair(int32_t left, Rank rank) {
+    Symbol& symbol = at(left);
+    Symbol& gone = at(symbol.next);
+    symbol.id = merges_.Result(rank);
+    symbol.next = gone.next;
+    gone.rank = kNoMerge;
+    if (symbol.next >= 0) at(symbol.next).previous = left;
+    QueuePair(left);
+    if (symbol.previous >= 0) QueuePair(symbol.previous);
+  }
 
   const MergeTable& merges_;
   std::vector<Symbol> symbols_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/tokenizer/vocab_file.h"
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/spelling.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokenizer {

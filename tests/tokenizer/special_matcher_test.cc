@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/interrupted.h"
+#include "tokenizer/errors.h"
 
 namespace tokenizer {
 namespace {

@@ -4,13 +4,13 @@
 #include <string_view>
 #include <utility>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
 #include "tokenizer/jinja/interpreter/objects.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -79,78 +79,74 @@ Value Range(Interpreter& in, const Arguments& args) {
   const int64_t start = has_start ? params.Integer(0, 0) : 0;
   const int64_t stop = params.Integer(has_start ? 1 : 0, 0);
   const int64_t step = params.Integer(2, 1);
-  if (step == 0) throw TemplateError("range() arg 3 must not be zero");
+  if (step == 0) Fail("range() arg 3 must not be zero");
   Values items;
   int64_t at = start;
   while (step > 0 ? at < stop : at > stop) {
-    if (items.size() >= kMaxRange) {
-      throw TemplateError("range too big: more than " + std::to_string(kMaxRange) + " items");
-    }
+    if (items.size() >= kMaxRange) Fail("range too big: more than ", kMaxRange, " items");
     items.push_back(Value(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  const Value range = in.runtime().Make(std::move(items), List::Kind::kRange);
+  const Value range = in.rt().Make(std::move(items), List::Kind::kRange);
   range.list().range = {start, stop, step};
   return range;
 }
 
 // dict(mapping or pairs, name=value...)
 Value MakeDict(Interpreter& in, const Arguments& args) {
-  Runtime& rt = in.runtime();
-  if (args.positional.size() > 1) throw TemplateError("dict() takes at most 1 argument");
+  Runtime& rt = in.rt();
+  if (args.positional.size() > 1) Fail("dict() takes at most 1 argument");
   Value out = rt.Make(Dict());
   if (!args.positional.empty() && args.positional[0].IsDict()) {
-    for (const auto& [key, value] : args.positional[0].dict().entries) {
-      rt.SetEntry(out.dict(), key, value);
-    }
+    rt.SetEntries(out.dict(), args.positional[0].dict().entries);
   } else if (!args.positional.empty()) {
     for (const Value& pair : ItemsOf(rt, args.positional[0])) {
       const Values items = ItemsOf(rt, pair);
-      if (items.size() != 2) throw TemplateError("dict() needs pairs");
+      if (items.size() != 2) Fail("dict() needs pairs");
       rt.SetEntry(out.dict(), items[0], items[1]);
     }
   }
-  for (const auto& [name, value] : args.named) rt.SetEntry(out.dict(), Value(name), value);
+  rt.SetEntries(out.dict(), args.named);
   return out;
 }
 
 Value MakeNamespace(Interpreter& in, const Arguments& args) {
   const Value attributes = MakeDict(in, args);
-  const auto space = in.runtime().MakeObject<Namespace>();
+  const auto space = in.rt().MakeObject<Namespace>();
   for (const auto& [name, value] : attributes.dict().entries) {
-    space->Set(std::string(Str(in.runtime(), name).view()), value);
+    space->Set(std::string(Str(in.rt(), name).view()), value);
   }
   return Value(space);
 }
 
 Value MakeCycler(Interpreter& in, const Arguments& args) {
-  if (args.positional.empty()) throw TemplateError("at least one item has to be provided");
-  return Value(in.runtime().MakeObject<Cycler>(args.positional));
+  if (args.positional.empty()) Fail("at least one item has to be provided");
+  return Value(in.rt().MakeObject<Cycler>(args.positional));
 }
 
 Value MakeJoiner(Interpreter& in, const Arguments& args) {
   const Params params("joiner", args, {"sep"});
-  return Value(in.runtime().MakeObject<Joiner>(params.Or(0, Value(", "))));
+  return Value(in.rt().MakeObject<Joiner>(params.Or(0, Value(", "))));
 }
 
 Value RaiseException(Interpreter& in, const Arguments& args) {
   const Params params("raise_exception", args, {"message"}, 1);
-  throw TemplateError(std::string(Str(in.runtime(), *params.Get(0)).view()));
+  Fail(Str(in.rt(), *params.Get(0)).view());
 }
 
 Value StrftimeNow(Interpreter& in, const Arguments& args) {
   const Params params("strftime_now", args, {"format"}, 1);
   const std::string_view format = params.String(0).view();
-  in.runtime().PaySteps(format.size());
-  in.runtime().PayBytes(12 * format.size());  // %c becomes 24
-  return in.runtime().Make(Text(FormatTime(in.now(), format)));
+  in.rt().PaySteps(format.size());
+  in.rt().PayBytes(12 * format.size());  // %c becomes 24
+  return in.rt().Make(Text(FormatTime(in.now(), format)));
 }
 
 }  // namespace
 
 void AddGlobals(Interpreter& in) {
   const auto add = [&](const char* name, Function::Fn fn) {
-    in.SetVariable(name, Value(in.runtime().MakeObject<Function>(fn)));
+    in.SetVariable(name, Value(in.rt().MakeObject<Function>(fn)));
   };
   add("range", Range);
   add("dict", MakeDict);

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -23,11 +23,11 @@ class AttributePath {
       steps_.push_back(*attribute);
       return;
     }
-    for (const Text& step : Split(in.runtime(), attribute->text(), ".", -1, false)) {
+    for (const Text& step : Split(in.rt(), attribute->text(), ".", -1, false)) {
       const bool digits = !step.empty() && std::all_of(step.view().begin(), step.view().end(),
                                                        [](char c) { return c >= '0' && c <= '9'; });
       const auto number = digits ? ParseInt(step.view()) : std::nullopt;
-      steps_.push_back(number ? Value(*number) : in.runtime().Make(step));
+      steps_.push_back(number ? Value(*number) : in.rt().Make(step));
     }
   }
 
@@ -48,25 +48,26 @@ class AttributePath {
 // Strings are compared without regard to case unless that was asked for.
 Value CaseKey(Interpreter& in, Value key, bool case_sensitive) {
   if (case_sensitive || !key.IsString()) return key;
-  return in.runtime().Make(LowerText(in.runtime(), key.text()));
+  return in.rt().Make(LowerText(in.rt(), key.text()));
 }
 
 // Stable; `reverse` keeps the order of equal items too.
 void SortBy(Interpreter& in, std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
-    return reverse ? Less(in.runtime(), b.first, a.first) : Less(in.runtime(), a.first, b.first);
+    return reverse ? Less(in.rt(), b.first, a.first) : Less(in.rt(), a.first, b.first);
   });
 }
 
-Values SecondOf(std::vector<std::pair<Value, Value>> keyed) {
+Value SortedBy(Interpreter& in, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
+  SortBy(in, keyed, reverse);
   Values out;
   for (auto& entry : keyed) out.push_back(std::move(entry.second));
-  return out;
+  return in.rt().Make(std::move(out));
 }
 
 Value Sort(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("sort", args, {"reverse", "case_sensitive", "attribute"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   std::vector<AttributePath> paths;  // "a,b" sorts by a and then by b
   if (params.GetSome(2) != nullptr && params.Get(2)->IsString()) {
     for (Text& name : Split(rt, params.Get(2)->text(), ",", -1, false)) {
@@ -82,28 +83,26 @@ Value Sort(Interpreter& in, const Value& input, const Arguments& args) {
     for (const auto& path : paths) keys.push_back(CaseKey(in, path.Follow(item), params.Flag(1)));
     keyed.emplace_back(rt.Make(std::move(keys)), std::move(item));
   }
-  SortBy(in, keyed, params.Flag(0));
-  return rt.Make(SecondOf(std::move(keyed)));
+  return SortedBy(in, std::move(keyed), params.Flag(0));
 }
 
 Value DictSort(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("dictsort", args, {"case_sensitive", "by", "reverse"});
   RequireDefined(input);
-  if (!input.IsDict()) throw TemplateError("dictsort() needs a dictionary");
+  if (!input.IsDict()) Fail("dictsort() needs a dictionary");
   const std::string_view by = params.Get(1) != nullptr ? params.String(1).view() : "key";
-  if (by != "key" && by != "value") throw TemplateError("dictsort()'s by must be key or value");
+  if (by != "key" && by != "value") Fail("dictsort()'s by must be key or value");
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : input.dict().entries) {
     keyed.emplace_back(CaseKey(in, by == "key" ? key : value, params.Flag(0)),
-                       in.runtime().Make(Values{key, value}, List::Kind::kTuple));
+                       in.rt().Make(Values{key, value}, List::Kind::kTuple));
   }
-  SortBy(in, keyed, params.Flag(2));
-  return in.runtime().Make(SecondOf(std::move(keyed)));
+  return SortedBy(in, std::move(keyed), params.Flag(2));
 }
 
 Value GroupBy(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("groupby", args, {"attribute", "default", "case_sensitive"}, 1);
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const AttributePath path(in, params.Get(0), params.GetSome(1));
   std::vector<std::pair<Value, Value>> keyed;
   for (Value& item : ItemsOf(rt, input)) {
@@ -128,26 +127,25 @@ Value Unique(Interpreter& in, const Value& input, const Arguments& args) {
   const AttributePath path(in, params.Get(1));
   Dict seen;
   Values out;
-  for (Value& item : ItemsOf(in.runtime(), input)) {
+  for (Value& item : ItemsOf(in.rt(), input)) {
     const Value key = CaseKey(in, path.Follow(item), params.Flag(0));
-    if (in.runtime().FindEntry(seen, key) != nullptr) continue;
-    in.runtime().SetEntry(seen, key, Value());
+    if (in.rt().FindEntry(seen, key) != nullptr) continue;
+    in.rt().SetEntry(seen, key, Value());
     out.push_back(std::move(item));
   }
-  return in.runtime().Make(std::move(out), List::Kind::kGenerator);
+  return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
 template <bool largest>
 Value Extreme(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params(largest ? "max" : "min", args, {"case_sensitive", "attribute"});
   const AttributePath path(in, params.Get(1));
-  const Values items = ItemsOf(in.runtime(), input);
+  const Values items = ItemsOf(in.rt(), input);
   if (items.empty()) return MakeUndefined("No aggregated item, sequence was empty.");
-  Value best = items[0];
-  Value best_key = CaseKey(in, path.Follow(best), params.Flag(0));
+  Value best = items[0], best_key = CaseKey(in, path.Follow(best), params.Flag(0));
   for (size_t i = 1; i < items.size(); ++i) {
     Value key = CaseKey(in, path.Follow(items[i]), params.Flag(0));
-    if (largest ? Less(in.runtime(), best_key, key) : Less(in.runtime(), key, best_key)) {
+    if (largest ? Less(in.rt(), best_key, key) : Less(in.rt(), key, best_key)) {
       best = items[i];
       best_key = std::move(key);
     }
@@ -159,15 +157,15 @@ Value Sum(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("sum", args, {"attribute", "start"});
   const AttributePath path(in, params.Get(0));
   Value sum = params.Or(1, Value(0));
-  for (Value& item : ItemsOf(in.runtime(), input)) {
-    sum = Calculate(in.runtime(), BinaryOp::kAdd, sum, path.Follow(std::move(item)));
+  for (Value& item : ItemsOf(in.rt(), input)) {
+    sum = Calculate(in.rt(), BinaryOp::kAdd, sum, path.Follow(std::move(item)));
   }
   return sum;
 }
 
 Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("join", args, {"d", "attribute"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const AttributePath path(in, params.Get(1));
   std::vector<Text> parts;
   for (Value& item : ItemsOf(rt, input)) {
@@ -177,14 +175,12 @@ Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(JoinTexts(rt, Str(rt, params.Or(0, Value(""))), parts));
 }
 
-// The first argument of a filter that calls another by its name, and the rest for that one.
-std::string_view TakeName(Arguments& args, std::string_view filter) {
-  if (args.positional.empty()) {
-    throw TemplateError(std::string(filter) + "() lacks the name of a filter or test");
-  }
+// The first argument of a filter that calls another by its name; the rest is for that one.
+std::string_view NameIn(const Arguments& args, std::string_view filter) {
+  if (args.positional.empty()) Fail(filter, "() lacks the name of a filter or test");
   const Value& name = args.positional[0];
   RequireDefined(name);
-  if (!name.IsString()) throw TemplateError(std::string(filter) + "()'s name must be a string");
+  if (!name.IsString()) Fail(filter, "()'s name must be a string");
   return name.view();
 }
 
@@ -197,24 +193,21 @@ Arguments WithoutFirst(const Arguments& args, size_t n) {
 
 Value Map(Interpreter& in, const Value& input, const Arguments& args) {
   Values out;
-  if (!input.Truth()) return in.runtime().Make(std::move(out), List::Kind::kGenerator);
-  const bool by_attribute = args.positional.empty() && !args.named.empty() &&
-                            std::any_of(args.named.begin(), args.named.end(),
-                                        [](const auto& arg) { return arg.first == "attribute"; });
-  if (by_attribute) {
+  if (!input.Truth()) return in.rt().Make(std::move(out), List::Kind::kGenerator);
+  const auto attribute = std::ranges::find(args.named, "attribute", &NamedValue::first);
+  if (args.positional.empty() && attribute != args.named.end()) {
     const Params params("map", args, {"attribute", "default"});
     const AttributePath path(in, params.Get(0), params.GetSome(1));
-    for (Value& item : ItemsOf(in.runtime(), input)) out.push_back(path.Follow(std::move(item)));
+    for (Value& item : ItemsOf(in.rt(), input)) out.push_back(path.Follow(std::move(item)));
   } else {
-    Arguments named = args;
-    const std::string_view filter = TakeName(named, "map");
+    const std::string_view filter = NameIn(args, "map");
     const Arguments rest = WithoutFirst(args, 1);
-    for (const Value& item : ItemsOf(in.runtime(), input)) {
-      in.runtime().PaySteps();
+    for (const Value& item : ItemsOf(in.rt(), input)) {
+      in.rt().PaySteps();
       out.push_back(in.CallFilter(filter, item, rest));
     }
   }
-  return in.runtime().Make(std::move(out), List::Kind::kGenerator);
+  return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
 // select, reject, selectattr, rejectattr: the items for which a test is `wanted`; without a test,
@@ -223,71 +216,66 @@ template <bool by_attribute, bool wanted>
 Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   constexpr std::string_view kName = by_attribute ? "selectattr" : "select";
   Values out;
-  if (!input.Truth()) return in.runtime().Make(std::move(out), List::Kind::kGenerator);
+  if (!input.Truth()) return in.rt().Make(std::move(out), List::Kind::kGenerator);
   if (by_attribute && args.positional.empty()) {
-    throw TemplateError("Missing parameter for attribute name");
+    Fail("Missing parameter for attribute name");
   }
   const AttributePath path(in, by_attribute ? &args.positional[0] : nullptr);
-  Arguments test_args = WithoutFirst(args, by_attribute ? 1 : 0);
+  const Arguments test_args = WithoutFirst(args, by_attribute ? 1 : 0);
   const bool has_test = !test_args.positional.empty();
-  const std::string_view test = has_test ? TakeName(test_args, kName) : std::string_view();
+  const std::string_view test = has_test ? NameIn(test_args, kName) : std::string_view();
   const Arguments rest = has_test ? WithoutFirst(test_args, 1) : Arguments();
-  for (Value& item : ItemsOf(in.runtime(), input)) {
-    in.runtime().PaySteps();
+  for (Value& item : ItemsOf(in.rt(), input)) {
+    in.rt().PaySteps();
     const Value tested = path.Follow(item);
     const bool passes = has_test ? in.CallTest(test, tested, rest) : tested.Truth();
     if (passes == wanted) out.push_back(std::move(item));
   }
-  return in.runtime().Make(std::move(out), List::Kind::kGenerator);
+  return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
 Value ListFilter(Interpreter& in, const Value& input, const Arguments&) {
-  return in.runtime().Make(ItemsOf(in.runtime(), input));
+  return in.rt().Make(ItemsOf(in.rt(), input));
 }
 
 Value First(Interpreter& in, const Value& input, const Arguments&) {
-  const Values items = ItemsOf(in.runtime(), input);
+  const Values items = ItemsOf(in.rt(), input);
   return items.empty() ? MakeUndefined("No first item, sequence was empty.") : items.front();
 }
 
 Value Last(Interpreter& in, const Value& input, const Arguments&) {
-  if (input.IsList() && !input.list().HasLength()) {
-    throw TemplateError("'generator' object is not reversible");
-  }
-  const Values items = ItemsOf(in.runtime(), input);
+  if (input.IsList() && !input.list().HasLength()) Fail("'generator' object is not reversible");
+  const Values items = ItemsOf(in.rt(), input);
   return items.empty() ? MakeUndefined("No last item, sequence was empty.") : items.back();
 }
 
 Value Reverse(Interpreter& in, const Value& input, const Arguments&) {
-  Runtime& rt = in.runtime();
-  if (input.IsString()) return Slice(rt, input, Value(), Value(), Value(-1));
-  Values items = ItemsOf(rt, input);
+  if (input.IsString()) return Slice(in.rt(), input, Value(), Value(), Value(-1));
+  Values items = ItemsOf(in.rt(), input);
   std::reverse(items.begin(), items.end());
-  return rt.Make(std::move(items), List::Kind::kGenerator);
+  return in.rt().Make(std::move(items), List::Kind::kGenerator);
 }
 
 Value Length(Interpreter& in, const Value& input, const Arguments&) {
-  return LengthOf(in.runtime(), input);
+  return LengthOf(in.rt(), input);
 }
 
 Value Items(Interpreter& in, const Value& input, const Arguments&) {
-  if (!input.IsDict() && !input.IsUndefined()) {
-    throw TemplateError("Can only get item pairs from a mapping.");
-  }
+  if (!input.IsDict() && !input.IsUndefined()) Fail("Can only get item pairs from a mapping.");
   Values out;
   if (input.IsDict()) {
     for (const auto& [key, value] : input.dict().entries) {
-      out.push_back(in.runtime().Make(Values{key, value}, List::Kind::kTuple));
+      out.push_back(in.rt().Make(Values{key, value}, List::Kind::kTuple));
     }
   }
-  return in.runtime().Make(std::move(out), List::Kind::kGenerator);
+  return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
 Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("batch", args, {"linecount", "fill_with"}, 1);
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const int64_t size = params.Integer(0, 0);
-  if (size < 1) throw TemplateError("batch() needs a positive count");
+  if (size < 1) Fail("batch() needs a positive count");
   const Values items = ItemsOf(rt, input);
   Values out;
   for (size_t begin = 0; begin < items.size();) {
@@ -305,8 +293,8 @@ Value Batch(Interpreter& in, const Value& input, const Arguments& args) {
 
 Value SliceFilter(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("slice", args, {"slices", "fill_with"}, 1);
-  Runtime& rt = in.runtime();
-  if (params.Integer(0, 0) < 1) throw TemplateError("slice() needs a positive count");
+  Runtime& rt = in.rt();
+  if (params.Integer(0, 0) < 1) Fail("slice() needs a positive count");
   const auto slices = static_cast<size_t>(params.Integer(0, 0));
   const Values items = ItemsOf(rt, input);
   rt.PaySteps(slices);
@@ -333,15 +321,14 @@ Value Default(Interpreter&, const Value& input, const Arguments& args) {
 Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
   const std::string_view name = Params("attr", args, {"name"}, 1).String(0).view();
   if (input.IsDict() && FindContainerMethod(input, name) == nullptr) {
-    in.runtime().PayBytes(name.size());
+    in.rt().PayBytes(name.size());
     return MakeUndefined("'dict object' has no attribute '" + std::string(name) + "'");
   }
   return in.GetAttribute(input, name);
 }
 
-using NamedFilter = std::pair<std::string_view, FilterFn>;
 // clang-format off
-constexpr NamedFilter kSequenceFilters[] = {
+constexpr Named<FilterFn> kSequenceFilters[] = {
     {"list", ListFilter}, {"items", Items}, {"attr", Attribute},
     {"d", Default}, {"default", Default}, {"count", Length}, {"length", Length},
     {"first", First}, {"last", Last}, {"min", Extreme<false>}, {"max", Extreme<true>},

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/format.h"
@@ -9,7 +10,6 @@
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -25,19 +25,19 @@ Value StripMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("strip", args, {"chars"});
   std::optional<std::string_view> chars;
   if (params.GetSome(0) != nullptr) chars = params.String(0).view();
-  return in.runtime().Make(Strip(in.runtime(), self.text(), side, chars));
+  return in.rt().Make(Strip(in.rt(), self.text(), side, chars));
 }
 
 template <Text (*map)(Runtime&, const Text&)>
 Value MapMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("a method without parameters", args, {});
-  return in.runtime().Make(map(in.runtime(), self.text()));
+  return in.rt().Make(map(in.rt(), self.text()));
 }
 
 template <bool from_end>
 Value SplitMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("split", args, {"sep", "maxsplit"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const int64_t limit = params.Integer(1, -1);
   if (params.GetSome(0) == nullptr) {
     return ListOfTexts(rt, SplitSpace(rt, self.text(), limit, from_end));
@@ -47,15 +47,15 @@ Value SplitMethod(Interpreter& in, const Value& self, const Arguments& args) {
 
 Value SplitLinesMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("splitlines", args, {"keepends"});
-  return ListOfTexts(in.runtime(), SplitLines(in.runtime(), self.text(), params.Flag(0)));
+  return ListOfTexts(in.rt(), SplitLines(in.rt(), self.text(), params.Flag(0)));
 }
 
 template <bool from_end>
 Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view separator = Params("partition", args, {"sep"}, 1).String(0).view();
-  if (separator.empty()) throw TemplateError("empty separator");
+  if (separator.empty()) Fail("empty separator");
   const Text& text = self.text();
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   rt.PayReading(text.size());
   const size_t at =
       from_end ? FindLastBytes(rt, text.view(), separator) : FindBytes(rt, text.view(), separator);
@@ -71,12 +71,13 @@ Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args)
 // The part of a text between two positions in characters, as the optional arguments i and i + 1
 // have them.
 struct Window {
-  size_t begin, end;  // bytes
+  size_t begin;  // bytes before it
+  std::string_view text;
 };
 
 Window WindowOf(Runtime& rt, const Value& self, const Params& params, size_t i) {
   if (params.GetSome(i) == nullptr && params.GetSome(i + 1) == nullptr) {
-    return {0, self.view().size()};
+    return {0, self.view()};
   }
   const int64_t length = LengthOf(rt, self);
   const auto place = [&](size_t arg, int64_t absent) {
@@ -85,32 +86,31 @@ Window WindowOf(Runtime& rt, const Value& self, const Params& params, size_t i) 
     return ByteOfChar(self.view(), static_cast<size_t>(std::min(at, length)));
   };
   const size_t begin = place(i, 0);
-  return {begin, std::max(begin, place(i + 1, length))};
+  return {begin, self.view().substr(begin, std::max(begin, place(i + 1, length)) - begin)};
 }
 
 template <bool last, bool must_exist>
 Value FindMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params(must_exist ? "index" : "find", args, {"sub", "start", "end"}, 1);
   const std::string_view needle = params.String(0).view();
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const Window window = WindowOf(rt, self, params, 1);
   rt.PayReading(self.view().size());
-  const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
-  const size_t at = last ? FindLastBytes(rt, text, needle) : FindBytes(rt, text, needle);
+  const size_t at =
+      last ? FindLastBytes(rt, window.text, needle) : FindBytes(rt, window.text, needle);
   if (at != kNotFound) {
     return static_cast<int64_t>(CountChars(self.view().substr(0, window.begin + at)));
   }
-  if (must_exist) throw TemplateError("substring not found");
+  if (must_exist) Fail("substring not found");
   return -1;
 }
 
 Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("count", args, {"sub", "start", "end"}, 1);
   const std::string_view needle = params.String(0).view();
-  Runtime& rt = in.runtime();
-  const Window window = WindowOf(rt, self, params, 1);
+  Runtime& rt = in.rt();
+  const std::string_view text = WindowOf(rt, self, params, 1).text;
   rt.PayReading(self.view().size());
-  const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
   if (needle.empty()) return static_cast<int64_t>(CountChars(text)) + 1;
   int64_t count = 0;
   for (size_t at = 0; (at = FindBytes(rt, text, needle, at)) != kNotFound; at += needle.size()) {
@@ -123,11 +123,10 @@ Value CountMethod(Interpreter& in, const Value& self, const Arguments& args) {
 template <bool at_end>
 Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params(at_end ? "endswith" : "startswith", args, {"prefix", "start", "end"}, 1);
-  const Window window = WindowOf(in.runtime(), self, params, 1);
-  const std::string_view text = self.view().substr(window.begin, window.end - window.begin);
+  const std::string_view text = WindowOf(in.rt(), self, params, 1).text;
   const auto matches = [&](std::string_view part) {
-    in.runtime().PaySteps();
-    in.runtime().PayReading(part.size());
+    in.rt().PaySteps();
+    in.rt().PayReading(part.size());
     return at_end ? text.ends_with(part) : text.starts_with(part);
   };
   const Value& wanted = *params.Get(0);
@@ -140,37 +139,34 @@ Value BeginsMethod(Interpreter& in, const Value& self, const Arguments& args) {
 
 Value ReplaceMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("replace", args, {"old", "new", "count"}, 2);
-  Runtime& rt = in.runtime();
-  return rt.Make(
-      Replace(rt, self.text(), params.String(0).view(), params.String(1), params.Integer(2, -1)));
+  return in.rt().Make(Replace(in.rt(), self.text(), params.String(0).view(), params.String(1),
+                              params.Integer(2, -1)));
 }
 
 Value JoinMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("join", args, {"iterable"}, 1);
   std::vector<Text> parts;
-  for (const Value& item : ItemsOf(in.runtime(), *params.Get(0))) {
-    if (!item.IsString()) {
-      throw TemplateError("join() needs strings, found '" + std::string(item.TypeName()) + "'");
-    }
-    in.runtime().PayBytes(sizeof(Text) + item.text().Cost());
+  for (const Value& item : ItemsOf(in.rt(), *params.Get(0))) {
+    if (!item.IsString()) Fail("join() needs strings, found '", item.TypeName(), "'");
+    in.rt().PayBytes(sizeof(Text) + item.text().Cost());
     parts.push_back(item.text());
   }
-  return in.runtime().Make(JoinTexts(in.runtime(), self.text(), parts));
+  return in.rt().Make(JoinTexts(in.rt(), self.text(), parts));
 }
 
 Value FormatMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const auto lookup = [&](const Value& object, const Value& key, bool is_attribute) {
     return is_attribute ? in.GetAttribute(object, key.view()) : in.GetItem(object, key);
   };
-  return in.runtime().Make(FormatBraces(in.runtime(), self.text(), args, lookup));
+  return in.rt().Make(FormatBraces(in.rt(), self.text(), args, lookup));
 }
 
 template <Side padding>
 Value PadMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const Params params("a padding method", args, {"width", "fillchar"}, 1);
   const std::string_view fill = params.Get(1) != nullptr ? params.String(1).view() : " ";
-  if (CountChars(fill) != 1) throw TemplateError("the fill character must be one character long");
-  return in.runtime().Make(Pad(in.runtime(), self.text(), padding, params.Integer(0, 0), fill));
+  if (CountChars(fill) != 1) Fail("the fill character must be one character long");
+  return in.rt().Make(Pad(in.rt(), self.text(), padding, params.Integer(0, 0), fill));
 }
 
 Value ZeroFillMethod(Interpreter& in, const Value& self, const Arguments& args) {
@@ -178,25 +174,25 @@ Value ZeroFillMethod(Interpreter& in, const Value& self, const Arguments& args) 
   const Text& text = self.text();
   const bool has_sign = !text.empty() && (text.view()[0] == '-' || text.view()[0] == '+');
   Text out = text.Sub(0, has_sign ? 1 : 0);
-  out.Append(Pad(in.runtime(), text.Sub(out.size()), Side::kLeft,
+  out.Append(Pad(in.rt(), text.Sub(out.size()), Side::kLeft,
                  std::max<int64_t>(width, 0) - static_cast<int64_t>(out.size()), "0"));
-  return in.runtime().Make(std::move(out));
+  return in.rt().Make(std::move(out));
 }
 
 template <bool at_end>
 Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
   const std::string_view part = Params("removeprefix", args, {"prefix"}, 1).String(0).view();
   const Text& text = self.text();
-  in.runtime().PayReading(part.size());
+  in.rt().PayReading(part.size());
   const bool has = at_end ? text.view().ends_with(part) : text.view().starts_with(part);
   if (!has) return self;
-  return in.runtime().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
+  return in.rt().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
 }
 
 // Whether there are characters and all are such.
 template <typename Fn>
 Value AllChars(Interpreter& in, const Value& self, Fn is_such) {
-  in.runtime().PayCharacters(self.view().size());
+  in.rt().PayCharacters(self.view().size());
   for (const auto& [code, bytes] : gguf::Characters(self.view())) {
     if (!is_such(code)) return false;
   }
@@ -216,17 +212,13 @@ Value IsAsciiMethod(Interpreter& in, const Value& self, const Arguments&) {
 }
 
 // isupper and islower are the tests upper and lower.
-Value IsUpperMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  return in.CallTest("upper", self, args);
+template <bool upper>
+Value IsCaseMethod(Interpreter& in, const Value& self, const Arguments& args) {
+  return in.CallTest(upper ? "upper" : "lower", self, args);
 }
 
-Value IsLowerMethod(Interpreter& in, const Value& self, const Arguments& args) {
-  return in.CallTest("lower", self, args);
-}
-
-using NamedMethod = std::pair<std::string_view, MethodFn>;
 // clang-format off
-constexpr NamedMethod kMethods[] = {
+constexpr Named<MethodFn> kMethods[] = {
     {"count", CountMethod}, {"find", FindMethod<false, false>}, {"rfind", FindMethod<true, false>},
     {"index", FindMethod<false, true>}, {"rindex", FindMethod<true, true>},
     {"startswith", BeginsMethod<false>}, {"endswith", BeginsMethod<true>},
@@ -241,7 +233,7 @@ constexpr NamedMethod kMethods[] = {
     {"upper", MapMethod<UpperText>}, {"lower", MapMethod<LowerText>},
     {"casefold", MapMethod<LowerText>}, {"swapcase", MapMethod<SwapCase>},
     {"capitalize", MapMethod<Capitalize>}, {"title", MapMethod<TitleMethod>},
-    {"isupper", IsUpperMethod}, {"islower", IsLowerMethod}, {"isascii", IsAsciiMethod},
+    {"isupper", IsCaseMethod<true>}, {"islower", IsCaseMethod<false>}, {"isascii", IsAsciiMethod},
     {"isspace", AllMethod<IsSpace>}, {"isalpha", AllMethod<IsLetter>},
     {"isalnum", AllMethod<IsLetterOrDigit>}, {"isdigit", AllMethod<IsDigit>},
     {"isdecimal", AllMethod<IsDigit>}, {"isnumeric", AllMethod<IsDigit>},

@@ -1,13 +1,13 @@
 // What can stand after "is".
-#include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -15,52 +15,46 @@ namespace {
 template <CompareOp op>
 bool Compares(Interpreter& in, const Value& value, const Arguments& args) {
   const Params params("a comparison", args, {"other"}, 1);
-  return CompareValues(in.runtime(), op, value, *params.Get(0));
+  return CompareValues(in.rt(), op, value, *params.Get(0));
 }
 
-template <bool (Value::*is)() const>
+// A test of the value alone.
+template <auto is>
 bool Is(Interpreter&, const Value& value, const Arguments&) {
-  return (value.*is)();
+  return std::invoke(is, value);
 }
 
-bool IsDefined(Interpreter&, const Value& value, const Arguments&) { return !value.IsUndefined(); }
+bool IsDefined(const Value& value) { return !value.IsUndefined(); }
 
-bool IsEscaped(Interpreter&, const Value&, const Arguments&) { return false; }
+bool IsEscaped(const Value&) { return false; }
 
 template <bool wanted>
-bool IsBoolean(Interpreter&, const Value& value, const Arguments&) {
+bool IsBoolean(const Value& value) {
   return value.IsBool() && value.boolean() == wanted;
 }
 
-bool IsCallable(Interpreter&, const Value& value, const Arguments&) {
+bool IsCallable(const Value& value) {
   return value.IsUndefined() || (value.IsObject() && value.object().IsCallable());
 }
 
-bool IsIterableTest(Interpreter&, const Value& value, const Arguments&) {
-  return IsIterable(value);
-}
-
-bool IsSequence(Interpreter&, const Value& value, const Arguments&) {
+bool IsSequence(const Value& value) {
   return value.IsString() || value.IsDict() || value.IsUndefined() ||
          (value.IsList() && value.list().CanIndex());
 }
 
-bool IsFilter(Interpreter&, const Value& value, const Arguments&) {
+bool IsFilter(const Value& value) {
   return value.IsString() && FindFilter(value.view()) != nullptr;
 }
 
-bool IsTest(Interpreter&, const Value& value, const Arguments&) {
-  return value.IsString() && FindTest(value.view()) != nullptr;
-}
+bool IsTest(const Value& value) { return value.IsString() && FindTest(value.view()) != nullptr; }
 
 bool IsSameAs(Interpreter& in, const Value& value, const Arguments& args) {
-  if (value.IsString()) in.runtime().PayReading(value.view().size());
+  if (value.IsString()) in.rt().PayReading(value.view().size());
   return value.SameAs(*Params("sameas", args, {"other"}, 1).Get(0));
 }
 
 bool RemainderIs(Interpreter& in, int remainder, const Value& value, const Value& divisor) {
-  Runtime& rt = in.runtime();
-  return Equal(rt, Calculate(rt, BinaryOp::kMod, value, divisor), Value(remainder));
+  return Equal(in.rt(), Calculate(in.rt(), BinaryOp::kMod, value, divisor), Value(remainder));
 }
 
 template <int remainder>
@@ -75,8 +69,8 @@ bool IsDivisible(Interpreter& in, const Value& value, const Arguments& args) {
 // Whether all letters with case have the one that `other` denies, and there is one.
 template <bool (*has_case)(char32_t), bool (*other)(char32_t)>
 bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
-  const Text text = Str(in.runtime(), value);
-  in.runtime().PayCharacters(text.size());
+  const Text text = Str(in.rt(), value);
+  in.rt().PayCharacters(text.size());
   bool any = false;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
     if (other(code)) return false;
@@ -85,9 +79,8 @@ bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
   return any;
 }
 
-using NamedTest = std::pair<std::string_view, TestFn>;
 // clang-format off
-constexpr NamedTest kTests[] = {
+constexpr Named<TestFn> kTests[] = {
     {"==", Compares<CompareOp::kEq>}, {"eq", Compares<CompareOp::kEq>},
     {"equalto", Compares<CompareOp::kEq>},
     {"!=", Compares<CompareOp::kNe>}, {"ne", Compares<CompareOp::kNe>},
@@ -98,15 +91,16 @@ constexpr NamedTest kTests[] = {
     {"greaterthan", Compares<CompareOp::kGt>},
     {">=", Compares<CompareOp::kGe>}, {"ge", Compares<CompareOp::kGe>},
     {"in", Compares<CompareOp::kIn>}, {"sameas", IsSameAs},
-    {"boolean", Is<&Value::IsBool>}, {"true", IsBoolean<true>}, {"false", IsBoolean<false>},
+    {"boolean", Is<&Value::IsBool>}, {"true", Is<IsBoolean<true>>}, {"false", Is<IsBoolean<false>>},
     {"number", Is<&Value::IsNumber>}, {"integer", Is<&Value::IsInt>},
     {"float", Is<&Value::IsFloat>},
     {"even", RemainderOfTwoIs<0>}, {"odd", RemainderOfTwoIs<1>}, {"divisibleby", IsDivisible},
-    {"string", Is<&Value::IsString>}, {"escaped", IsEscaped},
+    {"string", Is<&Value::IsString>}, {"escaped", Is<IsEscaped>},
     {"lower", AllOfCase<IsLower, IsUpper>}, {"upper", AllOfCase<IsUpper, IsLower>},
-    {"mapping", Is<&Value::IsDict>}, {"sequence", IsSequence}, {"iterable", IsIterableTest},
-    {"defined", IsDefined}, {"undefined", Is<&Value::IsUndefined>}, {"none", Is<&Value::IsNone>},
-    {"callable", IsCallable}, {"filter", IsFilter}, {"test", IsTest},
+    {"mapping", Is<&Value::IsDict>}, {"sequence", Is<IsSequence>}, {"iterable", Is<IsIterable>},
+    {"defined", Is<IsDefined>}, {"undefined", Is<&Value::IsUndefined>},
+    {"none", Is<&Value::IsNone>},
+    {"callable", Is<IsCallable>}, {"filter", Is<IsFilter>}, {"test", Is<IsTest>},
 };
 // clang-format on
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/format.h"
@@ -12,7 +13,6 @@
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -20,8 +20,7 @@ namespace {
 template <Text (*map)(Runtime&, const Text&)>
 Value MapText(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("a filter without parameters", args, {});
-  Runtime& rt = in.runtime();
-  return rt.Make(map(rt, Str(rt, input)));
+  return in.rt().Make(map(in.rt(), Str(in.rt(), input)));
 }
 
 Text Same(Runtime&, const Text& text) { return text; }
@@ -41,24 +40,20 @@ Text Escape(Runtime& rt, const Text& text) {
 // The input of filters that take nothing but strings.
 const Text& RequireString(const Value& input, std::string_view filter) {
   RequireDefined(input);
-  if (!input.IsString()) {
-    throw TemplateError(std::string(filter) + "() needs a string, not '" +
-                        std::string(input.TypeName()) + "'");
-  }
+  if (!input.IsString()) Fail(filter, "() needs a string, not '", input.TypeName(), "'");
   return input.text();
 }
 
 Value Trim(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("trim", args, {"chars"});
-  Runtime& rt = in.runtime();
   std::optional<std::string_view> chars;
   if (params.GetSome(0) != nullptr) chars = params.String(0).view();
-  return rt.Make(Strip(rt, Str(rt, input), Side::kBoth, chars));
+  return in.rt().Make(Strip(in.rt(), Str(in.rt(), input), Side::kBoth, chars));
 }
 
 Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("replace", args, {"old", "new", "count"}, 2);
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const Text from = Str(rt, *params.Get(0));
   const int64_t count = params.GetSome(2) != nullptr ? params.Integer(2, -1) : -1;
   return rt.Make(Replace(rt, Str(rt, input), from.view(), Str(rt, *params.Get(1)), count));
@@ -66,13 +61,12 @@ Value ReplaceFilter(Interpreter& in, const Value& input, const Arguments& args) 
 
 Value Center(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("center", args, {"width"});
-  Runtime& rt = in.runtime();
-  return rt.Make(Pad(rt, Str(rt, input), Side::kBoth, params.Integer(0, 80)));
+  return in.rt().Make(Pad(in.rt(), Str(in.rt(), input), Side::kBoth, params.Integer(0, 80)));
 }
 
 Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("indent", args, {"width", "first", "blank"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   Text text = RequireString(input, "indent");
   text.Append("\n");  // so that an empty last line counts
   const bool by_text = params.Get(0) != nullptr && params.Get(0)->IsString();
@@ -93,13 +87,13 @@ Value Indent(Interpreter& in, const Value& input, const Arguments& args) {
 
 Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   const Text end = params.Get(2) != nullptr ? params.String(2) : Text("...");
   const int64_t length = params.Integer(0, 255);
   const int64_t leeway = params.GetSome(3) != nullptr ? params.Integer(3, 5) : 5;
   rt.PayCharacters(end.size());
   const auto end_chars = static_cast<int64_t>(CountChars(end.view()));
-  if (length < end_chars || leeway < 0) throw TemplateError("truncate() to less than its end");
+  if (length < end_chars || leeway < 0) Fail("truncate() to less than its end");
   if (LengthOf(rt, input) - leeway <= length) return input;
   const Text& text = RequireString(input, "truncate");
   Text out = text.Sub(0, ByteOfChar(text.view(), static_cast<size_t>(length - end_chars)));
@@ -109,8 +103,8 @@ Value Truncate(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
-  const Text text = Str(in.runtime(), input);
-  in.runtime().PayCharacters(text.size());
+  const Text text = Str(in.rt(), input);
+  in.rt().PayCharacters(text.size());
   int64_t count = 0;
   bool in_word = false;
   for (const auto& [code, bytes] : gguf::Characters(text.view())) {
@@ -123,21 +117,18 @@ Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
 
 // "%s and %s" | format(a, b), or names.
 Value Format(Interpreter& in, const Value& input, const Arguments& args) {
-  Runtime& rt = in.runtime();
-  if (args.named.empty()) {
-    const Value values = rt.Make(args.positional, List::Kind::kTuple);
-    return rt.Make(FormatPercent(rt, Str(rt, input), values));
-  }
-  if (!args.positional.empty()) throw TemplateError("format() takes either values or names");
-  const Value names = rt.Make(Dict());
-  for (const auto& [name, value] : args.named) rt.SetEntry(names.dict(), Value(name), value);
-  return rt.Make(FormatPercent(rt, Str(rt, input), names));
+  Runtime& rt = in.rt();
+  const bool by_name = !args.named.empty();
+  if (by_name && !args.positional.empty()) Fail("format() takes either values or names");
+  const Value values = by_name ? rt.Make(Dict()) : rt.Make(args.positional, List::Kind::kTuple);
+  if (by_name) rt.SetEntries(values.dict(), args.named);
+  return rt.Make(FormatPercent(rt, Str(rt, input), values));
 }
 
 Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   // The parameters are those that the transformers library gives to this filter.
   const Params params("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"});
-  Runtime& rt = in.runtime();
+  Runtime& rt = in.rt();
   JsonOptions options;
   options.ensure_ascii = params.Flag(0);
   options.sort_keys = params.Flag(3);
@@ -149,7 +140,7 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   }
   if (const Value* separators = params.GetSome(2)) {
     const Values pair = ItemsOf(rt, *separators);
-    if (pair.size() != 2) throw TemplateError("tojson()'s separators must be two");
+    if (pair.size() != 2) Fail("tojson()'s separators must be two");
     options.item_separator = Str(rt, pair[0]).view();
     options.key_separator = Str(rt, pair[1]).view();
   }
@@ -169,9 +160,9 @@ Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
   if (input.IsIntegral()) return input.integer();
   std::optional<double> number;
   if (input.IsString()) {
-    in.runtime().PayCharacters(2 * input.view().size());  // as int and as float
+    in.rt().PayCharacters(2 * input.view().size());  // as int and as float
     const int64_t base = params.Integer(1, 10);
-    if (base != 0 && (base < 2 || base > 36)) throw TemplateError("int()'s base is not in 2 to 36");
+    if (base != 0 && (base < 2 || base > 36)) Fail("int()'s base is not in 2 to 36");
     if (const auto value = ParseInt(input.view(), static_cast<int>(base))) return *value;
     number = ParseFloat(input.view());
   } else if (input.IsFloat()) {
@@ -188,7 +179,7 @@ Value ToFloat(Interpreter& in, const Value& input, const Arguments& args) {
   RequireDefined(input);
   if (input.IsNumber()) return input.number();
   if (input.IsString()) {
-    in.runtime().PayCharacters(input.view().size());
+    in.rt().PayCharacters(input.view().size());
     if (const auto value = ParseFloat(input.view())) return *value;
   }
   return params.Or(0, Value(0.0));
@@ -196,10 +187,10 @@ Value ToFloat(Interpreter& in, const Value& input, const Arguments& args) {
 
 Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
   RequireDefined(input);
-  if (!input.IsNumber()) throw TemplateError("abs() of what is no number");
+  if (!input.IsNumber()) Fail("abs() of what is no number");
   const bool negative = input.IsFloat() ? std::signbit(input.number()) : input.integer() < 0;
   if (negative) return Negate(input);
-  return Calculate(in.runtime(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
+  return Calculate(in.rt(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
 }
 
 // Rounds the exact value to `digits` after the point, halves to even, as Python does.
@@ -218,7 +209,7 @@ double RoundHalfEven(double value, int64_t digits) {
 Value Round(Interpreter&, const Value& input, const Arguments& args) {
   const Params params("round", args, {"precision", "method"});
   RequireDefined(input);
-  if (!input.IsNumber()) throw TemplateError("round() of what is no number");
+  if (!input.IsNumber()) Fail("round() of what is no number");
   const int64_t digits = params.Integer(0, 0);
   const std::string_view method = params.Get(1) != nullptr ? params.String(1).view() : "common";
   if (method == "common") {
@@ -227,17 +218,14 @@ Value Round(Interpreter&, const Value& input, const Arguments& args) {
     if (input.IsFloat()) return rounded;
     return WholePart(rounded).value_or(0);
   }
-  if (method != "ceil" && method != "floor") {
-    throw TemplateError("round()'s method must be common, ceil or floor");
-  }
+  if (method != "ceil" && method != "floor") Fail("round()'s method must be common, ceil or floor");
   const double unit = std::pow(10.0, static_cast<double>(std::clamp<int64_t>(digits, -300, 300)));
   const double scaled = input.number() * unit;
   return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit;
 }
 
-using NamedFilter = std::pair<std::string_view, FilterFn>;
 // clang-format off
-constexpr NamedFilter kTextFilters[] = {
+constexpr Named<FilterFn> kTextFilters[] = {
     {"string", MapText<Same>}, {"safe", MapText<Same>}, {"tojson", ToJsonFilter},
     {"e", MapText<Escape>}, {"escape", MapText<Escape>}, {"forceescape", MapText<Escape>},
     {"upper", MapText<UpperText>}, {"lower", MapText<LowerText>},

@@ -15,9 +15,12 @@ using FilterFn = Value (*)(Interpreter& in, const Value& input, const Arguments&
 using TestFn = bool (*)(Interpreter& in, const Value& input, const Arguments& args);
 using MethodFn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
 
+template <typename Fn>
+using Named = std::pair<std::string_view, Fn>;
+
 // The function of that name in a table, or null.
 template <typename Fn, size_t n>
-Fn FindNamed(const std::pair<std::string_view, Fn> (&table)[n], std::string_view name) {
+Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
   for (const auto& [known, fn] : table) {
     if (known == name) return fn;
   }

@@ -1,9 +1,9 @@
 // The values of expressions.
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
 #include "tokenizer/jinja/interpreter/objects.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -34,11 +34,6 @@ Value Interpreter::Eval(const Expr& expr) {
   rt_.PaySteps();
   line_ = expr.line;
   return std::visit([this](const auto& node) { return Eval(node); }, expr.node);
-}
-
-Value Interpreter::EvalOrNone(const ExprPtr& expr) {
-  if (!expr) return Value();
-  return Eval(*expr);
 }
 
 Value Interpreter::Eval(const ListExpr& expr) {
@@ -106,9 +101,9 @@ Value Interpreter::Eval(const SubscriptExpr& expr) {
 
 Value Interpreter::Eval(const SliceExpr& expr) {
   const Value object = Eval(*expr.object);
-  const Value start = EvalOrNone(expr.start);
-  const Value stop = EvalOrNone(expr.stop);
-  return Slice(rt_, object, start, stop, EvalOrNone(expr.step));
+  const auto bound = [this](const ExprPtr& part) { return part ? Eval(*part) : Value(); };
+  const Value start = bound(expr.start), stop = bound(expr.stop);
+  return Slice(rt_, object, start, stop, bound(expr.step));
 }
 
 Value Interpreter::Eval(const FilterExpr& expr) {
@@ -135,7 +130,7 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
   for (const auto& [name, value] : args.named) out.named.emplace_back(name, Eval(*value));
   if (args.star_star) {
     const Value rest = Eval(*args.star_star);
-    if (!rest.IsDict()) throw TemplateError("the argument after ** must be a mapping");
+    if (!rest.IsDict()) Fail("the argument after ** must be a mapping");
     for (const auto& [key, value] : rest.dict().entries) {
       out.named.emplace_back(Str(rt_, key).view(), value);
     }
@@ -145,21 +140,19 @@ Arguments Interpreter::EvalArgs(const CallArgs& args) {
 
 Value Interpreter::Call(const Value& callee, const Arguments& args) {
   RequireDefined(callee);
-  if (!callee.IsObject()) {
-    throw TemplateError("'" + std::string(callee.TypeName()) + "' object is not callable");
-  }
+  if (!callee.IsObject()) Fail("'", callee.TypeName(), "' object is not callable");
   return callee.object().Call(*this, args);
 }
 
 Value Interpreter::CallFilter(std::string_view name, const Value& input, const Arguments& args) {
   const FilterFn filter = FindFilter(name);
-  if (filter == nullptr) throw TemplateError("No filter named '" + std::string(name) + "'.");
+  if (filter == nullptr) Fail("No filter named '", name, "'.");
   return filter(*this, input, args);
 }
 
 bool Interpreter::CallTest(std::string_view name, const Value& input, const Arguments& args) {
   const TestFn test = FindTest(name);
-  if (test == nullptr) throw TemplateError("No test named '" + std::string(name) + "'.");
+  if (test == nullptr) Fail("No test named '", name, "'.");
   return test(*this, input, args);
 }
 

@@ -3,12 +3,24 @@
 
 #include <algorithm>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/interpreter/objects.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
+namespace {
+
+// Takes the value of `name` out of the keyword arguments, if it is there.
+std::optional<Value> TakeNamed(std::vector<NamedValue>& named, std::string_view name) {
+  const auto found = std::ranges::find(named, name, &NamedValue::first);
+  if (found == named.end()) return std::nullopt;
+  std::optional<Value> value(std::move(found->second));
+  named.erase(found);
+  return value;
+}
+
+}  // namespace
 
 // Makes a new scope below the given one current while it lives.
 class Interpreter::InnerScope {
@@ -43,7 +55,7 @@ Text Interpreter::Render(const Block& block) {
     Exec(block);
   } catch (const TemplateError& error) {
     if (error.line() != 0) throw;
-    throw TemplateError(error.message(), line_);
+    FailAt(line_, error.message());
   }
   return out;
 }
@@ -59,13 +71,18 @@ Interpreter::Flow Interpreter::Exec(const Block& block) {
   return Flow::kNext;
 }
 
-void Interpreter::Emit(const Text& text) {
-  rt_.PayBytes(text.Cost());
-  out_->Append(text);
+template <typename Fn>
+Value Interpreter::Capture(Fn run) {
+  Text text;
+  Text* const saved = std::exchange(out_, &text);
+  run();
+  out_ = saved;
+  return rt_.Make(std::move(text));
 }
 
 Interpreter::Flow Interpreter::Exec(const TextStmt& stmt) {
-  Emit(stmt.text);
+  rt_.PayBytes(stmt.text.Cost());
+  out_->Append(stmt.text);
   return Flow::kNext;
 }
 
@@ -121,22 +138,10 @@ Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int de
 
 Value Interpreter::RunLoopAgain(const ForStmt& loop, const std::shared_ptr<Scope>& scope,
                                 const Value& items, int depth) {
-  Text text;
-  Text* const saved = std::exchange(out_, &text);
-  {
+  return Capture([&] {
     const InnerScope inner(*this, scope);
     RunLoop(loop, ItemsOf(rt_, items), depth);
-  }
-  out_ = saved;
-  return rt_.Make(std::move(text));
-}
-
-Text Interpreter::Capture(const Block& block, Flow* flow) {
-  Text text;
-  Text* const saved = std::exchange(out_, &text);
-  *flow = Exec(block);
-  out_ = saved;
-  return text;
+  });
 }
 
 void Interpreter::Assign(const Target& target, const Value& value) {
@@ -145,7 +150,7 @@ void Interpreter::Assign(const Target& target, const Value& value) {
     auto* space = object.IsObject() ? dynamic_cast<Namespace*>(&object.object()) : nullptr;
     if (space == nullptr) {
       RequireDefined(object);
-      throw TemplateError("cannot assign attribute on non-namespace object");
+      Fail("cannot assign attribute on non-namespace object");
     }
     rt_.PayBytes(sizeof(Value) + target.attribute.size());
     space->Set(target.attribute, value);
@@ -153,16 +158,13 @@ void Interpreter::Assign(const Target& target, const Value& value) {
   }
   if (target.targets.empty()) return SetVariable(target.name, value);
   if (!IsIterable(value)) {
-    throw TemplateError("cannot unpack non-iterable " + std::string(value.TypeName()) + " object");
+    Fail("cannot unpack non-iterable ", value.TypeName(), " object");
   }
   const Values items = ItemsOf(rt_, value);
   const std::string wanted = "expected " + std::to_string(target.targets.size());
-  if (items.size() > target.targets.size()) {
-    throw TemplateError("too many values to unpack (" + wanted + ")");
-  }
+  if (items.size() > target.targets.size()) Fail("too many values to unpack (", wanted, ")");
   if (items.size() < target.targets.size()) {
-    throw TemplateError("not enough values to unpack (" + wanted + ", got " +
-                        std::to_string(items.size()) + ")");
+    Fail("not enough values to unpack (", wanted, ", got ", items.size(), ")");
   }
   for (size_t i = 0; i < items.size(); ++i) Assign(target.targets[i], items[i]);
 }
@@ -183,7 +185,7 @@ Interpreter::Flow Interpreter::Exec(const SetBlockStmt& stmt) {
   Value value;
   {
     const InnerScope scope(*this);
-    value = rt_.Make(Capture(stmt.body, &flow));
+    value = Capture([&] { flow = Exec(stmt.body); });
     if (stmt.filter) value = ApplyFilters(*stmt.filter, value);
   }
   Assign(stmt.target, value);
@@ -193,7 +195,7 @@ Interpreter::Flow Interpreter::Exec(const SetBlockStmt& stmt) {
 Interpreter::Flow Interpreter::Exec(const FilterStmt& stmt) {
   const InnerScope scope(*this);
   Flow flow;
-  const Value text = rt_.Make(Capture(stmt.body, &flow));
+  const Value text = Capture([&] { flow = Exec(stmt.body); });
   AppendStr(rt_, ApplyFilters(*stmt.filter, text), *out_);
   return flow;
 }
@@ -203,11 +205,6 @@ Interpreter::Flow Interpreter::Exec(const WithStmt& stmt) {
   for (const auto& variable : stmt.variables) values.push_back(Eval(*variable.second));
   const InnerScope scope(*this);
   for (size_t i = 0; i < values.size(); ++i) Assign(stmt.variables[i].first, values[i]);
-  return Exec(stmt.body);
-}
-
-Interpreter::Flow Interpreter::Exec(const PlainBlockStmt& stmt) {
-  const InnerScope scope(*this);
   return Exec(stmt.body);
 }
 
@@ -224,21 +221,6 @@ Interpreter::Flow Interpreter::Exec(const CallStmt& stmt) {
   AppendStr(rt_, Call(callee, args), *out_);
   return Flow::kNext;
 }
-
-namespace {
-
-// Takes the value of `name` out of the keyword arguments, if it is there.
-std::optional<Value> TakeNamed(std::vector<std::pair<std::string, Value>>& named,
-                               std::string_view name) {
-  const auto found = std::find_if(named.begin(), named.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  if (found == named.end()) return std::nullopt;
-  std::optional<Value> value(std::move(found->second));
-  named.erase(found);
-  return value;
-}
-
-}  // namespace
 
 Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
                              const Arguments& args) {
@@ -260,19 +242,16 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
       if (parameter.fallback) SetVariable(parameter.name, Eval(*parameter.fallback));
     }
   }
-  const bool explicit_caller =
-      std::any_of(macro.parameters.begin(), macro.parameters.end(),
-                  [](const Parameter& parameter) { return parameter.name == "caller"; });
-  if (macro.uses_caller && !explicit_caller) {
+  const auto explicit_caller = std::ranges::find(macro.parameters, "caller", &Parameter::name);
+  if (macro.uses_caller && explicit_caller == macro.parameters.end()) {
     SetVariable("caller", TakeNamed(named, "caller").value_or(MakeUndefined("No caller defined")));
   }
   if (macro.uses_kwargs) {
     const Value kwargs = rt_.Make(Dict());
-    for (const auto& [name, value] : named) rt_.SetEntry(kwargs.dict(), Value(name), value);
+    rt_.SetEntries(kwargs.dict(), named);
     SetVariable("kwargs", kwargs);
   } else if (!named.empty()) {
-    throw TemplateError("macro '" + macro.name + "' takes no keyword argument '" + named[0].first +
-                        "'");
+    Fail("macro '", macro.name, "' takes no keyword argument '", named[0].first, "'");
   }
   if (macro.uses_varargs) {
     const size_t first = std::min(n, args.positional.size());
@@ -280,13 +259,11 @@ Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope
                                            args.positional.end()),
                                     List::Kind::kTuple));
   } else if (args.positional.size() > n) {
-    throw TemplateError("macro '" + macro.name + "' takes not more than " + std::to_string(n) +
-                        " argument(s)");
+    Fail("macro '", macro.name, "' takes not more than ", n, " argument(s)");
   }
-  Flow flow;
-  Text text = Capture(macro.body, &flow);
+  Value output = Capture([&] { Exec(macro.body); });
   line_ = call_line;
-  return rt_.Make(std::move(text));
+  return output;
 }
 
 }  // namespace tokenizer::jinja

@@ -32,7 +32,7 @@ class Interpreter {
 
   // For filters, methods and objects.
 
-  Runtime& runtime() { return rt_; }
+  Runtime& rt() { return rt_; }
   std::chrono::local_seconds now() const { return now_; }
   // value.name and value[index]: methods, attributes and items. What does not exist is undefined;
   // access to an undefined value is an error.
@@ -62,13 +62,11 @@ class Interpreter {
   Flow Exec(const CallStmt& stmt);
   Flow Exec(const FilterStmt& stmt);
   Flow Exec(const WithStmt& stmt);
-  Flow Exec(const PlainBlockStmt& stmt);
-  Flow Exec(const BreakStmt&) { return Flow::kBreak; }
-  Flow Exec(const ContinueStmt&) { return Flow::kContinue; }
+  Flow Exec(const JumpStmt& stmt) { return stmt.is_break ? Flow::kBreak : Flow::kContinue; }
 
-  void Emit(const Text& text);
-  // The output of `block`, and how it ended.
-  Text Capture(const Block& block, Flow* flow);
+  // The output of what `run` executes.
+  template <typename Fn>
+  Value Capture(Fn run);
   // How a loop ended for the surrounding block: only its else block can break out of that.
   Flow RunLoop(const ForStmt& stmt, Values items, int depth);
   Values Filtered(const ForStmt& stmt, Values items);
@@ -95,7 +93,6 @@ class Interpreter {
   Value Eval(const FilterExpr& expr);
   Value Eval(const TestExpr& expr);
   Value Eval(const CallExpr& expr);
-  Value EvalOrNone(const ExprPtr& expr);  // None where it is absent
   Arguments EvalArgs(const CallArgs& args);
 
   Runtime& rt_;

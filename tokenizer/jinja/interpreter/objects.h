@@ -7,8 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
 #include "tokenizer/jinja/syntax/ast.h"
+#include "tokenizer/jinja/values/arguments.h"
+#include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/value.h"
 
 namespace tokenizer::jinja {
@@ -26,7 +29,7 @@ class BoundMethod : public Object {
   // A method of an object of the runtime's, which lives as long as the rendering.
   static Value Of(Interpreter& in, Object& object, Fn fn) {
     const std::shared_ptr<Object> self(std::shared_ptr<Object>(), &object);
-    return Value(in.runtime().MakeObject<BoundMethod>(Value(self), fn));
+    return Value(in.rt().MakeObject<BoundMethod>(Value(self), fn));
   }
 
  private:
@@ -38,7 +41,10 @@ class BoundMethod : public Object {
 class Namespace : public Object {
  public:
   std::string_view TypeName() const override { return "Namespace"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override;
+  std::optional<Value> Attribute(Interpreter&, std::string_view name) override {
+    const auto found = attributes_.find(name);
+    return found == attributes_.end() ? std::nullopt : std::optional<Value>(found->second);
+  }
   void Set(const std::string& name, Value value) { attributes_[name] = std::move(value); }
   void Clear() override { attributes_.clear(); }
 
@@ -51,7 +57,15 @@ class Macro : public Object {
   Macro(const MacroStmt& stmt, std::shared_ptr<Scope> closure)
       : stmt_(stmt), closure_(std::move(closure)) {}
   std::string_view TypeName() const override { return "Macro"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override;
+  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
+    if (name == "name") return in.rt().Make(Text(stmt_.name));
+    if (name != "arguments") return std::nullopt;
+    Values names;
+    for (const Parameter& parameter : stmt_.parameters) {
+      names.push_back(in.rt().Make(Text(parameter.name)));
+    }
+    return in.rt().Make(std::move(names), List::Kind::kTuple);
+  }
   bool IsCallable() const override { return true; }
   Value Call(Interpreter& in, const Arguments& args) override {
     return in.CallMacro(stmt_, closure_, args);
@@ -72,14 +86,58 @@ class Loop : public Object {
   void MoveTo(size_t index) { index_ = index; }
 
   std::string_view TypeName() const override { return "LoopContext"; }
-  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override;
+  std::optional<Value> Attribute(Interpreter& in, std::string_view name) override {
+    const auto number = [](size_t value) { return Value(static_cast<int64_t>(value)); };
+    const size_t n = items_.size();
+    if (name == "index") return number(index_ + 1);
+    if (name == "index0") return number(index_);
+    if (name == "revindex") return number(n - index_);
+    if (name == "revindex0") return number(n - index_ - 1);
+    if (name == "first") return Value(index_ == 0);
+    if (name == "last") return Value(index_ + 1 == n);
+    if (name == "length") return number(n);
+    if (name == "depth") return Value(depth_ + 1);
+    if (name == "depth0") return Value(depth_);
+    if (name == "previtem") {
+      return index_ > 0 ? items_[index_ - 1] : MakeUndefined("there is no previous item");
+    }
+    if (name == "nextitem") {
+      return index_ + 1 < n ? items_[index_ + 1] : MakeUndefined("there is no next item");
+    }
+    if (name == "cycle") return BoundMethod::Of(in, *this, &Loop::Cycle);
+    if (name == "changed") return BoundMethod::Of(in, *this, &Loop::Changed);
+    return std::nullopt;
+  }
   bool IsCallable() const override { return true; }
-  Value Call(Interpreter& in, const Arguments& args) override;
-  void Clear() override;
+  Value Call(Interpreter& in, const Arguments& args) override {
+    if (!stmt_.recursive) {
+      Fail("The loop must have the 'recursive' marker to be called recursively.");
+    }
+    const Params params("loop", args, {"iterable"}, 1);
+    return in.RunLoopAgain(stmt_, scope_, *params.Get(0), depth_ + 1);
+  }
+  void Clear() override {
+    scope_.reset();
+    items_.clear();
+    last_changed_.reset();
+  }
 
  private:
-  static Value Cycle(Interpreter& in, const Value& self, const Arguments& args);
-  static Value Changed(Interpreter& in, const Value& self, const Arguments& args);
+  static Value Cycle(Interpreter&, const Value& self, const Arguments& args) {
+    if (args.positional.empty()) Fail("no items for cycling given");
+    const auto& loop = static_cast<Loop&>(self.object());
+    return args.positional[loop.index_ % args.positional.size()];
+  }
+  static Value Changed(Interpreter& in, const Value& self, const Arguments& args) {
+    auto& loop = static_cast<Loop&>(self.object());
+    const Values& now = args.positional;
+    bool same = loop.last_changed_ && loop.last_changed_->size() == now.size();
+    for (size_t i = 0; same && i < now.size(); ++i) {
+      same = Equal(in.rt(), (*loop.last_changed_)[i], now[i]);
+    }
+    if (!same) loop.last_changed_ = now;
+    return !same;
+  }
 
   const ForStmt& stmt_;
   std::shared_ptr<Scope> scope_;

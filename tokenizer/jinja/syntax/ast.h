@@ -98,6 +98,8 @@ struct Expr {
   int height;  // of the tree of expressions; bounded, and with it recursion
   Node node;
 };
+// The height of an expression that is this node.
+int HeightOf(const Expr::Node& node);
 
 // Statements.
 
@@ -152,20 +154,17 @@ struct FilterStmt {
   ExprPtr filter;  // a FilterExpr
   Block body;
 };
-struct WithStmt {
+struct WithStmt {  // also {% generation %}, which marks text for training, without variables
   std::vector<std::pair<Target, ExprPtr>> variables;
   Block body;
 };
-struct PlainBlockStmt {  // {% generation %}: marks text for training, of no effect here
-  Block body;
+struct JumpStmt {  // {% break %} or {% continue %}
+  bool is_break = false;
 };
-struct BreakStmt {};
-struct ContinueStmt {};
 
 struct Stmt {
-  using Node =
-      std::variant<TextStmt, PrintStmt, IfStmt, ForStmt, SetStmt, SetBlockStmt, MacroStmt, CallStmt,
-                   FilterStmt, WithStmt, PlainBlockStmt, BreakStmt, ContinueStmt>;
+  using Node = std::variant<TextStmt, PrintStmt, IfStmt, ForStmt, SetStmt, SetBlockStmt, MacroStmt,
+                            CallStmt, FilterStmt, WithStmt, JumpStmt>;
   int line;
   Node node;
 };

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -44,9 +44,14 @@ class Lexer {
 
  private:
   std::string_view Rest() const { return std::string_view(source_).substr(pos_); }
+  // \0, which means nothing here, after the end.
+  char CharAt(size_t pos) const { return pos < source_.size() ? source_[pos] : '\0'; }
   bool LooksAt(std::string_view text) const { return Rest().substr(0, text.size()) == text; }
 
-  [[noreturn]] void Fail(const std::string& message) const { throw TemplateError(message, line_); }
+  template <typename... Parts>
+  [[noreturn]] void Fail(const Parts&... parts) const {
+    FailAt(line_, parts...);
+  }
 
   Token& Add(TokenKind kind, std::string_view text) {
     tokens_.push_back({kind, line_, std::string(text), 0, 0});
@@ -78,7 +83,7 @@ class Lexer {
       return;
     }
     const char kind = source_[mark + 1];
-    const char sign = mark + 2 < source_.size() ? source_[mark + 2] : '\0';
+    const char sign = CharAt(mark + 2);
     const std::string_view kept = StripBefore(text, sign, kind != '{', at_line_start);
     if (!kept.empty()) Add(TokenKind::kData, kept);
     Advance(text.size() + 2);
@@ -95,9 +100,7 @@ class Lexer {
   // The next {{ {% or {#.
   size_t FindMark() const {
     for (size_t at = pos_; (at = source_.find('{', at)) != kNowhere; ++at) {
-      if (at + 1 < source_.size() && std::string_view("{%#").find(source_[at + 1]) != kNowhere) {
-        return at;
-      }
+      if (std::string_view("{%#").find(CharAt(at + 1)) != kNowhere) return at;
     }
     return kNowhere;
   }
@@ -167,7 +170,7 @@ class Lexer {
     const size_t begin = pos_;
     const bool at_line_start = source_[begin - 1] == '\n';
     for (size_t mark = begin; (mark = source_.find("{%", mark)) != kNowhere; ++mark) {
-      const char sign = mark + 2 < source_.size() ? source_[mark + 2] : '\0';
+      const char sign = CharAt(mark + 2);
       const int begin_line = line_;
       Advance(mark + 2 - pos_);
       if (sign == '-' || sign == '+') Advance(1);
@@ -191,8 +194,7 @@ class Lexer {
     for (;;) {
       SkipSpace();
       if (pos_ >= source_.size()) {
-        throw TemplateError("'" + std::string(mark == "}}" ? "{{" : "{%") + "' has no end",
-                            begin_line);
+        FailAt(begin_line, "'", mark == "}}" ? "{{" : "{%", "' has no end");
       }
       const int end_line = line_;
       if (open.empty() && SkipEnd(mark)) {
@@ -208,7 +210,7 @@ class Lexer {
     if (IsAsciiDigit(c)) {
       LexNumber();
     } else if (const size_t n = NameLength(pos_); n > 0) {
-      if (n > kMaxName) Fail("a name is longer than " + std::to_string(kMaxName) + " bytes");
+      if (n > kMaxName) Fail("a name is longer than ", kMaxName, " bytes");
       Add(TokenKind::kName, Rest().substr(0, n));
       Advance(n);
     } else if (c == '\'' || c == '"') {
@@ -237,10 +239,10 @@ class Lexer {
       }
     }
     const char c = source_[pos_];
-    if (kSingle.find(c) == kNowhere) Fail("unexpected character '" + std::string(1, c) + "'");
+    if (kSingle.find(c) == kNowhere) Fail("unexpected character '", c, "'");
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c == ')' || c == ']' || c == '}') {
-      if (open.empty() || open.back() != c) Fail("unexpected '" + std::string(1, c) + "'");
+      if (open.empty() || open.back() != c) Fail("unexpected '", c, "'");
       open.pop_back();
     }
     Add(TokenKind::kOperator, std::string_view(&c, 1));
@@ -249,10 +251,8 @@ class Lexer {
 
   size_t DigitsAt(size_t pos) const {
     size_t n = 0;
-    while (pos + n < source_.size() &&
-           (IsAsciiDigit(source_[pos + n]) ||
-            (n > 0 && source_[pos + n] == '_' && pos + n + 1 < source_.size() &&
-             IsAsciiDigit(source_[pos + n + 1])))) {
+    while (IsAsciiDigit(CharAt(pos + n)) ||
+           (n > 0 && CharAt(pos + n) == '_' && IsAsciiDigit(CharAt(pos + n + 1)))) {
       ++n;
     }
     return n;
@@ -263,13 +263,13 @@ class Lexer {
     if (pos_ > 0 && source_[pos_ - 1] == '.') return 0;
     size_t end = pos_ + DigitsAt(pos_);
     bool is_float = false;
-    if (end < source_.size() && source_[end] == '.') {
+    if (CharAt(end) == '.') {
       const size_t n = DigitsAt(end + 1);
       if (n > 0) end += 1 + n, is_float = true;
     }
-    if (end < source_.size() && (source_[end] | 0x20) == 'e') {
+    if ((CharAt(end) | 0x20) == 'e') {
       size_t digits = end + 1;
-      if (digits < source_.size() && (source_[digits] == '+' || source_[digits] == '-')) ++digits;
+      if (CharAt(digits) == '+' || CharAt(digits) == '-') ++digits;
       const size_t n = DigitsAt(digits);
       if (n > 0) end = digits + n, is_float = true;
     }
@@ -277,7 +277,7 @@ class Lexer {
   }
 
   size_t IntegerLength() const {
-    const char prefix = pos_ + 1 < source_.size() ? char(source_[pos_ + 1] | 0x20) : '\0';
+    const char prefix = static_cast<char>(CharAt(pos_ + 1) | 0x20);
     if (source_[pos_] != '0' || (prefix != 'x' && prefix != 'o' && prefix != 'b')) {
       return DigitsAt(pos_);
     }
@@ -295,7 +295,7 @@ class Lexer {
     const bool leading_zero = n > 1 && digits[0] == '0' && IsAsciiDigit(digits[1]);
     const auto value = ParseInt(digits, 0);
     if (!value || (leading_zero && *value != 0)) {
-      Fail("'" + std::string(digits) + "' is no whole number of 64 bits");
+      Fail("'", digits, "' is no whole number of 64 bits");
     }
     Add(TokenKind::kInteger, {}).integer = *value;
     Advance(n);

@@ -1,7 +1,7 @@
 #include "tokenizer/jinja/syntax/parser.h"
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/syntax/expression_parser.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -32,7 +32,7 @@ class Parser : private ExpressionParser {
       const Token& token = Peek();
       if (token.kind == TokenKind::kEnd) {
         if (ends.size() == 0) return block;
-        throw TemplateError("'" + std::string(opened) + "' has no end", line);
+        FailAt(line, "'", opened, "' has no end");
       }
       if (token.kind == TokenKind::kBlockBegin && AtOneOf(ends)) {
         Next();
@@ -43,7 +43,7 @@ class Parser : private ExpressionParser {
   }
 
   void EndStatement() {
-    if (Peek().kind != TokenKind::kBlockEnd) Fail("expected '%}', found " + Here());
+    if (Peek().kind != TokenKind::kBlockEnd) Fail("expected '%}', found ", Here());
     Next();
   }
 
@@ -67,7 +67,7 @@ class Parser : private ExpressionParser {
       Add(block, line, TextStmt{Text(token.text)});
     } else if (token.kind == TokenKind::kVariableBegin) {
       Add(block, line, PrintStmt{ParseTuple()});
-      if (Peek().kind != TokenKind::kVariableEnd) Fail("expected '}}', found " + Here());
+      if (Peek().kind != TokenKind::kVariableEnd) Fail("expected '}}', found ", Here());
       Next();
     } else {  // kBlockBegin: the lexer lets nothing else stand here
       ParseNamedStatement(block, line, ExpectName());
@@ -91,17 +91,13 @@ class Parser : private ExpressionParser {
     } else if (name == "with") {
       Add(block, line, ParseWith());
     } else if (name == "generation") {
-      Add(block, line, PlainBlockStmt{ParseBody(name, "endgeneration")});
+      Add(block, line, WithStmt{{}, ParseBody(name, "endgeneration")});
     } else if (name == "break" || name == "continue") {
-      if (loops_ == 0) Fail("'" + name + "' outside of a loop");
+      if (loops_ == 0) Fail("'", name, "' outside of a loop");
       EndStatement();
-      if (name == "break") {
-        Add(block, line, BreakStmt{});
-      } else {
-        Add(block, line, ContinueStmt{});
-      }
+      Add(block, line, JumpStmt{name == "break"});
     } else {
-      throw TemplateError("unknown or misplaced statement '" + name + "'", line);
+      FailAt(line, "unknown or misplaced statement '", name, "'");
     }
   }
 
@@ -112,19 +108,22 @@ class Parser : private ExpressionParser {
       EndStatement();
       out.branches.emplace_back(std::move(test), ParseBlock({"elif", "else", "endif"}, "if"));
     } while (SkipName("elif"));
-    if (SkipName("else")) {
-      EndStatement();
-      out.otherwise = ParseBlock({"endif"}, "else");
-    }
+    out.otherwise = ParseElse("endif");
+    return out;
+  }
+
+  // The rest of a statement: its else block, empty where there is none, and its end.
+  Block ParseElse(std::string_view end) {
+    if (SkipName("else")) return ParseBody("else", end);
     Next();
     EndStatement();
-    return out;
+    return {};
   }
 
   ForStmt ParseFor() {
     ForStmt out;
     out.target = ParseTarget(/*attributes=*/false);
-    if (!SkipName("in")) Fail("expected 'in', found " + Here());
+    if (!SkipName("in")) Fail("expected 'in', found ", Here());
     out.items = ParseTuple(false);
     if (SkipName("if")) out.condition = ParseExpression();
     out.recursive = SkipName("recursive");
@@ -132,12 +131,7 @@ class Parser : private ExpressionParser {
     ++loops_;
     out.body = ParseBlock({"else", "endfor"}, "for");
     --loops_;
-    if (SkipName("else")) {
-      EndStatement();
-      out.otherwise = ParseBlock({"endfor"}, "else");
-    }
-    Next();
-    EndStatement();
+    out.otherwise = ParseElse("endfor");
     return out;
   }
 
@@ -174,7 +168,7 @@ class Parser : private ExpressionParser {
 
   void ParseParameters(MacroStmt& macro) {
     ExpectOperator("(");
-    while (!AtOperator(")")) {
+    ParseItems(")", [&] {
       Parameter parameter{ExpectName(), nullptr};
       if (SkipOperator("=")) {
         parameter.fallback = ParseExpression();
@@ -182,9 +176,7 @@ class Parser : private ExpressionParser {
         Fail("a parameter without a default follows one with a default");
       }
       macro.parameters.push_back(std::move(parameter));
-      if (!SkipOperator(",")) break;
-    }
-    ExpectOperator(")");
+    });
   }
 
   void ParseMacroBody(MacroStmt& macro, std::string_view opened, std::string_view end) {
@@ -235,7 +227,7 @@ class Parser : private ExpressionParser {
     const std::string& name = target.name;
     if (name == "true" || name == "false" || name == "none" || name == "True" || name == "False" ||
         name == "None") {
-      Fail("cannot assign to '" + name + "'");
+      Fail("cannot assign to '", name, "'");
     }
     if (attributes && SkipOperator(".")) target.attribute = ExpectName();
     return target;

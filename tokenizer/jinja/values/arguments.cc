@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/operators.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 
@@ -11,23 +11,19 @@ Params::Params(std::string_view function, const Arguments& args,
                std::initializer_list<std::string_view> names, size_t required)
     : function_(function), names_(names), values_(names.size(), nullptr) {
   if (args.positional.size() > names.size()) {
-    throw TemplateError(std::string(function) + "() takes at most " + std::to_string(names.size()) +
-                        " argument(s)");
+    Fail(function, "() takes at most ", names.size(), " argument(s)");
   }
   for (size_t i = 0; i < args.positional.size(); ++i) values_[i] = &args.positional[i];
   for (const auto& [name, value] : args.named) {
     const auto found = std::find(names_.begin(), names_.end(), name);
     const auto i = static_cast<size_t>(found - names_.begin());
     if (found == names_.end() || values_[i] != nullptr) {
-      throw TemplateError(std::string(function) + "() got an unexpected argument '" + name + "'");
+      Fail(function, "() got an unexpected argument '", name, "'");
     }
     values_[i] = &value;
   }
   for (size_t i = 0; i < required; ++i) {
-    if (values_[i] == nullptr) {
-      throw TemplateError(std::string(function) + "() lacks the argument '" +
-                          std::string(names_[i]) + "'");
-    }
+    if (values_[i] == nullptr) Fail(function, "() lacks the argument '", names_[i], "'");
   }
 }
 
@@ -53,8 +49,7 @@ const Text& Params::String(size_t i) const {
   const Value* value = values_[i];
   if (value != nullptr) RequireDefined(*value);
   if (value == nullptr || !value->IsString()) {
-    throw TemplateError(std::string(function_) + "()'s " + std::string(names_[i]) +
-                        " must be a string");
+    Fail(function_, "()'s ", names_[i], " must be a string");
   }
   return value->text();
 }

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -16,36 +16,23 @@ namespace {
 constexpr int64_t kMaxPrecision = 100;  // digits of a number
 
 [[noreturn]] void BadType(const FormatSpec& spec, const Value& value) {
-  throw TemplateError("the format '" + std::string(1, spec.type) +
-                      "' does not fit a value of type '" + std::string(value.TypeName()) + "'");
-}
-
-std::string Digits(uint64_t value, int base, bool upper) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, std::end(buffer), value, base);
-  std::string out(buffer, end.ptr);
-  return upper ? Upper(out) : out;
+  Fail("the format '", spec.type, "' does not fit a value of type '", value.TypeName(), "'");
 }
 
 std::string FormatInteger(int64_t value, const FormatSpec& spec) {
   const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : uint64_t(value);
-  switch (spec.type) {
-    case 'x':
-    case 'X':
-      return (spec.alternate ? "0" + std::string(1, spec.type) : "") +
-             Digits(magnitude, 16, spec.type == 'X');
-    case 'o':
-      return (spec.alternate ? "0o" : "") + Digits(magnitude, 8, false);
-    case 'b':
-      return (spec.alternate ? "0b" : "") + Digits(magnitude, 2, false);
-    default:
-      return Digits(magnitude, 10, false);
-  }
+  const char type = spec.type;
+  const int base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
+  char buffer[64];
+  const auto end = std::to_chars(buffer, std::end(buffer), magnitude, base);
+  const std::string digits(buffer, end.ptr);
+  const std::string prefix = spec.alternate && base != 10 ? std::string{'0', type} : "";
+  return prefix + (type == 'X' ? Upper(digits) : digits);
 }
 
 std::string FormatDouble(double value, const FormatSpec& spec) {
   if (spec.type == 0 && spec.precision < 0) return FloatRepr(value);
-  if (spec.precision > kMaxPrecision) throw TemplateError("a number with too many digits");
+  if (spec.precision > kMaxPrecision) Fail("a number with too many digits");
   const int precision = spec.precision < 0 ? 6 : static_cast<int>(spec.precision);
   const bool percent = spec.type == '%';
   const char type = percent ? 'f' : spec.type == 0 ? 'g' : spec.type;
@@ -135,7 +122,7 @@ class Reader {
   bool AtEnd() const { return pos_ >= text_.size(); }
   char Peek() const { return AtEnd() ? '\0' : text_.view()[pos_]; }
   char Next() {
-    if (AtEnd()) throw TemplateError("incomplete format");
+    if (AtEnd()) Fail("incomplete format");
     return text_.view()[pos_++];
   }
   bool Skip(char c) {
@@ -172,7 +159,7 @@ class Reader {
 int64_t Truncated(double value) {
   constexpr double kInt64End = 9223372036854775808.0;          // 2^63
   const bool fits = value >= -kInt64End && value < kInt64End;  // nan does not
-  if (!fits) throw TemplateError(FloatRepr(value) + " is no whole number of 64 bits");
+  if (!fits) Fail(FloatRepr(value), " is no whole number of 64 bits");
   return static_cast<int64_t>(value);
 }
 
@@ -206,34 +193,30 @@ FormatSpec ReadPercentSpec(Reader& reader) {
 class PercentArguments {
  public:
   PercentArguments(Runtime& rt, const Value& args) : rt_(rt), args_(args) {
-    const bool tuple = args.IsList() && args.list().kind == List::Kind::kTuple;
-    if (tuple) {
-      positional_ = args.list().items;
-    } else {
-      positional_ = {args};
-    }
+    positional_ = IsTuple() ? args.list().items : Values{args};
   }
   Value Next() {
-    if (next_ >= positional_.size()) throw TemplateError("not enough arguments for format string");
+    if (next_ >= positional_.size()) Fail("not enough arguments for format string");
     return positional_[next_++];
   }
   Value Named(std::string_view name) {
-    if (!args_.IsDict()) throw TemplateError("format requires a mapping");
+    if (!args_.IsDict()) Fail("format requires a mapping");
     named_ = true;
     const Value* value = rt_.FindEntry(args_.dict(), Value(name));
-    if (value == nullptr) throw TemplateError("format: no key '" + std::string(name) + "'");
+    if (value == nullptr) Fail("format: no key '", name, "'");
     return *value;
   }
   void RequireAllUsed() const {
     // As in Python, what could be indexed by a name need not be used.
-    const bool tuple = args_.IsList() && args_.list().kind == List::Kind::kTuple;
-    const bool indexable = args_.IsDict() || args_.IsUndefined() || (args_.IsList() && !tuple);
+    const bool indexable = args_.IsDict() || args_.IsUndefined() || (args_.IsList() && !IsTuple());
     if (!named_ && !indexable && next_ < positional_.size()) {
-      throw TemplateError("not all arguments converted during string formatting");
+      Fail("not all arguments converted during string formatting");
     }
   }
 
  private:
+  bool IsTuple() const { return args_.IsList() && args_.list().kind == List::Kind::kTuple; }
+
   Runtime& rt_;
   const Value& args_;
   Values positional_;
@@ -300,7 +283,7 @@ FormatSpec ReadBraceSpec(std::string_view text) {
   if (const char c = reader.Peek(); c == ',' || c == '_') spec.group = reader.Next();
   if (reader.Skip('.')) spec.precision = reader.Number();
   if (!reader.AtEnd()) spec.type = reader.Next();
-  if (!reader.AtEnd()) throw TemplateError("invalid format specifier '" + std::string(text) + "'");
+  if (!reader.AtEnd()) Fail("invalid format specifier '", text, "'");
   return spec;
 }
 
@@ -313,14 +296,12 @@ Value FieldValue(const Lookup& lookup, std::string_view field, const Arguments& 
   Value value;
   if (const auto number = name.empty() ? std::optional<int64_t>(next++) : ParseInt(name)) {
     if (*number < 0 || static_cast<size_t>(*number) >= args.positional.size()) {
-      throw TemplateError("format: there is no argument " + std::to_string(*number));
+      Fail("format: there is no argument ", *number);
     }
     value = args.positional[static_cast<size_t>(*number)];
   } else {
-    const auto named = std::find_if(args.named.begin(), args.named.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
-    if (named == args.named.end())
-      throw TemplateError("format: no key '" + std::string(name) + "'");
+    const auto named = std::ranges::find(args.named, name, &NamedValue::first);
+    if (named == args.named.end()) Fail("format: no key '", name, "'");
     value = named->second;
   }
   while (!reader.AtEnd()) {
@@ -354,7 +335,7 @@ Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const 
       out.Append(std::string_view(&brace, 1));
       continue;
     }
-    if (brace == '}') throw TemplateError("Single '}' encountered in format string");
+    if (brace == '}') Fail("Single '}' encountered in format string");
     Value value = FieldValue(lookup, reader.Until("!:}"), args, next);
     if (reader.Skip('!')) {
       const char conversion = reader.Next();
@@ -362,7 +343,7 @@ Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const 
     }
     const std::string_view spec = reader.Skip(':') ? reader.Until("}") : std::string_view();
     AppendFormatted(rt, value, ReadBraceSpec(spec), out);
-    if (!reader.Skip('}')) throw TemplateError("expected '}' before end of string");
+    if (!reader.Skip('}')) Fail("expected '}' before end of string");
   }
 }
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/print.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -21,7 +21,8 @@ class JsonWriter {
       WriteDict(value.dict());
     } else if (value.IsList() && (value.list().kind == List::Kind::kList ||
                                   value.list().kind == List::Kind::kTuple)) {
-      WriteList(value.list().items);
+      const Values& items = value.list().items;
+      WriteItems("[]", items.size(), [&](size_t i) { Write(items[i]); });
     } else {
       Put(Scalar(value));
     }
@@ -39,8 +40,7 @@ class JsonWriter {
     if (value.IsBool()) return value.boolean() ? "true" : "false";
     if (value.IsInt()) return std::to_string(value.integer());
     if (!value.IsFloat()) {
-      throw TemplateError("Object of type " + std::string(value.TypeName()) +
-                          " is not JSON serializable");
+      Fail("Object of type ", value.TypeName(), " is not JSON serializable");
     }
     if (std::isnan(value.number())) return "NaN";
     if (std::isinf(value.number())) return value.number() < 0 ? "-Infinity" : "Infinity";
@@ -65,45 +65,37 @@ class JsonWriter {
     if (named != std::string_view::npos) {
       out += {'\\', kNames[named]};
     } else if (code < 0x20 || (options_.ensure_ascii && code >= 0x7F && code < 0x10000)) {
-      AppendUnicodeEscape(code, out);
+      AppendEscape('u', 4, code, out);
     } else if (options_.ensure_ascii && code >= 0x10000) {  // a surrogate pair
-      AppendUnicodeEscape(0xD800 + ((code - 0x10000) >> 10), out);
-      AppendUnicodeEscape(0xDC00 + ((code - 0x10000) & 0x3FF), out);
+      AppendEscape('u', 4, 0xD800 + ((code - 0x10000) >> 10), out);
+      AppendEscape('u', 4, 0xDC00 + ((code - 0x10000) & 0x3FF), out);
     } else {
       out += bytes;
     }
   }
 
-  static void AppendUnicodeEscape(char32_t code, std::string& out) {
-    out += "\\u";
-    AppendHex(code, 4, out);
-  }
-
-  void WriteList(const Values& items) {
-    if (items.empty()) return Put("[]");
-    Put("[");
+  // `brackets`: the one that opens and the one that closes. write_item(size_t) writes one of n.
+  template <typename Fn>
+  void WriteItems(std::string_view brackets, size_t n, Fn write_item) {
+    if (n == 0) return Put(brackets);
+    Put(brackets.substr(0, 1));
     ++level_;
-    for (size_t i = 0; i < items.size(); ++i) {
+    for (size_t i = 0; i < n; ++i) {
       if (i > 0) Put(options_.item_separator);
       NewLine();
-      Write(items[i]);
+      write_item(i);
     }
     --level_;
     NewLine();
-    Put("]");
+    Put(brackets.substr(1));
   }
 
   void WriteDict(const Dict& dict) {
-    if (dict.entries.empty()) return Put("{}");
     std::vector<size_t> order(dict.entries.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     if (options_.sort_keys) SortByKey(dict, order);
-    Put("{");
-    ++level_;
-    for (size_t i = 0; i < order.size(); ++i) {
+    WriteItems("{}", order.size(), [&](size_t i) {
       const auto& [key, item] = dict.entries[order[i]];
-      if (i > 0) Put(options_.item_separator);
-      NewLine();
       if (key.IsString()) {
         WriteString(key.text());
       } else {
@@ -111,16 +103,12 @@ class JsonWriter {
       }
       Put(options_.key_separator);
       Write(item);
-    }
-    --level_;
-    NewLine();
-    Put("}");
+    });
   }
 
   static void SortByKey(const Dict& dict, std::vector<size_t>& order) {
     for (const auto& entry : dict.entries) {
-      if (!entry.first.IsString())
-        throw TemplateError("tojson can only sort keys that are strings");
+      if (!entry.first.IsString()) Fail("tojson can only sort keys that are strings");
     }
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return dict.entries[a].first.view() < dict.entries[b].first.view();

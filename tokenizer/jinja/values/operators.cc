@@ -4,14 +4,14 @@
 #include <cmath>
 #include <compare>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/format.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
 
-[[noreturn]] void Overflow() { throw TemplateError("a whole number does not fit 64 bits"); }
-[[noreturn]] void DivideByZero() { throw TemplateError("division by zero"); }
+[[noreturn]] void Overflow() { Fail("a whole number does not fit 64 bits"); }
+[[noreturn]] void DivideByZero() { Fail("division by zero"); }
 
 int64_t Multiply(int64_t a, int64_t b) {
   int64_t product = 0;
@@ -92,7 +92,7 @@ Value CalculateFloats(BinaryOp op, double a, double b) {
       return Modulo(a, b);
     case BinaryOp::kPow:
       if (a == 0 && b < 0) DivideByZero();
-      if (a < 0 && b != std::floor(b)) throw TemplateError("a root of a negative number");
+      if (a < 0 && b != std::floor(b)) Fail("a root of a negative number");
       return std::pow(a, b);
   }
   return a;
@@ -176,8 +176,8 @@ std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, 
     return left.view().compare(right.view()) <=> 0;  // UTF-8 sorts as its code points do
   }
   if (!SameSequenceType(left, right)) {
-    throw TemplateError("'" + std::string(Symbol(op)) + "' not supported between instances of " +
-                        QuotedType(left) + " and " + QuotedType(right));
+    Fail("'", Symbol(op), "' not supported between instances of ", QuotedType(left), " and ",
+         QuotedType(right));
   }
   const Values &a = left.list().items, &b = right.list().items;
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -210,14 +210,12 @@ std::string_view Symbol(CompareOp op) {
 void RequireDefined(const Value& value) {
   if (!value.IsUndefined()) return;
   const auto& message = value.undefined().message;
-  throw TemplateError(message ? *message : "the value is undefined");
+  Fail(message ? *message : "the value is undefined");
 }
 
 int64_t ToInteger(const Value& value, std::string_view what) {
   RequireDefined(value);
-  if (!value.IsIntegral()) {
-    throw TemplateError(std::string(what) + " must be a whole number, not " + QuotedType(value));
-  }
+  if (!value.IsIntegral()) Fail(what, " must be a whole number, not ", QuotedType(value));
   return value.integer();
 }
 
@@ -244,15 +242,14 @@ Value Calculate(Runtime& rt, BinaryOp op, const Value& left, const Value& right)
     if (repeatable(left) && right.IsIntegral()) return Repeat(rt, left, right.integer());
     if (repeatable(right) && left.IsIntegral()) return Repeat(rt, right, left.integer());
   }
-  throw TemplateError("unsupported operand type(s) for " + std::string(Symbol(op)) + ": " +
-                      QuotedType(left) + " and " + QuotedType(right));
+  Fail("unsupported operand type(s) for ", Symbol(op), ": ", QuotedType(left), " and ",
+       QuotedType(right));
 }
 
 Value Negate(const Value& value) {
   RequireDefined(value);
   if (value.IsFloat()) return -value.number();
-  if (!value.IsIntegral())
-    throw TemplateError("bad operand type for unary -: " + QuotedType(value));
+  if (!value.IsIntegral()) Fail("bad operand type for unary -: ", QuotedType(value));
   return Multiply(value.integer(), -1);
 }
 
@@ -279,7 +276,7 @@ bool Equal(Runtime& rt, const Value& left, const Value& right) {
 
 bool Less(Runtime& rt, const Value& left, const Value& right) {
   const auto order = Order(rt, left, right, CompareOp::kLt);
-  if (order == std::partial_ordering::unordered) throw TemplateError("nan cannot be sorted");
+  if (order == std::partial_ordering::unordered) Fail("nan cannot be sorted");
   return order < 0;
 }
 

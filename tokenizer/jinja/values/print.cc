@@ -19,14 +19,11 @@ void AppendReprChar(char32_t code, std::string_view bytes, char quote, std::stri
   } else if (IsPrintable(code)) {
     out += bytes;
   } else if (code < 0x100) {
-    out += "\\x";
-    AppendHex(code, 2, out);
+    AppendEscape('x', 2, code, out);
   } else if (code < 0x10000) {
-    out += "\\u";
-    AppendHex(code, 4, out);
+    AppendEscape('u', 4, code, out);
   } else {
-    out += "\\U";
-    AppendHex(code, 8, out);
+    AppendEscape('U', 8, code, out);
   }
 }
 
@@ -45,44 +42,23 @@ void AppendStringRepr(Runtime& rt, const Text& text, Text& out) {
   out.Append(std::string_view(&quote, 1));
 }
 
-void AppendItems(Runtime& rt, const Values& items, Text& out) {
-  for (size_t i = 0; i < items.size(); ++i) {
+void AppendListRepr(Runtime& rt, const Value& value, Text& out) {
+  const List& list = value.list();
+  if (list.kind == List::Kind::kGenerator) return out.Append("<generator object>");
+  if (list.kind == List::Kind::kRange) {
+    const auto [start, stop, step] = list.range;
+    out.Append("range(" + std::to_string(start) + ", " + std::to_string(stop));
+    return out.Append(step == 1 ? ")" : ", " + std::to_string(step) + ")");
+  }
+  const bool is_tuple = list.kind == List::Kind::kTuple;
+  const bool is_view = !is_tuple && list.kind != List::Kind::kList;  // dict_keys([1, 2])
+  if (is_view) out.Append(std::string(value.TypeName()) + "(");
+  out.Append(is_tuple ? "(" : "[");
+  for (size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) out.Append(", ");
-    AppendRepr(rt, items[i], out);
+    AppendRepr(rt, list.items[i], out);
   }
-}
-
-void AppendListRepr(Runtime& rt, const List& list, Text& out) {
-  using Kind = List::Kind;
-  switch (list.kind) {
-    case Kind::kList:
-      out.Append("[");
-      AppendItems(rt, list.items, out);
-      out.Append("]");
-      return;
-    case Kind::kTuple:
-      out.Append("(");
-      AppendItems(rt, list.items, out);
-      out.Append(list.items.size() == 1 ? ",)" : ")");
-      return;
-    case Kind::kGenerator:
-      out.Append("<generator object>");
-      return;
-    case Kind::kRange: {
-      const auto [start, stop, step] = list.range;
-      out.Append("range(" + std::to_string(start) + ", " + std::to_string(stop));
-      out.Append(step == 1 ? ")" : ", " + std::to_string(step) + ")");
-      return;
-    }
-    case Kind::kKeys:
-    case Kind::kValues:
-    case Kind::kItems:
-      out.Append(Value(std::make_shared<List>(List{.items = {}, .kind = list.kind})).TypeName());
-      out.Append("([");
-      AppendItems(rt, list.items, out);
-      out.Append("])");
-      return;
-  }
+  out.Append(is_tuple ? list.items.size() == 1 ? ",)" : ")" : is_view ? "])" : "]");
 }
 
 void AppendRepr(Runtime& rt, const Value& value, Text& out) {
@@ -102,7 +78,7 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
   } else if (value.IsString()) {
     AppendStringRepr(rt, value.text(), out);
   } else if (value.IsList()) {
-    AppendListRepr(rt, value.list(), out);
+    AppendListRepr(rt, value, out);
   } else if (value.IsDict()) {
     out.Append("{");
     const char* separator = "";
@@ -121,7 +97,8 @@ void AppendRepr(Runtime& rt, const Value& value, Text& out) {
 
 }  // namespace
 
-void AppendHex(char32_t code, int digits, std::string& out) {
+void AppendEscape(char letter, int digits, char32_t code, std::string& out) {
+  out += {'\\', letter};
   constexpr std::string_view kHex = "0123456789abcdef";
   for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += kHex[code >> shift & 15];
 }

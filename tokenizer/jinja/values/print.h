@@ -21,8 +21,8 @@ Text Repr(Runtime& rt, const Value& value);
 // As Python's repr of a float: the shortest digits that read back the same; 1.0, 1e+16, inf, nan.
 std::string FloatRepr(double value);
 
-// The lowest `digits` digits of the number, base 16.
-void AppendHex(char32_t code, int digits, std::string& out);
+// An escape of a string: \u001f, or by another letter with another number of digits.
+void AppendEscape(char letter, int digits, char32_t code, std::string& out);
 
 struct JsonOptions {
   bool ensure_ascii = false;          // \u escapes for all that is not ASCII

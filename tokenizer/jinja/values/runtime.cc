@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "tokenizer/interrupted.h"
-#include "tokenizer/template_error.h"
+#include "tokenizer/errors.h"
 
 namespace tokenizer::jinja {
 
@@ -15,8 +14,7 @@ Runtime::~Runtime() {
 
 void Runtime::PaySteps(size_t n) {
   if (n > limits_.steps - steps_) {
-    throw TemplateError("the template does not come to an end (more than " +
-                        std::to_string(limits_.steps) + " steps)");
+    Fail("the template does not come to an end (more than ", limits_.steps, " steps)");
   }
   constexpr size_t kTick = size_t{1} << 14;  // steps between two questions
   const size_t before = std::exchange(steps_, steps_ + n);
@@ -25,8 +23,7 @@ void Runtime::PaySteps(size_t n) {
 
 void Runtime::PayBytes(size_t n) {
   if (n > limits_.bytes - bytes_) {
-    throw TemplateError("the template uses too much memory (more than " +
-                        std::to_string(limits_.bytes >> 20) + " MiB)");
+    Fail("the template uses too much memory (more than ", limits_.bytes >> 20, " MiB)");
   }
   bytes_ += n;
 }
@@ -66,9 +63,7 @@ const Value* Runtime::FindEntry(const Dict& dict, const Value& key) {
 }
 
 Runtime::Level::Level(Runtime& rt) : rt_(rt) {
-  if (rt.depth_ >= rt.limits_.depth) {
-    throw TemplateError("nested more than " + std::to_string(rt.limits_.depth) + " levels deep");
-  }
+  if (rt.depth_ >= rt.limits_.depth) Fail("nested more than ", rt.limits_.depth, " levels deep");
   ++rt_.depth_;
 }
 

@@ -59,6 +59,11 @@ class Runtime {
   // Changes to lists and dictionaries of this runtime.
   void Append(List& list, Value item);
   void SetEntry(Dict& dict, const Value& key, Value value);
+  // Each of pairs whose first is a Value or a text.
+  template <typename Entries>
+  void SetEntries(Dict& dict, const Entries& entries) {
+    for (const auto& [key, value] : entries) SetEntry(dict, Value(key), value);
+  }
   // The value of a key or null, as Dict::Find.
   const Value* FindEntry(const Dict& dict, const Value& key);
 

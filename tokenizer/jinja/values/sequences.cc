@@ -1,10 +1,10 @@
 // What strings, lists and dictionaries have in common: items, lengths, membership, slices.
 #include <algorithm>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -29,7 +29,7 @@ struct SliceBounds {
 SliceBounds Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
   SliceBounds out{};
   out.step = step.IsNone() ? 1 : ToInteger(step, "a slice's step");
-  if (out.step == 0) throw TemplateError("slice step cannot be zero");
+  if (out.step == 0) Fail("slice step cannot be zero");
   out.step = std::clamp(out.step, -length - 1, length + 1);  // a longer step is no different
   const int64_t lowest = out.step > 0 ? 0 : -1;
   const int64_t highest = out.step > 0 ? length : length - 1;
@@ -78,7 +78,7 @@ List::Range SliceRange(const List::Range& range, const SliceBounds& bounds, cons
     int64_t value = 0;
     if (__builtin_mul_overflow(steps, range.step, &value) ||
         __builtin_add_overflow(start, value, &value)) {
-      throw TemplateError("a whole number does not fit 64 bits");
+      Fail("a whole number does not fit 64 bits");
     }
     return value;
   };
@@ -111,7 +111,7 @@ Values ItemsOf(Runtime& rt, const Value& value) {
     for (const auto& entry : entries) keys.push_back(entry.first);
     return keys;
   }
-  if (!value.IsList()) throw TemplateError(QuotedType(value) + " object is not iterable");
+  if (!value.IsList()) Fail(QuotedType(value), " object is not iterable");
   List& list = value.list();
   if (list.kind == List::Kind::kGenerator) return std::exchange(list.items, {});
   rt.PaySteps(list.items.size());
@@ -129,28 +129,25 @@ int64_t LengthOf(Runtime& rt, const Value& value) {
   if (value.IsList() && value.list().HasLength()) {
     return static_cast<int64_t>(value.list().items.size());
   }
-  throw TemplateError("object of type " + QuotedType(value) + " has no len()");
+  Fail("object of type ", QuotedType(value), " has no len()");
 }
 
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle) {
   if (haystack.IsUndefined()) return false;
   if (haystack.IsDict()) {
+    // No dictionary here has tuples as keys.
     const bool tuple = needle.IsList() && needle.list().kind != List::Kind::kList;
-    return !tuple &&
-           rt.FindEntry(haystack.dict(), needle) != nullptr;  // no dictionary here has such keys
+    return !tuple && rt.FindEntry(haystack.dict(), needle) != nullptr;
   }
   if (haystack.IsString()) {
     if (!needle.IsString()) {
       RequireDefined(needle);
-      throw TemplateError("'in <string>' requires string as left operand, not " +
-                          std::string(needle.TypeName()));
+      Fail("'in <string>' requires string as left operand, not ", needle.TypeName());
     }
     rt.PayReading(haystack.view().size());
     return FindBytes(rt, haystack.view(), needle.view()) != std::string_view::npos;
   }
-  if (!haystack.IsList()) {
-    throw TemplateError("argument of type " + QuotedType(haystack) + " is not iterable");
-  }
+  if (!haystack.IsList()) Fail("argument of type ", QuotedType(haystack), " is not iterable");
   for (const Value& item : haystack.list().items) {
     if (Equal(rt, item, needle)) return true;
   }
@@ -164,9 +161,7 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
     const SliceBounds bounds = Bounds(LengthOf(rt, value), start, stop, step);
     return rt.Make(SliceText(rt, value.text(), bounds));
   }
-  if (!value.IsList() || !value.list().CanIndex()) {
-    throw TemplateError(QuotedType(value) + " object has no slices");
-  }
+  if (!value.IsList() || !value.list().CanIndex()) Fail(QuotedType(value), " object has no slices");
   const Values& items = value.list().items;
   const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
   Values out;

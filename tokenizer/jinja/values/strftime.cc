@@ -21,64 +21,46 @@ std::string Padded(int64_t value, size_t width, char fill) {
   return std::string(width - digits.size(), fill) + digits;
 }
 
-// The parts of a time that formats ask for.
-struct Parts {
-  explicit Parts(std::chrono::local_seconds time) {
-    const auto days = std::chrono::floor<std::chrono::days>(time);
-    const std::chrono::year_month_day date(days);
-    const std::chrono::hh_mm_ss clock(time - days);
-    year = int{date.year()};
-    month = unsigned{date.month()};
-    day = unsigned{date.day()};
-    weekday = std::chrono::weekday(days).c_encoding();
-    const std::chrono::local_days new_year(date.year() / std::chrono::January / 1);
-    day_of_year = (days - new_year).count() + 1;
-    hour = clock.hours().count();
-    minute = clock.minutes().count();
-    second = clock.seconds().count();
-  }
-  int year;
-  unsigned month, day, weekday;  // month and day from 1, weekday 0: Sunday
-  int64_t day_of_year, hour, minute, second;
-};
-
 // The value of one conversion; the conversion itself where it is none.
 std::string Convert(std::chrono::local_seconds time, char conversion, bool padded) {
-  const Parts parts(time);
+  const auto days = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(days);
+  const std::chrono::hh_mm_ss clock(time - days);
+  const int year = int{date.year()};
+  const int64_t hour = clock.hours().count();
+  const unsigned weekday = std::chrono::weekday(days).c_encoding();  // 0: Sunday
+  const std::string_view day = kDays[weekday], month = kMonths[unsigned{date.month()} - 1];
+  const std::chrono::local_days new_year(date.year() / std::chrono::January / 1);
   const auto number = [&](int64_t value, size_t width, char fill = '0') {
     return Padded(value, width, padded ? fill : '\0');
   };
-  const std::string_view day = kDays[parts.weekday], month = kMonths[parts.month - 1];
   // clang-format off
   switch (conversion) {
     case 'a': return std::string(day.substr(0, 3));
     case 'A': return std::string(day);
-    case 'b':
-    case 'h': return std::string(month.substr(0, 3));
+    case 'b': case 'h': return std::string(month.substr(0, 3));
     case 'B': return std::string(month);
     case 'c': return FormatTime(time, "%a %b %e %H:%M:%S %Y");
-    case 'd': return number(parts.day, 2);
-    case 'D':
-    case 'x': return FormatTime(time, "%m/%d/%y");
-    case 'e': return number(parts.day, 2, ' ');
+    case 'd': return number(unsigned{date.day()}, 2);
+    case 'D': case 'x': return FormatTime(time, "%m/%d/%y");
+    case 'e': return number(unsigned{date.day()}, 2, ' ');
     case 'f': return "000000";  // of a second: times here are whole seconds
     case 'F': return FormatTime(time, "%Y-%m-%d");
-    case 'H': return number(parts.hour, 2);
-    case 'I': return number((parts.hour + 11) % 12 + 1, 2);
-    case 'j': return number(parts.day_of_year, 3);
-    case 'm': return number(parts.month, 2);
-    case 'M': return number(parts.minute, 2);
+    case 'H': return number(hour, 2);
+    case 'I': return number((hour + 11) % 12 + 1, 2);
+    case 'j': return number((days - new_year).count() + 1, 3);
+    case 'm': return number(unsigned{date.month()}, 2);
+    case 'M': return number(clock.minutes().count(), 2);
     case 'n': return "\n";
-    case 'p': return parts.hour < 12 ? "AM" : "PM";
+    case 'p': return hour < 12 ? "AM" : "PM";
     case 'R': return FormatTime(time, "%H:%M");
-    case 'S': return number(parts.second, 2);
+    case 'S': return number(clock.seconds().count(), 2);
     case 't': return "\t";
-    case 'T':
-    case 'X': return FormatTime(time, "%H:%M:%S");
-    case 'u': return std::to_string(parts.weekday == 0 ? 7 : parts.weekday);
-    case 'w': return std::to_string(parts.weekday);
-    case 'y': return number(parts.year % 100, 2);
-    case 'Y': return std::to_string(parts.year);
+    case 'T': case 'X': return FormatTime(time, "%H:%M:%S");
+    case 'u': return std::to_string(weekday == 0 ? 7 : weekday);
+    case 'w': return std::to_string(weekday);
+    case 'y': return number(year % 100, 2);
+    case 'Y': return std::to_string(year);
     case '%': return "%";
     default: return std::string(padded ? "%" : "%-") + conversion;
   }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/unicode.h"
-#include "tokenizer/template_error.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -59,11 +59,11 @@ Text MapChars(Runtime& rt, const Text& text, Fn map) {
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
 
-// Adds a piece of a text and pays for it: a long text can have more pieces than memory holds.
+// Adds a piece of a text and pays for it: a long text can have more pieces than memory holds, and a
+// vector that grows holds up to twice as much.
 void AddSpan(Runtime& rt, ByteSpan span, std::vector<ByteSpan>& spans) {
   rt.PaySteps();
-  rt.PayBytes(2 * sizeof(ByteSpan) +
-              sizeof(Text));  // a vector that grows holds up to twice as much
+  rt.PayBytes(2 * sizeof(ByteSpan) + sizeof(Text));
   spans.push_back(span);
 }
 
@@ -213,7 +213,7 @@ Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& t
 
 std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
                         bool from_end) {
-  if (separator.empty()) throw TemplateError("empty separator");
+  if (separator.empty()) Fail("empty separator");
   rt.PayReading(text.size() + separator.size());
   // From the end: the same with text and separator reversed.
   const size_t size = text.size();

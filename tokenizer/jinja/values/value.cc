@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tokenizer/template_error.h"
+#include "tokenizer/errors.h"
 
 namespace tokenizer::jinja {
 namespace {
@@ -62,7 +62,7 @@ std::string HashKey(const Value& key) {
   if (key.IsNone()) return "0";
   if (key.IsUndefined()) return "u";
   if (key.IsObject()) return "o" + std::to_string(reinterpret_cast<uintptr_t>(&key.object()));
-  throw TemplateError("unhashable type: " + QuotedType(key));
+  Fail("unhashable type: ", QuotedType(key));
 }
 
 const Value* Dict::Find(const Value& key) const {
@@ -82,7 +82,7 @@ void Dict::Set(const Value& key, Value value) {
 std::optional<Value> Object::Attribute(Interpreter&, std::string_view) { return std::nullopt; }
 
 Value Object::Call(Interpreter&, const Arguments&) {
-  throw TemplateError("'" + std::string(TypeName()) + "' object is not callable");
+  Fail("'", TypeName(), "' object is not callable");
 }
 
 }  // namespace tokenizer::jinja

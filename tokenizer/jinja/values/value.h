@@ -130,9 +130,10 @@ struct Dict {
 std::string HashKey(const Value& key);
 
 // Positional and keyword arguments of a call.
+using NamedValue = std::pair<std::string, Value>;
 struct Arguments {
   Values positional;
-  std::vector<std::pair<std::string, Value>> named;
+  std::vector<NamedValue> named;
 };
 
 // Functions, macros, namespaces, loops.

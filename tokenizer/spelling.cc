@@ -1,4 +1,4 @@
-#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/spelling.h"
 
 #include <array>
 #include <cstdint>
@@ -28,6 +28,17 @@ struct Alphabet {
 };
 constexpr Alphabet kAlphabet;
 
+std::string ReplaceAll(std::string_view text, std::string_view what, std::string_view with) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at; (at = text.find(what)) != std::string_view::npos;) {
+    out += text.substr(0, at);
+    out += with;
+    text.remove_prefix(at + what.size());
+  }
+  return out += text;
+}
+
 }  // namespace
 
 void AppendSpelling(std::string_view text, std::string& out) {
@@ -49,6 +60,11 @@ std::optional<std::string> BytesOfSpelling(std::string_view spelling) {
     bytes += static_cast<char>(byte);
   }
   return bytes;
+}
+
+std::string MarkSpaces(std::string_view text) { return ReplaceAll(text, " ", kSpaceMark); }
+std::string UnmarkSpaces(std::string_view spelling) {
+  return ReplaceAll(spelling, kSpaceMark, " ");
 }
 
 }  // namespace tokenizer

@@ -1,4 +1,4 @@
-#include "tokenizer/template_error.h"
+#include "tokenizer/errors.h"
 
 #include "gguf/error.h"
 

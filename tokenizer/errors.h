@@ -1,0 +1,57 @@
+// What ends tokenizing and rendering early.
+#ifndef PRONK_TOKENIZER_ERRORS_H_
+#define PRONK_TOKENIZER_ERRORS_H_
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace tokenizer {
+
+// Thrown by what can take long (tokenizing a text, rendering a template) when the caller
+// interrupts.
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// Thrown by parsing and rendering a chat template. what() is one line: "chat template, line N:
+// message", control characters escaped, cut at 500 bytes.
+class TemplateError : public std::runtime_error {
+ public:
+  // `line` counts from 1; 0 where it is unknown: the interpreter fills it in.
+  explicit TemplateError(std::string message, int line = 0);
+
+  // The message alone: what the template passed to raise_exception, or ours. May hold any bytes.
+  const std::string& message() const { return message_; }
+  int line() const { return line_; }
+
+ private:
+  std::string message_;
+  int line_;
+};
+
+// Throws a TemplateError whose message is the parts together: texts, characters, whole numbers.
+template <typename... Parts>
+[[noreturn]] void FailAt(int line, const Parts&... parts) {
+  std::string message;
+  const auto append = [&message](const auto& part) {
+    using Part = std::decay_t<decltype(part)>;
+    if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>) {
+      message += std::to_string(part);
+    } else {
+      message += part;
+    }
+  };
+  (append(parts), ...);
+  throw TemplateError(std::move(message), line);
+}
+template <typename... Parts>
+[[noreturn]] void Fail(const Parts&... parts) {
+  FailAt(0, parts...);
+}
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_ERRORS_H_
