@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/chat/settings.h"
-#include "cli/options/grammar_options.h"
+#include "cli/options/generation_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/report.h"
 #include "cli/terminal/signals.h"

@@ -7,11 +7,9 @@
 #include "cli/chat/conversation.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
-#include "cli/options/draft_options.h"
-#include "cli/options/grammar_options.h"
+#include "cli/options/generation_options.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
-#include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/line_editor.h"
@@ -27,10 +25,8 @@ constexpr std::string_view kQuotes = "\"\"\"";
 
 struct ChatOptions {
   ModelOptions model;
-  SamplingOptions sampling;
   TemplateOptions form;
-  DraftFlags draft;
-  GrammarOptions grammar;
+  GenerationOptions generation;
   ConversationOptions conversation;
   std::optional<std::string> first;
   bool escape = false;
@@ -106,12 +102,12 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 
 int RunChat(ChatOptions options) {
   engine::SessionOptions session_options = options.model.Session();
-  const std::shared_ptr<const grammar::Grammar> grammar = options.grammar.Read();
-  session_options.draft = options.draft.For({});  // no model is loaded in vain
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
+  session_options.draft = options.generation.Draft({});  // no model is loaded in vain
   const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.draft.Load();
-  session_options.draft = options.draft.For(draft_model);
-  session_options.sampler = options.sampling.For(*model.tokenizer);
+  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
+  session_options.draft = options.generation.Draft(draft_model);
+  session_options.sampler = options.generation.Sampler(*model.tokenizer);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   const auto text = [&](const std::string& typed) {
@@ -152,9 +148,7 @@ void AddChat(CommandLine& line) {
   command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
   options->form.AddFlags(command);
   options->model.AddSessionFlags(command);
-  options->grammar.AddFlags(command);
-  options->sampling.AddFlags(command);
-  options->draft.AddFlags(command);
+  options->generation.AddFlags(command);
   command.Does([options] { return RunChat(*options); });
 }
 

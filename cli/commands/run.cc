@@ -10,11 +10,9 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
-#include "cli/options/draft_options.h"
-#include "cli/options/grammar_options.h"
+#include "cli/options/generation_options.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
-#include "cli/options/sampling_options.h"
 #include "cli/options/template_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/report.h"
@@ -39,10 +37,8 @@ constexpr double kLongRunSeconds = 2;
 
 struct RunOptions {
   ModelOptions model;
-  SamplingOptions sampling;
   TemplateOptions form;
-  DraftFlags draft;
-  GrammarOptions grammar;
+  GenerationOptions generation;
   std::optional<std::string> prompt;
   std::optional<std::string> text;  // the same without a flag
   std::string file;
@@ -260,14 +256,14 @@ int Run(const RunOptions& options) {
   CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
   // No model is loaded in vain.
-  const std::shared_ptr<const grammar::Grammar> grammar = options.grammar.Read();
-  session_options.draft = options.draft.For({});
+  const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
+  session_options.draft = options.generation.Draft({});
   const std::vector<std::string> prompts = PromptsOf(options);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.draft.Load();
-  session_options.draft = options.draft.For(draft_model);
-  session_options.sampler = options.sampling.For(*model.tokenizer);
+  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
+  session_options.draft = options.generation.Draft(draft_model);
+  session_options.sampler = options.generation.Sampler(*model.tokenizer);
   std::optional<engine::ChatForm> form;  // none: the prompts are plain text
   if (options.chat) form = options.form.For(model);
   std::optional<grammar::Constraint> constraint;
@@ -322,9 +318,7 @@ void AddRun(CommandLine& line) {
   options->model.AddSessionFlags(command);
   command.Add("TEXT TEXT", options->text,
               "The text to complete, as -p; stands behind MODEL, or alone where no model is named");
-  options->grammar.AddFlags(command);
-  options->sampling.AddFlags(command);
-  options->draft.AddFlags(command);
+  options->generation.AddFlags(command);
   command.Does([options] { return Run(*options); });
 }
 

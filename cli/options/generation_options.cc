@@ -1,0 +1,247 @@
+#include "cli/options/generation_options.h"
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <sstream>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "gguf/error.h"
+#include "grammar/error.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
+
+namespace cli {
+namespace {
+
+// "ID+BIAS" or "ID-BIAS", as llama.cpp writes it: "15043+1.5", "2-inf".
+std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
+                                                    const tokenizer::Vocabulary& vocab) {
+  tokenizer::TokenId id = -1;
+  float bias = 0;
+  const char* end = text.data() + text.size();
+  const auto [sign, id_error] = std::from_chars(text.data(), end, id);
+  const bool has_sign = id_error == std::errc() && sign != end && (*sign == '+' || *sign == '-');
+  const auto [rest, bias_error] = has_sign
+                                      ? std::from_chars(sign + 1, end, bias)
+                                      : std::from_chars_result{end, std::errc::invalid_argument};
+  if (!has_sign || bias_error != std::errc() || rest != end || std::isnan(bias)) {
+    throw UsageError("--logit-bias " + text + ": expected ID+BIAS or ID-BIAS, for example 2-inf");
+  }
+  if (id < 0 || static_cast<size_t>(id) >= vocab.size()) {
+    throw UsageError("--logit-bias " + text + ": the vocabulary has ids 0 to " +
+                     std::to_string(vocab.size() - 1));
+  }
+  return {id, *sign == '-' ? -bias : bias};
+}
+
+std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
+  std::vector<engine::SamplerStep> steps;
+  std::istringstream in(text);
+  for (std::string name; std::getline(in, name, ';');) {
+    const auto step = engine::FindSamplerStep(name);
+    if (!step) {
+      throw UsageError("--samplers: '" + name + "' is none of " + engine::SamplerStepNames());
+    }
+    steps.push_back(*step);
+  }
+  return steps;
+}
+
+using grammar::Grammar;
+
+// What a reader makes of a file, or of the text that was given in its place.
+Grammar From(const std::string& given, bool is_text, const char* flag,
+             const std::function<Grammar(const std::string& text)>& read) {
+  try {
+    if (is_text) return read(FromTerminal(given));
+    return read(given == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(given, kMaxDocumentBytes));
+  } catch (const grammar::Error& error) {
+    const std::string what = error.what();
+    const std::string name = is_text ? flag : given;
+    throw engine::Error(what.starts_with(name + ": ") ? what : name + ": " + what);
+  }
+}
+
+bool IsSchemaText(const std::string& given) {
+  const size_t begin = given.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && given[begin] == '{';
+}
+
+}  // namespace
+
+void GenerationOptions::AddFlags(Command& command) {
+  AddGrammarFlags(command);
+  AddSamplingFlags(command);
+  AddDraftFlags(command);
+}
+
+void GenerationOptions::AddSamplingFlags(Command& command) {
+  constexpr const char* kGroup = "Sampling";
+  constexpr double kMax = 1e6, kNoEnd = HUGE_VAL;
+  const auto number = [&](const char* flag, auto& value, double low, double high,
+                          const char* what) {
+    command.Add(flag, value, what).ShowDefault().Type("X").Group(kGroup).Between(low, high);
+  };
+  number("-s,--seed", seed, -1, kNoEnd, "Seed of the random numbers; -1 is another one each time");
+  number("--temp,--temperature", sampler.temperature, 0, kMax,
+         "Temperature; 0 takes the most likely token");
+  number("--top-k", sampler.top_k, -kNoEnd, kNoEnd, "Keep the K most likely; 0 keeps all");
+  number("--top-p", sampler.top_p, 0, 1, "Keep the most likely up to this probability together");
+  number("--min-p", sampler.min_p, 0, 1, "Keep those at least this share as likely as the best");
+  number("--typical,--typical-p", sampler.typical, 0, 1, "Locally typical sampling; 1 is off");
+  number("--repeat-penalty", sampler.penalties.repeat, 1e-3, 1e3,
+         "Divide logits of recent tokens; 1 is off");
+  number("--repeat-last-n", sampler.repeat_last_n, -1, kMaxTokens,
+         "Tokens the penalties look back on; -1: all");
+  number("--presence-penalty", sampler.penalties.presence, -kNoEnd, kNoEnd,
+         "Subtract from logits of recent tokens");
+  number("--frequency-penalty", sampler.penalties.frequency, -kNoEnd, kNoEnd,
+         "The same for each time they occurred");
+  command
+      .Add("--logit-bias ID+BIAS", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
+      .Group(kGroup);
+  number("--dynatemp-range", sampler.temperature_range, 0, kMax,
+         "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off");
+  number("--dynatemp-exp", sampler.temperature_exponent, 0, kMax,
+         "How the entropy becomes that temperature: its power");
+  number("--top-nsigma,--top-n-sigma", sampler.top_n_sigma, -1, kMax,
+         "Keep logits so many standard deviations below the best; 0 or less is off");
+  number("--xtc-probability", sampler.xtc_probability, 0, 1,
+         "Exclude top choices, with this probability; 0 is off");
+  number("--xtc-threshold", sampler.xtc_threshold, 0, 1,
+         "Those at least this likely are top choices; the least likely of them stays");
+  engine::DryOptions& dry = sampler.dry;
+  number("--dry-multiplier", dry.multiplier, 0, kMax,
+         "DRY: logits of tokens that go on with a repetition fall by this; 0 is off");
+  number("--dry-base", dry.base, 1, kMax, "... times this for each token that it is longer");
+  number("--dry-allowed-length", dry.allowed_length, 0, kMaxTokens,
+         "... than so many tokens, which may repeat as they like");
+  number("--dry-penalty-last-n", dry.last_n, -1, kMaxTokens,
+         "Tokens that DRY looks back on; -1: all");
+  command
+      .Add("--dry-sequence-breaker TEXT", dry_breakers,
+           "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
+           "\" *)")
+      .Group(kGroup);
+  number("--mirostat", mirostat, 0, 2,
+         "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
+  number("--mirostat-ent", sampler.mirostat.tau, 0, kMax, "The surprise to aim at, in bits");
+  number("--mirostat-lr", sampler.mirostat.eta, 0, kMax, "How fast Mirostat learns");
+  command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'")
+      .Group(kGroup);
+  command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group(kGroup);
+}
+
+engine::SamplerOptions GenerationOptions::Sampler(const tokenizer::Tokenizer& tokenizer) const {
+  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
+  engine::SamplerOptions options = sampler;
+  if (mirostat == 1)
+    throw UsageError("--mirostat 1: pronk has version 2 of it, which does the same simpler");
+  options.mirostat.on = mirostat == 2;
+  if (!options.dry.Active() && !dry_breakers.empty()) {
+    throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
+  }
+  if (options.dry.Active() && dry_breakers != std::vector<std::string>{"none"}) {
+    const std::vector<std::string> usual = {"\n", ":", "\"", "*"};
+    try {
+      options.dry.breakers =
+          engine::TokensWith(dry_breakers.empty() ? usual : dry_breakers, tokenizer);
+    } catch (const engine::Error& error) {
+      throw UsageError("--dry-sequence-breaker: " + std::string(error.what()));
+    }
+  }
+  options.seed = seed >= 0 ? static_cast<uint64_t>(seed) : std::random_device()();
+  for (const std::string& text : logit_bias)
+    options.logit_bias.push_back(ParseLogitBias(text, vocab));
+  if (ignore_eos) {
+    for (const tokenizer::TokenId id : vocab.eog) options.logit_bias.emplace_back(id, -INFINITY);
+  }
+  if (!samplers.empty()) options.steps = ParseSteps(samplers);
+  return options;
+}
+
+void GenerationOptions::AddGrammarFlags(Command& command) {
+  constexpr const char* kGroup = "Output that always parses";
+  command
+      .Add("-j,--json-schema,--json-schema-file FILE", schema,
+           "Write JSON that is valid by this schema: a file, or {...}")
+      .Group(kGroup);
+  command.Add("--json-object", json_object, "Write a JSON object").Group(kGroup);
+  command
+      .Add("--grammar,--grammar-file FILE", grammar,
+           "Write what this grammar (GBNF) allows: a file, or the text with its ::=")
+      .Group(kGroup);
+}
+
+std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
+  if (!grammar.empty() + !schema.empty() + json_object > 1) {
+    throw UsageError("--grammar, --json-schema and --json-object: give one of them");
+  }
+  if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject());
+  if (!schema.empty()) {
+    return std::make_shared<const Grammar>(
+        From(schema, IsSchemaText(schema), "--json-schema", grammar::ParseJsonSchema));
+  }
+  if (grammar.empty()) return nullptr;
+  const bool is_text = grammar.find("::=") != std::string::npos;
+  return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));
+}
+
+void ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason) {
+  if (constraint == nullptr || reason == engine::StopReason::kEos || constraint->may_end()) return;
+  Complain("note: the text ends before its grammar does, so it is incomplete");
+}
+
+void GenerationOptions::AddDraftFlags(Command& command) {
+  command
+      .Add("--draft N", draft,
+           "Guess tokens ahead and check them in one pass; the text stays the same: auto (while it "
+           "pays), off, or up to N")
+      .ShowDefault();
+  command.Add("--draft-max N", draft_max, "With --draft auto, guess at most N tokens (default: 15)")
+      .Between(1, engine::kMaxDrafts);
+  command.Add("--model-draft MODEL", draft_model,
+              "Also -md: a small model of the same vocabulary that guesses, too");
+}
+
+std::optional<engine::Model> GenerationOptions::LoadDraftModel() const {
+  if (draft_model.empty()) return {};
+  ModelOptions options;
+  options.model = draft_model;
+  return LoadModel(options);
+}
+
+engine::DraftOptions GenerationOptions::Draft(const std::optional<engine::Model>& model) const {
+  engine::DraftOptions options;
+  options.on = draft != "off";
+  if (draft_max != 0) options.max = draft_max;
+  if (draft_max != 0 && draft != "auto")
+    throw UsageError("--draft-max has no effect with --draft " + gguf::Quoted(draft));
+  if (draft != "off" && draft != "auto") {
+    size_t n = 0;
+    const char* const end = draft.data() + draft.size();
+    const auto [stop, error] = std::from_chars(draft.data(), end, n);
+    if (error != std::errc() || stop != end || n > engine::kMaxDrafts) {
+      throw UsageError("--draft " + gguf::Quoted(draft) + ": expected auto, off or 0 to " +
+                       std::to_string(engine::kMaxDrafts));
+    }
+    options.on = n > 0;
+    options.fixed = n;
+  }
+  if (!options.on && !draft_model.empty())
+    throw UsageError("--draft " + draft + " and -md: give one of them");
+  options.model = model ? &*model : nullptr;
+  options.interrupted = Interrupted;
+  return options;
+}
+
+}  // namespace cli
