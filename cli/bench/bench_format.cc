@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "cli/bench/bench.h"
-#include "cli/output/format.h"
 #include "cli/output/json_file.h"
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 #include "gguf/error.h"
 
 namespace cli {

@@ -9,7 +9,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/machine.h"
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "engine/stopwatch.h"
 #include "kernels/machine/team.h"

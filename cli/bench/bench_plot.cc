@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "cli/bench/bench.h"
-#include "cli/output/format.h"
 #include "cli/output/svg.h"
+#include "cli/output/text.h"
 
 namespace cli {
 namespace {

@@ -4,10 +4,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/format.h"
 #include "cli/output/json_file.h"
 #include "cli/output/svg.h"
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 #include "gguf/error.h"
 
 namespace cli {

@@ -12,7 +12,6 @@
 #include "cli/output/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/text_output.h"
 #include "engine/error.h"
 #include "engine/session/session_file.h"
 

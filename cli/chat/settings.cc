@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/options/model_options.h"
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -82,11 +82,11 @@ void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int
 
 std::string SettingsText(const engine::SamplerOptions& sampler, int64_t max_tokens) {
   engine::SamplerOptions copy = sampler;
-  std::string text;
+  std::vector<std::string> texts;
   for (const Setting& setting : Settings(copy, max_tokens)) {
-    text += (text.empty() ? "" : ", ") + std::string(setting.name) + " " + Number(setting.get());
+    texts.push_back(setting.name + (" " + Number(setting.get())));
   }
-  return text;
+  return Joined(texts, ", ");
 }
 
 }  // namespace cli

@@ -18,7 +18,7 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/number_list.h"
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"

@@ -100,7 +100,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
   }
 }
 
-int RunChat(ChatOptions options) {
+int RunChat(const ChatOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});  // no model is loaded in vain
@@ -113,18 +113,19 @@ int RunChat(ChatOptions options) {
   const auto text = [&](const std::string& typed) {
     return options.escape ? Unescaped(FromTerminal(typed)) : FromTerminal(typed);
   };
-  options.conversation.system = text(options.conversation.system);
-  if (options.first) options.first = text(*options.first);
-  options.conversation.verbose = options.model.verbose;
-  options.conversation.sampler = session_options.sampler;
+  ConversationOptions how = options.conversation;
+  how.system = text(how.system);
+  how.verbose = options.model.verbose;
+  how.sampler = session_options.sampler;
   std::optional<grammar::Constraint> constraint;
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
-  options.conversation.constraint = constraint ? &*constraint : nullptr;
-  Conversation conversation(session, options.conversation, options.form.For(model));
+  how.constraint = constraint ? &*constraint : nullptr;
+  Conversation conversation(session, how, options.form.For(model));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
-  Converse(conversation, options.first, options.single_turn);
+  Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
+           options.single_turn);
   return kExitDone;
 }
 
@@ -132,11 +133,11 @@ int RunChat(ChatOptions options) {
 
 void AddChat(CommandLine& line) {
   Command& command = line.Add("chat", "Converse with a model");
-  const auto options = std::make_shared<ChatOptions>();
-  ConversationOptions& conversation = options->conversation;
+  ChatOptions& options = command.Does(RunChat);
+  ConversationOptions& conversation = options.conversation;
   command.Add("--system,--system-prompt TEXT", conversation.system,
               "Also -sys: what the model is told before the conversation");
-  command.Add("-p,--prompt TEXT", options->first, "The first question");
+  command.Add("-p,--prompt TEXT", options.first, "The first question");
   command
       .Add("-n,--n-predict,--predict N", conversation.max_tokens,
            "Tokens of an answer; -1: until its end")
@@ -144,12 +145,11 @@ void AddChat(CommandLine& line) {
       .Between(-1, 1e9);
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
-  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
-  command.Add("--single-turn", options->single_turn, "Also -st: leave after one answer");
-  options->form.AddFlags(command);
-  options->model.AddSessionFlags(command);
-  options->generation.AddFlags(command);
-  command.Does([options] { return RunChat(*options); });
+  command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
+  options.form.AddFlags(command);
+  options.model.AddSessionFlags(command);
+  options.generation.AddFlags(command);
 }
 
 }  // namespace cli

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 
 namespace cli {
@@ -29,12 +30,6 @@ Completions CompletionsOf(const Flag& flag) {
   std::string words = flag.type;
   for (char& c : words) c = c == '|' ? ' ' : c;
   return {"_pronk_words '" + words + "'; ", "(" + words + ")", " -x -a '" + words + "'"};
-}
-
-std::string Joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
-  return text;
 }
 
 // With a backslash before each of these characters.
@@ -82,14 +77,13 @@ _pronk() {
 )sh";
   for (const Command& command : commands) {
     out << "  " << command.name << ")\n    case $prev in\n";
-    std::string flags;
+    std::vector<std::string> flags;
     for (const Flag& flag : command.flags) {
-      if (flag.names.empty()) continue;
-      flags += (flags.empty() ? "" : " ") + Joined(flag.names, " ");
-      if (flag.type.empty()) continue;
+      flags.insert(flags.end(), flag.names.begin(), flag.names.end());
+      if (flag.names.empty() || flag.type.empty()) continue;
       out << "    " << Joined(flag.names, "|") << ") " << CompletionsOf(flag).bash << "return ;;\n";
     }
-    out << "    esac\n    flags='" << flags << "'\n    ;;\n";
+    out << "    esac\n    flags='" << Joined(flags, " ") << "'\n    ;;\n";
   }
   out << R"sh(  esac
   case $cur in

@@ -1,15 +1,14 @@
 // pronk convert: a model as it was published, in one GGUF file.
 #include "convert/convert.h"
 
-#include <algorithm>
-#include <memory>
+#include <ranges>
 #include <string>
-#include <vector>
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/model_options.h"
-#include "cli/output/format.h"
+#include "cli/output/text.h"
+#include "cli/quantize/quantize_types.h"
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "gguf/dtype.h"
@@ -24,18 +23,10 @@ struct ConvertOptions {
 };
 
 // One type for all matrices: mixes are pronk quantize's.
-std::string TypeNames() {
-  std::string names;
-  for (const convert::Mix& mix : convert::AllMixes()) {
-    if (mix.is_plain) names += (names.empty() ? "" : "|") + std::string(mix.name);
-  }
-  return names;
-}
-
 void SetType(const std::string& name, convert::Options& options) {
   const convert::Mix* const mix = convert::FindMix(name);
   if (mix == nullptr || !mix->is_plain) {
-    throw UsageError("TYPE " + name + ": expected one of " + TypeNames() +
+    throw UsageError("TYPE " + name + ": expected one of " + MixNames(/*plain=*/true) +
                      (mix != nullptr ? "; 'pronk quantize' makes mixes of the result" : ""));
   }
   options.type = mix->type;
@@ -47,12 +38,9 @@ void Tell(const convert::Report& report) {
   for (const std::string& note : report.notes) Complain("note: " + note);
   if (!report.left_out.empty()) {
     constexpr size_t kShown = 3;
-    std::string names;
-    for (size_t i = 0; i < std::min(kShown, report.left_out.size()); ++i) {
-      names += (i == 0 ? "" : ", ") + report.left_out[i];
-    }
     Complain("note: " + std::to_string(report.left_out.size()) +
-             " tensors are left out, as text does not need them: " + names +
+             " tensors are left out, as text does not need them: " +
+             Joined(std::views::take(report.left_out, kShown), ", ") +
              (report.left_out.size() > kShown ? ", ..." : ""));
   }
   if (!IsTerminal(2)) return;
@@ -80,16 +68,15 @@ int Convert(const ConvertOptions& options) {
 void AddConvert(CommandLine& line) {
   Command& command =
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
-  const auto options = std::make_shared<ConvertOptions>();
-  command.Add("DIR FILE", options->folder, "The model's folder").Required();
-  command.Add("OUT FILE", options->out, "File to write").Required();
+  ConvertOptions& options = command.Does(Convert);
+  command.Add("DIR FILE", options.folder, "The model's folder").Required();
+  command.Add("OUT FILE", options.out, "File to write").Required();
   command
-      .Add("TYPE", options->type,
+      .Add("TYPE", options.type,
            "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "
            "what they are); vectors become F32")
-      .Type(TypeNames());
-  AddThreadsFlag(command, options->n_threads);
-  command.Does([options] { return Convert(*options); });
+      .Type(MixNames(/*plain=*/true));
+  AddThreadsFlag(command, options.n_threads);
 }
 
 }  // namespace cli

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,11 +91,10 @@ int Imatrix(const ImatrixOptions& options) {
 void AddImatrix(CommandLine& line) {
   Command& command = line.Add(
       "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
-  const auto options = std::make_shared<ImatrixOptions>();
-  command.Add("-f,--file FILE", options->file, "The text to read; - for stdin").Required();
-  options->model.AddSessionFlags(command);
-  command.Add("OUT FILE", options->out, "File to write").Required();
-  command.Does([options] { return Imatrix(*options); });
+  ImatrixOptions& options = command.Does(Imatrix);
+  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
+  options.model.AddSessionFlags(command);
+  command.Add("OUT FILE", options.out, "File to write").Required();
 }
 
 }  // namespace cli

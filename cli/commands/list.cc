@@ -1,5 +1,4 @@
 // pronk list: the models found on this machine.
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -9,9 +8,8 @@
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/model_stores.h"
-#include "cli/output/format.h"
 #include "cli/output/json_file.h"
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
@@ -22,7 +20,6 @@
 #include "gguf/dtype.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/attention/attention.h"
 
 namespace cli {
 namespace {
@@ -126,10 +123,9 @@ int List(const ListOptions& options) {
 void AddList(CommandLine& line) {
   Command& command =
       line.Add("list", "Show the models found on this machine; -m takes their names");
-  const auto options = std::make_shared<ListOptions>();
-  command.Add("--json", options->json, "Print a JSON array with more about each");
-  command.Add("--names", options->names, "Print the names only, without opening the files");
-  command.Does([options] { return List(*options); });
+  ListOptions& options = command.Does(List);
+  command.Add("--json", options.json, "Print a JSON array with more about each");
+  command.Add("--names", options.names, "Print the names only, without opening the files");
 }
 
 }  // namespace cli

@@ -1,7 +1,6 @@
 // pronk logits: the logits of every position of a sequence of ids, to compare engines with.
 #include <bit>
 #include <charconv>
-#include <memory>
 #include <string>
 
 #include "cli/command.h"
@@ -61,11 +60,10 @@ int Logits(const LogitsOptions& options) {
 void AddLogits(CommandLine& line) {
   Command& command =
       line.Add("logits", "Write the logits of every position as raw little-endian f32");
-  const auto options = std::make_shared<LogitsOptions>();
-  options->model.AddSessionFlags(command);
-  command.Add("--ids IDS", options->ids, "Token ids, for example \"1 300 12\"").Required();
-  command.Add("OUT FILE", options->out, "File to write: [positions][vocabulary]").Required();
-  command.Does([options] { return Logits(*options); });
+  LogitsOptions& options = command.Does(Logits);
+  options.model.AddSessionFlags(command);
+  command.Add("--ids IDS", options.ids, "Token ids, for example \"1 300 12\"").Required();
+  command.Add("OUT FILE", options.out, "File to write: [positions][vocabulary]").Required();
 }
 
 }  // namespace cli

@@ -1,9 +1,7 @@
 // pronk quantize: a model's matrices in other types, everything else as it was.
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -15,9 +13,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
-#include "cli/output/file_text.h"
-#include "cli/output/format.h"
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 #include "cli/quantize/quantize_tensors.h"
 #include "cli/quantize/quantize_types.h"
 #include "cli/terminal/terminal.h"
@@ -83,9 +79,8 @@ void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
     types.insert(Name(planned.tensor->dtype));
   }
   if (n == 0) return;
-  std::string names;
-  for (const std::string& type : types) names += (names.empty() ? "" : ", ") + type;
-  Complain("warning: " + std::to_string(n) + " matrices are quantized already (" + names +
+  Complain("warning: " + std::to_string(n) + " matrices are quantized already (" +
+           Joined(types, ", ") +
            "): their errors stay, and new ones are added; better start from the original");
 }
 
@@ -208,27 +203,25 @@ int Quantize(const QuantizeOptions& options) {
 
 void AddQuantize(CommandLine& line) {
   Command& command = line.Add("quantize", "Write a model with its matrices in other types");
-  const auto options = std::make_shared<QuantizeOptions>();
-  command.Add("-m,--model,MODEL MODEL", options->in, "A file or a name").Required();
-  command.Add("OUT FILE", options->out, "File to write").Required();
+  QuantizeOptions& options = command.Does(Quantize);
+  command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required();
+  command.Add("OUT FILE", options.out, "File to write").Required();
   command
-      .Add("TYPE", options->types.type,
+      .Add("TYPE", options.types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
            "...; a wrong name lists all")
       .Type(MixNames())
       .Required();
-  command.Add("--imatrix FILE", options->imatrix,
-              "How much columns count: a file of pronk imatrix");
+  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix");
   command.Add(
-      "--tensor-type PATTERN=TYPE", options->types.patterns,
+      "--tensor-type PATTERN=TYPE", options.types.patterns,
       "Matrices of which some part of the name matches this regular expression get TYPE; the "
       "first that matches counts");
-  command.Add("--output-tensor-type TYPE", options->types.output, "Of output.weight");
-  command.Add("--token-embedding-type TYPE", options->types.embedding, "Of token_embd.weight");
-  command.Add("--pure", options->types.pure, "No mix: all matrices get its main type");
-  command.Add("--dry-run", options->dry_run, "Show types and sizes, write nothing");
-  AddThreadsFlag(command, options->n_threads);
-  command.Does([options] { return Quantize(*options); });
+  command.Add("--output-tensor-type TYPE", options.types.output, "Of output.weight");
+  command.Add("--token-embedding-type TYPE", options.types.embedding, "Of token_embd.weight");
+  command.Add("--pure", options.types.pure, "No mix: all matrices get its main type");
+  command.Add("--dry-run", options.dry_run, "Show types and sizes, write nothing");
+  AddThreadsFlag(command, options.n_threads);
 }
 
 }  // namespace cli

@@ -19,7 +19,6 @@
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/text_output.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
 #include "engine/session/encode.h"
@@ -291,35 +290,33 @@ int Run(const RunOptions& options) {
 
 void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
-  const auto options = std::make_shared<RunOptions>();
-  command.Add("-p,--prompt TEXT", options->prompt, "The text to complete, as it is: \\n stays \\n");
-  command.Add("-f,--file FILE", options->file,
+  RunOptions& options = command.Does(Run);
+  command.Add("-p,--prompt TEXT", options.prompt, "The text to complete, as it is: \\n stays \\n");
+  command.Add("-f,--file FILE", options.file,
               "A file (- for stdin) to complete, or that -p is about");
-  command.Add("--prompts FILE", options->prompts,
+  command.Add("--prompts FILE", options.prompts,
               "Complete each line of a file; a line in JSON's quotes may hold \\n");
-  command.Add("--prompt-cache FILE", options->prompt_cache,
+  command.Add("--prompt-cache FILE", options.prompt_cache,
               "Keep what was read of the prompt in this file, and start from it next time");
   command
-      .Add("-n,--n-predict,--predict N", options->max_tokens,
+      .Add("-n,--n-predict,--predict N", options.max_tokens,
            "Tokens to generate; -1: until the end")
       .ShowDefault()
       .Between(-1, 1e9);
-  command.Add("-r,--reverse-prompt TEXT", options->stop_texts,
-              "Stop before this text (repeatable)");
-  command.Add("-e,--escape", options->escape, "In -p and --system, \\n is a line feed and so on");
-  command.Add("--chat,--single-turn", options->chat,
+  command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
+  command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--chat,--single-turn", options.chat,
               "Also -st: the text is a question; use the model's chat template");
-  command.Add("--system,--system-prompt TEXT", options->system,
+  command.Add("--system,--system-prompt TEXT", options.system,
               "Also -sys: with --chat, what the model is told before");
-  command.Add("--special", options->special, "Read special tokens such as <s> in the prompt");
-  command.Add("--no-display-prompt", options->no_display_prompt, "Print the completion only");
-  command.Add("--json", options->json, "Print one JSON object: text, tokens, timings");
-  options->form.AddFlags(command);
-  options->model.AddSessionFlags(command);
-  command.Add("TEXT TEXT", options->text,
+  command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
+  command.Add("--no-display-prompt", options.no_display_prompt, "Print the completion only");
+  command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
+  options.form.AddFlags(command);
+  options.model.AddSessionFlags(command);
+  command.Add("TEXT TEXT", options.text,
               "The text to complete, as -p; stands behind MODEL, or alone where no model is named");
-  options->generation.AddFlags(command);
-  command.Does([options] { return Run(*options); });
+  options.generation.AddFlags(command);
 }
 
 }  // namespace cli

@@ -1,9 +1,7 @@
 // pronk template: a conversation as the model will see it.
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "cli/command.h"
@@ -86,16 +84,15 @@ int RunTemplate(const RenderOptions& options) {
 
 void AddTemplate(CommandLine& line) {
   Command& command = line.Add("template", "Show a conversation as the model will see it");
-  const auto options = std::make_shared<RenderOptions>();
-  options->model.AddModelFlag(command);
-  options->form.AddFlags(command);
-  command.Add("--messages FILE.json", options->messages, "The conversation (- for stdin)")
+  RenderOptions& options = command.Does(RunTemplate);
+  options.model.AddModelFlag(command);
+  options.form.AddFlags(command);
+  command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
       .Required();
-  command.Add("--no-generation-prompt", options->no_generation_prompt, "Do not begin an answer");
-  command.Add("--bos TEXT", options->bos, "The text of bos_token");
-  command.Add("--eos TEXT", options->eos, "The text of eos_token");
-  command.Add("--now YYYY-MM-DD", options->now, "The date for strftime_now");
-  command.Does([options] { return RunTemplate(*options); });
+  command.Add("--no-generation-prompt", options.no_generation_prompt, "Do not begin an answer");
+  command.Add("--bos TEXT", options.bos, "The text of bos_token");
+  command.Add("--eos TEXT", options.eos, "The text of eos_token");
+  command.Add("--now YYYY-MM-DD", options.now, "The date for strftime_now");
 }
 
 }  // namespace cli

@@ -1,15 +1,15 @@
 // pronk tokenize: text to ids and pieces.
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
+#include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
 #include "gguf/file.h"
@@ -33,27 +33,19 @@ int Tokenize(const TokenizeOptions& options) {
   const std::vector<tokenizer::TokenId> ids =
       tokenizer->Encode(options.prompt ? FromTerminal(*options.prompt) : ReadStdin(kMaxTextBytes),
                         {.add_bos = !options.no_bos, .parse_special = options.special});
-  if (options.ids) {
-    std::string line = "[";
-    for (const tokenizer::TokenId id : ids) {
-      line += (line.size() > 1 ? ", " : "") + std::to_string(id);
+  Output out;
+  for (size_t i = 0; i < ids.size() && out.is_open(); ++i) {
+    const std::string number = std::to_string(ids[i]);
+    if (options.ids) {
+      out.Add((i == 0 ? "[" : ", ") + number);
+      continue;
     }
-    WriteOut(line + "]\n");
-    return kExitDone;
-  }
-  std::string lines;
-  const auto flush = [&](size_t at) {
-    return lines.size() < at || WriteOut(std::exchange(lines, ""));
-  };
-  for (const tokenizer::TokenId id : ids) {
     // JSON's quotes show spaces, line feeds and bytes that are no text.
-    const Json piece = tokenizer->Piece(id, /*special=*/true);
-    const std::string number = std::to_string(id);
-    lines += std::string(number.size() < 7 ? 7 - number.size() : 0, ' ') + number + "  " +
-             JsonText(piece, -1);
-    if (!flush(1 << 16)) break;
+    const Json piece = tokenizer->Piece(ids[i], /*special=*/true);
+    out.Add(Padded(number, 7, /*right=*/true) + "  " + JsonText(piece, -1));
   }
-  flush(0);
+  if (options.ids) out.Add(ids.empty() ? "[]\n" : "]\n");
+  out.Flush();
   return kExitDone;
 }
 
@@ -61,13 +53,12 @@ int Tokenize(const TokenizeOptions& options) {
 
 void AddTokenize(CommandLine& line) {
   Command& command = line.Add("tokenize", "Show how a text is cut into tokens");
-  const auto options = std::make_shared<TokenizeOptions>();
-  options->model.AddModelFlag(command);
-  command.Add("-p,--prompt TEXT", options->prompt, "The text (default: stdin, byte for byte)");
-  command.Add("--ids", options->ids, "Print the ids only: [1, 2, 3]");
-  command.Add("--no-bos", options->no_bos, "Without the token that begins a text");
-  command.Add("--special", options->special, "Read special tokens such as <s> in the text");
-  command.Does([options] { return Tokenize(*options); });
+  TokenizeOptions& options = command.Does(Tokenize);
+  options.model.AddModelFlag(command);
+  command.Add("-p,--prompt TEXT", options.prompt, "The text (default: stdin, byte for byte)");
+  command.Add("--ids", options.ids, "Print the ids only: [1, 2, 3]");
+  command.Add("--no-bos", options.no_bos, "Without the token that begins a text");
+  command.Add("--special", options.special, "Read special tokens such as <s> in the text");
 }
 
 }  // namespace cli

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 
 namespace cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/options/arguments.h"
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
 
@@ -62,9 +62,7 @@ std::string HelpLine(const Flag& flag, std::string name) {
 
 Flag& Flag::OneOf(std::vector<std::string> values) {
   choices = std::move(values);
-  type.clear();
-  for (const std::string& value : choices) type += (type.empty() ? "" : "|") + value;
-  return *this;
+  return Type(Joined(choices, "|"));
 }
 
 Flag& Flag::ShowDefault() {
@@ -196,9 +194,7 @@ std::string CommandLine::Help(const Command& command) const {
     if (flag.names.empty()) continue;
     auto group = std::ranges::find(groups, flag.group, &std::pair<std::string, std::string>::first);
     if (group == groups.end()) group = groups.insert(group, {flag.group, ""});
-    std::string names;
-    for (const std::string& name : flag.names) names += (names.empty() ? "" : ",") + name;
-    group->second += HelpLine(flag, names);
+    group->second += HelpLine(flag, Joined(flag.names, ","));
   }
   if (is_program) usage += " [SUBCOMMAND]";
   std::string text = command.what + "\nUsage: " + usage + "\n";

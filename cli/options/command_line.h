@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,6 +76,13 @@ struct Command {
   }
   // What the subcommand does once its flags are read; returns the exit status.
   void Does(std::function<int()> does) { action = std::move(does); }
+  // The same with options, which the flags set; they live as long as the command.
+  template <class Options>
+  Options& Does(int (*does)(const Options&)) {
+    const auto options = std::make_shared<Options>();
+    action = [does, options] { return does(*options); };
+    return *options;
+  }
   const Flag* Find(std::string_view name) const;  // by one of its names; nullptr: none
 
   std::string name, what;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <random>
 #include <sstream>
-#include <string_view>
 
 #include "cli/command.h"
 #include "cli/options/loading.h"

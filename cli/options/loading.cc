@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -22,7 +22,6 @@
 #include "gguf/reader.h"
 #include "kernels/machine/cpu.h"
 #include "kernels/machine/default_threads.h"
-#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {

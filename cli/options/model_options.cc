@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include "cli/command.h"
 #include "cli/options/model_stores.h"
+#include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "kernels/machine/cpu.h"
 #if defined(__APPLE__)
@@ -112,9 +112,7 @@ bool ModelOptions::IsKvType(const std::string& name) {
 
 std::string ModelOptions::ModelPath() const {
   if (!model.empty()) return ResolveModel(model);
-  const char* const from_environment = std::getenv("PRONK_MODEL");
-  const bool is_set = from_environment != nullptr && *from_environment != '\0';
-  return ResolveModel(is_set ? from_environment : kDefaultModel);
+  return ResolveModel(FromEnvironment("PRONK_MODEL").value_or(kDefaultModel));
 }
 
 engine::SessionOptions ModelOptions::Session() const {

@@ -1,15 +1,16 @@
 #include "cli/options/model_stores.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <ranges>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 
 #include "cli/output/json_file.h"
+#include "cli/output/text.h"
+#include "cli/terminal/terminal.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -22,14 +23,12 @@ constexpr uintmax_t kMaxManifest = 1 << 20;  // bytes
 constexpr std::string_view kDefaultHost = "registry.ollama.ai/";
 constexpr std::string_view kDefaultUser = "library/";
 
-// A folder that a variable of the environment names, or nothing.
-std::optional<fs::path> FromEnvironment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return fs::path(value);
+// The folder that a variable of the environment names, or another.
+fs::path FolderFrom(const char* name, const fs::path& otherwise) {
+  return FromEnvironment(name).value_or(otherwise.string());
 }
 
-fs::path Home() { return FromEnvironment("HOME").value_or("/nonexistent"); }
+fs::path Home() { return FolderFrom("HOME", "/nonexistent"); }
 
 // Calls visit(path) for every file below `root` that is no folder; links to folders are not
 // followed, so this ends.
@@ -80,10 +79,9 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
 }
 
 void AddHuggingFace(Stores& stores) {
-  const std::optional<fs::path> cache = FromEnvironment("XDG_CACHE_HOME");
-  const fs::path home =
-      FromEnvironment("HF_HOME").value_or(cache.value_or(Home() / ".cache") / "huggingface");
-  const fs::path hub = FromEnvironment("HF_HUB_CACHE").value_or(home / "hub");
+  const fs::path cache = FolderFrom("XDG_CACHE_HOME", Home() / ".cache");
+  const fs::path hub =
+      FolderFrom("HF_HUB_CACHE", FolderFrom("HF_HOME", cache / "huggingface") / "hub");
   constexpr std::string_view kModels = "models--";
   for (const fs::path& folder : FoldersIn(hub)) {
     std::string repository = folder.filename().string();
@@ -171,11 +169,8 @@ size_t SharedTrigrams(const std::string& a, const std::string& b) {
 
 std::string Listed(const std::vector<const StoredModel*>& models) {
   constexpr size_t kMax = 5;
-  std::string text;
-  for (size_t i = 0; i < std::min(models.size(), kMax); ++i) {
-    text += (i == 0 ? "" : ", ") + models[i]->name;
-  }
-  return text + (models.size() > kMax ? " and others" : "");
+  const auto names = models | std::views::take(kMax) | std::views::transform(&StoredModel::name);
+  return Joined(names, ", ") + (models.size() > kMax ? " and others" : "");
 }
 
 }  // namespace

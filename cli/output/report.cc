@@ -3,8 +3,8 @@
 #include <cinttypes>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/format.h"
 #include "cli/output/json_file.h"
+#include "cli/output/text.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
 

@@ -1,6 +1,6 @@
 #include "cli/output/svg.h"
 
-#include "cli/output/format.h"
+#include "cli/output/text.h"
 #include "gguf/error.h"
 
 namespace cli {

@@ -1,10 +1,10 @@
 #include "cli/quantize/quantize_types.h"
 
-#include <algorithm>
 #include <optional>
 #include <regex>
 
 #include "cli/command.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
@@ -106,12 +106,12 @@ bool Is16Bit(DType type) { return type == DType::kF16 || type == DType::kBF16; }
 
 }  // namespace
 
-std::string MixNames() {
-  std::string names;
+std::string MixNames(bool plain) {
+  std::vector<std::string_view> names;
   for (const convert::Mix& mix : convert::AllMixes()) {
-    names += (names.empty() ? "" : "|") + std::string(mix.name);
+    if (mix.is_plain || !plain) names.push_back(mix.name);
   }
-  return names;
+  return Joined(names, "|");
 }
 
 const convert::Mix& MixOf(const std::string& name) {

@@ -28,8 +28,8 @@ struct PlannedTensor {
   uint64_t bytes() const { return gguf::RowBytes(type, tensor->elements()); }
 };
 
-// "F32|F16|..."
-std::string MixNames();
+// "F32|F16|..."; plain: those with one type for all matrices.
+std::string MixNames(bool plain = false);
 // Throws UsageError.
 const convert::Mix& MixOf(const std::string& name);
 

@@ -7,7 +7,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -16,10 +15,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "cli/terminal/charset.h"
 #include "engine/error.h"
 #include "gguf/error.h"
+#include "gguf/utf8.h"
 
 namespace cli {
 namespace {
@@ -28,12 +29,6 @@ namespace {
 termios original;
 const char* original_undo = "";
 volatile std::sig_atomic_t changed = 0;
-
-// A variable of the environment that is set to something.
-bool IsSet(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
 
 std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
   std::string text;
@@ -54,12 +49,25 @@ std::string ReadAll(std::FILE* file, const std::string& name, size_t most) {
   throw engine::Error(std::string("cannot write to the output: ") + std::strerror(errno));
 }
 
+constexpr size_t kTab = 8;  // columns from stop to stop
+
+void ShowThinking(const std::string& text) {
+  if (text.empty()) return;
+  const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m" : "%s";
+  std::fprintf(stderr, form, ForTerminal(text).c_str());
+}
+
 }  // namespace
+
+std::optional<std::string> FromEnvironment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
+}
 
 bool IsTerminal(int fd) { return isatty(fd) == 1; }
 
 bool HasEscapes(int fd) {
-  return IsTerminal(fd) && IsSet("TERM") && std::string_view(std::getenv("TERM")) != "dumb";
+  return IsTerminal(fd) && FromEnvironment("TERM").value_or("dumb") != "dumb";
 }
 
 bool IsPiped(int fd) {
@@ -77,7 +85,7 @@ size_t Columns(int fd) {
   return IsTerminal(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-bool HasColour(int fd) { return HasEscapes(fd) && !IsSet("NO_COLOR"); }
+bool HasColour(int fd) { return HasEscapes(fd) && !FromEnvironment("NO_COLOR"); }
 
 void Note(const std::string& text) {
   const char* const form = HasColour(STDERR_FILENO) ? "\033[2m%s\033[0m\n" : "%s\n";
@@ -107,9 +115,99 @@ bool WriteOut(std::string_view text) {
   return true;
 }
 
+void Output::Add(std::string_view text) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  text_ += text;
+  if (text_.size() >= kPiece) Flush();
+}
+
+void Output::Flush() { open_ = open_ && WriteOut(std::exchange(text_, "")); }
+
 void FlushOut() {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written && errno != EPIPE) ThrowCannotWrite();
+}
+
+void WordWrapper::Place(size_t columns, std::string& out) {
+  if (word_.empty()) return;
+  size_t end = column_;
+  for (const char c : spaces_) end += c == '\t' ? kTab - end % kTab : 1;
+  // A word that is longer than a line has to be broken anyway.
+  if (column_ > 0 && end + word_width_ > columns && word_width_ <= columns) {
+    out += '\n';
+    end = 0;
+  } else {
+    out += spaces_;
+  }
+  out += word_;
+  column_ = end + word_width_;
+  if (column_ > columns) column_ %= columns;  // the terminal has broken it
+  spaces_.clear();
+  word_.clear();
+  word_width_ = 0;
+}
+
+std::string WordWrapper::Push(std::string_view text, size_t columns) {
+  std::string out;
+  if (columns == 0) {
+    out = std::exchange(spaces_, "") + std::exchange(word_, "");
+    return out.append(text);
+  }
+  for (const auto& [code, bytes] : gguf::Characters(text)) {
+    if (code == ' ' || code == '\t' || code == '\n') {
+      Place(columns, out);
+      if (code != '\n') {
+        spaces_ += bytes;
+        continue;
+      }
+      out += std::exchange(spaces_, "") + '\n';
+      column_ = 0;
+      continue;
+    }
+    const size_t width = CharColumns(code);
+    if (width == 2) Place(columns, out);  // between characters of Chinese a line may end
+    word_ += bytes;
+    word_width_ += width;
+    if (width == 2 || word_width_ > columns) Place(columns, out);
+  }
+  return out;
+}
+
+std::string WordWrapper::Finish(size_t columns) {
+  std::string out;
+  if (columns != 0) Place(columns, out);
+  return out + std::exchange(spaces_, "") + std::exchange(word_, "");
+}
+
+void TextOutput::EndThinking() {
+  if (!std::exchange(is_thinking_, false)) return;
+  ShowThinking(thinking_.Finish(Columns(STDERR_FILENO)));
+  std::fputs(HasColour(STDERR_FILENO) ? "\n\n" : "\n(done thinking)\n\n", stderr);
+}
+
+void TextOutput::WriteThinking(std::string_view text) {
+  if (!IsTerminal(STDERR_FILENO)) return;
+  if (!std::exchange(is_thinking_, true) && !HasColour(STDERR_FILENO)) {
+    std::fputs("(thinking)\n", stderr);
+  }
+  ShowThinking(thinking_.Push(text, Columns(STDERR_FILENO)));
+}
+
+bool TextOutput::Write(std::string_view text) {
+  EndThinking();
+  if (!text.empty()) last_ = text.back();
+  return WriteOut(text_.Push(text, Columns(STDOUT_FILENO)));
+}
+
+bool TextOutput::Finish(bool follows) {
+  EndThinking();
+  std::string end = text_.Finish(Columns(STDOUT_FILENO));
+  if (IsTerminal(STDOUT_FILENO)) {
+    end += "\n\n";
+  } else {
+    end += std::string(last_ == '\n' ? "" : "\n") + (follows ? "\n" : "");
+  }
+  return WriteOut(end);
 }
 
 std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }

@@ -4,12 +4,16 @@
 #define PRONK_CLI_TERMINAL_TERMINAL_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "engine/stopwatch.h"
 
 namespace cli {
+
+// A variable of the environment; nothing where it is empty.
+std::optional<std::string> FromEnvironment(const char* name);
 
 bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
 // A terminal that knows escape codes (not TERM=dumb), so that lines can be edited and overwritten.
@@ -37,8 +41,59 @@ void Complain(std::string_view text);
 // any more (a closed pipe). Throws engine::Error where it cannot be written otherwise (a full
 // disk).
 bool WriteOut(std::string_view text);
+// Hands text on to WriteOut() in large pieces, until nobody reads any more.
+class Output {
+ public:
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void Add(std::string_view text);
+  void Flush();
+  bool is_open() const { return open_; }
+
+ private:
+  std::string text_;
+  bool open_ = true;
+};
 // What printf has left in its buffer. Throws as WriteOut().
 void FlushOut();
+
+// Breaks lines between words where a terminal would break them inside. Text comes in pieces; a word
+// is held back until its end has come.
+class WordWrapper {
+ public:
+  // What can be shown now, in lines of this many columns (0: as it is).
+  std::string Push(std::string_view text, size_t columns);
+  std::string Finish(size_t columns);  // what was held back
+
+ private:
+  void Place(size_t columns, std::string& out);
+
+  std::string spaces_, word_;  // held back: the word, and the spaces before it
+  size_t word_width_ = 0;      // in columns
+  size_t column_ = 0;          // where what was shown ends
+};
+
+// The text goes to stdout: to a terminal in whole words, elsewhere byte for byte. Thinking is no
+// part of the text: it goes to stderr, dim, where that is a terminal, and nowhere else. So a person
+// sees it, and a pipe or a file gets the answer only.
+class TextOutput {
+ public:
+  // Returns false where nobody reads any more. Throws as WriteOut().
+  bool Write(std::string_view text);
+  void WriteThinking(std::string_view text);
+  // The text is over: exactly what sets it apart from what comes next. A terminal gets an empty
+  // line, a pipe the line feed that ends a text, and an empty line where another text `follows`.
+  bool Finish(bool follows);
+
+ private:
+  void EndThinking();
+
+  WordWrapper text_, thinking_;
+  bool is_thinking_ = false;
+  char last_ = '\0';  // byte written to stdout
+};
 
 // More bytes of text are refused: what is read may never end.
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;

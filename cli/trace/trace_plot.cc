@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "cli/output/format.h"
 #include "cli/output/svg.h"
+#include "cli/output/text.h"
 #include "cli/trace/trace_report.h"
 
 namespace cli {

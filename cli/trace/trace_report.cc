@@ -6,10 +6,8 @@
 #include <string_view>
 
 #include "cli/options/loading.h"
-#include "cli/output/file_text.h"
-#include "cli/output/format.h"
 #include "cli/output/json_file.h"
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 #include "gguf/error.h"
 
 namespace cli {

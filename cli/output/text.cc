@@ -1,6 +1,9 @@
-#include "cli/output/table.h"
+#include "cli/output/text.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
 #include <utility>
 
 #include "cli/terminal/charset.h"
@@ -8,6 +11,36 @@
 #include "gguf/utf8.h"
 
 namespace cli {
+
+std::string Format(const char* format, ...) {
+  std::va_list args, again;
+  va_start(args, format);
+  va_copy(again, args);
+  std::string text(static_cast<size_t>(std::vsnprintf(nullptr, 0, format, args)), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  va_end(args);
+  return text;
+}
+
+std::string HumanBytes(double bytes) {
+  constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
+  return Format("%.*f %s", digits, bytes, kUnits[unit]);
+}
+
+std::string ShapeText(const gguf::TensorView& tensor) {
+  std::string text;
+  for (uint32_t i = tensor.n_dims; i-- > 0;) {
+    text += std::to_string(tensor.dims[i]) + (i == 0 ? "" : " x ");
+  }
+  return text;
+}
 
 size_t TextColumns(std::string_view text) {
   size_t columns = 0;

@@ -1,14 +1,39 @@
-// Text in columns, as a terminal counts them: a character takes none, one or two, whatever its
-// bytes.
-#ifndef PRONK_CLI_OUTPUT_TABLE_H_
-#define PRONK_CLI_OUTPUT_TABLE_H_
+// Numbers as text, and text in columns, as a terminal counts them: a character takes none, one or
+// two, whatever its bytes.
+#ifndef PRONK_CLI_OUTPUT_TEXT_H_
+#define PRONK_CLI_OUTPUT_TEXT_H_
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gguf/tensor.h"
+
 namespace cli {
+
+inline constexpr size_t kColumns = 80;  // that reports are written for
+
+// printf into a string.
+std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+std::string HumanBytes(double bytes);  // "1.17 GB", "640 KB"
+
+// "4096 x 256": rows first, as everywhere but in a file's own dims.
+std::string ShapeText(const gguf::TensorView& tensor);
+
+// The words with `between` between them.
+template <class Words>
+std::string Joined(const Words& words, std::string_view between) {
+  std::string text;
+  bool is_first = true;
+  for (const auto& word : words) {
+    if (!is_first) text += between;
+    text += word;
+    is_first = false;
+  }
+  return text;
+}
 
 size_t TextColumns(std::string_view text);
 
@@ -47,4 +72,4 @@ class Table {
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_OUTPUT_TABLE_H_
+#endif  // PRONK_CLI_OUTPUT_TEXT_H_
