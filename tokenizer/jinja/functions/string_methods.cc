@@ -189,27 +189,18 @@ Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
   return in.rt().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
 }
 
-// Whether there are characters and all are such.
-template <typename Fn>
-Value AllChars(Interpreter& in, const Value& self, Fn is_such) {
+// Whether all characters are such, and there is one unless `if_empty`.
+template <bool (*is_such)(char32_t), bool if_empty = false>
+Value AllMethod(Interpreter& in, const Value& self, const Arguments&) {
   in.rt().PayCharacters(self.view().size());
   for (const auto& [code, bytes] : gguf::Characters(self.view())) {
     if (!is_such(code)) return false;
   }
-  return !self.view().empty();
+  return if_empty || !self.view().empty();
 }
 
-template <bool (*is_such)(char32_t)>
-Value AllMethod(Interpreter& in, const Value& self, const Arguments&) {
-  return AllChars(in, self, is_such);
-}
-
+bool IsAscii(char32_t c) { return c < 0x80; }
 bool IsLetterOrDigit(char32_t c) { return IsLetter(c) || IsDigit(c); }
-
-Value IsAsciiMethod(Interpreter& in, const Value& self, const Arguments&) {
-  if (self.view().empty()) return true;
-  return AllChars(in, self, [](char32_t c) { return c < 0x80; });
-}
 
 // isupper and islower are the tests upper and lower.
 template <bool upper>
@@ -233,10 +224,11 @@ constexpr Named<MethodFn> kMethods[] = {
     {"upper", MapMethod<UpperText>}, {"lower", MapMethod<LowerText>},
     {"casefold", MapMethod<LowerText>}, {"swapcase", MapMethod<SwapCase>},
     {"capitalize", MapMethod<Capitalize>}, {"title", MapMethod<TitleMethod>},
-    {"isupper", IsCaseMethod<true>}, {"islower", IsCaseMethod<false>}, {"isascii", IsAsciiMethod},
-    {"isspace", AllMethod<IsSpace>}, {"isalpha", AllMethod<IsLetter>},
-    {"isalnum", AllMethod<IsLetterOrDigit>}, {"isdigit", AllMethod<IsDigit>},
-    {"isdecimal", AllMethod<IsDigit>}, {"isnumeric", AllMethod<IsDigit>},
+    {"isupper", IsCaseMethod<true>}, {"islower", IsCaseMethod<false>},
+    {"isascii", AllMethod<IsAscii, true>}, {"isspace", AllMethod<IsSpace>},
+    {"isalpha", AllMethod<IsLetter>}, {"isalnum", AllMethod<IsLetterOrDigit>},
+    {"isdigit", AllMethod<IsDigit>}, {"isdecimal", AllMethod<IsDigit>},
+    {"isnumeric", AllMethod<IsDigit>},
 };
 // clang-format on
 
