@@ -1,15 +1,19 @@
 #include "cli/chat/conversation.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
-#include "cli/chat/settings.h"
 #include "cli/options/generation_options.h"
+#include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/report.h"
+#include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -38,13 +42,92 @@ std::string OurName(const std::string& name) {
   return name;
 }
 
+// What /set changes, by the names that Ollama has.
+struct Setting {
+  const char* name;
+  double low, high;
+  bool is_whole;
+  std::function<double()> get;
+  std::function<void(double)> set;
+};
+
+template <class T>
+Setting Of(const char* name, T& variable, double low, double high) {
+  return {name,
+          low,
+          high,
+          !std::is_floating_point_v<T>,
+          [&variable] { return static_cast<double>(variable); },
+          [&variable](double value) { variable = static_cast<T>(value); }};
+}
+
+// The ranges are those of the flags.
+std::vector<Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
+  constexpr double kMax = 1e9;
+  return {
+      Of("temperature", sampler.temperature, 0, 1e6),
+      Of("top_k", sampler.top_k, 0, kMax),
+      Of("top_p", sampler.top_p, 0, 1),
+      Of("min_p", sampler.min_p, 0, 1),
+      Of("typical_p", sampler.typical, 0, 1),
+      Of("repeat_penalty", sampler.penalties.repeat, 1e-3, 1e3),
+      Of("repeat_last_n", sampler.repeat_last_n, -1, kMaxTokens),
+      Of("presence_penalty", sampler.penalties.presence, -kMax, kMax),
+      Of("frequency_penalty", sampler.penalties.frequency, -kMax, kMax),
+      Of("seed", sampler.seed, 0, 0x1p53),
+      Of("num_predict", max_tokens, -1, kMax),
+  };
+}
+
+std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f" : "%.7g", value); }
+
+// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error where there is no such
+// setting, or no such value of it.
+void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int64_t& max_tokens) {
+  constexpr std::string_view kPrefix = "parameter ";
+  const std::string rest = text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
+  const std::string name = rest.substr(0, rest.find(' '));
+  const size_t at = rest.find_first_not_of(' ', name.size());
+  const std::string number = at == std::string::npos ? "" : rest.substr(at);
+  for (const Setting& setting : Settings(sampler, max_tokens)) {
+    if (setting.name != name) continue;
+    double value = 0;
+    const char* const end = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), end, value);
+    const bool ok = error == std::errc() && stop == end && value >= setting.low &&
+                    value <= setting.high && (!setting.is_whole || value == std::floor(value));
+    if (!ok) {
+      throw engine::Error("/set " + name + ": expected a " +
+                          (setting.is_whole ? "whole number" : "number") + " from " +
+                          Number(setting.low) + " to " + Number(setting.high) + ", found '" +
+                          number + "'");
+    }
+    return setting.set(value);
+  }
+  if (name == "num_ctx") {
+    throw engine::Error("/set num_ctx: the context's size is chosen at the start, with -c");
+  }
+  throw engine::Error("/set " + name +
+                      ": there is no such setting; /set alone shows those there are");
+}
+
+// "temperature 0.8, top_k 40, ...": all of them.
+std::string SettingsText(const engine::SamplerOptions& sampler, int64_t max_tokens) {
+  engine::SamplerOptions copy = sampler;
+  std::vector<std::string> texts;
+  for (const Setting& setting : Settings(copy, max_tokens)) {
+    texts.push_back(setting.name + (" " + Number(setting.get())));
+  }
+  return Joined(texts, ", ");
+}
+
 }  // namespace
 
 struct Conversation::ChatCommand {
   std::string name;      // "/save"
   std::string argument;  // as /help shows it
   std::string what;
-  bool (Conversation::*function)(const std::string& argument);
+  void (Conversation::*function)(const std::string& argument);
 };
 
 const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
@@ -79,21 +162,22 @@ Conversation::Conversation(engine::Session& session, const ConversationOptions& 
     : session_(session), options_(options), chat_(session, options.system, std::move(form)) {}
 
 bool Conversation::Take(const std::string& entry) {
-  // What was pasted may begin with a slash and be no command.
-  if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) return Answer(entry);
   const size_t space = entry.find(' ');
   const size_t argument = entry.find_first_not_of(' ', space);
   const std::string name = OurName(entry.substr(0, space));
-  for (const ChatCommand& command : Commands()) {
-    if (command.name == name) {
-      return (this->*command.function)(argument == std::string::npos ? "" : entry.substr(argument));
-    }
+  const auto command = std::ranges::find(Commands(), name, &ChatCommand::name);
+  // What was pasted may begin with a slash and be no command.
+  if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) {
+    Answer(entry);
+  } else if (command == Commands().end()) {
+    Note("(no command " + name + "; /help lists them. A question may begin with a space.)");
+  } else {
+    (this->*command->function)(argument == std::string::npos ? "" : entry.substr(argument));
   }
-  Note("(no command " + name + "; /help lists them. A question may begin with a space.)");
-  return true;
+  return open_;
 }
 
-bool Conversation::Answer(const std::string& question) {
+void Conversation::Answer(const std::string& question) {
   const QuietKeyboard quiet;
   ProgressLine progress("reading", 1.0);
   TextOutput out;
@@ -108,19 +192,19 @@ bool Conversation::Answer(const std::string& question) {
     out.WriteThinking(text);
     return true;
   };
-  bool open = true, at_start = options_.constraint == nullptr;
+  bool at_start = options_.constraint == nullptr;
   last_ = chat_.Say(question, generate, [&](std::string_view text) {
     progress.Clear();
     // The template ends where the answer begins; a space there is the vocabulary's.
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
-    return open = out.Write(text);
+    return open_ = out.Write(text);
   });
   progress.Clear();
-  open = open && out.Finish(/*follows=*/false);
-  if (open) ExplainEnd(*last_);
-  if (open) ComplainIfCut(options_.constraint, last_->generated.stop_reason);
-  if (open && options_.verbose) Stats("");
-  return open;
+  open_ = open_ && out.Finish(/*follows=*/false);
+  if (!open_) return;
+  ExplainEnd(*last_);
+  ComplainIfCut(options_.constraint, last_->generated.stop_reason);
+  if (options_.verbose) Stats("");
 }
 
 void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
@@ -144,7 +228,7 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
   }
 }
 
-bool Conversation::Help(const std::string&) {
+void Conversation::Help(const std::string&) {
   for (const ChatCommand& command : Commands()) {
     std::fprintf(stderr, "%-17s  %s\n", (command.name + " " + command.argument).c_str(),
                  command.what.c_str());
@@ -154,37 +238,32 @@ bool Conversation::Help(const std::string&) {
       "Alt-Enter begins a new line, and so do all between \"\"\" and \"\"\"; what is pasted\n"
       "stays together. The arrow keys bring back what was typed.\n",
       stderr);
-  return true;
 }
 
-bool Conversation::Clear(const std::string&) {
+void Conversation::Clear(const std::string&) {
   chat_.Clear();
   last_.reset();
   Note("(a new conversation)");
-  return true;
 }
 
-bool Conversation::Regenerate(const std::string&) {
+void Conversation::Regenerate(const std::string&) {
   const std::string question = chat_.Undo();
   if (!question.empty()) return Answer(question);
   Note("(nothing to answer again)");
-  return true;
 }
 
-bool Conversation::Undo(const std::string&) {
+void Conversation::Undo(const std::string&) {
   const std::string question = chat_.Undo();
   Note(question.empty() ? "(nothing to take back)" : "(taken back: " + question + ")");
-  return true;
 }
 
-bool Conversation::System(const std::string& argument) {
+void Conversation::System(const std::string& argument) {
   if (!argument.empty()) chat_.SetSystem(argument == "-" ? "" : argument);
   Note(chat_.system().empty() ? "(the model is told nothing before the conversation)"
                               : "(the model is told: " + chat_.system() + ")");
-  return true;
 }
 
-bool Conversation::Save(const std::string& argument) {
+void Conversation::Save(const std::string& argument) {
   const std::string path = argument.empty() ? file_ : WithHome(argument);
   if (path.empty()) throw engine::Error("/save needs the name of a file");
   for (const std::string& name : {path, path + kSessionSuffix}) {
@@ -201,10 +280,9 @@ bool Conversation::Save(const std::string& argument) {
     note += ", and what the model remembers to " + path + kSessionSuffix;
   }
   Note("(" + note + ")");
-  return true;
 }
 
-bool Conversation::Load(const std::string& argument) {
+void Conversation::Load(const std::string& argument) {
   if (argument.empty()) throw engine::Error("/load needs the name of a file");
   const std::string path = WithHome(argument);
   const std::vector<tokenizer::Message> messages = ReadMessages(path);
@@ -216,16 +294,15 @@ bool Conversation::Load(const std::string& argument) {
   file_ = path;
   last_.reset();
   Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");
-  if (!std::filesystem::exists(path + kSessionSuffix)) return true;
+  if (!std::filesystem::exists(path + kSessionSuffix)) return;
   try {
     engine::LoadSession(session_, path + kSessionSuffix);
   } catch (const std::exception& error) {  // another model's, perhaps
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");
   }
-  return true;
 }
 
-bool Conversation::Stats(const std::string&) {
+void Conversation::Stats(const std::string&) {
   std::string text = "context " + std::to_string(session_.position()) + " of " +
                      std::to_string(session_.capacity()) + " tokens";
   if (last_) {
@@ -239,10 +316,9 @@ bool Conversation::Stats(const std::string&) {
     text += "; no answer yet";
   }
   Note(text);
-  return true;
 }
 
-bool Conversation::Set(const std::string& argument) {
+void Conversation::Set(const std::string& argument) {
   if (argument == "verbose" || argument == "quiet") {
     options_.verbose = argument == "verbose";
   } else if (argument == "think" || argument.starts_with("think ")) {
@@ -256,19 +332,17 @@ bool Conversation::Set(const std::string& argument) {
     session_.SetSampling(options_.sampler);
   }
   Note("(" + SettingsText(options_.sampler, options_.max_tokens) + ")");
-  return true;
 }
 
-bool Conversation::Think(const std::string& argument) {
+void Conversation::Think(const std::string& argument) {
   const std::string level = argument.empty() ? "on" : argument;
   if (std::ranges::find(engine::kThinkingLevels, level) == engine::kThinkingLevels.end()) {
     throw engine::Error("/think takes on, off, low, medium or high");
   }
   chat_.SetThinking(level);
   Note("(thinking: " + level + ")");
-  return true;
 }
 
-bool Conversation::Exit(const std::string&) { return false; }
+void Conversation::Exit(const std::string&) { open_ = false; }
 
 }  // namespace cli

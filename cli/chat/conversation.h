@@ -36,22 +36,22 @@ class Conversation {
   static std::vector<std::string> CommandNames();  // "/help", ...
 
  private:
-  // A command's function gets the text after its name and returns what Take() does.
+  // A command's function gets the text after its name.
   struct ChatCommand;
   static const std::vector<ChatCommand>& Commands();
-  bool Help(const std::string& argument);
-  bool Clear(const std::string& argument);
-  bool Regenerate(const std::string& argument);
-  bool Undo(const std::string& argument);
-  bool System(const std::string& argument);
-  bool Save(const std::string& argument);
-  bool Load(const std::string& argument);
-  bool Stats(const std::string& argument);
-  bool Set(const std::string& argument);
-  bool Think(const std::string& argument);
-  bool Exit(const std::string& argument);
+  void Help(const std::string& argument);
+  void Clear(const std::string& argument);
+  void Regenerate(const std::string& argument);
+  void Undo(const std::string& argument);
+  void System(const std::string& argument);
+  void Save(const std::string& argument);
+  void Load(const std::string& argument);
+  void Stats(const std::string& argument);
+  void Set(const std::string& argument);
+  void Think(const std::string& argument);
+  void Exit(const std::string& argument);
 
-  bool Answer(const std::string& question);
+  void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
 
   engine::Session& session_;
@@ -59,6 +59,7 @@ class Conversation {
   engine::Chat chat_;
   std::optional<engine::Chat::Answer> last_;
   std::string file_;  // saved to or loaded from last
+  bool open_ = true;  // what Take() returns
 };
 
 }  // namespace cli

@@ -29,8 +29,7 @@ struct ChatOptions {
   GenerationOptions generation;
   ConversationOptions conversation;
   std::optional<std::string> first;
-  bool escape = false;
-  bool single_turn = false;
+  bool escape = false, single_turn = false;
 };
 
 // The lines after one that begins with three quotes, up to one that ends with them.

@@ -8,7 +8,7 @@
 #include "cli/options/command_line.h"
 #include "cli/options/model_options.h"
 #include "cli/output/text.h"
-#include "cli/quantize/quantize_types.h"
+#include "cli/quantize/requantize.h"
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "gguf/dtype.h"

@@ -25,8 +25,7 @@ namespace cli {
 namespace {
 
 struct ListOptions {
-  bool json = false;
-  bool names = false;
+  bool json = false, names = false;
 };
 
 struct ListedModel {

@@ -16,8 +16,7 @@ namespace {
 
 struct LogitsOptions {
   ModelOptions model;
-  std::string ids;
-  std::string out;
+  std::string ids, out;
 };
 
 // "1 300 12", commas allowed too.

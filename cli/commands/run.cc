@@ -46,11 +46,8 @@ struct RunOptions {
   std::string system;
   int64_t max_tokens = -1;
   std::vector<std::string> stop_texts;
-  bool chat = false;
-  bool escape = false;
-  bool no_display_prompt = false;
-  bool special = false;
-  bool json = false;
+  bool chat = false, escape = false, special = false;
+  bool no_display_prompt = false, json = false;
 };
 
 // A file or a pipe ends with a line feed that nobody typed.
@@ -222,12 +219,9 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
     Complain("note: the answer was cut while the model was thinking, as -n says");
   }
   if (!IsTerminal(2) && !options.model.verbose) return;
-  const bool was_long = result.decode_seconds > kLongRunSeconds;
-  const int n_threads = options.model.n_threads;
-  Note(SpeedLine(result, model,
-                 !was_long        ? 0
-                 : n_threads != 0 ? n_threads
-                                  : kernels::DefaultThreads()));
+  int n_threads = options.model.n_threads;
+  if (n_threads == 0) n_threads = kernels::DefaultThreads();
+  Note(SpeedLine(result, model, result.decode_seconds > kLongRunSeconds ? n_threads : 0));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 

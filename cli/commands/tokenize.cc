@@ -21,9 +21,7 @@ namespace {
 struct TokenizeOptions {
   ModelOptions model;
   std::optional<std::string> prompt;
-  bool ids = false;
-  bool no_bos = false;
-  bool special = false;
+  bool ids = false, no_bos = false, special = false;
 };
 
 int Tokenize(const TokenizeOptions& options) {

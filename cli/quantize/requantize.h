@@ -1,20 +1,51 @@
-// The numbers of pronk quantize: a tensor's weights in another type, a piece at a time, so that
-// neither the old weights nor the new ones need to fit into memory.
-#ifndef PRONK_CLI_QUANTIZE_QUANTIZE_TENSORS_H_
-#define PRONK_CLI_QUANTIZE_QUANTIZE_TENSORS_H_
+// The work of pronk quantize: which type each tensor of a model becomes, by the mix
+// (convert/quantize_plan.h) and by flags on single tensors; and its weights in that type, a piece
+// at a time, so that neither the old weights nor the new ones need to fit into memory.
+#ifndef PRONK_CLI_QUANTIZE_REQUANTIZE_H_
+#define PRONK_CLI_QUANTIZE_REQUANTIZE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "cli/quantize/quantize_types.h"
 #include "cli/terminal/terminal.h"
 #include "convert/importance.h"
+#include "convert/quantize_plan.h"
 #include "gguf/file.h"
+#include "gguf/tensor.h"
 #include "kernels/machine/team.h"
 
 namespace cli {
+
+struct TypeOptions {
+  std::string type;                   // of a mix
+  std::vector<std::string> patterns;  // "PATTERN=TYPE"
+  std::string output, embedding;      // types; empty: as the mix says
+  bool pure = false;                  // all matrices the mix's type
+};
+
+// A tensor and what it becomes; its own type where it stays as it is.
+struct PlannedTensor {
+  const gguf::TensorView* tensor;
+  gguf::DType type;
+
+  bool is_changed() const { return type != tensor->dtype; }
+  uint64_t bytes() const { return gguf::RowBytes(type, tensor->elements()); }
+};
+
+// "F32|F16|..."; plain: those with one type for all matrices.
+std::string MixNames(bool plain = false);
+// Throws UsageError.
+const convert::Mix& MixOf(const std::string& name);
+
+// For every tensor of the file, in its order. A PATTERN is a regular expression (ECMAScript's, as
+// in llama.cpp) that some part of the name matches; the first pattern that does counts, before all
+// else. Says where rows are not whole blocks. Throws UsageError, and gguf::Error where the file has
+// nothing to round.
+std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
+                                     bool has_importance);
 
 class Converter {
  public:
@@ -54,4 +85,4 @@ class Converter {
 
 }  // namespace cli
 
-#endif  // PRONK_CLI_QUANTIZE_QUANTIZE_TENSORS_H_
+#endif  // PRONK_CLI_QUANTIZE_REQUANTIZE_H_
