@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "gguf/file_id.h"
 
@@ -26,6 +27,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void Write(std::span<const std::byte> bytes);
+  void Write(std::string_view text) { Write(std::as_bytes(std::span(text))); }
   void Commit();
 
  private:

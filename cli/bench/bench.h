@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,14 +31,15 @@ struct BenchModel {
 
 // What this program and machine are, the same for all tests.
 struct BenchSetting {
-  std::string version;  // "0.1.0"
-  std::string commit;
-  std::string date;  // of the start
-  std::string cpu_name;
-  std::string cpu_target;
+  std::string version;       // "0.1.0"
+  std::string commit, date;  // date: of the start
+  std::string cpu_name, cpu_target;
   bool has_energy = false;
   std::string baseline;  // the file that results are held against; "" for none
+
+  std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
 };
+BenchSetting ThisSetting(const std::string& sysfs, const std::string& baseline = "");
 
 // Measured right before or after a repetition.
 struct BenchLimits {
@@ -83,13 +85,12 @@ struct BenchTest {
 
   // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4"
   std::string Name() const;
-  double Average() const;
   double Median() const;
   double Deviation() const;                 // standard deviation of the samples
   double LimitOf(size_t repetition) const;  // tokens per second
   double Limit() const;                     // the median
-  double IntegerRate() const;               // the median
-  double Share() const;                     // median of what each repetition had of its limit
+  double MedianLimit(double BenchLimits::*which) const;
+  double Share() const;  // median of what each repetition had of its limit
   double JoulesPerToken() const;
   // The time of a pass, in times of one of a single token; 0 where that was not measured.
   double PassCost() const;
@@ -98,6 +99,8 @@ struct BenchTest {
     return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
+  // A test that this one can be held against by the cost of its passes: they alone differ.
+  bool DiffersInPasses(const BenchTest& other) const;
   // What a reader has to know about this result, in a few words each.
   std::vector<std::string> Notes() const;
 };
@@ -122,24 +125,6 @@ std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const Benc
 // The results as a picture.
 std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests);
 
-// Results of an earlier run, as -o json or jsonl wrote them; llama-bench's will do, too.
-class Baseline {
- public:
-  // Throws engine::Error.
-  explicit Baseline(const std::string& path);
-  ~Baseline();
-  bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
-  // Nothing where there is no such test, or too few repetitions to know how far they spread.
-  std::optional<Comparison> Compare(const BenchTest& test) const;
-
- private:
-  struct Row;
-  const Row* Find(const BenchTest& test) const;
-  std::vector<Row> rows_;
-};
-
-// Statistics of one test's repetitions.
-double MedianOf(std::vector<double> values);
 // What is compared: repetitions, and what the machine gave meanwhile, 0 where that is unknown.
 struct BenchSamples {
   std::vector<double> ts;   // tokens per second
@@ -147,6 +132,32 @@ struct BenchSamples {
   double integer_rate = 0;  // operations per second
   double cores = 0;         // share of the time of its cores that the test had
 };
+
+// Results of an earlier run, as -o json or jsonl wrote them; llama-bench's will do, too.
+class Baseline {
+ public:
+  // Throws engine::Error.
+  explicit Baseline(const std::string& path);
+  bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
+  // Nothing where there is no such test, or too few repetitions to know how far they spread.
+  std::optional<Comparison> Compare(const BenchTest& test) const;
+
+ private:
+  // Where an older or another program does not tell, it is taken to be the same.
+  struct Row {
+    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
+    std::optional<double> n_batch, n_ubatch;
+    std::string kv;
+    BenchSamples samples;
+  };
+  const Row* Find(const BenchTest& test) const;
+  std::vector<Row> rows_;
+};
+
+// Statistics of one test's repetitions.
+double MedianOf(std::vector<double> values);
+double MeanOf(const std::vector<double>& values);
+double SquaredDeviations(const std::vector<double>& values);  // from the mean, their sum
 // The ratio of the medians and its spread. Nothing where there are fewer than two repetitions on
 // either side.
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now);

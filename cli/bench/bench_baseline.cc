@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <sstream>
 
 #include "cli/bench/bench.h"
 #include "cli/output/json_file.h"
@@ -27,14 +27,6 @@ std::vector<double> Logarithms(const std::vector<double>& values) {
   return logs;
 }
 
-double SquaredDeviations(const std::vector<double>& values) {
-  const double mean =
-      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return sum;
-}
-
 // One result of a file, whose fields are checked when they are asked for.
 class Fields {
  public:
@@ -43,9 +35,10 @@ class Fields {
   }
 
   std::optional<double> Find(const std::string& key) const {
-    if (!json_.contains(key) || json_[key].is_null()) return std::nullopt;
-    if (!json_[key].is_number()) Fail(key, "a number", json_[key]);
-    return json_[key].get<double>();
+    const Json found = json_.value(key, Json());
+    if (found.is_null()) return std::nullopt;
+    if (!found.is_number()) Fail(key, "a number", found);
+    return found.get<double>();
   }
 
   double Number(const std::string& key) const {
@@ -61,7 +54,7 @@ class Fields {
   }
 
   std::vector<double> Speeds(const std::string& key) const {
-    const Json list = json_.contains(key) ? json_[key] : Json();
+    const Json list = json_.value(key, Json());
     const auto is_speed = [](const Json& item) { return item.is_number() && item > 0; };
     if (!list.is_array() || list.empty() || !std::all_of(list.begin(), list.end(), is_speed)) {
       Fail(key, "a list of numbers above 0", list);
@@ -91,26 +84,15 @@ std::vector<Json> ReadResults(const std::string& path) {
     return {json.begin(), json.end()};
   }
   std::vector<Json> rows;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) {
-      const std::string line = text.substr(at, end - at);
-      rows.push_back(ParseJson(line, path + ": line " + std::to_string(rows.size() + 1)));
-    }
-    at = end + 1;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    rows.push_back(ParseJson(line, path + ": line " + std::to_string(rows.size() + 1)));
   }
   return rows;
 }
 
 }  // namespace
-
-// Where an older or another program does not tell, it is taken to be the same.
-struct Baseline::Row {
-  double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
-  std::optional<double> n_batch, n_ubatch;
-  std::string kv;
-  BenchSamples samples;
-};
 
 Baseline::Baseline(const std::string& path) {
   const std::vector<Json> results = ReadResults(path);
@@ -132,8 +114,6 @@ Baseline::Baseline(const std::string& path) {
   }
 }
 
-Baseline::~Baseline() = default;
-
 const Baseline::Row* Baseline::Find(const BenchTest& test) const {
   const auto same = [](double before, auto now) { return before == static_cast<double>(now); };
   const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& before) {
@@ -153,7 +133,8 @@ std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
   const Row* const before = Find(test);
   if (before == nullptr) return std::nullopt;
   return CompareSamples(before->samples,
-                        {test.samples_ts, test.Limit(), test.IntegerRate(), test.share_of_cores});
+                        {test.samples_ts, test.Limit(), test.MedianLimit(&BenchLimits::integer),
+                         test.share_of_cores});
 }
 
 // Speeds spread in proportion to themselves, so logarithms are compared. Two things make equal

@@ -12,6 +12,7 @@
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "engine/stopwatch.h"
+#include "kernels/machine/cpu.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
 
@@ -41,14 +42,8 @@ double SecondsOf(clockid_t clock) {
 // What share of the time they were to work threads have had a core, summed over repetitions.
 class CoreTime {
  public:
-  void Start() {
-    caller_ -= SecondsOf(CLOCK_THREAD_CPUTIME_ID);
-    all_ -= SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
-  }
-  void Stop() {
-    caller_ += SecondsOf(CLOCK_THREAD_CPUTIME_ID);
-    all_ += SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
-  }
+  void Start() { Add(-1); }
+  void Stop() { Add(1); }
   // The system knows of the calling thread to the nanosecond, of others to its last tick, 1 to 10
   // milliseconds ago: of repetitions that are not much longer only the caller counts.
   double Share(double seconds, int repetitions, int n_threads) const {
@@ -58,6 +53,11 @@ class CoreTime {
   }
 
  private:
+  void Add(double sign) {
+    caller_ += sign * SecondsOf(CLOCK_THREAD_CPUTIME_ID);
+    all_ += sign * SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+  }
+
   double caller_ = 0, all_ = 0;  // seconds
 };
 
@@ -172,6 +172,14 @@ class Work {
   double seconds_ = 0;  // that it took the last time
 };
 
+// The median of what belongs to each of n repetitions.
+template <class Of>
+double MedianBy(size_t n, Of of) {
+  std::vector<double> all;
+  for (size_t i = 0; i < n; ++i) all.push_back(of(i));
+  return MedianOf(all);
+}
+
 }  // namespace
 
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
@@ -240,19 +248,28 @@ double MedianOf(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double BenchTest::Average() const {
-  return std::accumulate(samples_ts.begin(), samples_ts.end(), 0.0) /
-         static_cast<double>(samples_ts.size());
+double MeanOf(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double SquaredDeviations(const std::vector<double>& values) {
+  const double mean = MeanOf(values);
+  double sum = 0;
+  for (const double value : values) sum += (value - mean) * (value - mean);
+  return sum;
+}
+
+BenchSetting ThisSetting(const std::string& sysfs, const std::string& baseline) {
+  return {PRONK_VERSION, BuildCommit(),        DateNow(),
+          CpuName(),     kernels::CpuTarget(), EnergyMeter(sysfs).Works(),
+          baseline};
 }
 
 double BenchTest::Median() const { return MedianOf(samples_ts); }
 
 double BenchTest::Deviation() const {
   if (samples_ts.size() < 2) return 0;
-  const double average = Average();
-  double sum = 0;
-  for (const double sample : samples_ts) sum += (sample - average) * (sample - average);
-  return std::sqrt(sum / static_cast<double>(samples_ts.size() - 1));
+  return std::sqrt(SquaredDeviations(samples_ts) / static_cast<double>(samples_ts.size() - 1));
 }
 
 // A prompt takes its operations, and no less than reading the weights once; each pass of tokens
@@ -270,21 +287,20 @@ double BenchTest::LimitOf(size_t repetition) const {
 }
 
 double BenchTest::Limit() const {
-  std::vector<double> all;
-  for (size_t i = 0; i < limits.size(); ++i) all.push_back(LimitOf(i));
-  return MedianOf(all);
+  return MedianBy(limits.size(), [&](size_t i) { return LimitOf(i); });
 }
 
-double BenchTest::IntegerRate() const {
-  std::vector<double> all;
-  for (const BenchLimits& limit : limits) all.push_back(limit.integer);
-  return MedianOf(all);
+double BenchTest::MedianLimit(double BenchLimits::*which) const {
+  return MedianBy(limits.size(), [&](size_t i) { return limits[i].*which; });
 }
 
 double BenchTest::Share() const {
-  std::vector<double> all;
-  for (size_t i = 0; i < limits.size(); ++i) all.push_back(samples_ts[i] / LimitOf(i));
-  return MedianOf(all);
+  return MedianBy(limits.size(), [&](size_t i) { return samples_ts[i] / LimitOf(i); });
+}
+
+bool BenchTest::DiffersInPasses(const BenchTest& other) const {
+  return other.model == model && other.n_prompt == 0 && other.n_gen == n_gen &&
+         other.n_depth == n_depth && other.n_threads == n_threads && other.kv == kv;
 }
 
 double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }

@@ -2,6 +2,7 @@
 // bar beside the machine's limit.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "cli/bench/bench.h"
 #include "cli/output/svg.h"
@@ -16,12 +17,12 @@ constexpr int kHeight = 12;  // of a bar
 
 class Picture {
  public:
-  void Text(int x, const char* classes, const std::string& text) {
-    body_ += SvgText(x, y_, classes, text);
+  void Left(int down, const char* classes, const std::string& text) {
+    Down(down);
+    body_ += SvgText(kMargin, y_, classes, text);
   }
-  void Left(const char* classes, const std::string& text) { Text(kMargin, classes, text); }
   void Right(const char* classes, const std::string& text) {
-    Text(kWidth - kMargin, classes, text);
+    body_ += SvgText(kWidth - kMargin, y_, classes, text);
   }
   void Down(int by) { y_ += by; }
   void Bar(const char* what, double width) {
@@ -51,9 +52,9 @@ class Picture {
 };
 
 void DrawTest(Picture& picture, const BenchTest& test) {
-  picture.Down(26);
   picture.Left(
-      "", test.Name() + Format(", %d thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
+      26, "",
+      test.Name() + Format(", %d thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
   picture.Right("value", Format("%.1f ± %.1f t/s", test.Median(), test.Deviation()));
   picture.Down(7);
   picture.Bar("limit", kBar);
@@ -61,17 +62,14 @@ void DrawTest(Picture& picture, const BenchTest& test) {
               : test.n_gen == 0  ? "pp"
                                  : "both",
               kBar * std::clamp(test.Share(), 0.0, 1.0));
-  picture.Down(kHeight + 15);
-  picture.Left("small", Format("%.0f%% of the limit, %.1f t/s", 100 * test.Share(), test.Limit()));
+  picture.Left(kHeight + 15, "small",
+               Format("%.0f%% of the limit, %.1f t/s", 100 * test.Share(), test.Limit()));
   if (test.n_prompt == 0) {
     picture.Right("small right", Format("reads %.1f GB/s", test.ReadsPerSecond() / 1e9));
   } else if (test.n_gen == 0) {
     picture.Right("small right", Format("computes %.3f TOPS", test.OperationsPerSecond() / 1e12));
   }
-  for (const std::string& note : test.Notes()) {
-    picture.Down(kLine - 2);
-    picture.Left("small", note);
-  }
+  for (const std::string& note : test.Notes()) picture.Left(kLine - 2, "small", note);
 }
 
 // What a pass costs by its tokens, relative to one of a single token: a line through the tests of
@@ -84,8 +82,7 @@ void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
     return kMargin + kLeft + (n_tokens - 1) / (engine::kMaxPassTokens - 1) * kWide;
   };
   const auto y = [&](double cost) { return kPlot * (1 - (cost - 1) / (most - 1)); };
-  picture.Down(30);
-  picture.Left("", "Time of a pass by its tokens, relative to one token");
+  picture.Left(30, "", "Time of a pass by its tokens, relative to one token");
   picture.Down(14);
   for (double cost = 1; cost <= most; cost += most > 6 ? 2 : 1) {
     picture.Line("axis", {{x(1), y(cost)}, {x(engine::kMaxPassTokens), y(cost)}});
@@ -101,50 +98,33 @@ void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
   picture.Down(kPlot + 22);
 }
 
-// Those that differ from the first in the tokens of a pass alone.
-std::vector<BenchTest> ByPasses(const std::vector<BenchTest>& tests, size_t first) {
-  std::vector<BenchTest> same;
-  const BenchTest& test = tests[first];
-  for (size_t i = first; i < tests.size(); ++i) {
-    const BenchTest& other = tests[i];
-    if (other.model == test.model && other.n_prompt == 0 && other.n_gen == test.n_gen &&
-        other.n_depth == test.n_depth && other.n_threads == test.n_threads && other.kv == test.kv &&
-        other.single_ts > 0) {
-      same.push_back(other);
-    }
-  }
-  return same;
-}
-
 }  // namespace
 
 std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests) {
   Picture picture;
-  picture.Down(30);
-  picture.Left("title", "pronk: tokens per second");
-  picture.Down(kLine + 3);
-  picture.Left("small", setting.cpu_name + " (" + setting.cpu_target + ")");
-  picture.Down(kLine - 2);
-  picture.Left("small",
+  picture.Left(30, "title", "pronk: tokens per second");
+  picture.Left(kLine + 3, "small", setting.Cpu());
+  picture.Left(kLine - 2, "small",
                setting.date + ", version " + setting.version + ", commit " + setting.commit);
-  picture.Down(kLine - 2);
-  picture.Left("small", "Medians ± standard deviations. The whole bar is the machine's limit,");
-  picture.Down(kLine - 2);
-  picture.Left("small", "measured beside each test: reading weights (tg), multiplying (pp).");
+  picture.Left(kLine - 2, "small",
+               "Medians ± standard deviations. The whole bar is the machine's limit,");
+  picture.Left(kLine - 2, "small",
+               "measured beside each test: reading weights (tg), multiplying (pp).");
   const BenchModel* model = nullptr;
   for (const BenchTest& test : tests) {
     if (test.model != model) {
       model = test.model;
-      picture.Down(34);
-      picture.Left("title", model->type);
-      picture.Down(kLine);
-      picture.Left("small", ShortPath(model->file));
+      picture.Left(34, "title", model->type);
+      picture.Left(kLine, "small", ShortPath(model->file));
     }
     DrawTest(picture, test);
   }
   for (size_t i = 0; i < tests.size(); ++i) {
     if (tests[i].n_prompt > 0 || tests[i].n_pass != 1) continue;
-    const std::vector<BenchTest> same = ByPasses(tests, i);
+    std::vector<BenchTest> same;
+    for (const BenchTest& test : std::span(tests).subspan(i)) {
+      if (test.single_ts > 0 && tests[i].DiffersInPasses(test)) same.push_back(test);
+    }
     if (same.size() > 1) DrawPassCosts(picture, same);
   }
   return picture.Drawn("pronk bench on " + setting.cpu_name + ", " + setting.date);

@@ -15,9 +15,14 @@ namespace {
 struct CompareColumn {
   std::string title;
   std::function<std::string(const ComparedModel&)> cell;
+  bool shown = true;
 };
 
 bool HasSpeed(const BenchTest& test) { return !test.samples_ts.empty(); }
+
+std::string Size(const ComparedModel& model) {
+  return HumanBytes(static_cast<double>(model.bytes));
+}
 
 std::string Speed(const BenchTest& test) {
   return HasSpeed(test) ? Format("%.1f", test.Median()) : "";
@@ -31,49 +36,61 @@ double Loss(const ComparedModel& model) {
 }
 
 bool HasDivergences(const CompareReport& report) {
-  return std::any_of(report.models.begin(), report.models.end(),
-                     [](const ComparedModel& model) { return model.divergence.has_value(); });
+  const auto has = [](const ComparedModel& model) { return model.divergence.has_value(); };
+  return std::any_of(report.models.begin(), report.models.end(), has);
+}
+
+// The first of the models that is no larger, no slower and no further from the first one, and in
+// something better; nullptr where there is none, or no text.
+const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
+  // Perplexities of different vocabularies say nothing about each other.
+  if (!model.divergence) return nullptr;
+  for (const ComparedModel& other : report.models) {
+    if (!other.divergence) continue;
+    // Speeds that are closer than this are no reason to choose.
+    constexpr double kSame = 0.97;
+    const auto is_slower = [&](const BenchTest& a, const BenchTest& b) {
+      return HasSpeed(a) && HasSpeed(b) && a.Median() < kSame * b.Median();
+    };
+    const bool is_worse = other.bytes > model.bytes || Loss(other) > Loss(model) ||
+                          is_slower(other.generation, model.generation) ||
+                          is_slower(other.prompt, model.prompt);
+    const bool is_better = other.bytes < model.bytes || Loss(other) < Loss(model);
+    if (!is_worse && is_better) return &other;
+  }
+  return nullptr;
 }
 
 std::vector<CompareColumn> CompareColumns(const CompareReport& report) {
-  std::vector<CompareColumn> columns = {
-      {"file", [](const auto& model) { return model.Name(); }},
-      {"size", [](const auto& model) { return HumanBytes(static_cast<double>(model.bytes)); }},
-      {"bits", [](const auto& model) { return Format("%.2f", model.bits_per_weight); }},
-  };
-  if (!report.text.empty()) {
-    columns.push_back(
-        {"perplexity", [](const auto& model) { return Format("%.3f", model.perplexity->value); }});
-  }
-  if (HasDivergences(report)) {
-    columns.push_back({"KL", [](const auto& model) {
-                         return model.divergence ? Format("%.4f", Loss(model)) : "";
-                       }});
-    columns.push_back({"same top", [](const auto& model) {
-                         return model.divergence
-                                    ? Format("%.1f%%", 100 * model.divergence->SameTop().value)
-                                    : "";
-                       }});
-  }
   const BenchTest &prompt = report.models[0].prompt, &generation = report.models[0].generation;
-  if (HasSpeed(prompt)) {
-    columns.push_back({prompt.Name(), [](const auto& model) { return Speed(model.prompt); }});
-  }
-  if (HasSpeed(generation)) {
-    columns.push_back(
-        {generation.Name(), [](const auto& model) { return Speed(model.generation); }});
-    if (report.setting.has_energy) {
-      columns.push_back({"J/token", [](const auto& model) {
-                           return Format("%.3g", model.generation.JoulesPerToken());
-                         }});
-    }
-  }
-  if (!report.text.empty()) {
-    columns.push_back({"better in all", [&](const auto& model) {
-                         const ComparedModel* const better = BetterOne(report, model);
-                         return better != nullptr ? better->Name() : "";
-                       }});
-  }
+  const bool text = !report.text.empty(), distances = HasDivergences(report);
+  const bool reads = HasSpeed(prompt), writes = HasSpeed(generation);
+  using Model = ComparedModel;
+  std::vector<CompareColumn> columns = {
+      {"file", [](const Model& model) { return model.Name(); }},
+      {"size", Size},
+      {"bits", [](const Model& model) { return Format("%.2f", model.bits_per_weight); }},
+      {"perplexity", [](const Model& model) { return Format("%.3f", model.perplexity->value); },
+       text},
+      {"KL", [](const Model& model) { return model.divergence ? Format("%.4f", Loss(model)) : ""; },
+       distances},
+      {"same top",
+       [](const Model& model) {
+         return model.divergence ? Format("%.1f%%", 100 * model.divergence->SameTop().value) : "";
+       },
+       distances},
+      {prompt.Name(), [](const Model& model) { return Speed(model.prompt); }, reads},
+      {generation.Name(), [](const Model& model) { return Speed(model.generation); }, writes},
+      {"J/token",
+       [](const Model& model) { return Format("%.3g", model.generation.JoulesPerToken()); },
+       writes && report.setting.has_energy},
+      {"better in all",
+       [&](const Model& model) {
+         const Model* const better = BetterOne(report, model);
+         return better != nullptr ? better->Name() : "";
+       },
+       text}};
+  std::erase_if(columns, [](const CompareColumn& column) { return !column.shown; });
   return columns;
 }
 
@@ -87,8 +104,7 @@ struct BarColumn {
 
 std::vector<BarColumn> BarColumns(const CompareReport& report) {
   std::vector<BarColumn> columns = {
-      {"size", "both", [](const auto& model) { return static_cast<double>(model.bytes); },
-       [](const auto& model) { return HumanBytes(static_cast<double>(model.bytes)); }}};
+      {"size", "both", [](const auto& model) { return static_cast<double>(model.bytes); }, Size}};
   const BenchTest& generation = report.models[0].generation;
   if (!report.text.empty()) {
     const bool distance = HasDivergences(report);
@@ -114,25 +130,6 @@ std::string ComparedModel::Name() const {
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
-const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
-  // Perplexities of different vocabularies say nothing about each other.
-  if (!model.divergence) return nullptr;
-  for (const ComparedModel& other : report.models) {
-    if (!other.divergence) continue;
-    // Speeds that are closer than this are no reason to choose.
-    constexpr double kSame = 0.97;
-    const auto is_slower = [&](const BenchTest& a, const BenchTest& b) {
-      return HasSpeed(a) && HasSpeed(b) && a.Median() < kSame * b.Median();
-    };
-    const bool is_worse = other.bytes > model.bytes || Loss(other) > Loss(model) ||
-                          is_slower(other.generation, model.generation) ||
-                          is_slower(other.prompt, model.prompt);
-    const bool is_better = other.bytes < model.bytes || Loss(other) < Loss(model);
-    if (!is_worse && is_better) return &other;
-  }
-  return nullptr;
-}
-
 std::string CompareTable(const CompareReport& report) {
   const std::vector<CompareColumn> columns = CompareColumns(report);
   std::vector<TableColumn> heads;
@@ -147,7 +144,7 @@ std::string CompareTable(const CompareReport& report) {
   std::string text = table.Head();
   for (const std::vector<std::string>& row : rows) text += table.Row(row);
   const int n_threads = report.models[0].generation.n_threads;
-  text += "\n" + report.setting.cpu_name + " (" + report.setting.cpu_target + "), " +
+  text += "\n" + report.setting.Cpu() + ", " +
           Format("%d thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " + report.setting.date +
           ", version " + report.setting.version + "\n";
   if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
@@ -170,9 +167,7 @@ std::string CompareJson(const CompareReport& report) {
                 {"type", model.type},
                 {"bytes", model.bytes},
                 {"bits_per_weight", model.bits_per_weight}};
-    if (model.perplexity) {
-      one["perplexity"] = {{"value", model.perplexity->value}, {"error", model.perplexity->error}};
-    }
+    if (model.perplexity) one["perplexity"] = EstimateJson(*model.perplexity);
     if (model.divergence) one["divergence"] = model.divergence->ToJson();
     for (const BenchTest* test : {&model.prompt, &model.generation}) {
       if (!HasSpeed(*test)) continue;
@@ -201,20 +196,16 @@ std::string CompareSvg(const CompareReport& report) {
   };
   std::string body = SvgText(kSvgMargin, 30, "title", "Which file?") +
                      SvgText(kSvgMargin, 52, "small",
-                             report.setting.cpu_name + " (" + report.setting.cpu_target + "), " +
-                                 report.setting.date.substr(0, 10));
+                             report.setting.Cpu() + ", " + report.setting.date.substr(0, 10));
   double y = 82;
-  for (size_t i = 0; i < columns.size(); ++i) {
+  for (size_t i = 0; i < columns.size(); ++i)
     body += SvgText(left(i), y, "small", columns[i].title);
-  }
   for (const ComparedModel& model : report.models) {
     y += kRow;
     body += SvgText(kSvgMargin, y, "", model.Name());
     for (size_t i = 0; i < columns.size(); ++i) {
       double most = 0;
-      for (const ComparedModel& other : report.models) {
-        most = std::max(most, columns[i].value(other));
-      }
+      for (const auto& other : report.models) most = std::max(most, columns[i].value(other));
       const double share = most > 0 ? columns[i].value(model) / most : 0;
       body += SvgText(left(i), y - 4, "small", columns[i].text(model)) +
               Format(

@@ -2,7 +2,6 @@
 #ifndef PRONK_CLI_BENCH_COMPARE_REPORT_H_
 #define PRONK_CLI_BENCH_COMPARE_REPORT_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,10 +35,6 @@ struct CompareReport {
 std::string CompareTable(const CompareReport& report);
 std::string CompareJson(const CompareReport& report);
 std::string CompareSvg(const CompareReport& report);
-
-// The first of the models that is no larger, no slower and no further from the first one, and in
-// something better; nullptr where there is none, or no text.
-const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model);
 
 }  // namespace cli
 

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstddef>
 #include <ctime>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 
+#include "engine/stopwatch.h"
 #include "gguf/error.h"
 #include "kernels/machine/sysfs.h"
 #if defined(__APPLE__)
@@ -114,16 +113,14 @@ std::string DateNow() {
 }
 
 double MeasureClock() {
-  using Clock = std::chrono::steady_clock;
   constexpr size_t kSteps = 100'000;
   constexpr int kTries = 200;
   [[maybe_unused]] volatile uint64_t sink = 0;
   double best = 0;
   for (int i = 0; i < kTries; ++i) {
-    const auto start = Clock::now();
+    const engine::Stopwatch watch;
     sink = Chain(kAddend, kSteps);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    best = std::max(best, 2.0 * kSteps / seconds);
+    best = std::max(best, 2.0 * kSteps / watch.Seconds());
   }
   return best / 1e9;
 }

@@ -4,15 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
-#include "cli/bench/machine.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/loading.h"
@@ -24,9 +22,7 @@
 #include "engine/error.h"
 #include "engine/stopwatch.h"
 #include "gguf/output_file.h"
-#include "kernels/machine/cpu.h"
 #include "kernels/machine/default_threads.h"
-#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {
@@ -96,57 +92,37 @@ std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
   return works;
 }
 
-// The tests of one work: one for each size of a pass, where tokens are generated alone.
-void AddByPasses(const std::vector<size_t>& passes, BenchTest test, std::vector<BenchTest>& plan) {
-  const bool generates_alone = test.n_prompt == 0;
-  for (const size_t n_pass : generates_alone ? passes : std::vector<size_t>{1}) {
-    test.n_pass = n_pass;
-    plan.push_back(test);
+// Each test of the plan with each of the values.
+template <class T, class Set>
+void Multiply(std::vector<BenchTest>& plan, const std::vector<T>& values, Set set) {
+  for (const BenchTest& test : std::exchange(plan, {})) {
+    for (const T& value : values) set(plan.emplace_back(test), value);
   }
 }
 
 // All tests of one model, in the order in which they are measured.
 std::vector<BenchTest> PlanFor(const BenchOptions& options) {
+  std::vector<BenchTest> plan(1);
+  const auto each = [&](size_t BenchTest::*member, const std::vector<size_t>& numbers) {
+    Multiply(plan, numbers, [=](BenchTest& test, size_t n) { test.*member = n; });
+  };
   const auto works = Works(options);
-  const std::vector<std::string> types = CacheTypes(options);
-  const auto numbers = [](const char* flag, const std::vector<std::string>& texts, size_t low,
-                          size_t high) { return ParseNumbers(flag, texts, low, high); };
-  const std::vector<size_t> batches = numbers("-b", options.batches, 1, kMaxTokens);
-  const std::vector<size_t> ubatches = numbers("-ub", options.ubatches, 1, kMaxBatch);
-  const std::vector<size_t> depths = numbers("-d", options.depths, 0, kMaxTokens);
-  const std::vector<size_t> passes = numbers("--draft", options.passes, 1, engine::kMaxPassTokens);
-  std::vector<size_t> threads = numbers("-t", options.threads, 1, kMaxThreads);
+  Multiply(plan, CacheTypes(options), [](BenchTest& test, const auto& kv) { test.kv = kv; });
+  each(&BenchTest::n_batch, ParseNumbers("-b", options.batches, 1, kMaxTokens));
+  each(&BenchTest::n_ubatch, ParseNumbers("-ub", options.ubatches, 1, kMaxBatch));
+  std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
   if (threads.empty()) threads = {static_cast<size_t>(kernels::DefaultThreads())};
-  std::vector<BenchTest> plan;
-  BenchTest test;
-  for (const std::string& kv : types) {
-    for (const size_t n_batch : batches) {
-      for (const size_t n_ubatch : ubatches) {
-        for (const size_t n_threads : threads) {
-          for (const size_t n_depth : depths) {
-            for (const auto& [n_prompt, n_gen] : works) {
-              test.kv = kv;
-              test.n_batch = n_batch;
-              test.n_ubatch = n_ubatch;
-              test.n_threads = static_cast<int>(n_threads);
-              test.n_depth = n_depth;
-              test.n_prompt = n_prompt;
-              test.n_gen = n_gen;
-              AddByPasses(passes, test, plan);
-            }
-          }
-        }
-      }
-    }
+  Multiply(plan, threads, [](BenchTest& test, size_t n) { test.n_threads = static_cast<int>(n); });
+  each(&BenchTest::n_depth, ParseNumbers("-d", options.depths, 0, kMaxTokens));
+  Multiply(plan, works,
+           [](BenchTest& test, const auto& work) { std::tie(test.n_prompt, test.n_gen) = work; });
+  // Passes of several tokens are for tests that only generate.
+  const auto passes = ParseNumbers("--draft", options.passes, 1, engine::kMaxPassTokens);
+  const std::vector<size_t> one = {1};
+  for (const BenchTest& test : std::exchange(plan, {})) {
+    for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;
   }
   return plan;
-}
-
-std::string TypeOfModel(const engine::Model& model, uint64_t n_params) {
-  const double n = static_cast<double>(n_params);
-  const std::string size = n >= 1e9 ? Format("%.2fB", n / 1e9) : Format("%.1fM", n / 1e6);
-  return model.config.architecture + " " + size + " " +
-         std::string(gguf::Info(engine::MainType(model.file)).name);
 }
 
 // What is known of a model when it is open, and how fast it was ready.
@@ -164,24 +140,23 @@ BenchModel Examine(const engine::Model& model, double load_seconds) {
   result.file = model.file.path();
   result.size = model.file.tensor_bytes();
   for (const gguf::TensorView& tensor : model.file.tensors()) result.n_params += tensor.elements();
-  result.type = TypeOfModel(model, result.n_params);
+  const double n = static_cast<double>(result.n_params);
+  result.type = model.config.architecture +
+                (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
+                std::string(gguf::Info(engine::MainType(model.file)).name);
   return result;
 }
 
 // Where results go: standard output and, if it is asked for, standard error.
 class Outputs {
  public:
-  Outputs(const BenchOptions& options, const BenchSetting& setting)
-      : out_(MakeBenchFormat(options.output, setting)),
+  Outputs(const BenchOptions& options, const BenchSetting& setting,
+          const std::vector<BenchTest>& plan)
+      : plan_(plan),
+        out_(MakeBenchFormat(options.output, setting)),
         err_(options.output_err == "none" ? nullptr
                                           : MakeBenchFormat(options.output_err, setting)) {}
 
-  // Once: with the first row, so that a test that cannot be done leaves its message alone.
-  void Begin(const std::vector<BenchTest>& plan) {
-    if (!std::exchange(begun_, true)) {
-      Write([&](BenchFormat& format) { return format.Begin(plan); });
-    }
-  }
   // False where nobody reads any more.
   bool Row(const BenchTest& test) {
     return Write([&](BenchFormat& format) { return format.Row(test); });
@@ -198,25 +173,25 @@ class Outputs {
   }
 
  private:
+  // The head comes with the first row: a test that cannot be done leaves its message alone.
   template <class Text>
   bool Write(Text text) {
+    const bool first = !std::exchange(begun_, true);
+    const auto whole = [&](BenchFormat& format) {
+      return (first ? format.Begin(plan_) : "") + text(format);
+    };
     if (err_) {
-      std::fputs(text(*err_).c_str(), stderr);
+      std::fputs(whole(*err_).c_str(), stderr);
     } else if (HasEscapes(STDERR_FILENO)) {
       std::fputs("\r\033[K", stderr);
     }
-    return open_ = WriteOut(text(*out_)) && open_;
+    return open_ = WriteOut(whole(*out_)) && open_;
   }
 
+  const std::vector<BenchTest>& plan_;
   std::unique_ptr<BenchFormat> out_, err_;
   bool begun_ = false, open_ = true;
 };
-
-// Waits between two tests, so that a machine can cool; Ctrl-C ends it.
-void Wait(int seconds) {
-  const engine::Stopwatch watch;
-  while (watch.Seconds() < seconds && !Interrupted()) usleep(50'000);
-}
 
 class Bench {
  public:
@@ -230,26 +205,23 @@ class Bench {
     // Opened now: nobody wants to measure for minutes in vain.
     if (!options.plot.empty()) plot_.emplace(options.plot, ids_);
     for (const BenchModel& model : models_) {
-      for (BenchTest test : tests) {
-        test.model = &model;
-        plan_.push_back(test);
-      }
+      for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }
     const auto has_before = [&](const BenchTest& test) { return baseline_->Has(test); };
     if (baseline_ && std::none_of(plan_.begin(), plan_.end(), has_before)) {
       throw engine::Error(options.baseline + ": has none of the tests that were asked for");
     }
-    setting_ = {PRONK_VERSION,   BuildCommit(),        DateNow(),
-                CpuName(),       kernels::CpuTarget(), EnergyMeter(options.sysfs).Works(),
-                options.baseline};
+    setting_ = ThisSetting(options.sysfs, options.baseline);
   }
 
   int Run() {
     CatchInterrupts();
-    Outputs outputs(options_, setting_);
+    Outputs outputs(options_, setting_, plan_);
     std::optional<engine::Model> model;
     for (BenchTest& test : plan_) {
-      if (!done_.empty()) Wait(options_.delay);
+      // So that a machine can cool; Ctrl-C ends it.
+      const engine::Stopwatch wait;
+      while (!done_.empty() && wait.Seconds() < options_.delay && !Interrupted()) usleep(50'000);
       if (Interrupted()) break;
       if (!model || model->file.path() != test.model->file) {
         model.reset();
@@ -258,16 +230,13 @@ class Bench {
       outputs.Progress(test, done_.size() + 1, plan_.size());
       if (!RunTest(*model, test)) break;
       test.single_ts = SingleSpeed(test);
-      outputs.Begin(plan_);
       done_.push_back(test);
       // Nobody reads any more, and there is nothing else to show.
       if (!outputs.Row(test) && !plot_) return kExitDone;
     }
-    outputs.Begin(plan_);
     outputs.End(done_);
     if (plot_ && !done_.empty()) {
-      const std::string svg = BenchSvg(setting_, done_);
-      plot_->Write(std::as_bytes(std::span(svg)));
+      plot_->Write(BenchSvg(setting_, done_));
       plot_->Commit();
     }
     return Status();
@@ -276,16 +245,14 @@ class Bench {
  private:
   // All of them are looked at before the first is measured: one that is broken is known at once.
   void OpenModels() {
-    std::vector<std::string> names = options_.models;
-    if (names.empty()) names.emplace_back();
-    for (const std::string& name : names) {
+    const std::vector<std::string> none = {""};
+    for (const std::string& name : options_.models.empty() ? none : options_.models) {
       ModelOptions which;
       which.model = name;
       const engine::Stopwatch watch;
       const engine::Model model = engine::Model::From(OpenFile(which.ModelPath()));
       models_.push_back(Examine(model, watch.Seconds()));
-      const auto ids = model.file.ids();
-      ids_.insert(ids_.end(), ids.begin(), ids.end());
+      for (const gguf::FileId& id : model.file.ids()) ids_.push_back(id);
     }
   }
 
@@ -295,21 +262,16 @@ class Bench {
     machine.cpu = options_.cpu;
     test.bytes_per_token = static_cast<double>(model.BytesPerToken());
     test.operations_per_token = model.OperationsPerToken();
-    if (!Measure(model, machine.Session(), options_.repetitions, options_.sysfs, test))
-      return false;
-    if (baseline_) test.comparison = baseline_->Compare(test);
-    return true;
+    const bool done = Measure(model, machine.Session(), options_.repetitions, options_.sysfs, test);
+    if (done && baseline_) test.comparison = baseline_->Compare(test);
+    return done;
   }
 
   // What the same test with passes of one token has shown, itself or one before it.
   double SingleSpeed(const BenchTest& test) const {
     if (test.n_pass == 1) return test.Median();
     for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-      if (before->n_pass == 1 && before->model == test.model && before->n_gen == test.n_gen &&
-          before->n_depth == test.n_depth && before->n_threads == test.n_threads &&
-          before->n_prompt == 0 && before->kv == test.kv) {
-        return before->Median();
-      }
+      if (before->n_pass == 1 && test.DiffersInPasses(*before)) return before->Median();
     }
     return 0;
   }
@@ -321,9 +283,9 @@ class Bench {
           Format("interrupted: %zu of %zu tests are done", done_.size(), plan_.size()));
     }
     if (!baseline_) return kExitDone;
-    const auto compared = count([](const BenchTest& test) { return test.comparison.has_value(); });
+    const auto compared = count([](const auto& test) { return test.comparison.has_value(); });
     const auto slower =
-        count([](const BenchTest& test) { return test.comparison && test.comparison->IsSlower(); });
+        count([](const auto& test) { return test.comparison && test.comparison->IsSlower(); });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.baseline +
              Format(", %td slower by more than the spread", slower));
     return slower > 0 ? kExitDiffers : kExitDone;

@@ -9,7 +9,6 @@
 
 #include "cli/bench/bench.h"
 #include "cli/bench/compare_report.h"
-#include "cli/bench/machine.h"
 #include "cli/command.h"
 #include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
@@ -21,9 +20,7 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
-#include "kernels/machine/cpu.h"
 #include "kernels/machine/default_threads.h"
-#include "kernels/machine/team.h"
 
 namespace cli {
 namespace {
@@ -68,19 +65,12 @@ class Compare {
     std::vector<gguf::FileId> ids;
     for (const std::string& name : options.models) {
       const engine::Model model = Open(ResolveModel(name));
-      const std::vector<gguf::FileId> of_model = model.file.ids();
-      ids.insert(ids.end(), of_model.begin(), of_model.end());
+      for (const gguf::FileId& id : model.file.ids()) ids.push_back(id);
       report_.models.push_back(Describe(model));
     }
     if (const auto id = FileIdOf(options.text)) ids.push_back(*id);
     if (!options.plot.empty()) plot_.emplace(options.plot, ids);
-    report_.setting = {PRONK_VERSION,
-                       BuildCommit(),
-                       DateNow(),
-                       CpuName(),
-                       kernels::CpuTarget(),
-                       EnergyMeter(kSysfs).Works(),
-                       ""};
+    report_.setting = ThisSetting(kSysfs);
     report_.text = options.text;
   }
 
@@ -89,8 +79,7 @@ class Compare {
     if (!options_.text.empty()) ReadTexts();
     MeasureSpeeds();
     if (plot_) {
-      const std::string svg = CompareSvg(report_);
-      plot_->Write(std::as_bytes(std::span(svg)));
+      plot_->Write(CompareSvg(report_));
       plot_->Commit();
     }
     WriteOut(options_.json ? CompareJson(report_) : CompareTable(report_));

@@ -1,5 +1,5 @@
 // pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
-#include <functional>
+#include <cinttypes>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,22 +45,18 @@ std::string HumanCount(uint64_t n) {
   return n < 1'000'000'000 ? Format("%.1f million", x / 1e6) : Format("%.2f billion", x / 1e9);
 }
 
-struct TypeTotals {
-  size_t tensors = 0;
-  uint64_t bytes = 0;
-};
-
 std::string TypesText(const gguf::File& file) {
-  std::map<gguf::DType, TypeTotals> totals;
+  std::map<gguf::DType, std::pair<size_t, uint64_t>> totals;
   for (const gguf::TensorView& tensor : file.tensors()) {
-    ++totals[tensor.dtype].tensors;
-    totals[tensor.dtype].bytes += tensor.bytes;
+    auto& [n, bytes] = totals[tensor.dtype];
+    ++n;
+    bytes += tensor.bytes;
   }
   std::string text;
   for (const auto& [dtype, total] : totals) {
     text += "  " + Padded(std::string(gguf::Info(dtype).name), 9) +
-            Padded(std::to_string(total.tensors) + " tensors", 15) +
-            HumanBytes(static_cast<double>(total.bytes)) + "\n";
+            Padded(std::to_string(total.first) + " tensors", 15) +
+            HumanBytes(static_cast<double>(total.second)) + "\n";
   }
   return text;
 }
@@ -111,9 +107,8 @@ void PrintJson(const gguf::File& file) {
                      {"tensor_bytes", file.tensor_bytes()},
                      {"parameters", Parameters(file)},
                      {"alignment", file.alignment()}};
-  std::string text = JsonText(head, 2);
-  text.resize(text.size() - 3);  // "\n}\n": more follows
-  out.Add(text + ",\n  \"metadata\": {");
+  const std::string text = JsonText(head, 2);
+  out.Add(text.substr(0, text.size() - 3) + ",\n  \"metadata\": {");  // without "\n}\n"
   std::string_view before = "\n    ";
   for (const auto& [key, value] : file.metadata().entries()) {
     out.Add(std::exchange(before, ",\n    "));
@@ -126,35 +121,13 @@ void PrintJson(const gguf::File& file) {
   for (const gguf::TensorView& tensor : file.tensors()) {
     out.Add(std::exchange(before, ",\n    "));
     const std::span<const uint64_t> dims(tensor.dims.data(), tensor.n_dims);
-    std::string line = JsonText(Json{{"name", tensor.name},
-                                     {"type", gguf::Info(tensor.dtype).name},
-                                     {"dims", dims},
-                                     {"bytes", tensor.bytes}},
-                                -1);
-    line.pop_back();  // its line feed
-    out.Add(line);
+    out.Add(JsonLine({{"name", tensor.name},
+                      {"type", gguf::Info(tensor.dtype).name},
+                      {"dims", dims},
+                      {"bytes", tensor.bytes}}));
   }
   out.Add("\n  ]\n}\n");
   out.Flush();
-}
-
-// Calls show(tensor, check) for each tensor; returns the names of those with numbers that are not
-// finite.
-std::vector<std::string_view> CheckTensors(
-    const gguf::File& file, int n_threads,
-    const std::function<void(const gguf::TensorView&, const TensorCheck&)>& show) {
-  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads());
-  ProgressLine progress("checking", 0.5, "MB");
-  std::vector<std::string_view> broken;
-  uint64_t done = 0;
-  for (const gguf::TensorView& tensor : file.tensors()) {
-    const TensorCheck check = CheckTensor(team, tensor);
-    if (!check.IsFinite()) broken.push_back(tensor.name);
-    show(tensor, check);
-    done += tensor.bytes;
-    progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
-  }
-  return broken;
 }
 
 std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) {
@@ -167,12 +140,10 @@ std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) 
   } else {
     line += Format(" %9s %9s %6s", "-", "-", "-");
   }
-  line += Format(" %016llx\n", static_cast<unsigned long long>(check.hash));
+  line += Format(" %016" PRIx64 "\n", check.hash);
   if (!check.IsFinite()) {
-    line += Format("  NOT FINITE: %llu NaN, %llu infinite, of %llu\n",
-                   static_cast<unsigned long long>(check.n_nan),
-                   static_cast<unsigned long long>(check.n_infinite),
-                   static_cast<unsigned long long>(tensor.elements()));
+    line += Format("  NOT FINITE: %" PRIu64 " NaN, %" PRIu64 " infinite, of %" PRIu64 "\n",
+                   check.n_nan, check.n_infinite, tensor.elements());
   }
   return line;
 }
@@ -180,7 +151,7 @@ std::string CheckLine(const gguf::TensorView& tensor, const TensorCheck& check) 
 Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
   Json json = {{"name", tensor.name},
                {"type", gguf::Info(tensor.dtype).name},
-               {"hash", Format("%016llx", static_cast<unsigned long long>(check.hash))},
+               {"hash", Format("%016" PRIx64, check.hash)},
                {"nan", check.n_nan},
                {"infinite", check.n_infinite},
                {"zero", check.n_zero}};
@@ -199,10 +170,18 @@ int Check(const InspectOptions& options, const gguf::File& file) {
     out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
                                     "most", "zero", "XXH64"));
   }
-  const std::vector<std::string_view> broken =
-      CheckTensors(file, options.n_threads, [&](const auto& tensor, const TensorCheck& check) {
-        options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
-      });
+  kernels::Team team(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
+  ProgressLine progress("checking", 0.5, "MB");
+  std::vector<std::string_view> broken;
+  uint64_t done = 0;
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    const TensorCheck check = CheckTensor(team, tensor);
+    if (!check.IsFinite()) broken.push_back(tensor.name);
+    options.json ? list.push_back(CheckJson(tensor, check)) : out.Add(CheckLine(tensor, check));
+    done += tensor.bytes;
+    progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
+  }
+  progress.Clear();
   if (options.json) {
     out.Add(JsonText({{"path", file.path()}, {"finite", broken.empty()}, {"tensors", list}}, 2));
   } else if (broken.empty()) {

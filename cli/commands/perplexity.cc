@@ -119,7 +119,7 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
     surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
     if (base) base->Write(logits);
   });
-  const auto [perplexity, error] = surprise.Exp();
+  const Estimate perplexity = surprise.Exp();
   CheckFinite(surprise.Get().value);
   if (base) base->Commit();
   if (options.json) {
@@ -127,11 +127,12 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
                            {"tokens", surprise.n()},
                            {"windows", windows.count()},
                            {"window", windows.length},
-                           {"perplexity", {{"value", perplexity}, {"error", error}}}},
+                           {"perplexity", EstimateJson(perplexity)}},
                       2));
   } else {
-    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n", perplexity,
-                    error, surprise.n(), windows.n_tokens, windows.count(), windows.length));
+    WriteOut(Format("perplexity %.4f +- %.4f (%zu tokens of %zu, %zu windows of %zu)\n",
+                    perplexity.value, perplexity.error, surprise.n(), windows.n_tokens,
+                    windows.count(), windows.length));
   }
   return kExitDone;
 }

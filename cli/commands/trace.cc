@@ -73,22 +73,9 @@ engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tok
   return result;
 }
 
-// Throws UsageError. Before anything is read: a flag without effect is a mistake.
-void CheckFlags(const TraceOptions& options) {
-  if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
-  if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
-  if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
-  if (options.heads && !options.values) throw UsageError("--heads: only with --values");
-}
-
 TraceReport Measure(const TraceOptions& options, const engine::Model& model,
                     engine::Session& session, const std::vector<TokenId>& tokens) {
-  TraceReport report = {.model = model,
-                        .tokens = tokens,
-                        .n_threads = session.n_threads(),
-                        .token = {},
-                        .prompt = {},
-                        .layers = {}};
+  TraceReport report = {.model = model, .tokens = tokens, .n_threads = session.n_threads()};
   const size_t last = tokens.size() - 1;
   session.Prefill(tokens);  // warms up, too
   report.token = MedianTrace(session, tokens, last, options.repetitions);
@@ -107,7 +94,11 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
 }
 
 int RunTrace(const TraceOptions& options) {
-  CheckFlags(options);
+  // Before anything is read: a flag without effect is a mistake.
+  if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
+  if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
+  if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
+  if (options.heads && !options.values) throw UsageError("--heads: only with --values");
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   const std::vector<TokenId> tokens = Tokens(options, model);
@@ -118,17 +109,12 @@ int RunTrace(const TraceOptions& options) {
 
   const TraceReport report = Measure(options, model, session, tokens);
   if (plot) {
-    const std::string svg = TraceSvg(report);
-    plot->Write(std::as_bytes(std::span(svg)));
+    plot->Write(TraceSvg(report));
     plot->Commit();
   }
-  if (options.json) {
-    WriteOut(TraceJson(report));
-  } else if (options.values) {
-    WriteOut(ValuesText(report, options.heads));
-  } else {
-    WriteOut(TraceTable(report));
-  }
+  WriteOut(options.json     ? TraceJson(report)
+           : options.values ? ValuesText(report, options.heads)
+                            : TraceTable(report));
   return kExitDone;
 }
 

@@ -36,7 +36,7 @@ BaseLogitsWriter::BaseLogitsWriter(const std::string& path, std::span<const gguf
     : file_(path, inputs), row_(RowCodes(n_vocab)) {
   const std::array head = {static_cast<int32_t>(windows.length), static_cast<int32_t>(n_vocab),
                            static_cast<int32_t>(windows.count())};
-  file_.Write(std::as_bytes(std::span(kMagic)));
+  file_.Write(kMagic);
   file_.Write(std::as_bytes(std::span(head)));
   file_.Write(std::as_bytes(std::span(windows.ids)));
 }

@@ -1,9 +1,9 @@
 #include "cli/loss/divergence.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/output/text.h"
 
@@ -13,17 +13,10 @@ namespace {
 constexpr float kLeastLogProbability = -16;
 
 // Those that llama-perplexity shows.
-struct NamedQuantile {
-  const char* name;
-  double part;
-};
-constexpr std::array kQuantiles = {
-    NamedQuantile{"maximum", 1},  NamedQuantile{"99.9%", 0.999}, NamedQuantile{"99%", 0.99},
-    NamedQuantile{"95%", 0.95},   NamedQuantile{"90%", 0.9},     NamedQuantile{"75%", 0.75},
-    NamedQuantile{"median", 0.5}, NamedQuantile{"25%", 0.25},    NamedQuantile{"10%", 0.1},
-    NamedQuantile{"5%", 0.05},    NamedQuantile{"1%", 0.01},     NamedQuantile{"0.1%", 0.001},
-    NamedQuantile{"minimum", 0},
-};
+constexpr std::pair<const char*, double> kQuantiles[] = {
+    {"maximum", 1}, {"99.9%", 0.999}, {"99%", 0.99}, {"95%", 0.95}, {"90%", 0.9},
+    {"75%", 0.75},  {"median", 0.5},  {"25%", 0.25}, {"10%", 0.1},  {"5%", 0.05},
+    {"1%", 0.01},   {"0.1%", 0.001},  {"minimum", 0}};
 
 size_t Top(std::span<const float> values) {
   return static_cast<size_t>(std::max_element(values.begin(), values.end()) - values.begin());
@@ -34,18 +27,20 @@ std::vector<float> Sorted(std::vector<float> values) {
   return values;
 }
 
-Json EstimateJson(const Estimate& estimate) {
-  return {{"value", estimate.value}, {"error", estimate.error}};
-}
-
-}  // namespace
-
+// The value below which the share `part` of the sorted values is, interpolated between
+// neighbours.
 double Quantile(std::span<const float> sorted, double part) {
   if (sorted.empty()) return 0;
   const double place = part * static_cast<double>(sorted.size() - 1), below = std::floor(place);
   const auto at = static_cast<size_t>(below);
   const double low = sorted[at], high = sorted[std::min(at + 1, sorted.size() - 1)];
   return low + (place - below) * (high - low);
+}
+
+}  // namespace
+
+Json EstimateJson(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"error", estimate.error}};
 }
 
 void Divergence::Add(std::span<const float> base, std::span<const float> logits,
@@ -80,16 +75,17 @@ std::string Divergence::Text() const {
   const auto estimate = [](Estimate value, double unit, const char* format) {
     return Format(format, unit * value.value, unit * value.error);
   };
-  const Estimate rms = RootMeanSquareDifference(), same = SameTop();
-  std::string text = "perplexity " + estimate(Perplexity(), 1, "%.4f +- %.4f") + "; of the base " +
-                     estimate(BasePerplexity(), 1, "%.4f +- %.4f") + "\n" +
-                     estimate(PerplexityRatio(), 1, "ratio of the two %.4f +- %.4f\n") +
-                     estimate(same, 100, "same token on top: %.3f +- %.3f %%\n\n");
-  text += Format("%-8s %24s   %24s\n", "", "KL divergence, nats", "p - p of the base, %");
-  text +=
-      Format("%-8s %24s   %24s\n", "mean", estimate(MeanDivergence(), 1, "%.6f +- %.6f").c_str(),
-             estimate(MeanDifference(), 100, "%.3f +- %.3f").c_str());
-  text += Format("%-8s %24s   %24s\n", "rms", "", estimate(rms, 100, "%.3f +- %.3f").c_str());
+  const auto line = [](const char* name, const std::string& left, const std::string& right) {
+    return Format("%-8s %24s   %24s\n", name, left.c_str(), right.c_str());
+  };
+  std::string text = estimate(Perplexity(), 1, "perplexity %.4f +- %.4f") +
+                     estimate(base_surprise_.Exp(), 1, "; of the base %.4f +- %.4f\n") +
+                     estimate(surprise_excess_.Exp(), 1, "ratio of the two %.4f +- %.4f\n") +
+                     estimate(SameTop(), 100, "same token on top: %.3f +- %.3f %%\n\n") +
+                     line("", "KL divergence, nats", "p - p of the base, %") +
+                     line("mean", estimate(MeanDivergence(), 1, "%.6f +- %.6f"),
+                          estimate(difference_.Get(), 100, "%.3f +- %.3f")) +
+                     line("rms", "", estimate(RootMeanSquareDifference(), 100, "%.3f +- %.3f"));
   const std::vector<float> divergences = Sorted(divergences_), differences = Sorted(differences_);
   for (const auto& [name, part] : kQuantiles) {
     text += Format("%-8s %24.6f   %24.3f\n", name, Quantile(divergences, part),
@@ -99,7 +95,7 @@ std::string Divergence::Text() const {
 }
 
 Json Divergence::ToJson() const {
-  Json divergence = EstimateJson(MeanDivergence()), difference = EstimateJson(MeanDifference());
+  Json divergence = EstimateJson(MeanDivergence()), difference = EstimateJson(difference_.Get());
   difference["root_mean_square"] = EstimateJson(RootMeanSquareDifference());
   const std::vector<float> divergences = Sorted(divergences_), differences = Sorted(differences_);
   for (const auto& [name, part] : kQuantiles) {
@@ -107,8 +103,8 @@ Json Divergence::ToJson() const {
     difference["quantiles"][name] = Quantile(differences, part);
   }
   return {{"perplexity", EstimateJson(Perplexity())},
-          {"base_perplexity", EstimateJson(BasePerplexity())},
-          {"perplexity_ratio", EstimateJson(PerplexityRatio())},
+          {"base_perplexity", EstimateJson(base_surprise_.Exp())},
+          {"perplexity_ratio", EstimateJson(surprise_excess_.Exp())},
           {"kl_divergence", divergence},
           {"probability_difference", difference},
           {"same_top", EstimateJson(SameTop())}};

@@ -24,11 +24,7 @@ class Divergence {
 
   size_t n() const { return divergences_.size(); }
   Estimate Perplexity() const { return surprise_.Exp(); }
-  Estimate BasePerplexity() const { return base_surprise_.Exp(); }
-  Estimate PerplexityRatio() const { return surprise_excess_.Exp(); }  // to the base's
   Estimate MeanDivergence() const { return divergence_.Get(); }
-  Estimate MeanDifference() const { return difference_.Get(); }
-  Estimate RootMeanSquareDifference() const;
   Estimate SameTop() const { return same_top_.Get(); }  // a share
 
   // For people: lines of at most 80 columns.
@@ -36,14 +32,14 @@ class Divergence {
   Json ToJson() const;
 
  private:
+  Estimate RootMeanSquareDifference() const;
+
   Mean surprise_, base_surprise_, surprise_excess_, divergence_, difference_, squared_difference_,
       same_top_;
   std::vector<float> divergences_, differences_;  // of each prediction
 };
 
-// The value below which the share `part` of the sorted values is, interpolated between
-// neighbours.
-double Quantile(std::span<const float> sorted, double part);
+Json EstimateJson(const Estimate& estimate);
 
 }  // namespace cli
 

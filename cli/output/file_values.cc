@@ -21,15 +21,8 @@ using gguf::ValueType;
 
 constexpr uint64_t kArrayHead = 8;  // elements of an array that are shown
 
-// JSON in one line.
-std::string OneLine(const Json& json) {
-  std::string line = JsonText(json, -1);
-  line.pop_back();  // its line feed
-  return line;
-}
-
 std::string FloatText(double number) {
-  if (std::isfinite(number)) return OneLine(number);
+  if (std::isfinite(number)) return JsonLine(number);
   return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
 }
 
@@ -196,7 +189,7 @@ void WriteJsonString(std::string_view text, const TextSink& sink) {
     size_t n = std::min(text.size(), kTextPiece);
     // At a character's edge, where there is one: a character has at most four bytes.
     for (int i = 0; i < 3 && n < text.size() && (text[n] & 0xC0) == 0x80; ++i) --n;
-    const std::string quoted = OneLine(Json(text.substr(0, n)));
+    const std::string quoted = JsonLine(Json(text.substr(0, n)));
     sink(std::string_view(quoted).substr(1, quoted.size() - 2));
     text.remove_prefix(n);
   }

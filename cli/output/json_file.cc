@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
@@ -59,6 +58,12 @@ std::string JsonText(const Json& json, int indent) {
   return WithoutControls(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
+std::string JsonLine(const Json& json) {
+  std::string line = JsonText(json, -1);
+  line.pop_back();
+  return line;
+}
+
 std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
   const Json json = ReadJson(path);
   std::vector<tokenizer::Message> messages;
@@ -84,9 +89,8 @@ void WriteMessages(const std::string& path, const std::vector<tokenizer::Message
     if (message.reasoning_content.empty()) continue;
     json.back()["reasoning_content"] = message.reasoning_content;
   }
-  const std::string text = JsonText(json, 2);
   gguf::OutputFile file(path);
-  file.Write(std::as_bytes(std::span(text)));
+  file.Write(JsonText(json, 2));
   file.Commit();
 }
 

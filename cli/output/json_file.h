@@ -24,6 +24,7 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 // JSON as text that is safe on a terminal: bytes that are no UTF-8 are replaced, and control
 // characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
+std::string JsonLine(const Json& json);  // likewise, in one line without its end
 
 // A conversation as a list of {"role": ..., "content": ...}, and "reasoning_content" where there
 // was thinking, which is also what `pronk template` takes. Reading throws engine::Error.

@@ -22,8 +22,7 @@ struct Dot {
   std::string what;
 };
 
-std::vector<Dot> Dots(const engine::Trace& trace, const char* classes) {
-  std::vector<Dot> dots;
+void AddDots(const engine::Trace& trace, const char* classes, std::vector<Dot>& dots) {
   for (const engine::TraceStep& step : trace.steps) {
     if (step.bytes == 0 || step.operations == 0 || step.seconds <= 0) continue;
     const std::string tensors = StepTensors(step, /*with_layer=*/true);
@@ -32,7 +31,6 @@ std::vector<Dot> Dots(const engine::Trace& trace, const char* classes) {
                     std::string(step.kind) + (tensors.empty() ? "" : " " + tensors) +
                         Format(", %.1f us", step.seconds * 1e6)});
   }
-  return dots;
 }
 
 // Whole powers of ten around what is shown.
@@ -72,24 +70,15 @@ std::string DrawAxes(const Axis& x, const Axis& y) {
          SvgText(kSvgMargin, kTop - 10, "small", "1e9 operations per second");
 }
 
-std::string DrawRoof(const TraceReport& report, const Axis& x, const Axis& y) {
-  // Where the slope meets the level.
-  const double ridge = report.dot_ceiling / report.read_ceiling;
-  const double left = std::max(std::pow(10, x.low), std::pow(10, y.low) / report.read_ceiling);
-  return Format("<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>\n", x.At(left),
-                y.At(left * report.read_ceiling), x.At(ridge), y.At(report.dot_ceiling), x.to,
-                y.At(report.dot_ceiling));
-}
-
 }  // namespace
 
 std::string TraceSvg(const TraceReport& report) {
-  std::vector<Dot> dots = Dots(report.token, "tg");
-  const std::vector<Dot> of_prompt = Dots(report.prompt, "pp");
-  dots.insert(dots.end(), of_prompt.begin(), of_prompt.end());
+  std::vector<Dot> dots;
+  AddDots(report.token, "tg", dots);
+  const size_t n_of_token = dots.size();
+  AddDots(report.prompt, "pp", dots);
   const double ridge = report.dot_ceiling / report.read_ceiling;
-  double least = ridge, most = ridge, slowest = report.dot_ceiling;
-  double fastest = report.dot_ceiling;
+  double least = ridge, most = ridge, slowest = report.dot_ceiling, fastest = slowest;
   for (const Dot& dot : dots) {
     least = std::min(least, dot.intensity);
     most = std::max(most, dot.intensity);
@@ -97,12 +86,17 @@ std::string TraceSvg(const TraceReport& report) {
     fastest = std::max(fastest, dot.speed);
   }
   const Axis x(least, 2 * most, kLeft, kRight), y(slowest, fastest, kBottom, kTop);
+  // The roof: a slope from the left up to the level, which it meets at the ridge.
+  const double left = std::max(std::pow(10, x.low), std::pow(10, y.low) / report.read_ceiling);
+  const double level = y.At(report.dot_ceiling);
   std::string body =
       SvgText(kSvgMargin, 30, "title", "Roofline: " + ShortPath(report.model.file.path())) +
       SvgText(kSvgMargin, 52, "small",
               Format("%zu threads: reads at most %.1f GB/s, computes %.2fe12/s", report.n_threads,
                      report.read_ceiling / 1e9, report.dot_ceiling / 1e12)) +
-      DrawAxes(x, y) + DrawRoof(report, x, y);
+      DrawAxes(x, y) +
+      Format("<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>\n", x.At(left),
+             y.At(left * report.read_ceiling), x.At(ridge), level, x.to, level);
   for (const Dot& dot : dots) {
     body += Format(
         "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" class=\"%s\" fill-opacity=\"0.6\">"
@@ -115,7 +109,7 @@ std::string TraceSvg(const TraceReport& report) {
             SvgText(at + 10, kBottom + 60, "small", text);
   };
   legend(kLeft, "tg", "one token");
-  if (!of_prompt.empty()) {
+  if (dots.size() > n_of_token) {
     legend(kLeft + 110, "pp", Format("%zu tokens at once", report.tokens.size()));
   }
   return Svg("Roofline of " + ShortPath(report.model.file.path()), static_cast<int>(kBottom) + 76,

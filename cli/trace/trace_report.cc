@@ -15,9 +15,8 @@ namespace {
 
 using engine::TraceStep;
 
-// A line of the table. Steps of one kind are summed up in one, too.
-struct Line {
-  std::string kind, tensors, type, shape;
+// What one step takes, or several of one kind or layer.
+struct Cost {
   uint64_t bytes = 0;
   double seconds = 0;
 
@@ -27,31 +26,29 @@ struct Line {
   }
 };
 
-size_t Rows(const TraceStep& step) {
-  size_t rows = 0;
-  for (const engine::TraceWeights& weights : step.weights) rows += weights.rows;
-  return rows;
-}
-
-Line LineOf(const TraceStep& step) {
-  Line line{std::string(step.kind), StepTensors(step, /*with_layer=*/false), "", ""};
-  if (!step.weights.empty()) {
-    line.type = gguf::Info(step.weights[0].tensor->dtype).name;
-    line.shape = std::to_string(Rows(step)) + "x" + std::to_string(step.weights[0].cols);
-  }
-  line.Add(step);
-  return line;
-}
-
-std::string Text(const Line& line, double ceiling) {
-  std::string text = Format("%-9s %s %-7s %-11s %8.1f %8.1f", line.kind.c_str(),
-                            Column(line.tensors, 20).c_str(), line.type.c_str(), line.shape.c_str(),
-                            static_cast<double>(line.bytes) / 1e3, line.seconds * 1e6);
-  if (line.bytes > 0 && line.seconds > 0) {
-    const double speed = static_cast<double>(line.bytes) / line.seconds;
+std::string Line(std::string_view kind, const std::string& tensors, std::string_view type,
+                 const std::string& shape, const Cost& cost, double ceiling) {
+  std::string text = Format("%-9s %s %-7s %-11s %8.1f %8.1f", std::string(kind).c_str(),
+                            Column(tensors, 20).c_str(), std::string(type).c_str(), shape.c_str(),
+                            static_cast<double>(cost.bytes) / 1e3, cost.seconds * 1e6);
+  if (cost.bytes > 0 && cost.seconds > 0) {
+    const double speed = static_cast<double>(cost.bytes) / cost.seconds;
     text += Format(" %5.1f %3.0f%%", speed / 1e9, 100 * speed / ceiling);
   }
   return text + "\n";
+}
+
+std::string StepLine(const TraceStep& step, double ceiling) {
+  std::string_view type;
+  std::string shape;
+  if (!step.weights.empty()) {
+    size_t rows = 0;
+    for (const engine::TraceWeights& weights : step.weights) rows += weights.rows;
+    type = gguf::Info(step.weights[0].tensor->dtype).name;
+    shape = std::to_string(rows) + "x" + std::to_string(step.weights[0].cols);
+  }
+  return Line(step.kind, StepTensors(step, /*with_layer=*/false), type, shape,
+              {step.bytes, step.seconds}, ceiling);
 }
 
 // The part a step belongs to: 0 reads a token's row of the embedding, 1 + i is layer i, and the
@@ -69,33 +66,24 @@ std::string PartName(const engine::Trace& trace, size_t part) {
 
 // A token in quotes, in at most this many columns.
 std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t columns) {
-  std::string text = JsonText(Json(report.model.tokenizer->Piece(id, /*special=*/true)), -1);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return Cut(text, columns - 1);
+  return Cut(JsonLine(report.model.tokenizer->Piece(id, /*special=*/true)), columns - 1);
 }
 
-// "name     A   B   C": those that fit into the line.
-std::string ItemsLine(const std::string& name, const std::vector<std::string>& items) {
+// "name     A 50%  B 20%  C 10%": those of at least this share that fit into the line.
+template <class Name>
+std::string ItemsLine(const std::string& name, const std::vector<Share>& shares, double least,
+                      Name of) {
   std::string line = "  " + Padded(name, 10);
-  for (const std::string& item : items) {
+  for (const Share& share : shares) {
+    if (share.share < least) break;
+    const std::string item = of(share.of) + Format(" %.0f%%", 100 * share.share);
     if (TextColumns(line + item) + 2 > kColumns) break;
     line += "  " + item;
   }
   return line + "\n";
 }
 
-std::string SeenLine(const TraceReport& report, const std::string& name,
-                     const std::vector<SeenPosition>& seen) {
-  std::vector<std::string> items;
-  for (const auto& [position, weight] : seen) {
-    if (weight < 0.005) break;
-    items.push_back(TokenText(report, report.tokens[position], 14) +
-                    Format("@%zu %.0f%%", position + 1, 100 * weight));
-  }
-  return ItemsLine(name, items);
-}
-
-Json SeenJson(const std::vector<SeenPosition>& seen) {
+Json SeenJson(const std::vector<Share>& seen) {
   Json list = Json::array();
   for (const auto& [position, weight] : seen) {
     list.push_back({{"position", position}, {"weight", weight}});
@@ -113,7 +101,8 @@ Json ValuesJson(const TraceReport& report, const LayerValues& values) {
   for (const auto& [expert, share] : values.experts) {
     json["experts"].push_back({{"expert", expert}, {"share", share}});
   }
-  for (const auto& [id, probability] : values.next) {
+  for (const auto& [token, probability] : values.next) {
+    const auto id = static_cast<tokenizer::TokenId>(token);
     json["next"].push_back({{"id", id},
                             {"text", report.model.tokenizer->Piece(id, /*special=*/true)},
                             {"probability", probability}});
@@ -157,36 +146,31 @@ std::string StepTensors(const TraceStep& step, bool with_layer) {
 
 std::string TraceTable(const TraceReport& report) {
   const engine::Trace& trace = report.token;
-  std::map<std::string, Line> totals;
-  std::vector<Line> parts(trace.layer_ends.size() + 2);
-  Line all{"all", "", "", ""};
+  std::map<std::string_view, Cost> totals;
+  std::vector<Cost> parts(trace.layer_ends.size() + 2);
+  Cost all;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     const TraceStep& step = trace.steps[i];
-    for (Line* line : {&parts[PartOf(trace, i)], &totals[std::string(step.kind)], &all}) {
-      line->Add(step);
-    }
+    for (Cost* sum : {&parts[PartOf(trace, i)], &totals[step.kind], &all}) sum->Add(step);
   }
+  const auto total = [&](std::string_view what, const Cost& cost) {
+    return Line(what, Format("%.1f%% of the time", 100 * cost.seconds / all.seconds), "", "", cost,
+                report.read_ceiling);
+  };
   std::string text = Format("%-9s %-20s %-7s %-11s %8s %8s %5s %4s\n", "operation", "tensors",
                             "type", "shape", "KB", "us", "GB/s", "max");
   size_t part = SIZE_MAX;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     if (const size_t now = PartOf(trace, i); now != part) {
       part = now;
-      Line& head = parts[part];
-      head.kind = PartName(trace, part);
-      head.tensors = Format("%.1f%% of the time", 100 * head.seconds / all.seconds);
-      text += "\n" + Text(head, report.read_ceiling);
+      text += "\n" + total(PartName(trace, part), parts[part]);
     }
-    text += Text(LineOf(trace.steps[i]), report.read_ceiling);
+    text += StepLine(trace.steps[i], report.read_ceiling);
   }
   text += Format("\nTotals, %zu threads, reads at most %.1f GB/s (max: the share of it):\n",
                  report.n_threads, report.read_ceiling / 1e9);
-  for (auto& [kind, line] : totals) {
-    line.kind = kind;
-    line.tensors = Format("%.1f%% of the time", 100 * line.seconds / all.seconds);
-    text += Text(line, report.read_ceiling);
-  }
-  return text + Text(all, report.read_ceiling);
+  for (const auto& [kind, cost] : totals) text += total(kind, cost);
+  return text + Line("all", "", "", "", all, report.read_ceiling);
 }
 
 std::string ValuesText(const TraceReport& report, bool heads) {
@@ -201,24 +185,24 @@ std::string ValuesText(const TraceReport& report, bool heads) {
     text += "  experts    the networks that the router chose, and their shares\n";
   }
   text += "  says next  what the model would say if it ended here: output norm and matrix\n";
+  constexpr double kSeen = 0.005;  // what is not rounded to 0%
+  const auto seen = [&](size_t position) {
+    return TokenText(report, report.tokens[position], 14) + Format("@%zu", position + 1);
+  };
+  const auto expert = [](size_t number) { return std::to_string(number); };
+  const auto next = [&](size_t id) {
+    return TokenText(report, static_cast<tokenizer::TokenId>(id), 14);
+  };
   for (size_t i = 0; i < report.layers.size(); ++i) {
     const LayerValues& values = report.layers[i];
-    text += "\n" +
-            ItemsLine("layer " + std::to_string(i), {Format("stream %.4g", values.norm)}).substr(2);
-    if (!values.attention.empty()) text += SeenLine(report, "looks at", values.attention);
+    text +=
+        "\n" + Padded("layer " + std::to_string(i), 10) + Format("  stream %.4g\n", values.norm);
+    if (!values.attention.empty()) text += ItemsLine("looks at", values.attention, kSeen, seen);
     for (size_t head = 0; heads && head < values.heads.size(); ++head) {
-      text += SeenLine(report, "  head " + std::to_string(head), values.heads[head]);
+      text += ItemsLine("  head " + std::to_string(head), values.heads[head], kSeen, seen);
     }
-    std::vector<std::string> items;
-    for (const auto& [expert, share] : values.experts) {
-      items.push_back(Format("%u %.0f%%", expert, 100 * share));
-    }
-    if (!items.empty()) text += ItemsLine("experts", items);
-    items.clear();
-    for (const auto& [id, probability] : values.next) {
-      items.push_back(TokenText(report, id, 14) + Format(" %.0f%%", 100 * probability));
-    }
-    if (!items.empty()) text += ItemsLine("says next", items);
+    if (!values.experts.empty()) text += ItemsLine("experts", values.experts, 0, expert);
+    if (!values.next.empty()) text += ItemsLine("says next", values.next, 0, next);
   }
   return text;
 }

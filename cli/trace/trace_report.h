@@ -15,11 +15,11 @@ struct TraceReport {
   const engine::Model& model;
   std::vector<tokenizer::TokenId> tokens;  // the last one is walked
   size_t n_threads = 1;
-  double read_ceiling = 0;          // bytes per second
-  double dot_ceiling = 0;           // operations per second; 0: not measured
-  engine::Trace token;              // of the last token alone
-  engine::Trace prompt;             // of all tokens at once; empty: not measured
-  std::vector<LayerValues> layers;  // empty: not asked for
+  double read_ceiling = 0;               // bytes per second
+  double dot_ceiling = 0;                // operations per second; 0: not measured
+  engine::Trace token = {};              // of the last token alone
+  engine::Trace prompt = {};             // of all tokens at once; empty: not measured
+  std::vector<LayerValues> layers = {};  // empty: not asked for
 };
 
 // Every operation with its time, layer by layer, and totals; at most 80 columns.

@@ -15,18 +15,25 @@ namespace {
 
 constexpr size_t kMaxPositions = 6, kMaxChoices = 5;
 
-// weights[i] belongs to position first + i.
-std::vector<SeenPosition> Strongest(std::span<const double> weights, size_t first) {
-  std::vector<SeenPosition> seen;
-  seen.reserve(weights.size());
-  for (size_t i = 0; i < weights.size(); ++i) seen.push_back({first + i, weights[i]});
-  const size_t n = std::min(kMaxPositions, seen.size());
-  std::partial_sort(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(n), seen.end(),
-                    [](const auto& a, const auto& b) {
-                      return a.weight != b.weight ? a.weight > b.weight : a.position < b.position;
+// The largest, at most `most`. shares[i] is that of `first` + i.
+std::vector<Share> Largest(std::span<const double> shares, size_t first, size_t most) {
+  std::vector<Share> all;
+  all.reserve(shares.size());
+  for (const double share : shares) all.push_back({first++, share});
+  const size_t n = std::min(most, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
+                    [](const Share& a, const Share& b) {
+                      return a.share != b.share ? a.share > b.share : a.of < b.of;
                     });
-  seen.resize(n);
-  return seen;
+  all.resize(n);
+  return all;
+}
+
+std::vector<Share> MostLikely(std::span<const float> logits) {
+  const double log_sum = LogSumExp(logits);
+  std::vector<double> probabilities;
+  for (const float logit : logits) probabilities.push_back(std::exp(logit - log_sum));
+  return Largest(probabilities, 0, kMaxChoices);
 }
 
 // Keeps what a pass shows, layer by layer.
@@ -49,10 +56,10 @@ class Watcher : public engine::PassObserver {
       kernels::AttentionWeights(a.q + head * length, keys.data(), n, length, length, a.params,
                                 a.params.sinks != nullptr ? a.params.sinks + head : nullptr,
                                 weights.data());
-      now_.heads.push_back(Strongest(weights, first));
+      now_.heads.push_back(Largest(weights, first, kMaxPositions));
       for (size_t i = 0; i < n; ++i) mean[i] += weights[i] / static_cast<double>(a.n_heads);
     }
-    now_.attention = Strongest(mean, first);
+    now_.attention = Largest(mean, first, kMaxPositions);
     now_.attention_sum = 0;
     for (const double weight : mean) now_.attention_sum += weight;
   }
@@ -79,23 +86,6 @@ class Watcher : public engine::PassObserver {
 
 }  // namespace
 
-std::vector<NextToken> MostLikely(std::span<const float> logits, size_t most) {
-  const double log_sum = LogSumExp(logits);
-  std::vector<NextToken> tokens;
-  tokens.reserve(logits.size());
-  for (size_t id = 0; id < logits.size(); ++id) {
-    tokens.push_back({static_cast<tokenizer::TokenId>(id), std::exp(logits[id] - log_sum)});
-  }
-  const size_t n = std::min(most, tokens.size());
-  std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n), tokens.end(),
-                    [](const auto& a, const auto& b) {
-                      return a.probability != b.probability ? a.probability > b.probability
-                                                            : a.id < b.id;
-                    });
-  tokens.resize(n);
-  return tokens;
-}
-
 std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId id) {
   const engine::Model& model = session.model();
   Watcher watcher;
@@ -112,8 +102,7 @@ std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId
   for (size_t i = 0; i < watcher.layers.size(); ++i) {
     std::copy(watcher.streams[i].begin(), watcher.streams[i].end(), scratch.x.get());
     team.Run([&] { engine::Logits(model, 0, 1, scratch, team, logits.data()); });
-    watcher.layers[i].next =
-        MostLikely(std::span(logits).first(model.tokenizer->vocab().size()), kMaxChoices);
+    watcher.layers[i].next = MostLikely(std::span(logits).first(model.tokenizer->vocab().size()));
   }
   return watcher.layers;
 }
