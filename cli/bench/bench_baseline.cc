@@ -21,10 +21,9 @@ double StudentT(size_t freedom) {
   return 1.96 + 2.37 / n + 2.8 / (n * n);
 }
 
-std::vector<double> Logarithms(const std::vector<double>& values) {
-  std::vector<double> logs;
-  for (const double value : values) logs.push_back(std::log(value));
-  return logs;
+double SquaredLogDeviations(std::vector<double> values) {
+  for (double& value : values) value = std::log(value);
+  return SquaredDeviations(values);
 }
 
 // One result of a file, whose fields are checked when they are asked for.
@@ -116,17 +115,17 @@ Baseline::Baseline(const std::string& path) {
 
 const Baseline::Row* Baseline::Find(const BenchTest& test) const {
   const auto same = [](double before, auto now) { return before == static_cast<double>(now); };
-  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& before) {
-    return same(before.model_size, test.model->size) &&
-           same(before.model_n_params, test.model->n_params) &&
-           same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
-           same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
-           same(before.n_pass, test.n_pass) &&
-           same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
-           same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
-           (before.kv.empty() || before.kv == test.kv);
-  });
-  return row == rows_.end() ? nullptr : &*row;
+  for (const Row& before : rows_) {
+    if (same(before.model_size, test.model->size) &&
+        same(before.model_n_params, test.model->n_params) && same(before.n_prompt, test.n_prompt) &&
+        same(before.n_gen, test.n_gen) && same(before.n_depth, test.n_depth) &&
+        same(before.n_threads, test.n_threads) && same(before.n_pass, test.n_pass) &&
+        same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
+        same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
+        (before.kv.empty() || before.kv == test.kv))
+      return &before;
+  }
+  return nullptr;
 }
 
 std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
@@ -146,9 +145,8 @@ std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
   if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
   const size_t freedom = before.ts.size() + now.ts.size() - 2;
-  const double variance =
-      (SquaredDeviations(Logarithms(before.ts)) + SquaredDeviations(Logarithms(now.ts))) /
-      static_cast<double>(freedom);
+  const double variance = (SquaredLogDeviations(before.ts) + SquaredLogDeviations(now.ts)) /
+                          static_cast<double>(freedom);
   const double within = StudentT(freedom) * std::sqrt(2 * variance);
   const auto drift = [](double then, double later) {
     return then > 0 && later > 0 ? std::log(later / then) : 0;

@@ -91,15 +91,13 @@ double BestFor(double seconds, Try once) {
 class Script : public engine::Drafter {
  public:
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
-  void Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) override {
-    const std::span<const TokenId> rest = std::span(text_).subspan(text.size());
+  void Draft(std::span<const TokenId> read, size_t n, std::vector<TokenId>& drafts) override {
+    const std::span<const TokenId> rest = std::span(text).subspan(read.size());
     const auto next = rest.first(std::min(n, rest.size()));
     drafts.insert(drafts.end(), next.begin(), next.end());
   }
-  void Tell(std::vector<TokenId> text) { text_ = std::move(text); }
 
- private:
-  std::vector<TokenId> text_;
+  std::vector<TokenId> text;
 };
 
 // What this test's work is: to read a text, to generate one, or both.
@@ -109,7 +107,7 @@ class Work {
       : test_(test),
         session_(model, Options(options, test, script_)),
         ids_(RandomTokens(session_.capacity(), model.tokenizer->vocab().size())) {
-    script_->Tell(ids_);
+    script_->text = ids_;
     Read(std::span(ids_).first(test.n_depth));
   }
 

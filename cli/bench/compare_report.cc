@@ -100,26 +100,24 @@ struct BarColumn {
   const char* classes;
   std::function<double(const ComparedModel&)> value;
   std::function<std::string(const ComparedModel&)> text;
+  bool shown = true;
 };
 
 std::vector<BarColumn> BarColumns(const CompareReport& report) {
-  std::vector<BarColumn> columns = {
-      {"size", "both", [](const auto& model) { return static_cast<double>(model.bytes); }, Size}};
   const BenchTest& generation = report.models[0].generation;
-  if (!report.text.empty()) {
-    const bool distance = HasDivergences(report);
-    columns.push_back(
-        {distance ? "KL divergence" : "perplexity", "pp",
-         [=](const auto& model) { return !distance || model.divergence ? Loss(model) : 0; },
-         [=](const auto& model) {
-           return !distance || model.divergence ? Format("%.4f", Loss(model)) : "?";
-         }});
-  }
-  if (HasSpeed(generation)) {
-    columns.push_back({"tokens/s, " + generation.Name(), "tg",
-                       [](const auto& model) { return model.generation.Median(); },
-                       [](const auto& model) { return Speed(model.generation); }});
-  }
+  const bool distances = HasDivergences(report);
+  using Model = ComparedModel;
+  const auto is_known = [=](const Model& model) { return !distances || model.divergence; };
+  std::vector<BarColumn> columns = {
+      {"size", "both", [](const Model& model) { return static_cast<double>(model.bytes); }, Size},
+      {distances ? "KL divergence" : "perplexity", "pp",
+       [=](const Model& model) { return is_known(model) ? Loss(model) : 0; },
+       [=](const Model& model) { return is_known(model) ? Format("%.4f", Loss(model)) : "?"; },
+       !report.text.empty()},
+      {"tokens/s, " + generation.Name(), "tg",
+       [](const Model& model) { return model.generation.Median(); },
+       [](const Model& model) { return Speed(model.generation); }, HasSpeed(generation)}};
+  std::erase_if(columns, [](const BarColumn& column) { return !column.shown; });
   return columns;
 }
 

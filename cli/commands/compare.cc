@@ -1,6 +1,5 @@
 // pronk compare: which of several files should I use on this machine? What each takes, what it
 // predicts, how fast it is.
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -87,12 +86,6 @@ class Compare {
   }
 
  private:
-  std::unique_ptr<engine::Session> SessionFor(const engine::Model& model, size_t window) const {
-    engine::SessionOptions options = session_;
-    options.context = window;
-    return std::make_unique<engine::Session>(model, options);
-  }
-
   void ReadTexts() {
     const engine::Model base = Open(report_.models[0].path);
     const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
@@ -100,19 +93,21 @@ class Compare {
     const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
     report_.n_windows = windows.count();
     report_.window = windows.length;
-    const auto base_session = SessionFor(base, window);
+    engine::SessionOptions options = session_;
+    options.context = window;
+    engine::Session base_session(base, options);
     for (ComparedModel& result : report_.models) {
       const engine::Model model = Open(result.path);
-      const auto session = SessionFor(model, window);
+      engine::Session session(model, options);
       const TextWindows own = CutText(model, options_.text, text, window, options_.most_windows);
       const bool alike = own.ids == windows.ids &&
                          model.tokenizer->vocab().size() == base.tokenizer->vocab().size();
       if (alike && report_.models.size() > 1) {
-        result.divergence = DivergenceOf(*session, *base_session, windows);
+        result.divergence = DivergenceOf(session, base_session, windows);
         result.perplexity = result.divergence->Perplexity();
       } else {
         Mean surprise;
-        ReadWindows(*session, own, [&](std::span<const float> logits, tokenizer::TokenId next) {
+        ReadWindows(session, own, [&](std::span<const float> logits, tokenizer::TokenId next) {
           surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
         });
         result.perplexity = surprise.Exp();

@@ -1,6 +1,4 @@
 // pronk diff: keys and tensors in which two GGUF files differ, and how far apart their numbers are.
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>

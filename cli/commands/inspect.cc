@@ -39,12 +39,6 @@ uint64_t Parameters(const gguf::File& file) {
   return n;
 }
 
-std::string HumanCount(uint64_t n) {
-  const auto x = static_cast<double>(n);
-  if (n < 1'000'000) return Format("%.1f thousand", x / 1e3);
-  return n < 1'000'000'000 ? Format("%.1f million", x / 1e6) : Format("%.2f billion", x / 1e9);
-}
-
 std::string TypesText(const gguf::File& file) {
   std::map<gguf::DType, std::pair<size_t, uint64_t>> totals;
   for (const gguf::TensorView& tensor : file.tensors()) {
@@ -66,7 +60,10 @@ std::string HeadText(const gguf::File& file) {
   text += "  GGUF version " + std::to_string(file.version()) + ", " +
           HumanBytes(static_cast<double>(file.file_bytes()));
   if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
-  return text + ", " + HumanCount(Parameters(file)) + " weights\n";
+  const auto n = static_cast<double>(Parameters(file));
+  return text + (n < 1e6   ? Format(", %.1f thousand weights\n", n / 1e3)
+                 : n < 1e9 ? Format(", %.1f million weights\n", n / 1e6)
+                           : Format(", %.2f billion weights\n", n / 1e9));
 }
 
 std::string EntryText(const gguf::Metadata::Entry& entry) {
@@ -120,10 +117,9 @@ void PrintJson(const gguf::File& file) {
   before = "\n    ";
   for (const gguf::TensorView& tensor : file.tensors()) {
     out.Add(std::exchange(before, ",\n    "));
-    const std::span<const uint64_t> dims(tensor.dims.data(), tensor.n_dims);
     out.Add(JsonLine({{"name", tensor.name},
                       {"type", gguf::Info(tensor.dtype).name},
-                      {"dims", dims},
+                      {"dims", std::span(tensor.dims.data(), tensor.n_dims)},
                       {"bytes", tensor.bytes}}));
   }
   out.Add("\n  ]\n}\n");

@@ -1,14 +1,11 @@
 // pronk perplexity: how well a model predicts a text (text_windows.h); the lower, the better. With
 // --save-logits what it predicted is kept, and with --kl another model is held against that: what
 // quantizing has cost.
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "cli/command.h"
 #include "cli/loss/base_logits.h"
@@ -61,28 +58,20 @@ PerplexityOptions Settled(PerplexityOptions options) {
   return options;
 }
 
-std::unique_ptr<engine::Session> StartSession(const PerplexityOptions& options,
-                                              const engine::Model& model,
-                                              engine::SessionOptions session_options,
-                                              size_t window) {
-  session_options.context = window;
-  auto session = std::make_unique<engine::Session>(model, session_options);
-  if (options.model.verbose) ExplainChoices(options.model, model, *session, session_options);
-  return session;
-}
-
 void CheckFinite(double value) {
   if (std::isfinite(value)) return;
   throw engine::Error("the model's logits are not numbers: its weights are broken");
 }
 
 int MeasureDivergence(const PerplexityOptions& options, const engine::Model& model,
-                      const engine::SessionOptions& session_options) {
+                      engine::SessionOptions session_options) {
   BaseLogits base(options.kl, model.tokenizer->vocab().size());
   const TextWindows& windows = base.windows();
-  const auto session = StartSession(options, model, session_options, windows.length);
+  session_options.context = windows.length;
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   Divergence divergence;
-  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+  ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
     divergence.Add(base.LogProbabilities(divergence.n()), logits, next);
   });
   CheckFinite(divergence.MeanDivergence().value);
@@ -102,12 +91,14 @@ int MeasureDivergence(const PerplexityOptions& options, const engine::Model& mod
 }
 
 int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& model,
-                      const engine::SessionOptions& session_options) {
+                      engine::SessionOptions session_options) {
   const size_t context = session_options.context;
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file),
               context != 0 ? context : DefaultWindow(model.config), options.most_windows);
-  const auto session = StartSession(options, model, session_options, windows.length);
+  session_options.context = windows.length;
+  engine::Session session(model, session_options);
+  if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   std::optional<BaseLogitsWriter> base;
   if (!options.save.empty()) {
     std::vector<gguf::FileId> inputs = model.file.ids();
@@ -115,7 +106,7 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
     base.emplace(options.save, inputs, windows, model.tokenizer->vocab().size());
   }
   Mean surprise;
-  ReadWindows(*session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
+  ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
     surprise.Add(LogSumExp(logits) - logits[static_cast<size_t>(next)]);
     if (base) base->Write(logits);
   });

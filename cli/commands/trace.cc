@@ -32,7 +32,6 @@ struct TraceOptions {
   size_t depth = 0;
   bool values = false, heads = false, json = false;
   std::string plot;
-  int repetitions = 9;
 };
 
 // The tokens up to the one that is walked. Later ones would change nothing.
@@ -77,12 +76,10 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
                     engine::Session& session, const std::vector<TokenId>& tokens) {
   TraceReport report = {.model = model, .tokens = tokens, .n_threads = session.n_threads()};
   const size_t last = tokens.size() - 1;
-  session.Prefill(tokens);  // warms up, too
-  report.token = MedianTrace(session, tokens, last, options.repetitions);
-  if (!options.plot.empty() && last > 0) {
-    constexpr int kRepetitions = 3;  // these take longer
-    report.prompt = MedianTrace(session, tokens, 0, kRepetitions);
-  }
+  session.Prefill(tokens);                    // warms up, too
+  constexpr int kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
+  report.token = MedianTrace(session, tokens, last, kOfToken);
+  if (!options.plot.empty() && last > 0) report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
   if (options.values) {
     GoTo(session, tokens, last);
     report.layers = WatchToken(session, tokens.back());

@@ -26,10 +26,8 @@ std::vector<TokenId> TextWindows::Window(size_t i, const tokenizer::Vocabulary& 
 TextWindows CutText(const engine::Model& model, const std::string& file, std::string_view text,
                     size_t length, size_t most) {
   const std::function<bool()> interrupted = Interrupted;
-  TextWindows windows = {
-      .ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
-      .length = length,
-  };
+  TextWindows windows = {.ids = model.tokenizer->Encode(text, {.interrupted = &interrupted}),
+                         .length = length};
   if (length < 4 || windows.ids.size() < length) {
     throw engine::Error(file + ": has " + std::to_string(windows.ids.size()) +
                         " tokens, and a window (-c) " + std::to_string(length) +

@@ -5,10 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "cli/options/loading.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
-#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -85,9 +83,7 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
 
 Json SeenJson(const std::vector<Share>& seen) {
   Json list = Json::array();
-  for (const auto& [position, weight] : seen) {
-    list.push_back({{"position", position}, {"weight", weight}});
-  }
+  for (const auto& [at, weight] : seen) list.push_back({{"position", at}, {"weight", weight}});
   return list;
 }
 
