@@ -178,7 +178,8 @@ class Outputs {
   bool Write(Text text) {
     const bool first = !std::exchange(begun_, true);
     const auto whole = [&](BenchFormat& format) {
-      return (first ? format.Begin(plan_) : "") + text(format);
+      const std::string head = first ? format.Begin(plan_) : "";
+      return head + text(format);
     };
     if (err_) {
       std::fputs(whole(*err_).c_str(), stderr);
