@@ -213,7 +213,7 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"first_token_ms", model.first_token_ms}};
 }
 
-std::string Quoted(const std::string& text) {
+std::string CsvQuoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
@@ -222,20 +222,20 @@ std::string Quoted(const std::string& text) {
 // RFC 4180, with line feeds alone. Lists have spaces between, what is unknown is empty.
 std::string CsvCell(const Json& value) {
   if (value.is_null()) return "";
-  if (value.is_string()) return Quoted(gguf::PrintablePath(value.get<std::string>()));
+  if (value.is_string()) return CsvQuoted(gguf::PrintablePath(value.get<std::string>()));
   if (!value.is_array()) return value.dump();
   std::string text;
   for (const Json& item : value) {
     text += (text.empty() ? "" : item.is_string() ? "; " : " ");
     text += item.is_string() ? item.get<std::string>() : item.dump();
   }
-  return Quoted(text);
+  return CsvQuoted(text);
 }
 
 std::string CsvLine(const Json& fields, bool names) {
   std::string line;
   for (const auto& [name, value] : fields.items()) {
-    line += (line.empty() ? "" : ",") + (names ? Quoted(name) : CsvCell(value));
+    line += (line.empty() ? "" : ",") + (names ? CsvQuoted(name) : CsvCell(value));
   }
   return line + "\n";
 }
