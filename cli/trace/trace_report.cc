@@ -53,8 +53,8 @@ std::string StepLine(const TraceStep& step, double ceiling) {
 // output follows the last layer.
 size_t PartOf(const engine::Trace& trace, size_t step) {
   if (trace.steps[step].kind == "embed" && step == 0) return 0;
-  const auto behind = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
-  return 1 + static_cast<size_t>(behind - trace.layer_ends.begin());
+  const auto end = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
+  return 1 + static_cast<size_t>(end - trace.layer_ends.begin());
 }
 
 std::string PartName(const engine::Trace& trace, size_t part) {
