@@ -1,5 +1,5 @@
-// What the engine throws when the input or the machine is at fault: one line that says what, and
-// how to mend it. Faults of a file are gguf::Error.
+// The engine's exception for faults of the input or the machine: one line with the problem and its
+// remedy. Faults of a file are gguf::Error.
 #ifndef PRONK_ENGINE_ERROR_H_
 #define PRONK_ENGINE_ERROR_H_
 

@@ -22,7 +22,7 @@
 namespace pronk {
 namespace {
 
-// Runs the function and turns whatever it throws into an Error.
+// Runs the function and turns any exception into an Error.
 template <class Function>
 auto Guarded(Function function) {
   try {
@@ -77,7 +77,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   engine::SessionOptions result;
   result.context = options.context;
   result.n_threads = options.threads;
-  result.draft.on = true;  // it changes no text
+  result.draft.on = true;  // does not change the text
   result.draft.model = draft;
   result.sampler = ToEngine(options.sampling, *model.tokenizer);
   return result;
@@ -85,7 +85,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
 
 End ToPublic(engine::StopReason reason) {
   constexpr End kEnds[] = {End::kText, End::kStop, End::kLength, End::kContext, End::kCaller};
-  return kEnds[static_cast<size_t>(reason)];  // the same, in the same order
+  return kEnds[static_cast<size_t>(reason)];  // both enums have the same order
 }
 
 Completion ToPublic(engine::GenerateResult result) {
@@ -105,7 +105,7 @@ engine::Model Open(const std::string& path) {
   return engine::Model::Load(path);
 }
 
-// A session with all that it borrows.
+// A session with everything it borrows.
 struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
   engine::Session session;

@@ -5,8 +5,8 @@
 //   pronk::Session session(model);
 //   session.Complete("Once upon a time", [](std::string_view piece) { std::cout << piece; });
 //
-// Everything that goes wrong is thrown as pronk::Error, one line that says what. A model never
-// changes: any number of sessions and chats may share it, each used by one thread at a time.
+// Every failure is thrown as pronk::Error, with a one-line message. A model is immutable: any
+// number of sessions and chats may share it, each used by one thread at a time.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
 
@@ -35,12 +35,12 @@ class Error : public std::runtime_error {
 
 class Model {
  public:
-  // Opens a GGUF file (of a split model, the first) and checks it. Weights are read from the disk
-  // when they are first used, so the file must not change.
+  // Opens and checks a GGUF file (of a split model, the first). Weights are read from disk when
+  // first used, so the file must not change.
   explicit Model(const std::string& path);
 
   std::string architecture() const;    // "llama", "qwen3", ...
-  std::size_t context_length() const;  // tokens, in training
+  std::size_t context_length() const;  // in training, in tokens
   std::size_t size_in_bytes() const;   // of its weights
   std::vector<std::int32_t> Tokenize(std::string_view text) const;
 
@@ -51,12 +51,12 @@ class Model {
   std::shared_ptr<const Impl> impl_;
 };
 
-// What a text may be, so that a program can read it: JSON by a schema, or any grammar. Any number
-// of sessions may share one.
+// Constrains a text so that a program can parse it: JSON by a schema, or any grammar. Any number of
+// sessions may share one.
 class Grammar {
  public:
   Grammar() = default;  // any text
-  // What is valid by this schema (grammar/README.md says what it may say).
+  // JSON that this schema accepts (grammar/README.md lists what is supported).
   static Grammar JsonSchema(const std::string& schema);
   static Grammar JsonObject();
   static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"
@@ -69,17 +69,17 @@ class Grammar {
   std::shared_ptr<const Impl> impl_;
 };
 
-// "Don't repeat yourself": lowers the logit of what continues a repetition by
-// multiplier * base^(its length - allowed_length).
+// "Don't repeat yourself": lowers the logit of a token that continues a repetition by multiplier *
+// base^(its length - allowed_length).
 struct Dry {
   float multiplier = 0;                                        // 0: off
   float base = 1.75f;                                          // at least 1
   int allowed_length = 2;                                      // tokens that may repeat
   int last_n = -1;                                             // tokens it looks back on; -1: all
-  std::vector<std::string> breakers = {"\n", ":", "\"", "*"};  // no repetition goes beyond these
+  std::vector<std::string> breakers = {"\n", ":", "\"", "*"};  // no repetition extends across these
 };
 
-// Mirostat 2: keeps the surprise of the text near tau bits, in place of all steps that cut.
+// Mirostat 2: keeps the surprise of the text near tau bits, in place of all truncating steps.
 struct Mirostat {
   bool on = false;
   float tau = 5;
@@ -100,13 +100,13 @@ struct Sampling {
   float typical = 1;               // keeps those of about the expected surprise; 1: all
   float top_n_sigma = 0;           // keeps logits within n standard deviations of the best; 0: all
   float xtc_probability = 0;       // how often all likely tokens but the least of them are dropped,
-  float xtc_threshold = 0.1f;      // likely being from this probability on
+  float xtc_threshold = 0.1f;      // likely meaning at least this probability
   float temperature_range = 0;     // above 0: temperature - range to + range,
-  float temperature_exponent = 1;  // by how unsure the model is, to this power
+  float temperature_exponent = 1;  // by the normalized entropy to this power
   Dry dry;
   Mirostat mirostat;
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to the logits of tokens
-  bool ignore_end = false;                                 // the text never ends by itself
+  bool ignore_end = false;                                 // the end token is never sampled
   // The steps' order; empty: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc,
   // temperature.
   std::vector<std::string> steps;
@@ -116,12 +116,12 @@ struct Options {
   std::size_t context = 0;  // tokens; 0: as trained, at most 4096
   int threads = 0;          // 0: the fast cores that this process may use
   Sampling sampling;
-  // A small model with the same vocabulary, which drafts: can be faster, and changes no text.
+  // A small draft model with the same vocabulary: can be faster, does not change the text.
   std::optional<Model> draft;
 };
 
-// Gets text as it comes, in whole UTF-8 characters. A function that returns false ends the
-// generation; one that returns nothing does not.
+// Receives text as it is generated, in whole UTF-8 characters. The function may return false to
+// stop; if it returns void, generation runs to its end.
 class OnText {
  public:
   OnText() = default;
@@ -146,11 +146,11 @@ class OnText {
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
-  Grammar grammar = {};                 // of the text; a model that thinks does so freely before
+  Grammar grammar = {};                 // of the text; thinking before it is not constrained
 };
 
 enum class End {
-  kText,     // the model ended its text, or its grammar did: it is whole
+  kText,     // the model or the grammar ended the text: it is complete
   kStop,     // one of Limits::stops came up
   kLength,   // Limits::max_tokens
   kContext,  // the context is full
@@ -160,14 +160,14 @@ enum class End {
 struct Completion {
   std::string text;
   End end = End::kText;
-  std::size_t n_prompt = 0;     // tokens read, without those of an earlier turn
+  std::size_t n_prompt = 0;     // tokens read, not counting those of earlier turns
   std::size_t n_generated = 0;  // tokens
   double prompt_seconds = 0;
   double generate_seconds = 0;
   std::string thinking;  // in a chat with a model that thinks, before the text
 };
 
-// One text, read and written from its beginning to its end.
+// One text: prompts and completions, from beginning to end.
 class Session {
  public:
   explicit Session(const Model& model, const Options& options = {});
@@ -175,13 +175,13 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Reads the prompt after the text so far, then writes on.
+  // Reads the prompt after the text so far, then generates.
   Completion Complete(std::string_view prompt, const OnText& on_text = {},
                       const Limits& limits = {});
   // Begins a new text.
   void Clear();
-  // Writes the session to a file, and reads it back with the same model and context: a long prompt
-  // is read once (for example by Complete() with a limit of 0 tokens).
+  // Writes the session to a file, and reads it back with the same model and context, so that a long
+  // prompt is read only once (for example by Complete() with a limit of 0 tokens).
   void Save(const std::string& path);
   void Load(const std::string& path);
 
@@ -190,8 +190,8 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-// A conversation by the model's chat template. When the context is full, the oldest questions and
-// answers are dropped.
+// A conversation in the format of the model's chat template. When the context is full, the oldest
+// questions and answers are dropped.
 class Chat {
  public:
   // system: the system's message; "" for none.
@@ -204,12 +204,12 @@ class Chat {
   // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
   // its template has no such switch.
   void SetThinking(const std::string& level);
-  // Gets the thinking as it comes.
+  // Receives the thinking as it is generated.
   void OnThinking(const OnText& on_thinking);
   // Begins a new conversation.
   void Clear();
-  // As of a Session. What a new conversation has in common with the file's is not read again: a
-  // system's message, for example.
+  // As Session's. A prefix that a new conversation shares with the file, such as the system
+  // message, is not read again.
   void Save(const std::string& path);
   void Load(const std::string& path);
 

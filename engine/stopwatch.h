@@ -1,4 +1,4 @@
-// How long something takes: for speeds, and for lines that show progress.
+// Measures elapsed time: for speeds and progress lines.
 #ifndef PRONK_ENGINE_STOPWATCH_H_
 #define PRONK_ENGINE_STOPWATCH_H_
 
@@ -6,7 +6,6 @@
 
 namespace engine {
 
-// Runs from its construction.
 class Stopwatch {
  public:
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

@@ -10,19 +10,19 @@ namespace {
 // measured: 0.02 to 0.2 (kernels/NOTEBOOK.md).
 constexpr double kGuess = 0.06;
 
-// Measurements that a mean looks back on, and how fast passes of other sizes make it forget them.
+// The number of measurements in a mean, and how fast passes of other sizes discount them.
 constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
 // Interpolation from other sizes counts as this many measurements.
 constexpr double kOthers = 0.5;
-// One disturbed pass must not turn the choice around.
+// One disturbed pass must not flip the choice.
 constexpr double kMaxChange = 2;
 
-// Drafts that are remembered at each place, and the number that a guess counts as.
+// The number of drafts in the statistics of each place, and the weight of a guess.
 constexpr double kDraftMemory = 24;
 constexpr double kGuessWeight = 3;
 
-// The share of the time that trying drafts may lose.
+// The share of time that exploration may cost.
 constexpr double kTrying = 0.004;
 constexpr double kMaxTries = 4;
 
@@ -46,7 +46,7 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
   measured.seconds = mean;
 }
 
-// The very first pass has one token, so that size is always known.
+// The very first pass has one token, so size 1 is always measured.
 double PassCosts::Between(size_t n_tokens) const {
   size_t below = n_tokens - 1, above = n_tokens + 1;
   while (below > 1 && by_size_[below].weight == 0) --below;
@@ -69,7 +69,7 @@ double PassCosts::Of(size_t n_tokens) const {
 }
 
 void Acceptance::Tell(size_t place, bool right) {
-  if (place == 0) {  // also at places that are seldom reached old drafts count less
+  if (place == 0) {  // discounts old drafts also at rarely reached places
     constexpr double kKept = 1 - 1 / kDraftMemory;
     for (Seen& seen : places_) seen = {seen.right * kKept, seen.all * kKept};
   }
@@ -79,7 +79,7 @@ void Acceptance::Tell(size_t place, bool right) {
 
 std::array<double, kMaxDrafts> Acceptance::All() const {
   std::array<double, kMaxDrafts> all;
-  double p = guess_;  // a place with few drafts is like the one before it
+  double p = guess_;  // prior of a place: the place before it
   for (size_t i = 0; i < kMaxDrafts; ++i) {
     p = (places_[i].right + kGuessWeight * p) / (places_[i].all + kGuessWeight);
     all[i] = p;
@@ -127,7 +127,7 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
-  if (!std::exchange(of.has_begun, true)) return;  // the first took reading the prompt, too
+  if (!std::exchange(of.has_begun, true)) return;  // the first includes reading the prompt
   double one = seconds / static_cast<double>(n);
   if (of.n_measured > 0) one = std::min(one, kMaxChange * of.draft_seconds);
   of.n_measured = std::min(of.n_measured + 1, kMemory);

@@ -1,10 +1,10 @@
-// DraftController: how many drafts to read with a token, from the measured cost of passes and how
-// often drafts were accepted. It knows nothing of models; tests simulate costs.
+// DraftController: chooses the number of drafts in a pass, from the measured cost of passes and the
+// acceptance rate. It knows nothing of models; tests simulate costs.
 //
 // A pass of 1 + n tokens takes time t(1 + n) and adds 1 + a_1 + a_1 a_2 + ... + a_1 ... a_n tokens
-// to the text, where a_i is how often the i-th draft is right if those before it are. The best n
-// has the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for all, a first
-// draft pays if a > c.
+// to the text, where a_i is the probability that the i-th draft is right if those before it are.
+// The best n gives the most tokens per second; with t(1 + n) = t(1) (1 + c n) and the same a for
+// all, a first draft pays if a > c.
 #ifndef PRONK_ENGINE_DRAFT_CONTROLLER_H_
 #define PRONK_ENGINE_DRAFT_CONTROLLER_H_
 
@@ -14,42 +14,42 @@
 
 namespace engine {
 
-// Tokens of a pass, at most: up to here a token has the same bits as alone
+// The most tokens in a pass: up to here a token has the same bits as alone
 // (kernels/matmul/matmul.h).
 inline constexpr size_t kMaxPassTokens = 16;
 inline constexpr size_t kMaxDrafts = kMaxPassTokens - 1;
 
-// The time of a pass by its number of tokens, measured lately; interpolated for other numbers.
+// The recently measured time of a pass by its number of tokens; other sizes are interpolated.
 class PassCosts {
  public:
   void Tell(size_t n_tokens, double seconds);
   // 1 to kMaxPassTokens tokens.
   double Of(size_t n_tokens) const;
-  // Whether such a pass was measured not long ago.
+  // Whether such a pass was measured recently.
   bool IsFresh(size_t n_tokens) const { return by_size_[n_tokens].weight >= 1; }
 
  private:
   struct Measured {
     double seconds = 0;  // a mean
-    double weight = 0;   // its measurements, those long ago counting less
+    double weight = 0;   // its measurements, old ones discounted
   };
-  double Between(size_t n_tokens) const;  // from other sizes
+  double Between(size_t n_tokens) const;  // interpolated
 
   std::array<Measured, kMaxPassTokens + 1> by_size_ = {};
 };
 
-// How often drafts of one kind were right, by their place in a pass.
+// The acceptance rate of one kind of drafts, by their place in a pass.
 class Acceptance {
  public:
   explicit Acceptance(double guess) : guess_(guess) {}
-  // The draft at `place` (from 0) was right or not, those before it having been.
+  // Records whether the draft at `place` (from 0) was right; those before it were.
   void Tell(size_t place, bool right);
-  // The probability that it is, for each place.
+  // The probability of acceptance for each place.
   std::array<double, kMaxDrafts> All() const;
 
  private:
   struct Seen {
-    double right = 0, all = 0;  // those long ago count less
+    double right = 0, all = 0;  // old ones discounted
   };
   double guess_;
   std::array<Seen, kMaxDrafts> places_ = {};
@@ -58,8 +58,8 @@ class Acceptance {
 class DraftController {
  public:
   struct KindGuess {
-    double acceptance;  // how often its first draft may be right
-    bool is_free;       // drafts take no time to make
+    double acceptance;  // prior: how often its first draft is right
+    bool is_free;       // drafting takes no time
   };
   // One guess for each kind of drafts.
   DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
@@ -68,11 +68,11 @@ class DraftController {
     size_t n = 0;             // drafts
     double tokens_per_s = 0;  // expected
   };
-  // The best number of up to `available` drafts of a kind, often 0. Now and then it is another one,
-  // to see whether costs or acceptance have changed.
+  // The best number of up to `available` drafts of a kind, often 0. Occasionally another number, to
+  // see whether costs or acceptance have changed.
   Choice Choose(size_t kind, size_t available);
 
-  // Measurements: of making n drafts, of a draft as Acceptance::Tell(), and of a pass.
+  // Record the making of n drafts, a draft as Acceptance::Tell(), and a pass.
   void Drafted(size_t kind, size_t n, double seconds);
   void Checked(size_t kind, size_t place, bool right) {
     kinds_[kind].acceptance.Tell(place, right);
@@ -94,7 +94,7 @@ class DraftController {
   std::vector<Kind> kinds_;
   size_t max_drafts_;
   PassCosts costs_;
-  double budget_ = 0;  // seconds that trying may lose
+  double budget_ = 0;  // seconds that exploration may cost
 };
 
 }  // namespace engine

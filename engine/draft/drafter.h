@@ -1,5 +1,5 @@
-// Drafter: guesses how a text goes on, so that the model can check several tokens in one pass.
-// Wrong drafts never change the text, only how fast it comes (speculation.h).
+// Drafter: guesses the next tokens, so that the model can check several in one pass. Wrong drafts
+// never change the text, only the speed (speculation.h).
 #ifndef PRONK_ENGINE_DRAFT_DRAFTER_H_
 #define PRONK_ENGINE_DRAFT_DRAFTER_H_
 
@@ -21,18 +21,18 @@ class Drafter {
   Drafter(const Drafter&) = delete;
   Drafter& operator=(const Drafter&) = delete;
 
-  // Drafts come in kinds that are right more or less often: their number, and the kind of those
-  // after this text, or nothing if there are none. Costs next to nothing.
+  // The kinds of drafts, which differ in how often they are right: their number, and the kind that
+  // would follow this text, or nothing if there are no drafts. Costs next to nothing.
   virtual size_t n_kinds() const { return 1; }
   virtual std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) = 0;
   // Appends up to n tokens that may follow the text of the last Look().
   virtual void Draft(std::span<const tokenizer::TokenId> text, size_t n,
                      std::vector<tokenizer::TokenId>& drafts) = 0;
-  // Whether drafts cost next to nothing: then they are made to learn from even if none is read.
+  // Whether drafts cost next to nothing: then they are made, to learn from, even if none is read.
   virtual bool is_free() const { return false; }
 
   // Called after each pass, while the scratch still has its residual stream, with the tokens from
-  // position `first` on. Those that turn out to be no part of the text are Cut() afterwards.
+  // position `first` on. Those that are rejected are Cut() afterwards.
   virtual void Read(std::span<const tokenizer::TokenId>, size_t /*first*/, Scratch&) {}
   // The text is now its first n tokens.
   virtual void Cut(size_t /*n*/) {}

@@ -9,8 +9,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Places of the last two tokens that are compared, the latest first, and tokens that are compared
-// at each: a text of one word a hundred thousand times costs no more than any other.
+// Limits on the places of the last pair that are compared, latest first, and on the tokens compared
+// at each: a text of one word repeated a hundred thousand times costs no more than any other.
 constexpr size_t kMaxPlaces = 32;
 constexpr size_t kMaxMatch = 32;
 // In longer texts pairs share slots.
@@ -64,7 +64,7 @@ std::optional<size_t> LookupDrafter::Look(std::span<const TokenId> text) {
 }
 
 void LookupDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<TokenId>& drafts) {
-  // A repetition that reaches the end of the text goes on with the drafts.
+  // A repetition that reaches the end of the text continues into the drafts.
   const size_t first = drafts.size();
   for (size_t i = begin_; i < begin_ + n; ++i) {
     drafts.push_back(i < text.size() ? text[i] : drafts[first + i - text.size()]);

@@ -1,5 +1,5 @@
-// LookupDrafter: drafts what followed the last time the text ended like this ("prompt lookup
-// decoding", Saxena 2023). Retold stories, edited code and lists repeat themselves.
+// LookupDrafter: drafts what followed the previous occurrence of the text's last tokens ("prompt
+// lookup decoding", Saxena 2023). Retold stories, edited code and lists repeat themselves.
 #ifndef PRONK_ENGINE_DRAFT_LOOKUP_DRAFTER_H_
 #define PRONK_ENGINE_DRAFT_LOOKUP_DRAFTER_H_
 
@@ -13,14 +13,14 @@
 
 namespace engine {
 
-// For each pair of tokens the index has its last place, and for each place the one before it of the
-// pair that ends there: 8 bytes a token of text, and a step for each new one.
+// The index has the last place of each pair of tokens, and for each place the previous one of the
+// pair that ends there: 8 bytes and one step per token of text.
 class LookupDrafter : public Drafter {
  public:
   // For texts of up to `capacity` tokens.
   explicit LookupDrafter(size_t capacity);
 
-  // By how many of the last tokens agree with the earlier place: 2, 3, 4 or 5, 6 to 9, more.
+  // By the number of tokens that match the earlier place: 2, 3, 4 or 5, 6 to 9, more.
   size_t n_kinds() const override { return 5; }
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
@@ -32,10 +32,10 @@ class LookupDrafter : public Drafter {
   void Index(std::span<const tokenizer::TokenId> text);
   uint32_t& LastOf(std::span<const tokenizer::TokenId> text, size_t end);
 
-  // Both hold the place of a pair's second token, + 1 (0: none).
+  // Places are of a pair's second token, + 1 (0: none).
   std::vector<uint32_t> last_;    // [a power of two] by a hash of the pair
   std::vector<uint32_t> before_;  // [places] the same hash's place before this one
-  size_t begin_ = 0;              // of what followed the earlier place
+  size_t begin_ = 0;              // start of the tokens after the earlier place
 };
 
 }  // namespace engine

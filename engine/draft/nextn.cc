@@ -13,8 +13,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// The most tokens before a draft that the block has not read yet: the end of a prompt, or what was
-// generated without its drafts.
+// The most unread tokens that the block catches up on before a draft: the end of a prompt, or
+// tokens generated without its drafts.
 constexpr size_t kMaxUnread = 128;
 
 }  // namespace
@@ -92,8 +92,8 @@ NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType 
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}
 
-// Drops the hidden states before this position; the block's text begins there unless it has read so
-// far.
+// Drops the hidden states before this position; the block's text starts there unless it has read up
+// to it.
 void NextnDrafter::ForgetBefore(size_t position) {
   if (position < end()) {
     std::copy(hidden(position), hidden(end()), hidden_.begin());
@@ -117,7 +117,7 @@ void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& 
 
 void NextnDrafter::Cut(size_t n) {
   n_read_ = std::min(n_read_, n);
-  if (n < begin_ || n < start_) {  // nothing is known of what comes before
+  if (n < begin_ || n < start_) {  // hidden states before are unknown
     begin_ = start_ = n_read_ = n;
     n_hidden_ = 0;
   } else {
@@ -136,7 +136,7 @@ void NextnDrafter::Draft(std::span<const TokenId> text, size_t n, std::vector<To
     nextn_.Forward(text.subspan(n_read_, count), hidden(n_read_), n_read_ - start_, team_);
     n_read_ += count;
   }
-  // Only the last hidden state is needed again: the text goes on after it.
+  // Only the last hidden state is needed again: the text continues after it.
   ForgetBefore(n_read_ - 1);
   for (size_t i = 0; i < n; ++i) {
     const TokenId id = nextn_.Guess(team_);

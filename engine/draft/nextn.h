@@ -1,7 +1,7 @@
-// Drafts by a block after the last layer that some models have for guessing the token after the
-// next ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden
-// state before it, which is what the layers made of the text. The first draft follows from the
-// model's hidden state, those after it from the block's own.
+// Drafts by a block after the last layer that some models have to predict the token after the next
+// ("multi-token prediction", DeepSeek-V3 2024). It reads a token together with the hidden state at
+// the position before it. The first draft uses the model's hidden state, later ones the block's
+// own.
 #ifndef PRONK_ENGINE_DRAFT_NEXTN_H_
 #define PRONK_ENGINE_DRAFT_NEXTN_H_
 
@@ -31,15 +31,15 @@ class Nextn {
   size_t max_tokens() const { return scratch_.max_tokens; }
 
   // Reads tokens from first_position on, at most max_tokens() of them. hidden is
-  // [tokens.size()][width]: for each what Hidden() gave for the token before it (zeros before the
-  // first of a text).
+  // [tokens.size()][width]: for each token the Hidden() of the one before it (zeros before a text's
+  // first).
   void Forward(std::span<const tokenizer::TokenId> tokens, const float* hidden,
                size_t first_position, kernels::Team& team);
   // The most likely token after the last one read.
   tokenizer::TokenId Guess(kernels::Team& team);
   // Logits of n tokens of the last batch from its index `first` on: [n][vocab_size].
   void Logits(size_t first, size_t n, kernels::Team& team, float* logits);
-  // The block's own hidden state after the last token read, for when the model's is not there yet:
+  // The block's own hidden state after the last token read, used until the model's is known:
   // [width].
   const float* OwnHidden() const { return own_hidden_.data(); }
 
@@ -57,8 +57,8 @@ class Nextn {
   std::vector<float> logits_;  // [vocab_size]
 };
 
-// Of a prompt it reads the last tokens only: reading a long one with the block, too, would take
-// longer than a short answer can gain.
+// It reads only the last tokens of a prompt: running the block over a long one, too, would cost
+// more than a short answer can gain.
 class NextnDrafter : public Drafter {
  public:
   // The team must outlive the drafter.

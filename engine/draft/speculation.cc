@@ -10,8 +10,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// How often a first draft may be right, before anything is measured: of the lookup by its kinds,
-// and of models. (Chosen; a few dozen drafts outweigh them.)
+// Prior acceptance rates of a first draft: of the lookup by its kinds, and of models. (Chosen by
+// hand; a few dozen drafts outweigh them.)
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
@@ -89,7 +89,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
     drafts_ = best_source->watch.drafts;
     controller_.Drafted(best_kind, drafts_.size(), drafting.Seconds());
   }
-  // The caller's own drafter may give more, and ids outside the vocabulary.
+  // The caller's own drafter may return more, and ids outside the vocabulary.
   drafts_.resize(std::min(drafts_.size(), best.n));
   const auto is_none = [&](TokenId id) { return id < 0 || static_cast<size_t>(id) >= n_tokens_; };
   drafts_.erase(std::ranges::find_if(drafts_, is_none), drafts_.end());

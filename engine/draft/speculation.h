@@ -1,10 +1,10 @@
-// Speculation: proposes the drafts that a pass reads after the token that is certain, and learns
-// from their acceptance. Session asks it before each pass of generation.
+// Speculation: proposes the drafts that a pass reads after the sampled token, and learns from their
+// acceptance. Session asks it before each pass of generation.
 //
 // The text does not depend on it. A pass gives the logits after each of its tokens, with the same
 // bits as if they were read one by one. The sampler goes through them in order, with its own random
-// numbers; a draft is accepted if it is what was sampled, and the first that is not is forgotten
-// with all after it.
+// numbers; a draft is accepted if it equals the sampled token; the first mismatch and all drafts
+// after it are dropped.
 #ifndef PRONK_ENGINE_DRAFT_SPECULATION_H_
 #define PRONK_ENGINE_DRAFT_SPECULATION_H_
 
@@ -24,10 +24,10 @@ namespace engine {
 
 struct Model;
 
-// What a session may draft with.
+// The drafters that a session may use.
 struct DraftOptions {
   bool on = false;
-  std::optional<size_t> fixed = {};  // the number of drafts; nothing: as many as pay
+  std::optional<size_t> fixed = {};  // the number of drafts; nothing: adaptive
   size_t max = kMaxDrafts;
   bool lookup = true;                      // LookupDrafter
   bool nextn = true;                       // NextnDrafter, if the model has the block
@@ -37,12 +37,12 @@ struct DraftOptions {
 };
 
 struct DraftCounts {
-  uint64_t drafted = 0;   // tokens read as drafts
-  uint64_t accepted = 0;  // of these
+  uint64_t drafted = 0;  // tokens read as drafts
+  uint64_t accepted = 0;
   uint64_t n_tokens = 0;  // generated, accepted drafts included
   uint64_t n_passes = 0;
-  double seconds = 0;          // of all passes, by the means for their sizes, drafting included
-  double seconds_without = 0;  // of one pass for each token
+  double seconds = 0;          // all passes, at the means of their sizes, and drafting
+  double seconds_without = 0;  // at one pass per token
 
   DraftCounts operator-(const DraftCounts& before) const;
 };
@@ -56,12 +56,12 @@ class Speculation {
   // Drafts after this text, at most `room`.
   std::span<const tokenizer::TokenId> Propose(std::span<const tokenizer::TokenId> text,
                                               size_t room);
-  // The time of a pass, including the undoing of rejected drafts of the pass before.
+  // Records the time of a pass, including the undoing of the previous pass's rejected drafts.
   void Passed(size_t n_tokens, double seconds);
-  // The text went on with this token, which was an accepted draft or not.
+  // This token joined the text; it was an accepted draft or not.
   void Took(tokenizer::TokenId id, bool was_ahead);
 
-  // As of a Drafter.
+  // As Drafter's.
   void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch);
   // Drafts were rejected: only the first n tokens are part of the text.
   void Undo(size_t n);
@@ -71,7 +71,7 @@ class Speculation {
   const DraftCounts& counts() const { return counts_; }
 
  private:
-  // A drafter's drafts that are compared with the text as it comes.
+  // A drafter's drafts, compared with the text as it is generated.
   struct Watch {
     size_t kind = 0;
     std::vector<tokenizer::TokenId> drafts;

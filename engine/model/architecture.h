@@ -1,5 +1,5 @@
-// An architecture as a row: what neither a file's tensors nor the keys that all families share say.
-// The rows are in families/, a file for each lineage of models.
+// An architecture as a row: what neither a file's tensors nor the common keys specify. The rows are
+// in families/, one file per lineage of models.
 #ifndef PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 #define PRONK_ENGINE_MODEL_ARCHITECTURE_H_
 
@@ -24,12 +24,12 @@ struct Architecture {
   std::optional<kernels::Router> router = {};
   Presence router_bias = Presence::kNone;
   bool leading_dense = false;  // a key gives the number of layers before those with experts
-  // Completes a config that holds all that the common keys say; or null. Throws gguf::Error (file,
-  // key, expected, found).
+  // Completes a config that was read from the common keys; or null. Throws gguf::Error (file, key,
+  // expected, found).
   void (*refine)(const Keys& keys, Config& config) = nullptr;
 };
 
-// Of all lineages, in the order in which messages list them.
+// The rows of all lineages, in the order in which messages list them.
 std::span<const Architecture> Architectures();
 
 }  // namespace engine

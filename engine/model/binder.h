@@ -1,5 +1,5 @@
-// Binder: finds a file's tensors, checks type and shape of each, and records which were asked for.
-// What is refused throws gguf::Error (file, tensor, expected, found).
+// Binder: finds a file's tensors, checks their types and shapes, and records which were requested.
+// Throws gguf::Error (file, tensor, expected, found).
 #ifndef PRONK_ENGINE_MODEL_BINDER_H_
 #define PRONK_ENGINE_MODEL_BINDER_H_
 
@@ -14,8 +14,8 @@
 
 namespace engine {
 
-// Names are without ".weight". Matrices come with the tensors NAME.scale and NAME.bias where the
-// file has them.
+// Names are without ".weight". Matrices include the tensors NAME.scale and NAME.bias if the file
+// has them.
 class Binder {
  public:
   explicit Binder(const gguf::File& file) : file_(file), bound_(file.tensors().size()) {}
@@ -31,10 +31,10 @@ class Binder {
   ExpertsView Experts(const std::string& name, uint64_t n, uint64_t rows, uint64_t cols);
   // Rows [first, first + n) of each.
   static ExpertsView Rows(const ExpertsView& experts, uint64_t first, uint64_t n);
-  // A matrix of one row: in the file a vector.
+  // A matrix of one row, which is a vector in the file.
   WeightView OneRow(const std::string& name, uint64_t cols);
 
-  // Throws where a matrix lacks its bias.
+  // Throws if a matrix lacks its bias.
   void RequireBias(const std::string& name) const;
 
   // n numbers of type F32.
@@ -49,17 +49,17 @@ class Binder {
     return file_.FindTensor(name) != nullptr ? Floats(name, dims) : nullptr;
   }
 
-  // Marks tensors as known whose names begin with the prefix; returns their bytes.
+  // Marks tensors whose names begin with the prefix as known; returns their bytes.
   uint64_t Skip(std::string_view prefix);
-  // Throws where a tensor was not asked for: it is part of what the model was trained to compute,
-  // and the text would be wrong without a sign of why.
+  // Throws if a tensor was not requested: the model was trained with it, and without it the text
+  // would be silently wrong.
   void RequireAllBound() const;
-  // Weights of all matrices until now, those of Experts() not counted.
+  // The number of weights in all matrices so far, without those of Experts().
   uint64_t matrix_elements() const { return matrix_elements_; }
 
  private:
   [[noreturn]] void Fail(const std::string& tensor, const std::string& what) const;
-  // The tensor of this full name, which has these dimensions, recorded as asked for.
+  // The tensor with this full name and these dimensions, recorded as requested.
   const gguf::TensorView& Checked(const std::string& name, const std::vector<uint64_t>& dims);
   const gguf::TensorView& CheckedWeights(const std::string& name,
                                          const std::vector<uint64_t>& dims);

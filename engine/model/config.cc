@@ -14,7 +14,7 @@ namespace {
 
 using gguf::Metadata;
 
-// Far above any model, and small enough that products of a few of them fit in 64 bits.
+// Far above any model, and small enough that products of a few fit in 64 bits.
 constexpr uint64_t kMaxLayers = 1u << 12;
 constexpr uint64_t kMaxHeadDim = 1u << 12;
 constexpr uint64_t kMaxHeads = 1u << 14;  // attention's scratch has room for two numbers of each
@@ -88,7 +88,7 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
     keys.Fail("rope.scaling.type",
               "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
   }
-  // Older files have the factor under another name.
+  // Older files use another name for the factor.
   const double older = keys.PositiveUnlessZero("rope.scale_linear", 1.0);
   const double factor =
       keys.Has("rope.scaling.factor") ? keys.PositiveUnlessZero("rope.scaling.factor", 1.0) : older;
@@ -99,8 +99,8 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   return rope;
 }
 
-// Layers may have no network where they may have no mixer. Where all layers have experts, the key
-// may be missing.
+// Layers may lack a network if they may lack a mixer. If all layers have experts, the key may be
+// missing.
 void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
   const size_t least = arch.without_heads == Mixer::kNone ? 0 : 1;
@@ -108,7 +108,7 @@ void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config)
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
 }
 
-// Files of models without experts may say so: 0 of 0.
+// Files of models without experts may have these keys: 0 of 0.
 void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
   const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
@@ -140,7 +140,7 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   }
 }
 
-// A layer that sees another's keys and values must have as many key-value heads.
+// A layer that uses another's keys and values must have the same number of key-value heads.
 void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
   if (layer.kv_layer == LayerPlan::kOwn) return;
   const LayerPlan& source = config.layers[layer.kv_layer];
@@ -151,7 +151,7 @@ void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer)
   }
 }
 
-// The family's own keys must leave a sound plan.
+// Checks the plan after the family's own keys.
 void CheckLayers(const Keys& keys, const Config& config) {
   for (const LayerPlan& layer : config.layers) {
     CheckShared(keys, config, layer);

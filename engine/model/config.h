@@ -1,5 +1,5 @@
-// Config: what kind of transformer a file holds, as plain numbers and flags. Read from the metadata
-// and checked once; whatever comes later may divide by, index with and allocate for these numbers.
+// Config: the kind of transformer in a file, as plain numbers and flags. Read from the metadata and
+// checked once, so later code may divide by, index with and allocate for these numbers.
 #ifndef PRONK_ENGINE_MODEL_CONFIG_H_
 #define PRONK_ENGINE_MODEL_CONFIG_H_
 
@@ -21,7 +21,7 @@ namespace engine {
 enum class RopeScaling {
   kNone,
   kLinear,  // positions divided by the factor (Chen et al. 2023)
-  kYarn,    // a mix of both ends by wavelength (Peng et al. 2023)
+  kYarn,    // interpolated by wavelength (Peng et al. 2023)
 };
 
 struct RopeConfig {
@@ -43,7 +43,7 @@ struct RopeConfig {
   std::array<size_t, 4> sections = {};
 };
 
-// How the tokens of a layer gather from earlier ones.
+// How the tokens of a layer read earlier ones.
 enum class Mixer {
   kNone,             // the layer is a feed-forward network alone
   kAttention,        // Vaswani et al. 2017
@@ -54,9 +54,9 @@ enum class Mixer {
 };
 
 // The state of the last three mixers: the last inputs of a convolution and, for delta nets and
-// Mamba-2, a matrix [key_length][value_length] for each value head, which tokens write with keys
-// and read with queries. Mamba-2's paper calls key heads groups, keys B, queries C and key_length
-// state_size.
+// Mamba-2, a matrix [key_length][value_length] for each value head, which a token writes with its
+// key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
+// key_length state_size.
 struct RecurrentPlan {
   size_t n_taps = 0;    // of the convolution, the current token included
   size_t channels = 0;  // numbers of a token that it covers: queries, keys, values
@@ -83,25 +83,25 @@ struct LayerPlan {
   size_t value_length = 0;    // head_dim of values
   float attention_scale = 0;  // of q . k
   size_t rope = 0;            // index into Config::ropes, or kNoRope
-  size_t rope_offset = 0;     // where in a head the rotated numbers begin
+  size_t rope_offset = 0;     // index in a head of the first rotated number
   size_t window = 0;          // keys that a token sees, itself included; 0: all
-  size_t kv_layer = kOwn;     // the earlier layer whose keys and values it sees, or kOwn
+  size_t kv_layer = kOwn;     // the earlier layer whose keys and values it uses, or kOwn
   // Latent attention:
   size_t latent_length = 0;      // of the vector that keys and values come from
-  size_t query_rank = 0;         // likewise of queries; 0: they come from the residual stream
+  size_t query_rank = 0;         // likewise for queries; 0: they come from the residual stream
   size_t head_key_length = 0;    // of a head's own keys, the rotated numbers last
   size_t head_value_length = 0;  // of a head's own values
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
   RecurrentPlan recurrent;
 
   size_t ffn_length = 0;         // width of the feed-forward network's hidden layer; 0: none
-  float ffn_sparsity = 0;        // gates pass above their mean plus this many deviations; 0: all
+  float ffn_sparsity = 0;        // gates pass above mean plus this many deviations; 0: all
   size_t n_experts = 0;          // 0: none
   size_t expert_length = 0;      // width of an expert's hidden layer
   size_t shared_ffn_length = 0;  // of the expert that every token passes; 0: none
 };
 
-// Names of the tensors that hold norms, by role; "": none.
+// Names of the norms' tensors, by role; "": none.
 struct NormRoles {
   std::string_view attn = "attn_norm";  // of the mixer's input
   std::string_view attn_post = "";      // of its output, before it is added to the stream
@@ -127,18 +127,18 @@ enum class OutputMatrix {
   kOwn,
 };
 
-// What the models of an architecture have in common, and neither keys nor tensors say: part of the
-// table's rows (architecture.h). The defaults are llama's.
+// Properties of an architecture that neither keys nor tensors specify: part of the table's rows
+// (architecture.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
   QkNorm qk_norm = QkNorm::kNone;
   kernels::Activation activation = kernels::Activation::kSilu;
   bool sub_norms = false;        // norms of the inputs of attn_output and ffn_down
-  bool sinks = false;            // each head has a score that belongs to no token
+  bool sinks = false;            // each head has an extra score without a token
   bool biases = false;           // attention, router and experts must have biases
   bool shared_gate = false;      // the shared expert's weight depends on the token
   bool value_norm = false;       // RMSNorm of values, without weights
-  bool attention_gate = false;   // a gate made from the token scales each head's output
+  bool attention_gate = false;   // a gate computed from the token scales each head's output
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
 };
@@ -171,8 +171,8 @@ struct Config : Traits {
 
   std::vector<RopeConfig> ropes;  // at least one
   std::vector<LayerPlan> layers;  // at least one
-  size_t n_skipped_layers = 0;    // after them in the file; text is generated without these
-  // The first of those, where it can predict further tokens (draft/nextn.h).
+  size_t n_skipped_layers = 0;    // after them in the file; not used to generate text
+  // The first of those, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
 

@@ -10,8 +10,8 @@
 namespace engine {
 namespace {
 
-// Keys without effect on the logits. Those of YaRN have none in the architectures that do not read
-// them: published files carry the usual numbers there.
+// Keys without effect on the logits. YaRN's have none in the architectures that do not read them:
+// published files have the usual values there.
 constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "rope.scaling.yarn_log_multiplier",
 };
 
-// Keys that change what is computed, unless they have these values.
+// Keys that would change the computation, unless they have these values.
 struct UsualValue {
   std::string_view key;
   double value;

@@ -1,8 +1,7 @@
-// Keys: the metadata of one architecture, read with ranges.
+// Keys: the metadata of one architecture, read with range checks.
 //
-// A key that no code reads may change what a model computes; the text would be wrong without a sign
-// of why. So every key that is asked for is recorded, and the architecture's other keys are refused
-// by name.
+// A key that no code reads may change what a model computes, and the text would be silently wrong.
+// So every requested key is recorded, and the architecture's other keys are refused by name.
 #ifndef PRONK_ENGINE_MODEL_KEYS_H_
 #define PRONK_ENGINE_MODEL_KEYS_H_
 
@@ -20,11 +19,11 @@ namespace engine {
 // Far above any model's lengths; products of a few such numbers fit in 64 bits.
 inline constexpr uint64_t kMaxLength = 1u << 24;
 
-// The end of a message.
+// The suffix of a message.
 inline std::string Found(size_t value) { return ", found " + std::to_string(value); }
 
-// Names are without the architecture: "block_count" is "llama.block_count" in the file. What is
-// refused throws gguf::Error (file, key, expected, found).
+// Names are without the architecture: "block_count" is "llama.block_count" in the file. Throws
+// gguf::Error (file, key, expected, found).
 class Keys {
  public:
   Keys(const gguf::Metadata& meta, std::string_view architecture)
@@ -58,9 +57,9 @@ class Keys {
   bool BoolOr(std::string_view key, bool fallback) const;
   std::string_view StringOr(std::string_view key, std::string_view fallback) const;
 
-  // Marks a key as known that has no effect in this architecture.
+  // Marks a key without effect in this architecture as known.
   void Ignore(std::string_view key) const { Full(key); }
-  // Throws where a key of the architecture was neither read nor ignored.
+  // Throws if a key of the architecture was neither read nor ignored.
   void RequireAllRead() const;
 
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const {
@@ -70,7 +69,7 @@ class Keys {
  private:
   [[noreturn]] void FailCount(std::string_view key, size_t n, size_t found) const;
   double NumberOf(const gguf::Metadata::Entry& entry) const;
-  // The key as the file has it; records that it was asked for.
+  // The key's name in the file; records the request.
   std::string Full(std::string_view key) const;
 
   const gguf::Metadata& meta_;

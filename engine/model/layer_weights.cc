@@ -1,4 +1,4 @@
-// The tensors of one layer, by what its plan and the config ask for; see weights.h.
+// Binds the tensors of one layer according to its plan and the config; see weights.h.
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -194,7 +194,7 @@ class LayerBinder {
     w.altup_correct_scale = bind_.Vector(Name("altup_correct_scale"), width_);
   }
 
-  // Networks whose activation takes one product have no gate.
+  // Networks with a one-input activation have no gate.
   bool IsGated() const { return config_.activation != kernels::Activation::kReluSquared; }
 
   void BindFeedForward(LayerWeights& w) {
@@ -253,7 +253,7 @@ class LayerBinder {
 
   void BindRouter(LayerWeights& w) {
     const size_t n = plan_.n_experts;
-    if (plan_.ffn_length > 0) {  // beside a dense network it reads the stream itself, scaled
+    if (plan_.ffn_length > 0) {  // beside a dense network it reads the residual stream, scaled
       w.ffn_gate_inp = bind_.Table(Name("ffn_gate_inp"), n, width_);
       w.ffn_gate_inp.scale = 1 / std::sqrt(static_cast<float>(width_));
       w.ffn_gate_inp_scale = bind_.Floats(Name("ffn_gate_inp.scale"), {width_});

@@ -1,4 +1,4 @@
-// Model: a file opened, checked and understood. Immutable after loading; sessions share it.
+// Model: a file, opened, checked and interpreted. Immutable after loading; sessions share it.
 #ifndef PRONK_ENGINE_MODEL_MODEL_H_
 #define PRONK_ENGINE_MODEL_MODEL_H_
 
@@ -13,7 +13,7 @@
 
 namespace engine {
 
-// The type of most of a file's bytes; F32 where there are none.
+// The type of most of a file's bytes; F32 if it has no tensors.
 gguf::DType MainType(const gguf::File& file);
 
 struct Model {
@@ -27,13 +27,13 @@ struct Model {
   // The same for an open file.
   static Model From(gguf::File file);
 
-  // Bytes of weights that generating one token reads: all tensors, but one row of tables that are
-  // not the output, and of experts those that a token uses.
+  // Bytes of weights read to generate one token: all tensors, but of embedding tables one row and
+  // of experts those that a token uses. (The output matrix is read whole.)
   uint64_t BytesPerToken() const;
   // Multiplications and additions in the matrix products of one token of a prompt, without logits.
   double OperationsPerToken() const;
-  // The longest stretch of memory that holds only weights, at most 1 GiB of it, to measure how fast
-  // this machine reads them.
+  // The longest contiguous range of weights, at most 1 GiB, to measure how fast this machine reads
+  // them.
   std::span<const std::byte> LargestStretch() const;
 };
 

@@ -1,4 +1,4 @@
-// Weights: the tensors of a file by the role they play. Views into the mapping; nothing is copied.
+// Weights: the tensors of a file by role. Views into the mapping; nothing is copied.
 #ifndef PRONK_ENGINE_MODEL_WEIGHTS_H_
 #define PRONK_ENGINE_MODEL_WEIGHTS_H_
 
@@ -20,12 +20,12 @@ struct WeightView : kernels::Matrix {
   const float* bias = nullptr;               // [rows]; optional
 };
 
-// The matrices of one role of all experts of a layer, one after the other in a tensor.
+// All experts' matrices of one role in a layer, one after the other in a tensor.
 struct ExpertsView : kernels::ExpertStack {
   const gguf::TensorView* tensor = nullptr;
 };
 
-// Members have the tensors' names, norms those of NormRoles. What a layer does not have is null.
+// Members are named as the tensors, norms as in NormRoles. What a layer lacks is null.
 struct LayerWeights {
   const float* attn_norm = nullptr;    // [embedding_length]
   WeightView attn_q;                   // [n_heads * key_length][embedding_length]
@@ -54,8 +54,8 @@ struct LayerWeights {
   const float* conv = nullptr;       // [channels][n_taps], the last for the current token
   const float* conv_bias = nullptr;  // [channels]; optional
   WeightView mixer_gate;             // [width][embedding_length] the gate of its output
-  WeightView ssm_alpha;              // [n_value_heads][embedding_length] how fast a state decays
-  WeightView ssm_beta;  // [n_value_heads][embedding_length] how much is corrected; delta nets
+  WeightView ssm_alpha;              // [n_value_heads][embedding_length] the state's decay
+  WeightView ssm_beta;  // [n_value_heads][embedding_length] strength of correction; delta nets
   WeightView ssm_ba;    // both in one, by key head
   WeightView ssm_in;    // conv_in and mixer_gate in one, by key head (older files of it)
   const float* ssm_dt_bias = nullptr;  // [n_value_heads]
@@ -71,11 +71,11 @@ struct LayerWeights {
   WeightView ffn_down;                   // [embedding_length][ffn_length]
   const float* ffn_post_norm = nullptr;  // [embedding_length]
 
-  // Where LayerPlan::n_experts > 0:
+  // If LayerPlan::n_experts > 0:
   WeightView ffn_gate_inp;                    // [n_experts][embedding_length] the router
   const float* ffn_gate_inp_scale = nullptr;  // [embedding_length] of its input; optional
   const float* exp_probs_b = nullptr;  // [n_experts] added while experts are chosen; optional
-  // Where Config::expert_width > 0:
+  // If Config::expert_width > 0:
   WeightView ffn_latent_down;  // [expert_width][embedding_length]
   WeightView ffn_latent_up;    // [embedding_length][expert_width]
   ExpertsView ffn_gate_exps;   // each [expert_length][embedding_length or expert_width]
@@ -85,13 +85,13 @@ struct LayerWeights {
   const float* ffn_post_norm_1 = nullptr;  // [embedding_length] of the dense network's output
   const float* ffn_pre_norm_2 = nullptr;   // of experts' input
   const float* ffn_post_norm_2 = nullptr;  // of their output
-  // The shared expert, where LayerPlan::shared_ffn_length > 0:
+  // The shared expert, if LayerPlan::shared_ffn_length > 0:
   WeightView ffn_gate_inp_shexp;  // [1][embedding_length] its weight; optional
   WeightView ffn_gate_shexp;      // [shared_ffn_length][embedding_length]
   WeightView ffn_up_shexp;
   WeightView ffn_down_shexp;  // [embedding_length][shared_ffn_length]
 
-  // Where Config::n_streams > 0 (pass/residual.h):
+  // If Config::n_streams > 0 (pass/residual.h):
   WeightView laurel_l;  // [laurel_length][embedding_length]
   WeightView laurel_r;  // [embedding_length][laurel_length]
   const float* laurel_post_norm = nullptr;
@@ -100,13 +100,13 @@ struct LayerWeights {
   WeightView altup_correct_coef;               // [n_streams][n_streams]
   const float* altup_router_norm = nullptr;    // [embedding_length]
   const float* altup_correct_scale = nullptr;  // [embedding_length]
-  // A token's input for this layer alone, where Config::per_layer_length > 0:
+  // A token's per-layer input, if Config::per_layer_length > 0:
   WeightView inp_gate;                        // [per_layer_length][embedding_length]
   WeightView proj;                            // [embedding_length][per_layer_length]
   const float* post_norm = nullptr;           // [embedding_length]
   const float* layer_output_scale = nullptr;  // [1] of the stream after the layer; optional
 
-  // Weights in all matrices that every token uses: not in experts'.
+  // The number of weights in matrices that every token uses, so without experts'.
   uint64_t matrix_elements = 0;
 
   // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,
@@ -114,7 +114,7 @@ struct LayerWeights {
   static LayerWeights Bind(Binder& bind, const Config& config, size_t layer);
 };
 
-// The block that predicts further tokens, where Config::nextn has a plan (draft/nextn.h).
+// The block that predicts further tokens, if Config::nextn has a plan (draft/nextn.h).
 struct NextnWeights {
   LayerWeights layer;
   WeightView eh_proj;                       // [embedding_length][2 * embedding_length]
@@ -127,24 +127,23 @@ struct NextnWeights {
 
 struct Weights {
   WeightView token_embd;  // [vocab_size][embedding_length]
-  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Of the two kinds, the long ones
-  // are for contexts longer than the trained one.
+  // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long ones are for contexts longer
+  // than in training, short ones for others.
   const float* rope_freqs = nullptr;
   const float* rope_factors_short = nullptr;
   const float* rope_factors_long = nullptr;
-  // Inputs for each layer, where Config::per_layer_length > 0:
+  // Per-layer inputs, if Config::per_layer_length > 0:
   WeightView per_layer_token_embd;             // [vocab_size][layers * per_layer_length]
   WeightView per_layer_model_proj;             // [layers * per_layer_length][embedding_length]
   const float* per_layer_proj_norm = nullptr;  // [per_layer_length]
-  // Where Config::n_streams > 0: [embedding_length][embedding_length] for each stream but the
-  // first.
+  // If Config::n_streams > 0: [embedding_length][embedding_length] for each stream but the first.
   ExpertsView altup_proj;
   ExpertsView altup_unembd_proj;
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
   WeightView output;           // [vocab_size][embedding_length]; token_embd where the file has none
   NextnWeights nextn;          // eh_proj.tensor is null where the file has none
-  uint64_t skipped_bytes = 0;  // of tensors that generating text does not need
+  uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).

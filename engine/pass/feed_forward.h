@@ -1,5 +1,4 @@
-// The second half of a layer: each token by itself, through one network, through a few of many
-// experts, or through both.
+// The second half of a layer: each token passes a dense network, a few of many experts, or both.
 #ifndef PRONK_ENGINE_PASS_FEED_FORWARD_H_
 #define PRONK_ENGINE_PASS_FEED_FORWARD_H_
 

@@ -1,9 +1,9 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
 // from token ids to logits.
 //
-// Every line is one operation for the whole batch: pass.h says what each does, scratch.h describes
-// the buffers and weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by
-// their layers' plans (config.h) and by which tensors are there, never by name.
+// Every line is one operation for the whole batch: pass.h describes the operations, scratch.h the
+// buffers, weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their
+// layers' plans (config.h) and by which tensors are there, never by name.
 #include "engine/pass/forward.h"
 
 #include "engine/pass/feed_forward.h"
@@ -14,7 +14,8 @@
 namespace engine {
 namespace {
 
-// How tokens gather from those before them: from `in` to s.delta, both [tokens][embedding_length].
+// The mixer, through which tokens read earlier ones: from `in` to s.delta, both
+// [tokens][embedding_length].
 void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
                Pass& pass) {
   const LayerPlan& plan = model.config.layers[i];
@@ -46,7 +47,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
   Pass pass(c, tokens.size(), first_position, s, team, trace);
   ResidualStream residual(c, s, pass);
 
-  // A token begins as its row of the embedding matrix.
+  // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.SetPositions(ropes);
   residual.Begin(model.weights);

@@ -17,10 +17,10 @@ namespace engine {
 
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). tokens[i] is at position first_position + i.
-// The state remembers the positions before, and this batch's are added to it. ropes are those of
-// Config::ropes. Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens,
-// first_position + tokens.size() <= state.capacity(). Called inside team.Run(). A trace, if given,
-// gets a step for every operation.
+// The state has the positions before and gets this batch's. ropes match Config::ropes.
+// Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, first_position +
+// tokens.size() <= state.capacity(). Called inside team.Run(). A trace, if given, gets a step for
+// every operation.
 void Forward(const Model& model, std::span<const RopeAngles> ropes,
              std::span<const tokenizer::TokenId> tokens, size_t first_position,
              SequenceState& state, Scratch& scratch, kernels::Team& team, Trace* trace = nullptr);

@@ -1,5 +1,5 @@
-// InputSquares: adds up, column by column, the squares of the inputs of every matrix of the layers.
-// For pronk imatrix; a pass whose Trace has none skips it.
+// InputSquares: accumulates per column the squares of every layer matrix's inputs, for pronk
+// imatrix. A pass whose Trace has none skips it.
 #ifndef PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 #define PRONK_ENGINE_PASS_INPUT_SQUARES_H_
 
@@ -32,11 +32,11 @@ class InputSquares {
     size_t stride, n, cols;
   };
   // The inputs of the index-th of a tensor's matrices. Tensors outside of layers (embedding,
-  // output) are left out, as in llama.cpp: nearly all of their inputs are never made.
+  // output) are left out, as in llama.cpp: nearly all of their inputs are never computed.
   void Add(const gguf::TensorView* tensor, const Rows& rows, size_t index = 0,
            size_t n_matrices = 1);
   // The inputs of experts: `in` is [n_tokens][cols], `chosen` [n_tokens][n_used]. The inputs of
-  // their last matrices are computed here a second time.
+  // their down matrices are recomputed here.
   void AddExperts(const LayerWeights& w, kernels::Activation activation, const float* in,
                   size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
 

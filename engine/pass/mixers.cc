@@ -7,7 +7,7 @@ namespace {
 
 using Heads = Pass::Heads;
 
-// Queries [tokens][n_heads][head_key_length] to `out`, directly or by way of `low`,
+// Queries [tokens][n_heads][head_key_length] to `out`, directly or through `low`,
 // [tokens][query_rank].
 void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in, float* low,
                    float* out, Pass& pass) {
@@ -35,7 +35,7 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
   pass.NormAndRotate(plan, w.attn_q_norm, q, n_heads);
   pass.ScaleQueries(plan, q);
   if (w.attn_k.tensor == nullptr) {
-    k = v = nullptr;  // an earlier layer's are in the cache
+    k = v = nullptr;  // the cache has an earlier layer's
   } else {
     const size_t kv = plan.n_kv_heads * length;
     if (w.attn_v.tensor == nullptr) pass.CopyHeads({k, kv, 0}, {v, kv, 0}, 1, kv);  // v = k
@@ -56,7 +56,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
                      const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
-  // A head's key: n_plain numbers, then n_rotated that RoPE rotates, the same for all heads.
+  // A head's key: n_plain numbers, then n_rotated rotated by RoPE, which all heads share.
   const size_t n_rotated = plan.key_length - plan.rope_offset, n_plain = head_key - n_rotated;
   const size_t down_length = latent + n_rotated;  // of a token's latent vector and rotated key
   float* next = s.joined.get();
@@ -65,9 +65,9 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
   float* const wide = rows_of(n_heads * (head_key + head_value));
 
   if (w.attn_k_b.tensor != nullptr) {
-    // A head's key is attn_k_b times the latent vector. Instead of making keys, queries go through
-    // the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent vector,
-    // rotated key], and the latent vector is their value, too.
+    // A head's key is attn_k_b times the latent vector. Instead of expanding keys, queries are
+    // multiplied by the matrix: q . (K c) = (K^T q) . c. So all heads share one cached key, [latent
+    // vector, rotated key], and the latent vector is also their value.
     float* const key = s.k.get();
     pass.MatMul(in, {{w.attn_kv_a_mqa, key}});
     pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, down_length, key);
@@ -85,7 +85,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
     return;
   }
 
-  // Older files have one matrix for keys and values, which are made and cached.
+  // Older files have one matrix for keys and values, which are expanded and cached.
   const Heads down = {rows_of(down_length), down_length, 0};
   const Heads latents = {rows_of(latent), latent, 0};
   const Heads k = {s.k.get(), n_heads * head_key, head_key};

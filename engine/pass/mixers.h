@@ -1,5 +1,5 @@
-// The mixers: how a token gathers from those before it. Each reads `in` and writes s.delta, both
-// [tokens][embedding_length]; a layer's plan says which it has (config.h).
+// The mixers, through which a token reads earlier ones. Each reads `in` and writes s.delta, both
+// [tokens][embedding_length]; a layer's plan says which one it has (config.h).
 #ifndef PRONK_ENGINE_PASS_MIXERS_H_
 #define PRONK_ENGINE_PASS_MIXERS_H_
 
@@ -16,8 +16,8 @@ namespace engine {
 void Attention(const Config& config, const LayerPlan& plan, const LayerWeights& w,
                const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass);
 
-// Multi-head latent attention: keys and values are made of one short vector for all heads, which
-// alone is cached (Liu et al. 2024, DeepSeek-V2).
+// Multi-head latent attention: keys and values of all heads come from one short vector, and only
+// that is cached (Liu et al. 2024, DeepSeek-V2).
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
                      const float* in, Scratch& s, Pass& pass);
 

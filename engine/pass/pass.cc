@@ -318,7 +318,7 @@ void Pass::StatisticalTopK(float deviations, size_t width, float* gate) {
 
 void Pass::FinishLogits(float* logits) {
   if (config_.logit_scale == 1 && config_.logit_softcap == 0) return;
-  // A row can be as long as a whole batch of other rows: threads share it.
+  // A row of logits can be as long as a whole batch of other rows, so threads share it.
   constexpr size_t kGrain = 1024;
   team_.For(n_tokens_ * config_.vocab_size, kGrain, [&](size_t begin, size_t end, size_t) {
     float* const part = logits + begin;

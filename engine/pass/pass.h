@@ -1,9 +1,9 @@
-// Pass: the operations that the forward pass is made of, for a batch of tokens.
+// Pass: the operations of the forward pass, for a batch of tokens.
 //
-// Each reads and writes rows, one for each token, and splits them (or the weights' rows) among the
-// team's threads; with a trace it notes its time. The arithmetic is in kernels/. An operation that
-// a model does not have (no norm, no rope, a factor of 1) does nothing. Rows are
-// [n_tokens][embedding_length] where nothing else is said.
+// Each reads and writes rows, one per token, and splits them (or the weights' rows) among the
+// team's threads; with a trace it records its time. The arithmetic is in kernels/. An operation
+// that a model lacks (no norm, no rope, a factor of 1) does nothing. Rows are
+// [n_tokens][embedding_length] unless stated otherwise.
 #ifndef PRONK_ENGINE_PASS_PASS_H_
 #define PRONK_ENGINE_PASS_PASS_H_
 
@@ -48,7 +48,7 @@ class Pass {
     EachRow(kind, n_tokens_, 0, work);
   }
 
-  // --- The way in and out ---
+  // --- Input and output ---
   // out[t] = the embedding's row of tokens[t], times the model's embedding_scale.
   void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
   // The angles of the batch's positions, for Rotate().
@@ -84,7 +84,7 @@ class Pass {
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);
   // Stores k and v at the batch's positions in the cache, unless they are null (another layer did
-  // it), then lets each q attend to those that the layer lets it see. q is
+  // it), then lets each q attend to the keys that the layer lets it see. q is
   // [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
   // null.
   void Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
@@ -104,12 +104,11 @@ class Pass {
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
   // --- Recurrences ---
-  // What a recurrent layer does over time: reads scratch.conv_in [n_tokens][channels], alpha and
-  // beta [n_tokens][n_value_heads], updates the state and writes scratch.attended. All else in such
-  // a layer is each token's own. Keeps its input and the state before it where the batch may be
-  // undone.
+  // The recurrence of a layer: reads scratch.conv_in [n_tokens][channels], alpha and beta
+  // [n_tokens][n_value_heads], updates the state and writes scratch.attended. Everything else in
+  // such a layer is per token. If the batch may be undone, keeps its input and the state before it.
   void Recur(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
-  // The same over the first tokens of a batch that was undone, from the input that was kept.
+  // The same over the first tokens of an undone batch, from the kept input.
   void Replay(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
 
   // --- Products ---
@@ -121,18 +120,18 @@ class Pass {
   void MatMul(const float* in, std::initializer_list<Output> outputs);
   // out = activation(gate . in) * (up . in)
   void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out);
-  // The n_experts_used experts with the largest of a token's router logits, and their shares.
+  // The n_experts_used experts with a token's largest router logits, and their shares.
   void Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
              float* shares);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]
   void Experts(const LayerWeights& w, const float* in, const uint32_t* chosen, const float* shares,
                float* out);
 
-  // --- Element by element ---
+  // --- Elementwise ---
   // gate = activation(gate) * x; x *= y; rows [n_tokens][width].
   void Gate(kernels::Activation activation, float* gate, const float* x, size_t width);
   void Multiply(float* x, const float* y, size_t width);
-  // Subtracts from each of gate's rows [n_tokens][width] their mean plus `deviations` standard
+  // Subtracts from each row of gate [n_tokens][width] its mean plus `deviations` standard
   // deviations, and keeps what is positive: about a fixed share of the largest, without sorting
   // ("statistical top-k", You et al. 2025).
   void StatisticalTopK(float deviations, size_t width, float* gate);
@@ -158,7 +157,7 @@ class Pass {
   }
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
-  // Who sees the inputs of matrices, or null.
+  // The observer of matrix inputs, or null.
   InputSquares* inputs() const { return trace_ != nullptr ? trace_->inputs : nullptr; }
   uint64_t ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const;
 

@@ -1,4 +1,4 @@
-// What recurrent layers do over time: see Pass::Recur.
+// The recurrence of recurrent layers: see Pass::Recur.
 #include <algorithm>
 #include <array>
 

@@ -118,7 +118,7 @@ std::array<float*, ResidualStream::kMaxStreams> ResidualStream::RowsOf(size_t to
   return rows;
 }
 
-// The router reads `in` and gives each token n_streams numbers; their product with `coefs`,
+// The router maps each token of `in` to n_streams numbers; returns their product with `coefs`,
 // [tokens][coefs.rows].
 const float* ResidualStream::Coefficients(const LayerWeights& w, const WeightView& coefs,
                                           const float* in) {

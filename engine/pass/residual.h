@@ -1,7 +1,6 @@
-// The residual stream: what layers read and add to. For most models it is one vector a token, x.
-// With "alternating updates" (AltUp, Baykal et al. 2023) it is several: a layer computes on the
-// first only; the others are predicted before the layer, and corrected after it by how the first
-// has changed.
+// The residual stream, which layers read and add to. Most models have one vector per token, x. With
+// "alternating updates" (AltUp, Baykal et al. 2023) there are several: a layer computes only on the
+// first; the others are predicted before the layer and corrected after it by the first's change.
 #ifndef PRONK_ENGINE_PASS_RESIDUAL_H_
 #define PRONK_ENGINE_PASS_RESIDUAL_H_
 
@@ -16,14 +15,13 @@
 namespace engine {
 
 // Over a batch's rows in Scratch: x is [tokens][embedding_length], streams
-// [n_streams][tokens][embedding_length]. Where x is the only stream, operations on several do
-// nothing.
+// [n_streams][tokens][embedding_length]. If x is the only stream, operations on several do nothing.
 class ResidualStream {
  public:
   ResidualStream(const Config& config, Scratch& s, Pass& pass)
       : config_(config), s_(s), pass_(pass) {}
 
-  // Makes the streams of the tokens' embeddings, x.
+  // Makes the streams from the tokens' embeddings, x.
   void Begin(const Weights& weights);
   // Before a layer: predicts all streams; x becomes the first.
   void BeginLayer(const LayerWeights& w);
@@ -31,11 +29,11 @@ class ResidualStream {
   void Add();
   // After a layer: corrects all streams by the change of the first, from its prediction to x.
   void EndLayer(const LayerWeights& w);
-  // What gates a per-layer embedding: x, or the first stream scaled. And s.delta, made of that
-  // embedding, is added: to x, or to the other streams.
+  // The gate of a per-layer embedding: x, or the first stream scaled. Then s.delta, computed from
+  // that embedding, is added to x or to the other streams.
   const float* PerLayerGate(const LayerWeights& w);
   void AddPerLayer();
-  // After all layers: x becomes the mean of the streams, each scaled to the length of the first.
+  // After all layers: x = mean of the streams, each scaled to the first's length.
   void End(const Weights& weights);
 
  private:

@@ -8,8 +8,8 @@
 namespace engine {
 namespace {
 
-// The pair (a fraction) that makes this many full rotations within the trained context (YaRN,
-// section 3.2).
+// The (fractional) index of the pair that makes this many full rotations within the trained context
+// (YaRN, section 3.2).
 double PairWithRotations(const RopeConfig& c, double rotations) {
   const double context = static_cast<double>(c.original_context);
   return static_cast<double>(c.n_dims) * std::log(context / (rotations * 2 * std::numbers::pi)) /
@@ -25,8 +25,8 @@ double YarnKept(const RopeConfig& c, size_t pair) {
   return 1 - std::clamp(ramp, 0.0, 1.0);
 }
 
-// Pairs are dealt to time, height and width in turn, as long as each wants some (Qwen3-VL); those
-// left over do not rotate. A text's three positions are equal.
+// Pairs go to time, height and width in turn until each has its number (Qwen3-VL); the rest do not
+// rotate. A text's three positions are equal.
 bool Rotates(const RopeConfig& c, size_t pair) {
   const size_t n = std::accumulate(c.sections.begin(), c.sections.end(), size_t{0});
   if (n == 0) return true;

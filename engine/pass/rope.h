@@ -1,8 +1,8 @@
 // Rotary position embedding (Su et al. 2021): the angles by which position p rotates each pair of
 // dimensions. Pair i rotates by p * f_i, with f_i = base^(-2i / n_dims). Long-context models change
-// the frequencies: by a divisor for each (tensor rope_freqs), by one factor for all (linear
-// scaling), or by YaRN (Peng et al. 2023), which divides only those whose wavelength exceeds the
-// context and raises cos and sin a little to keep attention sharp.
+// the frequencies: by one divisor each (tensor rope_freqs), by one factor for all (linear scaling),
+// or by YaRN (Peng et al. 2023), which divides only those whose wavelength exceeds the context and
+// scales cos and sin up slightly to keep attention sharp.
 #ifndef PRONK_ENGINE_PASS_ROPE_H_
 #define PRONK_ENGINE_PASS_ROPE_H_
 
@@ -27,7 +27,7 @@ class RopeAngles {
   double magnitude_ = 1.0;           // multiplies cos and sin
 };
 
-// Those of Config::ropes, all with the same divisors ([n_dims / 2] or null).
+// One Rope for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).
 std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
 
 }  // namespace engine

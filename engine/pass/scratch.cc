@@ -30,7 +30,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
 
 }  // namespace
 
-// The one list of buffers, with their widths in floats a token (the largest of any layer), and the
+// The only list of buffers, with widths in floats per token (the largest of any layer), and the
 // sizes of the kernels' own scratch.
 struct Scratch::Layout {
   explicit Layout(const Config& c);

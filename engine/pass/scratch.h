@@ -1,5 +1,5 @@
-// Scratch: the buffers that hold a batch of tokens on its way through the layers. Sized at
-// construction for the widest layer and reused by every pass: generating allocates nothing.
+// Scratch: the buffers of a batch of tokens as it passes through the layers. Sized at construction
+// for the widest layer and reused by every pass, so generation allocates nothing.
 #ifndef PRONK_ENGINE_PASS_SCRATCH_H_
 #define PRONK_ENGINE_PASS_SCRATCH_H_
 
@@ -65,7 +65,7 @@ struct Scratch {
   Buffer<float> expert_out;   // [tokens][expert_width]
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // latent attention
-  kernels::Activations input;  // the input of the next products, as kernels want it
+  kernels::Activations input;  // the input of the next products, quantized
 
  private:
   struct Layout;

@@ -8,9 +8,9 @@ namespace {
 
 constexpr size_t kDrafts = kernels::kFewTokens - 1;  // of a pass, at most
 
-// Positions that a layer has room for: none where it keeps nothing of its own. A ring buffer holds
-// the window of a batch's first token and the batch, which is also how far a text can be taken
-// back; and rejected drafts, whether there are any or not, so that drafting does not change that.
+// A layer's capacity in positions; none if it caches nothing. A ring buffer has room for the window
+// of a batch's first token and for the batch, which is also how far a text can be rewound; and for
+// rejected drafts, always, so that drafting does not change that.
 size_t Positions(const LayerPlan& plan, const SequenceState::Size& size) {
   const size_t capacity = size.capacity;
   if (plan.n_kv_heads == 0 || plan.kv_layer != LayerPlan::kOwn) return 0;
@@ -39,7 +39,7 @@ size_t RecurrentFloats(const Config& config) {
 // A recurrence's input of a token.
 size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
 
-// The state now, the snapshots, and the state before a batch that may be undone.
+// The current state, the snapshots, and the state before a batch that may be undone.
 size_t Slots(const SequenceState::Size& size) {
   return 1 + SequenceState::kSnapshots + (size.max_undo > 0 ? 1 : 0);
 }
@@ -171,7 +171,7 @@ void SequenceState::Restore(size_t position) {
   position_ = end_ = restored_ = position;
 }
 
-// Drops later snapshots, whose text is forgotten.
+// Drops later snapshots, whose text is gone.
 size_t SequenceState::RewindRecurrent(size_t position) {
   while (!kept_.empty() && kept_.back().position > position) kept_.pop_back();
   if (position == position_) return position;

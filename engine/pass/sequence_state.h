@@ -1,6 +1,6 @@
-// SequenceState: what a model remembers of the text so far, so that a new token computes only its
-// own part. Attention layers keep keys and values: of all positions, or in a ring buffer of the
-// last ones where a window bounds what they see. Recurrent layers keep a state of fixed size.
+// SequenceState: the KV cache and recurrent states of the text so far, so that a new token computes
+// only its own part. Attention layers keep keys and values of all positions, or, with a window, of
+// the last ones in a ring buffer. Recurrent layers keep a state of fixed size.
 #ifndef PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 #define PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 
@@ -25,18 +25,18 @@ class SequenceState {
     size_t max_undo = 0;  // tokens of a batch that Undo() can take back, at most
     kernels::KvType kv_type = kernels::KvType::kF16;
   };
-  // Reserves the memory, which becomes resident as positions are written. memory.h checks before
-  // that the machine has it. Throws std::bad_alloc.
+  // Reserves the memory, which becomes resident as positions are written. memory.h has checked that
+  // the machine has it. Throws std::bad_alloc.
   SequenceState(const Config& config, const Size& size);
 
-  // The bytes of that. A double, so that what a file or a user asks for cannot overflow.
+  // The bytes reserved. A double, so that no request of a file or a user can overflow.
   static double BytesFor(const Config& config, const Size& size);
 
   // A recurrent layer's state (RecurrentPlan).
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
-    // Room for both as they are before the next batch if that may be undone; else null.
+    // A copy of both from before the next batch if that may be undone; else null.
     float* before;
     // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
@@ -54,18 +54,18 @@ class SequenceState {
 
   // The next batch, of at most Size::max_undo tokens, may be undone.
   void ExpectUndo() { may_undo_ = true; }
-  // Called after each batch: positions up to `end` are there.
+  // Called after each batch: positions before `end` are stored.
   void Extend(size_t end);
   // Forgets the last batch, which ExpectUndo() announced, from `position` on. Keys and values
   // before it stay; recurrent layers are as before the batch, with its input in conv_in, alpha and
   // beta for Replay() (forward.h).
   void Undo(size_t position);
-  // Copies the recurrent layers' states, so that Rewind() can come back to this position. The
-  // snapshot of the earliest position makes way for the newest.
+  // Copies the recurrent layers' states, so that Rewind() can return to this position. The newest
+  // snapshot replaces the earliest if there are kSnapshots.
   void Snapshot();
-  // What the next token sees of the text so far, piece by piece: of each layer and head the keys,
-  // then the values, oldest first; then the recurrent states. `piece` gets the buffers' own bytes,
-  // to be read, or to be written before Restore() to a text of `position` tokens.
+  // The state that the next token sees, piece by piece: for each layer and head the keys, then the
+  // values, oldest first; then the recurrent states. `piece` gets the buffers' own bytes, to read,
+  // or to write before Restore() to a text of `position` tokens.
   using Piece = std::function<void(std::span<std::byte> bytes)>;
   void ForEachPiece(size_t position, const Piece& piece);
   // The sum of their bytes.
@@ -74,8 +74,8 @@ class SequenceState {
   void Restore(size_t position);
 
   // Forgets everything from `position` on. Returns the position reached, which may be earlier:
-  // recurrent layers go back to the last snapshot up to `position`, or to the beginning; where a
-  // ring has overwritten what the next token would see, all is forgotten.
+  // recurrent layers go back to the last snapshot up to `position`, or to the beginning; if a ring
+  // buffer has overwritten keys that the next token needs, everything is forgotten.
   size_t Rewind(size_t position);
 
  private:
@@ -102,7 +102,7 @@ class SequenceState {
   size_t restored_ = 0;                 // Restore()'s
   std::unique_ptr<std::byte[]> data_;   // [layers][keys, values]
   size_t n_floats_ = 0;                 // of all recurrent layers
-  size_t n_slots_ = 0;                  // now, the snapshots, before the last batch
+  size_t n_slots_ = 0;                  // current, snapshots, before the last batch
   size_t now_ = 0, before_ = 0;         // slots
   std::unique_ptr<float[]> recurrent_;  // [n_slots][n_floats], then the inputs of all layers
   bool may_undo_ = false;

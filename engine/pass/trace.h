@@ -1,5 +1,5 @@
-// Trace: what each operation of a forward pass was and how long it took, and for an observer the
-// numbers on their way. Pass fills it for pronk trace; a forward pass without one costs nothing.
+// Trace: each operation of a forward pass and its time, and intermediate values for an observer.
+// Pass fills it for pronk trace; without a trace, recording costs nothing.
 #ifndef PRONK_ENGINE_PASS_TRACE_H_
 #define PRONK_ENGINE_PASS_TRACE_H_
 
@@ -31,7 +31,7 @@ struct TraceStep {
   double seconds = 0;
 };
 
-// One layer's attention, while its buffers are as they were.
+// One layer's attention, while its buffers are unchanged.
 struct TracedAttention {
   const kernels::KvLayer& cache;  // the batch is in it
   const kernels::AttentionParams& params;
@@ -40,8 +40,8 @@ struct TracedAttention {
   const float* q;   // of that token: [n_heads][key_length]
 };
 
-// Sees the batch's last token in every layer. Called on the thread that runs the pass, outside of
-// the steps' times.
+// Sees the batch's last token in every layer. Called on the thread that runs the pass; its time is
+// not part of the steps'.
 class PassObserver {
  public:
   virtual ~PassObserver() = default;

@@ -98,7 +98,7 @@ void TopK(Candidates& candidates, int k) {
 
 void TopP(Candidates& candidates, float p) {
   if (p >= 1.0f) return;
-  // A nucleus is usually small: sort more of a large vocabulary only while it is not found.
+  // A nucleus is usually small: sort more of a large vocabulary only until it is found.
   const double max = candidates.Best().logit;
   double total = 0;
   for (const Candidate& c : candidates.items()) total += std::exp(c.logit - max);

@@ -19,10 +19,10 @@ struct Candidate {
   float logit;
 };
 
-// Logits as they can be compared: no nan, nothing infinite.
+// Makes a logit comparable: no NaN or infinity.
 float Comparable(float logit);
 
-// Logits divided by less than this could leave the range of a float.
+// Dividing logits by less than this could overflow a float.
 inline constexpr float kColdest = 1e-6f;
 
 class Candidates {
@@ -47,7 +47,7 @@ class Candidates {
     std::erase_if(items_, predicate);
     n_sorted_ = 0;
   }
-  // Gives every candidate a new logit, made Comparable(): options may be odd.
+  // Gives every candidate a new logit, made Comparable() because options may be extreme.
   template <class Function>
   void Change(Function function) {
     for (Candidate& c : items_) {
@@ -59,9 +59,8 @@ class Candidates {
   // softmax(logits), in the candidates' order. The buffer is reused by the next call.
   std::span<const double> Probabilities();
 
-  // For a step with an order of its own: a buffer with an entry for each candidate, for the step to
-  // fill and sort; KeepRanked() then keeps the candidates of the first n entries, in their old
-  // order.
+  // For a step with its own order: a buffer with an entry per candidate, which the step fills and
+  // sorts; KeepRanked() then keeps the candidates of the first n entries, in their old order.
   struct Ranked {
     double distance;
     double probability;
@@ -77,10 +76,9 @@ class Candidates {
   std::vector<Ranked> ranking_;
 };
 
-// Recent tokens become less likely. The logit of a token that occurs is divided by `repeat`
-// (multiplied if negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each
-// occurrence and by `presence` once (OpenAI's API). `recent` holds the last tokens in any order,
-// and is sorted here.
+// Penalizes recent tokens. The logit of a token that occurs is divided by `repeat` (multiplied if
+// negative; Keskar et al. 2019, CTRL), and lowered by `frequency` for each occurrence and by
+// `presence` once (OpenAI's API). `recent` has the last tokens in any order, and is sorted here.
 struct Penalties {
   float repeat = 1.0f;
   float frequency = 0.0f;
@@ -100,25 +98,25 @@ void TopP(Candidates& candidates, float p);
 // Keeps those at least min_p times as likely as the most likely (Nguyen et al. 2024). 0 keeps all.
 void MinP(Candidates& candidates, float min_p);
 
-// Keeps those whose surprise is closest to the entropy until their probabilities add up to p:
-// locally typical sampling (Meister et al. 2022). p >= 1 keeps all.
+// Keeps those whose surprise is closest to the entropy, until their probabilities sum to p: locally
+// typical sampling (Meister et al. 2022). p >= 1 keeps all.
 void Typical(Candidates& candidates, float p);
 
 // Keeps those whose logits are at most n standard deviations (of all that are left) below the best
 // (Tang et al. 2024, "Top-n-sigma"). n <= 0 keeps all.
 void TopNSigma(Candidates& candidates, float n);
 
-// Excludes top choices: drops those that are at least `threshold` likely but the least likely of
-// them (p-e-w 2024, text-generation-webui, pull request 6335).
+// Excludes top choices: of those with at least `threshold` probability, keeps only the least likely
+// (p-e-w 2024, text-generation-webui, pull request 6335).
 void Xtc(Candidates& candidates, float threshold);
 
 // Drops those whose surprise, -log2 p, is more than mu bits; at least one stays. The cut of
 // Mirostat 2 (sampler.h).
 void CutSurprise(Candidates& candidates, double mu);
 
-// A temperature by how unsure the model is: low + (high - low) * e^exponent, where e is the entropy
-// divided by its maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp;
-// similar to EDT, Zhang et al. 2024). A single candidate is left alone.
+// Dynamic temperature: low + (high - low) * e^exponent, where e is the entropy divided by its
+// maximum, the log of the number of candidates (kalomaze 2023, as in llama.cpp; similar to EDT,
+// Zhang et al. 2024). A single candidate is left alone.
 void DynamicTemperature(Candidates& candidates, float low, float high, float exponent);
 
 // Divides logits by the temperature.

@@ -32,9 +32,9 @@ std::vector<TokenId> TokensWith(const std::vector<std::string>& texts,
   return ids;
 }
 
-// Let r[0], r[1], ... be the text from its end. The tokens before r[k - 1] repeat the end over the
-// common length of r[k..] and r[0..]: matches[k]. The Z algorithm (Gusfield 1997) finds it for all
-// k in linear time; [left, right) is the match known so far that ends last.
+// Let r[0], r[1], ... be the text reversed. The tokens before r[k - 1] repeat the text's end over
+// the common prefix of r[k..] and r[0..], of length matches[k]. The Z algorithm (Gusfield 1997)
+// finds it for all k in linear time; [left, right) is the rightmost match so far.
 void Dry::FindRepetitions(std::span<const TokenId> text, std::span<const TokenId> breakers) {
   const size_t n = text.size();
   const auto r = [&](size_t i) { return text[n - 1 - i]; };

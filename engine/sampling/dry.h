@@ -1,8 +1,8 @@
-// DRY, "don't repeat yourself" (p-e-w 2024, pull request 5677 of text-generation-webui): tokens
-// that would continue a repetition become less likely, the longer it is.
+// DRY, "don't repeat yourself" (p-e-w 2024, pull request 5677 of text-generation-webui): penalizes
+// tokens that would continue a repetition, the more the longer it is.
 //
-// Let m be the length of the longest end of the text that also occurs before an earlier token x,
-// without a sequence breaker in it. If x is no breaker and m >= allowed_length, the logit of x
+// Let m be the length of the longest suffix of the text that also occurs before an earlier token x
+// and contains no sequence breaker. If x is no breaker and m >= allowed_length, the logit of x
 // falls by multiplier * base^(m - allowed_length).
 #ifndef PRONK_ENGINE_SAMPLING_DRY_H_
 #define PRONK_ENGINE_SAMPLING_DRY_H_
@@ -22,14 +22,14 @@ struct DryOptions {
   float multiplier = 0;                      // 0: off
   float base = 1.75f;                        // at least 1
   int allowed_length = 2;                    // tokens of a repetition without penalty
-  int last_n = -1;                           // tokens that it looks back on; -1: all, 0: off
+  int last_n = -1;                           // tokens it looks back on; -1: all, 0: off
   std::vector<tokenizer::TokenId> breakers;  // ascending; line ends and quotation marks, usually
 
   bool Active() const { return multiplier != 0 && last_n != 0; }
 };
 
-// The tokens that contain one of these texts, ascending: breakers. Throws engine::Error if no token
-// contains one of the texts.
+// The tokens that contain one of these texts, ascending: breakers. Throws engine::Error if a text
+// is in no token.
 std::vector<tokenizer::TokenId> TokensWith(const std::vector<std::string>& texts,
                                            const tokenizer::Tokenizer& tokenizer);
 
@@ -39,7 +39,7 @@ class Dry {
              const DryOptions& options);
 
  private:
-  // For each token that followed a repetition, the length of the longest such; ascending ids.
+  // For each token that followed a repetition, the longest one's length; ascending ids.
   void FindRepetitions(std::span<const tokenizer::TokenId> text,
                        std::span<const tokenizer::TokenId> breakers);
 

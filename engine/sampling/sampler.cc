@@ -27,7 +27,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, SamplerStep>>(
     {"temperature", SamplerStep::kTemperature},
 });
 
-// Steps that drop candidates, which Mirostat replaces.
+// The truncating steps, which Mirostat replaces.
 bool Cuts(SamplerStep step) {
   return step != SamplerStep::kPenalties && step != SamplerStep::kDry &&
          step != SamplerStep::kTemperature;
@@ -50,7 +50,7 @@ std::string SamplerStepNames() {
 
 Sampler::Sampler(SamplerOptions options)
     : options_(std::move(options)), random_(options_.seed), mu_(2.0 * options_.mirostat.tau) {
-  constexpr size_t kUsual = 4096;  // longer memories grow when they are filled
+  constexpr size_t kUsual = 4096;  // larger buffers grow as they fill
   recent_.reserve(std::min(MostRecent(), kUsual));
   sorted_.reserve(recent_.capacity());
 }
@@ -131,7 +131,7 @@ size_t Sampler::Draw() {
 }
 
 TokenId Sampler::DrawByMirostat() {
-  // The surprise, -log2 p, is that of before any token is dropped.
+  // The surprise, -log2 p, is from before any token is dropped.
   const double max = candidates_.Best().logit;
   const std::span<const double> probabilities = candidates_.Probabilities();
   const double best = std::log2(*std::max_element(probabilities.begin(), probabilities.end()));
@@ -159,7 +159,7 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
     if (candidates_.size() == 1) return candidates_[0].id;
   }
   AddBiases();
-  // No step can compare nan or infinity.
+  // No step can compare NaN or infinity.
   candidates_.RemoveIf(
       [](const Candidate& c) { return !(c.logit < INFINITY && c.logit > -INFINITY); });
   if (candidates_.size() == 0 && !allowed.empty()) {

@@ -36,8 +36,8 @@ std::optional<SamplerStep> FindSamplerStep(std::string_view name);
 std::string SamplerStepNames();
 
 // Mirostat 2 (Basu et al. 2021, algorithm 2) keeps the surprise of the text near a target and
-// replaces the steps that cut: it drops tokens of a surprise above mu, picks among the rest, and
-// moves mu by the difference of the picked token's surprise from the target.
+// replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
+// and moves mu against the sampled token's difference from the target.
 struct Mirostat {
   bool on = false;
   float tau = 5.0f;  // the target, in bits
@@ -55,7 +55,7 @@ struct SamplerOptions {
   float min_p = 0.05f;
   float top_n_sigma = -1.0f;
   float xtc_probability = 0.0f;  // how often top choices are excluded
-  float xtc_threshold = 0.1f;    // above 0.5 there is never more than one
+  float xtc_threshold = 0.1f;    // above 0.5 it never drops any
   DryOptions dry;
   Mirostat mirostat;
   Penalties penalties;
@@ -72,7 +72,7 @@ class Sampler {
  public:
   explicit Sampler(SamplerOptions options);
 
-  // For the tokens to come; random numbers go on where the seed is as before.
+  // Applies to the following tokens; random numbers continue if the seed is unchanged.
   void SetOptions(const SamplerOptions& options);
 
   // The next token. The same options, logits and history give the same token on every machine.
@@ -80,9 +80,9 @@ class Sampler {
   // (constraint.h), at least one of them set; no step sees the other tokens. Empty: all are
   // allowed. A single allowed token takes no random number.
   tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
-  // This token is now part of the text, for the penalties.
+  // Adds a token to the text, for the penalties.
   void Accept(tokenizer::TokenId id);
-  // The text is now this and nothing else. Random numbers go on.
+  // Replaces the text. Random numbers continue.
   void SetHistory(std::span<const tokenizer::TokenId> tokens);
 
  private:
@@ -90,7 +90,7 @@ class Sampler {
   void Apply(SamplerStep step);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();
-  size_t MostRecent() const;  // the size that recent_ may have
+  size_t MostRecent() const;  // the capacity of recent_
 
   SamplerOptions options_;
   std::mt19937_64 random_;

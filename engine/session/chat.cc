@@ -14,7 +14,7 @@ namespace {
 using tokenizer::Message;
 using tokenizer::TokenId;
 
-// A full context leaves one part in this many for an answer.
+// The reciprocal of the part of a full context that is left for an answer.
 constexpr size_t kAnswerShare = 4;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
   input.eos_token = tokenizer.Piece(vocab.eos, /*special=*/true);
   const tokenizer::RenderedChat chat = form.chat_template.Render(input);
-  // Many templates begin with the token that begins a text; it must not be there twice.
+  // Many templates begin with the BOS token; it must not be added twice.
   const bool has_bos = !input.bos_token.empty() && chat.text.starts_with(input.bos_token);
   return Encode(model, chat.text,
                 {.add_bos = !has_bos,
@@ -58,11 +58,10 @@ Chat::Chat(Session& session, std::string system, ChatForm form)
 
 Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
-  // Before anything is made of it:
   CheckTextSize(session_.model(), text.size(), session_.capacity());
   std::vector<Message> messages = messages_;
   messages.push_back({"user", text});
-  // Without the oldest questions and answers.
+  // Drops the oldest questions and answers.
   const auto encode = [&](size_t n_dropped_pairs) {
     std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
                              messages.end());
@@ -94,15 +93,15 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   if (ids.empty()) throw Error("the chat template makes nothing of the conversation");
 
   answer.n_reused = session_.RewindToCommon(ids);
-  // Recurrent layers cannot go back later to where the next turn parts from this one: a template
-  // may drop what the model thought, or begin answers otherwise than it shows them.
+  // Recurrent layers cannot rewind later to where the next turn diverges from this one: a template
+  // may drop the thinking, or render past answers differently.
   if (session_.state().is_recurrent()) {
     messages.push_back({"assistant", "1"});
     messages.push_back({"user", "2"});
     try {
       const std::vector<TokenId> next = encode(0);
       session_.BookmarkAt(static_cast<size_t>(std::ranges::mismatch(ids, next).in1 - ids.begin()));
-    } catch (const std::exception&) {  // then all is read again
+    } catch (const std::exception&) {  // then everything is read again
     }
     messages.resize(messages.size() - 2);
   }

@@ -1,4 +1,4 @@
-// Chat: a conversation on top of a session. Every turn renders the whole conversation by the
+// Chat: a conversation on top of a session. Every turn renders the whole conversation with the
 // model's chat template; the session keeps its state up to the first token that differs and reads
 // the rest.
 #ifndef PRONK_ENGINE_SESSION_CHAT_H_
@@ -16,14 +16,14 @@
 
 namespace engine {
 
-// How a conversation is put to a model. The constructors throw tokenizer::TemplateError.
+// How a conversation is rendered for a model. The constructors throw tokenizer::TemplateError.
 struct ChatForm {
   // By the template of the model's file, or the default (ChatTemplateSource).
   explicit ChatForm(const Model& model);
   explicit ChatForm(std::string_view template_source);
 
   tokenizer::ChatTemplate chat_template;
-  bool is_transcript;       // no token ends a turn: kTranscriptStop does
+  bool is_transcript;       // kTranscriptStop ends a turn, not a token
   ThinkingFormat thinking;  // as the template's source has it
   // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
@@ -35,10 +35,10 @@ class Chat {
 
   struct Answer {
     GenerateResult generated;
-    size_t n_reused = 0;   // tokens that the session had read already
+    size_t n_reused = 0;   // tokens that were already in the session
     size_t n_dropped = 0;  // oldest messages dropped because the context is full
   };
-  // Adds the user's text and answers it. on_text gets the answer as it comes, the options'
+  // Adds the user's text and generates the answer. on_text gets it as it comes, the options'
   // on_thinking the thinking before it. Throws engine::TooLong if not even this one message fits,
   // tokenizer::TemplateError if the template refuses it. The conversation is as before if it throws
   // or is interrupted before the first word.
@@ -49,16 +49,16 @@ class Chat {
   std::string Undo();
   void Clear() { messages_.clear(); }
 
-  // The system's message, "" for none, for the turns to come.
+  // Sets the system message of the following turns, "" for none.
   const std::string& system() const { return system_; }
   void SetSystem(std::string system) { system_ = std::move(system); }
 
-  // For the turns to come; as engine::SetThinking.
+  // Sets thinking for the following turns, as engine::SetThinking.
   void SetThinking(std::string_view level) {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
 
-  // The whole conversation, the system's message first if there is one; any model can go on with
+  // The whole conversation, with the system message first if there is one; any model can continue
   // it. Throws engine::Error if the messages do not alternate between question and answer.
   std::vector<tokenizer::Message> Messages() const;
   void SetMessages(std::vector<tokenizer::Message> messages);
@@ -70,8 +70,8 @@ class Chat {
   std::vector<tokenizer::Message> messages_;  // without the system's
 };
 
-// The ids of a conversation as the model wants to see it, up to where its answer begins, for a
-// context of `room` tokens. Throws tokenizer::TemplateError, and as Encode() (encode.h).
+// The ids of a conversation in the model's format, up to the start of its answer, for a context of
+// `room` tokens. Throws tokenizer::TemplateError, and as Encode() (encode.h).
 std::vector<tokenizer::TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                            const std::vector<tokenizer::Message>& messages,
                                            size_t room,

@@ -20,7 +20,7 @@ void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config
 }
 
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
-  size_t longest = 1;  // spellings in the file are never shorter than their text
+  size_t longest = 1;  // a token's spelling in the file is never shorter than its text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
     longest = std::max(longest, token.size());
   }
@@ -30,7 +30,7 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
 
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room) {
-  constexpr size_t kCounted = size_t{1} << 20;  // tokens too many that are counted, 4 MB of ids
+  constexpr size_t kCounted = size_t{1} << 20;  // excess tokens that are counted, 4 MB of ids
   CheckTextSize(model, text.size(), room);
   options.most_ids = room + kCounted;
   std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text, options);

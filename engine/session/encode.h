@@ -1,4 +1,4 @@
-// Text on its way into a context: cut into tokens only if it can fit.
+// Tokenizes text for a context, but only if it can fit.
 #ifndef PRONK_ENGINE_SESSION_ENCODE_H_
 #define PRONK_ENGINE_SESSION_ENCODE_H_
 
@@ -9,20 +9,20 @@
 
 namespace engine {
 
-// The context of a session that is given none: what the model was trained for, at most 4096.
+// The default context of a session: as the model was trained, at most 4096.
 size_t DefaultContext(const Config& config);
 
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
 [[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);
 
-// Throws engine::TooLong if a text of n_bytes cannot fit into `room` tokens, however it is cut.
-// Takes no time, unlike cutting a hundred megabytes.
+// Throws engine::TooLong if a text of n_bytes cannot fit into `room` tokens, however it is
+// tokenized. Takes no time, unlike tokenizing a hundred megabytes.
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room);
 
-// The ids of a text that has to fit into `room` tokens. Throws engine::TooLong if it cannot, before
-// cutting it where its size alone says so (templates and people may make any number of bytes), and
-// tokenizer::Interrupted as the options say. A text that is slightly too long is returned all the
-// same, so that Session::CheckRoom can say how many tokens it has.
+// The ids of a text that must fit into `room` tokens. Throws engine::TooLong if it cannot, before
+// tokenizing if its size alone shows it (templates and users may make any number of bytes), and
+// tokenizer::Interrupted as the options say. A text that is slightly too long is returned anyway,
+// so that Session::CheckRoom can report its number of tokens.
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room);
 

@@ -12,7 +12,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Tokens at the end of a prompt in which a template may begin the thinking.
+// The last tokens of a prompt, in which a template may begin the thinking.
 constexpr size_t kPromptEnd = 32;
 
 std::string EndOfText(const Session& session) {
@@ -28,7 +28,7 @@ DraftCounts CountsOf(const Session& session) {
   return session.speculation() != nullptr ? session.speculation()->counts() : DraftCounts();
 }
 
-// The grammar begins with the answer: at once, unless the model thinks first.
+// The grammar starts with the answer: at once, unless the model thinks first.
 void Start(grammar::Constraint& constraint, const ThinkingSplitter& splitter,
            const ThinkingFormat& format, const std::vector<TokenId>& marks,
            const tokenizer::Tokenizer& tokenizer) {
@@ -125,7 +125,7 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   const DraftCounts before = CountsOf(session);
   const size_t batches_before = session.n_batches();
   const Stopwatch decode_watch;
-  // One token; why it is the last, if it is.
+  // Generates one token; returns the stop reason if it is the last.
   const auto step = [&]() -> std::optional<StopReason> {
     if (options.max_tokens >= 0 &&
         std::cmp_greater_equal(result.tokens.size(), options.max_tokens)) {

@@ -18,10 +18,10 @@ namespace engine {
 
 enum class StopReason {
   kEos,          // the model ended its text
-  kStop,         // a stop text came up
+  kStop,         // a stop text was generated
   kLength,       // max_tokens
   kContext,      // the context is full
-  kInterrupted,  // the caller said so
+  kInterrupted,  // by the caller
 };
 // "eos", "stop", "length", "context" or "interrupted".
 std::string_view StopReasonName(StopReason reason);
@@ -30,17 +30,17 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts;
-  // How many of the prompt's tokens are read; then, before the first token is picked, that it is.
+  // Reports the number of prompt tokens read so far; then the start of sampling.
   std::function<void(size_t done, size_t total)> prompt_progress;
   std::function<void()> prompt_read;
   std::function<bool()> interrupted;  // asked before every token and batch
-  bool bookmarks = false;             // where the prompt and the text end, for Session::Rewind()
-  // How the model marks its thinking; none: all that it writes is text.
+  bool bookmarks = false;             // at the ends of prompt and text, for Session::Rewind()
+  // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking;
   // Gets the thinking as it comes, and returns as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking;
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
-  // in one pass, unsampled. The text ends where the grammar lets nothing follow.
+  // in one pass, unsampled. The text ends when the grammar allows nothing more.
   grammar::Constraint* constraint = nullptr;
 };
 
@@ -51,26 +51,26 @@ struct GenerateResult {
   StopReason stop_reason = StopReason::kLength;
   size_t n_prompt = 0;
   double prompt_seconds = 0;
-  size_t n_decoded = 0;  // generated tokens that were read back,
+  size_t n_decoded = 0;  // generated tokens that were decoded,
   size_t n_passes = 0;   // in this many passes
   double decode_seconds = 0;
   DraftCounts drafts;  // all 0 if there were none
 };
 
 // Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
-// returns false to stop (as an interruption). An empty prompt goes on from the session's logits.
+// returns false to stop (as an interruption). An empty prompt continues from the session's logits.
 // Throws engine::Error if it has none, or if the prompt does not fit.
 GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(std::string_view)>& on_text);
 
-// Holds text back as long as it may be the beginning of a stop text.
+// Holds back text that may be the beginning of a stop text.
 class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stops);
-  // Takes more text and returns what is safe to show: nothing after a match.
+  // Takes more text and returns the part that is safe to show; nothing after a match.
   std::string Push(std::string_view text);
-  std::string Finish();  // what was held back
+  std::string Finish();  // the text still held back
   bool matched() const { return matched_; }
 
  private:

@@ -39,7 +39,7 @@ constexpr GroupFiles kVersion1 = {"memory.limit_in_bytes", "memory.usage_in_byte
                                   "total_active_file", "total_inactive_file"};
 constexpr GroupFiles kVersion2 = {"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Lowers `memory` to what the group grants.
+// Lowers `memory` to the group's limits.
 void LimitToGroup(const kernels::ControlGroup& group, Memory& memory) {
   const GroupFiles& files = group.version == 1 ? kVersion1 : kVersion2;
   const uint64_t limit =
@@ -63,7 +63,7 @@ std::string Megabytes(double bytes) {
 
 #if defined(__APPLE__)
 
-// The system compresses or writes out what other processes hold.
+// The system compresses or swaps out memory of other processes.
 Memory MachineMemory(const std::string&) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited};
@@ -104,7 +104,7 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   const auto scratch_bytes = [&] { return Scratch::BytesFor(config, plan.batch, plan.n_threads); };
   while (plan.batch > 1 && scratch_bytes() > kSmallScratch + file_bytes) plan.batch /= 2;
 
-  // In doubles: the context asked for may be any number.
+  // In doubles: the requested context may be any number.
   const auto state_bytes = [&](size_t context) {
     MemoryPlan with = plan;
     with.context = context;
@@ -118,7 +118,7 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
   const auto scratch = static_cast<double>(scratch_bytes());
   const double left = static_cast<double>(std::min(available, kUnlimited)) - scratch;
   if (state_bytes(plan.context) <= left) return plan;
-  size_t fits = 0;  // the longest context that does
+  size_t fits = 0;  // the longest context that fits
   for (size_t step = size_t{1} << 62; step > 0; step /= 2) {
     if (fits + step < plan.context && state_bytes(fits + step) <= left) fits += step;
   }

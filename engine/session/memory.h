@@ -1,5 +1,5 @@
-// Memory: what a session will take, and what the machine has. Checked before anything is allocated,
-// because Linux hands out more than there is and kills the process that then uses it.
+// Memory: what a session will need, and what the machine has. Checked before anything is allocated,
+// because Linux overcommits and kills the process that then uses the memory.
 #ifndef PRONK_ENGINE_SESSION_MEMORY_H_
 #define PRONK_ENGINE_SESSION_MEMORY_H_
 
@@ -13,17 +13,16 @@
 
 namespace engine {
 
-// Bytes, 2^62 if the system does not tell.
+// In bytes; 2^62 if unknown.
 struct Memory {
-  uint64_t total;      // that this process may ever have
-  uint64_t available;  // that it may use now without others being swapped out or killed
+  uint64_t total;      // limit for this process
+  uint64_t available;  // usable now without others being swapped out or killed
 };
-// The least of what the machine, each control group (version 1 or 2) around the process and
-// ulimit -v grant. File caches, which can be dropped, count as available. `root` is "/" but in
-// tests.
+// The minimum over the machine, each control group (version 1 or 2) of the process and ulimit -v.
+// File caches, which can be dropped, count as available. `root` is "/" except in tests.
 Memory MachineMemory(const std::string& root = "/");
 
-// What decides the size of a session's buffers.
+// The parameters that determine the size of a session's buffers.
 struct MemoryPlan {
   size_t context = 0;  // positions of the state
   size_t batch = 0;    // tokens of the scratch buffers
@@ -34,9 +33,9 @@ struct MemoryPlan {
 
 SequenceState::Size StateSize(const MemoryPlan& plan);
 
-// `wish`, with a smaller batch if its scratch would exceed the model's own size and 64 MB: no file
-// can ask for much more memory than it is large. Throws engine::Error, which says what would fit,
-// if state and scratch are more than `available` bytes.
+// `wish`, with a smaller batch if its scratch would exceed the model's own size and 64 MB, so that
+// no file can demand much more memory than its size. Throws engine::Error, which says what would
+// fit, if state and scratch exceed `available` bytes.
 MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPlan& wish,
                       uint64_t available);
 

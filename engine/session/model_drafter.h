@@ -1,6 +1,6 @@
-// ModelDrafter: a small model writes on, and the large one, of the same vocabulary, checks it
-// (Leviathan et al. 2023). The small one always takes its most likely token. It has a session of
-// its own, which is why this drafter is here and not in draft/.
+// ModelDrafter: a small model drafts for a large one with the same vocabulary (Leviathan et al.
+// 2023). The small one always takes its most likely token. It owns a session, which is why this
+// drafter is here and not in draft/.
 #ifndef PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 #define PRONK_ENGINE_SESSION_MODEL_DRAFTER_H_
 
@@ -19,8 +19,8 @@ struct Model;
 struct SessionOptions;
 class Session;
 
-// Throws engine::Error if a token of one model is not the other's, and names the first such.
-// Vocabularies may differ in length: rows after the last token are padding.
+// Throws engine::Error if the models' tokens differ, and names the first that does. Vocabularies
+// may differ in length: rows after the last token are padding.
 void CheckSameVocabulary(const Model& model, const Model& draft);
 
 class ModelDrafter : public Drafter {

@@ -17,10 +17,10 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Rows of logits computed at once if all are asked for: a row can be half a megabyte.
+// Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-// Divisors for the session's context, whatever part of it a text fills.
+// Divisors for the session's context, however much of it a text fills.
 const float* RopeDivisors(const Model& model, size_t context) {
   const Weights& w = model.weights;
   if (w.rope_factors_long == nullptr) return w.rope_freqs;
@@ -28,7 +28,7 @@ const float* RopeDivisors(const Model& model, size_t context) {
   return is_long ? w.rope_factors_long : w.rope_factors_short;
 }
 
-// Those that the options ask for and the model has. The team must outlive them.
+// The drafters that the options request and the model has. The team must outlive them.
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
                                              size_t capacity, kernels::Team& team) {
   std::vector<std::shared_ptr<Drafter>> drafters;
@@ -95,7 +95,7 @@ void Session::PrefillAllLogits(std::span<const TokenId> tokens, const LogitRows&
   Read(tokens, nullptr, rows);
 }
 
-// In batches. The last token's logits are kept if `rows` is null, else it gets those of all.
+// Reads in batches. If `rows` is null, keeps the last token's logits; else `rows` gets all.
 bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
                    const LogitRows& rows) {
   if (tokens.empty()) return true;
@@ -133,8 +133,8 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
   return true;
 }
 
-// Adds to the text the first of these tokens that are read ahead, and returns their number. (More
-// tokens than a pass may have would have other bits if they were read without drafts.)
+// Adds the leading tokens that are already read ahead to the text, and returns their number. (More
+// than a pass may have would have other bits if read without drafts.)
 size_t Session::TakeAhead(std::span<const TokenId> tokens) {
   if (tokens.size() > kMaxPassTokens || bookmark_at_ > position()) return 0;
   size_t n = 0;
@@ -166,7 +166,7 @@ void Session::Decode(TokenId id) {
   ReadWithDrafts();
 }
 
-// Reads the last token of the text, and drafts after it.
+// Reads the last token of the text and the drafts after it.
 void Session::ReadWithDrafts() {
   const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
   const size_t room = std::min(most - 1, capacity() - position());
@@ -195,7 +195,7 @@ void Session::ReadWithDrafts() {
   has_logits_ = true;
 }
 
-// The text does not go on with what was read ahead.
+// The text does not continue with the tokens read ahead.
 void Session::ForgetAhead() {
   const size_t kept = position() - pass_begin_;
   if (kept < pass_.size()) {

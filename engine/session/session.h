@@ -1,5 +1,5 @@
-// Session: one text being read and written. Owns what changes (state, scratch, sampler, position)
-// and borrows the model, which other sessions may share.
+// Session: reads and generates one text. Owns all mutable state (KV cache, scratch, sampler,
+// position) and borrows the model, which other sessions may share.
 #ifndef PRONK_ENGINE_SESSION_SESSION_H_
 #define PRONK_ENGINE_SESSION_SESSION_H_
 
@@ -23,7 +23,7 @@ namespace engine {
 
 struct SessionOptions {
   size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
-  size_t batch = 512;       // tokens of a prompt that are read at a time
+  size_t batch = 512;       // prompt tokens per pass
   int n_threads = 0;        // for generating; 0: kernels::DefaultThreads()
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads
   kernels::KvType kv_type = kernels::KvType::kF16;
@@ -33,20 +33,20 @@ struct SessionOptions {
 
 class Session {
  public:
-  // Throws engine::Error if the machine lacks the memory for the context; it says what fits.
+  // Throws engine::Error if the machine lacks memory for the context; the message says what fits.
   Session(const Model& model, const SessionOptions& options);
-  // The same with `available` bytes of memory in place of what MachineMemory() says.
+  // The same with `available` bytes of memory instead of MachineMemory().
   Session(const Model& model, const SessionOptions& options, uint64_t available);
 
   const Model& model() const { return model_; }
   size_t capacity() const { return state_.capacity(); }
-  // The text so far: all ids that the state remembers.
+  // The text so far: all ids in the state.
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
-  // Batches read; passes, which include replays of recurrent states; and the passes that one thread
-  // did alone because other processes had taken cores.
+  // The numbers of batches read; of passes, including replays of recurrent states; and of passes by
+  // one thread alone because other processes had taken cores.
   size_t n_batches() const { return n_batches_; }
   size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
   size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }
@@ -58,7 +58,7 @@ class Session {
   // Called between batches of a prompt with the tokens read so far; false stops the reading there.
   using Progress = std::function<bool(size_t done)>;
 
-  // Reads tokens after the text so far and leaves the logits of the last one. Throws as
+  // Reads tokens after the text so far and computes the logits of the last one. Throws as
   // CheckRoom(). Returns false if `progress` stopped it.
   bool Prefill(std::span<const tokenizer::TokenId> tokens, const Progress& progress = nullptr);
 
@@ -67,42 +67,43 @@ class Session {
   using LogitRows = std::function<void(size_t first, size_t n, std::span<const float> rows)>;
   void PrefillAllLogits(std::span<const tokenizer::TokenId> tokens, const LogitRows& rows);
 
-  // How tokens are picked from now on.
+  // Sets how tokens are picked from now on.
   void SetSampling(const SamplerOptions& options);
   // Picks the next token from logits(); Decode() adds it to the text. allowed: as
   // Sampler::Sample().
   tokenizer::TokenId Sample(std::span<const uint64_t> allowed = {});
-  // Adds one token and computes the logits after it, unless they are there because the token was an
-  // accepted draft; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
+  // Adds one token and computes the logits after it, unless the token was an accepted draft and
+  // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);
 
   // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
   std::span<const float> logits() const {
     return {logits_.data() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
-  // What drafting has brought; null if it is off.
+  // Drafting statistics; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
 
-  // From now on every pass adds its operations to this trace; null ends that.
+  // From now on every pass adds its operations to this trace; null stops it.
   void TraceTo(Trace* trace) { trace_ = trace; }
 
-  // Keeps what Rewind() needs to come back here: the logits, and the recurrent states. The last
-  // SequenceState::kSnapshots bookmarks stay.
+  // Keeps what Rewind() needs to return here: the logits and the recurrent states. The last
+  // SequenceState::kSnapshots bookmarks are kept.
   void Bookmark();
-  // The same, but for the logits, as soon as Prefill() comes to this position.
+  // The same without logits, as soon as Prefill() reaches this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
-  // the position reached, which may be earlier (sequence_state.h): from there on the text has to be
+  // the position reached, which may be earlier (sequence_state.h): from there on the text must be
   // read again.
   size_t Rewind(size_t position);
-  // Goes back to what the text so far and these tokens have in common, or as far as it takes to
+  // Goes back to the common prefix of the text so far and these tokens, or further if needed to
   // have logits after reading the rest of them; returns how many tokens need not be read again.
   size_t RewindToCommon(std::span<const tokenizer::TokenId> tokens);
-  // Whether logits() are those after the text so far: not after Rewind() to where no bookmark is.
+  // Whether logits() belong to the text so far: not after Rewind() to a position without a
+  // bookmark.
   bool has_logits() const { return has_logits_; }
 
   // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, and the
-  // session as it is once that is filled in.
+  // update of the session once that state is filled in.
   SequenceState& RememberedState();
   void Restore(std::span<const tokenizer::TokenId> tokens, std::span<const float> logits);
 
@@ -129,11 +130,11 @@ class Session {
   size_t n_batches_ = 0;
   size_t row_ = 0;  // of the last token
   bool has_logits_ = false;
-  // The last pass with drafts: its tokens, some of which may be the text's by now, and the position
+  // The last pass with drafts: its tokens, some of which may have joined the text, and the position
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;
   size_t pass_begin_ = 0;
-  double undo_seconds_ = 0;  // for going back after it
+  double undo_seconds_ = 0;  // for undoing it
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   struct Mark {

@@ -65,7 +65,7 @@ uint64_t HashOf(const Model& model) {
 Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
   Header header = {};
   kMagic.copy(header.magic.data(), header.magic.size());
-  // RoPE may rotate keys of long contexts by other angles.
+  // RoPE angles may depend on the context's length.
   const Model& model = session.model();
   const bool is_long = model.weights.rope_factors_long != nullptr &&
                        session.capacity() > model.config.ropes[0].original_context;
@@ -77,7 +77,7 @@ Header HeaderOf(const Session& session, SequenceState& state, size_t n_tokens) {
   return header;
 }
 
-// What follows the header.
+// The content after the header.
 struct Content {
   std::span<const std::byte> tokens, logits, state;
 };

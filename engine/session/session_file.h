@@ -1,5 +1,4 @@
-// A session on disk: its tokens, the model's state and the logits after them, so that a long prompt
-// is read once.
+// A session on disk: tokens, state and logits, so that a long prompt is read only once.
 //
 //   offset  bytes
 //        0  16   "pronk session 1\n"
@@ -12,7 +11,7 @@
 //       64       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the
 //                values that the next token sees, then the recurrent layers' floats
 //
-// All numbers have the machine's byte order, as the mapped weights have.
+// All numbers are in the machine's byte order, like the mapped weights.
 #ifndef PRONK_ENGINE_SESSION_SESSION_FILE_H_
 #define PRONK_ENGINE_SESSION_SESSION_FILE_H_
 
@@ -22,13 +21,13 @@
 
 namespace engine {
 
-// Writes a session that has logits, whole or not at all. Throws gguf::Error if it cannot be
-// written, or would overwrite the model's file.
+// Writes a session that has logits; the file appears whole or not at all. Throws gguf::Error if it
+// cannot be written, or would overwrite the model's file.
 void SaveSession(Session& session, const std::string& path);
 
-// Takes a session to where the file was written. Throws engine::Error, and leaves the session as it
-// was, if the file is damaged, of another model or type of cache, or if its text does not fit into
-// the context; gguf::Error if it cannot be read.
+// Restores the session of the file. Throws engine::Error, and leaves the session unchanged, if the
+// file is damaged, of another model or cache type, or if its text does not fit into the context;
+// gguf::Error if it cannot be read.
 void LoadSession(Session& session, const std::string& path);
 
 }  // namespace engine

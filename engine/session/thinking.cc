@@ -16,8 +16,8 @@ constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>",
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
 
-// The first whose closing mark a template spells counts. Qwen 3 to 3.6, DeepSeek, GLM, Granite,
-// LFM2, Nemotron and SmolLM3 have <think>.
+// The first whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM, Granite,
+// LFM2, Nemotron and SmolLM3 use <think>.
 constexpr auto kFormats = std::to_array<ThinkingFormat>({
     {Kind::kChannels, "", kMessage, {kChannel, kMessage, kEnd, kStart, kConstrain}},  // gpt-oss
     {Kind::kTags, "<|channel>thought", "<channel|>", {"<|channel>", "<channel|>"}},   // Gemma 4
@@ -36,7 +36,7 @@ std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* v
   try {
     return chat_template.Render(input).text;
   } catch (const tokenizer::TemplateError&) {
-    return "";  // as for other values, if none will do
+    return "";  // as for other values, if none works
   }
 }
 
@@ -113,8 +113,7 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   return true;
 }
 
-// The header of a message says for whom it is: messages to tools, like thinking, are not the
-// answer.
+// A message's header names its recipient: messages to tools, like thinking, are not the answer.
 void ThinkingSplitter::EndHeader(const Sink& sink) {
   const bool is_answer = header_.starts_with("final") || (header_.starts_with("commentary") &&
                                                           header_.find("to=") == std::string::npos);

@@ -1,5 +1,4 @@
-// Separates a model's thinking from its answer, and finds the switch that chat templates have for
-// thinking.
+// Separates a model's thinking from its answer, and finds the thinking switch of a chat template.
 #ifndef PRONK_ENGINE_SESSION_THINKING_H_
 #define PRONK_ENGINE_SESSION_THINKING_H_
 
@@ -26,43 +25,43 @@ struct ThinkingFormat {
   enum class Kind : uint8_t { kNone, kTags, kChannels };
   Kind kind = Kind::kNone;
   std::string_view open, close;  // of tags
-  // Of the marks. Those that are control tokens have no text unless it is asked for.
+  // All marks. Those that are control tokens have text only on request.
   std::array<std::string_view, 5> tokens = {};
 };
 
-// The format whose marks the source of a chat template spells: templates do, to drop the thinking
-// of earlier answers or to begin one.
+// The format whose marks appear in a chat template's source: templates use them to drop the
+// thinking of earlier answers or to begin one.
 ThinkingFormat FindThinkingFormat(std::string_view template_source);
 
-// Bytes at the end of the text that may be the beginning of the mark, which is not empty.
+// The number of bytes at the text's end that may begin the (non-empty) mark.
 size_t BegunMark(std::string_view text, std::string_view mark);
 
-// A format's marks that are tokens of this vocabulary.
+// The marks of a format that are tokens of this vocabulary.
 std::vector<tokenizer::TokenId> MarkTokens(const ThinkingFormat& format,
                                            const tokenizer::Tokenizer& tokenizer);
 
-// Cuts generated text, piece by piece, into thinking and answer. Marks may be split over pieces;
-// white space around thinking belongs to neither. Tags count only at the beginning: in the middle
-// of an answer they are text.
+// Splits generated text, piece by piece, into thinking and answer. Marks may span pieces; white
+// space around thinking belongs to neither. Tags count only at the beginning: inside an answer they
+// are text.
 class ThinkingSplitter {
  public:
   enum class Part : uint8_t { kThinking, kAnswer };
   using Sink = std::function<void(std::string_view text, Part part)>;
 
-  // prompt_end: the end of the prompt, with control tokens spelt out, since some templates begin
-  // the thinking.
+  // prompt_end: the end of the prompt, with control tokens spelled out, because some templates
+  // begin the thinking.
   ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end);
 
   void Push(std::string_view text, const Sink& sink);
-  void Finish(const Sink& sink);  // what was held back
+  void Finish(const Sink& sink);  // the text still held back
 
-  // What the next token belongs to. kEither: nothing has come yet, and the model may think first.
+  // The next token's part. kEither: there is no text yet, and the model may think first.
   enum class Place : uint8_t { kThinking, kEither, kAnswer };
   Place place() const;
 
  private:
   enum class State : uint8_t { kStart, kThinking, kClosed, kAnswer, kHeader };
-  // Each works on held_ and returns whether there is more to do with it.
+  // Each processes held_ and returns whether more of it can be processed.
   bool Start(const Sink& sink);
   bool Think(const Sink& sink);
   bool Channels(const Sink& sink);
@@ -73,7 +72,7 @@ class ThinkingSplitter {
   State state_ = State::kAnswer;
   std::string held_;
   std::string header_;         // of a message: "analysis", "commentary to=functions.add"
-  bool has_thinking_ = false;  // some was handed on
+  bool has_thinking_ = false;  // some was passed on
   bool has_answer_ = false;
   bool is_closed_ = false;  // the prompt ends after thinking, or a message is the answer
 };
@@ -81,10 +80,10 @@ class ThinkingSplitter {
 // A template's variable for thinking.
 struct ThinkingSwitch {
   std::string variable;     // "" if the template has none
-  bool has_levels = false;  // takes "low", "medium", "high"; else true and false
+  bool has_levels = false;  // "low", "medium", "high"; else true, false
 };
 
-// Finds it by rendering a question with each variable that templates are known to read.
+// Renders a question with each variable that templates are known to read.
 ThinkingSwitch FindThinkingSwitch(const tokenizer::ChatTemplate& chat_template);
 
 inline constexpr std::array kThinkingLevels = {"on", "off", "low", "medium", "high"};

@@ -1,5 +1,5 @@
-// XXH64 (Collet, https://github.com/Cyan4973/xxHash): a fast hash that tells whether bytes are the
-// same. It does not withstand somebody who wants two files to look alike.
+// XXH64 (Collet, https://github.com/Cyan4973/xxHash): a fast hash to detect changed bytes. Not
+// cryptographic: collisions can be made on purpose.
 #ifndef PRONK_ENGINE_SESSION_XXH64_H_
 #define PRONK_ENGINE_SESSION_XXH64_H_
 
@@ -9,7 +9,7 @@
 
 namespace engine {
 
-// Of all these bytes, with seed 0.
+// The hash of these bytes, with seed 0.
 uint64_t Xxh64(std::span<const std::byte> bytes);
 
 }  // namespace engine

@@ -1,5 +1,5 @@
-// DeepSeek-V2 (2024) and V3 (2024), and what is built like them (R1, Kimi K2, GLM 4.7 Flash):
-// latent attention, and experts beside a shared one, chosen in groups with a bias.
+// DeepSeek-V2 (2024) and V3 (2024), and models built like them (R1, Kimi K2, GLM 4.7 Flash): latent
+// attention, and routed experts beside a shared one, chosen in groups with a bias.
 #include <cmath>
 #include <string>
 
@@ -14,13 +14,13 @@ void DeepSeek2(const Keys& keys, Config& config) {
   RopeConfig& rope = config.ropes[0];
   const bool absorbed = keys.Has("attention.key_length_mla");
   const size_t latent_length = keys.Count("attention.kv_lora_rank", kMaxLatentLength);
-  double growth = 1;  // of attention's scale for contexts beyond the trained one
+  double growth = 1;  // of the attention scale for contexts beyond the trained one
   if (rope.scaling == RopeScaling::kYarn && rope.factor > 1) {
     const double multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
     growth += 0.1 * (multiplier > 0 ? 10 * multiplier : 1) * std::log(rope.factor);
     rope.log_multiplier = multiplier > 0 ? 1 : 0;  // then cosines and sines do not grow
   }
-  if (rope.attention_factor != 1) {  // nothing says whether the scale includes it
+  if (rope.attention_factor != 1) {  // unknown whether the scale includes it
     keys.Fail("rope.scaling.attn_factor",
               "expected 1, found " + std::to_string(rope.attention_factor));
   }

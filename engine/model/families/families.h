@@ -1,5 +1,5 @@
-// What several lineages share: roles of norms, windows, routers, shapes of recurrent layers. What
-// is refused throws gguf::Error (file, key, expected, found).
+// Helpers that several lineages share: norm roles, windows, routers, shapes of recurrent layers.
+// They throw gguf::Error (file, key, expected, found).
 #ifndef PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
 #define PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
 
@@ -31,25 +31,25 @@ constexpr NormRoles kSandwichNorms = {"attn_norm", "post_attention_norm", "ffn_n
                                       "post_ffw_norm"};
 // Norms of a block's output alone ("post norm": Liu et al. 2022, Swin v2).
 constexpr NormRoles kPostNorms = {"", "post_attention_norm", "", "post_ffw_norm"};
-// Pre-norms, of which the feed-forward network's has the name of a post norm.
+// Pre-norms; the feed-forward network's is named like a post norm.
 constexpr NormRoles kFfnNormIsPostAttention = {"attn_norm", "", "post_attention_norm", ""};
 
 // The last layer of every `period` sees all keys, the others those in the window. A file may name
 // another period; published lists of layers agree with the family's period.
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
-// Layers with a window rotate by this rope.
+// Layers with a window use this rope.
 void SetLocalRope(const RopeConfig& rope, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
 void SetAttentionScale(float scale, Config& config);
-// The blocks after the layers predict further tokens; text is generated without them.
+// The blocks after the layers, which predict further tokens and are not needed for text.
 void SkipNextn(const Keys& keys, Config& config);
 
-// How experts are chosen, where keys say it.
+// How experts are chosen, as the keys specify.
 void ReadRouter(const Keys& keys, Config& config);
 
-// The shape of delta nets and Mamba-2, in whose keys "groups" are key heads and "steps" heads.
+// The shape of delta nets and Mamba-2; in its keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
-// Makes a layer one without attention.
+// Makes a layer without attention.
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
 // Layers without key-value heads and without a feed-forward network of their own are Mamba-2.
 void SetMamba2(const Keys& keys, Config& config);

@@ -22,8 +22,8 @@ void ScaleEmbeddings(Config& config) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
 }
 
-// Attention's scale is 1 / sqrt(key_length), but for the largest model of each generation, which is
-// recognized by its number of layers.
+// The attention scale is 1 / sqrt(key_length), except in the largest model of each generation,
+// which is recognized by its number of layers.
 void SetGemmaScales(size_t n_layers_of_largest, Config& config) {
   ScaleEmbeddings(config);
   if (config.layers.size() == n_layers_of_largest) {
@@ -53,7 +53,7 @@ void Gemma3(const Keys& keys, Config& config) {
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
 }
 
-// For keys whose value is constant in a family.
+// For keys with a constant value within a family.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
   if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
   keys.Fail(key,
@@ -76,7 +76,7 @@ void Gemma3n(const Keys& keys, Config& config) {
   constexpr size_t kPeriod = 5, kFirstShared = 20, kSparse = 10;
   constexpr float kSparsity = 1.6448533535f;  // 5% of a normal distribution are above it
   const size_t n_layers = config.n_layers();
-  // Files have keys for these constants, which the engines that wrote them do not read.
+  // Files have keys for these constants, but the engines that wrote them do not read the keys.
   Expect(keys, "altup.active_idx", 0);
   Expect(keys, "altup.num_inputs", 4);
   Expect(keys, "attention.shared_kv_layers", n_layers - std::min(n_layers, kFirstShared));
@@ -104,8 +104,8 @@ void Gemma3n(const Keys& keys, Config& config) {
   SetLocalBase(keys, config.ropes[0], 10000, config);
 }
 
-// Full and sliding layers differ in lengths, ropes and heads. Late layers see the keys and values
-// of the last sliding and the last full layer before them.
+// Full and sliding layers differ in lengths, ropes and heads. Late layers use the keys and values
+// of the last sliding or full layer that has its own.
 void Gemma4(const Keys& keys, Config& config) {
   const size_t n_layers = config.n_layers();
   ScaleEmbeddings(config);

@@ -1,4 +1,4 @@
-// Granite (IBM, 2024 and 2025): llama with four scales (of embeddings, attention, what blocks add,
+// Granite (IBM, 2024 and 2025): llama with four scales (of embeddings, attention, block outputs,
 // logits; after Yang et al. 2022, "Tensor Programs V"), dense or with experts. Granite 4 ("hybrid")
 // has Mamba-2 (Dao and Gu 2024) in most layers, and attention without rope in the others.
 
@@ -23,7 +23,7 @@ void SetGraniteScales(const Keys& keys, Config& config) {
 }
 
 void Granite(const Keys& keys, Config& config) {
-  keys.Positive("logit_scale");  // such a file must have it
+  keys.Positive("logit_scale");  // required
   SetGraniteScales(keys, config);
 }
 

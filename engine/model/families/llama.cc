@@ -1,7 +1,7 @@
 // Llama (Touvron et al. 2023): pre-norm, rope on pairs of neighbours, SwiGLU, grouped-query
 // attention. Mistral 7B (Jiang et al. 2023), Mixtral (Jiang et al. 2024, with experts) and many
 // others are published as "llama". SmolLM3 (Hugging Face 2025) and Ministral 3 (Mistral AI 2025)
-// change how a position counts.
+// change the position encoding.
 
 #include "engine/model/families/families.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using enum kernels::RopePairs;
 
-// Every fourth layer has no rope (Yang et al. 2025, "RoPE to NoPE and back again").
+// Every fourth layer lacks rope (Yang et al. 2025, "RoPE to NoPE and back again").
 void SmolLm3(const Keys&, Config& config) {
   for (size_t i = 3; i < config.layers.size(); i += 4) config.layers[i].rope = LayerPlan::kNoRope;
 }

@@ -12,8 +12,7 @@ namespace {
 
 using kernels::Router;
 
-// Where no key gives an expert's width, the experts of a token are together as wide as a dense
-// network.
+// Without a key for an expert's width, a token's experts together are as wide as a dense network.
 void QwenExperts(const Keys& keys, Config& config) {
   if (keys.Has("expert_feed_forward_length")) return;
   for (LayerPlan& layer : config.layers)
@@ -28,8 +27,8 @@ void Qwen2Moe(const Keys& keys, Config& config) {
   QwenExperts(keys, config);
 }
 
-// The last layer of every `full_attention_interval` is attention. A flag for each layer takes
-// precedence, where a file has them.
+// The last layer of every `full_attention_interval` is attention. Per-layer flags take precedence,
+// if a file has them.
 void QwenNext(const Keys& keys, Config& config) {
   const size_t inner_size = keys.Count("ssm.inner_size", kMaxLength);
   const RecurrentPlan delta = ReadRecurrent(keys, inner_size);
@@ -50,7 +49,7 @@ void QwenNext(const Keys& keys, Config& config) {
   if (config.n_skipped_layers == 1) config.nextn = attention;
 }
 
-// Text has one position for time, height and width; pairs that belong to none do not rotate.
+// In text, time, height and width have one position; pairs that belong to none do not rotate.
 void Qwen35(const Keys& keys, Config& config) {
   const std::vector<size_t> sections = keys.Array("rope.dimension_sections", 4, 0, kMaxLength);
   std::copy(sections.begin(), sections.end(), config.ropes[0].sections.begin());

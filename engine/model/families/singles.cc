@@ -1,6 +1,6 @@
-// Lineages of which this program runs one architecture: Phi-3 (Abdin et al. 2024), gpt-oss (OpenAI
-// 2025), OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet (Ma et al. 2025),
-// ERNIE 4.5 (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research 2025).
+// Lineages with a single supported architecture: Phi-3 (Abdin et al. 2024), gpt-oss (OpenAI 2025),
+// OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet (Ma et al. 2025), ERNIE 4.5
+// (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research 2025).
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -40,7 +40,7 @@ void Glm4(const Keys& keys, Config& config) {
   SkipNextn(keys, config);
 }
 
-// Models from before 2B4T have no such key.
+// Models older than 2B4T lack this key.
 void BitNet(const Keys& keys, Config& config) {
   const std::string_view activation = keys.StringOr("hidden_activation", "silu");
   if (activation == "relu2") {
