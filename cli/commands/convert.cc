@@ -1,7 +1,8 @@
 // pronk convert: a model as it was published, in one GGUF file.
 #include "convert/convert.h"
 
-#include <ranges>
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "cli/command.h"
@@ -37,11 +38,11 @@ void SetType(const std::string& name, convert::Options& options) {
 void Tell(const convert::Report& report) {
   for (const std::string& note : report.notes) Complain("note: " + note);
   if (!report.left_out.empty()) {
-    constexpr size_t kShown = 3;
+    const size_t shown = std::min<size_t>(report.left_out.size(), 3);
     Complain("note: " + std::to_string(report.left_out.size()) +
              " tensors are left out, as text does not need them: " +
-             Joined(std::views::take(report.left_out, kShown), ", ") +
-             (report.left_out.size() > kShown ? ", ..." : ""));
+             Joined(std::span(report.left_out).first(shown), ", ") +
+             (report.left_out.size() > shown ? ", ..." : ""));
   }
   if (!IsTerminal(2)) return;
   Note("architecture " + report.architecture + ", " + std::to_string(report.n_tensors) +

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -169,7 +168,10 @@ size_t SharedTrigrams(const std::string& a, const std::string& b) {
 
 std::string Listed(const std::vector<const StoredModel*>& models) {
   constexpr size_t kMax = 5;
-  const auto names = models | std::views::take(kMax) | std::views::transform(&StoredModel::name);
+  std::vector<std::string_view> names;
+  for (const StoredModel* const model : models) {
+    if (names.size() < kMax) names.push_back(model->name);
+  }
   return Joined(names, ", ") + (models.size() > kMax ? " and others" : "");
 }
 

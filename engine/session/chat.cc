@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <utility>
 
 #include "engine/error.h"
@@ -80,9 +79,15 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   };
   Answer answer;
   if (!fits(0)) {  // only the template can say what a conversation takes: bisect
-    const auto pairs = std::views::iota(size_t{0}, messages.size() / 2);
-    const auto first = std::ranges::partition_point(pairs, std::not_fn(fits));
-    const auto n_pairs = static_cast<size_t>(first - pairs.begin());
+    size_t n_pairs = 0;
+    for (size_t enough = messages.size() / 2; n_pairs < enough;) {
+      const size_t middle = (n_pairs + enough) / 2;
+      if (fits(middle)) {
+        enough = middle;
+      } else {
+        n_pairs = middle + 1;
+      }
+    }
     ids = encode(n_pairs);
     answer.n_dropped = 2 * n_pairs;
     messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
