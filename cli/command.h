@@ -8,7 +8,7 @@ namespace cli {
 
 class CommandLine;
 
-// Wrong usage that is only seen later than the arguments are read (exit status 2).
+// Wrong usage found only after the arguments are read (exit status 2).
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -17,8 +17,8 @@ class UsageError : public std::runtime_error {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFault = 1;  // the input or the machine
 inline constexpr int kExitUsage = 2;
-// What was compared is not the same: pronk bench --baseline finds something slower, pronk diff
-// finds a difference.
+// The things compared differ: pronk bench --baseline finds something slower, pronk diff finds a
+// difference.
 inline constexpr int kExitDiffers = 3;
 
 void AddRun(CommandLine& line);

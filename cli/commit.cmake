@@ -1,6 +1,6 @@
 # cmake -D SOURCE=CHECKOUT -D FILE=FILE.cc -P commit.cmake: writes a function
-# that tells the commit (machine.h), unless it is there.
-# "unknown" where there is no git, or where the sources were unpacked inside a checkout of something else.
+# that returns the commit (machine.h), unless it is up to date.
+# "unknown" without git, or if the sources were unpacked inside a checkout of something else.
 set(commit unknown)
 execute_process(COMMAND git --no-optional-locks rev-parse --show-prefix WORKING_DIRECTORY ${SOURCE}
   OUTPUT_VARIABLE prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status ERROR_QUIET)

@@ -1,5 +1,5 @@
-// pronk, the program: reads the arguments, runs one subcommand, turns faults into one line and a
-// status.
+// pronk, the program: reads the arguments, runs one subcommand, and turns faults into one line and
+// an exit status.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -34,8 +34,8 @@ int Main(int argc, char** argv) {
   return line.Run({argv + 1, argv + argc});
 }
 
-// Templates and libraries go some levels deep, and so do threads, whose stacks are as large as this
-// one may get. Where there is too little, the system ends the program without a word.
+// Templates and libraries recurse, and threads get stacks as large as this one may grow. If the
+// stack is too small, the system ends the program without a message.
 void CheckStack() {
   constexpr rlim_t kLeast = rlim_t{2} << 20;
   rlimit limit = {};
@@ -46,7 +46,7 @@ void CheckStack() {
                            " KB (ulimit -s)");
 }
 
-// All that main does but its end.
+// Everything in main but its end.
 int Guarded(int argc, char** argv) {
   try {
     CheckStack();
@@ -57,7 +57,7 @@ int Guarded(int argc, char** argv) {
     cli::Complain(error.what());
     return cli::kExitUsage;
   } catch (const std::bad_alloc&) {
-    // fputs needs no memory.
+    // fputs allocates no memory.
     std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
   } catch (const std::exception& error) {
     cli::Complain(error.what());

@@ -1,10 +1,10 @@
 // What a benchmark measures. commands/bench.cc plans the tests, bench_measure.cc measures one,
 // bench_format.cc and bench_plot.cc show the results, bench_baseline.cc compares with earlier ones.
 //
-// The figure of a test is the median of its repetitions, in tokens per second. Limits are tokens
-// per second, too: what the machine would reach if it only read the weights and multiplied. They
-// are measured before and after each repetition, by the same threads, because the speed of a shared
-// machine changes from second to second.
+// The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
+// per second, too: the speed if the machine only read the weights and multiplied. They are measured
+// before and after each repetition, by the same threads, because the speed of a shared machine
+// changes from second to second.
 #ifndef PRONK_CLI_BENCH_BENCH_H_
 #define PRONK_CLI_BENCH_BENCH_H_
 
@@ -23,19 +23,19 @@ namespace cli {
 struct BenchModel {
   std::string file;
   std::string type;   // "llama 1.10B Q4_0"
-  uint64_t size = 0;  // bytes of its tensors
+  uint64_t size = 0;  // bytes of all tensors
   uint64_t n_params = 0;
-  double load_ms = 0;         // opening it
-  double first_token_ms = 0;  // from its beginning to the first token after a prompt of 8
+  double load_ms = 0;         // to open the file
+  double first_token_ms = 0;  // from opening to the first token after a prompt of 8
 };
 
-// What this program and machine are, the same for all tests.
+// The program and the machine, the same for all tests.
 struct BenchSetting {
   std::string version;       // "0.1.0"
-  std::string commit, date;  // date: of the start
+  std::string commit, date;  // date: when the run started
   std::string cpu_name, cpu_target;
   bool has_energy = false;
-  std::string baseline;  // the file that results are held against; "" for none
+  std::string baseline;  // the file to compare results with; "" for none
 
   std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
 };
@@ -45,14 +45,14 @@ BenchSetting ThisSetting(const std::string& sysfs, const std::string& baseline =
 struct BenchLimits {
   double read = 0;     // bytes per second
   double dot = 0;      // operations per second; 0 where no prompt is read
-  double integer = 0;  // operations per second: no limit, but tells that others share the cores
+  double integer = 0;  // operations per second: no limit, but shows whether others share the cores
 };
 
-// One test of now and one of before.
+// A test's result now compared with an earlier one.
 struct Comparison {
-  double before_ts = 0;  // its median
-  double ratio = 0;      // of now to before
-  double spread = 0;     // of the ratio: an equal program is within it 19 times of 20
+  double before_ts = 0;  // the earlier median
+  double ratio = 0;      // now / before
+  double spread = 0;     // of the ratio: 19 of 20 runs of an equal program are within it
   bool IsSlower() const { return ratio + spread < 1; }
   bool IsFaster() const { return ratio - spread > 1; }
 };
@@ -62,26 +62,26 @@ struct BenchTest {
   size_t n_prompt = 0;  // tokens read, then tokens generated
   size_t n_gen = 0;
   size_t n_depth = 0;  // tokens already in the cache
-  size_t n_pass = 1;   // of those generated, read in one pass, as drafts that are all right are
+  size_t n_pass = 1;   // generated tokens read in one pass, as if all drafts were right
   int n_threads = 1;
-  size_t n_batch = 2048;   // tokens of a prompt handed over at a time
-  size_t n_ubatch = 512;   // tokens of these computed at a time
+  size_t n_batch = 2048;   // tokens of a prompt per call
+  size_t n_ubatch = 512;   // tokens of a batch computed at once
   std::string kv = "f16";  // type of the cache
   double bytes_per_token = 0;
   double operations_per_token = 0;
 
   // What was measured.
   std::string date;
-  std::vector<double> samples_ts;   // of each repetition: tokens per second,
+  std::vector<double> samples_ts;   // tokens per second of each repetition,
   std::vector<BenchLimits> limits;  // and the higher of the limits before and after it
   double clock_before = 0;          // GHz under load
   double clock_after = 0;
   std::optional<double> celsius_before, celsius_after;
-  double joules = 0;          // of all repetitions, where it is known
-  double share_alone = 0;     // of the passes: done by one thread, because cores were taken
-  double share_of_cores = 1;  // of the time of as many cores as there are threads
+  double joules = 0;          // of all repetitions, where known
+  double share_alone = 0;     // of the passes: run by one thread, because cores were taken
+  double share_of_cores = 1;  // CPU time / (wall time * threads)
   std::optional<Comparison> comparison;
-  double single_ts = 0;  // the median of the same test with passes of one token, where it was done
+  double single_ts = 0;  // median of the same test with passes of one token; 0 if not measured
 
   // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4"
   std::string Name() const;
@@ -90,23 +90,23 @@ struct BenchTest {
   double LimitOf(size_t repetition) const;  // tokens per second
   double Limit() const;                     // the median
   double MedianLimit(double BenchLimits::*which) const;
-  double Share() const;  // median of what each repetition had of its limit
+  double Share() const;  // median over repetitions of speed / limit
   double JoulesPerToken() const;
-  // The time of a pass, in times of one of a single token; 0 where that was not measured.
+  // The time of a pass relative to a pass of one token; 0 if not measured.
   double PassCost() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
   double ReadsPerSecond() const {
     return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
-  // A test that this one can be held against by the cost of its passes: they alone differ.
+  // True if the two tests differ only in tokens per pass, so that their pass costs can be compared.
   bool DiffersInPasses(const BenchTest& other) const;
-  // What a reader has to know about this result, in a few words each.
+  // What a reader has to know about this result, a few words each.
   std::vector<std::string> Notes() const;
 };
 
-// Runs a test in a session of its own: warm-up, then the repetitions, limits in between. options
-// say what the test does not. `sysfs` is "/sys". Returns false where Ctrl-C ended it.
+// Runs a test in its own session: warm-up, then the repetitions with limits measured in between.
+// options sets what the test does not. `sysfs` is "/sys". Returns false if Ctrl-C ended it.
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
              const std::string& sysfs, BenchTest& test);
 
@@ -114,7 +114,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
 class BenchFormat {
  public:
   virtual ~BenchFormat() = default;
-  // All tests, not measured yet: widths and units depend on them.
+  // All tests before they are measured: widths and units depend on them.
   virtual std::string Begin(const std::vector<BenchTest>& plan) = 0;
   virtual std::string Row(const BenchTest& test) = 0;
   virtual std::string End(const std::vector<BenchTest>& done) = 0;
@@ -122,28 +122,28 @@ class BenchFormat {
 // name: md, csv, json or jsonl. The setting must outlive the format.
 std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting);
 
-// The results as a picture.
+// The results as an SVG picture.
 std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& tests);
 
-// What is compared: repetitions, and what the machine gave meanwhile, 0 where that is unknown.
+// Input of a comparison: repetitions, and what the machine gave meanwhile, 0 where unknown.
 struct BenchSamples {
   std::vector<double> ts;   // tokens per second
   double limit = 0;         // tokens per second
   double integer_rate = 0;  // operations per second
-  double cores = 0;         // share of the time of its cores that the test had
+  double cores = 0;         // CPU time that the test had / CPU time it could have had
 };
 
-// Results of an earlier run, as -o json or jsonl wrote them; llama-bench's will do, too.
+// Results of an earlier run, as written by -o json or jsonl, or by llama-bench.
 class Baseline {
  public:
   // Throws engine::Error.
   explicit Baseline(const std::string& path);
   bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
-  // Nothing where there is no such test, or too few repetitions to know how far they spread.
+  // Empty if there is no such test, or too few repetitions to estimate their spread.
   std::optional<Comparison> Compare(const BenchTest& test) const;
 
  private:
-  // Where an older or another program does not tell, it is taken to be the same.
+  // Fields that an older or another program does not write are assumed to be equal.
   struct Row {
     double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
     std::optional<double> n_batch, n_ubatch;
@@ -157,9 +157,8 @@ class Baseline {
 // Statistics of one test's repetitions.
 double MedianOf(std::vector<double> values);
 double MeanOf(const std::vector<double>& values);
-double SquaredDeviations(const std::vector<double>& values);  // from the mean, their sum
-// The ratio of the medians and its spread. Nothing where there are fewer than two repetitions on
-// either side.
+double SquaredDeviations(const std::vector<double>& values);  // sum, from the mean
+// The ratio of the medians and its spread. Empty if either side has fewer than two repetitions.
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now);
 
 }  // namespace cli

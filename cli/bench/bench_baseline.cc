@@ -1,4 +1,4 @@
-// pronk bench --baseline: which tests of an earlier run are the same, and whether they were faster.
+// pronk bench --baseline: finds the same tests in an earlier run and compares their speed.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace cli {
 namespace {
 
 // Student's t for 95%, in standard errors, by the degrees of freedom (at least 1). Beyond the table
-// the formula is right to a percent.
+// the formula is accurate to a percent.
 double StudentT(size_t freedom) {
   constexpr double kFirst[] = {12.71, 4.303, 3.182, 2.776};
   if (freedom <= 4) return kFirst[std::max<size_t>(freedom, 1) - 1];
@@ -26,7 +26,7 @@ double SquaredLogDeviations(std::vector<double> values) {
   return SquaredDeviations(values);
 }
 
-// One result of a file, whose fields are checked when they are asked for.
+// One result of a file; fields are checked when they are read.
 class Fields {
  public:
   Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -72,7 +72,7 @@ class Fields {
   std::string where_;
 };
 
-// The objects of an array, or one on each line.
+// The objects of an array, or one object per line.
 std::vector<Json> ReadResults(const std::string& path) {
   const std::string text = ReadText(path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
@@ -136,12 +136,12 @@ std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
                          test.share_of_cores});
 }
 
-// Speeds spread in proportion to themselves, so logarithms are compared. Two things make equal
-// programs differ. Repetitions spread: the pooled deviation measures that. Those of one run follow
-// each other within seconds and are alike, so the median counts as no surer than one of them. And
-// the machine gives more or less at another time: the limits, the integer operations and the share
-// of the cores' time measure that. The two are added, since repetitions on a changing machine catch
-// several of its states, and too little of each.
+// Speeds vary in proportion to their size, so logarithms are compared. Equal programs differ for
+// two reasons. Repetitions vary: the pooled deviation measures that. Repetitions of one run are
+// seconds apart and alike, so the median counts as no more certain than one of them. And the
+// machine is faster or slower at another time: the limits, the integer operations and the share of
+// CPU time measure that. The two are added, since repetitions on a changing machine see several of
+// its states, but too little of each.
 std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
   if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
   const size_t freedom = before.ts.size() + now.ts.size() - 2;

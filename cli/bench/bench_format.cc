@@ -1,4 +1,4 @@
-// The results of pronk bench as a table, as CSV and as JSON: a row as soon as it is there.
+// The results of pronk bench as a table, as CSV and as JSON, each row written at once.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -41,9 +41,9 @@ struct BenchColumn {
 // What is measured, then the results.
 std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
                                       const std::vector<BenchTest>& plan) {
-  // One unit a column, in which the smallest is not nothing.
+  // One unit per column, small enough that the smallest value is not shown as 0.
   uint64_t size = UINT64_MAX, n_params = UINT64_MAX;
-  bool batches = false, ubatches = false, caches = false, passes = false;  // other than usual
+  bool batches = false, ubatches = false, caches = false, passes = false;  // not the default
   const BenchTest usual;
   for (const BenchTest& test : plan) {
     size = std::min(size, test.model->size);
@@ -156,7 +156,7 @@ class Markdown : public BenchFormat {
 
 // --- JSON and CSV: the same fields ------------------------------------------------------------
 
-// Names are llama-bench's where it has the field.
+// Fields that llama-bench also has get its names.
 Json TestFields(const BenchSetting& setting, const BenchTest& test) {
   const BenchModel& model = *test.model;
   const auto known = [](bool is_known, double value) { return is_known ? Json(value) : Json(); };
@@ -219,7 +219,7 @@ std::string CsvQuoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// RFC 4180, with line feeds alone. Lists have spaces between, what is unknown is empty.
+// RFC 4180, but with line feeds only. Lists are separated by spaces; unknown values are empty.
 std::string CsvCell(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_string()) return CsvQuoted(gguf::PrintablePath(value.get<std::string>()));
@@ -240,7 +240,7 @@ std::string CsvLine(const Json& fields, bool names) {
   return line + "\n";
 }
 
-// A line of CSV for each test, an object in a JSON array, or an object on each line.
+// One line of CSV, one object of a JSON array, or one object per line for each test.
 class FieldRows : public BenchFormat {
  public:
   FieldRows(std::string format, const BenchSetting& setting)
@@ -257,7 +257,7 @@ class FieldRows : public BenchFormat {
     const Json fields = TestFields(setting_, test);
     if (format_ == "csv") return CsvLine(fields, /*names=*/false);
     if (format_ == "jsonl") return JsonText(fields, -1);
-    // As an array of one prints it, without its brackets.
+    // Printed as an array of one element, without its brackets.
     const std::string text = JsonText(Json::array({fields}), 2);
     return (std::exchange(first_, false) ? "" : ",") + text.substr(1, text.size() - 4);
   }

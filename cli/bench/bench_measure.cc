@@ -1,4 +1,4 @@
-// One test of a benchmark, and the statistics of what comes out.
+// Measures one test of a benchmark and computes the statistics.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -21,8 +21,8 @@ namespace {
 
 using tokenizer::TokenId;
 
-// The time that measuring a limit takes: less leaves it to luck, and more would dominate the
-// benchmark of a small model.
+// The time to measure a limit: less makes it a matter of luck, more would dominate the benchmark of
+// a small model.
 constexpr double kLimitSeconds = 0.03;
 constexpr size_t kReadBytes = 200'000'000;
 
@@ -39,13 +39,13 @@ double SecondsOf(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// What share of the time they were to work threads have had a core, summed over repetitions.
+// The share of their working time in which threads had a core, summed over repetitions.
 class CoreTime {
  public:
   void Start() { Add(-1); }
   void Stop() { Add(1); }
-  // The system knows of the calling thread to the nanosecond, of others to its last tick, 1 to 10
-  // milliseconds ago: of repetitions that are not much longer only the caller counts.
+  // The calling thread's CPU time is known to the nanosecond, other threads' only to the last tick,
+  // 1 to 10 milliseconds ago: in repetitions not much longer only the caller counts.
   double Share(double seconds, int repetitions, int n_threads) const {
     constexpr double kManyTicks = 0.1;
     const double share = caller_ / seconds;
@@ -61,7 +61,7 @@ class CoreTime {
   double caller_ = 0, all_ = 0;  // seconds
 };
 
-// Of all threads together, the median of short tries: the lasting rate, not the best one.
+// The rate of all threads together, the median of short tries: the lasting rate, not the best one.
 double IntegerRate(kernels::Team& team) {
   constexpr int kTries = 40;
   std::vector<double> rates;
@@ -87,7 +87,7 @@ double BestFor(double seconds, Try once) {
   return best;
 }
 
-// Drafts that are always right: it knows the text.
+// A drafter that is always right: it knows the text.
 class Script : public engine::Drafter {
  public:
   std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
@@ -100,7 +100,7 @@ class Script : public engine::Drafter {
   std::vector<TokenId> text;
 };
 
-// What this test's work is: to read a text, to generate one, or both.
+// The work of a test: to read a text, to generate one, or both.
 class Work {
  public:
   Work(const engine::Model& model, engine::SessionOptions options, const BenchTest& test)
@@ -111,7 +111,7 @@ class Work {
     Read(std::span(ids_).first(test.n_depth));
   }
 
-  // Goes back to where the test begins; not a part of what is measured.
+  // Goes back to where the test begins; not part of the measured time.
   void Rewind() {
     const std::span<const TokenId> depth = std::span(ids_).first(test_.n_depth);
     Read(depth.subspan(session_.Rewind(test_.n_depth)));
@@ -128,8 +128,8 @@ class Work {
     seconds_ = watch.Seconds();
   }
 
-  // Measuring limits leaves threads awake that this test may not use, and other things in the
-  // caches; a test that is over before that is would be slower than its program.
+  // Measuring limits wakes threads that this test may not use, and fills the caches with other
+  // data; until both have settled, a short test would be slower than the program is.
   void FindPace() {
     constexpr double kLong = 0.1, kSettled = 0.05;  // seconds
     const engine::Stopwatch watch;
@@ -167,10 +167,10 @@ class Work {
   std::shared_ptr<Script> script_ = std::make_shared<Script>();
   engine::Session session_;
   std::vector<TokenId> ids_;
-  double seconds_ = 0;  // that it took the last time
+  double seconds_ = 0;  // of the last run
 };
 
-// The median of what belongs to each of n repetitions.
+// The median of Of(i) over n repetitions.
 template <class Of>
 double MedianBy(size_t n, Of of) {
   std::vector<double> all;
@@ -188,7 +188,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   work.Do();  // the warm-up
   kernels::Team team(test.n_threads);
   const std::span<const std::byte> weights = model.LargestStretch();
-  // A small model is read several times, one of some hundred megabytes once.
+  // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto measure_limits = [&] {
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
@@ -270,8 +270,8 @@ double BenchTest::Deviation() const {
   return std::sqrt(SquaredDeviations(samples_ts) / static_cast<double>(samples_ts.size() - 1));
 }
 
-// A prompt takes its operations, and no less than reading the weights once; each pass of tokens
-// that are generated does likewise.
+// A prompt takes the time of its operations, at least that of reading the weights once; so does
+// each pass of generated tokens.
 double BenchTest::LimitOf(size_t repetition) const {
   const BenchLimits& limit = limits[repetition];
   const double reading = bytes_per_token / limit.read;
@@ -311,8 +311,7 @@ std::vector<std::string> BenchTest::Notes() const {
   std::vector<std::string> notes;
   if (Share() > 1)
     notes.emplace_back("above the limit: the machine was faster than when that was measured");
-  // More than what the measurement itself varies by, and less than the steps of a CPU that is too
-  // hot.
+  // More than the noise of the measurement, less than one step down of a CPU that is too hot.
   constexpr double kSlowed = 0.95;
   if (clock_after < kSlowed * clock_before) {
     notes.push_back(Format("slowed down: %.2f to %.2f GHz", clock_before, clock_after));

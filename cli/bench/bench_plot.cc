@@ -1,5 +1,5 @@
-// The results of pronk bench as a picture (SVG): for each test its name and speed, and below them a
-// bar beside the machine's limit.
+// The results of pronk bench as an SVG picture: each test's name and speed, and below them a bar
+// beside the machine's limit.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -31,7 +31,7 @@ class Picture {
                kMargin, y_, width, kHeight, what);
   }
 
-  // Below the present height: lines, dots and words at places of their own.
+  // Below the current height: lines, dots and text at given positions.
   void Line(const char* what, const std::vector<std::pair<double, double>>& points) {
     body_ += Format("<polyline class=\"%s\" points=\"", what);
     for (const auto& [x, y] : points) body_ += Format("%.1f,%.1f ", x, y_ + y);
@@ -72,7 +72,7 @@ void DrawTest(Picture& picture, const BenchTest& test) {
   for (const std::string& note : test.Notes()) picture.Left(kLine - 2, "small", note);
 }
 
-// What a pass costs by its tokens, relative to one of a single token: a line through the tests of
+// The cost of a pass by its tokens, relative to a pass of one token: a line through the tests of
 // one model that differ in nothing else.
 void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
   constexpr int kLeft = 34, kPlot = 150, kWide = kBar - kLeft;

@@ -28,8 +28,8 @@ std::string Speed(const BenchTest& test) {
   return HasSpeed(test) ? Format("%.1f", test.Median()) : "";
 }
 
-// What the text says against a model: the distance from the first, or else the perplexity. Rounding
-// may leave a distance that is 0 below it.
+// The loss to show for a model: the divergence from the first one, or else the perplexity. Rounding
+// may make a divergence of 0 slightly negative.
 double Loss(const ComparedModel& model) {
   return model.divergence ? std::max(0.0, model.divergence->MeanDivergence().value)
                           : model.perplexity->value;
@@ -40,14 +40,14 @@ bool HasDivergences(const CompareReport& report) {
   return std::any_of(report.models.begin(), report.models.end(), has);
 }
 
-// The first of the models that is no larger, no slower and no further from the first one, and in
-// something better; nullptr where there is none, or no text.
+// The first model that is no larger, no slower and no further from the first one, and better in
+// something; nullptr if none is, or if there is no text.
 const ComparedModel* BetterOne(const CompareReport& report, const ComparedModel& model) {
-  // Perplexities of different vocabularies say nothing about each other.
+  // Perplexities of different vocabularies cannot be compared.
   if (!model.divergence) return nullptr;
   for (const ComparedModel& other : report.models) {
     if (!other.divergence) continue;
-    // Speeds that are closer than this are no reason to choose.
+    // Speeds within 3% of each other are no reason to choose.
     constexpr double kSame = 0.97;
     const auto is_slower = [&](const BenchTest& a, const BenchTest& b) {
       return HasSpeed(a) && HasSpeed(b) && a.Median() < kSame * b.Median();
@@ -94,7 +94,7 @@ std::vector<CompareColumn> CompareColumns(const CompareReport& report) {
   return columns;
 }
 
-// Drawing: a name, then a bar in each of three columns.
+// For the picture: a name, then a bar in each of three columns.
 struct BarColumn {
   std::string title;
   const char* classes;

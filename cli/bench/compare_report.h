@@ -1,4 +1,4 @@
-// Several files side by side: what pronk compare shows, and what it found.
+// pronk compare: several files side by side, and what was measured of each.
 #ifndef PRONK_CLI_BENCH_COMPARE_REPORT_H_
 #define PRONK_CLI_BENCH_COMPARE_REPORT_H_
 
@@ -14,12 +14,12 @@ namespace cli {
 
 struct ComparedModel {
   std::string path;
-  std::string type;    // what most of its bytes are
+  std::string type;    // of most of its bytes
   uint64_t bytes = 0;  // of the file
   double bits_per_weight = 0;
-  std::optional<Estimate> perplexity;    // where there is a text
-  std::optional<Divergence> divergence;  // from the first model, where both cut the text alike
-  BenchTest prompt, generation;          // their samples, where they were measured
+  std::optional<Estimate> perplexity;    // if there is a text
+  std::optional<Divergence> divergence;  // from the first model, if the tokens are the same
+  BenchTest prompt, generation;          // their samples, if they were measured
 
   std::string Name() const;  // the file's, without ".gguf"
 };
@@ -31,7 +31,7 @@ struct CompareReport {
   std::vector<ComparedModel> models;
 };
 
-// A Markdown table, aligned for terminals, and below it what it was measured on.
+// A Markdown table, aligned for terminals, followed by the machine and the text.
 std::string CompareTable(const CompareReport& report);
 std::string CompareJson(const CompareReport& report);
 std::string CompareSvg(const CompareReport& report);

@@ -40,8 +40,8 @@ __attribute__((always_inline)) inline void Step(uint64_t& x, uint64_t addend) {
   asm volatile("" : "+r"(x));
 }
 
-// A chain takes two cycles for each step on every CPU of the last ten years; no compiler and no CPU
-// finds a shorter way.
+// A chain takes two cycles per step on every CPU of the last ten years; no compiler and no CPU can
+// shorten it.
 uint64_t Chain(uint64_t addend, size_t steps) {
   uint64_t x = 1;
   for (size_t i = 0; i < steps; ++i) Step(x, addend);
@@ -55,8 +55,7 @@ __attribute__((always_inline)) inline void AddXor(uint64_t& x, uint64_t addend) 
   asm volatile("" : "+r"(x));
 }
 
-// What every unit for integers can do, in as many chains as the widest cores have units
-// for, each in a register.
+// Keeps every integer unit busy: as many chains as the widest cores have units, each in a register.
 uint64_t Chains(uint64_t addend, size_t steps) {
   uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
   for (size_t i = 0; i < steps; ++i) {
@@ -79,8 +78,8 @@ bool IsSensorOfCpu(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// Packages count their cores, and with them what is listed below them; memory is listed below them
-// and counts by itself. The -mmio zones are the same packages, read another way.
+// Packages include their cores and the other zones listed below them, except memory, which counts
+// by itself. The -mmio zones are the same packages, read another way.
 bool IsCounted(const fs::path& zone) {
   const std::string name = kernels::FirstLine(zone / "name");
   const bool is_again = zone.filename().string().find("-mmio") != std::string::npos;
@@ -161,7 +160,7 @@ double EnergyMeter::Joules() {
   uint64_t microjoules = 0;
   for (Counter& counter : counters_) {
     const uint64_t now = kernels::FirstNumber(counter.path).value_or(counter.last);
-    // One that has started again counts from 0 on; its range may be unknown.
+    // A counter that wrapped counts from 0 again; its range may be unknown.
     const uint64_t before_zero =
         now < counter.last && counter.range > counter.last ? counter.range - counter.last : 0;
     microjoules += now < counter.last ? before_zero + now : now - counter.last;

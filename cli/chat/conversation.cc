@@ -22,7 +22,7 @@
 namespace cli {
 namespace {
 
-// Appended to the name of a saved conversation: what the model remembers of it.
+// Suffix of the file with the session's state, saved beside a conversation.
 constexpr const char* kSessionSuffix = ".session";
 
 // "~/talk.json" as the shell would read it.
@@ -35,14 +35,14 @@ std::string Counted(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-// What other programs call our commands.
+// Our name for a command that other programs call differently.
 std::string OurName(const std::string& name) {
   if (name == "/bye" || name == "/quit") return "/exit";
   if (name == "/?") return "/help";
   return name;
 }
 
-// What /set changes, by the names that Ollama has.
+// A setting of /set, by Ollama's name.
 struct Setting {
   const char* name;
   double low, high;
@@ -81,8 +81,8 @@ std::vector<Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_toke
 
 std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f" : "%.7g", value); }
 
-// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error where there is no such
-// setting, or no such value of it.
+// "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if there is no such
+// setting, or it cannot have that value.
 void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int64_t& max_tokens) {
   constexpr std::string_view kPrefix = "parameter ";
   const std::string rest = text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
@@ -111,7 +111,7 @@ void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int
                       ": there is no such setting; /set alone shows those there are");
 }
 
-// "temperature 0.8, top_k 40, ...": all of them.
+// All settings: "temperature 0.8, top_k 40, ...".
 std::string SettingsText(const engine::SamplerOptions& sampler, int64_t max_tokens) {
   engine::SamplerOptions copy = sampler;
   std::vector<std::string> texts;
@@ -166,7 +166,7 @@ bool Conversation::Take(const std::string& entry) {
   const size_t argument = entry.find_first_not_of(' ', space);
   const std::string name = OurName(entry.substr(0, space));
   const auto command = std::ranges::find(Commands(), name, &ChatCommand::name);
-  // What was pasted may begin with a slash and be no command.
+  // Pasted text may begin with a slash without being a command.
   if (!entry.starts_with('/') || entry.find('\n') != std::string::npos) {
     Answer(entry);
   } else if (command == Commands().end()) {
@@ -195,7 +195,7 @@ void Conversation::Answer(const std::string& question) {
   bool at_start = options_.constraint == nullptr;
   last_ = chat_.Say(question, generate, [&](std::string_view text) {
     progress.Clear();
-    // The template ends where the answer begins; a space there is the vocabulary's.
+    // The template ends where the answer begins; a leading space comes from the vocabulary.
     if (std::exchange(at_start, false) && text.starts_with(' ')) text.remove_prefix(1);
     return open_ = out.Write(text);
   });
@@ -297,7 +297,7 @@ void Conversation::Load(const std::string& argument) {
   if (!std::filesystem::exists(path + kSessionSuffix)) return;
   try {
     engine::LoadSession(session_, path + kSessionSuffix);
-  } catch (const std::exception& error) {  // another model's, perhaps
+  } catch (const std::exception& error) {  // perhaps another model's
     Note("(" + std::string(error.what()) + ": the conversation will be read again)");
   }
 }

@@ -1,5 +1,5 @@
-// Conversation: what happens to an entry of `pronk chat`. A question is answered; a line that
-// begins with a slash is a command.
+// Conversation handles one entry of `pronk chat`: a question is answered; a line that begins with a
+// slash is a command.
 #ifndef PRONK_CLI_CHAT_CONVERSATION_H_
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 
@@ -16,27 +16,27 @@ namespace cli {
 struct ConversationOptions {
   std::string system;
   int64_t max_tokens = -1;         // of an answer
-  bool verbose = false;            // say how each answer was made
-  engine::SamplerOptions sampler;  // as the session has it
+  bool verbose = false;            // report how each answer was made
+  engine::SamplerOptions sampler;  // the session's current options
   std::vector<std::string> stop_texts;
-  grammar::Constraint* constraint = nullptr;  // of each answer; none: they are free
+  grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
 };
 
 class Conversation {
  public:
   Conversation(engine::Session& session, const ConversationOptions& options, engine::ChatForm form);
 
-  // False where the conversation is over: somebody said /exit, or nobody reads the answers.
-  // Throws what Chat::Say throws, and engine::Error from commands; the conversation then goes on.
+  // False when the conversation is over: after /exit, or when nobody reads the answers. Throws what
+  // Chat::Say throws, and engine::Error from commands; the conversation then goes on.
   bool Take(const std::string& entry);
 
-  // One answer was given.
+  // True once a question was answered.
   bool has_answered() const { return last_.has_value(); }
 
   static std::vector<std::string> CommandNames();  // "/help", ...
 
  private:
-  // A command's function gets the text after its name.
+  // The function of a command gets the text after the command's name.
   struct ChatCommand;
   static const std::vector<ChatCommand>& Commands();
   void Help(const std::string& argument);
@@ -58,7 +58,7 @@ class Conversation {
   ConversationOptions options_;
   engine::Chat chat_;
   std::optional<engine::Chat::Answer> last_;
-  std::string file_;  // saved to or loaded from last
+  std::string file_;  // last saved or loaded
   bool open_ = true;  // what Take() returns
 };
 

@@ -1,4 +1,4 @@
-// pronk bench: tokens per second, held against what the machine can do, and against earlier runs.
+// pronk bench: tokens per second, compared with the machine's limits and with earlier runs.
 #include "cli/bench/bench.h"
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kMaxBatch = 4096;  // as pronk run's
 
-// Lists of numbers are read when all flags are there.
+// Lists of numbers are parsed once all flags are read.
 struct BenchOptions {
   std::vector<std::string> models;
   std::string cpu;
@@ -41,7 +41,7 @@ struct BenchOptions {
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
-  std::vector<std::string> keys, values;  // types of the cache
+  std::vector<std::string> keys, values;  // cache types
   int repetitions = 5;
   int delay = 0;  // seconds
   std::string output = "md";
@@ -51,7 +51,7 @@ struct BenchOptions {
   std::string sysfs = "/sys";
 };
 
-// The types that a list of them names.
+// The types named in a list.
 std::vector<std::string> ParseTypes(const std::vector<std::string>& texts) {
   std::vector<std::string> types;
   for (std::string text : texts) {
@@ -125,7 +125,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   return plan;
 }
 
-// What is known of a model when it is open, and how fast it was ready.
+// What is known of a model once it is open, and how long it took to be ready.
 BenchModel Examine(const engine::Model& model, double load_seconds) {
   BenchModel result;
   const engine::Stopwatch watch;
@@ -147,7 +147,7 @@ BenchModel Examine(const engine::Model& model, double load_seconds) {
   return result;
 }
 
-// Where results go: standard output and, if it is asked for, standard error.
+// Where results go: standard output and, on request, standard error.
 class Outputs {
  public:
   Outputs(const BenchOptions& options, const BenchSetting& setting,
@@ -157,7 +157,7 @@ class Outputs {
         err_(options.output_err == "none" ? nullptr
                                           : MakeBenchFormat(options.output_err, setting)) {}
 
-  // False where nobody reads any more.
+  // False if nobody reads any more.
   bool Row(const BenchTest& test) {
     return Write([&](BenchFormat& format) { return format.Row(test); });
   }
@@ -165,7 +165,7 @@ class Outputs {
     Write([&](BenchFormat& format) { return format.End(done); });
   }
 
-  // On a terminal that shows nothing else.
+  // Only on a terminal that shows nothing else.
   void Progress(const BenchTest& test, size_t number, size_t total) const {
     if (err_ || !HasEscapes(STDERR_FILENO)) return;
     std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %d threads ...", number, total,
@@ -173,7 +173,7 @@ class Outputs {
   }
 
  private:
-  // The head comes with the first row: a test that cannot be done leaves its message alone.
+  // The head is written with the first row, so that a test that fails prints only its message.
   template <class Text>
   bool Write(Text text) {
     const bool first = !std::exchange(begun_, true);
@@ -203,7 +203,7 @@ class Bench {
     const std::vector<BenchTest> tests = PlanFor(options);
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
     OpenModels();
-    // Opened now: nobody wants to measure for minutes in vain.
+    // Opened now, so that a bad path fails before minutes of measuring.
     if (!options.plot.empty()) plot_.emplace(options.plot, ids_);
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
@@ -220,7 +220,7 @@ class Bench {
     Outputs outputs(options_, setting_, plan_);
     std::optional<engine::Model> model;
     for (BenchTest& test : plan_) {
-      // So that a machine can cool; Ctrl-C ends it.
+      // Lets the machine cool; Ctrl-C ends it.
       const engine::Stopwatch wait;
       while (!done_.empty() && wait.Seconds() < options_.delay && !Interrupted()) usleep(50'000);
       if (Interrupted()) break;
@@ -232,7 +232,7 @@ class Bench {
       if (!RunTest(*model, test)) break;
       test.single_ts = SingleSpeed(test);
       done_.push_back(test);
-      // Nobody reads any more, and there is nothing else to show.
+      // Nobody reads any more, and no plot was asked for.
       if (!outputs.Row(test) && !plot_) return kExitDone;
     }
     outputs.End(done_);
@@ -244,7 +244,7 @@ class Bench {
   }
 
  private:
-  // All of them are looked at before the first is measured: one that is broken is known at once.
+  // All models are opened before the first is measured: a broken one is reported at once.
   void OpenModels() {
     const std::vector<std::string> none = {""};
     for (const std::string& name : options_.models.empty() ? none : options_.models) {
@@ -268,7 +268,7 @@ class Bench {
     return done;
   }
 
-  // What the same test with passes of one token has shown, itself or one before it.
+  // The speed of the same test with passes of one token: this test or an earlier one.
   double SingleSpeed(const BenchTest& test) const {
     if (test.n_pass == 1) return test.Median();
     for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
@@ -295,7 +295,7 @@ class Bench {
   const BenchOptions& options_;
   engine::SessionOptions session_;
   std::optional<Baseline> baseline_;
-  std::vector<BenchModel> models_;  // not changed once the plan points into it
+  std::vector<BenchModel> models_;  // not changed once the plan points to it
   std::vector<gguf::FileId> ids_;
   std::optional<gguf::OutputFile> plot_;
   std::vector<BenchTest> plan_, done_;

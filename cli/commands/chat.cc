@@ -1,4 +1,4 @@
-// pronk chat: converse. Reads what the person says; conversation.h answers.
+// pronk chat: reads what the person types; conversation.h answers.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -32,7 +32,7 @@ struct ChatOptions {
   bool escape = false, single_turn = false;
 };
 
-// The lines after one that begins with three quotes, up to one that ends with them.
+// Reads lines until one that ends with three quotes.
 LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   entry.erase(0, kQuotes.size());
   while (!entry.ends_with(kQuotes)) {
@@ -47,8 +47,8 @@ LineEditor::Result ReadQuoted(LineEditor& editor, std::string& entry) {
   return LineEditor::Result::kLine;
 }
 
-// A question: one line, or several where each but the last ends in a backslash, or all between
-// three quotes.
+// A question: one line, or several lines of which all but the last end in a backslash, or
+// everything between three quotes.
 LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   entry.clear();
   for (;;) {
@@ -65,7 +65,7 @@ LineEditor::Result ReadEntry(LineEditor& editor, std::string& entry) {
   }
 }
 
-// Says what went wrong, and lets a person go on; a script is not to go on as if nothing were.
+// Reports an error. A person may go on; a script must not go on as if nothing had happened.
 bool TakeEntry(Conversation& conversation, const std::string& entry) {
   try {
     return conversation.Take(entry);
@@ -102,7 +102,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
 int RunChat(const ChatOptions& options) {
   engine::SessionOptions session_options = options.model.Session();
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
-  session_options.draft = options.generation.Draft({});  // no model is loaded in vain
+  session_options.draft = options.generation.Draft({});  // the draft model is not needed yet
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
   session_options.draft = options.generation.Draft(draft_model);

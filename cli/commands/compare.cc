@@ -1,5 +1,4 @@
-// pronk compare: which of several files should I use on this machine? What each takes, what it
-// predicts, how fast it is.
+// pronk compare: which of several files to use on this machine: memory, loss and speed of each.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -89,7 +88,7 @@ class Compare {
   void ReadTexts() {
     const engine::Model base = Open(report_.models[0].path);
     const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
-    const std::string text = ReadText(options_.text);  // once: it may be a pipe
+    const std::string text = ReadText(options_.text);  // read once: it may be a pipe
     const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
     report_.n_windows = windows.count();
     report_.window = windows.length;
@@ -118,7 +117,7 @@ class Compare {
     }
   }
 
-  // Window by window, first by the base, whose predictions are kept only for so long.
+  // Window by window; the base runs first, and its predictions are kept for one window only.
   static Divergence DivergenceOf(engine::Session& session, engine::Session& base,
                                  const TextWindows& windows) {
     Divergence divergence;
@@ -142,7 +141,7 @@ class Compare {
     return divergence;
   }
 
-  // In rounds: when the machine is slow for a while, all are slow alike.
+  // In rounds: when the machine is slow for a while, all models are slowed alike.
   void MeasureSpeeds() {
     ProgressLine progress("measuring", 1.0, "runs");
     const size_t n_runs = static_cast<size_t>(options_.repetitions) * report_.models.size();
@@ -159,7 +158,7 @@ class Compare {
         test->operations_per_token = model.OperationsPerToken();
         if (Measure(model, session_, 1, kSysfs, *test)) continue;
         if (run < report_.models.size()) throw engine::Error("interrupted");
-        return;  // a whole round is there to be shown
+        return;  // earlier rounds are complete and can be shown
       }
     }
   }

@@ -1,5 +1,5 @@
-// pronk completion: what makes a shell complete our subcommands, flags and models, written from the
-// declarations that --help is made of.
+// pronk completion: scripts that let a shell complete subcommands, flags and models, generated from
+// the same declarations as --help.
 #include <deque>
 #include <memory>
 #include <sstream>
@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-// What completes a flag's value, for each shell; a switch has none.
+// How each shell completes a flag's value; a switch has none.
 struct Completions {
   std::string bash, zsh, fish;
 };
@@ -32,7 +32,7 @@ Completions CompletionsOf(const Flag& flag) {
   return {"_pronk_words '" + words + "'; ", "(" + words + ")", " -x -a '" + words + "'"};
 }
 
-// With a backslash before each of these characters.
+// Puts a backslash before each of the special characters.
 std::string Escaped(std::string_view text, std::string_view special) {
   std::string escaped;
   for (const char c : text) {
@@ -96,7 +96,7 @@ complete -o filenames -F _pronk pronk
   return out.str();
 }
 
-// '--kv[Type of the cache]:f16|f32:(f16 f32)', as zsh's _arguments takes it, for each of its names.
+// '--kv[Type of the cache]:f16|f32:(f16 f32)' for zsh's _arguments, for each of the flag's names.
 void WriteZshFlag(const Flag& flag, std::ostream& out) {
   const std::string value =
       flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + CompletionsOf(flag).zsh;
@@ -144,7 +144,7 @@ _pronk() {
 }
 
 std::string Fish(const std::deque<Command>& commands) {
-  // Fish's single quotes escape quotes and backslashes by a backslash.
+  // In fish's single quotes a backslash escapes quotes and backslashes.
   const auto quoted = [](const std::string& text) { return "'" + Escaped(text, "'\\") + "'"; };
   std::ostringstream out;
   out << "# fish completion for pronk, written by 'pronk completion fish'.\n\n";

@@ -1,4 +1,4 @@
-// pronk convert: a model as it was published, in one GGUF file.
+// pronk convert: turns a published model folder into one GGUF file.
 #include "convert/convert.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct ConvertOptions {
   int n_threads = 0;
 };
 
-// One type for all matrices: mixes are pronk quantize's.
+// One type for all matrices; pronk quantize makes mixes.
 void SetType(const std::string& name, convert::Options& options) {
   const convert::Mix* const mix = convert::FindMix(name);
   if (mix == nullptr || !mix->is_plain) {
@@ -34,7 +34,7 @@ void SetType(const std::string& name, convert::Options& options) {
   options.file_type = mix->file_type;
 }
 
-// What a person should know, on a terminal or not.
+// Warnings and notes, on a terminal or not.
 void Tell(const convert::Report& report) {
   for (const std::string& note : report.notes) Complain("note: " + note);
   if (!report.left_out.empty()) {

@@ -1,4 +1,4 @@
-// pronk diff: keys and tensors in which two GGUF files differ, and how far apart their numbers are.
+// pronk diff: keys and tensors that differ in two GGUF files, and the error between their numbers.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -31,7 +31,7 @@ struct DiffOptions {
   int n_threads = 0;
 };
 
-// What has one name in either file; nullptr: in the other file alone.
+// Things of the same name in both files; nullptr: missing in that file.
 template <class T>
 struct Pair {
   std::string_view name;
@@ -39,7 +39,7 @@ struct Pair {
   const T* b;
 };
 
-// In the order of the first file, then of the second.
+// In the first file's order, then in the second's.
 template <class T, class Name>
 std::vector<Pair<T>> Paired(const std::vector<T>& of_a, const std::vector<T>& of_b, Name name) {
   std::map<std::string_view, const T*> left;
@@ -72,7 +72,7 @@ bool Same(const gguf::TensorView& a, const gguf::TensorView& b) {
 using KeyPair = Pair<gguf::Metadata::Entry>;
 
 struct TensorPair : Pair<gguf::TensorView> {
-  std::optional<TensorError> error;  // where the numbers can be compared
+  std::optional<TensorError> error;  // if the numbers can be compared
 };
 
 struct Differences {
@@ -103,7 +103,7 @@ void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differ
     if (in_both && pair.a->dims == pair.b->dims && kernels::IsWeightType(pair.a->dtype) &&
         kernels::IsWeightType(pair.b->dtype)) {
       both.error = CompareTensors(team, *pair.a, *pair.b);
-      found.all.Add(*both.error);  // what is the same counts, too: the error is the whole model's
+      found.all.Add(*both.error);  // equal tensors count, too: the error is the whole model's
     }
     const bool same = in_both && Same(*pair.a, *pair.b);
     same ? void(++found.n_same_tensors) : found.tensors.push_back(both);
@@ -116,7 +116,7 @@ std::string Mark(const void* a, const void* b) {
 
 std::string KeyLine(const KeyPair& pair) {
   const std::string head = Mark(pair.a, pair.b) + Column(pair.name, 36) + " ";
-  // Each value has the rest of the line, or half of it.
+  // Each value gets the rest of the line, or half of it.
   constexpr size_t kRest = kColumns - 40, kHalf = kRest / 2 - 3;
   if (pair.a == nullptr || pair.b == nullptr) {
     return head + Cut(ValueLine((pair.a != nullptr ? pair.a : pair.b)->value, kRest), kRest) + "\n";

@@ -1,8 +1,8 @@
-// pronk imatrix: how much each column of a model's matrices counts, found by reading a text. For
-// pronk quantize --imatrix, and for llama.cpp, whose form the file has.
+// pronk imatrix: the importance of each column of a model's matrices, measured on a text. Used by
+// pronk quantize --imatrix; llama.cpp reads the file, too.
 //
-// The text is read in windows as pronk perplexity reads it: 512 tokens or -c, each a text of its
-// own, the first token bos where the model wants one; what is left at the end is not read.
+// The text is read in windows as in pronk perplexity: 512 tokens or -c, each a text of its own,
+// beginning with bos if the model wants it; a rest at the end is not read.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -37,7 +37,7 @@ bool AreNumbers(const engine::SquaresByTensor& squares) {
   });
 }
 
-// Matrices of experts that no token chose, which then count as any other.
+// Counts matrices of experts that no token chose; their columns then count equally.
 size_t CountUnseen(const engine::SquaresByTensor& squares) {
   size_t n = 0;
   for (const auto& [name, of] : squares) n += std::ranges::count(of.counts, 0u);
@@ -51,7 +51,7 @@ int Imatrix(const ImatrixOptions& options) {
   CatchInterrupts();
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file), session_options.context, 0);
-  // Before the work, which may take hours: a bad name is reported now.
+  // Checked before work that may take hours: a bad name is reported now.
   std::vector<gguf::FileId> read = model.file.ids();
   if (const auto id = FileIdOf(options.file)) read.push_back(*id);
   gguf::OutputFile out(options.out, read);

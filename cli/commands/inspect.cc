@@ -1,4 +1,4 @@
-// pronk inspect: what a GGUF file holds, for people (80 columns) or machines (--json).
+// pronk inspect: the contents of a GGUF file, for people (80 columns) or machines (--json).
 #include <cinttypes>
 #include <map>
 #include <memory>
@@ -69,7 +69,7 @@ std::string HeadText(const gguf::File& file) {
 std::string EntryText(const gguf::Metadata::Entry& entry) {
   const std::string head = "  " + Padded(gguf::Printable(entry.key), 40) + " ";
   const std::string shown = ValueLine(entry.value, kColumns);
-  // A long key has the line for itself.
+  // A long key gets a line of its own.
   return head.size() + 20 < kColumns
              ? head + Cut(shown, kColumns - head.size() - 1) + "\n"
              : Cut(head, kColumns - 1) + "\n    " + Cut(shown, kColumns - 5) + "\n";
@@ -158,7 +158,7 @@ Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
   return json;
 }
 
-// A file that is not sound is a fault, named after all that was found.
+// A damaged file exits with kExitFault, after everything found is printed.
 int Check(const InspectOptions& options, const gguf::File& file) {
   Output out;
   Json list = Json::array();

@@ -31,14 +31,14 @@ struct ListOptions {
 struct ListedModel {
   StoredModel stored;
   uint64_t bytes = 0;
-  std::string type;  // of most of its weights
+  std::string type;  // of most weights
   std::string architecture;
-  double memory = 0;    // bytes that running it takes
-  std::string fits;     // "yes", "tight": others have to make room, "no"
-  std::string problem;  // why it cannot be run; "" where it can
+  double memory = 0;    // bytes needed to run it
+  std::string fits;     // "yes", "tight" (other programs have to make room), "no"
+  std::string problem;  // why it cannot be run; "" if it can
 };
 
-// Weights, and keys and values of the default context.
+// Weights, plus keys and values of the default context.
 double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
   return static_cast<double>(file.tensor_bytes()) +
          engine::SequenceState::BytesFor(config, {.capacity = engine::DefaultContext(config),

@@ -19,7 +19,7 @@ struct LogitsOptions {
   std::string ids, out;
 };
 
-// "1 300 12", commas allowed too.
+// "1 300 12"; commas are allowed, too.
 std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
   std::vector<tokenizer::TokenId> ids;
   constexpr std::string_view kSeparators = " ,\t\n[]";

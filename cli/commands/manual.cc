@@ -1,5 +1,4 @@
-// pronk man: the manual page, in the language of man(1), written from the declarations that --help
-// is made of.
+// pronk man: the manual page in man(1)'s language, generated from the same declarations as --help.
 #include <deque>
 #include <sstream>
 #include <string>
@@ -13,7 +12,7 @@
 namespace cli {
 namespace {
 
-// Text that the formatter leaves as it is: hyphens that can be copied, no commands.
+// Escapes text for roff: hyphens can be copied, and nothing becomes a command.
 std::string Roff(std::string_view text) {
   std::string out = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char c : text) {

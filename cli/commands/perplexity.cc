@@ -1,6 +1,6 @@
-// pronk perplexity: how well a model predicts a text (text_windows.h); the lower, the better. With
-// --save-logits what it predicted is kept, and with --kl another model is held against that: what
-// quantizing has cost.
+// pronk perplexity: how well a model predicts a text (text_windows.h); lower is better.
+// --save-logits keeps the predictions in a file, and --kl compares another model with them: the
+// cost of quantizing.
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,14 +28,14 @@ namespace {
 struct PerplexityOptions {
   ModelOptions model;
   std::string file, save, kl;
-  // llama.cpp's way to say both: the file is written, or with the switch it is read.
+  // llama.cpp's flag for both: without the switch the file is written, with it the file is read.
   std::string kl_file;
   bool kl_switch = false;
   size_t most_windows = 0;
   bool json = false;
 };
 
-// Says the same by --save-logits and --kl alone.
+// Translates llama.cpp's flags to --save-logits and --kl.
 PerplexityOptions Settled(PerplexityOptions options) {
   if (options.kl_switch && options.kl_file.empty()) {
     throw UsageError("--kl-divergence: expected --kl-divergence-base FILE, the base to read");
@@ -50,7 +50,7 @@ PerplexityOptions Settled(PerplexityOptions options) {
     if (options.file.empty()) throw UsageError("-f: expected a text, or with --kl its base");
     return options;
   }
-  // The base says which text, and how it was cut.
+  // The base contains the text and its windows.
   if (!options.file.empty()) throw UsageError("-f: the text is in the file of --kl");
   if (options.model.context != 0) throw UsageError("-c: the windows are in the file of --kl");
   if (!options.save.empty()) throw UsageError("--save-logits: not together with --kl");

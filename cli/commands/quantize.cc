@@ -1,4 +1,4 @@
-// pronk quantize: a model's matrices in other types, everything else as it was.
+// pronk quantize: rounds a model's matrices to other types and keeps everything else.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -42,7 +42,7 @@ struct QuantizeOptions {
 
 std::string Name(DType type) { return std::string(gguf::Info(type).name); }
 
-// All keys but those on the layout of the old file; the keys of types say the new ones.
+// All keys but those of the old file's layout; the keys of types get the new ones.
 void CopyMetadata(const gguf::File& file, const convert::Mix& mix,
                   const convert::Importance* importance, gguf::Writer& writer) {
   const bool quantized = !convert::IsFloat(mix.type);
@@ -68,7 +68,7 @@ void CheckVersion(const gguf::File& file) {
   }
 }
 
-// Says where rounding starts from what is rounded already.
+// Warns if weights are rounded that were rounded before.
 void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
   size_t n = 0;
   std::set<std::string> types;
@@ -83,7 +83,7 @@ void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
            "): their errors stay, and new ones are added; better start from the original");
 }
 
-// Checks that the importance matrix is one of this model, and says where a type needs one.
+// Checks that the importance matrix belongs to this model, and reports types that need one.
 void CheckImportance(const std::vector<PlannedTensor>& plan,
                      const convert::Importance* importance) {
   size_t n_found = 0;
@@ -106,7 +106,7 @@ void CheckImportance(const std::vector<PlannedTensor>& plan,
   }
 }
 
-// NVFP4 has a factor for each matrix in a tensor beside it; empty where none is written.
+// NVFP4 stores a factor per matrix in a tensor of its own; empty if none is written.
 std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
   if (planned.type != DType::kNVFP4 || !planned.is_changed()) return "";
   std::string name(planned.tensor->name);
@@ -122,7 +122,7 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
                       options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
   gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
   CopyMetadata(file, mix, importance, writer);
-  std::map<std::string, std::vector<float>> factors;  // the writer reads them
+  std::map<std::string, std::vector<float>> factors;  // must live until the writer has read them
   for (const PlannedTensor& planned : plan) {
     const gguf::TensorView& tensor = *planned.tensor;
     const std::vector<uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
@@ -160,7 +160,7 @@ std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& pl
          Format("%.2f bits a weight)", 8 * bytes / weights);
 }
 
-// A line for each tensor.
+// One line per tensor.
 void WritePlan(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
   std::string text;
   for (const PlannedTensor& planned : plan) {

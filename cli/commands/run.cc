@@ -1,4 +1,4 @@
-// pronk run: complete a prompt, or several one after the other, streaming.
+// pronk run: completes one or several prompts and streams the text.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -31,7 +31,7 @@
 namespace cli {
 namespace {
 
-// From this long a run on, measuring what the memory could give costs nothing that anyone notices.
+// In a run at least this long, measuring the memory bandwidth costs no noticeable time.
 constexpr double kLongRunSeconds = 2;
 
 struct RunOptions {
@@ -39,9 +39,9 @@ struct RunOptions {
   TemplateOptions form;
   GenerationOptions generation;
   std::optional<std::string> prompt;
-  std::optional<std::string> text;  // the same without a flag
+  std::optional<std::string> text;  // the prompt given without a flag
   std::string file;
-  std::string prompts;  // a file of them
+  std::string prompts;  // a file with several
   std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;
@@ -50,14 +50,14 @@ struct RunOptions {
   bool no_display_prompt = false, json = false;
 };
 
-// A file or a pipe ends with a line feed that nobody typed.
+// Files and pipes end with a line feed that nobody typed.
 std::string WithoutLastNewline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return text;
 }
 
-// One prompt a line; empty lines are none. A line in JSON's quotes may hold line feeds as \n.
+// One prompt per line, except empty lines. A line in JSON's quotes may contain line feeds as \n.
 std::vector<std::string> ReadPrompts(const std::string& path) {
   std::vector<std::string> prompts;
   std::istringstream lines(ReadText(path));
@@ -69,8 +69,8 @@ std::vector<std::string> ReadPrompts(const std::string& path) {
   return prompts;
 }
 
-// What is piped in beside -p; "" where nothing is. Some programs start others with a pipe that
-// nobody writes to: a pipe without a byte in a second is taken for one.
+// What is piped in besides -p; "" if nothing is. Some programs start others with a pipe that nobody
+// writes to: a pipe without a byte within a second counts as such.
 std::string Piped() {
   constexpr int kPatience = 1000;  // milliseconds
   if (!IsPiped(0)) return "";
@@ -79,7 +79,7 @@ std::string Piped() {
   return "";
 }
 
-// The text of -p follows the document that it is about.
+// The text of -p follows the document it refers to.
 std::string Joined(const std::string& document, const std::string& prompt) {
   return document.empty() ? prompt : document + "\n\n" + prompt;
 }
@@ -101,7 +101,7 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
     std::string document = WithoutLastNewline(ReadText(options.file));
     if (has_prompt) return {Joined(document, prompt)};
     std::vector<std::string> prompts;
-    prompts.push_back(std::move(document));  // of hundreds of megabytes, perhaps
+    prompts.push_back(std::move(document));  // may be hundreds of megabytes
     return prompts;
   }
   if (has_prompt) return {Joined(Piped(), prompt)};
@@ -112,8 +112,8 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
   return {WithoutLastNewline(ReadStdin(kMaxTextBytes))};
 }
 
-// The default context holds the tokens that -n asks for, even if that is more than the model has
-// seen in training; but a prompt that is too long by itself is refused.
+// The default context has room for the -n tokens, even beyond the length used in training; but a
+// prompt that is too long by itself is refused.
 size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
   if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
   const size_t usual = engine::DefaultContext(model.config);
@@ -137,7 +137,7 @@ std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::
         model, prompt,
         {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
   }
-  engine::CheckTextSize(model, prompt.size(), context);  // before a template copies it
+  engine::CheckTextSize(model, prompt.size(), context);  // checked before a template copies it
   std::vector<tokenizer::Message> messages = {{"user", prompt}};
   if (!options.system.empty()) {
     const std::string system = FromTerminal(options.system);
@@ -146,8 +146,8 @@ std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::
   return engine::EncodeChat(model, *form, messages, context, interrupted);
 }
 
-// Takes from a file of --prompt-cache what it has in common with the prompt, where there is one;
-// how many tokens that is.
+// Restores the common prefix with the prompt from the --prompt-cache file, if it exists. Returns
+// its number of tokens.
 size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
                   engine::Session& session) {
   if (!std::filesystem::exists(path)) return 0;
@@ -158,7 +158,7 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
   return n_reused;
 }
 
-// Completes one prompt, in a session of its own: what comes out does not depend on other prompts.
+// Completes one prompt in a session of its own: the result does not depend on other prompts.
 engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
                                 const std::optional<engine::ChatForm>& form,
                                 engine::SessionOptions session_options,
@@ -185,8 +185,8 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   };
   generate.interrupted = Interrupted;
   generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
-  // The space that SPM puts before a text belongs to the vocabulary, not to the text: where there
-  // is no prompt for it to follow, nobody wants to see it.
+  // The space that SPM puts before a text belongs to the vocabulary, not to the text: without a
+  // prompt before it, it is not shown.
   bool at_start = constraint == nullptr &&
                   (options.chat || (prompt.empty() && model.tokenizer->vocab().add_space_prefix));
   size_t n_reused = 0;
@@ -197,7 +197,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
     };
   }
   const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
-  session.CheckRoom(rest);  // before the prompt is shown: an error comes alone
+  session.CheckRoom(rest);  // before the prompt is shown: on an error only the error is printed
   if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();
@@ -207,7 +207,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   });
 }
 
-// Notes and speeds, where a person reads along.
+// Notes and speeds, if a person is reading.
 void ReportRun(const RunOptions& options, const engine::Model& model,
                const engine::GenerateResult& result) {
   if (options.json) return;
@@ -248,7 +248,7 @@ void CheckFlags(const RunOptions& options) {
 int Run(const RunOptions& options) {
   CheckFlags(options);
   engine::SessionOptions session_options = options.model.Session();
-  // No model is loaded in vain.
+  // Checked before the model is loaded.
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});
   const std::vector<std::string> prompts = PromptsOf(options);
@@ -257,7 +257,7 @@ int Run(const RunOptions& options) {
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
   session_options.draft = options.generation.Draft(draft_model);
   session_options.sampler = options.generation.Sampler(*model.tokenizer);
-  std::optional<engine::ChatForm> form;  // none: the prompts are plain text
+  std::optional<engine::ChatForm> form;  // empty: prompts are plain text
   if (options.chat) form = options.form.For(model);
   std::optional<grammar::Constraint> constraint;
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
@@ -268,7 +268,7 @@ int Run(const RunOptions& options) {
     TextOutput out;
     const engine::GenerateResult result =
         Complete(options, model, form, session_options, kept_to, prompt, out);
-    // Several objects are written one to a line.
+    // Several objects are written one per line.
     const int indent = options.prompts.empty() ? 2 : -1;
     const uint64_t seed = session_options.sampler.seed;
     const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))

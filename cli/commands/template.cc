@@ -1,4 +1,4 @@
-// pronk template: a conversation as the model will see it.
+// pronk template: prints a conversation as the model will see it.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -45,7 +45,7 @@ int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
   std::string source;
   if (!options.form.file.empty()) source = ReadTemplate(options.form.file);
-  // With a template of its own, a model is needed only where one is named: for its tokens' texts.
+  // With a template from a file a model is needed only if one is named: for its tokens' texts.
   if (options.form.file.empty() || !options.model.model.empty()) {
     const gguf::File file = OpenFile(options.model.ModelPath());
     const auto tokenizer = tokenizer::Tokenizer::Create(file);

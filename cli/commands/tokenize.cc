@@ -38,7 +38,7 @@ int Tokenize(const TokenizeOptions& options) {
       out.Add((i == 0 ? "[" : ", ") + number);
       continue;
     }
-    // JSON's quotes show spaces, line feeds and bytes that are no text.
+    // JSON's quotes show spaces, line feeds and bytes that are not UTF-8.
     const Json piece = tokenizer->Piece(ids[i], /*special=*/true);
     out.Add(Padded(number, 7, /*right=*/true) + "  " + JsonText(piece, -1));
   }

@@ -1,4 +1,4 @@
-// pronk trace: one token walked through the model, an operation a line, and its numbers on the way.
+// pronk trace: follows one token through the model, one operation per line, and shows its numbers.
 #include "engine/pass/trace.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct TraceOptions {
   std::string plot;
 };
 
-// The tokens up to the one that is walked. Later ones would change nothing.
+// The tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
   if (!options.prompt) return std::vector<TokenId>(options.depth + 1, 0);
   std::vector<TokenId> ids = model.tokenizer->Encode(FromTerminal(*options.prompt));
@@ -51,7 +51,7 @@ void GoTo(engine::Session& session, std::span<const TokenId> tokens, size_t posi
   session.Prefill(tokens.first(position).subspan(session.Rewind(position)));
 }
 
-// The tokens from `begin` on are read several times: each step's median is what it takes.
+// Reads the tokens from `begin` on several times and takes each step's median time.
 engine::Trace MedianTrace(engine::Session& session, std::span<const TokenId> tokens, size_t begin,
                           int repetitions) {
   std::vector<engine::Trace> traces(static_cast<size_t>(repetitions));
@@ -91,7 +91,7 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
 }
 
 int RunTrace(const TraceOptions& options) {
-  // Before anything is read: a flag without effect is a mistake.
+  // Checked before anything is read: a flag without effect is a mistake.
   if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
   if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
   if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");

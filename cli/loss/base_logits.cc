@@ -17,10 +17,10 @@ namespace {
 constexpr std::string_view kMagic = "_logits_";
 constexpr const char* kExpected = "a file of log-probabilities";
 constexpr size_t kHeadCodes = 4;  // the two floats of a row, in u16
-constexpr float kRange = 16;      // logits further below the largest one are all the same
+constexpr float kRange = 16;      // logits further below the largest one are stored as equal
 constexpr float kMaxCode = 65535;
 
-// Of one prediction: two floats, then the codes, an even number of them.
+// Per prediction: two floats, then the codes, padded to an even number.
 size_t RowCodes(size_t n_vocab) { return kHeadCodes + (n_vocab + 1) / 2 * 2; }
 
 size_t RowBytes(size_t n_vocab) { return RowCodes(n_vocab) * sizeof(uint16_t); }
@@ -97,7 +97,7 @@ std::span<const float> BaseLogits::LogProbabilities(size_t i) {
   const size_t at = first_row_ + i * RowBytes(row_.size());
   const std::byte* const row = file_.bytes().data() + at;
   const auto scale = gguf::Load<float>(row), least = gguf::Load<float>(row + sizeof(float));
-  // Zero is the largest logarithm of a probability; rounding may exceed it a little.
+  // ln(probability) is at most 0; rounding may exceed that a little.
   if (!(scale >= 0) || !std::isfinite(least) || !(least + scale * kMaxCode < 1)) {
     Fail(path_, "byte " + std::to_string(at) +
                     ": expected a scale and a least log-probability of " +

@@ -1,4 +1,4 @@
-// What a model predicted for a text, kept in a file, to hold other models against it: the format of
+// A file of a model's predictions for a text, to compare other models with. The format is that of
 // llama-perplexity's --kl-divergence-base.
 //
 //     "_logits_"                              8 bytes
@@ -6,9 +6,9 @@
 //     i32 tokens[n_chunk][n_ctx]              the text
 //     for each prediction that counts (text_windows.h):
 //       f32 scale, least                      ln(probability) = least + scale * code
-//       u16 codes[n_vocab]                    and one more where n_vocab is odd
+//       u16 codes[n_vocab]                    and one for padding if n_vocab is odd
 //
-// A logit that is more than 16 below the largest one gets the code 0.
+// A logit more than 16 below the largest one gets the code 0.
 #ifndef PRONK_CLI_LOSS_BASE_LOGITS_H_
 #define PRONK_CLI_LOSS_BASE_LOGITS_H_
 
@@ -27,7 +27,7 @@ namespace cli {
 
 class BaseLogitsWriter {
  public:
-  // Throws gguf::Error where the path leads to one of the inputs.
+  // Throws gguf::Error if the path is one of the inputs.
   BaseLogitsWriter(const std::string& path, std::span<const gguf::FileId> inputs,
                    const TextWindows& windows, size_t n_vocab);
   // The next prediction.
@@ -41,20 +41,20 @@ class BaseLogitsWriter {
 
 class BaseLogits {
  public:
-  // Throws gguf::Error where the file is none, was cut off, or is not of a vocabulary of n_vocab
-  // tokens; engine::Error where what is printed would go into it.
+  // Throws gguf::Error if the file has another format, is cut off, or has another vocabulary size
+  // than n_vocab; engine::Error if printed text would go into it.
   BaseLogits(const std::string& path, size_t n_vocab);
 
   const TextWindows& windows() const { return windows_; }
-  // ln(probability) of every token, of the i-th of all predictions that count; valid until the next
-  // call. Throws gguf::Error where the file's numbers are none.
+  // ln(probability) of every token, of the i-th prediction that counts; valid until the next call.
+  // Throws gguf::Error if the file's numbers are invalid.
   std::span<const float> LogProbabilities(size_t i);
 
  private:
   std::string path_;
   gguf::MappedFile file_;
   TextWindows windows_;
-  size_t first_row_ = 0;    // where it begins, in bytes
+  size_t first_row_ = 0;    // offset in bytes
   std::vector<float> row_;  // [n_vocab]
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kLeastLogProbability = -16;
 
-// Those that llama-perplexity shows.
+// The quantiles that llama-perplexity shows.
 constexpr std::pair<const char*, double> kQuantiles[] = {
     {"maximum", 1}, {"99.9%", 0.999}, {"99%", 0.99}, {"95%", 0.95}, {"90%", 0.9},
     {"75%", 0.75},  {"median", 0.5},  {"25%", 0.25}, {"10%", 0.1},  {"5%", 0.05},
@@ -27,7 +27,7 @@ std::vector<float> Sorted(std::vector<float> values) {
   return values;
 }
 
-// The value below which the share `part` of the sorted values is, interpolated between
+// The value below which the share `part` of the sorted values falls, interpolated between
 // neighbours.
 double Quantile(std::span<const float> sorted, double part) {
   if (sorted.empty()) return 0;

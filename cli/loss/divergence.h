@@ -1,4 +1,4 @@
-// How far one model's predictions are from another's, in the terms of llama-perplexity.
+// The distance between two models' predictions, in llama-perplexity's terms.
 #ifndef PRONK_CLI_LOSS_DIVERGENCE_H_
 #define PRONK_CLI_LOSS_DIVERGENCE_H_
 
@@ -12,20 +12,19 @@
 
 namespace cli {
 
-// The base is the model held for right (weights that nobody rounded), the other one is judged.
-//   KL divergence (Kullback and Leibler 1951): the sum over all tokens of p_base * ln(p_base / p),
-//     in nats; 0 where both predict the same. Tokens of p_base below e^-16 are left out.
-//   difference: p - p_base of the token that came.
-//   same top: how often both find the same token the most probable.
+// The base is the reference (unquantized weights), the other model is judged. KL divergence
+// (Kullback and Leibler 1951): the sum over all tokens of p_base * ln(p_base / p), in nats; 0 if
+// both predict the same. Tokens of p_base below e^-16 are left out. Difference: p - p_base of the
+// actual token. Same top: how often both models find the same token the most probable.
 class Divergence {
  public:
-  // One prediction: ln(p_base) of all tokens, the other model's logits, the token that came.
+  // One prediction: ln(p_base) of all tokens, the other model's logits, and the actual token.
   void Add(std::span<const float> base, std::span<const float> logits, tokenizer::TokenId next);
 
   size_t n() const { return divergences_.size(); }
   Estimate Perplexity() const { return surprise_.Exp(); }
   Estimate MeanDivergence() const { return divergence_.Get(); }
-  Estimate SameTop() const { return same_top_.Get(); }  // a share
+  Estimate SameTop() const { return same_top_.Get(); }  // a fraction
 
   // For people: lines of at most 80 columns.
   std::string Text() const;

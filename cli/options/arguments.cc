@@ -13,12 +13,12 @@
 namespace cli {
 namespace {
 
-// Words that others have for something, separated by spaces.
+// Other programs' words for one of ours, separated by spaces.
 struct Synonyms {
   std::string_view meaning, words;
 };
 
-// llama.cpp's flags, by the long names of ours that do the same.
+// llama.cpp's flags, by our long names for the same.
 constexpr Synonyms kLongNames[] = {
     {"--threads-batch", "-tb"},
     {"--ubatch-size", "-ub"},
@@ -34,7 +34,7 @@ constexpr Synonyms kLongNames[] = {
     {"--draft-max", "--draft-n-max"},
 };
 
-// What others call our subcommands.
+// Other programs' names of our subcommands.
 constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"inspect", "show info"},
                                        {"run", "generate complete"},
@@ -43,7 +43,7 @@ constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
 constexpr std::string_view kNoDownloads =
     "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";
 
-// Subcommands of ollama that have no equal here, by the reason.
+// Ollama's subcommands without an equivalent here, by reason.
 constexpr Synonyms kForeignCommands[] = {
     {kNoDownloads, "pull"},
     {"pronk opens no network connection", "push"},
@@ -55,7 +55,7 @@ constexpr Synonyms kForeignCommands[] = {
     {"models are files: 'pronk list' shows where they are, and rm removes them", "rm"},
 };
 
-// Flags of llama.cpp that have no equal here, by the reason.
+// llama.cpp's flags without an equivalent here, by reason.
 constexpr Synonyms kForeign[] = {
     {"pronk computes on the CPU only, so there is nothing to set",
      "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
@@ -83,7 +83,7 @@ constexpr Synonyms kForeign[] = {
     {"--no-think turns thinking off where the template can", "--reasoning-budget"},
 };
 
-// "" where no row has the word.
+// "" if no row has the word.
 std::string Find(std::span<const Synonyms> table, const std::string& word) {
   if (word.find(' ') != std::string::npos) return "";
   for (const Synonyms& row : table) {
@@ -93,7 +93,7 @@ std::string Find(std::span<const Synonyms> table, const std::string& word) {
   return "";
 }
 
-// How many letters have to be changed, added or left out to make one word of the other.
+// The edit distance: letters to change, add or remove to turn one word into the other.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -108,9 +108,9 @@ size_t Distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// ": did you mean WORD? " where one of them is close, else ": ".
+// ": did you mean WORD? " if one of them is close, else ": ".
 std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
-  constexpr size_t kLongest = 40;  // letters; nobody mistypes more, and comparing them takes time
+  constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
   const std::string* best = nullptr;
   size_t least = std::min<size_t>(typed.size() / 3 + 1, 3) + 1;
   for (const std::string& word : words) {
@@ -127,12 +127,12 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A flag, and not a text, a number or the dash for stdin.
+// A flag, not a text, a number or the dash for stdin.
 bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }
 
-// Several words, and no file.
+// Several words, and not a file name.
 bool IsText(const std::string& word) {
   return word.find_first_of(" \n") != std::string::npos && !std::ifstream(word);
 }
@@ -150,7 +150,7 @@ const Command& FindCommand(const std::string& name, const CommandLine& line) {
                    "'pronk --help' lists them");
 }
 
-// llama-cli completes and converses; here each is a subcommand.
+// llama-cli both completes and converses; here these are two subcommands.
 const Command& ChosenCommand(const std::vector<std::string>& args, const CommandLine& line) {
   const Command& command = FindCommand(args[0], line);
   const auto converses = [](const std::string& arg) {
@@ -160,7 +160,7 @@ const Command& ChosenCommand(const std::vector<std::string>& args, const Command
   return is_chat ? FindCommand("chat", line) : command;
 }
 
-// True where the flag chooses between run and chat, and that is settled.
+// True if the flag chooses between run and chat and agrees with the subcommand.
 bool IsChoice(const Command& command, const std::string& name) {
   const bool is_chat = command.name == "chat";
   if (is_chat && name == "--no-conversation") {
@@ -181,7 +181,7 @@ bool IsChoice(const Command& command, const std::string& name) {
                    Guess(name, names) + "'pronk " + command.name + " --help' lists them");
 }
 
-// Adds the flag at args[at] with its value. Returns how many arguments they are.
+// Takes the flag at args[at] with its value. Returns the number of arguments taken.
 size_t TakeFlag(const std::vector<std::string>& args, size_t at, GivenArguments& given) {
   const Command& command = *given.command;
   const std::string& arg = args[at];
@@ -205,7 +205,7 @@ size_t TakeFlag(const std::vector<std::string>& args, size_t at, GivenArguments&
   };
   if (value) return add(*value, 1);
   if (flag->is_switch()) return add("", 1);
-  if (flag->may_be_alone) {  // --think low, or --think and something else
+  if (flag->may_be_alone) {  // --think low, or --think followed by something else
     const auto& choices = flag->choices;
     const bool is_one = next != nullptr && std::ranges::find(choices, *next) != choices.end();
     return is_one ? add(*next, 2) : add(choices[0], 1);
@@ -215,11 +215,11 @@ size_t TakeFlag(const std::vector<std::string>& args, size_t at, GivenArguments&
                    " --help' tells more");
 }
 
-// Words without a flag, in the order of the places that no flag has filled.
+// Words without a flag fill the places that no flag has filled, in order.
 void TakeWords(const std::vector<std::string>& words, GivenArguments& given) {
   const Command& command = *given.command;
   const Flag* const model = command.Find("-m");
-  // pronk run "Once upon a time": a text, for the model that is used when none is named.
+  // pronk run "Once upon a time": a text for the default model.
   if (command.name == "run" && words.size() == 1 && IsText(words[0]) && !given.Has(*model)) {
     given.values.emplace_back(model, "");
   }

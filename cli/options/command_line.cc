@@ -18,7 +18,7 @@ namespace {
 
 template <class T>
 std::string SetNumber(const std::string& text, T& variable) {
-  // For an unsigned type the flag's range, not the type, refuses a number below 0.
+  // For an unsigned type the flag's range, not the type, rejects a negative number.
   std::conditional_t<std::is_unsigned_v<T>, int64_t, T> value{};
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data() + text.starts_with('+'), end, value);
@@ -40,7 +40,7 @@ std::string SetSwitch(const std::string& text, bool& variable) {
   return is_known ? "" : "expected yes or no, found " + text;
 }
 
-// "  NAME   what it is"; a name that is too long has a line for itself.
+// "  NAME   what it is"; a name that is too long gets a line of its own.
 std::string HelpLine(const std::string& name, const std::string& what) {
   constexpr int kWidth = 34;
   const bool fits = name.size() + 2 < kWidth;
@@ -49,8 +49,7 @@ std::string HelpLine(const std::string& name, const std::string& what) {
 }
 
 std::string HelpLine(const Flag& flag, std::string name) {
-  // A list of values that is longer than a line is not repeated: the flag's text names the common
-  // ones.
+  // A list of values longer than a line is not repeated: the flag's text names the common ones.
   constexpr size_t kMaxType = 58;
   if (!flag.type.empty() && flag.type.size() <= kMaxType) name += " " + flag.type;
   if (!flag.default_text.empty()) name += "=" + flag.default_text;
@@ -87,8 +86,8 @@ std::string Flag::Read(const std::string& text, bool is_first) const {
   if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
     return "expected " + type + ", found " + text;
   }
-  // First of all: a number that is too large for its type is out of the range, too, and the range
-  // says more.
+  // Checked first: a number too large for its type is also out of range, and the range is the
+  // better message.
   const double number = low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
   if (low > -HUGE_VAL && !(number >= low && number <= high)) {
     const std::string end = high < HUGE_VAL ? Format(" to %.15g", high) : " on";
@@ -102,7 +101,7 @@ std::string Flag::Read(const std::string& text, bool is_first) const {
         } else if constexpr (std::is_arithmetic_v<T>) {
           return SetNumber(text, *variable);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-          if (is_first) variable->clear();  // of its default
+          if (is_first) variable->clear();  // removes the default
           variable->push_back(text);
         } else {
           *variable = text;
@@ -185,7 +184,7 @@ std::string CommandLine::Help(const Command& command) const {
   const bool is_program = &command == &program_;
   std::string usage = program_.name + (is_program ? "" : " " + command.name) + " [OPTIONS]";
   std::string places;
-  std::vector<std::pair<std::string, std::string>> groups;  // titles and lines
+  std::vector<std::pair<std::string, std::string>> groups;  // titles and their lines
   for (const Flag& flag : command.flags) {
     if (!flag.place.empty()) {
       usage += flag.required ? " " + flag.place : " [" + flag.place + "]";

@@ -16,8 +16,8 @@
 
 namespace cli {
 
-// The variable that a flag sets; it must live as long as the command line. A bool is a switch. A
-// vector keeps the value of every time the flag is given; of others the last one counts.
+// The variable that a flag sets; it must outlive the command line. A bool is a switch. A vector
+// collects every value given; otherwise the last one counts.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, int*, int64_t*, size_t*, float*>;
 
@@ -32,29 +32,29 @@ struct Flag {
   Flag& AtLeast(double least) { return Set(low, least); }
   Flag& OneOf(std::vector<std::string> values);
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
-  Flag& ShowDefault();  // the variable's present value, in --help
+  Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Group(const std::string& title) { return Set(group, title); }
   Flag& Required() { return Set(required, true); }
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
-  std::string Title() const;  // what messages call it
-  // Sets the variable. Returns what is wrong with the text, "" where nothing is. is_first: of the
-  // values that are given.
+  std::string Title() const;  // its name in messages
+  // Sets the variable. Returns an error message, "" if the text is valid. is_first: it is the first
+  // value given.
   std::string Read(const std::string& text, bool is_first) const;
 
-  std::vector<std::string> names;  // "-n", "--n-predict"; none: a place only
-  std::string place;               // "MODEL": what a word without a flag is; "": none
+  std::vector<std::string> names;  // "-n", "--n-predict"; empty: only a place
+  std::string place;               // "MODEL": a word without a flag; "": none
   std::string what;
   Target target;
-  // What --help calls the value; FILE and MODEL are also what the shells complete. "" for a switch,
-  // "a|b" where it is one of these.
+  // Name of the value in --help; shells complete FILE and MODEL. "" for a switch, "a|b" for a
+  // choice.
   std::string type;
   std::vector<std::string> choices;
   std::string default_text;  // "" where none is shown
   std::string group = "Options";
   double low = -HUGE_VAL, high = HUGE_VAL;
-  bool may_be_alone = false;  // without a value it is the first of the choices
+  bool may_be_alone = false;  // without a value it takes its first choice
   bool required = false;
 
  private:
@@ -67,16 +67,16 @@ struct Flag {
 
 struct Command {
   // names: "-n,--n-predict", or "OUT" for a word without a flag, or both ("-m,--model,MODEL"): if
-  // the flag is given, the first word is for the next place. What --help calls the value follows a
-  // space.
+  // the flag is given, the first word fills the next place. The name of the value in --help follows
+  // after a space.
   Flag& Add(const std::string& names, Target target, const std::string& about);
   template <class T>
   Flag& Add(const std::string& names, T& variable, const std::string& about) {
     return Add(names, Target(&variable), about);
   }
-  // What the subcommand does once its flags are read; returns the exit status.
+  // The action runs once the flags are read; it returns the exit status.
   void Does(std::function<int()> does) { action = std::move(does); }
-  // The same with options, which the flags set; they live as long as the command.
+  // The same with options that the flags set; they live as long as the command.
   template <class Options>
   Options& Does(int (*does)(const Options&)) {
     const auto options = std::make_shared<Options>();
@@ -86,24 +86,23 @@ struct Command {
   const Flag* Find(std::string_view name) const;  // by one of its names; nullptr: none
 
   std::string name, what;
-  std::deque<Flag> flags = {};  // their addresses last
+  std::deque<Flag> flags = {};  // a deque keeps their addresses valid
   std::function<int()> action = {};
 };
 
 class CommandLine {
  public:
-  // name: the program's; footer: below what --help says of it.
+  // name: the program's; footer: the last paragraph of --help.
   CommandLine(const std::string& name, const std::string& what, const std::string& version,
               const std::string& footer);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   Command& Add(const std::string& name, const std::string& what);
-  // Runs the subcommand that the arguments name; or prints the help or version that they ask for,
-  // or what is wrong with them. Throws UsageError.
+  // Runs the subcommand named in the arguments, or prints the help or version. Throws UsageError.
   int Run(const std::vector<std::string>& args);
 
-  const Command& program() const { return program_; }  // with its own flags
+  const Command& program() const { return program_; }  // the program's own flags
   const std::deque<Command>& commands() const { return commands_; }
 
  private:

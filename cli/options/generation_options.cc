@@ -57,7 +57,7 @@ std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
 
 using grammar::Grammar;
 
-// What a reader makes of a file, or of the text that was given in its place.
+// Reads a grammar from a file, or from the text given in its place.
 Grammar From(const std::string& given, bool is_text, const char* flag,
              const std::function<Grammar(const std::string& text)>& read) {
   try {

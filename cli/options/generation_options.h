@@ -1,5 +1,5 @@
-// The flags of run and chat that decide what is generated: how the next token is picked (names and
-// defaults are llama.cpp's), a grammar that the text keeps to, and reading ahead.
+// The flags of run and chat that decide what is generated: sampling (names and defaults are
+// llama.cpp's), a grammar for the text, and drafts.
 #ifndef PRONK_CLI_OPTIONS_GENERATION_OPTIONS_H_
 #define PRONK_CLI_OPTIONS_GENERATION_OPTIONS_H_
 
@@ -22,7 +22,7 @@ namespace cli {
 
 struct GenerationOptions {
   engine::SamplerOptions sampler;
-  int64_t seed = -1;  // -1: another one each time
+  int64_t seed = -1;  // -1: a new one each time
   std::vector<std::string> logit_bias;
   std::string samplers;
   int mirostat = 0;
@@ -32,19 +32,19 @@ struct GenerationOptions {
   std::string schema;   // JSON Schema: likewise
   bool json_object = false;
   std::string draft = "auto";  // or off, or a number
-  size_t draft_max = 0;        // 0: as many as a pass takes
-  std::string draft_model;     // a small one, as -m names it
+  size_t draft_max = 0;        // 0: as many as fit into a pass
+  std::string draft_model;     // a small model, named as in -m
 
   void AddFlags(Command& command);
-  // What the flags mean for this vocabulary. Throws UsageError.
+  // The sampler's options for this vocabulary. Throws UsageError.
   engine::SamplerOptions Sampler(const tokenizer::Tokenizer& tokenizer) const;
-  // None where no flag was given. Throws UsageError where there are several, and engine::Error,
-  // which says where it is from, where what was given is no grammar.
+  // nullptr if no flag was given. Throws UsageError if several were, and engine::Error, which names
+  // the source, if it is not a valid grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar() const;
-  // The draft model, where there is one. Throws as LoadModel().
+  // The draft model, if one was named. Throws as LoadModel().
   std::optional<engine::Model> LoadDraftModel() const;
-  // What a session gets; `model` is what LoadDraftModel() gave. Throws UsageError where the flags
-  // make no sense together, with or without the model.
+  // Options for a session; `model` is from LoadDraftModel(). Throws UsageError if the flags do not
+  // fit together, with or without the model.
   engine::DraftOptions Draft(const std::optional<engine::Model>& model) const;
 
  private:
@@ -53,7 +53,7 @@ struct GenerationOptions {
   void AddDraftFlags(Command& command);
 };
 
-// Says it where a text ended in the middle of its grammar.
+// Warns if a text ended in the middle of its grammar.
 void ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason);
 
 }  // namespace cli

@@ -30,7 +30,7 @@ constexpr size_t kSamples = 64;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// mincore's vector is of unsigned char here and of char elsewhere.
+// mincore's vector has elements of unsigned char on this system and of char on others.
 template <class Byte>
 bool AskResident(int (*ask)(void*, size_t, Byte*), const std::byte* page) {
   Byte resident = 0;
@@ -38,14 +38,14 @@ bool AskResident(int (*ask)(void*, size_t, Byte*), const std::byte* page) {
   return ask(address, PageBytes(), &resident) != 0 || (resident & 1) != 0;
 }
 
-// The pages that these bytes touch.
+// The pages that contain these bytes.
 std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
   const size_t before = address % PageBytes();
   return {bytes.data() - before, bytes.size() + before};
 }
 
-// Whether all of these mapped bytes seem to be in memory: a sample of the pages is asked.
+// Whether these mapped bytes seem to be in memory: a sample of the pages is checked.
 bool IsResident(std::span<const std::byte> mapped) {
   if (mapped.empty()) return true;
   const std::span<const std::byte> pages = WholePages(mapped);
@@ -57,7 +57,7 @@ bool IsResident(std::span<const std::byte> mapped) {
   return true;
 }
 
-// Brings mapped bytes into memory.
+// Reads mapped bytes into memory.
 void PageIn(std::span<const std::byte> mapped) {
   if (mapped.empty()) return;
   const std::span<const std::byte> pages = WholePages(mapped);
@@ -67,18 +67,18 @@ void PageIn(std::span<const std::byte> mapped) {
   for (size_t at = 0; at < mapped.size(); at += PageBytes()) sink = mapped[at];
 }
 
-// Keeps them there. False where the system does not allow it.
+// Locks mapped bytes in memory. False if the system does not allow it.
 bool Lock(std::span<const std::byte> mapped) {
   return mapped.empty() || mlock(WholePages(mapped).data(), WholePages(mapped).size()) == 0;
 }
 
-constexpr size_t kStep = size_t{16} << 20;  // bytes between two looks at the clock
+constexpr size_t kStep = size_t{16} << 20;  // bytes between two checks of the clock
 
-// Reads the weights from the disk ahead of the first pass, in the file's order: a pass would read
-// the same pages as it comes to them, without a word for as long as that takes.
+// Reads the weights from the disk before the first pass, in the file's order. Otherwise the first
+// pass would read them page by page, without any progress shown.
 void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
-  // Where not all of it fits, the first bytes would be gone when the last ones come.
+  // If not all of it fits, the first bytes would be evicted by the time the last are read.
   if (total > engine::MachineMemory().available || IsResident(model.LargestStretch())) return;
   ProgressLine progress("loading", 0.5, "MB");
   uint64_t done = 0;
@@ -132,7 +132,7 @@ void CheckNoModelIsLost(const std::string& out) {
   try {
     const gguf::File file = gguf::File::Open(out);
     if (file.metadata().GetStringOr("general.type", "") == "imatrix") return;
-  } catch (const gguf::Error&) {  // part of one, perhaps
+  } catch (const gguf::Error&) {  // perhaps one part of a model
   }
   throw engine::Error(gguf::PrintablePath(out) +
                       ": is a GGUF file, perhaps a model, that would be lost: give another name");

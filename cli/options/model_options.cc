@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where this binary is, links resolved.
+// The path of this binary, links resolved.
 fs::path ProgramPath() {
   std::error_code error;
 #if defined(__APPLE__)
@@ -39,7 +39,7 @@ const std::vector<std::string>& KvTypes() {
   return types;
 }
 
-// There is something at this path, or something keeps us from knowing: opening it will say what.
+// True if the path exists or cannot be checked; opening it will report the error.
 bool MayBeFile(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
@@ -59,7 +59,7 @@ std::string DefaultModelPath() {
 
 std::string ResolveModel(const std::string& name) {
   const bool is_path = name.starts_with('/') || name.starts_with('.');
-  // A file that happens to be called "default" is not what no -m at all means.
+  // A file that happens to be called "default" does not replace the default model.
   if (is_path || (name != kDefaultModel && MayBeFile(name))) return name;
   if (name != kDefaultModel) return PathOfModel(name, FindModels());
   std::string path = DefaultModelPath();

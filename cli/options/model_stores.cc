@@ -17,20 +17,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 6;                 // folders in folders
+constexpr int kMaxDepth = 6;                 // nested folders
 constexpr uintmax_t kMaxManifest = 1 << 20;  // bytes
 constexpr std::string_view kDefaultHost = "registry.ollama.ai/";
 constexpr std::string_view kDefaultUser = "library/";
 
-// The folder that a variable of the environment names, or another.
+// The folder in an environment variable, or a default.
 fs::path FolderFrom(const char* name, const fs::path& otherwise) {
   return FromEnvironment(name).value_or(otherwise.string());
 }
 
 fs::path Home() { return FolderFrom("HOME", "/nonexistent"); }
 
-// Calls visit(path) for every file below `root` that is no folder; links to folders are not
-// followed, so this ends.
+// Calls visit(path) for every non-folder below `root`; links to folders are not followed, so this
+// ends.
 template <class Visit>
 void ForEachFile(const fs::path& root, Visit visit) {
   std::error_code error;
@@ -42,7 +42,7 @@ void ForEachFile(const fs::path& root, Visit visit) {
   }
 }
 
-// "model-00001-of-00003.gguf" stands for all its parts; what reads images is no language model.
+// "model-00001-of-00003.gguf" counts as the whole model; image encoders are no language models.
 bool IsWholeModel(const std::string& file) {
   if (!file.ends_with(".gguf") || file.starts_with("mmproj")) return false;
   constexpr std::string_view kPart = "-00001-of-00003.gguf";
@@ -51,7 +51,7 @@ bool IsWholeModel(const std::string& file) {
   return end.compare(6, 4, "-of-") != 0 || end.starts_with("-00001-");
 }
 
-// Adds the GGUF files below a folder; their names are `prefix` and the path from the folder on.
+// Adds the GGUF files below a folder; a name is `prefix` plus the path relative to the folder.
 void AddFolder(const fs::path& folder, const std::string& prefix, const char* store,
                Stores& stores) {
   ForEachFile(folder, [&](const fs::path& path) {
@@ -94,7 +94,7 @@ void AddHuggingFace(Stores& stores) {
   }
 }
 
-// The file in blobs/ that a manifest's model layer names, or an error that says what is wrong.
+// The file in blobs/ of a manifest's model layer, or an error that names the problem.
 fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
   std::error_code error;
   if (fs::file_size(manifest, error) > kMaxManifest) throw engine::Error("is no manifest");
@@ -108,7 +108,7 @@ fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
       if (value.is_string()) digest = value.get<std::string>();
     }
   }
-  // Nothing but a hash may become a part of a path.
+  // Only a hash may become part of a path.
   constexpr std::string_view kHash = "sha256:";
   const std::string hash = digest.substr(std::min(kHash.size(), digest.size()));
   if (!digest.starts_with(kHash) || hash.size() != 64 ||
@@ -159,7 +159,7 @@ bool HoldsAllWords(const std::string& name, const std::string& query) {
   return true;
 }
 
-// Three letters in a row that both have: a misspelt word still shares some with the right one.
+// Three-letter sequences that both contain: a misspelt word shares some with the right one.
 size_t SharedTrigrams(const std::string& a, const std::string& b) {
   size_t n = 0;
   for (size_t i = 0; i + 3 <= a.size(); ++i) n += b.find(a.substr(i, 3)) != std::string::npos;
@@ -184,7 +184,7 @@ Stores FindModels() {
     AddOllama(*root, stores);
   } else {
     AddOllama(Home() / ".ollama" / "models", stores);
-    AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the service
+    AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the system service
   }
   AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
   AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
@@ -193,7 +193,7 @@ Stores FindModels() {
                    [](const StoredModel& a, const StoredModel& b) {
                      return std::tie(a.store, a.name) < std::tie(b.store, b.name);
                    });
-  // The same file in two revisions of a repository is one model.
+  // The same file in two revisions of a repository counts once.
   const auto repeats = std::unique(stores.models.begin(), stores.models.end(),
                                    [](const StoredModel& a, const StoredModel& b) {
                                      return a.store == b.store && a.name == b.name;

@@ -15,19 +15,19 @@ namespace cli {
 
 struct StoredModel {
   std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
-  std::string path;   // of a split model, of its first part
+  std::string path;   // of the first part if the model is split
   std::string store;  // "Hugging Face", "Ollama", "LM Studio"
 };
 
 struct Stores {
-  std::vector<StoredModel> models;   // sorted by store and name; nothing of them was opened
-  std::vector<std::string> skipped;  // what looks like a model and is broken: "PATH: why"
+  std::vector<StoredModel> models;   // sorted by store and name; no file has been opened
+  std::vector<std::string> skipped;  // broken entries: "PATH: why"
 };
 Stores FindModels();
 
-// The path of the one model of these that `name` means: its whole name, its file's name, or words
-// that only its name holds ("qwen q4_k_m"); upper and lower case are the same. Throws engine::Error
-// with those that are near where there is none or more than one.
+// The path of the one model that `name` means: its full name, its file's name, or words that only
+// its name contains ("qwen q4_k_m"), ignoring case. Throws engine::Error, with similar names, if no
+// model or more than one fits.
 std::string PathOfModel(const std::string& name, const Stores& stores);
 
 }  // namespace cli

@@ -38,7 +38,7 @@ class Reader {
     for (size_t n = first; n <= last; n = multiplies ? n * step : n + step) Add(n);
   }
 
-  // Within low and high, so that sums and products of two do not overflow.
+  // From low to high, so that sums and products of two do not overflow.
   size_t Number() {
     const size_t number = Digits();
     if (number >= low_ && number <= high_) return number;
@@ -52,7 +52,7 @@ class Reader {
     return step;
   }
 
-  // SIZE_MAX for a number that is larger than any.
+  // SIZE_MAX for a number that is too large.
   size_t Digits() {
     const bool negative = rest_.starts_with('-');
     size_t number = 0;

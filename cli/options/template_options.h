@@ -1,5 +1,5 @@
-// The flags that say how a conversation is put to a model: another template than its own, and
-// variables for it. For `pronk chat`, `run --chat` and `template`.
+// The flags for the chat template: another template than the model's, and its variables. For `pronk
+// chat`, `run --chat` and `template`.
 #ifndef PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
 #define PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_
 
@@ -16,13 +16,13 @@ namespace cli {
 struct TemplateOptions {
   std::string file;                    // empty: the model's own
   std::vector<std::string> variables;  // "NAME=JSON"
-  std::string think;  // one of engine::kThinkingLevels; empty: as the template does
+  std::string think;  // one of engine::kThinkingLevels; empty: the template's default
   bool no_think = false;
 
   void AddFlags(Command& command);
 
-  // What this template can read besides the conversation. Throws UsageError, and engine::Error
-  // where it has no switch for thinking.
+  // Variables that this template can read besides the conversation. Throws UsageError, and
+  // engine::Error if it has no switch for thinking.
   std::vector<std::pair<std::string, tokenizer::Value>> Variables(
       const tokenizer::ChatTemplate& chat_template) const;
   // Throws UsageError, engine::Error, tokenizer::TemplateError.
@@ -32,7 +32,7 @@ struct TemplateOptions {
 // A chat template in a file. Throws engine::Error.
 std::string ReadTemplate(const std::string& path);
 
-// JSON as a template sees it, at most 64 levels of it (ParseJson).
+// JSON as a template value, at most 64 levels deep (ParseJson).
 tokenizer::Value ToTemplateValue(const Json& json);
 
 }  // namespace cli

@@ -19,7 +19,7 @@ namespace {
 using gguf::Load;
 using gguf::ValueType;
 
-constexpr uint64_t kArrayHead = 8;  // elements of an array that are shown
+constexpr uint64_t kArrayHead = 8;  // array elements that are shown
 
 std::string FloatText(double number) {
   if (std::isfinite(number)) return JsonLine(number);
@@ -57,13 +57,12 @@ std::string ScalarText(ValueType type, const std::byte* at) {
   return "";
 }
 
-// Walks over one value as it is in the file (which was checked when it was opened), and writes what
-// is asked for.
+// Walks over one value in the file (checked when the file was opened) and writes the text.
 class ValueWriter {
  public:
-  // described: arrays are objects that tell type and count, and strange numbers strings; else they
-  // are plain lists, and numbers stay as they are. Of a string at most max_string bytes are
-  // written.
+  // described: arrays are objects with type and count, and numbers that JSON lacks are strings;
+  // otherwise arrays are plain lists, and numbers stay as they are. At most max_string bytes of a
+  // string are written.
   ValueWriter(bool wide, bool described, size_t max_string, const TextSink& sink)
       : wide_(wide), described_(described), max_string_(max_string), sink_(sink) {}
 
@@ -104,14 +103,14 @@ class ValueWriter {
   }
 
  private:
-  // Of what begins here; moves `at` past the length.
+  // The length of the string or array at `at`; moves `at` past it.
   uint64_t Length(const std::byte*& at) const {
     const uint64_t length = wide_ ? Load<uint64_t>(at) : Load<uint32_t>(at);
     at += wide_ ? sizeof(uint64_t) : sizeof(uint32_t);
     return length;
   }
 
-  // Only inside another array is something shown after it.
+  // Returns the byte after these elements, which matters only for an array inside another array.
   const std::byte* Skip(ValueType element, uint64_t count, const std::byte* at) const {
     if (element != ValueType::kString && element != ValueType::kArray) {
       return at + count * gguf::ValueTypeBytes(element);
@@ -144,10 +143,10 @@ void Write(const gguf::Value& value, bool described, size_t max_string, const Te
   }
 }
 
-// Numbers that are unpacked at a time: whole blocks of any type. Rows are whole blocks, too, so
-// where they end does not matter.
+// Numbers unpacked at a time: whole blocks of any type. Rows are whole blocks, too, so row ends do
+// not matter.
 constexpr uint64_t kPiece = 4096;
-// Numbers that a thread takes at a time, with a result of their own.
+// Numbers that a thread takes at a time, with a result of its own.
 constexpr uint64_t kPart = 64 * kPiece;
 
 using Piece = std::array<float, kPiece>;
@@ -187,7 +186,7 @@ void WriteJsonString(std::string_view text, const TextSink& sink) {
   sink("\"");
   while (!text.empty()) {
     size_t n = std::min(text.size(), kTextPiece);
-    // At a character's edge, where there is one: a character has at most four bytes.
+    // Cut at the edge of a character, which has at most four bytes.
     for (int i = 0; i < 3 && n < text.size() && (text[n] & 0xC0) == 0x80; ++i) --n;
     const std::string quoted = JsonLine(Json(text.substr(0, n)));
     sink(std::string_view(quoted).substr(1, quoted.size() - 2));
@@ -216,7 +215,7 @@ TensorCheck CheckTensor(kernels::Team& team, const gguf::TensorView& tensor) {
   std::vector<TensorCheck> parts(n_parts);
   TensorCheck all;
   team.Run([&] {
-    // The first item is the hash, which one thread makes while others look.
+    // The first item is the hash, which one thread computes while the others check numbers.
     team.ForDynamic(n_parts + 1, 1, [&](size_t begin, size_t end, size_t) {
       Piece piece;
       for (size_t i = begin; i < end; ++i) {
@@ -244,7 +243,7 @@ TensorCheck CheckTensor(kernels::Team& team, const gguf::TensorView& tensor) {
 void TensorError::Add(const TensorError& other) {
   squares += other.squares;
   error_squares += other.error_squares;
-  // Not std::max, which forgets a NaN.
+  // Not std::max, which drops a NaN.
   if (!std::isnan(largest) && !(other.largest <= largest)) largest = other.largest;
 }
 

@@ -14,8 +14,8 @@
 namespace cli {
 namespace {
 
-// Characters that a terminal obeys, and that JSON allows as they are: as \u009b and so on. They can
-// only stand inside strings.
+// Escapes characters that control a terminal but are valid in JSON, as \u009b and so on. They occur
+// only inside strings.
 std::string WithoutControls(const std::string& json) {
   std::string out;
   for (const auto& [code, bytes] : gguf::Characters(json)) {

@@ -1,4 +1,4 @@
-// JSON that others wrote: read with bounds, since it may come from anyone.
+// JSON from other programs, read with limits, since it may come from anyone.
 #ifndef PRONK_CLI_OUTPUT_JSON_FILE_H_
 #define PRONK_CLI_OUTPUT_JSON_FILE_H_
 
@@ -13,21 +13,21 @@ namespace cli {
 
 using Json = nlohmann::ordered_json;
 
-// All JSON from outside is read here. Throws engine::Error, which names the source, where the text
-// is no JSON, or is nested deeper, has objects of more keys, more values or larger numbers than any
-// honest one.
+// All JSON from outside is read here. Throws engine::Error, which names the source, if the text is
+// not JSON, or has deeper nesting, objects with more keys, more values or larger numbers than any
+// real file.
 Json ParseJson(const std::string& text, const std::string& name);
 // The JSON in a file, "-" for stdin.
 Json ReadJson(const std::string& path);
-// The value of a JSON string ("\"a\\nb\"" is two lines); nothing where the text is no string.
+// The value of a JSON string ("\"a\\nb\"" is two lines); empty if the text is not a string.
 std::optional<std::string> UnquoteJson(const std::string& text);
-// JSON as text that is safe on a terminal: bytes that are no UTF-8 are replaced, and control
+// JSON as text that is safe on a terminal: bytes that are not UTF-8 are replaced, and control
 // characters are escaped. indent -1: all in one line.
 std::string JsonText(const Json& json, int indent);
-std::string JsonLine(const Json& json);  // likewise, in one line without its end
+std::string JsonLine(const Json& json);  // in one line without a line feed
 
-// A conversation as a list of {"role": ..., "content": ...}, and "reasoning_content" where there
-// was thinking, which is also what `pronk template` takes. Reading throws engine::Error.
+// A conversation as a list of {"role": ..., "content": ...}, with "reasoning_content" for thinking;
+// `pronk template` reads the same. Reading throws engine::Error.
 std::vector<tokenizer::Message> ReadMessages(const std::string& path);
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
 

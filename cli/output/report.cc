@@ -41,7 +41,7 @@ std::string DraftLine(const engine::DraftCounts& drafts) {
   const std::string text =
       Format("drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass", drafts.drafted,
              drafts.accepted, Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
-  // Where none was right a gain is nothing but the noise of two times.
+  // If no draft was right, the gain would be only timing noise.
   if (drafts.accepted == 0) return text;
   return text + Format("; about %.1f times as fast as without", Gain(drafts));
 }

@@ -1,4 +1,4 @@
-// What is said of a run when it is over, for people and for programs.
+// The summary of a run, for people and for programs.
 #ifndef PRONK_CLI_OUTPUT_REPORT_H_
 #define PRONK_CLI_OUTPUT_REPORT_H_
 
@@ -11,17 +11,17 @@
 namespace cli {
 
 // "prompt 35 tokens, 412.0 t/s | generated 128 tokens, 44.1 t/s (27.3 GB/s)". With the number of
-// threads it also tells the share of what this machine's memory gives, which takes up to a fifth of
-// a second to measure: "(27.3 GB/s, 90% of this machine's reads)".
+// threads it adds the share of this machine's memory bandwidth, which takes up to a fifth of a
+// second to measure: "(27.3 GB/s, 90% of this machine's reads)".
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
-// What reading ahead brought: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times
-// as fast as without". The last part is said only where some guesses were right.
+// The gain from drafts: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times as fast
+// as without". The last part is written only if some guesses were right.
 std::string DraftLine(const engine::DraftCounts& drafts);
 
-// One JSON object: text, thinking (where there was some), prompt_tokens, tokens, stop_reason, seed,
-// timings, draft (where tokens were read ahead). indent as JsonText's.
+// One JSON object: text, thinking (if any), prompt_tokens, tokens, stop_reason, seed, timings,
+// draft (if tokens were drafted). indent as in JsonText.
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
                        int indent);
 

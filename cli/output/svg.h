@@ -1,5 +1,4 @@
-// Pictures (SVG) for a column as narrow as a phone's, whose colours follow the reader's choice of
-// dark or light.
+// SVG pictures for a column as narrow as a phone's; colours follow the reader's dark or light mode.
 #ifndef PRONK_CLI_OUTPUT_SVG_H_
 #define PRONK_CLI_OUTPUT_SVG_H_
 
@@ -9,9 +8,8 @@ namespace cli {
 
 inline constexpr int kSvgWidth = 480, kSvgMargin = 16;
 
-// Classes of what is drawn: text is plain or "small", "title", "value" (at its right end), "right";
-// areas are "tg" (one token at a time), "pp" (many at once), "both", "limit"; lines are "axis",
-// "roof" and "cost".
+// CSS classes: text is plain or "small", "title", "value" (right-aligned), "right"; areas are "tg"
+// (one token at a time), "pp" (many at once), "both", "limit"; lines are "axis", "roof" and "cost".
 std::string Svg(const std::string& title, int height, const std::string& body);
 
 // For text between tags.
@@ -19,7 +17,7 @@ std::string SvgEscaped(const std::string& text);
 
 std::string SvgText(double x, double y, const char* classes, const std::string& text);
 
-// The name of a file without its folders, whose end says more than its beginning; fit to print.
+// A file name without folders, cut at the front because its end says more; fit to print.
 std::string ShortPath(const std::string& path);
 
 }  // namespace cli

@@ -55,7 +55,7 @@ std::string Padded(const std::string& text, size_t columns, bool right) {
 }
 
 std::string Cut(const std::string& text, size_t columns) {
-  size_t width = 0, at = 0, kept = 0;  // columns, bytes, and bytes of what leaves room for "..."
+  size_t width = 0, at = 0, kept = 0;  // columns, bytes, and bytes that leave room for "..."
   for (const auto& [code, bytes] : gguf::Characters(text)) {
     if (width < columns) kept = at;
     width += CharColumns(code);

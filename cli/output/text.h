@@ -1,5 +1,5 @@
-// Numbers as text, and text in columns, as a terminal counts them: a character takes none, one or
-// two, whatever its bytes.
+// Numbers as text, and text in terminal columns: a character takes none, one or two of them,
+// whatever its bytes.
 #ifndef PRONK_CLI_OUTPUT_TEXT_H_
 #define PRONK_CLI_OUTPUT_TEXT_H_
 
@@ -12,17 +12,17 @@
 
 namespace cli {
 
-inline constexpr size_t kColumns = 80;  // that reports are written for
+inline constexpr size_t kColumns = 80;  // width of reports
 
 // printf into a string.
 std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 std::string HumanBytes(double bytes);  // "1.17 GB", "640 KB"
 
-// "4096 x 256": rows first, as everywhere but in a file's own dims.
+// "4096 x 256": rows first, as everywhere except in a file's own dims.
 std::string ShapeText(const gguf::TensorView& tensor);
 
-// The words with `between` between them.
+// Joins words with `between`.
 template <class Words>
 std::string Joined(const Words& words, std::string_view between) {
   std::string text;
@@ -37,26 +37,26 @@ std::string Joined(const Words& words, std::string_view between) {
 
 size_t TextColumns(std::string_view text);
 
-// With spaces after it, or before it, so that it takes at least this many columns.
+// Adds spaces after it, or before it if right, to fill at least this many columns.
 std::string Padded(const std::string& text, size_t columns, bool right = false);
 
-// Cut to a number of columns, at a character's edge.
+// Cuts a text to a number of columns, at the edge of a character.
 std::string Cut(const std::string& text, size_t columns);
 
-// Fit to print, and exactly this wide: what is too long loses its middle, since names differ at
-// both ends.
+// Fit to print, and exactly this wide: a name that is too long loses its middle, since names differ
+// at both ends.
 std::string Column(std::string_view name, size_t columns);
 
 struct TableColumn {
   std::string title;
-  bool right = false;  // cells end at the right
-  size_t width = 0;    // at least
+  bool right = false;  // right-aligned cells
+  size_t width = 0;    // minimum
 };
 
-// Rows that may be written one by one.
+// A table whose rows may be written one by one.
 class Table {
  public:
-  // kPlain has two spaces between columns; Markdown is aligned, too, and escapes "|" in cells.
+  // kPlain has two spaces between columns; kMarkdown is aligned, too, and escapes "|" in cells.
   enum class Style { kPlain, kMarkdown };
   Table(Style style, std::vector<TableColumn> columns);
   void Fit(const std::vector<std::string>& cells);  // widens columns for this row

@@ -19,7 +19,7 @@ namespace {
 
 using gguf::DType;
 
-// Longer names are matched up to here: the library's matching takes stack for every character.
+// Longer names are matched only up to here: std::regex uses stack for every character.
 constexpr size_t kMaxNameBytes = 256;
 
 DType TypeOf(const std::string& flag, const std::string& name) {
@@ -63,7 +63,7 @@ std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string
   return std::nullopt;
 }
 
-// Types of tensors as they are wanted, whatever the rows' length.
+// The types asked for, before row lengths are checked.
 class Wanted {
  public:
   Wanted(const gguf::File& file, const TypeOptions& options, bool has_importance)
@@ -82,13 +82,13 @@ class Wanted {
     if (const auto type = MatchedType(patterns_, tensor.name)) return *type;
     const bool is_embedding = tensor.name == "token_embd.weight";
     if (is_embedding && embedding_) return *embedding_;
-    // The embedding serves as output where there is none.
+    // The embedding serves as the output matrix if there is none.
     const bool is_output = tensor.name == "output.weight" || (is_embedding && !facts_.has_output);
     if (is_output && output_) return *output_;
     return pure_ ? mix_.type : convert::MixType(mix_, facts_, tensor.name, tensor.cols());
   }
 
-  // Once all tensors were asked for.
+  // Called once all tensors were asked for.
   void CheckPatterns() const {
     for (const TypePattern& pattern : patterns_) {
       if (pattern.is_used) continue;
@@ -137,7 +137,7 @@ std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& 
     planned.type = convert::FittingType(type, tensor.cols());
     if (planned.type == type) continue;
     ++n_odd;
-    // For want of blocks nothing becomes larger, or another type of the same size.
+    // The fallback to F16 must not replace another type of the same or a smaller size.
     if (planned.type == DType::kF16 && Is16Bit(tensor.dtype)) planned.type = tensor.dtype;
   }
   if (n_matrices == 0) {
@@ -177,7 +177,7 @@ std::span<const std::byte> Converter::Next(const PlannedTensor& planned,
   return bytes_;
 }
 
-// Goes row by row where columns have weights of their own, or matrices factors.
+// Goes row by row if columns have importance or matrices have factors.
 bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> factors,
                            uint64_t first, uint64_t n, std::byte* to) const {
   const gguf::TensorView& tensor = *planned.tensor;
@@ -205,7 +205,7 @@ bool Converter::EncodePart(const PlannedTensor& planned, std::span<const float> 
 }
 
 std::vector<float> Converter::Factors(const gguf::TensorView& tensor) {
-  constexpr float kLargest = 448.0f * 6.0f;  // of a scale, times that of a 4-bit float
+  constexpr float kLargest = 448.0f * 6.0f;  // largest scale times largest 4-bit float
   const uint64_t per_matrix = tensor.cols() * tensor.dims[1];
   std::vector<float> factors(tensor.elements() / per_matrix);
   std::vector<float> weights(tensor.cols());

@@ -1,6 +1,6 @@
-// The work of pronk quantize: which type each tensor of a model becomes, by the mix
-// (convert/quantize_plan.h) and by flags on single tensors; and its weights in that type, a piece
-// at a time, so that neither the old weights nor the new ones need to fit into memory.
+// The work of pronk quantize: chooses each tensor's type by the mix (convert/quantize_plan.h) and
+// by flags for single tensors, and converts its weights piece by piece, so that neither the old nor
+// the new weights need to fit into memory.
 #ifndef PRONK_CLI_QUANTIZE_REQUANTIZE_H_
 #define PRONK_CLI_QUANTIZE_REQUANTIZE_H_
 
@@ -23,10 +23,10 @@ struct TypeOptions {
   std::string type;                   // of a mix
   std::vector<std::string> patterns;  // "PATTERN=TYPE"
   std::string output, embedding;      // types; empty: as the mix says
-  bool pure = false;                  // all matrices the mix's type
+  bool pure = false;                  // all matrices get the mix's type
 };
 
-// A tensor and what it becomes; its own type where it stays as it is.
+// A tensor and its new type; its own type if it stays unchanged.
 struct PlannedTensor {
   const gguf::TensorView* tensor;
   gguf::DType type;
@@ -35,14 +35,14 @@ struct PlannedTensor {
   uint64_t bytes() const { return gguf::RowBytes(type, tensor->elements()); }
 };
 
-// "F32|F16|..."; plain: those with one type for all matrices.
+// "F32|F16|..."; plain: only names with one type for all matrices.
 std::string MixNames(bool plain = false);
 // Throws UsageError.
 const convert::Mix& MixOf(const std::string& name);
 
-// For every tensor of the file, in its order. A PATTERN is a regular expression (ECMAScript's, as
-// in llama.cpp) that some part of the name matches; the first pattern that does counts, before all
-// else. Says where rows are not whole blocks. Throws UsageError, and gguf::Error where the file has
+// One entry per tensor, in the file's order. A PATTERN is a regular expression (ECMAScript, as in
+// llama.cpp) that some part of the name matches; the first matching pattern overrides everything
+// else. Reports rows that are not whole blocks. Throws UsageError, and gguf::Error if the file has
 // nothing to round.
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
                                      bool has_importance);
@@ -53,14 +53,14 @@ class Converter {
   Converter(const gguf::File& file, const convert::Importance* importance, int n_threads)
       : file_(file), importance_(importance), team_(n_threads) {}
 
-  // The next weights of the tensor, from number `done` on, in its new type and divided by their
-  // matrix's factor ([n_matrices], or empty); moves `done` past them. What is returned lasts
-  // until the next call. Throws gguf::Error where a weight has no value in the type.
+  // The next weights of the tensor, from index `done` on, in its new type and divided by their
+  // matrix's factor ([n_matrices], or empty); moves `done` past them. The result is valid until the
+  // next call. Throws gguf::Error if the type cannot represent a weight.
   std::span<const std::byte> Next(const PlannedTensor& planned, std::span<const float> factors,
                                   uint64_t& done);
 
-  // NVFP4: a factor for each of the tensor's matrices that brings its largest weight to the largest
-  // number that the type has. Reads all weights.
+  // NVFP4: a factor for each of the tensor's matrices that maps its largest weight to the type's
+  // largest number. Reads all weights.
   std::vector<float> Factors(const gguf::TensorView& tensor);
 
  private:
@@ -70,10 +70,10 @@ class Converter {
     return tensor.data + gguf::RowBytes(tensor.dtype, weight);
   }
 
-  // Of a tensor whose rows are whole blocks, any multiple of the largest block can be converted
-  // without regard to rows.
+  // In a tensor whose rows are whole blocks, any multiple of the largest block can be converted,
+  // regardless of rows.
   static constexpr uint64_t kPart = 4096;          // weights that a thread takes at a time
-  static constexpr uint64_t kPiece = 256 * kPart;  // weights that are handed over at a time
+  static constexpr uint64_t kPiece = 256 * kPart;  // weights returned at a time
 
   const gguf::File& file_;
   const convert::Importance* importance_;

@@ -10,14 +10,14 @@
 namespace cli {
 namespace {
 
-// What nl_langinfo(CODESET) would say, asked without its header: the Euro sign's bytes.
+// Same as nl_langinfo(CODESET), without its header: checks the Euro sign's bytes.
 bool LocaleIsUtf8() {
   std::mbstate_t state{};
   wchar_t c = 0;
   return std::mbrtowc(&c, "\xE2\x82\xAC", 3, &state) == 3;
 }
 
-// A locale in which only ASCII means something: no language was chosen.
+// A locale that knows only ASCII: no language was chosen.
 bool LocaleIsAscii() {
   const std::string_view name = std::setlocale(LC_CTYPE, nullptr);
   return name == "C" || name == "POSIX";
@@ -44,7 +44,7 @@ std::string FromTerminal(std::string_view text) {
   while (!text.empty()) {
     wchar_t c = 0;
     const size_t n = std::mbrtowc(&c, text.data(), text.size(), &state);
-    if (n == 0 || n > text.size()) {  // a NUL, or no character
+    if (n == 0 || n > text.size()) {  // a NUL, or an invalid character
       state = {};
       text.remove_prefix(1);
       continue;

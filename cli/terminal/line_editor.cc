@@ -1,5 +1,5 @@
-// Editing is libedit's. What is added here: pastes of several lines as one entry, Ctrl-C and
-// resizes while waiting for a key, and keys that people expect.
+// libedit edits the line. Added here: pastes of several lines as one entry, Ctrl-C and resizes
+// while waiting for a key, and the usual keys.
 #include "cli/terminal/line_editor.h"
 
 #include <histedit.h>
@@ -22,7 +22,7 @@ namespace cli {
 namespace {
 
 constexpr int kHistorySize = 1000;
-// Whether the terminal marks what is pasted, and how.
+// Asks the terminal to mark pasted text (bracketed paste).
 constexpr const char* kMarkedPastes = "\033[?2004h";
 constexpr const char* kPlainPastes = "\033[?2004l";
 constexpr const wchar_t* kPasteEnds = L"\033[201~";
@@ -40,7 +40,7 @@ class LineEditor::Terminal {
   void Remember(const std::string& entry);
 
  private:
-  // libedit calls these with the EditLine whose client data we are.
+  // libedit calls these with an EditLine whose client data is our Terminal.
   static Terminal& Of(EditLine* el);
   static const wchar_t* Prompt(EditLine* el) { return Of(el).prompt_.c_str(); }
   static int ReadKey(EditLine* el, wchar_t* key);
@@ -60,8 +60,8 @@ class LineEditor::Terminal {
   std::vector<std::string> completions_;
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
-  bool interrupted_ = false;  // this entry, by Ctrl-C
-  // A stream of our own: stderr has no buffer, and a line drawn byte by byte flickers.
+  bool interrupted_ = false;  // Ctrl-C ended this entry
+  // A buffered stream: stderr has no buffer, and a line drawn byte by byte flickers.
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_{fdopen(dup(STDERR_FILENO), "w"),
                                                        std::fclose};
   std::unique_ptr<HistoryW, void (*)(HistoryW*)> history_{history_winit(), history_wend};
@@ -101,7 +101,7 @@ LineEditor::Terminal::Terminal(std::vector<std::string> completions)
   Bind("\\e[1;5C", "em-next-word");
   el_source(el, nullptr);  // ~/.editrc
 
-  // Without SA_RESTART: whoever waits for a key is woken.
+  // Without SA_RESTART: a wait for a key ends.
   struct sigaction action = {};
   action.sa_handler = [](int) { resized = 1; };
   sigaction(SIGWINCH, &action, nullptr);
@@ -115,7 +115,7 @@ LineEditor::Terminal& LineEditor::Terminal::Of(EditLine* el) {
   return *terminal;
 }
 
-// 1 and a character, 0 at the end of the input, -1 where Ctrl-C was pressed.
+// 1 and a character, 0 at the end of the input, -1 on Ctrl-C.
 int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
   std::mbstate_t state{};
   while (!Interrupted()) {
@@ -129,12 +129,12 @@ int LineEditor::Terminal::ReadCharacter(wchar_t* character) {
     }
     const size_t used = std::mbrtowc(character, &byte, 1, &state);
     if (used <= 1) return 1;
-    if (used == static_cast<size_t>(-1)) state = {};  // no character: dropped
+    if (used == static_cast<size_t>(-1)) state = {};  // invalid bytes are dropped
   }
   return -1;
 }
 
-// What libedit reads: the same, and the Ctrl-C that came as a signal is a key again, once.
+// What libedit reads: the same, and a Ctrl-C that came as a signal becomes a key again, once.
 int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
   const int n = Of(el).ReadCharacter(key);
   if (n >= 0 || !Interrupted() || Of(el).interrupted_) return n;
@@ -142,7 +142,7 @@ int LineEditor::Terminal::ReadKey(EditLine* el, wchar_t* key) {
   return 1;
 }
 
-// What is typed stays on the screen, marked as given up.
+// The typed text stays on the screen, marked as given up.
 unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
   Of(el).interrupted_ = true;
   const LineInfoW* const info = el_wline(el);
@@ -152,26 +152,26 @@ unsigned char LineEditor::Terminal::Interrupt(EditLine* el, wint_t) {
   return CC_REFRESH;
 }
 
-// After a signal that may have changed the screen.
+// Called after a signal that may have changed the screen.
 void LineEditor::Terminal::Redraw() {
   if (std::exchange(continued, 0) != 0) {
-    // The shell has changed the terminal, and libedit believes it is as before.
+    // The shell has changed the terminal's mode; libedit does not know.
     el_set(editor_.get(), EL_PREP_TERM, 0);
     el_set(editor_.get(), EL_PREP_TERM, 1);
   }
   if (std::exchange(resized, 0) != 0) {
-    // libedit draws from where the cursor is, and would leave what it drew before.
+    // libedit draws from the cursor on and would leave the old text.
     const size_t rows = RowsAboveCursor();
     if (rows > 0) std::fprintf(out_.get(), "\033[%zuA", rows);
-    // This row, then all below. Terminals keep what is cleared at once from the first row on.
+    // Clears this row, then all below. Terminals keep text that is cleared from the first row on.
     std::fputs("\r\033[K\0337\033[B\033[J\0338", out_.get());
     el_resize(editor_.get());
   }
   el_set(editor_.get(), EL_REFRESH);
 }
 
-// The rows that the entry takes before the cursor's, on a screen that has just got another width
-// and whose terminal has, as most do, broken its lines anew.
+// The rows of the entry above the cursor's row, after the screen changed its width and the
+// terminal, as most do, wrapped its lines again.
 size_t LineEditor::Terminal::RowsAboveCursor() const {
   winsize size = {};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 0;
@@ -199,7 +199,7 @@ unsigned char LineEditor::Terminal::Paste(EditLine* el, wint_t) {
   }
   if (text.ends_with(kPasteEnds)) text.resize(text.size() - std::wcslen(kPasteEnds));
   std::erase(text, kPasteEnds[0]);
-  if (text.ends_with(L'\n')) text.pop_back();  // of a line that was copied with its end
+  if (text.ends_with(L'\n')) text.pop_back();  // of a copied line
   return el_winsertstr(el, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
 }
 
@@ -207,7 +207,7 @@ unsigned char LineEditor::Terminal::InsertNewline(EditLine* el, wint_t) {
   return el_winsertstr(el, L"\n") == 0 ? CC_REFRESH : CC_ERROR;
 }
 
-// Completes as far as all fitting completions agree.
+// Completes as far as all matching completions agree.
 unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
   const LineInfoW* const info = el_wline(el);
   const std::string typed =
@@ -225,14 +225,14 @@ unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
 }
 
 LineEditor::Result LineEditor::Terminal::Read(const std::string& prompt, std::string& line) {
-  // \1 marks what takes no room.
+  // \1 marks text without width.
   prompt_ = ToWide(HasColour(STDERR_FILENO) ? "\1\033[1m\1" + prompt + "\1\033[0m\1" : prompt);
   prompt_columns_ = prompt.size();
   interrupted_ = false;
   if (std::exchange(resized, 0) != 0) el_resize(editor_.get());
   const KeyboardGuard guard(kPlainPastes);
   std::fputs(kMarkedPastes, out_.get());
-  // libedit would show the prompt first, and what is typed meanwhile would appear twice.
+  // libedit would show the prompt first, and text typed meanwhile would appear twice.
   el_set(editor_.get(), EL_PREP_TERM, 1);
   int n = 0;
   const wchar_t* const read = el_wgets(editor_.get(), &n);

@@ -1,5 +1,4 @@
-// Lines from the person at the keyboard, with editing and a history where there is a terminal; from
-// a pipe or a file just as they are.
+// Reads lines: from a terminal with editing and a history, from a pipe or a file unchanged.
 #ifndef PRONK_CLI_TERMINAL_LINE_EDITOR_H_
 #define PRONK_CLI_TERMINAL_LINE_EDITOR_H_
 
@@ -10,7 +9,7 @@
 
 namespace cli {
 
-// More bytes of an entry are refused: what is read may never end.
+// Entries with more bytes are refused: the input may never end.
 inline constexpr size_t kMaxEntryBytes = size_t{64} << 20;
 
 class LineEditor {
@@ -20,17 +19,17 @@ class LineEditor {
   ~LineEditor();
 
   enum class Result { kLine, kInterrupted, kEnd };
-  // Reads a line from stdin, without the line feed that ends it; it has others inside where several
+  // Reads a line from stdin, without the line feed that ends it; it contains others if several
   // lines were pasted at once. The prompt is shown on stderr, and only on a terminal. kInterrupted:
-  // Ctrl-C (which has to be caught, see terminal.h); kEnd: Ctrl-D on an empty line, or the end of
-  // the input. Throws engine::Error where the line is too long.
+  // Ctrl-C (which must be caught, see terminal.h); kEnd: Ctrl-D on an empty line, or the end of the
+  // input. Throws engine::Error if the line is too long.
   Result Read(const std::string& prompt, std::string& line);
-  // What the arrow keys bring back.
+  // Adds an entry to the history.
   void Remember(const std::string& entry);
 
  private:
   class Terminal;
-  std::unique_ptr<Terminal> terminal_;  // none: no editing
+  std::unique_ptr<Terminal> terminal_;  // nullptr: no editing
 };
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// The handlers do only what is safe in one: the program may be in the middle of anything.
+// The handlers do only what is async-signal-safe.
 #include "cli/terminal/signals.h"
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ void TidyUp() {
   gguf::RemoveUnfinishedFile();
 }
 
-// Nothing can be done about an error of this write.
+// An error of this write cannot be handled.
 void Say(std::string_view text) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
@@ -41,14 +41,14 @@ void OnInterrupt(int signal) {
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
-  if (info->si_code != BUS_ADRERR) {  // not of a mapping: back to the instruction, to die of it
+  if (info->si_code != BUS_ADRERR) {  // not a mapping: the instruction runs again and ends us
     std::signal(signal, SIG_DFL);
     return;
   }
   constexpr std::string_view kMessage =
       ": can no longer be read: it was shortened, or its disk failed\n";
   const char* const name = gguf::MappedFileAt(info->si_addr);
-  // Several threads may come here at once; the first one speaks for all.
+  // Several threads may come here at once; the first one prints the message.
   static std::atomic_flag said = ATOMIC_FLAG_INIT;
   while (said.test_and_set()) pause();
   TidyUp();
@@ -73,7 +73,7 @@ void SetUpSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    // Whoever started us may want one to be ignored, as nohup does.
+    // The parent may have set one to be ignored, as nohup does.
     if (std::signal(signal, OnEnd) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   struct sigaction action = {};

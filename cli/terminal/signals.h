@@ -1,23 +1,23 @@
-// What signals do: Ctrl-C stops what is being written, a file that is cut off while it is in use is
-// reported, and however the program ends, no half-written file and no silent terminal remain.
+// Signals: Ctrl-C stops the output, a file that is truncated while in use is reported, and however
+// the program ends, it leaves no half-written file and restores the terminal.
 #ifndef PRONK_CLI_TERMINAL_SIGNALS_H_
 #define PRONK_CLI_TERMINAL_SIGNALS_H_
 
 namespace cli {
 
-// For main, before all else. Writing into a closed pipe, or beyond the size that a file may have,
-// shows up as a failed write instead of a signal. Weights are read from the mapped file as they are
-// needed: where somebody has shortened it meanwhile, or its disk fails, there is nothing to read
-// and the system sends SIGBUS; that ends the program with one line that says so, and status 1.
+// For main, before all else. Writing to a closed pipe, or beyond the file size limit, becomes a
+// failed write instead of a signal. Weights are read from the mapped file as they are needed: if
+// the file was truncated meanwhile, or its disk fails, the system sends SIGBUS; that ends the
+// program with one line and status 1.
 //
-// Libraries may end the program, too: the one for threads does where it cannot start one. Then,
-// too, nothing half-written is left, the status is 1, and a line says so.
+// Libraries may end the program, too: the thread library does if it cannot start a thread. Then,
+// too, no half-written file is left, the status is 1, and one line is printed.
 void SetUpSignals();
-// For main, after all else: from here on exit() is what was meant.
+// For main, after all else: from here on exit() is intended.
 void ExpectExit();
 
-// From here on Ctrl-C sets a flag once, and a second one ends the program as usual. Waiting for
-// input is cut short by it. Nothing happens where whoever started us wants Ctrl-C to be ignored.
+// From here on the first Ctrl-C sets a flag and ends a wait for input, and a second one ends the
+// program as usual. No effect if the parent has set Ctrl-C to be ignored.
 void CatchInterrupts();
 bool Interrupted();
 

@@ -25,7 +25,7 @@
 namespace cli {
 namespace {
 
-// The terminal as we found it, while somebody has changed it. Signal handlers read this, too.
+// The terminal's original mode, while it is changed. Signal handlers read this, too.
 termios original;
 const char* original_undo = "";
 volatile std::sig_atomic_t changed = 0;
@@ -105,7 +105,7 @@ bool WriteOut(std::string_view text) {
       at += static_cast<size_t>(n);
     } else if (errno == EPIPE) {
       return false;
-    } else if (errno == EAGAIN) {  // somebody made it non-blocking
+    } else if (errno == EAGAIN) {  // another process made it non-blocking
       pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
       poll(&ready, 1, -1);
     } else if (errno != EINTR) {
@@ -132,7 +132,7 @@ void WordWrapper::Place(size_t columns, std::string& out) {
   if (word_.empty()) return;
   size_t end = column_;
   for (const char c : spaces_) end += c == '\t' ? kTab - end % kTab : 1;
-  // A word that is longer than a line has to be broken anyway.
+  // A word longer than a line is broken anyway.
   if (column_ > 0 && end + word_width_ > columns && word_width_ <= columns) {
     out += '\n';
     end = 0;
@@ -141,7 +141,7 @@ void WordWrapper::Place(size_t columns, std::string& out) {
   }
   out += word_;
   column_ = end + word_width_;
-  if (column_ > columns) column_ %= columns;  // the terminal has broken it
+  if (column_ > columns) column_ %= columns;  // the terminal has wrapped it
   spaces_.clear();
   word_.clear();
   word_width_ = 0;
@@ -165,7 +165,7 @@ std::string WordWrapper::Push(std::string_view text, size_t columns) {
       continue;
     }
     const size_t width = CharColumns(code);
-    if (width == 2) Place(columns, out);  // between characters of Chinese a line may end
+    if (width == 2) Place(columns, out);  // a line may break between Chinese characters
     word_ += bytes;
     word_width_ += width;
     if (width == 2 || word_width_ > columns) Place(columns, out);
@@ -223,11 +223,11 @@ std::string ReadText(const std::string& path) {
   return path == "-" ? ReadStdin(kMaxTextBytes) : ReadFile(path, kMaxTextBytes);
 }
 
-// Opened the wrong way round: reading and writing fail as if they were closed.
+// Opened for the wrong direction: reading and writing fail as if they were closed.
 void ReserveStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest number that is free is the one that is given.
+    // open() returns the lowest free number.
     open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
@@ -246,11 +246,11 @@ KeyboardGuard::~KeyboardGuard() {
 
 void RestoreKeyboard() {
   if (changed == 0) return;
-  // In the background the terminal is somebody else's, who has put it right already.
+  // In the background the terminal belongs to another process, which has already restored it.
   const pid_t owner = tcgetpgrp(STDIN_FILENO);
   if (owner != -1 && owner != getpgrp()) return;
   tcsetattr(STDIN_FILENO, TCSANOW, &original);
-  // Nothing can be done about an error of this write.
+  // An error of this write cannot be handled.
   [[maybe_unused]] const auto n = write(STDERR_FILENO, original_undo, std::strlen(original_undo));
 }
 

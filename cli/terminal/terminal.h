@@ -1,5 +1,4 @@
-// Talking to the person or program at the other end: text goes to stdout, everything else to
-// stderr.
+// Output to a person or another program: text goes to stdout, everything else to stderr.
 #ifndef PRONK_CLI_TERMINAL_TERMINAL_H_
 #define PRONK_CLI_TERMINAL_TERMINAL_H_
 
@@ -12,36 +11,35 @@
 
 namespace cli {
 
-// A variable of the environment; nothing where it is empty.
+// An environment variable; empty if unset or empty.
 std::optional<std::string> FromEnvironment(const char* name);
 
 bool IsTerminal(int fd);  // 0 stdin, 1 stdout, 2 stderr
-// A terminal that knows escape codes (not TERM=dumb), so that lines can be edited and overwritten.
+// A terminal with escape codes (not TERM=dumb), so that lines can be edited and overwritten.
 bool HasEscapes(int fd);
 
-// A pipe or a file: who gave it meant it to be read. Not a terminal, a socket or /dev/null.
+// A pipe or a file, given to be read. Not a terminal, a socket or /dev/null.
 bool IsPiped(int fd);
-// Whether there is something to read, or nothing more will come, within this time.
+// Whether there is input, or its end, within this time.
 bool HasInput(int fd, int milliseconds);
 
-// How many columns this terminal has; 0 where it is none, or does not say.
+// Columns of this terminal; 0 if it is no terminal or does not report them.
 size_t Columns(int fd);
 
 // HasEscapes, and NO_COLOR is not set.
 bool HasColour(int fd);
 
-// What we say about the text, on stderr: dim where there is colour. As all that goes there it may
-// quote files, so nothing in it commands the terminal.
+// A remark on stderr, dim if there is colour. It may quote files, so control characters are
+// escaped.
 void Note(const std::string& text);
-// "pronk: TEXT" in one line on stderr, whatever the text holds and however long it is: what went
-// wrong, or should be known.
+// "pronk: TEXT" in one line on stderr, whatever the text contains and however long it is: errors
+// and warnings.
 void Complain(std::string_view text);
 
-// Writes UTF-8 text to stdout at once; on a terminal as it can show it. False where nobody reads
-// any more (a closed pipe). Throws engine::Error where it cannot be written otherwise (a full
-// disk).
+// Writes UTF-8 text to stdout at once, converted for a terminal. False if nobody reads any more (a
+// closed pipe). Throws engine::Error on other failures (a full disk).
 bool WriteOut(std::string_view text);
-// Hands text on to WriteOut() in large pieces, until nobody reads any more.
+// Passes text to WriteOut() in large pieces, until nobody reads any more.
 class Output {
  public:
   Output() = default;
@@ -56,14 +54,14 @@ class Output {
   std::string text_;
   bool open_ = true;
 };
-// What printf has left in its buffer. Throws as WriteOut().
+// Writes printf's buffer. Throws as WriteOut().
 void FlushOut();
 
-// Breaks lines between words where a terminal would break them inside. Text comes in pieces; a word
-// is held back until its end has come.
+// Breaks lines between words where a terminal would break inside a word. Text comes in pieces; a
+// word is held back until its end has come.
 class WordWrapper {
  public:
-  // What can be shown now, in lines of this many columns (0: as it is).
+  // The text that can be shown now, in lines of this many columns (0: unchanged).
   std::string Push(std::string_view text, size_t columns);
   std::string Finish(size_t columns);  // what was held back
 
@@ -72,19 +70,19 @@ class WordWrapper {
 
   std::string spaces_, word_;  // held back: the word, and the spaces before it
   size_t word_width_ = 0;      // in columns
-  size_t column_ = 0;          // where what was shown ends
+  size_t column_ = 0;          // after the shown text
 };
 
-// The text goes to stdout: to a terminal in whole words, elsewhere byte for byte. Thinking is no
-// part of the text: it goes to stderr, dim, where that is a terminal, and nowhere else. So a person
-// sees it, and a pipe or a file gets the answer only.
+// Writes the text to stdout: to a terminal in whole words, elsewhere byte for byte. Thinking is not
+// part of the text: it goes to stderr, dim, and only if that is a terminal. So a person sees it,
+// and a pipe or a file gets only the answer.
 class TextOutput {
  public:
-  // Returns false where nobody reads any more. Throws as WriteOut().
+  // Returns false if nobody reads any more. Throws as WriteOut().
   bool Write(std::string_view text);
   void WriteThinking(std::string_view text);
-  // The text is over: exactly what sets it apart from what comes next. A terminal gets an empty
-  // line, a pipe the line feed that ends a text, and an empty line where another text `follows`.
+  // Ends the text. A terminal gets an empty line, a pipe the line feed that ends a text, plus an
+  // empty line if another text `follows`.
   bool Finish(bool follows);
 
  private:
@@ -92,39 +90,38 @@ class TextOutput {
 
   WordWrapper text_, thinking_;
   bool is_thinking_ = false;
-  char last_ = '\0';  // byte written to stdout
+  char last_ = '\0';  // last byte written to stdout
 };
 
-// More bytes of text are refused: what is read may never end.
+// Longer texts are refused: the input may never end.
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;
-// Of JSON, a schema or a grammar; no context holds more text.
+// For JSON, a schema or a grammar; no context has room for more text.
 inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
-// All of stdin, byte for byte. Throws engine::Error, also where there are more bytes than `most`.
+// All of stdin, byte for byte. Throws engine::Error, also if there are more bytes than `most`.
 std::string ReadStdin(size_t most);
 // All of a file, likewise.
 std::string ReadFile(const std::string& path, size_t most);
 // A text of at most kMaxTextBytes: "-" is stdin.
 std::string ReadText(const std::string& path);
 
-// For main, before all else: what was closed (stdin, stdout, stderr) stays so for us, but no file
-// that is opened takes its number, and with that what was not meant for it.
+// For main, before all else: a closed stdin, stdout or stderr stays closed to the program, but its
+// number is reserved, so that no opened file gets it and receives output by mistake.
 void ReserveStandardStreams();
 
-// For whoever changes how the keyboard is read: at the end of the scope, or when a signal ends the
-// program, it is as it was. Nothing happens where stdin is no terminal. One at a time.
+// Restores the terminal's input mode at the end of the scope, or when a signal ends the program. No
+// effect if stdin is not a terminal. Only one may exist at a time.
 class KeyboardGuard {
  public:
-  // undo: what is also sent to the terminal; the string must outlive the guard.
+  // undo: also sent to the terminal then; the string must outlive the guard.
   explicit KeyboardGuard(const char* undo = "");
   ~KeyboardGuard();
   KeyboardGuard(const KeyboardGuard&) = delete;
   KeyboardGuard& operator=(const KeyboardGuard&) = delete;
 };
-// Does what the present guard, if any, will do. For handlers of signals.
+// Does the work of the current guard, if there is one. For signal handlers.
 void RestoreKeyboard();
 
-// While this lives, what is typed is kept for later but not shown: it would appear in the middle of
-// what is being written.
+// Keeps typed text for later without echoing it, which would mix it with the output.
 class QuietKeyboard {
  public:
   QuietKeyboard();

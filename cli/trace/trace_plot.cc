@@ -1,7 +1,6 @@
-// The roofline of a traced token. Both axes are logarithmic: to the right, how many operations an
-// operation of the model makes of each byte that it reads; upwards, how many it makes in a second.
-// What memory gives limits it on the left (a slope), what the kernels can multiply on the right (a
-// level).
+// The roofline of a traced token, with logarithmic axes: x is operations per byte read, y is
+// operations per second. Memory bandwidth limits speed on the left (a slope), the kernels'
+// multiplication speed on the right (a level).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr double kLeft = 56, kRight = kSvgWidth - kSvgMargin, kTop = 96, kBottom = 400;
 
-// Those that both read and compute; of others there is no ratio.
+// Steps that both read and compute; others have no ratio.
 struct Dot {
   double intensity, speed;  // operations per byte, operations per second
   const char* classes;
@@ -33,10 +32,10 @@ void AddDots(const engine::Trace& trace, const char* classes, std::vector<Dot>& 
   }
 }
 
-// Whole powers of ten around what is shown.
+// Whole powers of ten around the shown values.
 struct Axis {
   int low, high;
-  double from, to;  // where they are in the picture
+  double from, to;  // position in the picture
 
   Axis(double least, double most, double first, double last)
       : low(static_cast<int>(std::floor(std::log10(least)))),
@@ -86,7 +85,7 @@ std::string TraceSvg(const TraceReport& report) {
     fastest = std::max(fastest, dot.speed);
   }
   const Axis x(least, 2 * most, kLeft, kRight), y(slowest, fastest, kBottom, kTop);
-  // The roof: a slope from the left up to the level, which it meets at the ridge.
+  // The roof: a slope from the left up to the level; they meet at the ridge.
   const double left = std::max(std::pow(10, x.low), std::pow(10, y.low) / report.read_ceiling);
   const double level = y.At(report.dot_ceiling);
   std::string body =

@@ -13,7 +13,7 @@ namespace {
 
 using engine::TraceStep;
 
-// What one step takes, or several of one kind or layer.
+// The time of one step, or of several of one kind or layer.
 struct Cost {
   uint64_t bytes = 0;
   double seconds = 0;
@@ -49,8 +49,8 @@ std::string StepLine(const TraceStep& step, double ceiling) {
               {step.bytes, step.seconds}, ceiling);
 }
 
-// The part a step belongs to: 0 reads a token's row of the embedding, 1 + i is layer i, and the
-// output follows the last layer.
+// The part of a step: 0 reads a token's row of the embedding, 1 + i is layer i, and the output
+// follows the last layer.
 size_t PartOf(const engine::Trace& trace, size_t step) {
   if (trace.steps[step].kind == "embed" && step == 0) return 0;
   const auto end = std::upper_bound(trace.layer_ends.begin(), trace.layer_ends.end(), step);
@@ -62,7 +62,7 @@ std::string PartName(const engine::Trace& trace, size_t part) {
   return part > trace.layer_ends.size() ? "output" : "layer " + std::to_string(part - 1);
 }
 
-// A token in quotes, in at most this many columns.
+// A token in quotes, at most this wide.
 std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t columns) {
   return Cut(JsonLine(report.model.tokenizer->Piece(id, /*special=*/true)), columns - 1);
 }
@@ -181,7 +181,7 @@ std::string ValuesText(const TraceReport& report, bool heads) {
     text += "  experts    the networks that the router chose, and their shares\n";
   }
   text += "  says next  what the model would say if it ended here: output norm and matrix\n";
-  constexpr double kSeen = 0.005;  // what is not rounded to 0%
+  constexpr double kSeen = 0.005;  // not rounded to 0%
   const auto seen = [&](size_t position) {
     return TokenText(report, report.tokens[position], 14) + Format("@%zu", position + 1);
   };

@@ -1,4 +1,4 @@
-// A traced token, for people, for programs, and as a picture.
+// A traced token as a table, as JSON and as a picture.
 #ifndef PRONK_CLI_TRACE_TRACE_REPORT_H_
 #define PRONK_CLI_TRACE_TRACE_REPORT_H_
 
@@ -27,8 +27,8 @@ std::string TraceTable(const TraceReport& report);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
 std::string TraceJson(const TraceReport& report);
-// The roofline (Williams, Waterman, Patterson 2009): every operation by how much it computes for
-// each byte that it reads, and how fast, below what the machine can do at most.
+// The roofline (Williams, Waterman, Patterson 2009): every operation's speed over its operations
+// per byte read, below the machine's limits.
 std::string TraceSvg(const TraceReport& report);
 
 // "attn_q attn_k" for the tensors of a step; without `with_layer`, "blk.3." is left out.

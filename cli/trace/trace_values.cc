@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxPositions = 6, kMaxChoices = 5;
 
-// The largest, at most `most`. shares[i] is that of `first` + i.
+// The largest, at most `most`. shares[i] belongs to `first` + i.
 std::vector<Share> Largest(std::span<const double> shares, size_t first, size_t most) {
   std::vector<Share> all;
   all.reserve(shares.size());
@@ -36,11 +36,11 @@ std::vector<Share> MostLikely(std::span<const float> logits) {
   return Largest(probabilities, 0, kMaxChoices);
 }
 
-// Keeps what a pass shows, layer by layer.
+// Records a pass layer by layer.
 class Watcher : public engine::PassObserver {
  public:
-  // Attention's weights are worked out once more, from the query and the cached keys, by the scalar
-  // definition: the kernels never hold all of them.
+  // Attention's weights are recomputed from the query and the cached keys by the scalar definition:
+  // the kernels never keep all of them.
   void Attended(const engine::TracedAttention& a) override {
     const size_t first = kernels::FirstVisible(a.position, a.params.window);
     const size_t n = a.position + 1 - first, length = a.cache.key_length;
