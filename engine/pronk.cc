@@ -85,6 +85,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
 
 End ToPublic(engine::StopReason reason) {
   constexpr End kEnds[] = {End::kText, End::kStop, End::kLength, End::kContext, End::kCaller};
+  static_assert(std::size(kEnds) == static_cast<size_t>(engine::StopReason::kInterrupted) + 1);
   return kEnds[static_cast<size_t>(reason)];  // both enums have the same order
 }
 

@@ -54,6 +54,7 @@ void Follow(grammar::Constraint& constraint, TokenId id, const ThinkingSplitter&
 
 std::string_view StopReasonName(StopReason reason) {
   constexpr std::string_view kNames[] = {"eos", "stop", "length", "context", "interrupted"};
+  static_assert(std::size(kNames) == static_cast<size_t>(StopReason::kInterrupted) + 1);
   return kNames[static_cast<size_t>(reason)];
 }
 

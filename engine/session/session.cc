@@ -108,10 +108,10 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
     size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
-    has_logits_ = !rows && done + n == tokens.size();
+    const bool is_last = !rows && done + n == tokens.size();
     team.Run([&] {
       Forward(model_, ropes_, batch, position(), state_, scratch_, team, trace_);
-      if (has_logits_) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
+      if (is_last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
         Logits(model_, first, count, scratch_, team, buffer.data(), trace_);
@@ -123,6 +123,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
     if (speculation_) speculation_->Read(batch, position(), scratch_);
     for (const TokenId id : batch) Append(id);
     state_.Extend(position());
+    has_logits_ = is_last;
     if (position() == bookmark_at_) {
       state_.Snapshot();
       bookmark_at_ = 0;

@@ -104,8 +104,7 @@ struct Steps32 {
     return unpacked;
   }
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
-    Factors32 factors;
-    factors.scales = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d));
+    Factors32 factors{LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d)), {}};
     if constexpr (requires(Block block) { block.m; }) {
       factors.mins = LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, m));
     }
