@@ -106,7 +106,7 @@ struct LayerWeights {
   const float* post_norm = nullptr;           // [embedding_length]
   const float* layer_output_scale = nullptr;  // [1] of the stream after the layer; optional
 
-  // The number of weights in matrices that every token uses, so without experts'.
+  // The number of weights in matrices that were not bound as stacks of experts.
   uint64_t matrix_elements = 0;
 
   // Checks type and shape of the layer's tensors. Throws gguf::Error (file, tensor, expected,

@@ -25,7 +25,7 @@ void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scra
              Pass& pass) {
   pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
   pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
-  if (w.ffn_latent_down.tensor != nullptr) {  // experts narrower than the residual stream
+  if (w.ffn_latent_down.tensor != nullptr) {  // experts of another width than the stream
     pass.MatMul(in, {{w.ffn_latent_down, s.expert_in.get()}});
     pass.Experts(w, s.expert_in.get(), s.chosen.get(), s.shares.get(), s.expert_out.get());
     pass.MatMul(s.expert_out.get(), {{w.ffn_latent_up, s.delta.get()}});

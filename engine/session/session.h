@@ -89,7 +89,7 @@ class Session {
   // Keeps what Rewind() needs to return here: the logits and the recurrent states. The last
   // SequenceState::kSnapshots bookmarks are kept.
   void Bookmark();
-  // The same without logits, as soon as Prefill() reaches this position.
+  // The same without logits, as soon as a prompt reaches this position.
   void BookmarkAt(size_t position) { bookmark_at_ = position; }
   // Forgets everything from `position` (<= position()) on, also in the sampler's penalties. Returns
   // the position reached, which may be earlier (sequence_state.h): from there on the text must be

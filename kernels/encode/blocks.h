@@ -26,8 +26,8 @@ struct Part {
   Part from(size_t i) const { return {x + i, importance + i}; }
 };
 
-// Puts bits into a byte where it has zeros.
 constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
+// Puts bits into a byte where it has zeros.
 constexpr void SetBits(uint8_t& byte, auto bits, auto shift) { byte = Byte(byte | bits << shift); }
 
 // Where all weights are smaller, zeros are stored: f16 has no scale for them.

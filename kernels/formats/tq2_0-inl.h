@@ -19,8 +19,8 @@ namespace kernels::HWY_NAMESPACE {
 // A block is 64 bytes of codes: kByteVectors vectors.
 constexpr size_t kByteVectors = 4 / kPieces;
 
-// Two bits to a code. With VNNI codes stay at their bits, which saves shifts: code n and its offset
-// are Unit(n) times as large, and scales as much smaller.
+// Two bits to a code. In vectors of 64 bytes codes stay at their bits, to save shifts: code n and
+// its offset are Unit(n) times as large, and scales as much smaller.
 constexpr int Unit(size_t n) { return PRONK_WIDE && n < 4 ? 1 << (2 * n) : 1; }
 HWY_INLINE void FourCodes(VU8 bytes, VU8* HWY_RESTRICT codes) {
 #if PRONK_WIDE

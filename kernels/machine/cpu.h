@@ -15,7 +15,7 @@ bool CpuIsSupported();
 // "avx512", "avx512vnni", "avx512bf16"} or {"neon"}.
 std::vector<std::string> CpuTargets();
 
-// This CPU can run the target, but the build left it out (PRONK_TARGETS=native).
+// This CPU can run the target, but the build left it out (PRONK_TARGETS=native, sanitizers).
 bool BuildLacks(std::string_view name);
 
 // Limits the kernels to this target and those below it; false if CpuTargets() does not have the

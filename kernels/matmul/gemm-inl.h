@@ -51,7 +51,7 @@ struct TileMultiplier {
 // What the loops around micro-panels and tiles (gemm.cc) know of a packing. They are compiled once
 // for all of them.
 struct PanelLoops {
-  size_t n_rows, n_tokens;          // of a micro_panel, of a tile
+  size_t n_rows, n_tokens;          // of a micro-panel, of a tile
   size_t panel_bytes, input_bytes;  // of their blocks
   void (*pack)(const Matrix& w, size_t row, std::byte* micro_panel);
   void (*multiply)(const void* multiplier, const std::byte* micro_panel, const std::byte* tile,

@@ -1,4 +1,4 @@
-// Rounds activations to int8, which products with quantized weights read.
+// Rounds activations to int8, which products with quantized weights read, and to f16.
 #ifndef PRONK_KERNELS_OPS_QUANTIZE_H_
 #define PRONK_KERNELS_OPS_QUANTIZE_H_
 
