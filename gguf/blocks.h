@@ -1,8 +1,8 @@
 // The bytes of every quantized type in the file: one packed struct per type.
 //
-// This is the layout alone. Each comment shows the bytes in order and the value of a weight; the
-// scalar reference in kernels/ is the same as code. All numbers are little-endian. Half floats
-// (f16) are bit patterns in uint16_t, which the kernels convert.
+// This is only the layout. Each comment shows the bytes in order and the value of a weight;
+// kernels/formats/ has the same as scalar code. All numbers are little-endian. Half floats (f16)
+// are bit patterns in uint16_t, which the kernels convert.
 //
 // Notation: x[j] is the j-th weight of the block, d and m ("scale" and "min") are per block, sc and
 // min are the small scales of a part of the block, q is the packed integer of the weight. "Low
@@ -94,8 +94,7 @@ static_assert(sizeof(BlockMXFP4) == 17);
 
 // 4.5 b/w. x = d[j/16] * kvalues_fp4[q] / 2, the d 8-bit floats without a sign (UE4M3: four bits of
 // exponent, three of mantissa; half.h). Group g of 16 weights uses qs[8g .. 8g+7]: eight low
-// nibbles, then eight high nibbles. A file has one more factor for all weights of a matrix, in a
-// tensor of its own.
+// nibbles, then eight high nibbles. A separate tensor has one more factor for the whole matrix.
 struct BlockNVFP4 {
   static constexpr int kWeights = 64;
   uint8_t d[4];    // UE4M3
@@ -188,7 +187,7 @@ struct BlockQ6_K {
 };
 static_assert(sizeof(BlockQ6_K) == 210);
 
-// 9.125 b/w. x = d * q. For activations: the sums save the dot products with mins a pass.
+// 9.125 b/w. x = d * q. For activations: the sums save a pass in dot products with mins.
 struct BlockQ8_K {
   static constexpr int kWeights = 256;
   float d;            // f32, unlike the others
@@ -198,9 +197,9 @@ struct BlockQ8_K {
 static_assert(sizeof(BlockQ8_K) == 292);
 
 // ---------------------------------------------------------------------------------------------------
-// IQ types: 256 weights. A small group of weights is an index into a grid of chosen points, with
-// separate signs. A 7-bit sign index encodes 8 signs: bit i negates weight i, and the eighth makes
-// the number of minus signs even.
+// IQ types: 256 weights. A small group of weights is an index into a grid of points, with separate
+// signs. A 7-bit sign index encodes 8 signs: bit i negates weight i, and the eighth makes the
+// number of minus signs even.
 
 // 2.0625 b/w. x = d * (0.5 + s) / 4 * grid * sign, per group g of 32 weights: qs[4g], qs[4g+1] are
 // four u8 grid indices (8 weights each); qs[4g+2], qs[4g+3] a u32 of four 7-bit sign indices and,
@@ -234,8 +233,8 @@ struct BlockIQ2_S {
 };
 static_assert(sizeof(BlockIQ2_S) == 82);
 
-// 3.0625 b/w. x = d * (0.5 + s) / 2 * grid * sign. A grid index stands for 4 weights; signs_scales
-// are eight u32, one per 32 weights: four 7-bit sign indices and, on top, s.
+// 3.0625 b/w. x = d * (0.5 + s) / 2 * grid * sign. A grid index codes 4 weights; signs_scales are
+// eight u32, one per 32 weights: four 7-bit sign indices and, on top, s.
 struct BlockIQ3_XXS {
   static constexpr int kWeights = 256;
   uint16_t d;                // f16
@@ -245,8 +244,8 @@ struct BlockIQ3_XXS {
 static_assert(sizeof(BlockIQ3_XXS) == 98);
 
 // 3.4375 b/w. x = d * (1 + 2s) * grid * sign; s is a nibble of scales per 32 weights, low one
-// first. A grid index stands for 4 weights: index k of group g (32 weights, k in 0..7) is qs[8g +
-// k] and bit k of qh[g].
+// first. A grid index codes 4 weights: index k of group g (32 weights, k in 0..7) is qs[8g + k] and
+// bit k of qh[g].
 struct BlockIQ3_S {
   static constexpr int kWeights = 256;
   uint16_t d;         // f16

@@ -1,7 +1,7 @@
 // Cursor: reads the head of an untrusted file.
 //
 // Every read is checked against the end of the file. A failure is one line: file, byte, current key
-// or tensor, expected, found. reader.cc gives the bytes their meaning.
+// or tensor, expected, found. reader.cc interprets the bytes.
 #ifndef PRONK_GGUF_CURSOR_H_
 #define PRONK_GGUF_CURSOR_H_
 
@@ -38,7 +38,7 @@ class Cursor {
 
   void set_item(const Item& item) { item_ = item; }
 
-  // Each consumes the next bytes; `what` names them in the message where the file ends early.
+  // Each consumes the next bytes; `what` names them in the message if the file ends early.
   template <typename T>
   T Read(std::string_view what) {
     return Load<T>(Take(sizeof(T), what));

@@ -18,7 +18,7 @@ constexpr DTypeInfo Plain(DType type, std::string_view name) {
 
 template <typename Block>
 constexpr DTypeInfo Packed(DType type, std::string_view name) {
-  // The reader promises blocks at multiples of 8 at least, so that they can be read in place.
+  // The reader guarantees blocks at multiples of 8, so that they can be read in place.
   static_assert(8 % alignof(Block) == 0);
   return {type, name, Block::kWeights, sizeof(Block)};
 }

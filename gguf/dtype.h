@@ -1,4 +1,4 @@
-// The types a tensor's weights can have in a GGUF file, and how many bytes they take.
+// The types of a tensor's weights in a GGUF file, and their sizes.
 //
 // A quantized type packs `block_size` weights of one row into `block_bytes` bytes; blocks.h shows
 // the bytes of each. A row of n weights is n / block_size blocks, one after the other.
@@ -52,7 +52,7 @@ enum class DType : uint32_t {
 
 struct DTypeInfo {
   DType type;
-  std::string_view name;  // as people write it: "Q4_K", "BF16"
+  std::string_view name;  // as commonly written: "Q4_K", "BF16"
   uint32_t block_size;    // weights per block
   uint32_t block_bytes;   // bytes per block
 };

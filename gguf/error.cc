@@ -6,7 +6,7 @@
 namespace gguf {
 namespace {
 
-// Commands a terminal, ends a line, or changes the writing direction.
+// Controls a terminal, ends a line, or changes the writing direction.
 bool IsControl(char32_t code) {
   return code < ' ' || (code >= 0x7F && code < 0xA0) || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);

@@ -1,7 +1,8 @@
 // Opening a model: one file, or the parts of a split one, into one index of tensors.
 //
 // The parts of a split model are GGUF files of their own, named NAME-00001-of-0000N.gguf and so on.
-// Each says in split.no (from 0) and split.count which it is; the model's metadata is in the first.
+// Each has its index in split.no (from 0) and the number of parts in split.count; the model's
+// metadata is in the first.
 #include "gguf/file.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string PartSuffix(uint64_t no, uint64_t count) {
   return text;
 }
 
-// The path of part `to` from that of part `from`; empty where the file is not named so.
+// The path of part `to`, from the path of part `from`; empty if the name has another form.
 std::string PartPath(const std::string& path, uint64_t from, uint64_t to, uint64_t count) {
   const std::string suffix = PartSuffix(from, count);
   if (!path.ends_with(suffix)) return {};
@@ -54,7 +55,7 @@ void CheckFirstPart(const std::string& path, const Metadata& metadata) {
                               (first.empty() ? "the first part" : PrintablePath(first)));
 }
 
-// A later part must be the one that its name says, of the same model.
+// Checks that a later part matches its name and belongs to the same model.
 void CheckLaterPart(const Metadata& metadata, uint64_t no, uint64_t count) {
   const uint64_t found_count = CountParts(metadata);
   const uint64_t found_no = metadata.GetUint(kSplitNo, found_count - 1);

@@ -22,8 +22,8 @@ class File {
  public:
   // Opens and checks a file; a split model is opened by its first part. Throws gguf::Error.
   static File Open(const std::string& path);
-  // The same for bytes in memory: a whole model, aligned to 8, which must outlive the File.
-  // Messages call it `name`. For fuzzers and tests.
+  // The same for bytes in memory: a whole model, aligned to 8, which must outlive the File. `name`
+  // is for messages. For fuzzers and tests.
   static File Parse(const std::string& name, std::span<const std::byte> bytes);
 
   File(File&&) = default;
@@ -32,7 +32,7 @@ class File {
   File& operator=(const File&) = delete;
 
   const std::string& path() const { return path_; }
-  // Of all parts; empty for bytes in memory. OutputFile must not write into these.
+  // The paths of all parts; empty for bytes in memory. OutputFile must not write to these.
   std::vector<FileId> ids() const;
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }  // of a split file: of the first part

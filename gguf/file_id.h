@@ -1,4 +1,4 @@
-// The identity of a file, whatever its path: tells whether an output is one of the inputs.
+// The identity of a file regardless of its path, to detect an output that is also an input.
 #ifndef PRONK_GGUF_FILE_ID_H_
 #define PRONK_GGUF_FILE_ID_H_
 

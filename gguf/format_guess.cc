@@ -1,4 +1,4 @@
-// The first bytes of what people pass by mistake: other model formats, archives, failed downloads.
+// The first bytes of files passed by mistake: other model formats, archives, failed downloads.
 #include "gguf/format_guess.h"
 
 #include <algorithm>

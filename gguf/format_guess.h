@@ -1,4 +1,4 @@
-// Names what a file is when it is not GGUF.
+// Identifies files that are not GGUF.
 #ifndef PRONK_GGUF_FORMAT_GUESS_H_
 #define PRONK_GGUF_FORMAT_GUESS_H_
 
@@ -8,8 +8,8 @@
 
 namespace gguf {
 
-// What a file with these bytes is and how to mend that ("a zip archive, as PyTorch writes: convert
-// ..."), or an empty text where nothing known matches. Looks at the first few hundred bytes only.
+// What a file with these bytes is, and the remedy ("a zip archive, as PyTorch writes: convert
+// ..."), or an empty text if nothing known matches. Looks only at the first few hundred bytes.
 std::string_view GuessFormat(std::span<const std::byte> bytes);
 
 }  // namespace gguf

@@ -12,7 +12,7 @@
 namespace gguf {
 namespace {
 
-// Types that the format has dropped, so that a message can name them.
+// Types removed from the format, named in messages.
 std::string_view RetiredTypeName(uint32_t id) {
   constexpr std::pair<uint32_t, std::string_view> kRetired[] = {
       {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
@@ -51,7 +51,7 @@ void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
                                   ": get the model in another quantization, for example Q4_K_M");
 }
 
-// Bytes of the data. Only the last product could wrap, and it is checked.
+// The data's size in bytes. Only the last product could wrap, and it is checked.
 uint64_t CheckedBytes(const TensorInfo& info, const DTypeInfo& type, const Cursor& cursor) {
   const uint64_t cols = info.dims[0];
   if (cols % type.block_size != 0) {
@@ -114,7 +114,7 @@ void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<Ten
 std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint64_t alignment,
                                      Cursor& cursor) {
   CheckTypesKnown(infos, cursor);
-  // Without tensors the file may end with the head, unpadded.
+  // Without tensors the file may end after the head, unpadded.
   const std::span<const std::byte> bytes = cursor.bytes();
   const uint64_t data_at = (cursor.offset() + alignment - 1) / alignment * alignment;
   const std::span<const std::byte> data = bytes.subspan(std::min(data_at, bytes.size()));

@@ -24,7 +24,7 @@ struct TensorInfo {
 };
 
 // Finds the data of each tensor, in the given order. `cursor` is at the end of the head; the data
-// section starts at the next multiple of `alignment`. Throws gguf::Error where a type is unknown, a
+// section starts at the next multiple of `alignment`. Throws gguf::Error if a type is unknown, a
 // row is not whole blocks, data is unaligned or outside the file, or two tensors overlap.
 std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint64_t alignment,
                                      Cursor& cursor);

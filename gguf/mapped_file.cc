@@ -1,4 +1,4 @@
-// Opening and mapping a file, with one clear line for each way that this can fail.
+// Opens and maps a file, with a clear message for every failure.
 #include "gguf/mapped_file.h"
 
 #include <fcntl.h>
@@ -61,7 +61,7 @@ struct MappedFile::Mapping {
   std::string name;  // printable
   std::atomic<Mapping*> next = nullptr;
 
-  // Signal handlers walk the list while it changes: links are always whole.
+  // Signal handlers walk the list while it changes, so links are always valid.
   static std::atomic<Mapping*> first;
   static std::mutex changing;
 };
@@ -88,7 +88,7 @@ MappedFile::~MappedFile() {
 MappedFile MappedFile::Open(const std::string& path, const std::string& expected,
                             uint64_t max_bytes) {
   struct stat status;
-  // Checked before opening: opening a pipe waits for its writer, opening a device may move it.
+  // Checked before opening: opening a pipe waits for its writer, opening a device may act on it.
   if (stat(path.c_str(), &status) != 0) FailWithErrno(path, errno);
   CheckRegular(path, expected, status);
   // O_NONBLOCK in case the path has become a pipe since; regular files ignore it.

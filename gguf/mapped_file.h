@@ -22,9 +22,9 @@ const char* MappedFileAt(const void* address);
 // Move-only. Moving keeps the mapping at its address, so views into it stay valid.
 class MappedFile {
  public:
-  // Maps a whole regular file. Throws gguf::Error that says what the path is instead: missing, a
-  // directory, a pipe or device (which is not opened, so nothing blocks), unreadable, empty, larger
-  // than `max_bytes`. `expected` names the kind of file in messages.
+  // Maps a whole regular file. Throws gguf::Error with the reason otherwise: missing, a directory,
+  // a pipe or device (which is not opened, so nothing blocks), unreadable, empty, larger than
+  // `max_bytes`. `expected` names the kind of file in messages.
   static MappedFile Open(const std::string& path, const std::string& expected = "a GGUF file",
                          uint64_t max_bytes = UINT64_MAX);
 

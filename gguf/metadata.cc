@@ -1,4 +1,4 @@
-// Decoding of metadata values, and messages for values of a wrong kind.
+// Decodes metadata values; messages for values of the wrong kind.
 #include "gguf/metadata.h"
 
 #include <algorithm>

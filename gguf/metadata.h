@@ -1,8 +1,8 @@
 // The key-value pairs at the head of a GGUF file.
 //
 // Values are views into the mapped file and are decoded on demand: opening a file with a vocabulary
-// of 128,000 strings copies none of them. A getter that fails throws gguf::Error with file, key,
-// what was expected and what was found.
+// of 128,000 strings copies none of them. A failing getter throws gguf::Error (file, key, expected,
+// found).
 #ifndef PRONK_GGUF_METADATA_H_
 #define PRONK_GGUF_METADATA_H_
 
@@ -97,8 +97,8 @@ class Metadata {
   // The value, or nullptr. (Of equal keys, which the reader refuses: the first.)
   const Value* Find(std::string_view key) const;
 
-  // Getters without a default throw where the key is absent; all throw where the value has another
-  // kind. GetUint accepts any integer type with a value from 0 to `max`, GetInt any integer type,
+  // Getters without a default throw if the key is absent; all throw if the value has another kind.
+  // GetUint accepts any integer type with a value from 0 to `max`, GetInt any integer type,
   // GetFloat f32, f64 and integers. Floats may be NaN or infinite: the caller checks the range.
   uint64_t GetUint(std::string_view key, uint64_t max = UINT64_MAX) const;
   uint64_t GetUintOr(std::string_view key, uint64_t fallback, uint64_t max = UINT64_MAX) const;

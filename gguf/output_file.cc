@@ -16,7 +16,7 @@
 namespace gguf {
 namespace {
 
-// Whether a rename can put a file here: there is nothing yet, or a file that is no link.
+// Whether a rename can put a file here: the path is free, or a regular file and no link.
 bool IsReplaceable(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::symlink_status(path, error);
@@ -52,18 +52,18 @@ void OutputFile::CreateTemporary() {
     temporary_ = i == 1 ? first : first + "-" + std::to_string(i);
     errno = EEXIST;
     if (access(temporary_.c_str(), F_OK) == 0) continue;
-    unfinished = temporary_.c_str();  // before it is there: a signal may come right after
+    unfinished = temporary_.c_str();  // before it exists: a signal may come right after
     fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ >= 0) return;
     unfinished = nullptr;
     if (errno != EEXIST) break;
   }
-  // Names the temporary file where its name is the fault.
+  // Names the temporary file if its name is at fault.
   const std::string name = std::exchange(temporary_, {});
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Truncates the file only once it is known to be none of the inputs.
+// Truncates the file only after checking that it is none of the inputs.
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   struct stat status;
@@ -103,7 +103,7 @@ void OutputFile::Write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::Commit() {
-  // On the disk before it has its name. What is written through may be no disk's.
+  // Synced to disk before the rename. A directly written file may not support syncing.
   if (!temporary_.empty() && fsync(fd_) != 0) Fail(path_);
   if (close(std::exchange(fd_, -1)) != 0) Fail(path_);
   if (temporary_.empty()) return;

@@ -1,5 +1,5 @@
-// OutputFile: a file that appears under its name only when it is whole. For models (writer.h) and
-// every other output file.
+// OutputFile: a file that appears under its name only when complete. For models (writer.h) and all
+// other output files.
 #ifndef PRONK_GGUF_OUTPUT_FILE_H_
 #define PRONK_GGUF_OUTPUT_FILE_H_
 
@@ -12,10 +12,10 @@
 
 namespace gguf {
 
-// Writes to a temporary name beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on where that is
-// taken), which Commit() renames: nobody sees half a file, an old file stays until then, and
-// without Commit() nothing is left. Devices, pipes and links (/dev/stdout is one) cannot be
-// replaced by a file: these are written directly.
+// Writes to a temporary file beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on if taken),
+// which Commit() renames: nobody sees a partial file, an old file stays until then, and without
+// Commit() nothing is left. Devices, pipes and links (such as /dev/stdout) cannot be replaced by a
+// file and are written directly.
 //
 // A path to one of the `inputs`, which are still being read, is refused before anything is touched.
 // All methods throw gguf::Error. One OutputFile at a time.
@@ -37,7 +37,7 @@ class OutputFile {
   [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;
-  std::string temporary_;  // empty once it is renamed, and for what is written directly
+  std::string temporary_;  // empty once renamed, and when writing directly
   int fd_ = -1;
 };
 

@@ -1,9 +1,9 @@
 // The GGUF head, in file order: header, key-value pairs, tensor infos. (layout.cc then finds the
 // tensors' data.) README.md describes the format.
 //
-// The file is taken for an attacker's: nothing is used before it is checked, no size computation
-// can wrap, memory grows only with bytes that were read, and recursion is limited to
-// kMaxArrayDepth. The cost of refusing a file is bounded by the size of its head.
+// The file is assumed to be hostile: nothing is used before it is checked, no size computation can
+// wrap, memory grows only with bytes that were read, and recursion is limited to kMaxArrayDepth.
+// The cost of refusing a file is bounded by the size of its head.
 #include "gguf/reader.h"
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void PartReader::ReadHeader() {
   const uint64_t counts_at = cursor_.offset();
   n_tensors_ = cursor_.ReadLength("number of tensors");
   n_entries_ = cursor_.ReadLength("number of keys");
-  // The shortest of each: a key of one letter with a value of one byte; a one-letter tensor of one
+  // The smallest entries: a one-letter key with a value of one byte; a one-letter tensor with one
   // dimension. Counts are not trusted further: vectors grow as entries are read.
   const uint64_t length = cursor_.length_bytes();
   CheckCount(counts_at, n_tensors_, max_tensors_, length + 1 + 4 + length + 4 + 8, "tensors");
@@ -172,7 +172,7 @@ Value PartReader::ReadValue() {
   return value;
 }
 
-// The least bytes of a value of this type: of a string its length, of an array in an array its
+// The smallest size of a value of this type: for a string its length field, for a nested array its
 // element type and length.
 uint64_t PartReader::LeastBytes(ValueType type) const {
   if (type == ValueType::kString) return cursor_.length_bytes();
@@ -180,7 +180,7 @@ uint64_t PartReader::LeastBytes(ValueType type) const {
   return ValueTypeBytes(type);
 }
 
-// Skips the elements of an array (or one value), checking all that a getter relies on.
+// Skips the elements of an array (or one value), checking everything that a getter relies on.
 void PartReader::PassElements(ValueType type, uint64_t count, int depth) {
   if (depth > kMaxArrayDepth) {
     cursor_.Fail(cursor_.offset(), "expected arrays at most " + std::to_string(kMaxArrayDepth) +

@@ -1,4 +1,4 @@
-// The reader: checks the bytes of one GGUF file and makes its metadata and tensor index. File
+// The reader: checks the bytes of one GGUF file and builds its metadata and tensor index. File
 // (file.h) opens files and joins the parts of a split model.
 #ifndef PRONK_GGUF_READER_H_
 #define PRONK_GGUF_READER_H_
@@ -16,10 +16,10 @@
 
 namespace gguf {
 
-// How a file begins.
+// The first bytes of a file.
 inline constexpr std::string_view kMagic = "GGUF";
 
-// Where general.alignment is absent.
+// If general.alignment is absent.
 inline constexpr uint64_t kDefaultAlignment = 32;
 // The format requires a multiple of 8, so every block can be read in place (blocks.h). The upper
 // limit is ours: a huge page.
@@ -29,14 +29,14 @@ constexpr bool IsValidAlignment(uint64_t n) {
   return std::has_single_bit(n) && n >= kMinAlignment && n <= kMaxAlignment;
 }
 
-// The limit for keys, and for tensors in all parts of a model: the largest models have some
-// thousands. An entry can take more memory than file; this many take 30 MB.
+// The limit for keys, and for tensors in all parts of a model; the largest models have some
+// thousands. An entry can take more memory than file space; this many take 30 MB.
 inline constexpr uint64_t kMaxItems = uint64_t{1} << 17;
 
 // The limit for names of keys and tensors; the format has it for keys.
 inline constexpr uint64_t kMaxNameBytes = 65535;
 
-// What one file holds; everything views its bytes.
+// The content of one file; everything views its bytes.
 struct Part {
   uint32_t version = 0;
   uint64_t alignment = kDefaultAlignment;
@@ -44,10 +44,10 @@ struct Part {
   std::vector<TensorView> tensors;  // in the file's own order
 };
 
-// Reads and checks the head of a file; of the tensors' data it checks only that it is inside the
-// file. `path` is for messages. Time and memory are O(n log n) in the size of the head, whatever
-// the bytes are. Tensor names may still repeat (File checks that over all parts). More than
-// max_tensors are refused. Throws gguf::Error.
+// Reads and checks the head of a file, and that the tensors' data is inside the file. `path` is for
+// messages. Time and memory are O(n log n) in the size of the head for any input. Tensor names may
+// still repeat (File checks that over all parts). More than max_tensors are refused. Throws
+// gguf::Error.
 Part ReadPart(const std::string& path, std::span<const std::byte> bytes,
               uint64_t max_tensors = kMaxItems);
 

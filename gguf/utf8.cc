@@ -9,7 +9,7 @@ Utf8Step NextUtf8BeyondAscii(std::string_view bytes) {
   const auto lead = static_cast<uint8_t>(bytes[0]);
   if (lead < 0xC2 || lead > 0xF4) return {Utf8Kind::kInvalid, 1};
   const uint32_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The range of the second byte keeps out overlong forms, surrogates and what is too large.
+  // The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF.
   uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   char32_t code = lead & (0x7Fu >> length);

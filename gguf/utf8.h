@@ -1,5 +1,5 @@
-// The one decoder of UTF-8, for bytes that may be anything (Unicode, table 3-7: no overlong forms,
-// no surrogates, nothing above U+10FFFF), and the one encoder.
+// The project's only UTF-8 decoder, for arbitrary bytes (Unicode, table 3-7: no overlong forms, no
+// surrogates, nothing above U+10FFFF), and its only encoder.
 #ifndef PRONK_GGUF_UTF8_H_
 #define PRONK_GGUF_UTF8_H_
 
@@ -12,20 +12,20 @@ namespace gguf {
 
 enum class Utf8Kind : uint8_t {
   kValid,       // a character
-  kInvalid,     // bytes that no character begins with
-  kIncomplete,  // the first bytes of a character, and then the text ends
+  kInvalid,     // bytes that do not begin a character
+  kIncomplete,  // a character cut off by the end of the text
 };
 
 struct Utf8Step {
   Utf8Kind kind;
-  uint32_t length;            // bytes, at least 1; kInvalid: as many as could begin a character
+  uint32_t length;            // bytes, at least 1; kInvalid: the maximal subpart
   char32_t code = U'\xFFFD';  // the character; U+FFFD unless kValid
 };
 
-// Of a first byte beyond ASCII.
+// For a first byte beyond ASCII.
 Utf8Step NextUtf8BeyondAscii(std::string_view bytes);
 
-// What `bytes`, which must not be empty, begin with. ASCII is inline: text is mostly that.
+// Decodes the first character of `bytes`, which must not be empty. ASCII, most of text, is inline.
 inline Utf8Step NextUtf8(std::string_view bytes) {
   const auto lead = static_cast<uint8_t>(bytes[0]);
   return lead < 0x80 ? Utf8Step{Utf8Kind::kValid, 1, lead} : NextUtf8BeyondAscii(bytes);
@@ -37,8 +37,8 @@ size_t ValidUtf8Prefix(std::string_view bytes);
 // The bytes of one character.
 std::string ToUtf8(char32_t code);
 
-// The characters of a text, for a range loop. Bytes that are no UTF-8 come as U+FFFD, one for each
-// step of NextUtf8.
+// The characters of a text, for a range loop. Invalid UTF-8 gives U+FFFD, one for each step of
+// NextUtf8.
 class Characters {
  public:
   struct Character {

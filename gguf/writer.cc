@@ -29,7 +29,7 @@ void AppendString(std::vector<std::byte>& out, std::string_view text) {
 
 uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-// Bytes of a tensor of this shape; throws where there can be none.
+// Bytes of a tensor of this shape; throws if the shape is impossible.
 uint64_t CheckedTensorBytes(std::string_view name, DType dtype, std::span<const uint64_t> dims) {
   const std::string where = "writing tensor " + Quoted(name) + ": ";
   if (dims.empty() || dims.size() > 4) {

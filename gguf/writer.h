@@ -29,9 +29,8 @@ class OutputFile;
 
 class Writer {
  public:
-  // Called until it has returned all bytes of the tensor, piece by piece, when the tensor is
-  // written. A piece must last until the next call of any source. So a model can be larger than
-  // memory.
+  // Called when the tensor is written, until it has returned all its bytes, piece by piece, so a
+  // model can be larger than memory. A piece must stay valid until the next call of any source.
   using TensorSource = std::function<std::span<const std::byte>()>;
 
   // An alignment other than the default is recorded in general.alignment. All methods throw
@@ -56,21 +55,22 @@ class Writer {
   // A copy from another file, of version 2 or 3.
   void Add(const Metadata::Entry& entry);
 
-  // dims[0] is the length of a row. `bytes` is not copied: it must last until the file is written.
+  // dims[0] is the length of a row. `bytes` is not copied: it must stay valid until the file is
+  // written.
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  std::span<const std::byte> bytes);
   void AddTensor(std::string_view name, DType dtype, std::vector<uint64_t> dims,
                  TensorSource source);
 
-  // By OutputFile: nobody sees half a file, and an error leaves nothing. Replaces an existing file,
-  // unless it is one of the inputs.
+  // Through OutputFile: nobody sees a partial file, and an error leaves nothing. Replaces an
+  // existing file, unless it is one of the inputs.
   void WriteFile(const std::string& path, std::span<const FileId> inputs = {}) const;
-  // Into an open file, and commits it.
+  // Writes into an open file, and commits it.
   void WriteFile(OutputFile& file) const;
   std::vector<std::byte> ToBytes() const;
 
-  // The head without the padding before the first tensor, and the size of the whole file, before it
-  // is written.
+  // The head without the padding before the first tensor, and the size of the whole file; available
+  // before writing.
   std::vector<std::byte> Head() const;
   uint64_t FileBytes() const;
 
