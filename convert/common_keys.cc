@@ -1,4 +1,4 @@
-// From config.json to the keys of the file: what all families share, rope above all; see family.h.
+// From config.json to the file's keys that all families share, above all rope; see family.h.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -39,7 +39,7 @@ void AddKey(const KeyRule& rule, OutModel& model) {
   }
 }
 
-// Llama 3.1's interpolation of low frequencies: a divisor for each pair.
+// Llama 3.1's scaling of low frequencies: a divisor for each pair.
 void AddLlama3Factors(const Fields& rope, OutModel& model) {
   const double factor = rope.Number("factor"), low = rope.Number("low_freq_factor"),
                high = rope.Number("high_freq_factor"),
@@ -58,7 +58,7 @@ void AddLlama3Factors(const Fields& rope, OutModel& model) {
   model.Computed("rope_freqs.weight", std::move(divisors));
 }
 
-// Phi-3's: divisors for short and for long contexts.
+// Phi-3's scaling: divisors for short and for long contexts.
 void AddLongRope(const Fields& rope, OutModel& model) {
   const auto n_pairs = static_cast<size_t>(model.head_dim()) / 2;
   const bool is_outside = model.config.Has("original_max_position_embeddings");
@@ -92,8 +92,8 @@ void AddYarn(const Fields& rope, OutModel& model) {
       model.Float("rope.scaling.yarn_" + std::string(beta), rope.Number(beta));
     }
   }
-  // GGUF's readers scale cosines and sines by this number, the folder's by attention_factor where
-  // it is there.
+  // GGUF's readers scale cosines and sines by this number, the folder's code by attention_factor if
+  // it is present.
   const double usual = factor > 1 ? 0.1 * std::log(factor) + 1 : 1;
   const double wanted = rope.NumberOr("attention_factor", usual);
   if (std::abs(wanted - usual) > 1e-6) model.Float("rope.scaling.attn_factor", wanted / usual);
@@ -126,7 +126,7 @@ void AddRope(OutModel& model) {
   }
 }
 
-// Memory is allocated by these numbers before any tensor is checked.
+// These numbers determine allocations before any tensor is checked.
 void CheckSizes(const OutModel& model) {
   constexpr uint64_t kMaxLayers = 4096, kMaxOfHead = 65536;
   const auto check = [&](const char* key, uint64_t value, uint64_t most) {

@@ -45,7 +45,7 @@ bool IsTernary(const OutTensor& tensor) {
          (from != nullptr && from->packing == Packing::kTernary);
 }
 
-// The types of matrices: of any weights, of -1, 0 and 1; and the one that the file is named after.
+// The types of matrices: of ordinary weights, of -1, 0 and 1; and the type in the file's name.
 struct Types {
   DType floats, ternary, most;
 };
@@ -58,7 +58,7 @@ DType TypeOf(const OutTensor& tensor, const Types& types) {
   return fits ? wanted : FloatType(*tensor.source());
 }
 
-// The type of most weights of matrices.
+// The type of most weights in matrices.
 DType MostUsed(const std::vector<OutTensor>& tensors) {
   std::map<DType, uint64_t> n;
   for (const OutTensor& tensor : tensors) {
@@ -84,13 +84,13 @@ Types ChooseTypes(const Options& options, OutModel& model) {
   return types;
 }
 
-// llama.cpp's number for files of this type.
+// llama.cpp's number for this type of file.
 uint32_t FileType(DType type, const Options& options) {
   if (options.type && !IsFloat(type)) return options.file_type;
   return FindMix(gguf::Info(type).name)->file_type;
 }
 
-// The order in which a pass reads them: the embedding, the layers, the output.
+// The order in which a pass reads tensors: the embedding, the layers, the output.
 void Sort(std::vector<OutTensor>& tensors) {
   const auto place = [](const OutTensor& tensor) {
     const std::string_view name = tensor.name;
@@ -105,7 +105,7 @@ void Sort(std::vector<OutTensor>& tensors) {
                     [&](const OutTensor& a, const OutTensor& b) { return place(a) < place(b); });
 }
 
-// Families differ in it, and no key of a file names it.
+// It differs between families, and no key of a file names it.
 void CheckActivation(const Family& family, const Fields& config) {
   for (const char* const key : {"hidden_activation", "hidden_act", "mlp_hidden_act"}) {
     if (!config.Has(key)) continue;
@@ -129,8 +129,7 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
   if (!IsFloat(type)) keys.Add("general.quantization_version", kQuantizationVersion);
 }
 
-// The file without its weights, in its full size: a mapping that takes no memory where it is not
-// touched.
+// The file without its weights, in full size: a mapping whose untouched pages take no memory.
 class Skeleton {
  public:
   explicit Skeleton(const gguf::Writer& writer) : size_(writer.FileBytes()) {
@@ -158,7 +157,7 @@ void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
   engine::Model::From(gguf::File::Parse(folder + ", as GGUF", skeleton.bytes()));
 }
 
-// Puts the weights into the writer, which encodes each tensor when it writes it.
+// Adds the weights to the writer, which encodes each tensor when it writes it.
 class Weights {
  public:
   Weights(const OutModel& model, const Types& types, const Options& options)

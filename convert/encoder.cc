@@ -15,10 +15,10 @@ namespace {
 
 using gguf::DType;
 
-constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights in a piece
+constexpr uint64_t kPiece = uint64_t{1} << 20;  // weights per piece
 
-// One row of MXFP4. A published block has neighbours in the two halves of a byte; GGUF's has the
-// numbers i and i + 16 there (gguf/blocks.h), after the scale, which is the same byte in both.
+// One row of MXFP4. A byte of a published block contains neighbours; a byte of GGUF's contains the
+// numbers i and i + 16 (gguf/blocks.h), after the scale, which is the same byte in both.
 void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte* out) {
   const uint64_t n_blocks = n / 32, first = unit.first * n_blocks;
   for (uint64_t block = 0; block < n_blocks; ++block, out += 17) {
@@ -31,12 +31,12 @@ void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte
   }
 }
 
-// Whether a unit's bytes are those of the new type already.
+// Whether a unit already has the bytes of the new type.
 bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
   return tensor.change == Change::kNone && unit.from->floats == type && unit.stride == 1;
 }
 
-// False where a weight does not fit into the type. mean: see AbsMean().
+// False if a weight does not fit into the type. mean: see AbsMean().
 bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
                   std::vector<float>& floats, std::byte* out) {
   const uint64_t n = tensor.dims[0], units = n / tensor.unit;
@@ -70,7 +70,7 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
 
 }  // namespace
 
-// The scale of -1, 0 and 1 in BitNet ("absmean"), at least 1e-5.
+// The scale of BitNet's -1, 0 and 1 ("absmean"), at least 1e-5.
 float Encoder::AbsMean(const OutTensor& tensor) {
   const uint64_t cols = tensor.dims[0], units = cols / tensor.unit;
   std::vector<double> sums(tensor.rows());
@@ -106,7 +106,7 @@ std::span<const std::byte> Encoder::Next(const OutTensor& tensor, DType type, ui
     }
   };
   if (tensor.source() != nullptr && IsCopy(tensor, type, tensor.locate(0))) {
-    // A thread copies as fast as the disk writes; several would wait for each other.
+    // One thread copies as fast as the disk writes; several would wait for each other.
     encode(0, n, 0);
   } else {
     team_.Run([&] { team_.ForDynamic(n, std::max<uint64_t>(4096 / cols, 1), encode); });

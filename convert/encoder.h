@@ -1,5 +1,4 @@
-// From the old weights to the bytes of the new ones, a piece at a time: neither has to fit into
-// memory.
+// Converts the old weights to the new bytes piece by piece: neither has to fit into memory.
 #ifndef PRONK_CONVERT_ENCODER_H_
 #define PRONK_CONVERT_ENCODER_H_
 
@@ -18,8 +17,8 @@ class Encoder {
  public:
   explicit Encoder(int n_threads) : team_(n_threads, kernels::Oversubscription::kGoAlone) {}
 
-  // A piece: the tensor's rows from `row` on in this type; moves `row` past them. The bytes are
-  // valid until the next call. Throws gguf::Error where a weight has no value in the type.
+  // A piece: rows of the tensor from `row` on in this type; moves `row` past them. The bytes are
+  // valid until the next call. Throws gguf::Error if the type cannot represent a weight.
   std::span<const std::byte> Next(const OutTensor& tensor, gguf::DType type, uint64_t& row);
 
  private:
@@ -28,7 +27,7 @@ class Encoder {
   kernels::Team team_;
   std::vector<std::byte> bytes_;
   std::vector<std::vector<float>> rows_;  // one per thread
-  float mean_ = 1;                        // of the tensor that is written, see AbsMean()
+  float mean_ = 1;                        // of the tensor being written, see AbsMean()
 };
 
 }  // namespace convert

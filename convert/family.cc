@@ -1,4 +1,4 @@
-// Which family a folder is of, and what most families share; see family.h.
+// Finds the family of a folder, and has the tables that most families share; see family.h.
 #include "convert/family.h"
 
 #include <algorithm>
@@ -26,18 +26,18 @@ constexpr TensorRule kCommon[] = {
     {".mlp.gate_proj", ".ffn_gate"},
     {".mlp.up_proj", ".ffn_up"},
     {".mlp.down_proj", ".ffn_down"},
-    // Experts, as most families name them.
+    // Experts, under their usual names.
     {".mlp.gate", ".ffn_gate_inp"},
     {".mlp.experts.{e}.gate_proj", ".ffn_gate_exps"},
     {".mlp.experts.{e}.up_proj", ".ffn_up_exps"},
     {".mlp.experts.{e}.down_proj", ".ffn_down_exps"},
-    // Every reader of the file computes them.
+    // Every reader computes these itself.
     {".self_attn.rotary_emb.inv_freq", ""},
     {"model.rotary_emb.inv_freq", ""},
 };
 
-// Models that see or hear with a text model of one of several families, which config.json's
-// text_config names.
+// Models with vision or audio whose text model is of one of several families, named in
+// config.json's text_config.
 constexpr std::array<std::string_view, 9> kWrappers = {
     "Mistral3ForConditionalGeneration",  "LlavaForConditionalGeneration",
     "LlavaNextForConditionalGeneration", "Idefics3ForConditionalGeneration",
@@ -60,7 +60,7 @@ constexpr std::array kTextModels = {
 std::string NameOf(const Fields& config, const std::string& outer) {
   if (std::ranges::find(kWrappers, outer) == kWrappers.end()) return outer;
   const Fields text = config.Object("text_config");
-  // Libraries leave usual names out.
+  // Libraries omit default names.
   const std::string type =
       text.TextOr("model_type", outer.starts_with("Mistral3") ? "mistral" : "llama");
   for (const TextModel& model : kTextModels) {

@@ -1,7 +1,6 @@
-// A family that can be converted, as a row: which tensor of a folder becomes which of the file, in
-// which order of numbers; which key of config.json becomes which of the file; and a function for
-// the rest. The rows are in families/, a file for each lineage of models, as in
-// engine/model/families/.
+// A family that can be converted, as a table row: how the folder's tensors map to the file's and
+// how their numbers are reordered, how config.json's keys map to the file's, and a function for the
+// rest. The rows are in families/, one file per lineage, as in engine/model/families/.
 #ifndef PRONK_CONVERT_FAMILY_H_
 #define PRONK_CONVERT_FAMILY_H_
 
@@ -15,9 +14,9 @@
 
 namespace convert {
 
-// A name that begins with "." is of a layer: "model.layers.{i}." before the folder's, "blk.{i}."
-// before the file's. {i} is a layer's number, {e} an expert's. Names without ".weight" and ".bias"
-// stand for both. A folder's tensor may become several of the file's, or none (gguf "").
+// A name that begins with "." belongs to a layer: "model.layers.{i}." precedes it in the folder,
+// "blk.{i}." in the file. {i} is a layer's number, {e} an expert's. A name covers ".weight" and
+// ".bias". A folder's tensor may become several of the file's, or none (gguf "").
 struct TensorRule {
   std::string_view hf, gguf;
   Order order = Order::kSame;
@@ -25,13 +24,13 @@ struct TensorRule {
 };
 
 enum class KeyKind : uint8_t { kUint, kFloat, kBool };
-// The first of config.json's keys that is there; without one nothing is written.
+// The first of config.json's keys that is present; if none is, nothing is written.
 struct KeyRule {
   std::string_view hf, gguf;
   KeyKind kind = KeyKind::kUint;
 };
 
-// For names in config.json that models with and without experts share.
+// For names in config.json shared by models with and without experts.
 enum class Experts : uint8_t { kEither, kNone, kSome };
 
 struct Family {
@@ -41,25 +40,25 @@ struct Family {
   // GGUF's definition rotates pairs of neighbours in a head, Hugging Face's code pairs of halves.
   bool pairs_neighbours = false;
   bool norms_plus_one = false;
-  std::string_view activation = "silu";  // how its name begins in config.json
-  // In order: the first list that has a tensor's name counts. CommonTensors() come last.
+  std::string_view activation = "silu";  // prefix of its name in config.json
+  // The first list that has a tensor's name counts; CommonTensors() come last.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
-  // Adds keys before the lists do, whose values then do not count, and refuses what GGUF's
-  // definition of the family cannot express.
+  // Adds keys before the lists, whose values are then ignored, and refuses what GGUF's definition
+  // of the family cannot express.
   void (*refine)(OutModel& model) = nullptr;
-  std::string_view defaults = "";  // usual values that folders leave out, as JSON
+  std::string_view defaults = "";  // values that folders omit, as JSON
 };
 
-// Of all lineages, in the order in which messages list them.
+// Of all lineages, in the order of messages.
 const std::vector<Family>& Families();
 // Tensors that most families share.
 std::span<const TensorRule> CommonTensors();
 
-// The family of the folder. Throws gguf::Error where it cannot be converted.
+// The family of the folder. Throws gguf::Error if it cannot be converted.
 const Family& FindFamily(const Fields& config);
 
-// The part of config.json about text: models that see and hear have it apart.
+// config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
 
 // Adds the family's keys, then those of all families.

@@ -52,7 +52,7 @@ HfFolder HfFolder::Open(const std::string& path) {
   return folder;
 }
 
-// The names of the files that hold the weights.
+// The names of the weight files.
 std::vector<std::string> HfFolder::Shards(const Fields& index) const {
   if (!index.is_there()) {
     if (Find(kWhole)) return {kWhole};
@@ -67,7 +67,7 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
   for (const std::string& tensor : map.Names()) {
     if (!map.IsText(tensor)) index.Fail(kWeightMap, "expected names of files");
     const std::string name = map.Text(tensor);
-    // The index is untrusted: it may not lead out of the folder.
+    // The index is untrusted: it must not point outside the folder.
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
       index.Fail(kWeightMap, "expected names of files in this folder, found " + gguf::Quoted(name));
     }

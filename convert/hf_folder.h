@@ -1,5 +1,5 @@
-// A folder as Hugging Face's libraries write it: config.json, the weights in one or more
-// safetensors files, and what belongs to the tokenizer.
+// A folder written by Hugging Face's libraries: config.json, the weights in one or more safetensors
+// files, and the tokenizer's files.
 #ifndef PRONK_CONVERT_HF_FOLDER_H_
 #define PRONK_CONVERT_HF_FOLDER_H_
 
@@ -17,28 +17,28 @@ namespace convert {
 
 class HfFolder {
  public:
-  // Opens and checks config.json and all weights: model.safetensors, or the files that
-  // model.safetensors.index.json names, in which each tensor must be where it says. Throws
+  // Opens and checks config.json and all weights: model.safetensors, or the files named in
+  // model.safetensors.index.json, each of which must contain the tensors listed for it. Throws
   // gguf::Error.
   static HfFolder Open(const std::string& path);
 
   const std::string& path() const { return path_; }
   const Fields& config() const { return config_; }
-  // Of all files, by name; each name once.
+  // Tensors of all files, sorted by name; names are unique.
   const std::map<std::string, const SafeTensor*, std::less<>>& tensors() const { return tensors_; }
 
   // Replaces a tensor of the same name; removes one from the list.
   void Replace(const SafeTensor& tensor);
   void Remove(const std::string& name) { tensors_.erase(name); }
 
-  // The path of a file of the folder; nothing where it is missing.
+  // The path of a file in the folder; empty if it is missing.
   std::optional<std::string> Find(const std::string& name) const;
   // A text of at most kMaxText bytes. Throws gguf::Error.
   std::optional<std::string> Text(const std::string& name) const;
-  // A JSON object; one that has nothing where the file is missing. Throws gguf::Error.
+  // A JSON object, empty if the file is missing. Throws gguf::Error.
   Fields Object(const std::string& name) const;
 
-  // Of all files read until now.
+  // All files read so far.
   std::vector<gguf::FileId> ids() const;
 
  private:

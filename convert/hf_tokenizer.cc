@@ -26,7 +26,7 @@ constexpr std::array kSpecials = {
     SpecialToken{"pad_token", "tokenizer.ggml.padding_token_id"},
 };
 
-// Some folders mark special tokens as plain.
+// Some folders mark special tokens as ordinary ones.
 bool LooksSpecial(std::string_view token) {
   const auto between = [&](std::string_view begin, std::string_view end) {
     return token.starts_with(begin) && token.ends_with(end);
@@ -45,7 +45,7 @@ class TokenizerWriter {
         generation_(model.folder.Object("generation_config.json")) {}
 
   void Write(uint64_t n_rows) {
-    if (n_rows > kMaxTokens) {  // a sparse file has many rows for few bytes
+    if (n_rows > kMaxTokens) {  // a sparse file can have many rows in few bytes
       model_.config.Fail("vocab_size", "expected an embedding of at most " +
                                            std::to_string(kMaxTokens) + " rows, found " +
                                            std::to_string(n_rows));
@@ -106,13 +106,13 @@ class TokenizerWriter {
     TokenType& type = vocab_.types[id];
     const bool is_there = vocab_.tokens[id] == token;
     vocab_.tokens[id] = token;
-    // Sentencepiece's types unknown, control and byte stay.
+    // Sentencepiece's types unknown, control and byte are kept.
     if (is_there && type != TokenType::kNormal && type != TokenType::kUserDefined) return;
     type = special ? TokenType::kControl : TokenType::kUserDefined;
     if (has_scores && !is_there) vocab_.scores[id] = kAddedScore;
   }
 
-  // Added tokens without an embedding: of images and sounds, mostly.
+  // Added tokens without an embedding, mostly for images and audio.
   void DropAddedAfter(uint64_t n_rows) {
     const size_t n_tokens = vocab_.tokens.size();
     while (vocab_.tokens.size() > n_rows && vocab_.types.back() != TokenType::kNormal) {
@@ -150,7 +150,7 @@ class TokenizerWriter {
     model_.keys.AddStrings(key, std::vector<std::string_view>(texts.begin(), texts.end()));
   }
 
-  // A token by its text, which is the value or in an object.
+  // Finds a token by its text, given as a string or in an object.
   std::optional<uint64_t> IdOf(const Fields& fields, const char* key) const {
     std::string text;
     if (fields.IsText(key)) text = fields.Text(key);
@@ -190,7 +190,7 @@ class TokenizerWriter {
       found[special.hf] = *id;
       model_.keys.Add(special.key, static_cast<uint32_t>(*id));
     }
-    // Where several tokens end a text, the first one that is not eos.
+    // If several tokens end a text, the first one other than eos.
     for (const uint64_t id : Ids(generation_, "eos_token_id")) {
       if (!found.contains("eos_token") || id == found["eos_token"]) continue;
       model_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
@@ -211,7 +211,7 @@ class TokenizerWriter {
     if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // The token that tokenizer.json puts before every text, "" for none; nothing where it is silent.
+  // The token that tokenizer.json puts before every text, "" for none; empty if it does not say.
   std::optional<std::string> FirstOfTemplate() const {
     if (!json_.is_there()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
@@ -237,7 +237,7 @@ class TokenizerWriter {
     if (text) model_.keys.Add("tokenizer.chat_template", *text);
   }
 
-  // Of [{"name": ..., "template": ...}, ...].
+  // From [{"name": ..., "template": ...}, ...].
   static std::optional<std::string> DefaultTemplate(const Fields& fields) {
     for (const Fields& one : fields.Objects("chat_template")) {
       if (one.TextOr("name", "") == "default") return one.Text("template");

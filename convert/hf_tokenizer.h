@@ -20,7 +20,7 @@ struct Vocabulary {
   std::string model;  // tokenizer.ggml.model
   std::string pre;    // tokenizer.ggml.pre
   std::vector<std::string> tokens;
-  std::vector<float> scores;  // none for byte-level BPE
+  std::vector<float> scores;  // empty for byte-level BPE
   std::vector<tokenizer::TokenType> types;
   std::vector<std::string> merges;
   std::optional<bool> add_space_prefix;
@@ -31,8 +31,8 @@ struct Vocabulary {
 
 // From the bytes of tokenizer.model. Throws gguf::Error.
 Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes);
-// From tokenizer.json. Of the names that GGUF has for a way to cut text into words, the
-// architecture's own is taken where there is one. Throws gguf::Error.
+// From tokenizer.json. If GGUF's names for a pre-tokenizer include the architecture's own, that one
+// is used. Throws gguf::Error.
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.

@@ -1,4 +1,4 @@
-// The two files that hold a vocabulary, see hf_tokenizer.h.
+// Reads the two formats of a vocabulary, see hf_tokenizer.h.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -90,7 +90,7 @@ void AddPiece(ProtoReader piece, Vocabulary& vocab) {
       if (piece.number() < 1 || piece.number() > static_cast<uint64_t>(TokenType::kByte)) {
         piece.Fail();
       }
-      type = static_cast<TokenType>(piece.number());  // GGUF has the same numbers
+      type = static_cast<TokenType>(piece.number());  // same numbers in GGUF
     }
   }
   vocab.tokens.push_back(std::move(text));
@@ -98,14 +98,14 @@ void AddPiece(ProtoReader piece, Vocabulary& vocab) {
   vocab.types.push_back(type);
 }
 
-// The steps that change a text before it is cut into tokens.
+// The normalizer: steps that change a text before it is split into tokens.
 std::vector<Fields> Normalizers(const Fields& tokenizer) {
   const Fields all = tokenizer.Object("normalizer");
   if (all.TextOr("type", "") != "Sequence") return {all};
   return all.Objects("normalizers");
 }
 
-// Whether a space is put before texts, in a tokenizer like sentencepiece's.
+// Whether a tokenizer like sentencepiece's puts a space before texts.
 bool HasSpacePrefix(const Fields& tokenizer) {
   const Fields pre = tokenizer.Object("pre_tokenizer");
   if (pre.TextOr("type", "") == "Metaspace") {
@@ -145,8 +145,8 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
   }
 }
 
-// Sentencepiece merges by the score of the result, which tokenizer.json does not have: earlier
-// merges get larger scores.
+// Sentencepiece merges by the result's score, which tokenizer.json lacks: earlier merges get larger
+// scores.
 void ScoresByMerges(Vocabulary& vocab) {
   std::map<std::string, float> scores;
   for (size_t i = 0; i < vocab.merges.size(); ++i) {
@@ -226,7 +226,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
   Vocabulary vocab;
   ReadTokens(tokenizer, model, vocab);
   vocab.merges = model.Pairs("merges");
-  if (architecture == "gemma4") {  // merges plain text, not bytes
+  if (architecture == "gemma4") {  // merges characters, not bytes
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;
     MarkBytes(vocab);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
-// The floats of a tensor, whose address may be unaligned.
+// A tensor's floats; its address may be unaligned.
 std::vector<float> Floats(const gguf::TensorView& tensor) {
   std::vector<float> floats(tensor.elements());
   std::memcpy(floats.data(), tensor.data, floats.size() * sizeof(float));
@@ -41,7 +41,7 @@ void WriteImportance(const engine::SquaresByTensor& squares, const ImportanceSou
   writer.AddStrings("imatrix.datasets", texts);
   writer.Add("imatrix.chunk_count", source.n_chunks);
   writer.Add("imatrix.chunk_size", source.chunk_tokens);
-  std::vector<std::vector<float>> numbers;  // what the writer reads
+  std::vector<std::vector<float>> numbers;  // must live until the writer has read it
   numbers.reserve(2 * squares.size());
   for (const auto& [name, of] : squares) {
     const std::vector<float>& sums = numbers.emplace_back(of.sums.begin(), of.sums.end());
@@ -98,7 +98,7 @@ void Importance::ReadGguf() {
 }
 
 // i32 n, then n times: i32 length and name, i32 calls, i32 number of columns (of all matrices),
-// that many f32: mean squares times calls. The text's name may follow; it is not needed.
+// that many f32: mean squares times calls. The name of the text may follow; it is ignored.
 void Importance::ReadDat(std::span<const std::byte> bytes) {
   gguf::Cursor cursor(path_, bytes);
   cursor.set_wide(false);

@@ -1,6 +1,6 @@
-// The importance of each column of a matrix when it is rounded: the mean square of its inputs over
-// a text, llama.cpp's "imatrix". Its files are read in the present form (GGUF) and the older one
-// (.dat), and written in the present one.
+// The importance of each column of a matrix for rounding: the mean square of its inputs over a
+// text, llama.cpp's "imatrix". Files are read in the current form (GGUF) and the older one (.dat),
+// and written in the current one.
 #ifndef PRONK_CONVERT_IMPORTANCE_H_
 #define PRONK_CONVERT_IMPORTANCE_H_
 
@@ -19,7 +19,7 @@
 
 namespace convert {
 
-// The source of the squares.
+// How the squares were measured.
 struct ImportanceSource {
   std::string text;  // the file's name
   uint32_t n_chunks = 0;
@@ -32,15 +32,15 @@ void WriteImportance(const engine::SquaresByTensor& squares, const ImportanceSou
 
 class Importance {
  public:
-  // Reads a file of either form. Throws gguf::Error where it is neither, or its numbers are no mean
-  // squares.
+  // Reads a file of either form. Throws gguf::Error if it has neither form, or its numbers are not
+  // mean squares.
   static Importance Read(const std::string& path);
 
   const std::string& path() const { return path_; }
   const gguf::FileId& id() const { return id_; }
   size_t n_tensors() const { return means_.size(); }
-  // [cols] for the index-th matrix of a tensor (a stack has one for each expert); null where the
-  // file says nothing of it. Throws gguf::Error where its shape is another.
+  // [cols] for the index-th matrix of a tensor (a stack has one per expert); null if the file does
+  // not contain the tensor. Throws gguf::Error if its shape differs.
   const float* Columns(const gguf::TensorView& tensor, uint64_t index) const;
 
  private:

@@ -11,8 +11,8 @@
 namespace convert {
 namespace {
 
-// Checks a text before values are made of it: values take many times its size and are freed
-// recursively, and of a key that comes twice only the last would be seen.
+// Checks a text before it is parsed into values, which take many times its size and are freed
+// recursively. Also finds duplicate keys, of which only the last would be kept.
 class Bounds : public Json::json_sax_t {
  public:
   bool null() override { return Count(); }
@@ -37,7 +37,7 @@ class Bounds : public Json::json_sax_t {
   const std::string& wrong() const { return wrong_; }
 
  private:
-  // Vocabularies have some hundred thousand tokens, and as many merges of two texts each.
+  // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
   static constexpr size_t kMaxDepth = 32, kMaxValues = size_t{1} << 22;
 
   bool Within(bool within, const std::string& what) {
@@ -57,7 +57,7 @@ class Bounds : public Json::json_sax_t {
     keys_.pop_back();
     return true;
   }
-  std::vector<std::set<std::string>> keys_;  // of each object or list that is open
+  std::vector<std::set<std::string>> keys_;  // of each open object or list
   size_t n_values_ = 0;
   std::string wrong_;
 };

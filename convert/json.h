@@ -1,6 +1,5 @@
-// JSON of a folder from an untrusted source: parsed with bounds, and read with messages that name
-// file, key, what was expected and what was found. The only file of this room that includes the
-// parser's large header is json.cc.
+// JSON of an untrusted folder: parsed with limits, and read with messages that name file, key,
+// expected and found value. Only json.cc includes the parser's large header in this room.
 #ifndef PRONK_CONVERT_JSON_H_
 #define PRONK_CONVERT_JSON_H_
 
@@ -17,11 +16,11 @@ namespace convert {
 
 using Json = nlohmann::json;
 
-// An object of a file. Copies are cheap and share the file's values. null counts as absent, as
-// published files mean it.
+// An object in a file. Copies are cheap and share the file's values. null counts as absent, as
+// published files intend.
 class Fields {
  public:
-  Fields() = default;  // of a missing file: has nothing
+  Fields() = default;  // of a missing file: empty
   Fields(std::string file, Json json);
 
   const std::string& file() const { return file_; }
@@ -29,7 +28,7 @@ class Fields {
   bool Has(std::string_view key) const;
   std::vector<std::string> Names() const;  // all keys, in order
 
-  // Throw gguf::Error where the value is of another kind, out of range, or (without "Or") absent.
+  // Throw gguf::Error if the value has another kind, is out of range, or (without "Or") is absent.
   uint64_t Count(std::string_view key) const;  // 1 to 2^32 - 1
   uint64_t CountOr(std::string_view key, uint64_t fallback) const;
   uint64_t UintOr(std::string_view key, uint64_t fallback) const;  // 0 to 2^32 - 1
@@ -38,23 +37,23 @@ class Fields {
   bool BoolOr(std::string_view key, bool fallback) const;
   std::string Text(std::string_view key) const;
   std::string TextOr(std::string_view key, const std::string& fallback) const;
-  // The object under this key; one that has nothing where it is absent.
+  // The object under this key, empty if absent.
   Fields Object(std::string_view key) const;
   std::vector<Fields> Objects(std::string_view key) const;  // a list of objects
   // A list of texts, or of pairs of texts, which are joined by a space.
   std::vector<std::string> Pairs(std::string_view key) const;
-  // A list; empty where it is absent. Of Numbers also a single one.
+  // A list; empty if absent. Numbers also accepts a single one.
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
-  // Nothing where the value is not a whole number from 0 on, or not a list of them.
+  // Empty if the value is not a non-negative integer, or not a list of them.
   std::optional<uint64_t> Whole(std::string_view key) const;
   std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
   bool IsText(std::string_view key) const;
   bool IsObject(std::string_view key) const;
   bool IsList(std::string_view key) const;
 
-  // These fields, and those of `outer` that they lack.
+  // These fields, completed by those of `outer` that they lack.
   Fields Over(const Fields& outer) const;
 
   // Throws gguf::Error: "FILE: KEY: what".
@@ -69,8 +68,8 @@ class Fields {
   std::shared_ptr<const Json> json_;
 };
 
-// Throws gguf::Error where the text is not a JSON object, is nested deeper or has more values than
-// any real file, or an object has a key twice. `file` is the name for messages.
+// Throws gguf::Error if the text is not a JSON object, has deeper nesting or more values than any
+// real file, or has a key twice in an object. `file` is the name for messages.
 Fields ParseObject(const std::string& file, std::string_view text);
 
 }  // namespace convert

@@ -13,7 +13,7 @@ namespace {
 
 using gguf::DType;
 
-// A few vectors: in double, to round once.
+// For a few vectors: computed in double and rounded once.
 float Changed(double x, Change change) {
   return static_cast<float>(change == Change::kPlusOne ? x + 1 : -std::exp(x));
 }
@@ -21,7 +21,7 @@ bool IsOfNumbers(Change change) {
   return change == Change::kPlusOne || change == Change::kMinusExp;
 }
 
-// n weights of one unit, each read by `load` from the bytes of its own.
+// n weights of one unit, each converted from its bytes by `load`.
 template <class Number, class Load>
 void ReadBy(const Unit& unit, uint64_t n, Change change, Load load, float* out) {
   const std::byte* const bytes = unit.from->data.data() + unit.first * sizeof(Number);
@@ -35,7 +35,7 @@ void ReadBy(const Unit& unit, uint64_t n, Change change, Load load, float* out) 
   for (uint64_t i = 0; i < n; ++i) out[i] = Changed(static_cast<double>(at(i)), change);
 }
 
-// Calls f(i, row, col) for the n weights of a unit; rows of all matrices of a stack.
+// Calls f(i, row, col) for the n weights of a unit; row counts through all matrices of a stack.
 template <class F>
 void ForEachPlace(const Unit& unit, uint64_t n, F f) {
   const uint64_t cols = unit.from->shape.back();
@@ -65,8 +65,8 @@ void ReadTernary(const Unit& unit, uint64_t n, float* out) {
   });
 }
 
-// Sign, 4 bits of an exponent whose zero is 7, 3 bits of a fraction; no infinities (Micikevicius et
-// al. 2022, "FP8 formats for deep learning").
+// Sign, 4 bits of exponent with bias 7, 3 bits of fraction; no infinities (Micikevicius et al.
+// 2022, "FP8 formats for deep learning").
 std::array<float, 256> F8Values() {
   std::array<float, 256> values{};
   for (int byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,4 @@
-// Weights of a folder as floats, in whatever type they are stored.
+// Weights of a folder as floats, from any stored type.
 #ifndef PRONK_CONVERT_NUMBERS_H_
 #define PRONK_CONVERT_NUMBERS_H_
 
@@ -8,8 +8,8 @@
 
 namespace convert {
 
-// n numbers of the unit, changed as kPlusOne and kMinusExp ask (for kTernary: as they are), to
-// out[n].
+// Writes n numbers of the unit to out[n], changed for kPlusOne and kMinusExp (unchanged for
+// kTernary).
 void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out);
 
 // Number i of a tensor of floats.

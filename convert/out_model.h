@@ -1,5 +1,4 @@
-// What is known of the new file while it is put together: its keys, its tensors and where they come
-// from.
+// The new file while it is assembled: its keys, its tensors and their sources.
 #ifndef PRONK_CONVERT_OUT_MODEL_H_
 #define PRONK_CONVERT_OUT_MODEL_H_
 
@@ -28,13 +27,13 @@ struct OutModel {
   gguf::Writer keys;
   Shapes shapes;
   std::vector<OutTensor> tensors;
-  uint64_t n_tokens = 0;           // rows of the embedding that are kept; 0: all
+  uint64_t n_tokens = 0;           // rows of the embedding to keep; 0: all
   bool is_ternary = false;         // layers' matrices are rounded to three values, Change::kTernary
   uint64_t n_nextn = 0;            // blocks after the layers that predict further tokens
   std::vector<std::string> notes;  // for the user
 
-  // Keys of the architecture. The first value of a key counts: a family's own come before those of
-  // all families. Without(): the key is not written at all.
+  // Keys of the architecture. The first value of a key counts: a family's own are set before those
+  // of all families. Without(): the key is not written.
   void Without(std::string_view key) { given_.emplace(key); }
   bool Gives(std::string_view key) const { return given_.contains(std::string(key)); }
   void Uint(std::string_view key, uint64_t value) { Add(key, static_cast<uint32_t>(value)); }
@@ -49,15 +48,15 @@ struct OutModel {
   // A vector whose numbers are computed here.
   void Computed(const std::string& name, std::vector<float> values);
 
-  // A tensor of the folder, and the number of its rows where it is a matrix: config.json does not
-  // always have its shape. Throw gguf::Error.
+  // A tensor of the folder, and its number of rows if it is a matrix: config.json does not always
+  // have its shape. Throw gguf::Error.
   const SafeTensor& Need(const std::string& hf_name) const;
   uint64_t RowsOf(const std::string& hf_name) const;
 
   uint64_t n_layers() const { return config.Count("num_hidden_layers"); }
   uint64_t head_dim() const;
-  // rope_parameters in newer folders, rope_scaling in older ones. Where two kinds of layers differ,
-  // that of layers without a window.
+  // rope_parameters in newer folders, rope_scaling in older ones. If two kinds of layers differ,
+  // the entry for layers without a window.
   Fields rope() const;
   double rope_theta(double fallback) const;
 

@@ -8,7 +8,7 @@ namespace {
 
 using RowMap = std::function<uint64_t(uint64_t)>;
 
-// The old tensors as equal matrices: of a vector, one of a column.
+// The old tensors as equal matrices; a vector is a matrix with one column.
 struct Stack {
   std::vector<const SafeTensor*> from;
   uint64_t n = 1, rows = 1, cols = 1;
@@ -51,7 +51,7 @@ Stack AsStack(const std::vector<const SafeTensor*>& from) {
   return stack;
 }
 
-// Each matrix with n rows, row r of which is the old row map(r).
+// Matrices of n rows each; row r is the old row map(r).
 OutTensor PickRows(const Stack& stack, uint64_t n, RowMap map) {
   OutTensor out;
   out.unit = stack.cols;
@@ -70,7 +70,7 @@ OutTensor Same(const Stack& stack) {
   return PickRows(stack, stack.rows, [](uint64_t row) { return row; });
 }
 
-// The same numbers in the same order, with other dims.
+// The same numbers in the same order, with new dims.
 OutTensor Reshaped(const Stack& stack, std::vector<uint64_t> dims) {
   OutTensor out;
   stack.Require(stack.from.size() == 1, "one tensor");
@@ -111,7 +111,7 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
   return out;
 }
 
-// The old matrices are [cols, rows]; of the rows, every step-th from `first` on.
+// The old matrices are [cols, rows]; takes every step-th row from `first` on.
 OutTensor Transposed(const Stack& stack, uint64_t first, uint64_t step) {
   stack.Require(stack.is_stack && stack.cols % step == 0, "a stack of matrices");
   OutTensor out;
@@ -133,7 +133,7 @@ OutTensor LatentKeysOrValues(const Stack& stack, const Shapes& shapes, bool keys
   stack.Require(head > 0 && shapes.n_heads * head == stack.rows,
                 std::to_string(shapes.n_heads) + " heads of " + std::to_string(head) + " rows");
   OutTensor out;
-  if (keys) {  // for each head a matrix of latent rows
+  if (keys) {  // one matrix of latent rows per head
     out.dims = {shapes.head_plain, latent, shapes.n_heads};
     out.unit = shapes.head_plain;
     out.locate = [stack, head, latent](uint64_t row) {
@@ -170,14 +170,14 @@ OutTensor Grouped(const Stack& stack, const Shapes& shapes, bool z) {
   });
 }
 
-// The old place of value head `head`: there r neighbours share a key head, here neighbours have
-// successive key heads.
+// The old position of value head `head`: there, r neighbours share a key head; here, neighbours
+// belong to successive key heads.
 uint64_t OldValueHead(const Shapes& shapes, uint64_t head) {
   const uint64_t per_key = shapes.n_value_heads / shapes.n_key_heads;
   return head % shapes.n_key_heads * per_key + head / shapes.n_key_heads;
 }
 
-// After the first `skipped` rows, heads of `length` rows.
+// Skips `skipped` rows, then takes heads of `length` rows.
 OutTensor ValueHeads(const Stack& stack, const Shapes& shapes, uint64_t skipped, uint64_t length) {
   stack.Require(stack.rows == skipped + shapes.n_value_heads * length,
                 std::to_string(skipped + shapes.n_value_heads * length) + " rows");

@@ -56,22 +56,22 @@ std::optional<size_t> LayerOf(std::string_view name) {
   return layer;
 }
 
-// attn_v, or what it is a part of.
+// attn_v, or the joined matrix that contains it.
 bool HasValues(std::string_view name) {
   return Has(name, "attn_v.weight") || Has(name, "attn_qkv.weight") ||
          Has(name, "attn_kv_b.weight");
 }
 
-// Which of n layers one is.
+// A layer's position among n.
 struct Place {
   size_t i, n;
 
   bool IsInFirst(size_t part) const { return i < n / part; }  // the first n / part layers
-  // The first and last eighth and every third between them: whose errors reach the end most.
+  // The first and last eighth and every third layer between: their errors affect the output most.
   bool NeedsMoreBits() const { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
 };
 
-// One matrix and the mix that it belongs to: MixType()'s rules, a function for each kind of matrix.
+// One matrix in a mix: MixType()'s rules, one function per kind of matrix.
 class Rules {
  public:
   Rules(const Mix& mix, const MixFacts& facts, std::string_view name, uint64_t cols)
@@ -82,7 +82,7 @@ class Rules {
         name_ == "token_embd.weight" || name_ == "per_layer_token_embd.weight";
     if (name_ == "output.weight" || (is_embedding && !facts_.has_output)) return Output();
     if (mix_ == "MXFP4_MOE") return Has(name_, "_exps.") ? kMXFP4 : kQ8_0;
-    // A factor belongs to each matrix, and readers know it for those of layers.
+    // Each matrix has a factor, which readers support only in layers.
     if (mix_ == "NVFP4") return LayerOf(name_).has_value() ? kNVFP4 : kQ8_0;
     if (is_embedding) return Embedding();
     if (IsVerySmall()) return VerySmall();
@@ -99,13 +99,13 @@ class Rules {
   bool Is(std::initializer_list<std::string_view> mixes) const {
     return std::ranges::find(mixes, mix_) != mixes.end();
   }
-  // About two bits and less: where they are not enough, a type of a little more serves.
+  // Types of about two bits and less: if they are too coarse, a slightly larger type is used.
   bool IsVerySmall() const { return Is({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M"}); }
-  // Eight experts share attention matrices that are small beside them.
+  // With eight experts attention matrices are small in comparison.
   bool HasEightExperts() const { return facts_.n_experts == 8; }
   bool HasFewKeys() const { return facts_.n_heads_per_kv >= 4; }
 
-  // Among the layers that have such a matrix.
+  // Among the layers with such a matrix.
   size_t Rank(const std::vector<size_t>& layers) const {
     const auto at = std::ranges::lower_bound(layers, LayerOf(name_).value_or(0));
     return static_cast<size_t>(at - layers.begin());

@@ -1,6 +1,6 @@
-// The type of each matrix when a model is quantized: plain, all matrices alike, or a mix, which
-// gives more bits to the matrices that lose most by rounding. The mixes are llama.cpp's, with its
-// names and numbers.
+// The type of each matrix when a model is quantized: plain, the same for all matrices, or a mix,
+// which gives more bits to the matrices most sensitive to rounding. The mixes are llama.cpp's, with
+// its names and numbers.
 #ifndef PRONK_CONVERT_QUANTIZE_PLAN_H_
 #define PRONK_CONVERT_QUANTIZE_PLAN_H_
 
@@ -16,7 +16,7 @@
 
 namespace convert {
 
-// general.quantization_version of the blocks as gguf/blocks.h has them.
+// general.quantization_version of the block formats in gguf/blocks.h.
 inline constexpr uint32_t kQuantizationVersion = 2;
 
 inline bool IsFloat(gguf::DType type) {
@@ -31,30 +31,30 @@ struct Mix {
   bool is_plain;          // of all
 };
 std::span<const Mix> AllMixes();
-// By name, in upper or lower case; nullptr where there is none.
+// By name, in upper or lower case; nullptr if unknown.
 const Mix* FindMix(std::string_view name);
 
-// The facts of a model on which a mix depends.
+// The properties of a model that a mix depends on.
 struct MixFacts {
   size_t n_layers = 0;
   size_t n_experts = 0;
-  size_t n_heads_per_kv = 0;         // query heads for each of keys and values, in the first layer
-  bool has_output = false;           // output.weight is there: else token_embd serves as that
+  size_t n_heads_per_kv = 0;         // query heads per key-value head, in the first layer
+  bool has_output = false;           // output.weight exists; otherwise token_embd is used
   bool has_importance = false;       // an importance matrix is used
-  std::vector<size_t> value_layers;  // layers that have attn_v or what holds it, in order
-  std::vector<size_t> ffn_layers;    // layers that have ffn_down, in order
+  std::vector<size_t> value_layers;  // layers with attn_v or a joined matrix, in order
+  std::vector<size_t> ffn_layers;    // layers with ffn_down, in order
 };
 MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorView> tensors);
 
-// False for what is never rounded: vectors, biases, routers, and small matrices where rounding
-// saves nothing (convolutions, matrices beside the residual stream).
+// False for tensors that are never rounded: vectors, biases, routers, and small matrices where
+// rounding saves nothing (convolutions, matrices beside the residual stream).
 bool IsQuantized(std::string_view name, size_t n_dims);
 
 // The type of a matrix with `cols` columns, if rows are whole blocks of it.
 gguf::DType MixType(const Mix& mix, const MixFacts& facts, std::string_view name, uint64_t cols);
 
-// The type itself where rows are whole blocks of it; else llama.cpp's replacement, of blocks of 32,
-// or F16.
+// The type itself if rows are whole blocks of it; otherwise llama.cpp's replacement with blocks of
+// 32, or F16.
 gguf::DType FittingType(gguf::DType type, uint64_t cols);
 
 }  // namespace convert

@@ -17,9 +17,9 @@
 
 namespace convert {
 
-// Makes such weights of the folder readable as numbers (numbers.h) and takes their scales out of
-// its list. True where the weights are floats that the model itself rounds to three values while it
-// runs (BitNet as it was trained). Throws gguf::Error.
+// Makes quantized weights of the folder readable as numbers (numbers.h) and removes their scales
+// from its list. True if the weights are floats that the model itself rounds to three values at run
+// time (BitNet as trained). Throws gguf::Error.
 bool ReadQuantization(std::string_view architecture, HfFolder& folder);
 
 }  // namespace convert

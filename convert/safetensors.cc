@@ -36,7 +36,7 @@ constexpr std::array kKinds = {
     Kind{"F4", 4, std::nullopt},
 };
 
-// The whole numbers under this key of a tensor's entry.
+// The integers under this key of a tensor's entry.
 std::vector<uint64_t> ReadNumbers(const SafeTensor& tensor, const Fields& entry, const char* key,
                                   size_t most) {
   const std::optional<std::vector<uint64_t>> numbers = entry.Wholes(key);
@@ -48,10 +48,10 @@ std::vector<uint64_t> ReadNumbers(const SafeTensor& tensor, const Fields& entry,
   return *numbers;
 }
 
-// The bytes that a tensor of this shape takes.
+// The size in bytes of a tensor of this shape.
 uint64_t BytesOf(SafeTensor& tensor, uint64_t bits) {
   for (const uint64_t dim : tensor.shape) {
-    // So no product here or later wraps.
+    // So no product here or later overflows.
     if (dim != 0 && tensor.elements > (INT64_MAX / 64) / dim) {
       tensor.Fail("shape: expected fewer than 2^57 elements, found " + ShapeText(tensor.shape));
     }

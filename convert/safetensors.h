@@ -24,17 +24,17 @@ namespace convert {
 enum class Packing : uint8_t { kNone, kTernary, kF8 };
 
 struct SafeTensor {
-  std::string file;  // that it is in, for messages
+  std::string file;  // that contains it, for messages
   std::string name;
   std::string dtype;                  // as the file spells it: "BF16"
-  std::optional<gguf::DType> floats;  // the same type of ours, if it is one of floats
-  std::vector<uint64_t> shape;        // the length of a row comes last
+  std::optional<gguf::DType> floats;  // our type, if it is a float type
+  std::vector<uint64_t> shape;        // row length last
   uint64_t elements = 1;
-  std::span<const std::byte> data;  // of the file; aligned to nothing
+  std::span<const std::byte> data;  // of the file; unaligned
 
   Packing packing = Packing::kNone;
-  float factor = 1;                    // of kTernary: what -1, 0 and 1 are multiplied with
-  const SafeTensor* scales = nullptr;  // of kF8: floats, one for each block of a matrix
+  float factor = 1;                    // of kTernary: multiplies -1, 0 and 1
+  const SafeTensor* scales = nullptr;  // of kF8: floats, one per block of a matrix
   uint64_t block_rows = 1, block_cols = 1;
 
   bool is_weights() const { return floats.has_value() || packing != Packing::kNone; }
@@ -47,9 +47,8 @@ std::string ShapeText(std::span<const uint64_t> shape);
 
 class Safetensors {
  public:
-  // Maps and checks a file. Its head is checked against the file's size: every tensor's data is
-  // inside, has the size of its type and shape, and overlaps with no other.
-  // Throws gguf::Error.
+  // Maps and checks a file. Its header is checked against the file's size: every tensor's data is
+  // inside, has the size of its type and shape, and overlaps no other. Throws gguf::Error.
   static Safetensors Open(const std::string& path);
   // The same for bytes in memory, which must outlive it.
   static Safetensors Parse(const std::string& name, std::span<const std::byte> bytes);

@@ -14,7 +14,7 @@
 namespace convert {
 namespace {
 
-// One element of an expression: a character, or text that is kept (\p{L}, \s, a bracket).
+// One element of an expression: a character, or text that is copied (\p{L}, \s, a bracket).
 struct Atom {
   uint32_t code = 0;
   std::string text;  // empty for a character
@@ -91,7 +91,7 @@ class Parser {
     return is_letter ? Atom{0, std::string("\\") + kind} : Atom{static_cast<uint8_t>(kind), ""};
   }
 
-  // [...]: its ranges joined and in order, then the texts that are kept.
+  // [...]: its ranges merged and sorted, then the copied texts.
   std::string Class() {
     rest_.remove_prefix(1);
     const bool negated = rest_.starts_with('^');
@@ -176,7 +176,7 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const Fields step = tokenizer.Object("pre_tokenizer");
   std::vector<std::string> patterns;
   AddPatterns(step, patterns);
-  // Known tokenizers are far below this; comparing takes time.
+  // Known tokenizers are far below this limit; comparing takes time.
   constexpr size_t kMaxPatterns = 64, kMaxBytes = 4096;
   const bool too_long = std::ranges::any_of(
       patterns, [](const std::string& pattern) { return pattern.size() > kMaxBytes; });

@@ -1,5 +1,5 @@
-// By what a tokenizer.json cuts text into words, and which of the rules that GGUF has names for
-// (tokenizer/split.h) is the same.
+// The expressions with which a tokenizer.json splits text into words, and the equivalent rule among
+// those that GGUF names (tokenizer/split.h).
 #ifndef PRONK_CONVERT_SPLIT_PATTERN_H_
 #define PRONK_CONVERT_SPLIT_PATTERN_H_
 
@@ -11,12 +11,11 @@
 
 namespace convert {
 
-// The expression with everything that has several spellings spelt in one: two that are equal so
-// match the same texts.
+// The expression in a canonical spelling: if two are equal, they match the same texts.
 std::string CanonicalPattern(std::string_view pattern);
 
-// The rule whose patterns are those of "pre_tokenizer"; of several, the one that treats words that
-// are tokens likewise. Throws gguf::Error where there is none.
+// The rule with the patterns of "pre_tokenizer"; of several, the one that also treats whole words
+// in the vocabulary the same. Throws gguf::Error if there is none.
 const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_merges);
 
 }  // namespace convert

@@ -14,14 +14,14 @@ namespace {
 
 constexpr uint64_t kMaxExperts = 1u << 16;
 
-// Models that see and hear have a prefix before the text model's names.
+// Models with vision or audio put a prefix before the text model's names.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextPrefixes = {{
     {"model.language_model.", "model."},
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
 }};
-// Parts that see and hear.
+// Vision and audio parts.
 constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
                                                        "model.vision_tower.",
                                                        "vision_model.",
@@ -38,14 +38,14 @@ constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
                                                        "model.embed_audio.",
                                                        "model.embed_vision.",
                                                        "vision_encoder."};
-// Blocks that predict further tokens, where they have names of their own.
+// Blocks that predict further tokens, if they have names of their own.
 constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
 constexpr std::string_view kLayer = "model.layers.{i}.";  // TensorRule's "."
 // The words before an expert's number.
 constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
                                                      "altup_unembed_projections."};
 
-// A name as the tables have it, with its numbers apart.
+// A name as in the tables, with its numbers separated.
 struct Name {
   std::string text;    // ".mlp.experts.{e}.up_proj"
   std::string suffix;  // ".weight", ".bias" or none
@@ -61,7 +61,7 @@ std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data() + begin, name.data() + name.size(), number);
   const auto length = static_cast<size_t>(end - (name.data() + begin));
-  // Numbers as they are counted, so that no two names are the same: not 01.
+  // Numbers without leading zeros (not 01), so that no two names are the same.
   if (error != std::errc() || number > UINT32_MAX || std::to_string(number).size() != length) {
     return std::nullopt;
   }
@@ -69,7 +69,7 @@ std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
   return number;
 }
 
-// n_layers: without the blocks after them, which predict further tokens.
+// n_layers: without the additional blocks that predict further tokens.
 Name Parse(std::string_view hf, uint64_t n_layers) {
   Name name;
   name.text = hf;
@@ -112,7 +112,7 @@ class Mapper {
 
  private:
   struct Target {
-    std::map<uint64_t, const SafeTensor*> from;  // by expert; 0 where there are none
+    std::map<uint64_t, const SafeTensor*> from;  // by expert; 0 without experts
     bool is_stack = false;
     Order order = Order::kSame;
     Change change = Change::kNone;
@@ -124,7 +124,7 @@ class Mapper {
                                [&](std::string_view prefix) { return hf.starts_with(prefix); });
   }
 
-  // False where the tensor is left out.
+  // False if the tensor is left out.
   bool Place(const std::string& hf, const SafeTensor& tensor) {
     const Name name = Parse(hf, n_layers_);
     if (name.layer && *name.layer >= n_layers_ + model_.n_nextn) return false;

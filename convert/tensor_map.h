@@ -1,4 +1,4 @@
-// From a folder's tensors to the file's, by the tables of family.h.
+// Maps a folder's tensors to the file's, by the tables of family.h.
 #ifndef PRONK_CONVERT_TENSOR_MAP_H_
 #define PRONK_CONVERT_TENSOR_MAP_H_
 
@@ -10,9 +10,9 @@
 namespace convert {
 
 // Adds the file's tensors to the model. Returns the names of the folder's tensors that are left
-// out: those of images and sounds, blocks after the layers that this program would not run, and
-// what readers compute. Throws gguf::Error where a tensor has no place, an expert is missing, or a
-// shape does not fit.
+// out: vision and audio, blocks after the layers that this program would not run, and tensors that
+// readers compute. Throws gguf::Error if a tensor is unknown, an expert is missing, or a shape does
+// not fit.
 std::vector<std::string> MapTensors(const Family& family, OutModel& model);
 
 }  // namespace convert

@@ -1,5 +1,5 @@
-// DeepSeek-V2 and V3, and what is built like them. What the row means for the arithmetic is in
-// engine/model/families/deepseek.cc.
+// DeepSeek-V2 and V3, and models built like them. engine/model/families/deepseek.cc explains the
+// arithmetic.
 #include <algorithm>
 #include <string>
 
@@ -49,7 +49,7 @@ void DeepSeek2(OutModel& model) {
   model.Uint("attention.value_length", latent);
   model.Uint("attention.key_length_mla", model.shapes.head_plain + rotated);
   model.Uint("attention.value_length_mla", model.shapes.head_value);
-  // Where the key is missing: only experts chosen by sigmoid have such a bias.
+  // Used if the key is missing: only experts chosen by sigmoid have such a bias.
   const bool biased = std::ranges::any_of(model.folder.tensors(), [](const auto& tensor) {
     return tensor.first.ends_with(".e_score_correction_bias");
   });

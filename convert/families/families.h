@@ -1,5 +1,5 @@
-// The lineages of models, and what several of them share. All that the converter says of a family
-// is in its lineage's file.
+// The lineages of models, and what several of them share. Everything specific to a family is in its
+// lineage's file.
 #ifndef PRONK_CONVERT_FAMILIES_FAMILIES_H_
 #define PRONK_CONVERT_FAMILIES_FAMILIES_H_
 
@@ -35,16 +35,16 @@ inline constexpr TensorRule kPostNorms[] = {
 };
 inline constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_window"}};
 
-// For each layer, whether layer_types has this name for it; empty where config.json has no such
-// list. Throws gguf::Error where the list has another length.
+// For each layer, whether layer_types gives it this name; empty if config.json has no such list.
+// Throws gguf::Error if the list has another length.
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
-// Throws gguf::Error unless, of every `period` layers, the last one alone sees all positions.
+// Throws gguf::Error unless only the last of every `period` layers sees all positions.
 void ExpectPeriod(const OutModel& model, size_t period);
-// A note that files of this architecture have no window: published files go without it, too.
+// Notes that files of this architecture have no window, like the published files.
 void LeaveOutWindow(OutModel& model);
-// Key-value heads where a layer is attention, none elsewhere.
+// Key-value heads of layers with attention, 0 for the others.
 void AddHeads(const std::vector<bool>& is_attention, OutModel& model);
-// A list of n whole numbers from 0 on. Throws gguf::Error.
+// A list of n non-negative integers. Throws gguf::Error.
 std::vector<int32_t> WholeNumbers(const Fields& config, std::string_view key, size_t n);
 
 }  // namespace convert

@@ -1,4 +1,4 @@
-// Gemma 2, 3, 3n and 4. What the rows mean for the arithmetic is in engine/model/families/gemma.cc.
+// Gemma 2, 3, 3n and 4. engine/model/families/gemma.cc explains the arithmetic.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 using enum KeyKind;
 
-// Inputs for each layer.
+// Per-layer inputs.
 constexpr TensorRule kGemmaPerLayer[] = {
     {"model.embed_tokens_per_layer", "per_layer_token_embd"},
     {"model.per_layer_model_projection", "per_layer_model_proj"},
@@ -66,8 +66,8 @@ constexpr KeyRule kGemma4Keys[] = {
     {"moe_intermediate_size", "expert_feed_forward_length"},
 };
 
-// The scale of attention that GGUF's definition of Gemma has: by the head's length, and in the
-// largest model by another one.
+// The attention scale in GGUF's definition of Gemma: from the head's length, except in the largest
+// model.
 void CheckGemmaScale(const OutModel& model, uint64_t n_layers_of_largest) {
   const Fields& config = model.config;
   const bool largest = model.n_layers() == n_layers_of_largest;
@@ -86,7 +86,7 @@ void Gemma2(OutModel& model) {
   ExpectPeriod(model, 2);
 }
 
-// What Hugging Face's library takes where config.json of a model that sees images says nothing.
+// Hugging Face's defaults for keys that config.json of a model with images omits.
 constexpr std::string_view kGemma3Defaults = R"({
     "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
     "max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1e6})";
@@ -103,7 +103,7 @@ void Gemma3(OutModel& model) {
   ExpectPeriod(model, period == 0 ? model.n_layers() + 1 : period);
 }
 
-// What Gemma 3n and 4 list for layers with windows and without.
+// Lists of Gemma 3n and 4 for layers with and without windows.
 void AddGemmaLayers(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
@@ -120,7 +120,7 @@ void AddGemmaLayers(OutModel& model) {
 void Gemma3n(OutModel& model) {
   const Fields& config = model.config;
   AddGemmaLayers(model);
-  // The dropped part of a gate's numbers, as standard deviations above their mean.
+  // The gate's cutoff, in standard deviations above the mean; lower numbers are dropped.
   constexpr float kOf95Percent = 1.6448536f;
   std::vector<float> scales;
   for (const double share : config.Numbers("activation_sparsity_pattern")) {
@@ -130,7 +130,7 @@ void Gemma3n(OutModel& model) {
     scales.push_back(share == 0 ? -std::numeric_limits<float>::infinity() : kOf95Percent);
   }
   if (!scales.empty()) model.PerLayer("activation_sparsity_scale", scales);
-  // Later ids are of images and sounds.
+  // Later ids are image and audio tokens.
   if (config.Has("vocab_size_per_layer_input")) {
     model.n_tokens = config.Count("vocab_size_per_layer_input");
   }

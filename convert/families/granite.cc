@@ -1,5 +1,5 @@
-// Granite, dense, with experts, and with Mamba-2. What the rows mean for the arithmetic is in
-// engine/model/families/granite.cc.
+// Granite, dense, with experts, and with Mamba-2. engine/model/families/granite.cc explains the
+// arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
@@ -8,7 +8,7 @@ namespace {
 using enum Order;
 using enum KeyKind;
 
-// Where there are experts, shared_mlp is the network beside them; else it is the network.
+// In models with experts, shared_mlp is the shared expert; otherwise it is the whole network.
 constexpr TensorRule kGraniteExperts[] = {
     {".block_sparse_moe.router.layer", ".ffn_gate_inp"},
     {".block_sparse_moe.input_linear", ".ffn_gate_exps", kFirstHalf},

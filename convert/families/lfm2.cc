@@ -1,4 +1,4 @@
-// LFM2. What the rows mean for the arithmetic is in engine/model/families/lfm2.cc.
+// LFM2. engine/model/families/lfm2.cc explains the arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
@@ -47,7 +47,7 @@ void Lfm2(OutModel& model) {
     }
   }
   AddHeads(attends, model);
-  // config.json has the width before it is rounded.
+  // config.json has the width before rounding.
   model.Uint("feed_forward_length", model.RowsOf("model.layers.0.feed_forward.w1.weight"));
   if (model.architecture != "lfm2moe") return;
   if (!config.BoolOr("norm_topk_prob", true)) config.Fail("norm_topk_prob", "expected true");

@@ -1,5 +1,5 @@
-// Llama, Mistral, Mixtral, SmolLM3, Ministral 3. What the rows mean for the arithmetic is in
-// engine/model/families/llama.cc.
+// Llama, Mistral, Mixtral, SmolLM3, Ministral 3. engine/model/families/llama.cc explains the
+// arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
@@ -22,7 +22,7 @@ void Llama(OutModel& model) {
 }
 
 void SmolLm3(OutModel& model) {
-  const std::vector<double> rotates = model.config.Numbers("no_rope_layers");  // 0: has none
+  const std::vector<double> rotates = model.config.Numbers("no_rope_layers");  // 0: no rope
   for (size_t i = 0; i < rotates.size(); ++i) {
     if ((rotates[i] == 0) == (i % 4 == 3)) continue;
     model.config.Fail("no_rope_layers", "expected 0 for every fourth layer alone");

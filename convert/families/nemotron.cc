@@ -1,4 +1,4 @@
-// Nemotron-H. What the rows mean for the arithmetic is in engine/model/families/nemotron.cc.
+// Nemotron-H. engine/model/families/nemotron.cc explains the arithmetic.
 #include <string>
 
 #include "convert/families/families.h"

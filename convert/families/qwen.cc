@@ -1,5 +1,5 @@
-// Qwen2, Qwen3, and Qwen3-Next and Qwen3.5 with delta nets. What the rows mean for the arithmetic
-// is in engine/model/families/qwen.cc.
+// Qwen2, Qwen3, and Qwen3-Next and Qwen3.5 with delta nets. engine/model/families/qwen.cc explains
+// the arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
@@ -7,7 +7,7 @@ namespace {
 
 using enum Order;
 
-// The expert that all tokens use; the others in one stack, where they are not one by one.
+// The shared expert; the others in one stack, unless they are stored one by one.
 constexpr TensorRule kQwenExperts[] = {
     {".mlp.shared_expert.gate_proj", ".ffn_gate_shexp"},
     {".mlp.shared_expert.up_proj", ".ffn_up_shexp"},
@@ -72,7 +72,7 @@ void Qwen(OutModel& model) {
   if (model.config.BoolOr("use_sliding_window", false)) LeaveOutWindow(model);
 }
 
-// One block after the layers, which config.json does not always mention.
+// One block after the layers, which config.json does not always list.
 void AddNextn(OutModel& model) {
   if (!model.folder.tensors().contains("mtp.fc.weight")) return;
   if (model.config.UintOr("mtp_num_hidden_layers", 1) != 1) return;

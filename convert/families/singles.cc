@@ -1,6 +1,5 @@
-// Lineages of which one architecture is converted: Phi-3, gpt-oss, OLMo 2 and 3, GLM-4, BitNet,
-// ERNIE 4.5, Hunyuan dense, EXAONE 4. What the rows mean for the arithmetic is in
-// engine/model/families/singles.cc.
+// Lineages with one converted architecture each: Phi-3, gpt-oss, OLMo 2 and 3, GLM-4, BitNet, ERNIE
+// 4.5, Hunyuan dense, EXAONE 4. engine/model/families/singles.cc explains the arithmetic.
 #include <cmath>
 #include <string>
 
@@ -50,7 +49,7 @@ constexpr TensorRule kGlm4[] = {
 constexpr TensorRule kBitNet[] = {
     {".self_attn.attn_sub_norm", ".attn_sub_norm"},
     {".mlp.ffn_sub_norm", ".ffn_sub_norm"},
-    // The same by their older names.
+    // The same under older names.
     {".self_attn.inner_attn_ln", ".attn_sub_norm"},
     {".mlp.ffn_layernorm", ".ffn_sub_norm"},
 };
@@ -66,7 +65,7 @@ void GptOss(OutModel& model) {
   }
 }
 
-// OLMo 3 has a window in three layers of four, OLMo 2 none.
+// OLMo 3 has a window in three of four layers, OLMo 2 has none.
 void Olmo2(OutModel& model) {
   ExpectPeriod(model, model.config.Has("sliding_window") ? 4 : 1);
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
@@ -90,7 +89,7 @@ void BitNet(OutModel& model) {
   }
 }
 
-// The alpha of its rope becomes a larger base.
+// Its rope's alpha becomes a larger base.
 void Hunyuan(OutModel& model) {
   const Fields rope = model.rope();
   const std::string type = rope.TextOr("rope_type", rope.TextOr("type", "default"));
@@ -103,7 +102,7 @@ void Hunyuan(OutModel& model) {
   model.Float("rope.scaling.factor", 1);
 }
 
-// Only the large one has windows, in three layers of four.
+// Only the large model has windows, in three of four layers.
 void Exaone4(OutModel& model) {
   const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
   if (has_window != (model.n_layers() == 64)) {
