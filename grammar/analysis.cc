@@ -37,7 +37,7 @@ void Analysis::Run() {
   Order();
 }
 
-// Joining parts leaves forks with one way; links skip them.
+// Joining parts leaves forks with a single target; links skip them.
 void Analysis::SkipPlainForks() {
   std::vector<State>& states = grammar_.states_;
   const auto skip = [&](StateId& to) {
@@ -47,7 +47,7 @@ void Analysis::SkipPlainForks() {
              states[s].next != kNone;
     };
     while (plain(last)) last = states[last].next;
-    // The skipped forks now lead there directly, so long chains are walked once.
+    // The skipped forks now point there directly, so long chains are walked once.
     for (StateId s = to; s != last;) s = std::exchange(states[s].next, last);
     to = last;
   };
@@ -86,7 +86,7 @@ void Analysis::FindNeeded() {
 
 std::vector<bool> Analysis::Ending(bool through_bytes) const {
   const size_t n = grammar_.n_states();
-  // The reverse of what each state depends on: dependants of s are at [first[s], first[s + 1]).
+  // The reverse dependencies: states that depend on s are at [first[s], first[s + 1]).
   const auto needs = [&](StateId s) {
     const State& state = grammar_.state(s);
     const StateId second = state.kind == Kind::kFork   ? state.other
@@ -162,7 +162,7 @@ void Analysis::FindFirst(Rule& rule) {
   }
 }
 
-// Rules in an order where each comes before those that it may begin with (Kahn 1962).
+// Rules ordered so that each comes before those that it may begin with (Kahn 1962).
 void Analysis::Order() {
   std::vector<uint32_t> n_before(grammar_.n_rules());  // calls at the beginning of other rules
   const auto for_calls = [&](RuleId r, auto call) {
@@ -194,7 +194,7 @@ void Analysis::Order() {
   }
 }
 
-// One named rule of a cycle of calls. Every rule left over is called by another one left over, so
+// One named rule of a cycle of calls. Every remaining rule is called by another remaining one, so
 // going backwards long enough enters a cycle.
 std::string Analysis::NameOfCycle(const std::vector<uint32_t>& n_before) const {
   std::vector<RuleId> caller(grammar_.n_rules(), kNone);

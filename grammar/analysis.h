@@ -1,5 +1,5 @@
-// What is known of a grammar before any text is read: which rules may be empty, what a rule begins
-// with, and that every text can reach its end.
+// Analyzes a grammar before any text is read: which rules may be empty, what a rule begins with,
+// and whether every text can reach its end.
 #ifndef PRONK_GRAMMAR_ANALYSIS_H_
 #define PRONK_GRAMMAR_ANALYSIS_H_
 
@@ -13,15 +13,14 @@ namespace grammar {
 class Analysis {
  public:
   explicit Analysis(Grammar& grammar);
-  // Fills in what Rule has besides its name and start. Time and memory are linear in the grammar.
-  // Throws grammar::Error as Builder::Finish().
+  // Computes Rule's fields besides its name and start, in time and memory linear in the grammar's
+  // size. Throws grammar::Error as Builder::Finish().
   void Run();
 
  private:
   void SkipPlainForks();
   void FindNeeded();
-  // The states from which the end of their rule can be reached: through anything, or without a
-  // single byte.
+  // The states from which the end of their rule can be reached, by any bytes or by none.
   std::vector<bool> Ending(bool through_bytes) const;
   void FindFirst(Rule& rule);
   void Order();

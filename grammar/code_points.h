@@ -1,4 +1,4 @@
-// Sets of characters, and how UTF-8 spells them.
+// Sets of characters and their spelling in UTF-8.
 #ifndef PRONK_GRAMMAR_CODE_POINTS_H_
 #define PRONK_GRAMMAR_CODE_POINTS_H_
 
@@ -15,7 +15,7 @@ namespace grammar {
 inline constexpr char32_t kMaxCodePoint = 0x10FFFF;
 
 using CodePoint = char32_t;
-// Inclusive ranges, ascending, not touching, without surrogates (which no text has).
+// Inclusive ranges, ascending, not touching, without surrogates (which UTF-8 cannot encode).
 using CodePoints = std::vector<std::pair<CodePoint, CodePoint>>;
 
 // The same for ranges in any order.

@@ -12,9 +12,9 @@ namespace {
 using grammar::ItemSets;
 using tokenizer::TokenId;
 
-// How far back a tokenizer may have to look to split what follows as it would in one piece.
+// How far back a tokenizer may have to look to split the following text as it would in one piece.
 constexpr size_t kContextTokens = 8;
-// Forced at once, at most: a grammar may force without end.
+// At most this many forced tokens at once: a grammar may force text without end.
 constexpr size_t kMaxForcedBytes = 512;
 
 }  // namespace
@@ -98,14 +98,14 @@ std::vector<TokenId> Constraint::Forced() {
   }
   if (text.empty()) return {};
   std::vector<TokenId> ids = Cut(text);
-  // The text that follows could make the last token a longer one.
+  // The following text could make the last token a longer one.
   if (!ids.empty() && !matcher_.MustEnd(at)) ids.pop_back();
   return ids;
 }
 
-// The tokens of a text after the last ones, as the tokenizer splits both in one piece. Where it
-// would split the existing text differently, or a vocabulary puts a space before every text, the
-// text is split as if after a line feed. Empty where neither gives exactly this text.
+// The tokens of a text after the last ones, split as the tokenizer splits both in one piece. If it
+// would split the existing text differently, or the vocabulary puts a space before every text, the
+// text is split as if after a line feed. Empty if neither gives exactly this text.
 std::vector<TokenId> Constraint::Cut(std::string_view text) const {
   const auto after = [&](std::string_view before, const std::vector<TokenId>& before_ids) {
     const std::vector<TokenId> ids =

@@ -1,4 +1,4 @@
-// Constraint: what a sampler sees of a grammar while a text is generated.
+// Constraint: a grammar's interface for the sampler during generation.
 //
 //     for (;;) {
 //       id = sampler.Sample(logits, constraint.Allowed());
@@ -24,36 +24,36 @@
 
 namespace grammar {
 
-// Follows one text at a time; what it has computed of a grammar serves the next. Not thread-safe.
+// Follows one text at a time; cached results are reused for the next. Not thread-safe.
 class Constraint {
  public:
   // The tokenizer must outlive it.
   Constraint(std::shared_ptr<const grammar::Grammar> grammar,
              const tokenizer::Tokenizer& tokenizer);
 
-  // A new text begins.
+  // Begins a new text.
   void Restart();
-  // The text has not begun, since the model thinks first: until Begin() every token is allowed that
-  // does not end the generation.
+  // The text has not begun, since the model thinks first: until Begin() every token is allowed
+  // except those that end the generation.
   void Wait() { waiting_ = true; }
   void Begin() { waiting_ = false; }
-  // Allows this token, which begins the thinking, as the first one; it acts as Wait().
+  // Allows this token, which begins the thinking, as the first one; then it acts as Wait().
   void MayWait(tokenizer::TokenId opening) { opening_ = opening; }
   bool waiting() const { return waiting_; }
 
   // A bit for each id that may come next (bit id % 64 of word id / 64). It is set for tokens that
-  // end a generation where the text may end, never for control tokens. Valid until the next call.
-  // Throws grammar::Error where the vocabulary has no token for what must come.
+  // end a generation if the text may end, never for control tokens. Valid until the next call.
+  // Throws grammar::Error if the vocabulary has no token for the required text.
   std::span<const uint64_t> Allowed();
   bool Allows(tokenizer::TokenId id);
-  // Appends a token to the text. Throws grammar::Error where it is not allowed.
+  // Appends a token to the text. Throws grammar::Error if it is not allowed.
   void Accept(tokenizer::TokenId id);
   // The same for text that does not come as a token.
   void AcceptText(std::string_view text);
 
-  // The tokens of the text that must come next, whatever the model says, as the tokenizer splits
-  // it; empty where there is a choice. They end before a token that later text could change. The
-  // caller accepts them one by one.
+  // The only possible next tokens, whatever the logits, as the tokenizer splits them; empty if
+  // there is a choice. They end before a token that later text could change. The caller accepts
+  // them one by one.
   std::vector<tokenizer::TokenId> Forced();
 
   // The text is complete: nothing may follow.
@@ -69,7 +69,7 @@ class Constraint {
   grammar::TokenTrie trie_;
   grammar::Matcher matcher_;
   grammar::TokenMasks masks_;
-  grammar::TokenMasks::Mask all_but_end_;  // while it waits
+  grammar::TokenMasks::Mask all_but_end_;  // while waiting
   grammar::SetId at_;
   bool waiting_ = false;
   tokenizer::TokenId opening_ = -1;

@@ -1,5 +1,5 @@
-// Thrown where a grammar or a schema is refused, or a text leaves the grammar: one line that says
-// where and why.
+// Thrown if a grammar or a schema is refused, or a text violates the grammar: one line with the
+// place and the reason.
 #ifndef PRONK_GRAMMAR_ERROR_H_
 #define PRONK_GRAMMAR_ERROR_H_
 

@@ -54,7 +54,7 @@ class Parser : private Scanner {
     Fail(at_, "expected " + what + ", found " + found);
   }
 
-  // Skips blanks and comments, and line ends where they mean nothing.
+  // Skips blanks and comments, and line ends where they are insignificant.
   void Skip(bool lines) {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
@@ -160,7 +160,7 @@ class Parser : private Scanner {
     return part;
   }
 
-  // The bounds of a repetition; nothing where no sign of one follows.
+  // The bounds of a repetition; empty if no repetition follows.
   std::optional<std::pair<uint32_t, uint32_t>> Times() {
     if (Take("?")) return std::pair(0u, 1u);
     if (Take("*")) return std::pair(0u, kNone);

@@ -15,7 +15,7 @@
 
 namespace grammar {
 
-// The rule "root" and what it needs. Throws grammar::Error with line and column.
+// The rule "root" and the rules it needs. Throws grammar::Error with line and column.
 Grammar ParseGbnf(std::string_view text);
 
 // Adds a text's rules to a builder and returns the lookup of a rule by its name.

@@ -30,7 +30,7 @@ void Builder::Link(StateId fork, StateId to) {
     grammar_.states_[fork].next = to;
   } else if (from.other == kNone) {
     grammar_.states_[fork].other = to;
-  } else {  // a third way: the second becomes a fork of the two
+  } else {  // a third target: the second becomes a fork of the two
     const StateId both = Add({.next = from.other, .other = to});
     grammar_.states_[fork].other = both;
   }
@@ -55,7 +55,7 @@ Part Builder::Literal(std::string_view bytes) {
 
 Part Builder::Characters(const CodePoints& set) {
   std::vector<Part> ways;
-  // A set beyond ASCII takes many states: one rule serves all its uses.
+  // A set beyond ASCII takes many states: all its uses share one rule.
   const bool is_ascii = set.back().second < 0x80;
   if (!is_ascii) {
     if (const auto known = sets_.find(set); known != sets_.end()) return Call(known->second);
@@ -96,7 +96,7 @@ Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
       Link(start, part.start);
       Link(start, end);
     }
-    // The order does not matter: the matcher follows all ways.
+    // The order does not matter: the matcher follows all targets.
     Link(part.end, end);
     if (max == kNone) Link(part.end, part.start);
     return {start, end};

@@ -1,8 +1,8 @@
-// Grammar: what a text may be, as rules that call each other. Matching works on bytes, so that a
+// Grammar: the set of allowed texts, as rules that call each other. Matching works on bytes, so a
 // token may end inside a character.
 //
-// A rule is a small state machine. A state expects a byte of a range, or the text of another rule;
-// or it forks; or it ends the rule. The rule  a ::= "x" b? "y"  is
+// A rule is a small state machine. A state expects a byte in a range, or the text of another rule,
+// or forks, or ends the rule. The rule  a ::= "x" b? "y"  is
 //
 //     0 byte x -> 1      1 fork -> 2, 3      2 call b -> 3      3 byte y -> 4      4 end
 //
@@ -31,21 +31,21 @@ struct State {
   enum class Kind : uint8_t { kFork, kByte, kCall, kEnd };
   Kind kind = Kind::kFork;
   uint8_t low = 0, high = 0;  // kByte: the range, inclusive
-  StateId next = kNone;       // after the byte or call; kFork: the first way
-  uint32_t other = kNone;     // kFork: the second way; kCall: the rule
+  StateId next = kNone;       // after the byte or call; kFork: the first target
+  uint32_t other = kNone;     // kFork: the second target; kCall: the rule
 };
 
 struct Rule {
-  std::string name;  // for messages; empty for rules that have none in the source
+  std::string name;  // for messages; empty if the source has none
   StateId start = kNone;
   bool may_be_empty = false;
   // Lower than that of every rule that this one may begin with: no rule begins with itself.
   uint32_t order = 0;
-  std::vector<StateId> first;  // bytes and calls that it may begin with
+  std::vector<StateId> first;  // bytes and calls it may begin with
 };
 
-// One of many calls of the same rule in a row, as in x{0,1000}. For the next `left` bytes, what
-// follows this call also follows `first`, the first call of the row.
+// One of many calls of the same rule in a row, as in x{0,1000}. For the next `left` bytes, the text
+// that may follow this call may also follow `first`, the first call of the row.
 struct Repetition {
   StateId call, first;
   uint32_t left;  // calls of the row from this one on; none of them is empty
@@ -54,7 +54,7 @@ struct Repetition {
 // Immutable: any number of generations may share it.
 class Grammar {
  public:
-  // Null where the state is no call of a row.
+  // Null if the state is not a call of a row.
   const Repetition* FindRepetition(StateId call) const;
   const State& state(StateId id) const { return states_[id]; }
   const Rule& rule(RuleId id) const { return rules_[id]; }
@@ -71,15 +71,15 @@ class Grammar {
   RuleId root_ = 0;
 };
 
-// More states are refused: 3 MB. A schema of a hundred properties has some thousands.
+// More states are refused: 3 MB. A schema of a hundred properties has a few thousand.
 inline constexpr size_t kMaxStates = size_t{1} << 18;
 
-// A piece of a rule. Its end is a fork without a target yet. A part is used once.
+// A piece of a rule. Its end is a fork without a target yet. Each part is used once.
 struct Part {
   StateId start, end;
 };
 
-// All throw grammar::Error where the grammar becomes too large.
+// All throw grammar::Error if the grammar becomes too large.
 class Builder {
  public:
   Part Empty();
@@ -103,14 +103,14 @@ class Builder {
   bool IsDefined(RuleId rule) const { return grammar_.rules_[rule].start != kNone; }
   void Define(RuleId rule, Part part);
 
-  // All called rules must be defined. Throws grammar::Error, with a rule's name, where a rule that
-  // the root needs begins with itself (left recursion) or can never end.
+  // All called rules must be defined. Throws grammar::Error, with a rule's name, if a rule that the
+  // root needs begins with itself (left recursion) or can never end.
   Grammar Finish(RuleId root) &&;
 
  private:
   StateId Add(const State& state);
   Part Byte(uint8_t low, uint8_t high);
-  RuleId Outline(Part part);  // makes it a rule of its own, which can be called many times
+  RuleId Outline(Part part);  // turns it into a rule, which can be called many times
 
   Grammar grammar_;
   std::map<CodePoints, RuleId> sets_;  // the rules of sets beyond ASCII

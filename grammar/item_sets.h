@@ -1,8 +1,8 @@
-// Sets of items, each kept once and known by its number.
+// Sets of items, each stored once and identified by its number.
 //
-// An item is a place in a grammar: a state of a rule, and the set of items that continue when that
-// rule has ended. So a number stands for every continuation of a text: a graph-structured stack of
-// rules (Tomita 1985), however many ways there are to read the text so far.
+// An item is a position in a grammar: a state of a rule, and the set of items that continue after
+// that rule. So a number represents every continuation of a text: a graph-structured stack of rules
+// (Tomita 1985), however many ways there are to parse the text so far.
 #ifndef PRONK_GRAMMAR_ITEM_SETS_H_
 #define PRONK_GRAMMAR_ITEM_SETS_H_
 
@@ -25,9 +25,9 @@ struct Item {
   auto operator<=>(const Item&) const = default;
 };
 
-// In place of a state: the text may end here.
+// Instead of a state: the text may end here.
 inline constexpr StateId kAccept = kNone - 1;
-// In place of a state: the known rules end here, and what follows them is unknown.
+// Instead of a state: the known rules end here, and what follows is unknown.
 inline constexpr StateId kEscape = kNone - 2;
 
 class ItemSets {
@@ -36,9 +36,9 @@ class ItemSets {
   ItemSets(const ItemSets&) = delete;
   ItemSets& operator=(const ItemSets&) = delete;
 
-  static constexpr SetId kNothing = 0;  // no item: no text fits
-  static constexpr SetId kEnd = 1;      // kAccept alone
-  static constexpr SetId kUnknown = 2;  // kEscape alone
+  static constexpr SetId kNothing = 0;  // no items: no text fits
+  static constexpr SetId kEnd = 1;      // only kAccept
+  static constexpr SetId kUnknown = 2;  // only kEscape
 
   // The number of the set of these items. Sorts them and drops duplicates.
   SetId Intern(std::vector<Item>& items);

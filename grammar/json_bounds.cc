@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Reads a text without making values: values take many times its size, are freed and copied
+// Scans a text without building values: they take many times its size, are freed and copied
 // recursively, and an object compares each new key with all its keys.
 class Bounds : public Json::json_sax_t {
  public:
@@ -31,7 +31,7 @@ class Bounds : public Json::json_sax_t {
   bool start_array(size_t) override { return Open(); }
   bool end_array() override { return Close(); }
   bool parse_error(size_t byte, const std::string&, const Json::exception& error) override {
-    // The one fault without an offset is a number that is too large.
+    // The only error without an offset is a number that is too large.
     wrong_ = dynamic_cast<const Json::out_of_range*>(&error) != nullptr
                  ? "is JSON with a number that is too large"
                  : "is not JSON from byte " + std::to_string(byte) + " on";
@@ -59,7 +59,7 @@ class Bounds : public Json::json_sax_t {
     keys_.pop_back();
     return true;
   }
-  std::vector<size_t> keys_;  // their number, in each open object or list
+  std::vector<size_t> keys_;  // number of keys in each open object or list
   size_t n_values_ = 0;
   std::string wrong_;
 };

@@ -7,7 +7,7 @@
 namespace grammar {
 
 // Why a text must not be parsed: "is not JSON from byte 7 on", or more levels, keys in an object,
-// values or digits than honest ones have. "" where nothing is wrong.
+// values or digits than real files have. "" if it is fine.
 std::string JsonFault(const std::string& text);
 
 }  // namespace grammar

@@ -74,7 +74,7 @@ query    ::= (letter | [/:@?]){0,100}
 letter   ::= [0-9A-Za-z._~!$&'()*+,;=-] | "%" hex{2}
 )";
 
-// Characters that a string may hold unescaped.
+// Characters allowed unescaped in a string.
 const CodePoints& Raw() {
   static const CodePoints raw =
       Complement(Normal({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}}));
@@ -96,7 +96,7 @@ Part Digits(Builder& builder, uint32_t least, uint32_t most) {
   return builder.Repeat(builder.Characters({{'0', '9'}}), least, most);
 }
 
-// Numbers from low to high, which have the same number of digits.
+// Numbers from low to high, both with the same number of digits.
 Part SameLength(Builder& builder, const std::string& low, const std::string& high) {
   const auto n = static_cast<uint32_t>(low.size());
   if (low == std::string(n, '0') && high == std::string(n, '9')) return Digits(builder, n, n);
@@ -134,9 +134,9 @@ Part Whole(Builder& builder, uint64_t low, uint64_t high) {
   }
 }
 
-constexpr int64_t kLargest = 9'999'999'999'999'999;  // where there is no bound
+constexpr int64_t kLargest = 9'999'999'999'999'999;  // if there is no bound
 
-// A number and a bound with more digits would be the same double.
+// A number and a bound with more digits could be the same double.
 constexpr double kMaxFineBound = 999'999'999;
 constexpr size_t kMaxFineDigits = 5;  // after the point
 
@@ -146,7 +146,7 @@ struct FractionBounds {
   bool above_low = false, below_high = false;
 };
 
-// At most `most` digits, and at least one unless `may_end`; nothing where no digits fit.
+// At most `most` digits, and at least one unless `may_end`; empty if no digits fit.
 std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t most, bool may_end) {
   if (bounds.low == "" && !bounds.above_low) bounds.low.reset();
   if (!bounds.low && !bounds.high) return Digits(builder, may_end ? 0 : 1, most);
@@ -157,7 +157,7 @@ std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t m
   const auto first = [](const std::string& digits) { return digits.empty() ? '0' : digits[0]; };
   const char low = bounds.low ? first(*bounds.low) : '0' - 1;
   const char high = bounds.high ? first(*bounds.high) : '9' + 1;
-  if (most > 0 && low + 1 < high) {  // a digit after which no bound matters
+  if (most > 0 && low + 1 < high) {  // after this digit no bound applies
     const Part digit =
         builder.Characters({{static_cast<CodePoint>(low + 1), static_cast<CodePoint>(high - 1)}});
     ways.push_back(builder.Then(digit, Digits(builder, 0, most - 1)));
@@ -247,8 +247,8 @@ std::optional<Part> JsonRules::Character(const CodePoints& set) {
   return builder_.Either(ways);
 }
 
-// A trie of the names. A key that still follows one of them has no escapes, which could spell that
-// name in another way.
+// A trie of the names. A key that could still become one of them has no escapes, which could spell
+// that name differently.
 Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   struct Node {
     std::map<CodePoint, size_t> next;

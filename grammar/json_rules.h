@@ -2,7 +2,7 @@
 //
 // White space is allowed after { [ , : and before } ]: at most one space, or one line end with the
 // indentation of the next line, so that no model fills a context with blanks. Numbers have at most
-// 16 digits before and after the point and exponents of two digits, which every reader can hold.
+// 16 digits before and after the point and two-digit exponents, which any reader can represent.
 #ifndef PRONK_GRAMMAR_JSON_RULES_H_
 #define PRONK_GRAMMAR_JSON_RULES_H_
 
@@ -22,9 +22,9 @@ struct NumberBounds {
   std::optional<double> min, max;
   bool above_min = false, below_max = false;
 };
-// Bounds are no larger than this.
+// The largest bound supported.
 inline constexpr double kMaxBound = 1e15;
-// Whether a grammar can express this bound: it is whole, or has few enough digits.
+// Whether a grammar can express this bound: it is an integer, or has few enough digits.
 bool IsFine(double bound);
 
 // Of a string, in characters.
@@ -39,17 +39,17 @@ class JsonRules {
   // "ws", "value", "object", "array", "string", "number", "integer", "boolean", "null", and of
   // strings in their quotes the formats: "date", "email", ...
   Part Call(std::string_view name) { return builder_.Call(find_(name)); }
-  // The possible lengths of a format's strings; nothing for an unknown format.
+  // The possible lengths of a format's strings; empty for an unknown format.
   static std::optional<Lengths> LengthsOf(std::string_view format);
 
   // A string of `least` to `most` characters (kNone: no limit).
   Part String(uint32_t least, uint32_t most);
-  // A character of a string: as it is, or as the escape that JSON requires; nothing where no
+  // A character of a string, written literally or as the escape that JSON requires; empty if no
   // character of the set can be written.
   std::optional<Part> Character(const CodePoints& set);
-  // The key of an object, in quotes, that is none of these.
+  // An object's key, in quotes, that is none of these.
   Part KeyBut(const std::vector<std::string>& names);
-  // Nothing where no number lies between the bounds.
+  // Empty if no number lies between the bounds.
   std::optional<Part> Integer(const NumberBounds& bounds);
   std::optional<Part> Number(const NumberBounds& bounds);
 

@@ -17,9 +17,9 @@
 namespace grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 200;  // of nested schemas
+constexpr size_t kMaxDepth = 200;  // nested schemas
 
-// Turns schemas into parts of rules; a schema that no value fits becomes nothing.
+// Turns schemas into parts of rules; a schema that no value matches gives an empty result.
 class Converter {
  public:
   explicit Converter(const Json& root) : parts_(root), json_(builder_) {}
@@ -112,7 +112,7 @@ class Converter {
     return Either(parts);
   }
 
-  // The values of enum that are of the right type.
+  // The enum values of the right type.
   MaybePart Listed(const Json& flat, const std::string& pointer) {
     for (const auto& [name, value] : flat.items()) {
       if (name != "enum" && name != "type")
@@ -201,7 +201,7 @@ class Converter {
     return bounds;
   }
 
-  // A rule of its own, since it is called from several places.
+  // A separate rule, since it is called from several places.
   std::optional<RuleId> Rule(const MaybePart& part, const std::string& pointer) {
     if (!part) return std::nullopt;
     const RuleId rule = builder_.Declare(pointer);
@@ -217,7 +217,7 @@ class Converter {
       FailAt(Below(pointer, "uniqueItems"), "this keyword is not supported");
     const uint32_t least = Count(flat, "minItems", 0, pointer);
     uint32_t most = Count(flat, "maxItems", kNone, pointer);
-    // Old drafts have a list of items, and additionalItems for those after it.
+    // Older drafts have a list of items, and additionalItems for the rest.
     const bool is_old = flat.contains("items") && flat["items"].is_array();
     const char* const first_name = is_old ? "items" : "prefixItems";
     const char* const rest_name = is_old ? "additionalItems" : "items";
@@ -227,7 +227,7 @@ class Converter {
       for (const Json& schema : flat[first_name]) {
         const std::string place = Below(Below(pointer, first_name), std::to_string(i++));
         const auto rule = Rule(Visit(schema, place), place);
-        if (!rule) {  // nothing fits here: the array ends before it
+        if (!rule) {  // no value fits here: the array ends before it
           most = std::min(most, static_cast<uint32_t>(first.size()));
           break;
         }
@@ -290,7 +290,7 @@ class Converter {
     const Json required = flat.value("required", Json::array());
     for (const Json& name : required) {
       if (!name.is_string()) FailAt(Below(pointer, "required"), "expected a list of strings");
-      // A required property without a description is any value.
+      // A required property without a description can have any value.
       const std::string key = name;
       if (!named.contains(key)) named[key] = flat.value("additionalProperties", Json(true));
     }
@@ -320,8 +320,8 @@ class Converter {
     return Members(properties, others);
   }
 
-  // Two tracks run along the properties, one before and one after the first one present: only after
-  // it a comma precedes the next.
+  // Two chains run along the properties, one before and one after the first one present: only after
+  // it does a comma precede the next.
   Part Members(const std::vector<Property>& properties, std::optional<RuleId> others) {
     const Part open = After("{", builder_.Empty());
     StateId none = open.end, some = builder_.Fork();
@@ -362,7 +362,7 @@ class Converter {
   Builder builder_;
   JsonRules json_;
   std::map<std::string, RuleId> rules_;  // of referenced schemas, by pointer
-  std::vector<std::string> pending_;     // the pointers not defined yet
+  std::vector<std::string> pending_;     // pointers not defined yet
   size_t depth_ = 0;
 };
 

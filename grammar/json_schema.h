@@ -1,7 +1,7 @@
-// JSON Schema (draft 2020-12, and the older drafts' names) as a grammar: every text that matches is
-// JSON and valid by the schema.
+// JSON Schema (draft 2020-12, and older drafts' names) as a grammar: every text that matches is
+// JSON and valid under the schema.
 //
-// The reverse does not hold: README.md says what a schema may contain and where the grammar is
+// The converse is not true: README.md lists the supported keywords and where the grammar is
 // narrower. Annotations are ignored; unsupported keywords are refused with their place.
 #ifndef PRONK_GRAMMAR_JSON_SCHEMA_H_
 #define PRONK_GRAMMAR_JSON_SCHEMA_H_

@@ -10,8 +10,8 @@ namespace {
 
 using Kind = State::Kind;
 
-// A set with its table takes about 1.5 KB, and as much again per hundred moves. Schemas of a
-// hundred properties fill some thousands.
+// A set with its table takes about 1.5 KB, plus as much per hundred moves. Schemas of a hundred
+// properties fill a few thousand.
 constexpr size_t kManyMoves = size_t{1} << 13, kMaxMoves = size_t{1} << 15;
 constexpr size_t kManyItems = size_t{1} << 20, kMaxItems = size_t{1} << 22;
 
@@ -33,7 +33,7 @@ SetId Matcher::Steps(SetId from, std::string_view bytes) {
 }
 
 bool Matcher::Has(SetId set, StateId at) const {
-  // The two pseudo-states are the greatest, so they come last.
+  // The two pseudo-states are the largest, so they come last.
   const std::span<const Item> items = Items(set);
   for (size_t i = items.size(); i-- > 0 && items[i].at >= kEscape;) {
     if (items[i].at == at) return true;
@@ -128,9 +128,9 @@ Matcher::Moves& Matcher::MovesOf(SetId set) {
   return *moves_[set];
 }
 
-// The bytes that may come. A rule that several items call here is entered once: below it is what
-// all its callers continue with. All callers are known when it is entered, since rules are entered
-// in their order, and a rule that may begin with it has a lower one.
+// The bytes that may come. A rule that several items call here is entered once, with the
+// continuations of all its callers below it. All callers are known by then, since rules are entered
+// in order, and a rule that may begin with it has a lower order.
 void Matcher::Expand(SetId set, Moves& moves) {
   std::map<std::pair<uint32_t, RuleId>, std::vector<Item>> calls;  // by order
   const auto take = [&](StateId at, SetId below) {
@@ -142,7 +142,7 @@ void Matcher::Expand(SetId set, Moves& moves) {
     std::vector<Item>& callers = calls[{grammar_.rule(state.other).order, state.other}];
     if (grammar_.state(state.next).kind != Kind::kEnd) {
       callers.push_back({state.next, below});
-    } else {  // a tail call: the caller has nothing left, so nothing is stacked
+    } else {  // a tail call: nothing remains in the caller, so nothing is stacked
       callers.insert(callers.end(), sets_[below].begin(), sets_[below].end());
     }
   };

@@ -1,9 +1,9 @@
 // Matcher: follows a grammar through a text, byte by byte.
 //
-// A position in a text is a set of items (item_sets.h), known by its number; the step from a number
-// with a byte to the next is computed once. So what recurs, as the inside of a string, costs a
-// table lookup. A new step takes work bounded by the grammar's size times the text's length,
-// however many readings a text has (as in Earley 1970).
+// A position in a text is a set of items (item_sets.h), identified by its number; the step from a
+// number with a byte to the next is computed once. So repeated positions, such as the inside of a
+// string, cost a table lookup. A new step takes work bounded by the grammar's size times the text's
+// length, however many readings a text has (as in Earley 1970).
 #ifndef PRONK_GRAMMAR_MATCHER_H_
 #define PRONK_GRAMMAR_MATCHER_H_
 
@@ -31,8 +31,8 @@ class Matcher {
   const Grammar& grammar() const { return grammar_; }
   // Before the first byte.
   SetId Start();
-  // After this byte; ItemSets::kNothing where the grammar does not allow it. Throws grammar::Error
-  // where a grammar is so ambiguous that the sets take more memory than any honest one's.
+  // After this byte; ItemSets::kNothing if the grammar does not allow it. Throws grammar::Error if
+  // the grammar is so ambiguous that the sets take more memory than any real grammar's.
   SetId Step(SetId from, uint8_t byte) {
     const Moves* const moves = from < moves_.size() ? moves_[from].get() : nullptr;
     if (moves != nullptr && moves->next[byte] != kNotYet) return moves->next[byte];
@@ -48,12 +48,12 @@ class Matcher {
   bool MayEnd(SetId set) const { return Has(set, kAccept); }
   bool Escapes(SetId set) const { return Has(set, kEscape); }
   bool MustEnd(SetId set) const { return MayEnd(set) && Items(set).size() == 1; }
-  // The byte that must come; nothing where there are several, or the text may end.
+  // The byte that must come; empty if there are several, or the text may end.
   std::optional<uint8_t> OnlyByte(SetId set);
 
-  // The tables exceed the CPU's caches: time for Forget().
+  // True if the tables exceed the CPU's caches: time for Forget().
   bool IsFull() const;
-  // Drops all sets and steps but this set, whose number changes.
+  // Drops all sets and steps except this set, whose number changes.
   SetId Forget(SetId kept);
 
  private:
@@ -77,9 +77,9 @@ class Matcher {
 
   const Grammar& grammar_;
   ItemSets sets_;
-  std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until it is stepped from
+  std::vector<std::unique_ptr<Moves>> moves_;  // by set; null until the first step from it
   size_t n_moves_ = 0;
-  // Scratch of Close().
+  // Scratch space of Close().
   std::unordered_set<uint64_t> seen_;
   std::vector<Item> todo_, closed_;
 };

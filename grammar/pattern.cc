@@ -60,7 +60,7 @@ class PatternParser : private Scanner {
   Part Alternatives(size_t depth) {
     std::vector<Part> ways;
     do {
-      // Without anchors the pattern may be found anywhere in the string.
+      // Without anchors the pattern may occur anywhere in the string.
       const bool from_start = depth > 0 || Take("^");
       Part all = from_start ? builder_.Empty() : Anything();
       bool to_end = depth > 0;

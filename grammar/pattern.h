@@ -10,10 +10,10 @@
 
 namespace grammar {
 
-// A string of JSON, in quotes, in which the pattern is found; ^ and $ anchor it at its ends.
-// Supported are characters, ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n},
-// also lazy (which changes nothing). Throws grammar::Error that names what is not supported, and
-// where a pattern needs characters that no string can hold.
+// A JSON string, in quotes, that contains the pattern; ^ and $ anchor it at its ends. Supported are
+// characters, ., [classes], \d \w \s \D \W \S, groups, |, and ? * + {m} {m,} {m,n}, also lazy
+// (which changes nothing). Throws grammar::Error that names what is not supported, or if a pattern
+// needs characters that no string can contain.
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json);
 
 }  // namespace grammar

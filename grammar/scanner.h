@@ -1,5 +1,5 @@
-// What the readers of grammars (gbnf.cc) and of regular expressions (pattern.cc) share: a place in
-// a text, and its characters, numbers and escapes.
+// Shared by the readers of grammars (gbnf.cc) and of regular expressions (pattern.cc): a position
+// in a text, and reading characters, numbers and escapes.
 #ifndef PRONK_GRAMMAR_SCANNER_H_
 #define PRONK_GRAMMAR_SCANNER_H_
 
@@ -30,7 +30,7 @@ class Scanner {
   }
 
   bool AtDigit() const { return Peek() >= '0' && Peek() <= '9'; }
-  // The number here; nothing where it is above kMaxStates.
+  // The number here; empty if it is above kMaxStates.
   std::optional<uint32_t> TakeNumber() {
     uint64_t number = 0;
     for (; AtDigit(); ++at_) {
@@ -40,7 +40,7 @@ class Scanner {
     return static_cast<uint32_t>(number);
   }
 
-  // A character; nothing where bytes are not UTF-8.
+  // A character; empty if the bytes are not UTF-8.
   std::optional<CodePoint> TakeCharacter() {
     const gguf::Utf8Step step = gguf::NextUtf8(text_.substr(at_));
     if (step.kind != gguf::Utf8Kind::kValid) return std::nullopt;
@@ -48,7 +48,7 @@ class Scanner {
     return step.code;
   }
 
-  // A number of that many hexadecimal digits; nothing where there are fewer.
+  // A number of that many hexadecimal digits; empty if there are fewer.
   std::optional<CodePoint> TakeHex(size_t n_digits) {
     constexpr std::string_view kDigits = "0123456789abcdef0123456789ABCDEF";
     CodePoint code = 0;

@@ -14,17 +14,17 @@
 namespace grammar {
 namespace {
 
-// Merges in each other: a schema that has to be merged with itself has no end.
+// Limit of nested merges: a schema that has to be merged with itself never ends.
 constexpr size_t kMaxMerges = 64;
 constexpr size_t kMaxValues = size_t{1} << 20;
-constexpr size_t kMaxWays = 64;  // of the product of two lists of alternatives
+constexpr size_t kMaxWays = 64;  // in the product of two lists of alternatives
 
 // Keywords that only describe.
 constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
      "deprecated", "readOnly", "writeOnly", "$defs", "definitions", "discriminator"});
 
-// What a keyword's value must be.
+// The required kind of a keyword's value.
 enum class Shape {
   kAny,
   kString,
@@ -42,7 +42,7 @@ using enum Shape;
 struct Keyword {
   std::string_view name;
   Shape shape;
-  std::string_view type;  // that it applies to; "" for all
+  std::string_view type;  // it applies to; "" for all
 };
 constexpr auto kKeywords = std::to_array<Keyword>({
     {"type", kTypes, ""},
@@ -104,7 +104,7 @@ bool Has(const Json& value, Shape shape) {
       return value.is_string() ||
              (value.is_array() && !value.empty() &&
               std::ranges::all_of(value, [](const Json& type) { return type.is_string(); }));
-    case kItems:  // in old drafts a list
+    case kItems:  // a list in older drafts
       return IsSchema(value) || (value.is_array() && are_schemas(value));
   }
   return false;
@@ -153,8 +153,8 @@ Json And(const Json& a, const Json& b) {
   return Both(a, b);
 }
 
-// Both objects' rules at once: one schema's additionalProperties apply to the properties that only
-// the other names.
+// The rules of both objects: one schema's additionalProperties apply to properties that only the
+// other names.
 void MergeObjects(Json& a, const Json& b) {
   const Json rest_a = a.value("additionalProperties", Json(true));
   const Json rest_b = b.value("additionalProperties", Json(true));
@@ -176,13 +176,13 @@ bool HasAny(const Json& schema, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* name) { return schema.contains(name); });
 }
 
-// The same for arrays: each item obeys what both say of its place.
+// The same for arrays: each item obeys both schemas' rules for its position.
 void MergeItems(Json& a, const Json& b) {
   struct Items {
     Json first, rest;
     const Json& At(size_t i) const { return i < first.size() ? first[i] : rest; }
   };
-  // Old drafts have a list of items, and additionalItems for those after it.
+  // Older drafts have a list of items, and additionalItems for the rest.
   const auto items_of = [](const Json& schema) -> Items {
     const bool is_old = schema.contains("items") && schema["items"].is_array();
     return {schema.value(is_old ? "items" : "prefixItems", Json::array()),
@@ -232,7 +232,7 @@ bool Refers(const Json& value) {
           std::ranges::any_of(value, [](const Json& part) { return Refers(part); }));
 }
 
-// A nested schema may have an $id of its own, to which its references are relative.
+// A nested schema may have its own $id, to which its references are relative.
 void CheckAddresses(const Json& value, const std::string& pointer) {
   const bool has_address = pointer != "#" && value.is_object() && value.contains("$id") &&
                            value["$id"].is_string() &&
@@ -362,7 +362,7 @@ Json SchemaParts::Flat(const Json& schema, const std::string& pointer, size_t de
       flat[name] = value;
     }
   }
-  // Exclusive bounds of old drafts: true or false beside minimum and maximum.
+  // Exclusive bounds of older drafts: true or false beside minimum and maximum.
   for (const auto& [exclusive, bound] :
        {std::pair("exclusiveMinimum", "minimum"), std::pair("exclusiveMaximum", "maximum")}) {
     if (!flat.contains(exclusive) || !flat[exclusive].is_boolean()) continue;
@@ -415,7 +415,7 @@ bool SchemaParts::Apart(const Json& a, const Json& b, const std::string& pointer
   return Misses(a, b, pointer, depth) && Misses(b, a, pointer, depth);
 }
 
-// Whether no value generated for `made` is valid by `other`.
+// Whether no value generated for `made` is valid under `other`.
 bool SchemaParts::Misses(const Json& made, const Json& other, const std::string& pointer,
                          size_t depth) {
   constexpr size_t kFarEnough = 4;
@@ -451,7 +451,7 @@ bool SchemaParts::Misses(const Json& made, const Json& other, const std::string&
              others_names = to.value("properties", Json::object());
   const Json needs = from.value("required", Json::array()),
              others_needs = to.value("required", Json::array());
-  // As in json_schema.cc: where some are named, others only if the schema says so.
+  // As in json_schema.cc: if some are named, others are allowed only if the schema says so.
   const bool is_closed =
       from.value("additionalProperties", Json(!from.contains("properties"))) == Json(false);
   const bool other_is_closed = to.value("additionalProperties", Json(true)) == Json(false);

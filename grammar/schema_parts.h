@@ -22,13 +22,13 @@ class SchemaParts {
   // The whole schema, which must outlive this.
   explicit SchemaParts(const Json& root);
 
-  // The schema that a reference such as "#/$defs/node" leads to. Throws where it leads nowhere.
+  // The schema that a reference such as "#/$defs/node" points to. Throws if there is none.
   const Json& Follow(const std::string& reference, const std::string& pointer) const;
   // The schema's keywords without annotations, merged with those of allOf and of a reference beside
-  // other keywords; a lone reference stays one. false where no value fits. Throws grammar::Error
-  // where a keyword is not supported, has a wrong value, or schemas cannot be merged.
+  // other keywords; a lone reference is kept. false if no value fits. Throws grammar::Error if a
+  // keyword is not supported or has a wrong value, or schemas cannot be merged.
   Json Flat(const Json& schema, const std::string& pointer, size_t depth = 0);
-  // Whether no value generated for one schema is valid by the other. false: unknown.
+  // Whether no value generated for one schema is valid under the other. false: unknown.
   bool Apart(const Json& a, const Json& b, const std::string& pointer, size_t depth = 0);
 
  private:
@@ -41,8 +41,7 @@ class SchemaParts {
   size_t n_values_ = 0;  // copied so far
 };
 
-// The types that a flat schema allows: those it names, else those that its keywords apply to, else
-// all.
+// The types that a flat schema allows: those it names, else those its keywords apply to, else all.
 std::vector<std::string> TypesOf(const Json& flat);
 
 }  // namespace grammar

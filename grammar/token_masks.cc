@@ -10,7 +10,7 @@ using tokenizer::TokenId;
 
 // A mask takes 16 KB for a vocabulary of 128 thousand tokens.
 constexpr size_t kMaxMasks = 512;
-// A set of more groups than this is walked as a whole.
+// A set with more groups than this is walked as a whole.
 constexpr size_t kMaxGroups = 4;
 
 void Allow(TokenId id, TokenMasks::Mask& mask) {
@@ -58,7 +58,7 @@ void TokenMasks::Make(SetId set, Mask& mask) {
 }
 
 void TokenMasks::MakeGroup(std::span<const Item> group, Mask& mask) {
-  // The first places of rows stand for the items: equal for tokens of at most `equal` bytes.
+  // The rows' first positions replace the items: equal for tokens of at most `equal` bytes.
   uint32_t equal = TokenTrie::kMaxBytes;
   std::vector<Item> alone, first;
   for (const Item& item : group) {

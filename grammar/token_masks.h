@@ -1,16 +1,16 @@
-// TokenMasks: which tokens may come next, as a bit for each id.
+// TokenMasks: the tokens that may come next, as a bit for each id.
 //
-// The trie of tokens is walked along with the grammar; a branch whose prefix does not fit is
+// The trie of tokens is walked together with the grammar; a branch whose prefix does not fit is
 // skipped. That takes milliseconds for a large vocabulary, so masks are computed once per set of
 // items and kept.
 //
-// Most of a mask does not depend on the caller of a rule: inside a string, all words fit at every
-// depth of a document. So the walk is done for the rule alone, with what follows it unknown, and
-// kept for every caller. It records the few trie nodes at which the rule ends in the middle of a
-// token (a quote, and more after it): from there the walk is done for the caller.
+// Most of a mask does not depend on a rule's caller: inside a string, all words fit at every depth
+// of a document. So the walk is done once for the rule, as if what follows it were unknown, and
+// kept for all callers. It records the few trie nodes at which the rule ends in the middle of a
+// token (a quote, and more after it): from there the walk is repeated for each caller.
 //
-// Each place of a row such as x{0,1000} would be a new set. But only tokens that reach the row's
-// end make a difference: for all shorter ones the walk from the first place serves.
+// Each position in a row such as x{0,1000} would be a new set. But only tokens that reach the row's
+// end make a difference: for all shorter ones the walk from the first position is reused.
 #ifndef PRONK_GRAMMAR_TOKEN_MASKS_H_
 #define PRONK_GRAMMAR_TOKEN_MASKS_H_
 
@@ -34,13 +34,13 @@ class TokenMasks {
   // Both must outlive it.
   TokenMasks(const tokenizer::Vocabulary& vocab, const TokenTrie& trie, Matcher& matcher);
 
-  // Allows tokens that end a generation where the text may end. Valid until the next call.
+  // Allows tokens that end a generation if the text may end. Valid until the next call.
   std::span<const uint64_t> Of(SetId set);
-  // To be called with Matcher::Forget(), which renumbers the sets.
+  // Must be called with Matcher::Forget(), which renumbers the sets.
   void Forget();
 
  private:
-  // What is known of a set whatever follows its rule.
+  // What is known of a set, whatever follows its rule.
   struct Local {
     Mask allowed;
     std::vector<uint32_t> escapes;  // trie nodes at which the rule may end

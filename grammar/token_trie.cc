@@ -19,7 +19,7 @@ TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer) {
     texts.emplace_back(std::move(text), id);
   }
   std::sort(texts.begin(), texts.end());
-  std::vector<uint32_t> path;  // the nodes of the text before
+  std::vector<uint32_t> path;  // the previous text's nodes
   const auto close = [&](size_t depth) {
     for (; path.size() > depth; path.pop_back()) {
       Node& node = nodes_[path.back()];

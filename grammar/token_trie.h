@@ -20,18 +20,18 @@ class TokenTrie {
   // Longer tokens are left out, and so never allowed. The longest in use are runs of spaces.
   static constexpr size_t kMaxBytes = 255;
 
-  // Holds the tokens that are text: no control tokens and none that end a generation.
+  // Contains the text tokens: no control tokens and none that end a generation.
   explicit TokenTrie(const tokenizer::Tokenizer& tokenizer);
 
   struct Node {
-    uint32_t end;     // the first node after this one's branch
-    uint32_t tokens;  // the first of the node's tokens; they end where the next node's begin
+    uint32_t end;     // first node after this one's branch
+    uint32_t tokens;  // first of this node's tokens; the next node's begin where they end
     uint8_t depth;    // 1 for a first byte
     uint8_t deepest;  // of the branch
     uint8_t byte;
   };
   size_t size() const { return nodes_.size() - 1; }
-  uint8_t longest() const { return longest_; }  // token, in bytes
+  uint8_t longest() const { return longest_; }  // longest token, in bytes
   const Node& operator[](size_t i) const { return nodes_[i]; }
   // The tokens that end at this node: usually one or none.
   std::span<const tokenizer::TokenId> Tokens(size_t i) const {
