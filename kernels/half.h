@@ -1,7 +1,6 @@
-// The small floating-point formats that weights and scales are stored in, to float and back: f16
-// (IEEE 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two alone) and ue4m3
-// (eight bits without a sign). One number at a time, exact: the definition that vectorized
-// conversions are tested against.
+// Conversions between float and the small floating-point formats of weights and scales: f16 (IEEE
+// 754 binary16), bf16 (the upper half of a float), e8m0 (a power of two alone) and ue4m3 (eight
+// bits without a sign). One number at a time, exact: the reference for vectorized conversions.
 #ifndef PRONK_KERNELS_HALF_H_
 #define PRONK_KERNELS_HALF_H_
 

@@ -1,6 +1,5 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. A token or a few go by parts of keys (few.cc), more by tiles of queries
-// (tiles.cc).
+// divide the work. A few tokens use parts of keys (few.cc), more use tiles of queries (tiles.cc).
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
   }
 }
 
-// What Attention() is asked for. Query number t * n_heads + h is head h of token t.
+// The arguments of Attention(). Query number t * n_heads + h is head h of token t.
 struct Queries {
   const KvLayer& cache;
   const AttentionParams& params;
@@ -53,7 +52,7 @@ struct Queries {
   size_t first_pos;
 };
 
-// How queries are cut into blocks of at most `queries`: tokens times heads that share a key-value
+// How queries are split into blocks of at most `queries`: tokens times heads that share a key-value
 // head.
 struct Blocks {
   Blocks(const Queries& all, size_t queries)
@@ -97,7 +96,7 @@ void AttendBatch(Team& team, const Queries& all) {
   const Blocks blocks(all, kTileQueries);
   team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
-      // The last tokens have the most keys. They go first, so that no thread ends with one.
+      // The last tokens have the most keys and go first, so that no thread ends with one.
       const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
       AttendTile(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query));
@@ -105,14 +104,14 @@ void AttendBatch(Team& team, const Queries& all) {
   });
 }
 
-// Up to kFewTokens tokens go by parts of kPartKeys keys, aligned to multiples of that, which
-// threads compute side by side: there may be a single key-value head. Then the parts are added up
-// in the order of positions, so a token's result is the same for any number of threads and tokens.
+// Up to kFewTokens tokens use parts of kPartKeys keys, aligned to multiples of that, which threads
+// compute in parallel, since there may be a single key-value head. Then the parts are added up in
+// the order of positions, so a token's result is the same for any number of threads and tokens.
 constexpr size_t kPartKeys = 512;
 static_assert(kPartKeys % kKvTile == 0);
 // For the results of parts: 256 KB of the caller's stack.
 constexpr size_t kScratchFloats = size_t{1} << 16;
-// Where that is too little for one token, its keys are one part.
+// If that is too little for one token, its keys are one part.
 constexpr size_t kAllKeys = ~size_t{0} / 2 / kKvTile * kKvTile;
 constexpr size_t kMaxParts = 64;
 constexpr size_t kAddedQueries = 8;  // the fewest that a thread adds up at a time
@@ -133,16 +132,16 @@ struct FewTokens {
   size_t LastPart(size_t token) const { return (all.first_pos + token) / part_keys; }
 };
 
-// What AttendPart gives, of each query.
+// The results of AttendPart for each query.
 struct Sums {
   float* max;  // [n_queries]
   float* sum;  // [n_queries]
   float* out;  // [n_queries][value_length]
 };
 
-// The largest blocks, since a block's keys are converted once for all of its queries. Smaller ones
-// where blocks times n_parts parts would be fewer than threads: latent attention has one key-value
-// head for 128 query heads. A query's result is the same in any block.
+// Returns the largest blocks, since a block's keys are converted once for all of its queries.
+// Smaller ones if blocks times n_parts parts would be fewer than threads: latent attention has one
+// key-value head for 128 query heads. A query's result is the same in any block.
 Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   constexpr size_t kFewest = 8;
   size_t queries = kBlockQueries;
@@ -151,7 +150,7 @@ Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
 }
 
 // Block number `index` against the keys of one part, to `sums`, those of the part. Divides by the
-// sum where the part is all there is.
+// sum if it is the only part.
 void AttendBlock(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
                  const Sums& sums, bool is_all) {
   size_t query;
@@ -200,7 +199,7 @@ void AddParts(const FewTokens& few, size_t query, size_t begin, std::span<const 
   }
 }
 
-// As many parts at a time as scratch holds, then the next.
+// Processes as many parts at a time as fit in scratch.
 void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats> scratch) {
   const size_t n = few.n_queries();
   const size_t first = few.FirstPart(0), end = few.LastPart(few.all.n_tokens - 1) + 1;
@@ -275,7 +274,7 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
   if (n_tokens > kFewTokens) {
     return AttendBatch(team, {cache, params, q, out, n_heads, n_tokens, first_pos});
   }
-  // As many tokens at a time as scratch holds a part of. If it holds none, keys are one part.
+  // As many tokens at a time as scratch has room for one part of. If for none, keys are one part.
   const size_t token_floats = n_heads * (cache.value_length + 4);
   const size_t part_keys = token_floats <= kScratchFloats ? kPartKeys : kAllKeys;
   const size_t limit = std::max<size_t>(kScratchFloats / token_floats, 1);

@@ -18,7 +18,7 @@ size_t KvBytes(KvType type, size_t length);
 // The most positions in a tile of keys; tiles are aligned to multiples of it.
 constexpr size_t kKvTile = 128;
 
-// The cache of one key-value head, to be read.
+// The cache of one key-value head, read-only.
 struct KvHead {
   KvType type;
   const std::byte* k;  // [capacity][key_length]
@@ -29,9 +29,9 @@ struct KvHead {
   size_t value_stride;  // a value is the first value_length of these numbers
 };
 
-// One layer's cache, a view. Head by head, so that a head's keys are read in one stream. It is a
-// ring buffer: position p is in slot p % capacity. If it is smaller than the text, its capacity is
-// a multiple of kKvTile, so that a tile of keys never wraps.
+// A view of one layer's cache. Head by head, so that a head's keys are read in one stream. A ring
+// buffer: position p is in slot p % capacity. If it is smaller than the text, its capacity is a
+// multiple of kKvTile, so that a tile of keys never wraps.
 //
 // Without v, a value is the first value_length numbers of its key (latent attention, DeepSeek-V2
 // 2024), as the key is kept: with kQ8_0 the last block may hold numbers of both under one scale.
@@ -67,7 +67,7 @@ constexpr size_t FirstVisible(size_t pos, size_t window) {
 constexpr size_t kFewTokens = 16;
 
 // Writes the keys ([n_tokens][n_kv_heads][key_length], rope applied) and values of n_tokens tokens
-// to the slots of positions first_pos..., n_tokens <= capacity. v is not read where the cache has
+// to the slots of positions first_pos..., n_tokens <= capacity. v is not read if the cache has
 // none.
 void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v);
@@ -77,13 +77,14 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 // head h reads key-value head h' = h / (n_heads / n_kv_heads) (grouped-query attention, Ainslie et
 // al. 2023). q is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length].
 //
-// The whole batch is in the cache already, and so is what its first token sees: either capacity >=
-// first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of kKvTile.
+// The whole batch and the keys that its first token sees are in the cache already: either capacity
+// >= first_pos + n_tokens; or window > 0, capacity >= window + n_tokens - 1 and a multiple of
+// kKvTile.
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
-// of threads, nor on the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 unless the
-// cache is of floats, which costs some 2e-8 of the result's power (int16-inl.h).
+// of threads or the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 unless the cache
+// is f32; the error is some 2e-8 of the result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

@@ -1,4 +1,4 @@
-// A block of queries, as attention.cc hands it to few.cc and tiles.cc. Internal to kernels/.
+// A block of queries, passed by attention.cc to few.cc and tiles.cc. Internal to kernels/.
 #ifndef PRONK_KERNELS_ATTENTION_BLOCK_H_
 #define PRONK_KERNELS_ATTENTION_BLOCK_H_
 
@@ -37,7 +37,7 @@ struct KeyPart {
 
 // One token or a few (few.cc). out gets the sum over the part's keys of exp(score - largest) * v,
 // not yet divided by the sum. A query that sees none of the keys gets a sum of zero. A sink counts
-// in the part before which the query sees no key.
+// in the first part that the query sees.
 void AttendPart(const QueryBlock& block, const KeyPart& part);
 
 // A batch (tiles.cc), against all keys.

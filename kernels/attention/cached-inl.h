@@ -42,7 +42,7 @@ HWY_INLINE void StoreUpTo(D d, hn::Vec<D> v, float* p, size_t n) {
   }
 }
 
-// Prefetches the cached vector `n_keys` after `row`, that of the next tile of keys.
+// Prefetches the cached vector `n_keys` after `row`, in the next tile of keys.
 template <typename T>
 HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length, size_t n_keys) {
   const size_t bytes = CachedBytes<T>(length);

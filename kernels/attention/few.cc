@@ -5,12 +5,12 @@
 // raises the maximum, the sums so far are scaled down by exp(old maximum - new maximum).
 //
 // A query's result is always the same chain of operations, whatever queries are in the block: tiles
-// are aligned to positions; a score is the sum of kLanes chains (chain i has the numbers i,
-// i + kLanes and so on of query and key), which AddLanes adds up in one order; a mean adds key
-// after key, and none that the query does not see. Only the way differs. With few queries a vector
-// holds kLanes numbers of a key, and a score is a sum across its lanes (Scores, AddValues). With
-// many it pays to convert and transpose a tile once: a vector holds one number of many keys, and
-// each lane adds up its key's score alone (PanelScores, PanelValues).
+// are aligned to positions; a score is the sum of kLanes chains (chain i has the numbers i, i +
+// kLanes and so on of query and key), which AddLanes adds up in one order; a mean adds key after
+// key, and none that the query does not see. Only the layout differs. With few queries a vector has
+// kLanes numbers of a key, and a score is a sum across its lanes (Scores, AddValues). With many it
+// pays to convert and transpose a tile once: a vector has one number of many keys, and each lane
+// sums the score of its key (PanelScores, PanelValues).
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -175,7 +175,7 @@ HWY_INLINE void BeginBlock(const QueryBlock& block, const KeyPart& part, BlockSt
   }
 }
 
-// What the queries see of the tile at `position`, and what any of them does.
+// The keys of the tile at `position` that each query sees, and that any of them sees.
 HWY_INLINE Range VisibleKeys(size_t position, size_t end, BlockState& s) {
   Range all = {kTile, 0};
   for (size_t i = 0; i < s.n_queries; ++i) {

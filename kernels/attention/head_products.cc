@@ -19,7 +19,7 @@
 namespace kernels {
 namespace {
 
-// Whole tiles of any form. Their packed vectors stay in a thread's cache, and a panel of weights is
+// Whole tiles in any form. Their packed vectors stay in a thread's cache, and a panel of weights is
 // unpacked once for all of them.
 constexpr size_t kHeadTokens = 192;
 static_assert(kHeadTokens % kMaxTileTokens == 0);

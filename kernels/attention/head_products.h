@@ -1,6 +1,6 @@
-// Products of heads: each head of a token with a matrix of its own. For latent attention
-// (DeepSeek-V2, 2024): the queries of each head are mapped into the space of the compressed keys,
-// and the attended values out of it.
+// Products of heads: each head of a token with its own matrix. For latent attention (DeepSeek-V2,
+// 2024): the queries of each head are mapped into the space of the compressed keys, and the
+// attended values out of it.
 #ifndef PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
 #define PRONK_KERNELS_ATTENTION_HEAD_PRODUCTS_H_
 
@@ -45,7 +45,7 @@ class HeadScratch {
 // out(t, h)[r] = weights.scale * (row r of head h's matrix . x(t, h)), plus the bias if the stack
 // has one, for n_tokens tokens and all heads; `weights` has a matrix for each head. x(t, h) is
 // [weights.first.cols], out(t, h) [weights.first.rows]; they do not overlap. The result does not
-// depend on the number of threads, and has the same bits for a token alone and among up to 16.
+// depend on the number of threads; its bits are the same for a token alone and among up to 16.
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
                   size_t n_tokens, const HeadVectors<float>& out, HeadScratch& scratch);
 

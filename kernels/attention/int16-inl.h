@@ -1,11 +1,11 @@
-// The products of attention for a batch in int16, of which x86 multiplies twice as many at a time
-// as floats; for caches of rounded numbers. Included once per instruction set.
+// The products of attention for a batch in int16, which x86 multiplies twice as fast as floats; for
+// f16 and Q8_0 caches. Included once per instruction set.
 //
 // Each part of a query or key, each number of a tile's values (over its keys) and each query's
-// weights become integers with a scale of their own. They have some 13 bits, since sums of products
-// must stay below 2^31, and err by about 1e-8 of their power, as f16 does. One instruction
-// multiplies and adds pairs: a number and the one a vector's lanes after it, which needs no
-// permutation.
+// weights become integers with a scale of their own. They have some 13 bits, because sums of
+// products must stay below 2^31, with an error of about 1e-8 of their power, like f16. One
+// instruction multiplies and adds pairs: a number and the one a vector's lanes after it, which
+// needs no permutation.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
@@ -34,7 +34,7 @@ using VU32 = hn::Vec<DU32>;
 constexpr size_t kPairLanes = 2 * kFloats;  // numbers in a vector of pairs
 static_assert(kPart % kPairLanes == 0 && kKeys % kPairLanes == 0);
 
-// The sum is so large that its last bits are the integer.
+// The addend is so large that the sum's last bits are the integer.
 HWY_INLINE VF Rounded(VF x, VF factor) {
   return hn::MulAdd(x, factor, hn::Set(DF(), 12582912.0f));  // 1.5 * 2^23
 }
@@ -46,7 +46,7 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
   return hn::BitCast(DU32(), hn::OddEven(hn::BitCast(d16, shifted), hn::BitCast(d16, low)));
 }
 
-// A magnitude as an integer. NaNs are above everything, so they stay in the result.
+// A magnitude as an integer. NaNs compare above everything, so they propagate.
 HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 
 // Like FloatProducts.

@@ -1,6 +1,6 @@
 // Scores and weighted values of a tile of keys for many queries of a block (few.cc): the tile is
-// converted to floats, and its keys transposed, once for all of them. Every query gets the sums of
-// a single one, in the same order. Included once per instruction set.
+// converted to floats, and its keys transposed, once for all of them. Every query's sums have the
+// order of a single query's. Included once per instruction set.
 #if defined(PRONK_KERNELS_ATTENTION_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
 #undef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
@@ -57,7 +57,7 @@ struct Panels {
   alignas(64) float rows[kMicroRows][kPart];    // of keys, to be transposed
 };
 
-// kMicroRows keys from `key` on; those that no query sees are copies of others.
+// kMicroRows keys from `key` on; keys that no query sees are replaced by copies of others.
 template <typename T>
 HWY_INLINE void PackKeys(const Tile& tile, size_t key, size_t length, Panels& panels) {
   for (size_t first = 0; first < length; first += kPart) {
@@ -210,7 +210,7 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
       LoadRow<T>(v, number, n, panel + p * kPart);
     }
     for (size_t i = 0; i < s.n_queries;) {
-      // Only queries that see the same keys go together: none adds a key that it does not see.
+      // Only queries that see the same keys are grouped, so none adds a key that it does not see.
       const auto begin = s.keys.begin() + static_cast<ptrdiff_t>(i);
       const bool together =
           i + kQueryUnit <= s.n_queries && std::equal(begin + 1, begin + kQueryUnit, begin);

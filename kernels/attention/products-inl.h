@@ -2,7 +2,7 @@
 // floats. Included once per instruction set.
 //
 // Both have the shape that kernels/matmul/panel-inl.h explains. The lanes of a panel of keys are
-// keys, so that a query's scores need no sums across lanes; those of a panel of values are a
+// keys, so that a query's scores need no sums across lanes; the lanes of a panel of values are a
 // value's numbers. A tile of keys is converted once for all queries.
 #if defined(PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_PRODUCTS_INL_H_
@@ -87,8 +87,8 @@ class FloatProducts {
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of kMicroRows keys in the slots from `slot` on. Past the last, end - 1, it is
-  // repeated: those scores are not used.
+  // The same numbers of kMicroRows keys in the slots from `slot` on. After the last, end - 1, it is
+  // repeated; those scores are not used.
   void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
     for (size_t r = 0; r < kMicroRows; ++r) {
       const size_t row = std::min(slot + r, end - 1);

@@ -40,7 +40,7 @@ void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* ou
       cache.head(head).k + position % cache.capacity * KvBytes(cache.type, length);
   if (cache.type == KvType::kF32) return DequantizeRow(gguf::DType::kF32, key, length, out);
   if (cache.type == KvType::kF16) return DequantizeRow(gguf::DType::kF16, key, length, out);
-  constexpr size_t kBlock = 32;  // the last one may be longer than what is left of the key
+  constexpr size_t kBlock = 32;  // the last one may extend beyond the key
   float block[kBlock];
   for (size_t i = 0; i < length; i += kBlock) {
     DequantizeRow(gguf::DType::kQ8_0, key + KvBytes(cache.type, i), kBlock, block);

@@ -1,5 +1,5 @@
-// Attention as the papers write it, one number at a time in double: the definition, and the oracle
-// of the tests.
+// Attention as in the papers, one number at a time in double: the definition, and the tests'
+// oracle.
 #ifndef PRONK_KERNELS_ATTENTION_REFERENCE_H_
 #define PRONK_KERNELS_ATTENTION_REFERENCE_H_
 
@@ -10,13 +10,13 @@
 namespace kernels {
 
 // The attention weights of one query of `key_length` numbers: weights[p] = softmax_p(score), of the
-// n keys that it sees, which are key_stride floats apart. With a sink (null: none) they sum up to
-// less than 1: the rest is the sink's. params.sinks is not read.
+// n keys that it sees, which are key_stride floats apart. With a sink (null: none) they sum to less
+// than 1; the rest is the sink's. params.sinks is not read.
 void AttentionWeights(const float* q, const float* keys, size_t n, size_t key_length,
                       size_t key_stride, const AttentionParams& params, const float* sink,
                       double* weights);
 
-// The key of one head at one position, as the cache holds it, to out[key_length].
+// The key of one head at one position, as cached, to out[key_length].
 void ReadCachedKey(const KvLayer& cache, size_t head, size_t position, float* out);
 
 struct AttentionShape {

@@ -1,7 +1,7 @@
 // Attention for a batch, see block.h.
 //
-// A tile of queries (some tokens, with all query heads that share a key-value head) takes one tile
-// of keys after the other. Between the two products, scores = q . k and means = weights . v
+// A tile of queries (some tokens, with all query heads that share a key-value head) processes one
+// tile of keys after the other. Between the two products, scores = q . k and means = weights . v
 // (products-inl.h, int16-inl.h), scores become weights, exp(score - maximum of the tile). Earlier
 // sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
 #include <algorithm>
@@ -115,7 +115,7 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
     hn::Store(keep, d, s.keep + i);
     hn::Store(gain, d, s.gain + i);
   }
-  // Queries that fill up the last unit share the last one's result: they leave it as it is.
+  // Padding queries of the last unit share the last query's result and leave it unchanged.
   std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
   std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
 }
@@ -184,11 +184,11 @@ HWY_INLINE void Attend(const QueryBlock& tile) {
   }
 }
 
-// For caches of rounded numbers.
+// For f16 and Q8_0 caches.
 #if HWY_ARCH_X86
 template <typename T>
 using RoundedProducts = Int16Products<T>;
-#else  // NEON multiplies as many floats at a time as int16
+#else  // NEON multiplies floats as fast as int16
 template <typename T>
 using RoundedProducts = FloatProducts<T>;
 #endif

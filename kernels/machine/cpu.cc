@@ -58,8 +58,8 @@ CpuId Ask(uint32_t leaf, uint32_t subleaf) {
 
 bool Bit(uint32_t word, int i) { return (word >> i & 1) != 0; }
 
-// Tiles are 8 KB of registers, which Linux saves only for processes that asked, for all of their
-// threads.
+// Tiles are 8 KB of registers, which Linux saves only for processes that requested it, for all of
+// their threads.
 bool MayUseTiles() {
 #ifdef __linux__
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
@@ -96,7 +96,7 @@ int64_t CpuTargetBits() {
   return targets;
 }
 
-// Those of them that this build has.
+// Those of them that this build includes.
 int64_t AvailableTargets() { return CpuTargetBits() & HWY_TARGETS; }
 
 using Available = std::array<bool, kLevels.size()>;

@@ -1,4 +1,4 @@
-// The instruction set of the kernels: the best that the CPU has, or less if the user asks (--cpu).
+// The instruction set of the kernels: the best that the CPU has, or a lower one on request (--cpu).
 #ifndef PRONK_KERNELS_MACHINE_CPU_H_
 #define PRONK_KERNELS_MACHINE_CPU_H_
 
@@ -8,7 +8,7 @@
 
 namespace kernels {
 
-// This CPU has the baseline of the build; if not, nothing in kernels/ may be called.
+// Whether this CPU has the build's baseline; if not, nothing in kernels/ may be called.
 bool CpuIsSupported();
 
 // The targets of this build that this CPU can run, from least to most, e.g. {"sse4", "avx2",
@@ -35,7 +35,7 @@ enum class Extension {
   kAmx,      // on that: products of whole tiles (bf16.h)
 };
 
-// The kernels use it: the CPU has it, the system permits it, and no limit forbids it.
+// Whether the kernels use it: the CPU has it, the system permits it, and no limit forbids it.
 bool CpuUses(Extension extension);
 
 // As if the CPU had it, for tests that emulate its instructions. To be called before anything else

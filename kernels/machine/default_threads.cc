@@ -1,5 +1,5 @@
-// The number of threads when nobody says. Decode waits for memory and prefill for arithmetic units:
-// neither gains from two threads on one core, and a slow (efficiency) core holds up the fast ones.
+// The default number of threads. Decode waits for memory and prefill for arithmetic units: neither
+// gains from two threads on one core, and a slow (efficiency) core delays the fast ones.
 #include "kernels/machine/default_threads.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ int UsableCores() {
   }
   // Intel's hybrid chips list their performance cores here; others have no such file.
   const std::set<int> performance = CpuList("/sys/devices/cpu_core/cpus");
-  std::set<int> cores;  // each by the lowest of its hardware threads that we may use
+  std::set<int> cores;  // each by its lowest hardware thread that we may use
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     if (!performance.empty() && !performance.contains(cpu)) continue;
@@ -77,7 +77,7 @@ int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency())
 
 #endif
 
-// The cores' worth of time that one group grants, if it says.
+// The CPU quota of one group in cores, if it has one.
 std::optional<double> Quota(const ControlGroup& group) {
   double quota = 0, period = 0;
   std::istringstream numbers(

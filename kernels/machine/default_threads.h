@@ -1,4 +1,4 @@
-// The number of threads when nobody says.
+// The default number of threads.
 #ifndef PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 #define PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 
@@ -10,8 +10,8 @@ namespace kernels {
 // process; at least 1.
 int DefaultThreads();
 
-// Cores' worth of time that all control groups grant (sysfs.h), at least 1; a large number where
-// none is limited. `root` is "/", but in tests.
+// The CPU quota of all control groups (sysfs.h) in cores, at least 1; a large number if none is
+// limited. `root` is "/" except in tests.
 int CoresOfControlGroups(const std::string& root);
 
 }  // namespace kernels

@@ -28,8 +28,8 @@ std::string ValueOf(const std::string& path, std::string_view key) {
   return "";
 }
 
-// /proc/self/cgroup has lines of "4:cpu,cpuacct:/path" (version 1) and "0::/path" (version 2). A
-// container may see the mount but not the path to its own group: then the mount is its group.
+// /proc/self/cgroup has lines of "4:cpu,cpuacct:/path" (version 1) and "0::/path" (version 2). If a
+// container sees the mount but not the path of its own group, the mount is its group.
 std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller) {
   std::vector<ControlGroup> groups;
   std::ifstream lines(root + "proc/self/cgroup");

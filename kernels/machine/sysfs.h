@@ -1,6 +1,5 @@
-// The small text files in which Linux describes the machine: /proc, /sys and control groups, where
-// it says how much of the cores and of the memory a container, a service or a job may use. A file
-// that is not there reads as an empty one.
+// The small text files in which Linux describes the machine: /proc, /sys and control groups, which
+// limit the cores and memory of a container, a service or a job. A missing file reads as empty.
 #ifndef PRONK_KERNELS_MACHINE_SYSFS_H_
 #define PRONK_KERNELS_MACHINE_SYSFS_H_
 
@@ -14,10 +13,10 @@ namespace kernels {
 
 std::string FirstLine(const std::string& path);
 
-// The number that a file begins with.
+// The number at the start of a file.
 std::optional<uint64_t> FirstNumber(const std::string& path);
 
-// The value in a file of lines "key value" or "key: value"; empty where the key is missing.
+// The value in a file of lines "key value" or "key: value"; empty if the key is missing.
 std::string ValueOf(const std::string& path, std::string_view key);
 
 struct ControlGroup {
@@ -25,8 +24,8 @@ struct ControlGroup {
   int version;         // 1 or 2
 };
 
-// The groups of this process, from the innermost to the top: each may grant less than those inside
-// it ask for. `controller` is "cpu" or "memory"; `root` is "/", but in tests. None on systems
+// The groups of this process, from the innermost to the top: each may have a lower limit than those
+// inside it. `controller` is "cpu" or "memory"; `root` is "/" except in tests. None on systems
 // without such groups.
 std::vector<ControlGroup> ControlGroups(const std::string& root, const std::string& controller);
 

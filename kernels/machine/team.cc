@@ -21,8 +21,8 @@
 namespace kernels {
 namespace {
 
-// Polls of a waiting thread before it yields its core. A pause is 40 to 140 cycles, so this is 10
-// to 50 microseconds: longer than the gaps between operations, shorter than a time slice.
+// Polls of a waiting thread before it yields its core. One pause is 40 to 140 cycles, so this takes
+// 10 to 50 microseconds: longer than the gaps between operations, shorter than a time slice.
 constexpr int kSpins = 1000;
 constexpr size_t kCacheLine = 64;
 
@@ -39,7 +39,7 @@ double Now() {
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the seconds that it took beyond kSpins.
+// Returns the seconds waited beyond kSpins.
 template <class Condition>
 double WaitUntil(Condition condition) {
   for (int spins = 0; spins < kSpins; ++spins) {
@@ -58,7 +58,7 @@ double OnCore() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Detects oversubscription: decides when a team that lacks cores is better off as one thread. A run
+// Detects oversubscription: decides when a team that lacks cores is faster as one thread. A run
 // counts if it lost more time than it worked, more than threads with a core ever wait, and if the
 // work was shorter than a time slice (in longer runs, threads with a core do most of it).
 //
@@ -66,7 +66,7 @@ double OnCore() {
 // a spread of 1400, where one thread has 6800.
 class OversubscriptionWatch {
  public:
-  // The next run is to be done alone.
+  // Whether the next run is done alone.
   bool GoAlone() const { return alone_ > 0 && Now() < until_; }
 
   void RanAlone(double seconds) { alone_ -= seconds; }
@@ -75,10 +75,10 @@ class OversubscriptionWatch {
   void Add(double lost, double all) {
     constexpr double kLost = 1e-3, kTimeSlice = 2e-3;
     constexpr double kFirst = 0.04, kMax = 0.32;  // seconds of work alone, before the next try
-    constexpr double kForget = 2;                 // seconds of any kind: others come and go
+    constexpr double kForget = 2;                 // seconds of any kind, since load changes
     together_ += all;
     if (lost < kLost || 2 * lost < all || all - lost > kTimeSlice) return;
-    // Cores that are taken soon after a try will stay so for longer.
+    // If cores are taken soon after a try, they will be for longer.
     pause_ = together_ < 4 * pause_ ? std::min(2 * pause_, kMax) : kFirst;
     alone_ = pause_;
     until_ = Now() + kForget;
@@ -92,7 +92,7 @@ class OversubscriptionWatch {
   double together_ = 0;  // seconds of work by the whole team since then
 };
 
-// Stacks smaller than this are too small for an operation's work.
+// Smaller stacks are too small for an operation.
 constexpr size_t kMinStack = size_t{256} << 10;
 
 // The stack in bytes of each thread that the environment asks OpenMP for, "512", "512K" or "1 G";
@@ -110,7 +110,7 @@ size_t StackFromEnvironment() {
   return static_cast<size_t>(number) << (10 * power);
 }
 
-// Idle threads, to see whether that many can start. OpenMP ends the program where it cannot start
+// Idle threads, to test whether that many can start. OpenMP ends the program if it cannot start
 // one.
 class Trial {
  public:
@@ -150,7 +150,7 @@ void CheckThreads(size_t n_threads) {
     throw std::runtime_error("OMP_STACKSIZE: expected at least " + std::to_string(kMinStack >> 10) +
                              "K for the stack of a thread");
   }
-  const int error = Trial().Start(n_threads - 1, stack);  // the caller is there already
+  const int error = Trial().Start(n_threads - 1, stack);  // the caller is running already
   if (error == 0) return;
   throw std::runtime_error(std::to_string(n_threads) +
                            " threads cannot be started: " + std::generic_category().message(error) +
@@ -162,7 +162,7 @@ void CheckThreads(size_t n_threads) {
 // One operation at a time, in kChunks chunks for each thread. The caller writes the job, then
 // raises `epoch`; threads claim chunks, do them and lower `pending`, and the caller touches the job
 // again only when that is 0. Every thread begins with its own chunks and then steals those of
-// others: a thread that waits for a core holds up nobody, and one that reads more slowly is helped.
+// others: a thread that waits for a core delays nobody, and one that reads more slowly gets help.
 struct Team::Shared {
   // The number of a thread's chunks that have been claimed, in all operations so far.
   struct alignas(kCacheLine) Claim {
@@ -243,7 +243,8 @@ void Team::Run(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-// Opening and closing the region takes microseconds if every thread has a core; more is lost time.
+// Opening and closing the region takes microseconds if every thread has a core; any more is lost
+// time.
 void Team::RunWatched(FunctionRef<void()> body) {
   double worked = 0, on_core = 0;
   shared_->waited = 0;

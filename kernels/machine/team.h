@@ -1,4 +1,4 @@
-// The thread team: OpenMP's threads, woken once per token and not once per product.
+// The thread team: OpenMP threads, woken once per token instead of once per product.
 //
 // Starting and joining an OpenMP region costs microseconds, and a token takes hundreds of
 // operations. So Run() opens one region for a whole forward pass: the calling thread runs the model
@@ -8,8 +8,8 @@
 // have a core do all the work.
 //
 // But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
-// it gets one again, which takes milliseconds. If a run takes less than that, as a token of a small
-// model does, the caller goes on alone for a while (Oversubscription::kGoAlone).
+// it gets one again, which takes milliseconds. If a run takes less than that, as with a small
+// model's token, the caller continues alone for a while (Oversubscription::kGoAlone).
 #ifndef PRONK_KERNELS_MACHINE_TEAM_H_
 #define PRONK_KERNELS_MACHINE_TEAM_H_
 
@@ -46,8 +46,8 @@ class Team {
   // Does items [begin, end), as thread number `thread` of the team.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
-  // n_threads: at least 1. Throws std::runtime_error where the system does not let that many start,
-  // as far as can be known before they do.
+  // n_threads: at least 1. Throws std::runtime_error if the system does not let that many start, as
+  // far as this is known beforehand.
   explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
   ~Team();
   Team(const Team&) = delete;
@@ -68,8 +68,8 @@ class Team {
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
 
   // Splits [0, n) into kChunks contiguous ranges for each thread, multiples of `grain` (but the
-  // last), and waits for all. The split depends on n, grain and the team's size alone; which thread
-  // does a chunk does not. Serial outside Run() and for n <= grain.
+  // last), and waits for all. The split depends only on n, grain and the team's size; the thread
+  // that does a chunk varies. Serial outside Run() and for n <= grain.
   void For(size_t n, size_t grain, Work work);
 
   // The same in ranges of `grain` items, taken as threads become free: for unequal items.

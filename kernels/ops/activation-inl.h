@@ -1,5 +1,5 @@
-// The activations of feed-forward layers. Included once per instruction set, for ops.cc and for the
-// last step of batches' products (gemm.cc).
+// The activations of feed-forward layers. Included once per instruction set, by ops.cc and by
+// gemm.cc for the last step of batched products.
 #if defined(PRONK_KERNELS_OPS_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_OPS_ACTIVATION_INL_H_
 #undef PRONK_KERNELS_OPS_ACTIVATION_INL_H_
@@ -20,7 +20,7 @@ HWY_INLINE V TimesSigmoid(D d, V g, V z) {
   return hn::Div(g, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(z))));
 }
 
-// act(gate) * up, see Activation. A NaN stays one.
+// act(gate) * up, see Activation. Propagates NaN.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
   namespace hn = hwy::HWY_NAMESPACE;

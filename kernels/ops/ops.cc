@@ -1,4 +1,4 @@
-// The small operations between the products, see ops.h.
+// The small operations between products, see ops.h.
 #include "kernels/ops/ops.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ HWY_INLINE void Zip(const float* x, const float* y, size_t n, float* out, F f) {
 
 float SumOfSquares(const float* x, size_t n) {
   const D d;
-  // Four chains hide the latency of the additions and shorten each: smaller rounding errors, too.
+  // Four chains hide the latency of additions; shorter chains also have smaller rounding errors.
   V sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   size_t i = 0;
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {

@@ -1,5 +1,5 @@
-// The small operations between the products. Vectorized; each is a function of its arguments alone
-// and runs on the calling thread.
+// The small operations between products. Vectorized; each depends only on its arguments and runs on
+// the calling thread.
 #ifndef PRONK_KERNELS_OPS_OPS_H_
 #define PRONK_KERNELS_OPS_OPS_H_
 
@@ -17,13 +17,13 @@ enum class RopePairs {
   kHalves,    // (i, i + n_rot/2): qwen2, qwen3
 };
 
-// Rotates the first n_rot dimensions of each head in place; the others stay. heads is
+// Rotates the first n_rot dimensions of each head in place; the others are unchanged. heads is
 // [n_heads][head_dim], cos and sin are [n_rot/2], already for this position. Su et al. 2021,
 // RoFormer.
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs);
 
-// How a layer joins a gate g and its number u. Gated linear units, Shazeer 2020.
+// How a layer combines a gate g and its number u. Gated linear units, Shazeer 2020.
 enum class Activation {
   kSilu,         // g / (1 + exp(-g)) * u
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016

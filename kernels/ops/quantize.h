@@ -21,7 +21,7 @@ void QuantizeActivations(const float* x, size_t n, int8_t* q, float* scales, int
 void RoundToF16(const float* x, size_t n, uint16_t* out);
 
 // One input vector as the kernels read it: x ~ scale * q, q in -127..127, both padded with zeros as
-// if cols were a multiple of 512. q, scales and sums are null where only floats are needed.
+// if cols were a multiple of 512. q, scales and sums are null if only floats are needed.
 struct ActivationRow {
   const float* x;       // [cols]
   const int8_t* q;      // [cols]
@@ -33,7 +33,7 @@ struct ActivationRow {
 class QuantizedRows {
  public:
   QuantizedRows(size_t max_rows, size_t max_cols);
-  // The size of the buffers that these make.
+  // The total size of the buffers for these arguments.
   static size_t BytesFor(size_t max_rows, size_t max_cols);
 
   // Sets the length of the rows.

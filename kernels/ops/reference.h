@@ -22,7 +22,7 @@ inline void RmsNormReference(const float* x, const float* weight, float eps, siz
   }
 }
 
-// Rotates pair i of a head by the angle with this cosine and sine; other numbers stay. out is
+// Rotates pair i of a head by the angle with this cosine and sine; copies other numbers. out is
 // [head_dim].
 inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, const float* cos,
                           const float* sin, RopePairs pairs, double* out) {

@@ -1,7 +1,7 @@
 // Causal convolutions over time, see recurrence.h.
 //
-// A thread takes a block of channels through all tokens. It transposes their taps first, so that a
-// vector holds the same tap of neighbouring channels.
+// A thread processes a block of channels for all tokens. It transposes their taps first, so that a
+// vector has the same tap of neighbouring channels.
 #include <algorithm>
 
 #include "kernels/recurrence/recurrence.h"

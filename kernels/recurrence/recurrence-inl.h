@@ -12,8 +12,8 @@
 // AVX2 (4096), Mamba-2's of 128 x 64 880 (768) and 1850 (1536). Zen 5, 512 tokens; 2300 and 4500
 // when all numbers come from a near cache.
 //
-// Every sum is a chain of its own in the order of keys, and no token depends on the others of its
-// batch: so neither do its bits.
+// Every sum is a separate chain in the order of keys, so no token's bits depend on the others of
+// its batch.
 #if defined(PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
 #undef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
@@ -84,8 +84,8 @@ struct Rows {
   size_t stride;
 };
 
-// Outputs are far from each other, and a store that waits for its line holds up all later stores,
-// those of the state: without this a delta net takes 5 to 10% longer.
+// Outputs are far apart, and a store that waits for its line delays all later stores, including the
+// state's: without this a delta net takes 5 to 10% longer.
 HWY_INLINE void PrefetchFloats(const float* p, size_t n) {
   constexpr size_t kLine = 16;
   for (size_t i = 0; i < n; i += kLine) hwy::Prefetch(p + i);

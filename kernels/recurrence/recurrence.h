@@ -24,7 +24,7 @@ struct CausalConv {
   bool silu = false;
 };
 
-// Each channel by itself over time. in and out are [n_tokens][n_channels], out is not in. history,
+// Each channel is independent. in and out are [n_tokens][n_channels], out is not in. history,
 // [n_taps - 1][n_channels], has the inputs before the batch, oldest first, and after the call those
 // before the next.
 void Convolve(Team& team, const CausalConv& conv, float* history, const float* in, size_t n_tokens,

@@ -1,4 +1,4 @@
-// The recurrences of recurrence.h as the papers write them, one number at a time in double: the
+// The recurrences of recurrence.h as in the papers, one number at a time in double: the
 // definitions, and the oracle of the tests.
 #ifndef PRONK_KERNELS_RECURRENCE_REFERENCE_H_
 #define PRONK_KERNELS_RECURRENCE_REFERENCE_H_
