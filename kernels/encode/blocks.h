@@ -27,7 +27,7 @@ struct Part {
 };
 
 constexpr uint8_t Byte(auto bits) { return static_cast<uint8_t>(bits); }
-// Puts bits into a byte where it has zeros.
+// Sets bits in a byte where it has zeros.
 constexpr void SetBits(uint8_t& byte, auto bits, auto shift) { byte = Byte(byte | bits << shift); }
 
 // Where all weights are smaller, zeros are stored: f16 has no scale for them.

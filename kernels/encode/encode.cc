@@ -18,8 +18,8 @@ namespace {
 using gguf::DType;
 
 constexpr size_t kMaxBlock = 256;
-// The least weight of an error, relative to the block's largest: columns that no text has needed so
-// far still count.
+// The least weight of an error, relative to the block's largest: columns without inputs so far
+// still count.
 constexpr float kLeastImportance = 1e-4f;
 
 // Writes one block, at any address.

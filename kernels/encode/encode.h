@@ -1,5 +1,5 @@
-// From floats to the bytes of a type: what kernels/matmul/reference.h reads, written. For
-// converting models (pronk quantize), never on the way of a token.
+// From floats to the bytes of a type, the inverse of kernels/matmul/reference.h. For converting
+// models (pronk quantize), never used during inference.
 #ifndef PRONK_KERNELS_ENCODE_ENCODE_H_
 #define PRONK_KERNELS_ENCODE_ENCODE_H_
 
@@ -9,17 +9,16 @@
 
 namespace kernels {
 
-// True for the types that EncodeRow writes: all that matrices have in files.
+// True for the types that EncodeRow writes: all types of matrices in files.
 bool CanEncode(gguf::DType dtype);
 
 // Writes n weights as a row of the type: RowBytes(dtype, n) bytes. n is a multiple of the type's
 // block size, and CanEncode(dtype).
 //
-// Scales are chosen for a small sum of squared errors (blocks.h says how). Where there is
-// `importance` ([n], finite and not negative), each square counts that many times: of a matrix that
-// is the mean square of what its column is multiplied with (pronk imatrix). F16, BF16 and Q8_0 have
-// no choice that it could guide. False, and what is written means nothing, where a weight is no
-// number or larger than the type can hold.
+// Scales are chosen for a small sum of squared errors (blocks.h says how). If `importance` is given
+// ([n], finite and not negative), it weights each square: for a matrix it is the mean square of the
+// inputs of the column (pronk imatrix). F16, BF16 and Q8_0 have no choice that it could guide.
+// Returns false, with undefined output, if a weight is NaN or too large for the type.
 bool EncodeRow(gguf::DType dtype, const float* x, size_t n, std::byte* row,
                const float* importance = nullptr);
 

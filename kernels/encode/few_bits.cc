@@ -13,7 +13,7 @@ namespace {
 
 constexpr Ladder kQ2Values(std::array<int8_t, 4>{-1, 0, 1, 2});
 
-// d for x ~ -d, 0 or d: the smallest weights become 0. Every number of others is tried.
+// d for x ~ -d, 0 or d: the smallest weights become 0. Every number of nonzeros is tried.
 float FitTernary(const Part& part, size_t n) {
   std::array<std::pair<float, float>, 256> largest;  // |x| and its importance
   for (size_t i = 0; i < n; ++i) largest[i] = {std::fabs(part.x[i]), part.importance[i]};

@@ -1,4 +1,4 @@
-// See grid.h. The sums of all points, and each search among them, go by vectors of points.
+// See grid.h. The sums of all points, and each search among them, are vectorized over points.
 #include "kernels/encode/grid.h"
 
 #include <cmath>
@@ -78,7 +78,7 @@ void AddBetween(const PointSums& sums, size_t n, const Envelope::Choice& a,
   const float scale = 2 * rise / run;  // for which they are equally good
   const Envelope::Choice c = Highest(sums, n, scale);
   const float height = a.sums.xv - 0.5f * scale * a.sums.vv;
-  // Higher by more than rounding, so that it ends.
+  // Higher by more than rounding, so that the recursion ends.
   const bool is_higher = c.sums.xv - 0.5f * scale * c.sums.vv > height + 1e-5f * std::fabs(height);
   if (c.point == a.point || c.point == b.point || !is_higher || !envelope.Add(c)) return;
   AddBetween(sums, n, a, c, envelope);

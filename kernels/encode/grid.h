@@ -2,10 +2,10 @@
 // kernels/.
 //
 // For weights x ~ s * v, v a point of the grid, the squared error is sum(xx) - 2 s sum(xv) + s s
-// sum(vv). The sums that depend on v do not depend on s, so they are made once for each point. The
-// best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a line, and
-// the best points are the upper envelope of all lines. It has few corners (each weight goes up its
-// few levels as s goes down), and with these any number of scales can be compared exactly.
+// sum(vv). The sums that depend on v do not depend on s, so they are computed once for each point.
+// The best point for a scale has the largest sum(xv) - s/2 sum(vv): over s each point is a line,
+// and the best points are the upper envelope of all lines. It has few corners (each weight goes up
+// its few levels as s goes down), and with these any number of scales can be compared exactly.
 #ifndef PRONK_KERNELS_ENCODE_GRID_H_
 #define PRONK_KERNELS_ENCODE_GRID_H_
 
@@ -35,7 +35,7 @@ class Envelope {
   };
 
   void Clear() { n_ = 0; }
-  // False, and the next best serves instead, where the envelope is full.
+  // Returns false if the envelope is full; then the next best is used.
   bool Add(const Choice& choice) {
     if (n_ == kMax) return false;
     choices_[n_++] = choice;

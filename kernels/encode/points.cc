@@ -1,5 +1,5 @@
 // The search: for each group the scale that fits it best, then the block's scale, of which all
-// groups have odd multiples. With the envelopes of grid.h every scale is judged by its best points.
+// groups have odd multiples. The envelopes of grid.h give the best points of every scale.
 #include "kernels/encode/points.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ constexpr float kWidest = 1.7f, kScaleStep = 1.07f;
 // Scales of a block, relative to the one at which the largest group has the last step.
 constexpr float kFirstUnit = 0.8f, kLastUnit = 1.26f, kUnitStep = 0.04f;
 
-// Moves the signs of the weights to a bit each, where the grid has magnitudes only. Where their
-// number must be even and is not, the weight that counts least gets the wrong sign.
+// Moves the signs of the weights to a bit each, where the grid has magnitudes only. If their number
+// must be even and is not, the weight with the least effect gets the wrong sign.
 void SplitSigns(const Part& part, Signs signs, float* x, std::array<uint32_t, 32>& bits) {
   std::copy_n(part.x, 256, x);
   if (signs == Signs::kInGrid) return;

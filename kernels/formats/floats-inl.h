@@ -1,5 +1,5 @@
-// F32, F16 and BF16: single weights, floats of 32 and 16 bits (half.h). Their input stays float,
-// too, or becomes BF16 with them in batches, where the CPU multiplies that faster.
+// F32, F16 and BF16: unblocked weights, floats of 32 and 16 bits (half.h). Their input also stays
+// float, or becomes BF16 in batches if the CPU multiplies that faster.
 #if defined(PRONK_KERNELS_FORMATS_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_FLOATS_INL_H_
 #undef PRONK_KERNELS_FORMATS_FLOATS_INL_H_

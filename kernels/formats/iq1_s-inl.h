@@ -34,11 +34,11 @@ constexpr float kIq1Unit = 0.125f;
 HWY_INLINE uint64_t Iq1Bytes(uint32_t index, bool negative_delta) {
   constexpr uint64_t kOnes = 0x0101010101010101u;
   const uint64_t shifted = kIq1BytesPlus9[index] + (negative_delta ? 0 : 2 * kOnes);
-  // Less 10 in each byte, -9 .. 9: adding 118 cannot carry, and the top bit turns 128 more into it.
+  // Minus 10 in each byte, -9 .. 9: adding 118 cannot carry, flipping the top bit subtracts 128.
   return (shifted + 118 * kOnes) ^ (128 * kOnes);
 }
 
-// What IQ1_S and IQ1_M share. Weights are in eighths, plus 10: kIq1BytesPlus9 has 8 * level + 9.
+// For IQ1_S and IQ1_M. Weights are in eighths, plus 10: kIq1BytesPlus9 has 8 * level + 9.
 template <class Type, class Block, int kBits>
 struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
   using Base = GridType<Type, Block, 1, kBits, false>;
@@ -101,7 +101,7 @@ struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static HWY_INLINE void Look(const uint8_t* HWY_RESTRICT w, uint16_t* HWY_RESTRICT index) {
     StoreIndices<3>(w, index);
   }
-  // All but the delta; returns where it is negative.
+  // Everything but the delta; returns the mask of negative deltas.
   static HWY_INLINE hn::Mask<DU64> UnpackLevels(const PackedGrid& w, size_t p, GridSlice& slice) {
     const DU64 d64;
     LookUp<0xFFFF, 4>(kIq1BytesPlus9.data(), w.index, p, slice.weights);

@@ -30,8 +30,8 @@ inline void Write8(uint32_t entry, uint32_t signs, float scale, float* out) {
 inline float Iq2Scale(float d, uint32_t s) { return d * (0.5f + static_cast<float>(s)) * 0.25f; }
 
 #if PRONK_WIDE
-// By look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes),
-// the codes of both, a vector each, and Signs and Scales of a block.
+// Look-ups in registers, for the 64 indices of two blocks at once. A type adds Codes(w, codes), one
+// vector of codes for each, and Signs and Scales of a block.
 template <class Type, class BlockType, int kBits>
 struct Iq2Type {
   using Block = BlockType;
@@ -100,7 +100,7 @@ struct Iq2Type {
   }
 };
 #else
-// By look-ups in memory: Type::Weights(block, index, p, weights).
+// Look-ups in memory: Type::Weights(block, index, p, weights).
 template <class Type, class BlockType, int kBits>
 struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
   using Base = GridType<Type, BlockType, 1, kBits, true>;

@@ -46,7 +46,7 @@ HWY_INLINE void LookUpIq3(VU8 index, MU8 ninth, VU16 sign_bytes, VU8 (&weights)[
 constexpr SplitTable<256> kIq3xxsTable(kIq3xxsGrid);
 #endif  // PRONK_WIDE
 
-// What IQ3_XXS and IQ3_S share.
+// Common code of IQ3_XXS and IQ3_S.
 template <class Type, class Block, int kEighths>
 struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
 #if PRONK_WIDE

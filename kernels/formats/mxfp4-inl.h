@@ -1,5 +1,5 @@
-// MXFP4 (OCP Microscaling Formats 1.0): 32 weights that are floats of four bits, with a power of
-// two. 17 bytes, 4.25 bits a weight.
+// MXFP4 (OCP Microscaling Formats 1.0): 32 four-bit floats with a power-of-two scale. 17 bytes,
+// 4.25 bits a weight.
 //
 //   bytes    0          e
 //            1 ... 16   qs: nibbles as in Q4_0

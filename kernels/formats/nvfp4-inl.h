@@ -1,5 +1,5 @@
-// NVFP4: 64 weights that are floats of four bits, with a scale for every 16, a float of eight bits
-// without a sign (UE4M3, half.h). 36 bytes, 4.5 bits a weight. A matrix has one more factor.
+// NVFP4: 64 four-bit floats, with a scale for every 16, an unsigned eight-bit float (UE4M3,
+// half.h). 36 bytes, 4.5 bits a weight. A matrix has one more factor.
 //
 //   bytes    0 ... 3    d
 //            4 ... 35   qs: of each 16 weights eight bytes: byte j has weight j in its low

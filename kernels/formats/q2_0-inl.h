@@ -15,9 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// What Q1_0 and Q2_0 share. Weights are in order: a byte has kCodes neighbours. Code n of a vector
-// multiplies activations n, kCodes + n, 2 * kCodes + n ..., and a lane of all these dots, added up,
-// belongs to 16 or 32 neighbouring weights. A piece is a block.
+// Common code of Q1_0 and Q2_0. Weights are in order: a byte has kCodes neighbours. Code n of a
+// vector multiplies activations n, kCodes + n, 2 * kCodes + n ..., and a lane of all these dots,
+// added up, belongs to 16 or 32 neighbouring weights. A piece is a block.
 template <class BlockType, size_t kCodes>
 struct InOrder {
   using Block = BlockType;

@@ -17,8 +17,8 @@ namespace kernels::HWY_NAMESPACE {
 
 #if PRONK_WIDE
 // The same and the scales, which blocks of up to 20 bytes begin with: the first 64 bytes of four
-// blocks hold three of them and the fourth's scale. Faster than narrow loads of scales with several
-// tokens, when arithmetic takes the time; slower with one, which waits for memory (NOTEBOOK.md).
+// blocks hold three of them and the fourth's scale. Faster than narrow loads of scales for several
+// tokens, which arithmetic limits; slower for one, which waits for memory (NOTEBOOK.md).
 template <class Block>
 HWY_INLINE Floats8 PermuteNibbles(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kDotVectors][2]) {
   constexpr size_t kBytes = sizeof(Block), kFour = 4 * kBytes;

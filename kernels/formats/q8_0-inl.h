@@ -1,5 +1,5 @@
-// Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. And Q8_1, which also has a
-// sum that only some programs' activations need, weights do not.
+// Q8_0: 32 weights of a byte with a scale. 34 bytes, 8.5 bits a weight. Also Q8_1, whose additional
+// sum only serves some programs' activations, not weights.
 //
 //   bytes    0 1        d
 //            2 ... 33   qs: byte j is weight j, signed

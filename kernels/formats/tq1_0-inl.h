@@ -7,7 +7,7 @@
 //   byte     its five digits to the base of 3 as a fraction of 243, scaled to 256
 //   weight   d * (digit - 1)
 //
-// The 52 bytes are taken as 64, the rest zeros.
+// The 52 bytes are padded with zeros to 64.
 #if defined(PRONK_KERNELS_FORMATS_TQ1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
 #undef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_

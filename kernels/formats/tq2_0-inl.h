@@ -49,7 +49,7 @@ HWY_INLINE CodeInput MakeCodeInput(VI8 x, size_t n, const Floats8& scales,
   return {x, hn::Mul(sum, hn::Set(d, -Unit(n))), hn::Mul(PickFloats(scales, group), unit)};
 }
 
-// sum + the scaled products, lane by lane: adding dots up first takes as many, scarcer
+// sum + the scaled products, lane by lane: summing dots first takes the same number of scarcer
 // instructions.
 HWY_INLINE VF AddProducts(VF sum, VU8 codes, const CodeInput& in) {
   return hn::MulAdd(hn::ConvertTo(DF(), Dot(in.offset, codes, in.x)), in.scale, sum);

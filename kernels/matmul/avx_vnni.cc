@@ -1,5 +1,5 @@
-// Products for AVX2 with AVX-VNNI, and the ceiling of its dots: what is compiled for every target
-// of Highway's, once more for one that it does not have. So these files are included here.
+// Products for AVX2 with AVX-VNNI, and the ceiling of its dots: includes the files that are
+// compiled for every Highway target, to compile them for one that Highway lacks.
 #include "kernels/simd/extension_target.h"
 // All that is compiled for it.
 #include "kernels/matmul/ceiling.cc"

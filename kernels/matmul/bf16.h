@@ -3,9 +3,9 @@
 //
 // BF16 is the upper half of a float: 8 bits of precision. Rounding an input and a weight to it
 // costs 2.4e-6 of a product's power each, a tenth of what rounding inputs to int8 costs. The
-// instructions multiply pairs of neighbours and add both products to a float. With pairs alone this
-// is for F16 and BF16 weights, with tiles for quantized ones, too: a tile of bytes takes half the
-// time, but its sums must be scaled after every 32 columns, which takes longer than that.
+// instructions multiply pairs of neighbours and add both products to a float. Pairs alone serve F16
+// and BF16 weights, tiles also quantized ones: a tile of bytes takes half the time, but its sums
+// must be scaled after every 32 columns, which costs more than it saves.
 #ifndef PRONK_KERNELS_MATMUL_BF16_H_
 #define PRONK_KERNELS_MATMUL_BF16_H_
 
@@ -46,8 +46,8 @@ void PackBf16Inputs(const float (&x)[kBf16Tokens][kBf16Cols], Bf16InputBlock* bl
 // n numbers in f16, in place; n is a multiple of 32.
 void HalfsToBf16(uint16_t* x, size_t n);
 
-// Multiplies tiles with AMX where CpuUses it, otherwise with dot products of pairs. The constructor
-// sets up AMX's state of this thread, the destructor clears it: make one for a range of tiles.
+// Multiplies tiles with AMX if CpuUses it, otherwise with dot products of pairs. The constructor
+// sets up this thread's AMX state, the destructor clears it: make one for a range of tiles.
 class Bf16Multiplier {
  public:
   Bf16Multiplier();

@@ -1,4 +1,4 @@
-// The machine's ceilings, beside which every measured speed is shown: memory and arithmetic.
+// The machine's ceilings for memory and arithmetic, printed beside every measured speed.
 #ifndef PRONK_KERNELS_MATMUL_CEILING_H_
 #define PRONK_KERNELS_MATMUL_CEILING_H_
 
@@ -11,7 +11,7 @@ namespace kernels {
 
 // Bytes per second at which the team reads these bytes without arithmetic: the best of several ways
 // (plain, prefetched, in four streams) and of `repeats` tries each. Decode reads every weight once
-// a token, so no engine is faster than this. Outside Team::Run().
+// per token, so no engine is faster than this. Outside Team::Run().
 double ReadCeiling(Team& team, std::span<const std::byte> bytes, int repeats = 3);
 
 // Operations per second (a multiplication and an addition are two) of the kernels' products of

@@ -2,9 +2,9 @@
 // few for each token. Shazeer et al. 2017; as in Mixtral (Jiang et al. 2024), no expert has a
 // capacity: every token gets the experts that are chosen for it.
 //
-// Few tokens mostly go to different experts, so the time is spent reading weights, as for all
-// products of single vectors. Many tokens are sorted by expert, and each expert is a product with a
-// batch of its own tokens (experts.cc).
+// Few tokens mostly use different experts, so reading weights takes the time, as in all products
+// with single vectors. Many tokens are sorted by expert, and each expert is a product with a batch
+// of its own tokens (experts.cc).
 #ifndef PRONK_KERNELS_MATMUL_EXPERTS_H_
 #define PRONK_KERNELS_MATMUL_EXPERTS_H_
 
@@ -42,7 +42,7 @@ struct ExpertLayer {
   bool has_gate() const { return gate.n_experts != 0; }
 };
 
-// How a router's logits become a choice of experts, and their weights.
+// How a router's logits determine the chosen experts and their weights.
 struct Router {
   enum class Gate {
     kSoftmax,  // p = softmax over the logits of all experts
@@ -50,7 +50,7 @@ struct Router {
   };
   Gate gate = Gate::kSoftmax;
   bool normed = true;  // weights are divided by max(their sum, 6.103515625e-5), else they are p
-  float scale = 1;     // of the weights, in the end
+  float scale = 1;     // final factor of the weights
   // The experts are n_groups runs of the same length, of which the best n_groups_used take part: a
   // run's score is the sum of its two largest p + bias, or its only one (DeepSeek-V3, 2024).
   size_t n_groups = 1, n_groups_used = 1;
@@ -69,20 +69,20 @@ void Route(const Router& router, float* logits, size_t n_experts, const float* b
 // The largest batch in which each token has the same bits as alone.
 constexpr size_t kExpertsAlone = 16;
 
-// What Experts() needs besides its arguments. Buffers are sized at construction.
+// Scratch of Experts(). Buffers are sized at construction.
 class ExpertScratch {
  public:
   ExpertScratch(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd, size_t n_ff,
                 size_t max_threads);
-  // The size of the buffers that these make. For 512 tokens, 8 of 128 experts, 2048 and 768 numbers
-  // wide (Qwen3 30B A3B) 61 MB, of which quantized weights touch about 35; for single tokens 0.1.
+  // The total size of the buffers. For 512 tokens, 8 of 128 experts, 2048 and 768 numbers wide
+  // (Qwen3 30B A3B) 61 MB, of which quantized weights touch about 35; for single tokens 0.1.
   static size_t BytesFor(size_t max_tokens, size_t n_experts, size_t n_used, size_t n_embd,
                          size_t n_ff, size_t max_threads);
 
  private:
   friend class ExpertPass;  // experts.cc
 
-  // A slot is one token's turn with one of its experts. Slots are ordered by expert.
+  // A slot is one token with one of its experts. Slots are ordered by expert.
   Buffer<uint32_t> slot_tokens_;  // [slots]
   Buffer<float> slot_weights_;    // [slots]
   Buffer<uint32_t> first_slots_;  // [n_experts + 1]

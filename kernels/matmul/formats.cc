@@ -1,8 +1,8 @@
 // The list of formats, and what the registry (registry.h) has for each. A new format is a row here:
 // the #include of its file and its name in PRONK_FORMATS.
 //
-// The list has parts, so that compilers work side by side: CMakeLists.txt has this file compiled
-// once for each, with PRONK_PART its number; without PRONK_PART it is all of them (avx_vnni.cc).
+// The list has parts, so that they compile in parallel: CMakeLists.txt compiles this file once for
+// each, with PRONK_PART as its number; without PRONK_PART it is all of them (avx_vnni.cc).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/formats.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -30,7 +30,7 @@ void PanelsOf(const Matrix& w, size_t begin, size_t end, const GemmInput& x, con
   MultiplyRange<Packing>(w, begin, end, x, out, scratch);
 }
 
-// Copies, since the bytes of a test or a gathered row may have any address.
+// Copies the block, since the bytes of a test or a gathered row may have any address.
 template <class Type>
 void DequantizeOf(const std::byte* bytes, float* out) {
   typename Type::Block block;

@@ -48,8 +48,8 @@ struct TileMultiplier {
   }
 };
 
-// What the loops around micro-panels and tiles (gemm.cc) know of a packing. They are compiled once
-// for all of them.
+// The interface of a packing to the loops around micro-panels and tiles (gemm.cc), which are
+// compiled once for all packings.
 struct PanelLoops {
   size_t n_rows, n_tokens;          // of a micro-panel, of a tile
   size_t panel_bytes, input_bytes;  // of their blocks

@@ -1,4 +1,4 @@
-// Batches: packs tokens in tiles, and has the loops around all products with them.
+// Batches: packs tokens in tiles, and runs the loops around all products with them.
 #include "kernels/matmul/gemm.h"
 
 #include <algorithm>
@@ -181,7 +181,7 @@ void PackBf16(std::span<const ActivationRow> rows, size_t cols, size_t tile, std
 #endif
 
 // A quarter of the second-level cache is enough to use each tile of activations for several
-// micro-panels. AMX must use it for three at least, or it would wait for the third-level cache;
+// micro-panels. AMX must use it for at least three, or it would wait for the third-level cache;
 // CPUs that have AMX have 2 MB.
 size_t PanelBytes() { return size_t{CpuUses(Extension::kAmx) ? 1152u : 256u} << 10; }
 

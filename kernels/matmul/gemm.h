@@ -1,5 +1,5 @@
 // Products of a range of weight rows with a batch of more than kRowTokens input vectors. A thread
-// packs a panel of rows, of any format, in its own cache, once, and multiplies it with all tokens;
+// packs a panel of rows of any format once, in its own cache, and multiplies it with all tokens;
 // panel-inl.h has the picture. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_GEMM_H_
 #define PRONK_KERNELS_MATMUL_GEMM_H_
@@ -13,13 +13,13 @@
 namespace kernels {
 
 // The largest number of tokens that products take row by row (rows-inl.h), where a token's results
-// have the same bits as alone. Larger batches go by panels.
+// have the same bits as alone. Larger batches use panels.
 constexpr size_t kRowTokens = 16;
 
 // The most rows that a micro-panel has on any instruction set.
 constexpr size_t kGemmMaxRows = 32;
 
-// Bytes a thread needs for panels of matrices with up to `cols` columns: what stays in the
+// Bytes a thread needs for panels of matrices with up to `cols` columns: the part that fits in the
 // second-level cache with the activations, or one micro-panel in the largest form, floats.
 size_t PanelScratchBytes(size_t cols);
 
@@ -41,18 +41,18 @@ size_t BatchTileTokens(BatchForm form);
 // `blocks` is 64-byte aligned.
 void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, size_t tile,
                std::byte* blocks);
-// The same from up to BatchTileTokens rows anywhere. kInt8 takes rows that are rounded already as
-// they are.
+// The same from up to BatchTileTokens rows anywhere. With kInt8, rows that are already rounded are
+// used unchanged.
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks);
 
-// What is done with a result, in this order.
+// The processing of a result, in this order.
 struct GemmOutput {
   float* out;  // [n_tokens][stride], the column of the product's first row first
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
-  std::optional<Activation> gated = std::nullopt;  // joins it with the gate, which is in out
-  // Where they are not null: out[tokens[t]] += factors[t] * (result of token t).
+  std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
+  // If not null: out[tokens[t]] += factors[t] * (result of token t).
   const uint32_t* tokens = nullptr;
   const float* factors = nullptr;
 };

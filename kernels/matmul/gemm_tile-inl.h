@@ -54,7 +54,7 @@ HWY_INLINE VI16 MultiplyPairs(VU8 codes, VI8 x) {
   }
 }
 
-// The integer dots of the columns of scale number kScale. Products are added up in i16 as long as
+// The integer dots of the columns of scale number kScale. Products are summed in i16 as long as
 // they fit.
 template <class Form, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {

@@ -1,5 +1,5 @@
-// Products of matrices: who computes which rows, and in what order they pass through the caches.
-// The arithmetic is in rows-inl.h for up to kRowTokens tokens and in gemm-inl.h for batches.
+// Products of matrices: assigns rows to threads and orders them for the caches. The arithmetic is
+// in rows-inl.h for up to kRowTokens tokens and in gemm-inl.h for batches.
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using gguf::DType;
 
 size_t Index(BatchForm form) { return static_cast<size_t>(form); }
 
-// The forms that this CPU may ask for.
+// The forms that this CPU may need.
 std::vector<BatchForm> BatchForms() {
   std::vector<BatchForm> forms = {BatchForm::kFloats};
   if (!CpuUses(Extension::kAmx)) forms.push_back(BatchForm::kInt8);
@@ -53,7 +53,7 @@ size_t ScratchBytes(size_t max_tokens, size_t max_cols) {
   return max_tokens > kRowTokens ? std::max(few, PanelScratchBytes(max_cols)) : few;
 }
 
-// All products by panels, which threads take as they become free: cores may differ.
+// All products by panels, which threads take as they become free, since cores may differ in speed.
 void MultiplyBatch(Team& team, std::span<const Product> products, Activations& x) {
   size_t total_rows = 0;
   for (const Product& p : products) {

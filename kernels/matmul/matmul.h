@@ -1,6 +1,6 @@
 // Products of weight matrices with activations: nearly all of an engine's time.
 //
-// Weights stay as they are in the file. For up to 16 vectors they are unpacked in registers
+// Weights are used in the file's layout. For up to 16 vectors they are unpacked in registers
 // (rows-inl.h), for a batch panel by panel in a thread's cache (gemm-inl.h). Quantized types
 // multiply with activations rounded to int8, 32 with one scale, once per input for all products
 // that read it; float types multiply with the floats themselves.
@@ -36,19 +36,19 @@ struct Matrix {
 // Whether a product with weights of this type reads int8 activations.
 bool UsesInt8(gguf::DType dtype);
 
-// What a batch's products read: kInt8 for quantized weights, kFloats for float ones, or kBf16 where
-// the CPU multiplies that faster (BatchFormFor in registry.h).
+// The input form of a batch's products: kInt8 for quantized weights, kFloats for float ones, or
+// kBf16 if the CPU multiplies that faster (BatchFormFor in registry.h).
 enum class BatchForm { kFloats, kInt8, kBf16 };
 
 struct GemmInput;  // gemm.h
 
 // The input of one or more products: n_tokens vectors of `cols` floats, and the forms that products
-// read, each made once, when a product first asks for it. Also the threads' scratch. Buffers are
-// sized at construction, for teams of up to max_threads.
+// read, each made once, on first use. Also the threads' scratch. Buffers are sized at construction,
+// for teams of up to max_threads.
 class Activations {
  public:
   Activations(size_t max_tokens, size_t max_cols, size_t max_threads = 1);
-  // The size of the buffers that these make.
+  // The total size of the buffers for these arguments.
   static size_t BytesFor(size_t max_tokens, size_t max_cols, size_t max_threads);
 
   // Takes x ([n_tokens][cols], contiguous) as the new input; keeps the pointer, copies nothing.
@@ -87,7 +87,7 @@ struct Product {
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation is one of up alone (kReluSquared).
+// (gate.rows == 0) the activation applies to up alone (kReluSquared).
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 

@@ -4,8 +4,7 @@
 // In prefill a weight is used once for each of hundreds of tokens. So a thread packs a micro-panel
 // of kMicroRows rows, of any format, into one simple layout in its own cache, once per batch. A
 // k-group is four consecutive weights of each row, side by side. One broadcast of a token's four
-// activations feeds all lanes of a dot product; a lane belongs to a row, and nothing is ever added
-// up across lanes:
+// activations feeds all lanes of a dot product; a lane belongs to a row, and no sum crosses lanes:
 //
 //   codes     | row 0: k k+1 k+2 k+3 | row 1: k k+1 k+2 k+3 | ... | row 15: k k+1 k+2 k+3 |
 //   token t   |        k k+1 k+2 k+3 |        k k+1 k+2 k+3 | ... |         k k+1 k+2 k+3 |
@@ -13,8 +12,8 @@
 //
 // (A micro-panel of 32 rows has two such vectors.) A block is 32 columns of a micro-panel: 8
 // k-groups of codes, then the scales (and minimums) of its rows, one float per row and 32 weights,
-// or two for formats with a scale per 16. Every quantized format is small integers times a scale,
-// so this is exact. A panel is the micro-panels that fit in the second-level cache.
+// or two for formats with a scale per 16. Every quantized format consists of small integers times a
+// scale, so this is exact. A panel is the micro-panels that fit in the second-level cache.
 //
 // Activations are packed in tiles of kTileTokens tokens, 32 columns of each in a block, so that a
 // kernel reads both inputs in one stream each.
@@ -46,8 +45,8 @@ constexpr size_t kTileTokens = 6;
 constexpr size_t kMicroRows = kRowVectors * kFloats;
 static_assert(kMicroRows <= kGemmMaxRows);
 
-// Added to the activations' bytes, as VNNI wants one side unsigned. What 128 adds to a row's sums
-// depends on the row alone; the sums start at minus that.
+// Added to the activations' bytes, because VNNI needs one side unsigned. Its contribution to a
+// row's sums depends only on the row; the sums start at minus that.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
 // 32 columns of a micro-panel.
@@ -113,7 +112,7 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
 }
 
 #if PRONK_BIAS
-// What kInputBias adds to the dots of each row, negated.
+// The negated contribution of kInputBias to the dots of each row.
 template <class Form>
 HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
   const DI32 d;
@@ -131,8 +130,8 @@ HWY_INLINE void SetOffsets(PanelBlock<Form>& block) {
 }
 #endif
 
-// Where n rows of w from `row` on begin. Rows past the end, whose results are not used, are the
-// last one.
+// The addresses of n rows of w from `row` on. Rows past the end, whose results are not used, are
+// copies of the last one.
 template <size_t n>
 HWY_INLINE std::array<const std::byte*, n> RowPointers(const Matrix& w, size_t row) {
   std::array<const std::byte*, n> data;
@@ -148,7 +147,7 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   constexpr size_t kBytes = 256 / Block::kWeights * sizeof(Block);
   const uint8_t* const w =
       reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
-  // The CPU does not prefetch that many streams, one for each row, by itself.
+  // The CPU does not prefetch that many streams (one per row) by itself.
   for (size_t byte = 0; byte < kBytes; byte += 64) hwy::Prefetch(w + kBytes + byte);
   if (Block::kWeights < 256 && n < 8) {
     alignas(64) uint8_t padded[kBytes] = {};

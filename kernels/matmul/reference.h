@@ -9,14 +9,14 @@
 
 namespace kernels {
 
-// Writes the n weights of a row to out. n is a multiple of the type's block size. Covers every type
-// that a file can hold weights in (F32, F16, BF16, all quantized ones, Q8_1 and Q8_K too).
+// Writes the n weights of a row to out. n is a multiple of the type's block size. Covers every
+// weight type of a file (F32, F16, BF16, all quantized ones, including Q8_1 and Q8_K).
 void DequantizeRow(gguf::DType dtype, const std::byte* row, size_t n, float* out);
 
 // Sum of row[i] * x[i], accumulated in double.
 double DotReference(gguf::DType dtype, const std::byte* row, const float* x, size_t n);
 
-// True for the types that DequantizeRow knows.
+// True for the types that DequantizeRow supports.
 bool IsWeightType(gguf::DType dtype);
 
 }  // namespace kernels

@@ -1,5 +1,5 @@
-// What products have for each format: the one place that knows. formats.cc lists the formats, which
-// are in formats/. Internal to kernels/.
+// The functions of each format for products. formats.cc lists the formats, which are in formats/.
+// Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_REGISTRY_H_
 #define PRONK_KERNELS_MATMUL_REGISTRY_H_
 
@@ -35,11 +35,11 @@ struct Format {
 using FormatTable = std::array<Format, 64>;
 constexpr size_t FormatIndex(gguf::DType dtype) { return static_cast<size_t>(dtype); }
 
-// For weights of this type, on the instruction set in use (LimitCpu); empty where products know no
-// such type.
+// For weights of this type, on the instruction set in use (LimitCpu); empty if products do not
+// support the type.
 Format FormatOf(gguf::DType dtype);
 
-// What a batch is packed to for products with weights of this type.
+// The form to which a batch is packed for products with weights of this type.
 BatchForm BatchFormFor(gguf::DType dtype);
 
 }  // namespace kernels

@@ -1,4 +1,4 @@
-// Which experts a token goes to, see experts.h.
+// Chooses the experts of a token, see experts.h.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -63,7 +63,7 @@ float GroupScore(size_t begin, size_t end, Score score) {
   return first + second;
 }
 
-// Takes the experts of all groups but the best out of the choice: their shares become NaN.
+// Excludes the experts of all but the best groups: their shares become NaN.
 template <class Score>
 void KeepBestGroups(const Router& router, float* shares, size_t n_experts, Score score) {
   const size_t size = n_experts / router.n_groups;

@@ -64,10 +64,10 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
 // Rows that are computed at a time, one of each kMaxRows-th of the range, so that memory is read in
-// long streams. With neighbouring rows each stream would jump after every row, and the CPU's
-// prefetcher and ours would start anew: half the speed, measured on Zen 4 with rows of 1152 bytes.
-// One stream alone reads up to a fifth slower than four. Types that fill the bandwidth with two
-// streams for each of two threads do so better than with four (NOTEBOOK.md); they have a kStreams.
+// long streams. With neighbouring rows each stream would jump after every row and restart the CPU's
+// prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone
+// reads up to a fifth slower than four. Types that saturate the bandwidth with two streams for each
+// of two threads are faster than with four (NOTEBOOK.md); they have a kStreams.
 constexpr size_t kMaxRows = 4;
 template <class Type>
 constexpr size_t kRows = [] {
@@ -76,7 +76,7 @@ constexpr size_t kRows = [] {
 }();
 
 // Rows that are unpacked before they are multiplied, so that a token's vectors are loaded once for
-// all of them: as many as fit in 32 registers. With 16 registers one fits.
+// all: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
 constexpr size_t kTogether = [] {
   size_t n = kRows<Type>;
@@ -132,8 +132,8 @@ HWY_NOINLINE void LookAhead(const std::array<const uint8_t*, n_rows>& rows, size
   }
 }
 
-// Puts the inputs in order, once for all rows of a call, which takes as long as a row or two.
-// Returns [step][token], in scratch. The last step is padded; the int8 form already is.
+// Reorders the inputs, once for all rows of a call, at the cost of a row or two. Returns
+// [step][token], in scratch. The last step is padded; the int8 form already is.
 template <class Type>
 HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const ActivationRow> x,
                                                        size_t cols, std::span<std::byte> scratch) {
@@ -314,7 +314,7 @@ void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const Act
     }
   }
   const auto* const inputs = PrepareInputs<Type>(x, w.cols, scratch);
-  // Parts that are not full are filled with the last row, so that one code makes every result.
+  // Partial groups are filled with the last row, so that the same code computes every result.
   for (size_t i = 0; i < part; ++i) {
     std::array<const uint8_t*, n> rows;
     for (size_t r = 0; r < n; ++r) {

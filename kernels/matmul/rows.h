@@ -1,5 +1,5 @@
-// Products of ranges of rows as matmul.cc and experts.cc need them: the format's product, then
-// factor, bias and activation while results are in the first-level cache. Internal to kernels/.
+// Products of ranges of rows for matmul.cc and experts.cc: the format's product, then factor, bias
+// and activation while results are in the first-level cache. Internal to kernels/.
 #ifndef PRONK_KERNELS_MATMUL_ROWS_H_
 #define PRONK_KERNELS_MATMUL_ROWS_H_
 
@@ -20,7 +20,7 @@ constexpr size_t kWaitingRows = 512;
 // Bytes a thread needs for products of rows with up to kRowTokens tokens, a multiple of kCacheLine.
 size_t RowsScratchBytes(size_t n_tokens, size_t cols);
 
-// Such memory: first the results, then what the product itself needs.
+// That memory: first the results, then the product's own scratch.
 struct RowsScratch {
   RowsScratch(std::span<std::byte> scratch, size_t n_tokens);
   float* results;  // [n_tokens][kWaitingRows]

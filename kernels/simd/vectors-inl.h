@@ -82,7 +82,7 @@ struct Sums {
   V8 mins;
 };
 
-// Loads. None of them touches a byte outside of [p, end of the last piece or number named).
+// Loads. None touches a byte outside of [p, end of the last piece or number named).
 
 // kPieces pieces of 16 bytes, kStride bytes apart.
 template <size_t kStride>
@@ -94,7 +94,7 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
   if constexpr (kStride == 16) return hn::LoadU(d, p);
   if constexpr (kStride > 16 && kStride <= 24) {
     // Two loads and one byte permutation under a mask: the first 64 bytes hold pieces 0 to 2, and
-    // the 64 bytes that end with piece 3 hold it where it belongs.
+    // the 64 bytes that end with piece 3 have it in its place.
     static constexpr auto kIndex = [] {
       std::array<uint8_t, 64> index{};
       for (size_t i = 0; i < 48; ++i) index[i] = static_cast<uint8_t>(i / 16 * kStride + i % 16);
@@ -301,7 +301,7 @@ HWY_INLINE VI32 DotSigned(VI32 sum, VI8 weights, VI8 x) {
 #endif
 }
 
-// Bytes shifted by kBits (left if negative), whatever comes in from the neighbour.
+// Bytes shifted by kBits (left if negative); bits from the neighbour are not masked.
 template <int kBits>
 HWY_INLINE VU8 ShiftBits(VU8 v) {
   const DU16 d;

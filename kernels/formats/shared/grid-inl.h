@@ -1,7 +1,7 @@
-// What formats with grids (IQ1, IQ2, IQ3) share: from an index to the weights of a grid entry, and
-// to the sum of their products. Included once per instruction set.
+// Common code of formats with grids (IQ1, IQ2, IQ3): from an index to the weights of a grid entry,
+// and to the sum of their products. Included once per instruction set.
 //
-// The tables in grid_bytes.h have a byte per weight, as dot products take them. Every 8 weights, an
+// The tables in grid_bytes.h have a byte per weight, as dot products need them. Every 8 weights, an
 // OCTET, are an entry (or two of 4); four octets make a group of 32 weights, which share a scale. A
 // vector has the same octet of neighbouring groups, and the activations have the same order:
 //
@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// A SLICE is the groups that a vector has an octet of: all 8 of a block or fewer.
+// A SLICE is the groups of which a vector has one octet each: all 8 of a block or fewer.
 constexpr size_t kSliceGroups = kVectorBytes / 8;
 constexpr size_t kBlockSlices = 8 / kSliceGroups;
 
@@ -54,7 +54,7 @@ HWY_INLINE VF SpreadPairs(const float* HWY_RESTRICT p) {
                               hn::SetTableIndices(DF(), index));
 }
 
-// `unit` is what is common to all scales.
+// `unit` is the common factor of all scales.
 HWY_INLINE GridInput LoadInput(const ActivationRow& x, size_t i, float unit) {
   GridInput in;
   for (size_t p = 0; p < kBlockSlices; ++p) {
@@ -183,7 +183,7 @@ HWY_INLINE void LookUp(const Entry* HWY_RESTRICT grid, const Index* HWY_RESTRICT
 template <int kFirst, int kStep>
 HWY_INLINE VU16 EvenSignsOf(VU64 v) {
 #if PRONK_WIDE
-  // A product of bit matrices: bits 0 to 6 stay, bit 7 becomes the parity of those.
+  // A product of bit matrices: bits 0 to 6 are kept, bit 7 becomes their parity.
   const VU16 index = SplitGroups<kFirst, kStep, 8, 0>(v);
   const VU64 matrix = hn::Set(DU64(), 0x010204081020407F);
   return VU16{_mm512_gf2p8affine_epi64_epi8(index.raw, matrix.raw, 0)};
@@ -213,7 +213,7 @@ HWY_INLINE VI8 SignBytes(VU16 signs) {
   return hn::BitCast(DI8(), hn::Or(hn::VecFromMask(d, minus), hn::Set(d, uint8_t{1})));
 }
 
-// Scales: numbers s that stand for 2s + 1.
+// Scales: numbers s that mean 2s + 1.
 
 // d * (2s + 1), which is exact: d has 11 bits.
 HWY_INLINE VF ScaleOf(VI32 s, VF d) { return hn::MulAdd(hn::ConvertTo(DF(), s), hn::Add(d, d), d); }
@@ -286,8 +286,8 @@ struct GridType {
   }
 
 #if !PRONK_WIDE
-  // One token's products take a slice at a time: 16 registers do not hold a block. Up to a quarter
-  // of the time.
+  // One token's products take a slice at a time, since a block does not fit in 16 registers. Saves
+  // up to a quarter of the time.
   static HWY_INLINE PackedGrid UnpackForOne(const uint8_t* HWY_RESTRICT w,
                                             const uint16_t* HWY_RESTRICT index = nullptr) {
     return {w, index, Type::BlockScale(w)};
@@ -330,8 +330,8 @@ struct GridType {
   }
 };
 
-// For panels, which take weights in order: entries as they are in memory, eight weights to a
-// number, and signs by arithmetic. Putting the vectors above back in order would take longer.
+// For panels, which need weights in order: entries as in memory, eight weights per number, and
+// signs by arithmetic. Reordering the vectors above would take longer.
 
 HWY_INLINE void Store8(uint64_t bytes, int8_t* to) { hwy::CopyBytes<8>(&bytes, to); }
 

@@ -1,4 +1,4 @@
-// The grids of tables.h spelled out, a byte per weight, for unpacking many weights at once.
+// The grids of tables.h expanded to a byte per weight, to unpack many weights at once.
 #ifndef PRONK_KERNELS_FORMATS_SHARED_GRID_BYTES_H_
 #define PRONK_KERNELS_FORMATS_SHARED_GRID_BYTES_H_
 

@@ -45,15 +45,15 @@ HWY_INLINE Small16 Widen(VI8x16 bytes) {
 #endif
 }
 
-// What minimums multiply, and zero points that are not taken off the dots.
+// Factors of minimums, and of zero points that are not subtracted from the dots.
 struct RunSums {
   Floats8 scales;  // of the activations, in order
   Small16 sums;    // of each 16 q
 };
 struct NoSums {};
 
-// The activations of 256 weights in the order of the runs. Kept small, because many tokens' do not
-// fit in the first-level cache (NOTEBOOK.md).
+// The activations of 256 weights in the order of the runs. Kept small, because those of many tokens
+// do not fit in the first-level cache (NOTEBOOK.md).
 template <bool kSums>
 struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
@@ -65,8 +65,8 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #endif
 };
 
-// A type may leave the codes of run k where their bits are, which makes them Type::kFactors[k]
-// times as large, a power of two: scales take that off, and nothing is rounded.
+// A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
+// times as large, a power of two: scales compensate for that, and nothing is rounded.
 template <class Type>
 HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   typename Type::Input in;
@@ -238,8 +238,8 @@ struct RunType {
   }
 
 #if !PRONK_WIDE
-  // One token's products take a vector of each run at a time: 16 registers do not hold all codes
-  // and scales of a block. 10 to 16% of the time.
+  // One token's products take a vector of each run at a time, since a block's codes and scales do
+  // not fit in 16 registers. Saves 10 to 16% of the time.
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }

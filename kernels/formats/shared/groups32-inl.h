@@ -1,4 +1,4 @@
-// What formats with scales (and minimums) for groups of 32 share. Included once per instruction
+// Common code of formats with scales (and minimums) for groups of 32. Included once per instruction
 // set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS32_INL_H_
@@ -18,7 +18,7 @@ constexpr size_t GroupOf(size_t v, size_t p) {
   return kEvenOdd && PRONK_WIDE ? v + 2 * p : FirstGroup(v) + p * kGroupStep;
 }
 
-// Codes less `zero` in the order of the weights.
+// Codes minus `zero` in the order of the weights.
 template <bool kEvenOdd>
 HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
                              int8_t* HWY_RESTRICT weights) {
@@ -32,7 +32,7 @@ HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
   }
 }
 
-// What the dots of a step start with, for codes that are kCenter more than the weights: -kCenter *
+// The start value of a step's dots, for codes that are kCenter more than the weights: -kCenter *
 // (sum of the lane).
 template <int kCenter>
 struct Offsets {
@@ -123,8 +123,8 @@ struct Steps32 {
 template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
-  // Codes that are too large for sums of 16 bits are taken less kZero; with VNNI, whose dots have a
-  // start anyhow, all without a minimum are (3 to 7% of Q4_0 in the cache).
+  // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
+  // have a start value anyway, from all without a minimum (3 to 7% of Q4_0 in the cache).
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter = kLarge || (PRONK_VNNI && !kMinimum) ? kZero : 0;
   using Input = Input32<kEvenOdd, kCenter>;
@@ -177,8 +177,8 @@ struct Type32 : Steps32<Type, BlockType> {
   }
 };
 
-// The same for signed bytes: weight = scale * w, code = w + kSignedZero. VNNI wants them unsigned,
-// as w + 128; without it signs and magnitudes are apart. The dots are too large for sums of 16
+// The same for signed bytes: weight = scale * w, code = w + kSignedZero. VNNI needs them unsigned,
+// as w + 128; without it signs and magnitudes are separate. The dots are too large for sums of 16
 // bits.
 constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 

@@ -1,9 +1,9 @@
-// Look-ups in registers, for CPUs that permute the bytes of a vector of 64 (AVX-512 VBMI): 3
+// Look-ups in registers, for CPUs that permute the bytes of a 64-byte vector (AVX-512 VBMI): 3
 // instructions for 64 indices into 256 bytes. That beats loads for grids of up to 1024 entries, not
 // for the 2048 of IQ1. Included once per instruction set; empty for other CPUs.
 //
 // An entry gives two bytes of CODES, levels of two or three bits. A weight and its sign are one
-// more look-up, for a vector that has the same weight of all entries, so activations are taken in
+// more look-up, for a vector that has the same weight of all entries, so activations are split into
 // FOURTHS:
 //
 //   codes      | byte 0: weights 0 1 2 3 | byte 1: weights 4 5 6 7 | ...          (IQ2)
@@ -63,8 +63,7 @@ HWY_INLINE VU8 Lookup(const uint8_t* HWY_RESTRICT table, VU8 index, const MU8* H
   }
 }
 
-// The dot product wants unsigned bytes: weights are kCenter more than they are. At most 127, see
-// Dot.
+// The dot product needs unsigned bytes, so kCenter is added to weights. At most 127, see Dot.
 constexpr uint8_t kCenter = 64;
 
 // The input of a block, in fourths: vector c has numbers c, 4 + c, 8 + c ...
@@ -76,8 +75,8 @@ HWY_INLINE GridInput LoadFourths(const ActivationRow& x, size_t i, float unit) {
   return in;
 }
 
-// Signs of fourths: the low four bits of byte b belong to weights 4b to 4b + 3. What is above them
-// is not used.
+// Signs of fourths: the low four bits of byte b belong to weights 4b to 4b + 3. Higher bits are not
+// used.
 HWY_INLINE VU8 SplitSigns(VU16 signs) {
   return hn::BitCast(DU8(), hn::Or(signs, hn::ShiftLeft<4>(signs)));
 }

@@ -1,7 +1,7 @@
 // Scales for the dot products of eight groups of 32 weights.
 //
 // The i32 dots of 256 weights are kDotVectors vectors, with a group in each piece. Only the sum of
-// a group's four lanes counts, so they are added up before they become floats until one vector is
+// a group's four lanes matters, so lanes are added before conversion to float until one vector is
 // left (two with one piece): pairs of vectors are packed to i16 and neighbours added, half of the
 // work of converting and scaling each vector. Groups are assigned to pieces so that they come out
 // in order, or nearly:
@@ -83,7 +83,7 @@ HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const Group
 #endif
 }
 
-// A vector of floats by their numbers among eight; all of one part where there are two.
+// A vector of floats by their numbers among eight; all of one part if there are two.
 HWY_INLINE VF PickFloats(const Floats8& eight, const int32_t (&number)[kFloats]) {
   constexpr auto kLanes = static_cast<int32_t>(hn::MaxLanes(D8()));
   alignas(64) int32_t lane[kFloats];

@@ -1,9 +1,9 @@
 // The tables that IQ, MXFP4 and NVFP4 blocks index: grids, signs and non-uniform codebooks of 16
-// values. They belong to the formats, like the bytes in gguf/blocks.h; their authors chose the
-// points where weights of trained models are.
+// values. They are part of the formats, like the bytes in gguf/blocks.h; their authors chose the
+// points to match weights of trained models.
 //
 // An entry of a grid is a point of 8 (IQ1, IQ2) or 4 (IQ3) weights, each one of a few levels. It is
-// kept as level numbers in 16 bits, the form that kernels unpack fastest:
+// stored as level numbers in 16 bits, the form that kernels unpack fastest:
 //   8 weights   two bits each: weight i at bit 2i
 //   4 weights   three bits each: weights 0 to 3 at bits 3, 11, 0 and 8
 #ifndef PRONK_KERNELS_FORMATS_SHARED_TABLES_H_

@@ -1,4 +1,4 @@
-// What every format needs, and what unpacking to plain bytes shares: vectors of 16 bytes on every
+// Helpers for every format, and for unpacking to plain bytes: vectors of 16 bytes on every
 // instruction set, as a weight is unpacked once per batch. (GCC unrolls loops over bytes before it
 // could vectorize them: Q4_0 took 1.6 cycles a weight.) Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,7 +19,7 @@
 #include "kernels/ops/quantize.h"
 #include "kernels/simd/vectors-inl.h"
 
-// How bytes are multiplied. x86 without VNNI adds neighbours up in i16, saturating (maddubs). With
+// How bytes are multiplied. x86 without VNNI adds neighbours in i16, saturating (maddubs). With
 // VNNI one side must be unsigned, so it gets a bias.
 #undef PRONK_MADDUBS
 #undef PRONK_BIAS
@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// How a quantized type looks in a panel: weight = scale * w (+ minimum), where w is an integer of
+// The form of a quantized type in a panel: weight = scale * w (+ minimum), where w is an integer of
 // kBits bits, -2^(kBits-1) and up. Each 32 weights have kScales scales and kMins minimums: one for
 // all of them, or one for each half.
 template <int kBits, size_t kScalesPer32, size_t kMinsPer32>
@@ -39,7 +39,7 @@ struct PanelForm {
 #if PRONK_MADDUBS
   // Unsigned codes w + kZero of as few bits as possible: kRun sums of two products with an
   // activation of -127..127 fit in i16. With eight bits none does: those stay signed, and their
-  // sign goes to the activation.
+  // sign moves to the activation.
   static constexpr bool kSigned = kBits == 8;
   static constexpr size_t kRun = kBits >= 7 ? 1 : size_t{8} >> (kBits - 4);
   static constexpr int kZeroShift = 8 - kBits;
@@ -48,7 +48,7 @@ struct PanelForm {
   static constexpr uint8_t kZero = 0;
 #endif
 };
-// Where the number of bits makes no difference there is one kernel for all.
+// If the number of bits makes no difference, one kernel serves all.
 template <int kBits, size_t kScales = 1, size_t kMins = 0>
 using Int8Form = PanelForm<PRONK_MADDUBS ? kBits : 8, kScales, kMins>;
 
