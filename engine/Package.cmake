@@ -1,8 +1,8 @@
-# What `cmake --install` leaves for other projects: pronk/pronk.h, one static library with all of ours in
-# it, and the package that find_package(pronk) finds, with the target pronk::engine.
+# What `cmake --install` installs for other projects: pronk/pronk.h, one static library that
+# includes all of ours, and the package for find_package(pronk), with the target pronk::engine.
 #
-# Our folders' libraries stay ours: they carry warning flags, and their headers show SIMD. A Highway that
-# was built along goes into the library; everything else is found again where the package is used.
+# Our folders' libraries are not installed: they have warning flags, and their headers expose SIMD. A
+# Highway that was built here goes into the library; the package finds everything else again when used.
 include(CMakePackageConfigHelpers)
 
 add_library(pronk_package STATIC $<TARGET_OBJECTS:pronk_gguf> $<TARGET_OBJECTS:pronk_kernels>
@@ -10,8 +10,8 @@ add_library(pronk_package STATIC $<TARGET_OBJECTS:pronk_gguf> $<TARGET_OBJECTS:p
   $<TARGET_OBJECTS:pronk_grammar> $<TARGET_OBJECTS:pronk_engine>)
 set_target_properties(pronk_package PROPERTIES OUTPUT_NAME pronk LINKER_LANGUAGE CXX)
 
-# Library files by name, each with a folder to look in first. OpenMP's is that of the compiler that made
-# the library, whichever compiler uses it.
+# Library files by name, each with a folder to look in first. OpenMP's is the one of the compiler
+# that built the library, whichever compiler uses it.
 set(PRONK_PACKAGE_LIBRARIES)
 function(package_needs)
   foreach(path ${ARGN})

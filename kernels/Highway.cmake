@@ -1,12 +1,12 @@
-# The target `hwy`: Highway 1.2 or newer, whose headers hold the SIMD that our kernels are written in.
-# Taken from the system; else from the source folder FETCHCONTENT_SOURCE_DIR_HIGHWAY; else from the
+# The target `hwy`: Highway 1.2 or newer, the SIMD library that our kernels are written in. Taken
+# from the system; else from the source folder FETCHCONTENT_SOURCE_DIR_HIGHWAY; else from the
 # release on GitHub. Only the library is built, without our warning flags, its tests and examples.
 set(highway_archive highway-1.2.0.tar.gz)
 set(highway_url https://github.com/google/highway/releases/download/1.2.0/${highway_archive})
 set(highway_sha256 7e0be78b8318e8bdbf6fa545d2ecb4c90f947df03f7aadc42c1967f019e63343)
 
-# One try with little patience and a message that helps: FetchContent by itself would try for 85
-# seconds where there is no network.
+# One try with a short timeout and a helpful message: without a network FetchContent alone would try
+# for 85 seconds.
 function(download_highway path)
   if(EXISTS ${path})
     return()
@@ -36,7 +36,7 @@ else()
 
   include(FetchContent)
   if(POLICY CMP0135)
-    cmake_policy(SET CMP0135 NEW)  # unpacked files carry the time of unpacking
+    cmake_policy(SET CMP0135 NEW)  # unpacked files get the time of unpacking
   endif()
   foreach(part CONTRIB EXAMPLES INSTALL TESTS)
     set(HWY_ENABLE_${part} OFF CACHE INTERNAL "")
@@ -45,7 +45,7 @@ else()
     URL ${CMAKE_BINARY_DIR}/${highway_archive} URL_HASH SHA256=${highway_sha256})
   FetchContent_MakeAvailable(highway)
 
-  # Highway's other targets are built by nobody, and its headers give no warnings.
+  # Highway's other targets are not built, and its headers give no warnings.
   set_property(DIRECTORY ${highway_SOURCE_DIR} PROPERTY EXCLUDE_FROM_ALL ON)
   # Of the library only what its headers call, for the rest takes 10 seconds to compile: to choose a
   # target it asks how long the vectors are (per_target.cc), but not on x86.
