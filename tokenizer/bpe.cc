@@ -65,12 +65,12 @@ class BpeTokenizer final : public Tokenizer {
 
   std::string TextOf(TokenId id) const override {
     const std::string_view spelling = Spelling(id);
-    // Added tokens are spelt as plain text, and so are some of type normal.
+    // Added tokens are stored as plain text, and so are some of type normal.
     if (TypeOf(id) == TokenType::kUserDefined) return std::string(spelling);
     return BytesOfSpelling(spelling).value_or(std::string(spelling));
   }
 
-  // The normal token that the whole word is, or -1.
+  // The normal token equal to the whole word, or -1.
   TokenId WholeWord(std::string_view word, std::string& spelling) const {
     if (word.size() > kMaxTokenBytes) return -1;
     spelling.clear();

@@ -10,8 +10,8 @@
 namespace tokenizer {
 namespace {
 
-// Copies a value into a rendering, so that the template cannot change the caller's, and marks the
-// origin of its strings.
+// Copies a value into a rendering, so that the template cannot change the caller's value, and marks
+// the origin of its strings.
 class Importer {
  public:
   Importer(jinja::Runtime& rt, bool foreign) : rt_(rt), foreign_(foreign) {}

@@ -1,9 +1,9 @@
-// From messages to the model's text: the chat template in the model's file (metadata key
-// tokenizer.chat_template) is a program in the Jinja language, whose output Tokenizer::Encode gets.
+// Turns messages into the model's text: a file's chat template (metadata key
+// tokenizer.chat_template) is a Jinja program, whose output goes to Tokenizer::Encode.
 //
 // Templates are rendered as by the transformers library's apply_chat_template: trim_blocks and
 // lstrip_blocks on, tojson without HTML escapes, raise_exception and strftime_now defined. They are
-// untrusted programs: jinja/values/runtime.h bounds them.
+// untrusted programs, limited by jinja/values/runtime.h.
 #ifndef PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 #define PRONK_TOKENIZER_CHAT_TEMPLATE_H_
 
@@ -29,22 +29,22 @@ namespace tokenizer {
 using jinja::Value;
 
 struct Message {
-  std::string role;  // "system", "user", "assistant" or what else the template knows
+  std::string role;  // "system", "user", "assistant" or another that the template knows
   std::string content;
-  std::string reasoning_content = "";  // what the assistant thought before; templates may drop it
+  std::string reasoning_content = "";  // earlier thinking of the assistant; templates may drop it
 };
 
 struct ChatInput {
   ChatInput() = default;
   explicit ChatInput(const std::vector<Message>& messages);
 
-  Value messages;  // a list of dictionaries: role, content, and what else they carry (tool_calls)
+  Value messages;  // a list of dictionaries: role, content, and other keys (tool_calls)
   Value tools;     // a list of dictionaries, or None
   bool add_generation_prompt = true;                 // end where the assistant's answer begins
   std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
-  std::optional<std::chrono::local_seconds> now;     // for strftime_now; none: this moment
-  std::vector<std::pair<std::string, Value>> extra;  // more variables, enable_thinking for example
-  // Called regularly while a template is rendered; true ends that with tokenizer::Interrupted.
+  std::optional<std::chrono::local_seconds> now;     // for strftime_now; empty: the current time
+  std::vector<std::pair<std::string, Value>> extra;  // more variables, for example enable_thinking
+  // Called regularly during rendering; true ends it with tokenizer::Interrupted.
   std::function<bool()> interrupted;
 };
 
@@ -52,7 +52,7 @@ struct RenderedChat {
   std::string text;
   // The bytes of `text` that came from messages and tools, ascending: control tokens spelt there
   // are plain text. Roles that are plain words (letters, digits, _ and -) count as the template's
-  // own, since many templates build control tokens from them, as <|user|>.
+  // own, since many templates build control tokens from them, as in <|user|>.
   std::vector<ByteSpan> foreign;
 };
 
@@ -61,11 +61,11 @@ inline constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 
 class ChatTemplate {
  public:
-  // Throws TemplateError where the source is not well formed.
+  // Throws TemplateError if the source is malformed.
   static ChatTemplate Parse(std::string_view source);
 
-  // Throws TemplateError: the template called raise_exception (its message is message()), did what
-  // the language does not allow, or reached a limit. Any number of threads may render at once.
+  // Throws TemplateError: the template called raise_exception (its message is message()), broke the
+  // language's rules, or reached a limit. Any number of threads may render at once.
   RenderedChat Render(const ChatInput& input) const;
 
  private:
@@ -74,7 +74,7 @@ class ChatTemplate {
   std::shared_ptr<const Program> program_;
 };
 
-// For files without a template: ChatML where the vocabulary has <|im_start|> and <|im_end|>, else a
+// For files without a template: ChatML if the vocabulary has <|im_start|> and <|im_end|>, else a
 // plain transcript, which a base model can continue:
 //
 //     Be kind.
@@ -82,7 +82,7 @@ class ChatTemplate {
 //     User: Hello!
 //     Assistant:
 //
-// A program that uses the transcript has to stop at kTranscriptStop, as no token ends a turn.
+// A program that uses the transcript must stop at kTranscriptStop, since no token ends a turn.
 extern const std::string_view kChatMlTemplate;
 extern const std::string_view kTranscriptTemplate;
 inline constexpr std::string_view kTranscriptStop = "\nUser:";

@@ -1,4 +1,4 @@
-// What ends tokenizing and rendering early.
+// Errors that end tokenizing and rendering early.
 #ifndef PRONK_TOKENIZER_ERRORS_H_
 #define PRONK_TOKENIZER_ERRORS_H_
 
@@ -9,8 +9,8 @@
 
 namespace tokenizer {
 
-// Thrown by what can take long (tokenizing a text, rendering a template) when the caller
-// interrupts.
+// Thrown by long operations (tokenizing a text, rendering a template) when the caller interrupts
+// them.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted() : std::runtime_error("interrupted") {}
@@ -20,10 +20,10 @@ class Interrupted : public std::runtime_error {
 // message", control characters escaped, cut at 500 bytes.
 class TemplateError : public std::runtime_error {
  public:
-  // `line` counts from 1; 0 where it is unknown: the interpreter fills it in.
+  // `line` counts from 1; 0 if unknown: the interpreter fills it in.
   explicit TemplateError(std::string message, int line = 0);
 
-  // The message alone: what the template passed to raise_exception, or ours. May hold any bytes.
+  // Only the message: the template's argument of raise_exception, or ours. May contain any bytes.
   const std::string& message() const { return message_; }
   int line() const { return line_; }
 
@@ -32,7 +32,7 @@ class TemplateError : public std::runtime_error {
   int line_;
 };
 
-// Throws a TemplateError whose message is the parts together: texts, characters, whole numbers.
+// Throws a TemplateError with the joined parts as message: texts, characters, integers.
 template <typename... Parts>
 [[noreturn]] void FailAt(int line, const Parts&... parts) {
   std::string message;

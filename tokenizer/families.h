@@ -1,4 +1,4 @@
-// The three families of tokenizers, by what tokenizer.ggml.model says: each in a file of its own.
+// The three families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
 #ifndef PRONK_TOKENIZER_FAMILIES_H_
 #define PRONK_TOKENIZER_FAMILIES_H_
 
@@ -9,17 +9,17 @@
 
 namespace tokenizer {
 
-// All throw gguf::Error where the vocabulary is absent or broken.
+// All throw gguf::Error if the vocabulary is absent or broken.
 
 // "llama" (spm.cc): scores, by the sentencepiece library. Llama 1 and 2, Mistral, TinyLlama, Gemma,
 // Phi-3.
 std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata);
 
-// "gpt2" (bpe.cc): byte-level byte-pair encoding. Llama 3, Qwen, SmolLM. Also throws where the
-// split pattern that tokenizer.ggml.pre names is not known.
+// "gpt2" (bpe.cc): byte-level byte-pair encoding. Llama 3, Qwen, SmolLM. Also throws if the split
+// pattern named in tokenizer.ggml.pre is unknown.
 std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata);
 
-// "gemma4" (raw_bpe.cc): byte-pair merges on text that is spelt as SPM spells it.
+// "gemma4" (raw_bpe.cc): byte-pair merges on text spelt as in SPM.
 std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata);
 
 }  // namespace tokenizer

@@ -1,5 +1,5 @@
-// Hashes for tables that a file fills, keyed with a random seed: nobody can prepare a file whose
-// strings all collide (which would make the table quadratic).
+// Hashes for tables filled from a file, keyed with a random seed: nobody can prepare a file whose
+// strings all collide (which would make filling the table quadratic).
 #ifndef PRONK_TOKENIZER_HASH_H_
 #define PRONK_TOKENIZER_HASH_H_
 
@@ -10,8 +10,8 @@
 
 namespace tokenizer {
 
-// The two halves of the 128-bit product folded into one: every bit of the result depends on all
-// bits of both factors.
+// XORs the two halves of the 128-bit product: every bit of the result depends on all bits of both
+// factors.
 inline uint64_t MultiplyFold(uint64_t a, uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
@@ -27,7 +27,7 @@ inline uint64_t FirstBytes(std::string_view text) {
     std::memcpy(&word, at, 8);
     return word;
   }
-  if (size >= 4) {  // two halves that may overlap, where they have the same bits
+  if (size >= 4) {  // two halves, which may overlap
     uint32_t low;
     uint32_t high;
     std::memcpy(&low, at, 4);

@@ -1,5 +1,5 @@
-// The ids of a text while it is tokenized. The text may be long and untrusted: the caller can
-// interrupt, and a limit on the number of ids ends it.
+// The ids of a text during tokenizing. The text may be long and untrusted: the caller can
+// interrupt, and a limit on the number of ids ends tokenizing.
 #ifndef PRONK_TOKENIZER_ID_LIST_H_
 #define PRONK_TOKENIZER_ID_LIST_H_
 
@@ -20,12 +20,12 @@ class IdList {
   IdList(size_t most, const std::function<bool()>* interrupted)
       : most_(most), interrupted_(interrupted) {}
 
-  // Throws as Look(), now and then.
+  // Throws as Look(), from time to time.
   void push_back(TokenId id) {
     ids_.push_back(id);
     if (ids_.size() % kStep == 0) Look();
   }
-  // Throws Interrupted where the caller asks to stop, Full where there are more ids than `most`.
+  // Throws Interrupted if the caller asks to stop, Full if there are more ids than `most`.
   void Look() const {
     if (interrupted_ != nullptr && *interrupted_ && (*interrupted_)()) throw Interrupted();
     if (ids_.size() > most_) throw Full();
@@ -33,7 +33,7 @@ class IdList {
   std::vector<TokenId> Take() { return std::move(ids_); }
 
  private:
-  static constexpr size_t kStep = 1024;  // ids between two looks
+  static constexpr size_t kStep = 1024;  // ids between two calls of Look()
 
   std::vector<TokenId> ids_;
   size_t most_;

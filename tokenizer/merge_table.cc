@@ -18,8 +18,8 @@ class MergeReader {
               const TokenIndex& index)
       : metadata_(metadata), tokens_(tokens), index_(index) {}
 
-  // A merge is the spelling of two tokens with a space between; together they spell a third. Tokens
-  // are looked up in batches (see FindAll).
+  // A merge is written as two tokens with a space between; together they spell a third. Tokens are
+  // looked up in batches (see FindAll).
   std::vector<Merge> Read(const gguf::StringArray& strings) {
     constexpr size_t kBatch = 1024;
     merges_.reserve(strings.size());
@@ -52,9 +52,9 @@ class MergeReader {
     }
   }
 
-  // The token spelt as the two together, or -1. Vocabularies list the results of merges in the
-  // order of the merges, some of them repeatedly: usually it is the previous result or the token
-  // after it, which saves the search. (Where spellings repeat, only Find knows which token counts.)
+  // The token spelt like both together, or -1. Vocabularies list the results of merges in the order
+  // of the merges, some of them repeatedly: usually it is the previous result or the token after
+  // it, which saves the search. (If spellings repeat, only Find knows which token counts.)
   TokenId JoinedToken(std::string_view left, std::string_view right) const {
     const auto before = static_cast<size_t>(merges_.empty() ? 0 : merges_.back().result);
     for (size_t i = before; index_.AllDiffer() && i <= before + 1 && i < tokens_.size(); ++i) {

@@ -15,7 +15,7 @@
 
 namespace tokenizer {
 
-// A merge's place in the file's list; lower ranks merge first.
+// A merge's index in the file's list; lower ranks merge first.
 using Rank = uint32_t;
 inline constexpr Rank kNoMerge = std::numeric_limits<Rank>::max();
 
@@ -25,10 +25,10 @@ struct Merge {
 
 class MergeTable {
  public:
-  // In the order of their ranks; of repeated pairs the first counts.
+  // Sorted by rank; of repeated pairs the first counts.
   explicit MergeTable(std::span<const Merge> merges);
 
-  // kNoMerge where the two do not merge.
+  // kNoMerge if the two do not merge.
   Rank Find(TokenId left, TokenId right) const;
   TokenId Result(Rank rank) const { return results_[rank]; }
 
@@ -46,9 +46,9 @@ class MergeTable {
   std::vector<TokenId> results_;  // by rank
 };
 
-// The merges of a file (tokenizer.ggml.merges), by rank: "A B" where A, B and AB are spellings in
-// `tokens`, whose index is `index`. Throws gguf::Error where a merge is anything else, and where
-// there are none or more than kMaxMerges.
+// The merges of a file (tokenizer.ggml.merges), by rank: "A B", where A, B and AB are spellings in
+// `tokens`, whose index is `index`. Throws gguf::Error if a merge has another form, or if there are
+// none or more than kMaxMerges.
 std::vector<Merge> ReadMerges(const gguf::Metadata& metadata,
                               const std::vector<std::string_view>& tokens, const TokenIndex& index);
 

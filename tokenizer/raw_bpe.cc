@@ -1,5 +1,4 @@
-// Raw BPE: merges by the file's list, on lines of text that is spelt as SPM spells it, without a
-// split pattern.
+// Raw BPE: merges by the file's list, on lines of text spelt as in SPM, without a split pattern.
 
 #include <algorithm>
 #include <string>
@@ -55,8 +54,8 @@ class RawBpeTokenizer final : public Tokenizer {
   TokenId ByteToken(uint8_t byte) const override { return bytes_[byte]; }
   std::string TextOf(TokenId id) const override { return UnmarkSpaces(Spelling(id)); }
 
-  // Merges at most kMaxWord characters. A character that is no token merges with nothing: it stays
-  // -1, in the order of `unknown`, and its bytes take its place.
+  // Merges at most kMaxWord characters. A character without a token merges with nothing: it stays
+  // -1, in the order of `unknown`, and is replaced by its bytes.
   void EncodePiece(std::string_view spelling, WordMerger& merger, IdList& out) const {
     std::vector<TokenId> symbols;
     std::vector<std::string_view> unknown;

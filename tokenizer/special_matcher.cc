@@ -7,7 +7,7 @@
 namespace tokenizer {
 namespace {
 
-// Sums are numbers modulo this prime.
+// Sums are computed modulo this prime.
 constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
 
 uint64_t Reduced(uint64_t x) { return x >= kPrime ? x - kPrime : x; }
@@ -18,20 +18,20 @@ uint64_t Product(uint64_t a, uint64_t b) {
   return Reduced((static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61));
 }
 
-// The sum of a text that is one byte longer. No byte counts as 0, so that texts of different
-// lengths differ.
+// The sum of a text extended by one byte. Every byte counts as at least 1, so that texts of
+// different lengths differ.
 uint64_t Longer(uint64_t sum, uint64_t base, char c) {
   return Reduced(Product(sum, base) + static_cast<uint8_t>(c) + 1);
 }
 
-// One of the ascending spans has a byte of [begin, end).
+// True if one of the ascending spans has a byte of [begin, end).
 bool Touches(std::span<const ByteSpan> spans, size_t begin, size_t end) {
   const auto it = std::upper_bound(spans.begin(), spans.end(), begin,
                                    [](size_t at, const ByteSpan& span) { return at < span.end; });
   return it != spans.end() && it->begin < end;
 }
 
-// The number of prefixes that the table holds for a text of this length: one per set bit.
+// The number of prefixes in the table for a text of this length: one per set bit.
 size_t Bits(size_t length) { return static_cast<size_t>(std::popcount(length)); }
 
 }  // namespace
@@ -61,7 +61,7 @@ SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   powers_.assign(1, 1);
   while (powers_.size() <= longest_) powers_.push_back(Product(powers_.back(), base_));
 
-  std::vector<int32_t> chain;  // the specials that this one begins with, itself the last
+  std::vector<int32_t> chain;  // the specials that are its prefixes, itself last
   for (size_t i = 0; i < specials_.size(); ++i) {
     const auto text_of = [&](int32_t which) { return specials_[static_cast<size_t>(which)].text; };
     while (!chain.empty() && !specials_[i].text.starts_with(text_of(chain.back()))) {
@@ -77,8 +77,8 @@ SpecialMatcher::SpecialMatcher(std::vector<Entry> entries) {
   }
 }
 
-// Of the last of the chain: the prefixes whose lengths are its length's highest bit, its two
-// highest bits, and so on up to all of it.
+// For the last of the chain: the prefixes with the lengths given by its length's highest bit, its
+// two highest bits, and so on up to the whole.
 void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
   const std::string_view text = specials_[static_cast<size_t>(chain.back())].text;
   uint64_t sum = 0;
@@ -88,7 +88,7 @@ void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
       sum = Longer(sum, base_, text[length]);
     }
     const size_t at = Locate(sum);
-    // The slot may be of another special that begins the same: with the same best.
+    // The slot may belong to another special with the same prefix: its best is the same.
     if (bests_[at] != kFree) continue;
     const auto longer = std::upper_bound(
         chain.begin(), chain.end(), length,
@@ -98,7 +98,7 @@ void SpecialMatcher::AddBeginnings(const std::vector<int32_t>& chain) {
   }
 }
 
-// The slot of this hash, or the free one where it would go.
+// The slot of this hash, or the free one for it.
 size_t SpecialMatcher::Locate(uint64_t hash) const {
   __extension__ using Wide = unsigned __int128;
   size_t at = static_cast<size_t>(static_cast<Wide>(hash_(hash)) * hashes_.size() >> 64);
@@ -131,7 +131,7 @@ uint64_t SpecialMatcher::Search::HashOf(size_t at, size_t length) const {
   return Reduced(sums_[at - first_ + length] + kPrime - before);
 }
 
-// The longest special at this place by its hash, or -1; the caller compares the text.
+// The longest special at this position by its hash, or -1; the caller compares the text.
 int32_t SpecialMatcher::Search::LongestAt(size_t at) {
   const size_t most = std::min(matcher_.longest_, text_.size() - at);
   SumUpTo(at, at + most);
@@ -148,7 +148,7 @@ int32_t SpecialMatcher::Search::LongestAt(size_t at) {
 }
 
 SpecialMatcher::Match SpecialMatcher::Search::Next(size_t from) {
-  constexpr size_t kTick = size_t{1} << 16;  // places
+  constexpr size_t kTick = size_t{1} << 16;  // positions
   const uint8_t wanted = control_ ? kAny : kUserDefined;
   for (size_t at = from; at < text_.size(); ++at) {
     if (at % kTick == 0) tick_();

@@ -1,13 +1,13 @@
-// Finds special tokens (control and user-defined ones) in text: "<|eot_id|>" is one token and not
+// Finds special tokens (control and user-defined ones) in text: "<|eot_id|>" is one token, not
 // eight characters of text.
 //
 // Tokens and text are untrusted, so the time per byte of text does not depend on the number of
-// tokens, and only logarithmically on their lengths. The longest token at a place is found by a
+// tokens, and only logarithmically on their lengths. The longest token at a position is found by a
 // binary search over lengths, from the highest bit down (Waldvogel et al. 1997, "Scalable high
-// speed IP routing lookups"): a table holds the hash of every token and of the prefixes of it that
-// the search visits, and with each prefix the longest token that is a prefix of it. Hashes of
-// substrings are differences of prefix sums (Karp and Rabin 1987), with a random base, so that a
-// file cannot force collisions.
+// speed IP routing lookups"): a table has the hash of every token and of its prefixes that the
+// search visits, and for each prefix the longest token that is a prefix of it. Hashes of substrings
+// are differences of prefix sums (Karp and Rabin 1987), with a random base, so that a file cannot
+// force collisions.
 #ifndef PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 #define PRONK_TOKENIZER_SPECIAL_MATCHER_H_
 
@@ -29,11 +29,11 @@ class SpecialMatcher {
   struct Entry {
     std::string_view text;  // must outlive the matcher
     int32_t id;
-    bool user_defined = true;  // found in every text; others only where control tokens are read
+    bool user_defined = true;  // found in every text; others only if control tokens are requested
   };
   struct Match {
-    size_t begin;   // offset in the text; its size where nothing was found
-    size_t length;  // bytes; 0 where nothing was found
+    size_t begin;   // offset in the text; the text's size if nothing was found
+    size_t length;  // bytes; 0 if nothing was found
     int32_t id;
   };
   class Search;
@@ -46,24 +46,24 @@ class SpecialMatcher {
     std::string_view text;
     int32_t id;            // of the last entry with this text
     int32_t user_defined;  // of the last user-defined one with this text; -1: none
-    int32_t nearest = -1;  // this special or the longest it begins with that is user-defined
+    int32_t nearest = -1;  // longest user-defined special that is a prefix of this one, or itself
   };
   void AddBeginnings(const std::vector<int32_t>& chain);
   size_t Locate(uint64_t hash) const;
 
   std::vector<Special> specials_;  // sorted by text, no two the same
   // A table of prefixes of specials, at most three quarters full: the hash of each, and the longest
-  // special that it begins with.
+  // special that is a prefix of it.
   static constexpr int32_t kNone = -1, kFree = -2;
   std::vector<uint64_t> hashes_;
   std::vector<int32_t> bests_;
-  size_t longest_ = 0;            // bytes of a special
+  size_t longest_ = 0;            // bytes of the longest special
   size_t top_bit_ = 0;            // the highest bit of longest_
   uint64_t base_;                 // of the sums
   std::vector<uint64_t> powers_;  // of the base, up to longest_
   SeededHash hash_;
   enum : uint8_t { kAny = 1, kUserDefined = 2 };
-  std::array<uint8_t, 256> first_byte_{};  // what begins with this byte
+  std::array<uint8_t, 256> first_byte_{};  // kinds of specials that begin with this byte
 };
 
 // Finds the special tokens of one text from left to right.

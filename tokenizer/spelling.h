@@ -8,12 +8,12 @@
 
 namespace tokenizer {
 
-// The byte alphabet of GPT-2: byte-level BPE spells its tokens with one printable character per
-// byte, so that a vocabulary is readable text. A space is U+0120, a line end U+010A.
+// GPT-2's byte alphabet: byte-level BPE spells its tokens with one printable character per byte, so
+// that a vocabulary is readable text. A space is U+0120, a line end U+010A.
 
-// Appends the bytes of `text`, spelt in the alphabet.
+// Appends the bytes of `text`, spelt in this alphabet.
 void AppendSpelling(std::string_view text, std::string& out);
-// The bytes that `spelling` spells, or nothing where it has other characters.
+// The bytes that `spelling` spells; empty if it has other characters.
 std::optional<std::string> BytesOfSpelling(std::string_view spelling);
 
 // Vocabularies whose tokens are plain text spell a space as U+2581.

@@ -19,7 +19,7 @@ constexpr string_view kGpt2Names[] = {"gpt-2",           "phi-2",   "olmo",   "e
                                       "granite-docling", "a.x-4.0", "mellum", "trillion"};
 constexpr string_view kGpt2Patterns[] = {kGpt2};
 
-// Digits in groups of three, line ends with the punctuation before them.
+// Digits in groups of three; line ends belong to the punctuation before them.
 constexpr string_view kLlama3Names[] = {"llama-bpe", "llama3",  "llama-v3", "falcon3",
                                         "lfm2",      "pixtral", "midm-2.0"};
 constexpr string_view kDbrxNames[] = {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"};
@@ -34,27 +34,27 @@ constexpr string_view kQwen2Patterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// As Qwen 2, with the marks of letters (accents, vowel signs) as part of their words.
+// As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
 constexpr string_view kQwen35Names[] = {"qwen35"};
 constexpr string_view kQwen35Patterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
     R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// As Qwen 2, with line ends apart from the punctuation before them.
+// As Qwen 2, but line ends are separate from the punctuation before them.
 constexpr string_view kSeedCoderNames[] = {"seed-coder"};
 constexpr string_view kSeedCoderPatterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// Words also end before a capital letter that follows a small one; single digits; a slash goes with
-// the punctuation before it.
+// Words also end before an upper-case letter that follows a lower-case one; single digits; a slash
+// belongs to the punctuation before it.
 constexpr string_view kTekkenNames[] = {"tekken"};
 constexpr string_view kTekkenPatterns[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// As tekken, with "'s" and its like at the end of a word, and digits in groups of three.
+// As tekken, with "'s" and the like at the end of a word, and digits in groups of three.
 constexpr string_view kGpt4oNames[] = {"gpt-4o", "llama4", "kanana2"};
 constexpr string_view kGpt4oPatterns[] = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
@@ -63,12 +63,12 @@ constexpr string_view kGpt4oPatterns[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 
-// Single digits first, then as GPT-2.
+// First single digits, then as GPT-2.
 constexpr string_view kSmolLmNames[] = {"smollm",     "starcoder", "refact",
                                         "minerva-7b", "exaone",    "codeshell"};
 constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
 
-// Punctuation first, then as GPT-2, then numbers in groups of three digits.
+// First punctuation, then as GPT-2, then numbers in groups of three digits.
 constexpr string_view kDefaultNames[] = {"default"};
 constexpr string_view kDefaultPatterns[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)",
                                             R"([0-9][0-9][0-9])"};
@@ -76,8 +76,8 @@ constexpr string_view kDefaultPatterns[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{
 constexpr string_view kChineseJapaneseKorean =
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
 
-// Line ends; words of the scripts that have capital letters (as that tokenizer lists them);
-// punctuation, also wide; spaces at the end; Chinese, Japanese, Korean; digits.
+// Line ends; words of the scripts with upper case (as that tokenizer lists them); punctuation, also
+// full-width; spaces at the end; Chinese, Japanese, Korean; digits.
 constexpr string_view kDeepSeekNames[] = {"deepseek-llm"};
 constexpr string_view kDeepSeekPatterns[] = {
     R"([\r\n])",
@@ -102,13 +102,13 @@ constexpr string_view kDeepSeekPatterns[] = {
     kChineseJapaneseKorean,
     R"(\p{N})"};
 
-// The same for programs: any letters, and punctuation as Unicode has it.
+// The same for code: any letters, and Unicode's punctuation.
 constexpr string_view kDeepSeekCoderNames[] = {"deepseek-coder"};
 constexpr string_view kDeepSeekCoderPatterns[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
                                                   kChineseJapaneseKorean, R"(\p{N})"};
 
-// Digits in groups of three; then Chinese and Japanese; then words with their marks. A sign goes
-// with the Latin letters after it, and other punctuation takes the line ends after it.
+// Digits in groups of three; then Chinese and Japanese; then words with their marks. A sign belongs
+// to the Latin letters after it, and other punctuation takes the line ends after it.
 constexpr string_view kDeepSeek3Names[] = {"deepseek-v3", "hunyuan-dense", "joyai-llm"};
 constexpr string_view kDeepSeek3Patterns[] = {
     R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)",
@@ -132,8 +132,8 @@ constexpr SplitRule kRules[] = {
     {kDefaultNames, kDefaultPatterns, false, false},
 };
 
-// By \s the patterns mean Unicode's White_Space; PCRE2's \s also has U+180E. So \s is spelt out
-// (inside brackets without brackets of its own).
+// In the patterns \s means Unicode's White_Space; PCRE2's \s also has U+180E. So \s is written out
+// (inside brackets without its own brackets).
 std::string SpellOutSpaces(string_view pattern) {
   constexpr string_view kSpaces =
       R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
@@ -220,7 +220,7 @@ struct Splitter::Run {
         context(pcre2_match_context_create(nullptr)),
         match(pcre2_match_data_create(1, nullptr)) {
     if (context == nullptr || match == nullptr) throw std::bad_alloc();
-    // The interpreter counts a long run of spaces as many steps: no limit but the text's length.
+    // The interpreter counts a long run of spaces as many steps: only the text's length limits it.
     pcre2_set_match_limit(context.get(), UINT32_MAX);
   }
 

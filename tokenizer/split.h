@@ -13,15 +13,15 @@
 namespace tokenizer {
 
 struct SplitRule {
-  std::span<const std::string_view> names;  // what tokenizer.ggml.pre may say; the first is ours
-  // Regular expressions, applied in turn: each splits every piece of the previous one into what
-  // matches and what is between, as if the piece were a text of its own.
+  std::span<const std::string_view> names;  // values of tokenizer.ggml.pre; the first is our name
+  // Regular expressions, applied in turn: each splits every piece of the previous one into its
+  // matches and the text between, as if the piece were a text of its own.
   std::span<const std::string_view> patterns;
-  bool ignore_merges;  // a word that is a token is that token, whatever the merges say
-  bool add_bos;        // where the file has no tokenizer.ggml.add_bos_token
+  bool ignore_merges;  // a word that is a token is not merged but taken as that token
+  bool add_bos;        // default if the file has no tokenizer.ggml.add_bos_token
 };
 
-// All that are known.
+// All known rules.
 std::span<const SplitRule> SplitRules();
 // The rule with this name, or nullptr.
 const SplitRule* FindSplitRule(std::string_view name);
@@ -34,7 +34,7 @@ class Splitter {
   explicit Splitter(const SplitRule& rule);
   ~Splitter();
 
-  // Calls `word` for each word of the text, in order; together they are the text. `text` must be
+  // Calls `word` for each word of the text, in order; joined, they are the text. `text` must be
   // valid UTF-8.
   void Split(std::string_view text, const std::function<void(std::string_view)>& word) const;
 

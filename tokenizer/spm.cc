@@ -1,4 +1,4 @@
-// SPM: the sentencepiece library does the work, on a model that is built here in memory.
+// SPM: the sentencepiece library does the work, on a model built here in memory.
 
 #include <sentencepiece_processor.h>
 
@@ -15,13 +15,13 @@
 namespace tokenizer {
 namespace {
 
-// sentencepiece needs some 150 bytes of memory per byte of text, so longer texts go through it in
-// parts of at least kMinPart bytes that end where no piece can span (parts of 2 KiB take two thirds
-// of the time of parts of 64 KiB). A text without such a place is split after kMaxPart bytes.
+// sentencepiece needs some 150 bytes of memory per byte of text, so longer texts are passed in
+// parts of at least kMinPart bytes, cut where no piece can span the cut (parts of 2 KiB take two
+// thirds of the time of parts of 64 KiB). Without such a place a text is cut after kMaxPart bytes.
 constexpr size_t kMinPart = size_t{1} << 11;
 constexpr size_t kMaxPart = size_t{1} << 18;
-// The same where some bytes have no token: sentencepiece makes one unknown token of a run of
-// unknown characters, in time quadratic in its length.
+// The same if some bytes have no token: sentencepiece makes one unknown token of a run of unknown
+// characters, in time quadratic in its length.
 constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
 
 // Unused pieces may be stages of a merge but not its result: sentencepiece splits them again by a
@@ -101,7 +101,7 @@ class SpmTokenizer final : public Tokenizer {
 
   // A sentencepiece ModelProto (sentencepiece_model.proto of that project). The vocabulary is
   // untrusted, and sentencepiece refuses a whole model for one empty or repeated piece: so only
-  // what text can become goes in, and the required unknown piece comes last. Fills pieces_.
+  // pieces that text can become go in, and the required unknown piece comes last. Fills pieces_.
   std::string SerializedModel(bool byte_fallback) {
     constexpr char kHex[] = "0123456789ABCDEF";
     ProtoWriter model;
@@ -136,15 +136,15 @@ class SpmTokenizer final : public Tokenizer {
     model.Bytes(2, part.out());
     part.clear();
     part.Bytes(1, "identity");  // normalizer_spec
-    part.Number(3, 0);  // add_dummy_prefix: EncodeText does it, as it knows where texts begin
+    part.Number(3, 0);  // add_dummy_prefix: EncodeText does it, since it knows where texts begin
     part.Number(4, 0);  // remove_extra_whitespaces
     part.Number(5, 1);  // escape_whitespaces: ' ' to U+2581
     model.Bytes(3, part.out());
     return model.out();
   }
 
-  // Whether sentencepiece can make this token of text. Control and user-defined tokens are found
-  // before it sees the text.
+  // Whether sentencepiece can produce this token from text. Control and user-defined tokens are
+  // found before it sees the text.
   bool IsMatchable(TokenId id) const {
     const TokenType type = TypeOf(id);
     const std::string_view text = Spelling(id);
@@ -154,7 +154,7 @@ class SpmTokenizer final : public Tokenizer {
            Find(text) == id;
   }
 
-  // The bytes of text to give to sentencepiece at once.
+  // The number of bytes to give to sentencepiece at once.
   size_t PartLength(std::string_view text) const {
     if (text.size() <= kMinPart) return text.size();
     const size_t max = std::min(text.size(), max_part_);
@@ -171,8 +171,8 @@ class SpmTokenizer final : public Tokenizer {
   }
 
   sentencepiece::SentencePieceProcessor processor_;
-  // The token of each of sentencepiece's pieces. It gets only what text can become, since it stores
-  // each piece several times.
+  // The token of each of sentencepiece's pieces. Only pieces that text can become are included,
+  // since sentencepiece stores each piece several times.
   std::vector<TokenId> pieces_;
   ByteTokens bytes_;
   size_t max_part_ = kMaxPart;

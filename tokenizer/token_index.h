@@ -1,6 +1,6 @@
 // From a token's spelling to its id: a hash table of ids, built once when a file is opened.
 //
-// A slot holds the first eight bytes of the spelling, which is all of it for most tokens: a lookup
+// A slot has the first eight bytes of the spelling, which is all of it for most tokens: a lookup
 // touches one cache line. So loading a vocabulary of 128,000 tokens and 280,000 merges, each of two
 // tokens, takes 25 ms.
 #ifndef PRONK_TOKENIZER_TOKEN_INDEX_H_
@@ -22,12 +22,12 @@ class TokenIndex {
   // with the same spelling the last one is found.
   explicit TokenIndex(const std::vector<std::string_view>& tokens);
 
-  // The id of the token spelt exactly so, or -1.
+  // The id of the token with exactly this spelling, or -1.
   int32_t Find(std::string_view text) const;
-  // The same for many texts: prefetching the slots of a batch takes a third of the time.
+  // The same for many texts: prefetching the slots of a batch reduces the time to a third.
   std::vector<int32_t> FindAll(std::span<const std::string_view> texts) const;
 
-  // Whether no two tokens are spelt the same.
+  // Whether all spellings are different.
   bool AllDiffer() const { return all_differ_; }
 
  private:
@@ -36,7 +36,7 @@ class TokenIndex {
     uint32_t length = 0;       // of the spelling
     int32_t id = -1;           // -1: free
   };
-  // The slot with this text, or the free one where it would go.
+  // The slot with this text, or the free one for it.
   size_t Locate(std::string_view text, uint64_t hash) const;
 
   const std::vector<std::string_view>* tokens_;

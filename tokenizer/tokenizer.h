@@ -1,7 +1,7 @@
-// Text to token ids and back, with the vocabulary that a GGUF file carries.
+// Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// There are three families (families.h). What they share is here: special tokens, options, and the
-// way back from ids to bytes.
+// There are three families (families.h). The shared part is here: special tokens, options, and
+// decoding ids to bytes.
 #ifndef PRONK_TOKENIZER_TOKENIZER_H_
 #define PRONK_TOKENIZER_TOKENIZER_H_
 
@@ -24,10 +24,10 @@
 namespace tokenizer {
 
 struct EncodeOptions {
-  bool add_bos = true;         // put bos (and eos) where the vocabulary asks for them
-  bool parse_special = false;  // "<|eot_id|>" in the text is the token and not eight characters
-  // Ascending spans of the text in which control tokens are plain text nonetheless: what a user
-  // wrote inside a chat template.
+  bool add_bos = true;         // add bos (and eos) if the vocabulary asks for them
+  bool parse_special = false;  // "<|eot_id|>" in the text is one token, not eight characters
+  // Ascending spans of the text in which control tokens are plain text nonetheless: the user's text
+  // inside a chat template.
   std::span<const ByteSpan> plain = {};
   // Tokenizing ends soon after there are more ids than this: the rest of the text would not fit.
   size_t most_ids = SIZE_MAX;
@@ -38,7 +38,7 @@ struct EncodeOptions {
 // Immutable after Create: threads may share it.
 class Tokenizer {
  public:
-  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error where the
+  // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error if the
   // vocabulary is absent or broken.
   static std::unique_ptr<Tokenizer> Create(const gguf::File& file);
   virtual ~Tokenizer() = default;
@@ -48,7 +48,7 @@ class Tokenizer {
   const Vocabulary& vocab() const { return vocab_; }
   // Any bytes are text: invalid UTF-8 becomes byte tokens (or the unknown token). User-defined
   // tokens are always found in the text, control tokens if `parse_special`; of overlapping ones the
-  // first wins, of those that begin at one place the longest.
+  // first wins, of those that begin at one position the longest.
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options = {}) const;
   // The bytes of one token; control and unknown tokens are empty unless `special`. An id outside
   // the vocabulary is "".
@@ -56,7 +56,7 @@ class Tokenizer {
   // The bytes of many tokens. An SPM text loses the space that add_space_prefix put before it (at
   // the start and after each special token), so Decode(Encode(text)) is the text.
   std::string Decode(const std::vector<TokenId>& ids, bool special = false) const;
-  // The id of a token spelt exactly so in the file, or -1.
+  // The id of the token with exactly this spelling in the file, or -1.
   TokenId Find(std::string_view token) const { return index_.Find(token); }
 
  protected:
@@ -64,17 +64,17 @@ class Tokenizer {
   // Valid UTF-8 without special tokens; may be empty. `first`: it is at the start of the input or
   // follows a special token.
   virtual void EncodeText(std::string_view text, bool first, IdList& out) const = 0;
-  // The token for a byte that is no UTF-8, or -1.
+  // The token for a byte that is not valid UTF-8, or -1.
   virtual TokenId ByteToken(uint8_t byte) const = 0;
   // The bytes of a normal, unused or user-defined token.
   virtual std::string TextOf(TokenId id) const = 0;
 
-  // The token that text spelt so can become, or -1: never a control token.
+  // The token that text with this spelling can become, or -1: never a control token.
   TokenId FindNormal(std::string_view spelling) const {
     const TokenId id = spelling.size() <= kMaxTokenBytes ? Find(spelling) : -1;
     return id >= 0 && TypeOf(id) == TokenType::kNormal ? id : -1;
   }
-  // Appends a token; for -1 the unknown token, or nothing where the vocabulary has none.
+  // Appends a token; for -1 the unknown token, or nothing if the vocabulary has none.
   void Append(TokenId id, IdList& out) const {
     if (id >= 0 || vocab_.unk >= 0) out.push_back(id >= 0 ? id : vocab_.unk);
   }
@@ -94,13 +94,13 @@ class Tokenizer {
   SpecialMatcher specials_;          // user-defined, control and unknown tokens
 };
 
-// Bytes of tokens in, whole UTF-8 characters out: holds an incomplete character back until it is
-// complete. Invalid bytes come out as U+FFFD.
+// Takes the bytes of tokens and returns whole UTF-8 characters: an incomplete character is kept
+// until it is complete. Invalid bytes are replaced by U+FFFD.
 class StreamDecoder {
  public:
-  // What can be printed now.
+  // The text that can be printed now.
   std::string Push(std::string_view bytes);
-  // The end: an incomplete character comes out as U+FFFD.
+  // At the end an incomplete character becomes U+FFFD.
   std::string Finish();
 
  private:

@@ -24,11 +24,11 @@ struct EndMarker {
   // Most spellings do not occur in text by chance and count whatever type the file gives them.
   // These may also be text (Gemma has HTML's </s>) and count only as control tokens.
   bool only_control = false;
-  // It counts only in vocabularies that have this token too, or only in those without it.
+  // It counts only in vocabularies with this token, or only in those without it.
   std::string_view with = {}, without = {};
 };
 
-// Where the file has no key for eot, it is the first end of a turn here that the vocabulary has.
+// If the file has no key for eot, the first end of a turn here that is in the vocabulary is used.
 constexpr EndMarker kEndMarkers[] = {
     {"<|eot_id|>", Marks::kTurn},  // Llama 3
     {"<|im_end|>", Marks::kTurn},  // ChatML: Qwen, SmolLM, LFM2, OLMo 3
@@ -63,7 +63,7 @@ constexpr EndMarker kEndMarkers[] = {
     {"[EOS]", Marks::kMessage, true},                        // Kimi
 };
 
-// Before the elements are copied: they may be many.
+// Checked before the elements are copied: they may be many.
 void CheckCount(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens) {
   const gguf::Value* const value = metadata.Find(key);
   if (value == nullptr || value->type != gguf::ValueType::kArray || value->count == n_tokens)
@@ -140,7 +140,7 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
   return types;
 }
 
-// A special id by its key; -1, also as the u32 that some writers make of it, is none.
+// A special id by its key; -1, also as the u32 that some writers make of it, means none.
 TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens,
                TokenId fallback) {
   if (!metadata.Has(key)) return fallback;
@@ -168,7 +168,7 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
                      FirstOfType(vocab, TokenType::kUnknown));
 }
 
-// The token of each row of the table; -1: none.
+// The token for each row of the table; -1: none.
 std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& vocab) {
   std::array<TokenId, std::size(kEndMarkers)> ids;
   ids.fill(-1);
@@ -186,7 +186,7 @@ std::array<TokenId, std::size(kEndMarkers)> FindSpellings(const Vocabulary& voca
   return ids;
 }
 
-// Fills eog and, where the file has no key for it, eot. Makes the end markers control tokens.
+// Fills eog and, if the file has no key for it, eot. Makes the end markers control tokens.
 void FindEndMarkers(Vocabulary& vocab, TokenId eom) {
   const auto ids = FindSpellings(vocab);
   const auto has = [&](std::string_view token) {

@@ -1,4 +1,4 @@
-// The vocabulary of the file, checked: the first step from a file to token ids. The families
+// The checked vocabulary of a file: the first step from a file to token ids. The families
 // (families.h) build on it.
 #ifndef PRONK_TOKENIZER_VOCABULARY_H_
 #define PRONK_TOKENIZER_VOCABULARY_H_
@@ -38,13 +38,13 @@ struct Vocabulary {
   bool IsControl(TokenId id) const;
 };
 
-// What differs by family.
+// The differences between families.
 struct VocabularyDefaults {
-  // A "llama" vocabulary: scores are required (else not read). Where the file does not say, types
+  // A "llama" vocabulary: scores are required (else not read). If the file does not say, types
   // follow from spellings, control tokens 1 and 2 are bos and eos, and texts get a space before
   // them (else never).
   bool llama = false;
-  bool add_bos = false;  // where there is no tokenizer.ggml.add_bos_token
+  bool add_bos = false;  // if there is no tokenizer.ggml.add_bos_token
 };
 
 // Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.
@@ -54,15 +54,15 @@ inline constexpr size_t kMaxTokenBytes = 1 << 14;
 // have three million bytes.
 inline constexpr size_t kMaxVocabularyBytes = size_t{1} << 24;
 
-// Tokens and merges take more memory than file. The largest vocabularies have half a million.
+// Tokens and merges take more memory than file space. The largest vocabularies have half a million.
 inline constexpr size_t kMaxTokens = size_t{1} << 20;
 inline constexpr size_t kMaxMerges = size_t{1} << 20;
 
-// Throws gguf::Error naming the key where something is missing or cannot be true.
+// Throws gguf::Error naming the key if something is missing or invalid.
 //
 // The ids that end a generation are eos, eot, eom and every token spelt like a known marker (the
 // table is in vocabulary.cc). Such a token is a control token whatever type the file gives it,
-// except for spellings that may also be text, as </s>.
+// except for spellings that may also be text, such as </s>.
 Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaults& defaults);
 
 // The byte of a token spelt <0x00> to <0xFF>, or -1 for another spelling.
@@ -71,8 +71,8 @@ int ByteOfToken(std::string_view token);
 // The tokens of type kByte, by byte; -1: none.
 using ByteTokens = std::array<TokenId, 256>;
 
-// For vocabularies whose tokens are text: a character without a token becomes those of its bytes.
-// Throws gguf::Error where byte tokens are missing and there is no unknown token.
+// For vocabularies of plain text: a character without a token is replaced by its bytes' tokens.
+// Throws gguf::Error if byte tokens are missing and there is no unknown token.
 ByteTokens FindByteTokens(const gguf::Metadata& metadata, const Vocabulary& vocab);
 
 }  // namespace tokenizer

@@ -1,4 +1,4 @@
-// The algorithm of byte-pair encoding: how the symbols of a word merge into tokens.
+// The algorithm of byte-pair encoding: merges the symbols of a word into tokens.
 #ifndef PRONK_TOKENIZER_WORD_MERGER_H_
 #define PRONK_TOKENIZER_WORD_MERGER_H_
 
@@ -11,19 +11,19 @@
 
 namespace tokenizer {
 
-// A longer word (of no language) is split, which bounds the memory for merging: some 40 bytes per
+// A longer word (in no language) is split, which limits the memory for merging: some 40 bytes per
 // byte of the word.
 inline constexpr size_t kMaxWord = size_t{1} << 20;
 
-// A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first, of
+// A word is a linked list of symbols. The pair of neighbours with the lowest rank merges first; of
 // equal ranks the leftmost. All pairs that may merge are in a priority queue; a pair that has
 // changed since it was queued is skipped. n symbols take O(n log n).
 class WordMerger {
  public:
   explicit WordMerger(const MergeTable& merges) : merges_(merges) {}
 
-  // Replaces symbols by merged ones until nothing merges, and appends what is left to `out`. A
-  // symbol of -1 (one without a token) merges with nothing. At most kMaxWord symbols.
+  // Replaces symbols by merged ones until nothing merges, and appends the rest to `out`. A symbol
+  // of -1 (one without a token) merges with nothing. At most kMaxWord symbols.
   void Merge(const std::vector<TokenId>& ids, std::vector<TokenId>& out) {
     symbols_.clear();
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -46,7 +46,7 @@ class WordMerger {
   struct Symbol {
     TokenId id;
     int32_t previous, next;  // -1: none
-    Rank rank;               // of the pair that this and the next symbol are; kNoMerge also if gone
+    Rank rank;               // of the pair of this and the next symbol; kNoMerge also if removed
   };
   Symbol& at(int32_t i) { return symbols_[static_cast<size_t>(i)]; }
 

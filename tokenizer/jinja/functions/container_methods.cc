@@ -1,7 +1,7 @@
 // The methods of lists and dictionaries.
 //
 // Python's sandbox for templates allows only methods that change nothing. Templates for other
-// engines append to lists and update dictionaries: that is allowed here, on values of this
+// engines append to lists and update dictionaries: that is allowed here, for values made by this
 // rendering.
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// What a template can call by name without an object: range, namespace, strftime_now and so on.
+// Functions that a template can call without an object: range, namespace, strftime_now and so on.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -56,7 +56,7 @@ class Cycler : public Object {
   size_t at_ = 0;
 };
 
-// joiner(", "): nothing when called first, the separator from then on.
+// joiner(", "): empty on the first call, the separator on later ones.
 class Joiner : public Object {
  public:
   explicit Joiner(Value separator) : separator_(std::move(separator)) {}
@@ -71,7 +71,7 @@ class Joiner : public Object {
   bool used_ = false;
 };
 
-constexpr int64_t kMaxRange = 100'000;  // as Jinja's sandbox has it
+constexpr int64_t kMaxRange = 100'000;  // as in Jinja's sandbox
 
 Value Range(Interpreter& in, const Arguments& args) {
   const Params params("range", args, {"start", "stop", "step"}, 1);

@@ -1,4 +1,4 @@
-// Filters that work on items, and those that work on anything.
+// Filters for items, and filters for any value.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// "a.b.0" as the steps a, b and 0 on the way into a value; a number is one step, None is none.
+// "a.b.0" as the path a, b and 0 into a value; a number is one step, None is none.
 class AttributePath {
  public:
   AttributePath(Interpreter& in, const Value* attribute, const Value* fallback = nullptr)
@@ -45,7 +45,7 @@ class AttributePath {
   Values steps_;
 };
 
-// Strings are compared without regard to case unless that was asked for.
+// Strings are compared case-insensitively unless case_sensitive is set.
 Value CaseKey(Interpreter& in, Value key, bool case_sensitive) {
   if (case_sensitive || !key.IsString()) return key;
   return in.rt().Make(LowerText(in.rt(), key.text()));
@@ -175,7 +175,7 @@ Value JoinFilter(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(JoinTexts(rt, Str(rt, params.Or(0, Value(""))), parts));
 }
 
-// The first argument of a filter that calls another by its name; the rest is for that one.
+// The first argument of a filter that calls another by name; the rest is passed to that one.
 std::string_view NameIn(const Arguments& args, std::string_view filter) {
   if (args.positional.empty()) Fail(filter, "() lacks the name of a filter or test");
   const Value& name = args.positional[0];
@@ -210,8 +210,8 @@ Value Map(Interpreter& in, const Value& input, const Arguments& args) {
   return in.rt().Make(std::move(out), List::Kind::kGenerator);
 }
 
-// select, reject, selectattr, rejectattr: the items for which a test is `wanted`; without a test,
-// those that are true or false themselves.
+// select, reject, selectattr, rejectattr: the items for which a test gives `wanted`; without a
+// test, the item's own truth value decides.
 template <bool by_attribute, bool wanted>
 Value Select(Interpreter& in, const Value& input, const Arguments& args) {
   constexpr std::string_view kName = by_attribute ? "selectattr" : "select";
@@ -317,7 +317,7 @@ Value Default(Interpreter&, const Value& input, const Arguments& args) {
   return absent ? params.Or(0, Value("")) : input;
 }
 
-// Like a dot, but a dictionary's items do not count.
+// Attribute access, but without a dictionary's items.
 Value Attribute(Interpreter& in, const Value& input, const Arguments& args) {
   const std::string_view name = Params("attr", args, {"name"}, 1).String(0).view();
   if (input.IsDict() && FindContainerMethod(input, name) == nullptr) {

@@ -68,8 +68,7 @@ Value PartitionMethod(Interpreter& in, const Value& self, const Arguments& args)
   return ListOfTexts(rt, std::move(parts), List::Kind::kTuple);
 }
 
-// The part of a text between two positions in characters, as the optional arguments i and i + 1
-// have them.
+// The part of a text between two positions in characters, the optional arguments i and i + 1.
 struct Window {
   size_t begin;  // bytes before it
   std::string_view text;
@@ -189,7 +188,7 @@ Value RemoveMethod(Interpreter& in, const Value& self, const Arguments& args) {
   return in.rt().Make(text.Sub(at_end ? 0 : part.size(), text.size() - part.size()));
 }
 
-// Whether all characters are such, and there is one unless `if_empty`.
+// Whether all characters satisfy the test; `if_empty` is the result for an empty text.
 template <bool (*is_such)(char32_t), bool if_empty = false>
 Value AllMethod(Interpreter& in, const Value& self, const Arguments&) {
   in.rt().PayCharacters(self.view().size());

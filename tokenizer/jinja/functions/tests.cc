@@ -1,4 +1,4 @@
-// What can stand after "is".
+// The tests that may follow "is".
 #include <functional>
 #include <utility>
 
@@ -66,7 +66,7 @@ bool IsDivisible(Interpreter& in, const Value& value, const Arguments& args) {
   return RemainderIs(in, 0, value, *Params("divisibleby", args, {"num"}, 1).Get(0));
 }
 
-// Whether all letters with case have the one that `other` denies, and there is one.
+// Whether there is a letter with case, and no letter has the case that `other` tests for.
 template <bool (*has_case)(char32_t), bool (*other)(char32_t)>
 bool AllOfCase(Interpreter& in, const Value& value, const Arguments&) {
   const Text text = Str(in.rt(), value);

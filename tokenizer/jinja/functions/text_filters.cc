@@ -1,4 +1,4 @@
-// Filters that make text and numbers.
+// Filters that return text and numbers.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -37,7 +37,7 @@ Text Escape(Runtime& rt, const Text& text) {
   return out;
 }
 
-// The input of filters that take nothing but strings.
+// The input of filters that accept only strings.
 const Text& RequireString(const Value& input, std::string_view filter) {
   RequireDefined(input);
   if (!input.IsString()) Fail(filter, "() needs a string, not '", input.TypeName(), "'");
@@ -115,7 +115,7 @@ Value WordCount(Interpreter& in, const Value& input, const Arguments&) {
   return count;
 }
 
-// "%s and %s" | format(a, b), or names.
+// "%s and %s" | format(a, b), or with names.
 Value Format(Interpreter& in, const Value& input, const Arguments& args) {
   Runtime& rt = in.rt();
   const bool by_name = !args.named.empty();
@@ -126,7 +126,7 @@ Value Format(Interpreter& in, const Value& input, const Arguments& args) {
 }
 
 Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
-  // The parameters are those that the transformers library gives to this filter.
+  // The parameters are those that the transformers library adds to this filter.
   const Params params("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"});
   Runtime& rt = in.rt();
   JsonOptions options;
@@ -147,7 +147,7 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(ToJson(rt, input, options));
 }
 
-// Towards zero; nothing for what an integer cannot be.
+// Truncates; empty if the result does not fit an integer.
 std::optional<int64_t> WholePart(double value) {
   constexpr double kInt64End = 9223372036854775808.0;  // 2^63
   if (!(value > -kInt64End && value < kInt64End)) return std::nullopt;
@@ -193,7 +193,7 @@ Value Absolute(Interpreter& in, const Value& input, const Arguments&) {
   return Calculate(in.rt(), BinaryOp::kAdd, input, Value(0));  // True becomes 1
 }
 
-// Rounds the exact value to `digits` after the point, halves to even, as Python does.
+// Rounds the exact value to `digits` after the point, half to even, as Python does.
 double RoundHalfEven(double value, int64_t digits) {
   if (!std::isfinite(value) || digits > 300) return value;
   if (digits < -308) return 0;  // no double has that many digits

@@ -1,4 +1,4 @@
-// The names that a template can use without defining them; ../functions defines them.
+// The predefined names of a template; ../functions defines them.
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_BUILTINS_H_
 
@@ -27,10 +27,10 @@ Fn FindNamed(const Named<Fn> (&table)[n], std::string_view name) {
   return nullptr;
 }
 
-// Null where there is none of that name.
+// Null if there is none of that name.
 FilterFn FindFilter(std::string_view name);
-FilterFn FindTextFilter(std::string_view name);      // those that give text or numbers
-FilterFn FindSequenceFilter(std::string_view name);  // those that work on items
+FilterFn FindTextFilter(std::string_view name);      // return text or numbers
+FilterFn FindSequenceFilter(std::string_view name);  // work on items
 TestFn FindTest(std::string_view name);
 MethodFn FindStringMethod(std::string_view name);
 MethodFn FindContainerMethod(const Value& self, std::string_view name);  // lists and dictionaries

@@ -1,4 +1,4 @@
-// The values of expressions.
+// Evaluates expressions.
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
@@ -8,7 +8,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// How Jinja names a value whose attribute is missing.
+// Jinja's name for a value whose attribute is missing.
 std::string Description(const Value& value) {
   return value.IsNone() ? "None" : std::string(value.TypeName()) + " object";
 }

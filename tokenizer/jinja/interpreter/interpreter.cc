@@ -1,4 +1,4 @@
-// Statements.
+// Executes statements.
 #include "tokenizer/jinja/interpreter/interpreter.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Takes the value of `name` out of the keyword arguments, if it is there.
+// Removes the value of `name` from the keyword arguments, if present.
 std::optional<Value> TakeNamed(std::vector<NamedValue>& named, std::string_view name) {
   const auto found = std::ranges::find(named, name, &NamedValue::first);
   if (found == named.end()) return std::nullopt;
@@ -22,7 +22,7 @@ std::optional<Value> TakeNamed(std::vector<NamedValue>& named, std::string_view 
 
 }  // namespace
 
-// Makes a new scope below the given one current while it lives.
+// Makes a new scope below the given one and keeps it current during its own lifetime.
 class Interpreter::InnerScope {
  public:
   InnerScope(Interpreter& in, std::shared_ptr<Scope> parent) : in_(in), saved_(in.scope_) {
@@ -43,7 +43,7 @@ Interpreter::Interpreter(Runtime& rt, std::chrono::local_seconds now) : rt_(rt),
 }
 
 void Interpreter::SetVariable(const std::string& name, Value value) {
-  constexpr size_t kVariableCost = 128;  // bytes of a node in a scope
+  constexpr size_t kVariableCost = 128;  // bytes per variable of a scope
   rt_.PayBytes(kVariableCost);
   scope_->variables[name] = std::move(value);
 }
@@ -98,8 +98,8 @@ Interpreter::Flow Interpreter::Exec(const IfStmt& stmt) {
   return Exec(stmt.otherwise);
 }
 
-// Some templates (Hermes 3) loop over `tools` unconditionally and expect an empty list where there
-// are none. Others test for None, which is what callers pass. So None is empty in a loop.
+// Some templates (Hermes 3) loop over `tools` unconditionally and expect an empty list if there are
+// none. Others test for None, which callers pass. So None is empty in a loop.
 Interpreter::Flow Interpreter::Exec(const ForStmt& stmt) {
   const Value items = Eval(*stmt.items);
   const auto* const variable = std::get_if<NameExpr>(&stmt.items->node);
@@ -121,7 +121,7 @@ Values Interpreter::Filtered(const ForStmt& stmt, Values items) {
 
 Interpreter::Flow Interpreter::RunLoop(const ForStmt& stmt, Values items, int depth) {
   const auto loop = rt_.MakeObject<Loop>(stmt, scope_, Filtered(stmt, std::move(items)), depth);
-  bool completed = false;  // an iteration reached its end: else Jinja runs the else block
+  bool completed = false;  // an iteration reached its end; otherwise Jinja runs the else block
   for (size_t i = 0; i < loop->items().size(); ++i) {
     const InnerScope scope(*this);
     loop->MoveTo(i);
@@ -201,7 +201,7 @@ Interpreter::Flow Interpreter::Exec(const FilterStmt& stmt) {
 }
 
 Interpreter::Flow Interpreter::Exec(const WithStmt& stmt) {
-  Values values;  // none of the variables is seen by another's value
+  Values values;  // evaluated first: no value sees another's variable
   for (const auto& variable : stmt.variables) values.push_back(Eval(*variable.second));
   const InnerScope scope(*this);
   for (size_t i = 0; i < values.size(); ++i) Assign(stmt.variables[i].first, values[i]);

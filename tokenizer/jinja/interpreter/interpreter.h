@@ -14,7 +14,7 @@
 namespace tokenizer::jinja {
 
 // The variables of a block; other names are looked up in the parent. Each iteration of a loop and
-// each call of a macro has a scope of its own.
+// each call of a macro has its own scope.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::map<std::string, Value, std::less<>> variables;
@@ -22,7 +22,7 @@ struct Scope {
 
 class Interpreter {
  public:
-  // `now` is what strftime_now shows.
+  // `now` is the time for strftime_now.
   Interpreter(Runtime& rt, std::chrono::local_seconds now);
 
   // Sets a variable that the template can read.
@@ -34,8 +34,8 @@ class Interpreter {
 
   Runtime& rt() { return rt_; }
   std::chrono::local_seconds now() const { return now_; }
-  // value.name and value[index]: methods, attributes and items. What does not exist is undefined;
-  // access to an undefined value is an error.
+  // value.name and value[index]: methods, attributes and items. A missing one is undefined; access
+  // to an undefined value is an error.
   Value GetAttribute(const Value& value, std::string_view name);
   Value GetItem(const Value& value, const Value& index);
   Value Call(const Value& callee, const Arguments& args);

@@ -1,4 +1,4 @@
-// Objects of the language that the interpreter itself makes: methods, macros, namespaces, loops.
+// Objects that the interpreter itself makes: methods, macros, namespaces, loops.
 #ifndef PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 #define PRONK_TOKENIZER_JINJA_INTERPRETER_OBJECTS_H_
 
@@ -16,7 +16,7 @@
 
 namespace tokenizer::jinja {
 
-// A method bound to its value: what "text".strip is before it is called.
+// A method bound to its value: the value of "text".strip before it is called.
 class BoundMethod : public Object {
  public:
   using Fn = Value (*)(Interpreter& in, const Value& self, const Arguments& args);
@@ -26,7 +26,7 @@ class BoundMethod : public Object {
   Value Call(Interpreter& in, const Arguments& args) override { return fn_(in, self_, args); }
   void Clear() override { self_ = Value(); }
 
-  // A method of an object of the runtime's, which lives as long as the rendering.
+  // A method of an object that the runtime owns and that lives as long as the rendering.
   static Value Of(Interpreter& in, Object& object, Fn fn) {
     const std::shared_ptr<Object> self(std::shared_ptr<Object>(), &object);
     return Value(in.rt().MakeObject<BoundMethod>(Value(self), fn));
@@ -144,7 +144,7 @@ class Loop : public Object {
   Values items_;
   int depth_;
   size_t index_ = 0;
-  std::optional<Values> last_changed_;  // what loop.changed was called with last
+  std::optional<Values> last_changed_;  // the last arguments of loop.changed
 };
 
 }  // namespace tokenizer::jinja

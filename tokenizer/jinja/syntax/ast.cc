@@ -5,7 +5,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// The height of the highest part of a node.
+// The height of a node's highest child.
 struct PartsHeight {
   int height = 0;
 

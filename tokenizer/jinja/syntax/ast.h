@@ -1,4 +1,4 @@
-// A parsed template: statements that hold expressions.
+// A parsed template: statements that contain expressions.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 
@@ -95,15 +95,15 @@ struct Expr {
                             ConcatExpr, LogicExpr, CompareExpr, ConditionalExpr, AttributeExpr,
                             SubscriptExpr, SliceExpr, FilterExpr, TestExpr, CallExpr>;
   int line;
-  int height;  // of the tree of expressions; bounded, and with it recursion
+  int height;  // of the expression tree; limited, which also limits recursion
   Node node;
 };
-// The height of an expression that is this node.
+// The height of the expression of this node.
 int HeightOf(const Expr::Node& node);
 
 // Statements.
 
-// What is assigned to: a name, an attribute of a namespace, or a tuple of targets.
+// The target of an assignment: a name, an attribute of a namespace, or a tuple of targets.
 struct Target {
   std::string name;
   std::string attribute;        // of the namespace `name`; empty: `name` itself
@@ -154,7 +154,7 @@ struct FilterStmt {
   ExprPtr filter;  // a FilterExpr
   Block body;
 };
-struct WithStmt {  // also {% generation %}, which marks text for training, without variables
+struct WithStmt {  // also {% generation %}, which marks training text, without variables
   std::vector<std::pair<Target, ExprPtr>> variables;
   Block body;
 };

@@ -1,5 +1,5 @@
-// The half of the parser that reads expressions. From ParseExpression down, each function reads one
-// level of precedence, whose operands are the next level.
+// The half of the parser for expressions. From ParseExpression down, each function parses one level
+// of precedence, whose operands are the next level.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_EXPRESSION_PARSER_H_
 
@@ -20,8 +20,8 @@ class ExpressionParser : protected TokenCursor {
  protected:
   using TokenCursor::TokenCursor;
 
-  // An expression, or several with commas between them: a tuple. Without `with_conditional` an
-  // "if" ends it, as after "for x in".
+  // An expression, or several separated by commas: a tuple. Without `with_conditional` an "if" ends
+  // it, as after "for x in".
   ExprPtr ParseTuple(bool with_conditional = true) {
     const int line = Peek().line;
     std::vector<ExprPtr> items;
@@ -61,7 +61,7 @@ class ExpressionParser : protected TokenCursor {
     return input;
   }
 
-  // Names read as variables so far: shows which of varargs, kwargs and caller a macro's body uses.
+  // Names read as variables so far: shows whether a macro's body uses varargs, kwargs and caller.
   std::set<std::string, std::less<>> names_read_;
 
  private:
@@ -78,7 +78,7 @@ class ExpressionParser : protected TokenCursor {
            AtOperator(")");
   }
 
-  // Operands with operators between them, which bind to the left.
+  // Operands with left-associative operators between them.
   using Operand = ExprPtr (ExpressionParser::*)();
 
   ExprPtr ParseLogic(bool is_and, Operand operand) {
@@ -156,7 +156,7 @@ class ExpressionParser : protected TokenCursor {
                        &ExpressionParser::ParsePower);
   }
 
-  // Jinja's power binds to the left, unlike Python's: 2 ** 3 ** 2 is 64.
+  // Jinja's power is left-associative, unlike Python's: 2 ** 3 ** 2 is 64.
   ExprPtr ParsePower() {
     return ParseBinary({BinaryOp::kPow}, &ExpressionParser::ParseFilteredUnary);
   }

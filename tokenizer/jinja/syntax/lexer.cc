@@ -11,9 +11,9 @@ namespace tokenizer::jinja {
 namespace {
 
 constexpr size_t kNowhere = std::string_view::npos;
-constexpr size_t kMaxName = 1000;  // bytes; looking a name up costs the same however long it is
+constexpr size_t kMaxName = 1000;  // bytes; looking up any name costs the same, whatever its length
 
-// All line breaks as \n, and the last one left out.
+// Normalizes line breaks to \n, and drops the last one.
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -44,7 +44,7 @@ class Lexer {
 
  private:
   std::string_view Rest() const { return std::string_view(source_).substr(pos_); }
-  // \0, which means nothing here, after the end.
+  // After the end: \0, which has no meaning here.
   char CharAt(size_t pos) const { return pos < source_.size() ? source_[pos] : '\0'; }
   bool LooksAt(std::string_view text) const { return Rest().substr(0, text.size()) == text; }
 
@@ -105,8 +105,8 @@ class Lexer {
     return kNowhere;
   }
 
-  // What remains of the text before a mark. lstrip_blocks: blanks between the start of the line and
-  // a statement or comment go.
+  // The text before a mark, trimmed. lstrip_blocks: blanks between the start of the line and a
+  // statement or comment are removed.
   static std::string_view StripBefore(std::string_view text, char sign, bool lstrip,
                                       bool at_line_start) {
     if (sign == '-') return text.substr(0, text.size() - TrailingSpace(text));
@@ -130,7 +130,7 @@ class Lexer {
     }
   }
 
-  // The end of a statement here: its length without what is trimmed, or nothing.
+  // The length of a statement's end here, without trimmed text; empty if there is none.
   bool SkipEnd(std::string_view mark) {
     if (LooksAt("-") && Rest().substr(1, 2) == mark) {
       Advance(3);
@@ -143,7 +143,7 @@ class Lexer {
     return true;
   }
 
-  // {% raw %} to {% endraw %} is literal text. False where no raw block begins here.
+  // {% raw %} to {% endraw %} is literal text. False if no raw block begins here.
   bool LexRaw() {
     const size_t saved_pos = pos_;
     const int saved_line = line_;
@@ -190,7 +190,7 @@ class Lexer {
   void LexInside(TokenKind begin, TokenKind end, std::string_view mark) {
     const int begin_line = line_;
     Add(begin, {});
-    std::string open;  // brackets to be closed: the end mark does not count inside them
+    std::string open;  // open brackets: the end mark does not count inside them
     for (;;) {
       SkipSpace();
       if (pos_ >= source_.size()) {
@@ -258,7 +258,7 @@ class Lexer {
     return n;
   }
 
-  // The length of a float here, or 0. As in Jinja, digits after a dot ("x.0.1") are no float.
+  // The length of a float here, or 0. As in Jinja, digits after a dot ("x.0.1") are not a float.
   size_t FloatLength() const {
     if (pos_ > 0 && source_[pos_ - 1] == '.') return 0;
     size_t end = pos_ + DigitsAt(pos_);
@@ -321,7 +321,7 @@ class Lexer {
     return out;
   }
 
-  // One escape, the backslash not included; its length in bytes. As in Python.
+  // One escape without the backslash; returns its length in bytes. As in Python.
   size_t UnescapeOne(std::string_view text, std::string& out) const {
     constexpr std::string_view kNames = "\\'\"abfnrtv";
     constexpr std::string_view kValues = "\\'\"\a\b\f\n\r\t\v";
@@ -338,14 +338,14 @@ class Lexer {
       return n;
     }
     const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (digits == 0) {  // no escape: the backslash stays
+    if (digits == 0) {  // not an escape: the backslash stays
       out += '\\';
       return 0;
     }
     const char32_t code = HexCode(text.substr(1), digits);
     if (code >= 0xD800 && code < 0xDC00 && text.substr(1 + digits, 2) == "\\u") {
       const char32_t low = HexCode(text.substr(3 + digits), 4);
-      if (low >= 0xDC00 && low < 0xE000) {  // a pair, as JSON writes what is beyond U+FFFF
+      if (low >= 0xDC00 && low < 0xE000) {  // a surrogate pair, as JSON writes code points > U+FFFF
         out += gguf::ToUtf8(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
         return 1 + digits + 6;
       }

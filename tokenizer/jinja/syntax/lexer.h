@@ -1,7 +1,7 @@
-// A template's source as tokens: literal text, the marks of statements and expressions, and what is
-// inside them. The lexer applies Jinja's white space rules with trim_blocks and lstrip_blocks on:
-// the line break after a statement and the blanks before it on its line are dropped, unless - or +
-// inside the marks say otherwise.
+// Splits a template's source into tokens: literal text, the marks of statements and expressions,
+// and the tokens inside them. The lexer applies Jinja's white space rules with trim_blocks and
+// lstrip_blocks on: the line break after a statement and the blanks before it on its line are
+// dropped, unless - or + inside the marks override that.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_LEXER_H_
 

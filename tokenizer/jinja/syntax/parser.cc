@@ -22,8 +22,8 @@ class Parser : private ExpressionParser {
     return false;
   }
 
-  // Statements up to one that is named in `ends`, whose "{%" is read and whose name comes next; to
-  // the end of the template if there is none. `opened`: the statement that they belong to.
+  // Statements up to one named in `ends`, whose "{%" is consumed and whose name comes next; or to
+  // the end of the template. `opened`: the statement they belong to.
   Block ParseBlock(Names ends, std::string_view opened) {
     const Nesting nesting(*this);
     const int line = Peek().line;
@@ -69,7 +69,7 @@ class Parser : private ExpressionParser {
       Add(block, line, PrintStmt{ParseTuple()});
       if (Peek().kind != TokenKind::kVariableEnd) Fail("expected '}}', found ", Here());
       Next();
-    } else {  // kBlockBegin: the lexer lets nothing else stand here
+    } else {  // kBlockBegin: the lexer returns nothing else here
       ParseNamedStatement(block, line, ExpectName());
     }
   }
@@ -112,7 +112,7 @@ class Parser : private ExpressionParser {
     return out;
   }
 
-  // The rest of a statement: its else block, empty where there is none, and its end.
+  // The rest of a statement: its else block, empty if it has none, and its end.
   Block ParseElse(std::string_view end) {
     if (SkipName("else")) return ParseBody("else", end);
     Next();
@@ -233,7 +233,7 @@ class Parser : private ExpressionParser {
     return target;
   }
 
-  int loops_ = 0;  // that the statement being read is inside of
+  int loops_ = 0;  // around the current statement
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tokens to statements, by Jinja's grammar (jinja.palletsprojects.com/templates) without
+// Parses tokens into statements, by Jinja's grammar (jinja.palletsprojects.com/templates) without
 // inheritance, imports and autoescape, which a chat template in a file cannot use.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_PARSER_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_PARSER_H_

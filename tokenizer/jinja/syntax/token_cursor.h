@@ -1,4 +1,4 @@
-// A position in the tokens of a template: what both halves of the parser read with.
+// A position in a template's tokens, shared by both halves of the parser.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_TOKEN_CURSOR_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_TOKEN_CURSOR_H_
 
@@ -17,7 +17,7 @@ class TokenCursor {
  protected:
   explicit TokenCursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  // One level of nesting more, of brackets and statements, while it lives.
+  // One more level of nesting, of brackets and statements, during its lifetime.
   class Nesting {
    public:
     explicit Nesting(TokenCursor& cursor) : cursor_(cursor) {
@@ -43,7 +43,7 @@ class TokenCursor {
     if (token.kind != TokenKind::kEnd) ++at_;
     return token;
   }
-  // The token that Next() gave last comes again.
+  // Steps back: Next() returns its last token again.
   void Back() { --at_; }
 
   bool At(TokenKind kind, std::string_view text, size_t ahead = 0) const {
@@ -65,7 +65,7 @@ class TokenCursor {
   void ExpectOperator(std::string_view op) {
     if (!SkipOperator(op)) Fail("expected '", op, "', found ", Here());
   }
-  // Items with commas between them, up to a bracket that closes them.
+  // Items separated by commas, up to their closing bracket.
   template <typename Fn>
   void ParseItems(std::string_view close, Fn parse_item) {
     while (!AtOperator(close)) {

@@ -1,4 +1,4 @@
-// The arguments of a filter, test, method or function, matched with its parameters.
+// The arguments of a filter, test, method or function, matched to its parameters.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_ARGUMENTS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_ARGUMENTS_H_
 
@@ -13,13 +13,13 @@ namespace tokenizer::jinja {
 class Params {
  public:
   // `names`: the parameters in order, of which the first `required` must be given. Throws
-  // TemplateError for arguments that are missing, too many or of another name.
+  // TemplateError if arguments are missing, too many or have unknown names.
   Params(std::string_view function, const Arguments& args,
          std::initializer_list<std::string_view> names, size_t required = 0);
 
-  // Null where argument i was not given.
+  // Null if argument i was not given.
   const Value* Get(size_t i) const { return values_[i]; }
-  // The same, but None counts as not given, as Python's optional parameters have it.
+  // The same, but None counts as not given, as for Python's optional parameters.
   const Value* GetSome(size_t i) const;
   Value Or(size_t i, Value absent) const;
   bool Flag(size_t i, bool absent = false) const;

@@ -52,7 +52,7 @@ bool IsIntegerType(char type) {
   return std::string_view("diuxXob").find(type) != std::string_view::npos;
 }
 
-// The sign and the digits of a number; nothing for what is shown as text.
+// The sign and the digits of a number; empty for values shown as text.
 bool FormatNumber(const Value& value, const FormatSpec& spec, std::string& sign,
                   std::string& digits) {
   const bool integer_type = spec.type != 0 && IsIntegerType(spec.type);
@@ -131,7 +131,7 @@ class Reader {
     return true;
   }
   size_t pos() const { return pos_; }
-  // All up to one of `stops`, which is not read.
+  // Everything up to one of `stops`, which is not consumed.
   std::string_view Until(std::string_view stops) {
     const size_t begin = pos_;
     pos_ = std::min(text_.view().find_first_of(stops, pos_), text_.size());
@@ -144,7 +144,7 @@ class Reader {
     }
     return value;
   }
-  // Text up to one of `stops` goes to `out` as it is.
+  // Copies text to `out` up to one of `stops`.
   void CopyUntil(std::string_view stops, Text& out) {
     const size_t begin = pos_;
     out.Append(text_, begin, Until(stops).size());
@@ -155,7 +155,7 @@ class Reader {
   size_t pos_ = 0;
 };
 
-// Towards zero.
+// Truncates.
 int64_t Truncated(double value) {
   constexpr double kInt64End = 9223372036854775808.0;          // 2^63
   const bool fits = value >= -kInt64End && value < kInt64End;  // nan does not
@@ -189,7 +189,7 @@ FormatSpec ReadPercentSpec(Reader& reader) {
   return spec;
 }
 
-// Gives the values that the conversions of a % format ask for, one after the other or by name.
+// Returns the values for the conversions of a % format, one after the other or by name.
 class PercentArguments {
  public:
   PercentArguments(Runtime& rt, const Value& args) : rt_(rt), args_(args) {
@@ -207,7 +207,7 @@ class PercentArguments {
     return *value;
   }
   void RequireAllUsed() const {
-    // As in Python, what could be indexed by a name need not be used.
+    // As in Python, a value that could be indexed by name need not be used.
     const bool indexable = args_.IsDict() || args_.IsUndefined() || (args_.IsList() && !IsTuple());
     if (!named_ && !indexable && next_ < positional_.size()) {
       Fail("not all arguments converted during string formatting");
@@ -287,7 +287,7 @@ FormatSpec ReadBraceSpec(std::string_view text) {
   return spec;
 }
 
-// The value that a field names: 0, name, name.key, name[key] and so on.
+// The value of a field: 0, name, name.key, name[key] and so on.
 Value FieldValue(const Lookup& lookup, std::string_view field, const Arguments& args,
                  size_t& next) {
   const Text copy(field);
@@ -325,7 +325,7 @@ Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const 
   rt.PayBytes(format.Cost());
   Text out;
   Reader reader(format);
-  size_t next = 0;  // the argument that the next {} takes
+  size_t next = 0;  // the argument for the next {}
   for (;;) {
     reader.CopyUntil("{}", out);
     if (reader.AtEnd()) return out;

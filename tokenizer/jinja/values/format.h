@@ -19,7 +19,7 @@ Text FormatPercent(Runtime& rt, const Text& format, const Value& args);
 using Lookup = std::function<Value(const Value& object, const Value& key, bool is_attribute)>;
 Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const Lookup& lookup);
 
-// How one value is laid out. Throws TemplateError where the type letter does not fit the value.
+// The layout of one value. Throws TemplateError if the type letter does not fit the value.
 struct FormatSpec {
   std::string fill = " ";
   char align = 0;  // < > ^ or = (after the sign); 0: by type

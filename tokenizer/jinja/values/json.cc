@@ -74,7 +74,7 @@ class JsonWriter {
     }
   }
 
-  // `brackets`: the one that opens and the one that closes. write_item(size_t) writes one of n.
+  // `brackets`: the opening and the closing one. write_item(size_t) writes one of n.
   template <typename Fn>
   void WriteItems(std::string_view brackets, size_t n, Fn write_item) {
     if (n == 0) return Put(brackets);

@@ -1,4 +1,4 @@
-// Arithmetic and comparison. Sequences are in sequences.cc.
+// Arithmetic and comparison; sequences are in sequences.cc.
 #include "tokenizer/jinja/values/operators.h"
 
 #include <cmath>
@@ -104,12 +104,12 @@ Value Repeat(Runtime& rt, const Value& value, int64_t times) {
       value.IsString() ? value.text().Cost() : value.list().items.size() * sizeof(Value);
   size_t total = 0;
   if (__builtin_mul_overflow(unit, n, &total)) total = std::string_view::npos;
-  rt.PayBytes(total);  // before it is allocated
+  rt.PayBytes(total);  // paid before it is allocated
   if (value.IsString()) {
     constexpr size_t kPart = size_t{1} << 16;  // bytes copied at once
     const size_t size = value.text().size() * n;
     Text out;
-    out.Reserve(size, value.text().foreign().size() * n);  // growing would hold it three times
+    out.Reserve(size, value.text().foreign().size() * n);  // growing would triple the memory
     Text part = value.text();
     while (out.size() < size) {
       out.Append(part, 0, size - out.size());

@@ -1,7 +1,7 @@
 // The operators of the template language, with Python's meaning.
 //
-// All throw TemplateError where Python raises a TypeError or a ZeroDivisionError, or where an
-// operand is undefined, and where a whole number does not fit 64 bits.
+// All throw TemplateError if Python raises a TypeError or a ZeroDivisionError, if an operand is
+// undefined, or if an integer does not fit into 64 bits.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_OPERATORS_H_
 
@@ -25,7 +25,7 @@ Value Negate(const Value& value);
 bool CompareValues(Runtime& rt, CompareOp op, const Value& left, const Value& right);
 
 bool Equal(Runtime& rt, const Value& left, const Value& right);
-// left < right, for sorting: throws for what has no order, nan among it.
+// left < right, for sorting: throws for values without an order, including nan.
 bool Less(Runtime& rt, const Value& left, const Value& right);
 // `needle in haystack`.
 bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
@@ -34,18 +34,18 @@ bool Contains(Runtime& rt, const Value& haystack, const Value& needle);
 // Undefined has none.
 Values ItemsOf(Runtime& rt, const Value& value);
 bool IsIterable(const Value& value);
-// Python's len(): characters of a string.
+// Python's len(); for strings, the number of characters.
 int64_t LengthOf(Runtime& rt, const Value& value);
 
 // value[start:stop:step]; None is an absent bound.
 Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
             const Value& step);
-// value[index], or nothing where the type has no such index or item.
+// value[index], or empty if the type has no such index or item.
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index);
 
 // Throws the message that `value` carries if it is undefined.
 void RequireDefined(const Value& value);
-// `value` as a whole number, for the argument `what`.
+// `value` as an integer, for the argument `what`.
 int64_t ToInteger(const Value& value, std::string_view what);
 
 }  // namespace tokenizer::jinja

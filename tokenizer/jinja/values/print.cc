@@ -150,7 +150,7 @@ bool IsWordChar(char c) {
   return IsDigit(code) || (code < 0x80 && IsLetter(code));
 }
 
-// The digits of a number as from_chars wants them; nothing where _ or white space is misplaced.
+// The digits of a number in from_chars's form; empty if _ or white space is misplaced.
 std::optional<std::string> CleanNumber(std::string_view text) {
   text.remove_prefix(LeadingSpace(text));
   text.remove_suffix(TrailingSpace(text));
@@ -202,7 +202,7 @@ std::optional<double> ParseFloat(std::string_view text) {
   const auto result = std::from_chars(digits.data(), end, value);
   if (result.ptr != end) return std::nullopt;
   if (result.ec == std::errc::result_out_of_range) {
-    // Too large or too small: from_chars leaves the value; strtod has infinity and zero.
+    // Overflow or underflow: from_chars does not set the value; strtod gives infinity or zero.
     return std::strtod(clean->c_str(), nullptr);
   }
   if (result.ec != std::errc()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Values as text: what {{ value }} prints, what Python's repr() shows inside lists, and JSON.
+// Values as text: the output of {{ value }}, Python's repr() inside lists, and JSON.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_PRINT_H_
 
@@ -13,7 +13,7 @@
 
 namespace tokenizer::jinja {
 
-// As Python's str(): undefined is nothing, strings are themselves, the rest as Repr.
+// As Python's str(): undefined is empty, strings are themselves, the rest as Repr.
 Text Str(Runtime& rt, const Value& value);
 void AppendStr(Runtime& rt, const Value& value, Text& out);
 // As Python's repr(): 'it', [1, 2.0], {'a': None}.
@@ -21,27 +21,27 @@ Text Repr(Runtime& rt, const Value& value);
 // As Python's repr of a float: the shortest digits that read back the same; 1.0, 1e+16, inf, nan.
 std::string FloatRepr(double value);
 
-// An escape of a string: \u001f, or by another letter with another number of digits.
+// An escape of a string: \u001f, or with another letter and number of digits.
 void AppendEscape(char letter, int digits, char32_t code, std::string& out);
 
 struct JsonOptions {
-  bool ensure_ascii = false;          // \u escapes for all that is not ASCII
+  bool ensure_ascii = false;          // \u escapes for everything but ASCII
   std::optional<std::string> indent;  // one level's indentation; without it all is on one line
   std::string item_separator = ", ", key_separator = ": ";
   bool sort_keys = false;
 };
 
-// As Python's json.dumps. Throws TemplateError for what JSON has not (undefined, functions).
+// As Python's json.dumps. Throws TemplateError for values without JSON (undefined, functions).
 Text ToJson(Runtime& rt, const Value& value, const JsonOptions& options);
 
-// A date as the C locale's strftime writes it. Our own, because the program's locale must not
-// change a prompt and a stranger's format must not reach a function that trusts it. Conversions are
-// %a %A %b %B %c %d %D %e %f %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d
-// and the like without the leading zero; others stay as they are.
+// A date as in the C locale's strftime. Not the library's, because the program's locale must not
+// change a prompt, and an untrusted format must not reach strftime. Conversions are %a %A %b %B %c
+// %d %D %e %f %F %h %H %I %j %m %M %n %p %R %S %t %T %u %w %x %X %y %Y %%, and %-d and the like
+// without the leading zero; others are copied.
 std::string FormatTime(std::chrono::local_seconds time, std::string_view format);
 
 // As Python's int() and float() of a string: white space around it and _ between digits are
-// allowed. A base other than 10 allows its prefix (0x, 0o, 0b). Nothing where it is no number.
+// allowed. A base other than 10 allows its prefix (0x, 0o, 0b). Empty if it is not a number.
 std::optional<int64_t> ParseInt(std::string_view text, int base = 10);
 std::optional<double> ParseFloat(std::string_view text);
 

@@ -16,7 +16,7 @@ void Runtime::PaySteps(size_t n) {
   if (n > limits_.steps - steps_) {
     Fail("the template does not come to an end (more than ", limits_.steps, " steps)");
   }
-  constexpr size_t kTick = size_t{1} << 14;  // steps between two questions
+  constexpr size_t kTick = size_t{1} << 14;  // steps between two calls
   const size_t before = std::exchange(steps_, steps_ + n);
   if (interrupted_ && before / kTick != steps_ / kTick && interrupted_()) throw Interrupted();
 }
@@ -48,7 +48,7 @@ Value Runtime::Make(Dict dict) {
 }
 
 void Runtime::Append(List& list, Value item) {
-  PayBytes(2 * sizeof(Value));  // a vector that grows holds up to twice its contents
+  PayBytes(2 * sizeof(Value));  // a growing vector takes up to twice its contents
   list.items.push_back(std::move(item));
 }
 

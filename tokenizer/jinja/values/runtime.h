@@ -1,8 +1,8 @@
 // The limits of one rendering, and the owner of its values.
 //
-// A template is untrusted. Its loops, recursion and memory are bounded here: every operation pays
-// in steps for time and in bytes for memory, and throws TemplateError when the account is empty. No
-// value is freed before the rendering ends, so lists that contain themselves and chains of a
+// A template is untrusted. Its loops, recursion and memory are limited here: every operation pays
+// in steps for time and in bytes for memory, and throws TemplateError when the budget is used up.
+// No value is freed before the rendering ends, so lists that contain themselves and chains of a
 // million lists are destroyed safely.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_RUNTIME_H_
@@ -18,8 +18,8 @@ namespace tokenizer::jinja {
 
 struct Limits {
   size_t steps = 10'000'000;  // operations; a conversation of 1000 messages takes about 200,000
-  size_t bytes = 128 << 20;   // all strings and lists made, dead ones too
-  // Granted on top for long conversations: to read and to copy each of their bytes 16 times.
+  size_t bytes = 128 << 20;   // all strings and lists made, including unused ones
+  // Added for long conversations: enough to read and copy each of their bytes 16 times.
   size_t bytes_per_input_byte = 16, input_bytes_per_step = 4;
   int depth = 400;  // nesting of expressions, statements, macro calls and printed values
 };
@@ -38,7 +38,7 @@ class Runtime {
     limits_.steps += input_bytes / limits_.input_bytes_per_step;
   }
 
-  // These throw TemplateError where the limit is reached; PaySteps also Interrupted.
+  // Throw TemplateError when the limit is reached; PaySteps also Interrupted.
   void PaySteps(size_t n = 1);
   void PayBytes(size_t n);
   // For operations that scan n bytes: searching, comparing, temporary copies.
@@ -64,7 +64,7 @@ class Runtime {
   void SetEntries(Dict& dict, const Entries& entries) {
     for (const auto& [key, value] : entries) SetEntry(dict, Value(key), value);
   }
-  // The value of a key or null, as Dict::Find.
+  // The value of a key or null, like Dict::Find.
   const Value* FindEntry(const Dict& dict, const Value& key);
 
   // One more level of nesting, for a scope.

@@ -1,4 +1,4 @@
-// What strings, lists and dictionaries have in common: items, lengths, membership, slices.
+// Operations shared by strings, lists and dictionaries: items, lengths, membership, slices.
 #include <algorithm>
 
 #include "tokenizer/errors.h"
@@ -21,7 +21,7 @@ Values CharsOf(Runtime& rt, const Text& text) {
   return out;
 }
 
-// The bounds of a slice of `length` items, as Python's slice.indices() gives them.
+// The bounds of a slice of `length` items, as in Python's slice.indices().
 struct SliceBounds {
   int64_t start, stop, step;
 };
@@ -30,7 +30,7 @@ SliceBounds Bounds(int64_t length, const Value& start, const Value& stop, const 
   SliceBounds out{};
   out.step = step.IsNone() ? 1 : ToInteger(step, "a slice's step");
   if (out.step == 0) Fail("slice step cannot be zero");
-  out.step = std::clamp(out.step, -length - 1, length + 1);  // a longer step is no different
+  out.step = std::clamp(out.step, -length - 1, length + 1);  // a larger step gives the same result
   const int64_t lowest = out.step > 0 ? 0 : -1;
   const int64_t highest = out.step > 0 ? length : length - 1;
   const auto place = [&](const Value& bound, int64_t absent) {
@@ -86,7 +86,7 @@ List::Range SliceRange(const List::Range& range, const SliceBounds& bounds, cons
           start_plus(0, step.IsNone() ? 1 : step.integer())};
 }
 
-// Where an index, which may count from the end, points to among `length` items.
+// The position of an index, which may count from the end, among `length` items.
 std::optional<size_t> Place(const Value& index, size_t length) {
   int64_t at = index.integer();
   if (at < 0 && at >= -static_cast<int64_t>(length)) at += static_cast<int64_t>(length);
@@ -175,7 +175,7 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
 
 std::optional<Value> Item(Runtime& rt, const Value& value, const Value& index) {
   if (value.IsDict()) {
-    if (index.IsList() || index.IsDict()) return std::nullopt;  // no possible key
+    if (index.IsList() || index.IsDict()) return std::nullopt;  // cannot be a key
     const Value* found = rt.FindEntry(value.dict(), index);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }

@@ -1,4 +1,4 @@
-// Dates as text.
+// Formats dates.
 
 #include <chrono>
 #include <string>
@@ -21,7 +21,7 @@ std::string Padded(int64_t value, size_t width, char fill) {
   return std::string(width - digits.size(), fill) + digits;
 }
 
-// The value of one conversion; the conversion itself where it is none.
+// The value of one conversion; an unknown conversion itself.
 std::string Convert(std::chrono::local_seconds time, char conversion, bool padded) {
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);

@@ -9,7 +9,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Knuth, Morris and Pratt: for each prefix of the needle the longest end of it that is a beginning.
+// Knuth-Morris-Pratt: for each prefix of the needle, its longest proper suffix that is a prefix.
 std::vector<size_t> Borders(std::string_view needle) {
   std::vector<size_t> borders(needle.size(), 0);
   for (size_t i = 1, length = 0; i < needle.size(); ++i) {
@@ -34,7 +34,7 @@ size_t FindLong(Runtime& rt, std::string_view text, std::string_view needle, siz
 
 constexpr size_t kShortNeedle = 16;  // bytes: up to here the plain search costs little more
 
-// map(std::string_view) on all runs of one origin.
+// Applies map(std::string_view) to each run of one origin.
 template <typename Fn>
 Text MapRuns(Runtime& rt, const Text& text, Fn map) {
   rt.PayCharacters(text.size());
@@ -44,7 +44,7 @@ Text MapRuns(Runtime& rt, const Text& text, Fn map) {
   return out;
 }
 
-// map(Char, std::string_view bytes) gives each character's new bytes, from the first to the last.
+// Calls map(Char, std::string_view bytes) for each character in order; it returns the new bytes.
 template <typename Fn>
 Text MapChars(Runtime& rt, const Text& text, Fn map) {
   rt.PayCharacters(text.size());
@@ -59,8 +59,8 @@ Text MapChars(Runtime& rt, const Text& text, Fn map) {
 
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c); }
 
-// Adds a piece of a text and pays for it: a long text can have more pieces than memory holds, and a
-// vector that grows holds up to twice as much.
+// Adds a piece of a text and pays for it: a long text can have more pieces than fit into memory,
+// and a growing vector takes up to twice as much.
 void AddSpan(Runtime& rt, ByteSpan span, std::vector<ByteSpan>& spans) {
   rt.PaySteps();
   rt.PayBytes(2 * sizeof(ByteSpan) + sizeof(Text));
@@ -145,7 +145,7 @@ Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string
   const size_t chars = CountChars(text.view());
   const size_t wanted = width > 0 ? static_cast<size_t>(width) : 0;
   const size_t missing = wanted > chars ? wanted - chars : 0;
-  // Python's center() puts the odd blank on the left where the width is odd.
+  // Python's center() puts the odd blank on the left if the width is odd.
   const size_t middle = missing / 2 + (missing & wanted & 1);
   const size_t before = padding == Side::kLeft ? missing : padding == Side::kRight ? 0 : middle;
   size_t bytes = 0;
@@ -252,11 +252,11 @@ std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool 
   }
   const auto splits = static_cast<uint64_t>(limit);
   if (words.size() > splits + 1 && limit >= 0) {
-    if (from_end) {  // all before the last `limit` words is one piece, with the blanks before it
+    if (from_end) {  // text before the last `limit` words is one piece, with blanks before it
       const size_t merged = words.size() - splits;
       words[merged - 1].begin = 0;
       words.erase(words.begin(), words.begin() + static_cast<ptrdiff_t>(merged - 1));
-    } else {  // all after the first `limit` words is one piece, with the blanks at its end
+    } else {  // text after the first `limit` words is one piece, with blanks at its end
       words.resize(splits + 1);
       words.back().end = all.size();
     }

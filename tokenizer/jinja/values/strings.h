@@ -1,5 +1,5 @@
-// Python's string methods, on texts that know the origin of their bytes. Methods and filters of the
-// same names share them. All pay for their result before they make it.
+// Python's string methods, on texts that record the origin of their bytes. Methods and filters of
+// the same name share them. All pay for their result before they make it.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_STRINGS_H_
 
@@ -23,27 +23,26 @@ size_t FindBytes(Runtime& rt, std::string_view text, std::string_view needle, si
 size_t FindLastBytes(Runtime& rt, std::string_view text, std::string_view needle);
 
 enum class Side { kLeft, kRight, kBoth };
-// Without the characters of `chars` at its ends; without white space if `chars` is absent.
+// Strips the characters of `chars` from both ends; white space if `chars` is absent.
 Text Strip(Runtime& rt, const Text& text, Side side, std::optional<std::string_view> chars);
-// Padded with `fill` to `width` characters; kBoth: the text in the middle, kLeft: padding before
-// it.
+// Padded with `fill` to `width` characters; kBoth: centred, kLeft: padding before the text.
 Text Pad(Runtime& rt, const Text& text, Side padding, int64_t width, std::string_view fill = " ");
 
 Text UpperText(Runtime& rt, const Text& text);
 Text LowerText(Runtime& rt, const Text& text);
 Text Capitalize(Runtime& rt, const Text& text);
 Text SwapCase(Runtime& rt, const Text& text);
-// Letters after anything but a letter in upper case (the method); the filter only begins words
-// after white space and - ( { [ <.
+// The method makes a letter upper-case after any non-letter; the filter starts words only after
+// white space and - ( { [ <.
 Text TitleMethod(Runtime& rt, const Text& text);
 Text TitleFilter(Runtime& rt, const Text& text);
 
-// The first `count` occurrences of `from`, all if negative, replaced.
+// Replaces the first `count` occurrences of `from`, or all if negative.
 Text Replace(Runtime& rt, const Text& text, std::string_view from, const Text& to, int64_t count);
-// At `separator`, at most `limit` times (negative: always); from the end if `from_end`.
+// Splits at `separator`, at most `limit` times (negative: always); from the end if `from_end`.
 std::vector<Text> Split(Runtime& rt, const Text& text, std::string_view separator, int64_t limit,
                         bool from_end);
-// At runs of white space, none at the ends.
+// Splits at runs of white space, without empty pieces at the ends.
 std::vector<Text> SplitSpace(Runtime& rt, const Text& text, int64_t limit, bool from_end);
 std::vector<Text> SplitLines(Runtime& rt, const Text& text, bool keep_ends);
 Text JoinTexts(Runtime& rt, const Text& separator, const std::vector<Text>& parts);

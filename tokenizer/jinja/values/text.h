@@ -1,8 +1,8 @@
-// A string of the template language: UTF-8 bytes, and which of them come from outside the template.
+// A string of the template language: UTF-8 bytes, and which of them come from the conversation.
 //
 // A chat template writes control tokens such as <|im_end|> as plain text, and so can a user's
-// message. Only the template's may become tokens. So each string keeps the spans of bytes that came
-// from the conversation ("foreign"), through concatenation, slicing, trimming and every filter.
+// message. Only the template's may become tokens. So each string records the spans of bytes from
+// the conversation ("foreign"), through concatenation, slicing, trimming and every filter.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_TEXT_H_
 
@@ -25,20 +25,20 @@ class Text {
   std::string_view view() const { return bytes_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
-  // Ascending, neither empty nor touching.
+  // Ascending, neither empty nor adjacent.
   const std::vector<ByteSpan>& foreign() const { return foreign_; }
   bool ForeignAt(size_t pos) const;
-  // Its bytes for the memory limit.
+  // The bytes it counts for in the memory limit.
   size_t Cost() const { return bytes_.size() + foreign_.size() * sizeof(ByteSpan); }
 
-  // Room for exactly that many bytes and spans.
+  // Reserves exactly that many bytes and spans.
   void Reserve(size_t n_bytes, size_t n_spans);
   void Append(std::string_view bytes, bool foreign = false);
   void Append(const Text& text, size_t pos = 0, size_t n = std::string_view::npos);
-  // Bytes [pos, pos + n), which must be inside.
+  // Bytes [pos, pos + n), which must be in range.
   Text Sub(size_t pos, size_t n = std::string_view::npos) const;
-  // Of each character of a text what map(char32_t code, std::string_view bytes, std::string& out)
-  // appends; it comes from where the character does.
+  // Calls map(char32_t code, std::string_view bytes, std::string& out) for each character; the
+  // bytes it appends get the character's origin.
   template <typename Fn>
   void AppendMapped(const Text& text, Fn map) {
     text.ForEachRun([&](std::string_view run, bool foreign) {

@@ -7,13 +7,13 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Characters first, first + stride, ..., last, and what to add to get the other case.
+// Characters first, first + stride, ..., last, and the difference to the other case.
 struct CaseRow {
   int32_t first, last, stride, delta;
 };
 
-// Upper-case characters and the way to their lower-case partners, and back. From the Unicode
-// Character Database 14, characters beyond ASCII.
+// Upper-case characters and their lower-case partners, in both directions. From the Unicode
+// Character Database 14, without ASCII.
 // clang-format off
 constexpr CaseRow kPairs[] = {
     {0xC0, 0xD6, 1, 32}, {0xD8, 0xDE, 1, 32}, {0x100, 0x12E, 2, 1}, {0x132, 0x136, 2, 1},
@@ -66,7 +66,7 @@ constexpr CaseRow kPairs[] = {
     {0x10C80, 0x10CB2, 1, 64}, {0x118A0, 0x118BF, 1, 32}, {0x16E40, 0x16E5F, 1, 32},
     {0x1E900, 0x1E921, 1, 34},
 };
-// Characters whose lower case has another upper case, and the reverse.
+// Characters whose lower case has another upper case, and vice versa.
 constexpr CaseRow kOnlyToLower[] = {
     {0x1C5, 0x1C5, 1, 1}, {0x1C8, 0x1C8, 1, 1}, {0x1CB, 0x1CB, 1, 1}, {0x1F2, 0x1F2, 1, 1},
     {0x3F4, 0x3F4, 1, -60}, {0x1E9E, 0x1E9E, 1, -7615}, {0x1F88, 0x1F8F, 1, -8},
@@ -115,7 +115,7 @@ std::string MapText(std::string_view text, Fn map) {
 
 gguf::Characters::Character CharBefore(std::string_view text, size_t pos) {
   for (size_t size = 1; size <= std::min<size_t>(4, pos); ++size) {
-    if ((text[pos - size] & 0xC0) == 0x80) continue;  // not where a character begins
+    if ((text[pos - size] & 0xC0) == 0x80) continue;  // not the start of a character
     const std::string_view bytes = text.substr(pos - size, size);
     const gguf::Utf8Step step = gguf::NextUtf8(bytes);
     if (step.length == size) return {step.code, bytes};

@@ -1,5 +1,5 @@
-// Properties of characters, as Python's str methods see them: code points, with Unicode's upper and
-// lower case.
+// Properties of characters, as in Python's str methods: code points, with Unicode's upper and lower
+// case.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_UNICODE_H_
 
@@ -11,8 +11,7 @@
 
 namespace tokenizer::jinja {
 
-// The character that ends before byte `pos`, which must not be 0; U+FFFD for bytes that are no
-// UTF-8.
+// The character that ends before byte `pos`, which must not be 0; U+FFFD for invalid UTF-8.
 gguf::Characters::Character CharBefore(std::string_view text, size_t pos);
 
 size_t CountChars(std::string_view text);
@@ -20,15 +19,15 @@ size_t CountChars(std::string_view text);
 size_t ByteOfChar(std::string_view text, size_t index);
 bool IsSpace(char32_t c);  // as str.isspace and \s of regular expressions
 bool IsDigit(char32_t c);  // ASCII only
-// Letters: ASCII, and all beyond it but for Unicode's blocks of spaces, punctuation and symbols.
+// Letters: ASCII, and everything beyond except Unicode's blocks of spaces, punctuation and symbols.
 bool IsLetter(char32_t c);
-bool IsPrintable(char32_t c);  // as str.isprintable, private and unassigned planes not considered
+bool IsPrintable(char32_t c);  // as str.isprintable, except in private and unassigned planes
 char32_t ToUpper(char32_t c);  // simple mappings: one character for one
 char32_t ToLower(char32_t c);
 inline bool IsUpper(char32_t c) { return ToLower(c) != c; }
 inline bool IsLower(char32_t c) { return ToUpper(c) != c; }
 
-// Whole texts. ToUpper makes the sharp s "SS", as Python does; bytes that are no UTF-8 stay.
+// Whole texts. ToUpper turns the sharp s into "SS", as Python does; invalid UTF-8 is kept.
 std::string Upper(std::string_view text);
 std::string Lower(std::string_view text);
 

@@ -7,7 +7,7 @@
 namespace tokenizer::jinja {
 namespace {
 
-// Whole numbers that fit are written as integers: 1.0 and 1 are the same key.
+// Numbers with integer values that fit are written as integers: 1.0 and 1 are the same key.
 std::string NumberKey(double number) {
   constexpr double kInt64End = 9223372036854775808.0;  // 2^63
   if (number == std::floor(number) && number >= -kInt64End && number < kInt64End) {

@@ -1,8 +1,8 @@
-// The values of the template language: what Python's None, bool, int, float, str, list, tuple, dict
-// and callables are to a Jinja template.
+// The values of the template language, which correspond to Python's None, bool, int, float, str,
+// list, tuple, dict and callables.
 //
-// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Those made
-// while a template runs are made by its Runtime (runtime.h), which counts them.
+// Values are cheap to copy; lists, dictionaries and objects are shared, as in Python. Values made
+// at run time are made by the Runtime (runtime.h), which counts them.
 #ifndef PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 #define PRONK_TOKENIZER_JINJA_VALUES_VALUE_H_
 
@@ -27,7 +27,7 @@ struct Dict;
 struct List;
 
 // A name or attribute that does not exist. It prints as nothing and is false; any other use is an
-// error, whose message it carries.
+// error with its message.
 struct Undefined {
   std::shared_ptr<const std::string> message;
   bool operator==(const Undefined&) const = default;
@@ -53,7 +53,7 @@ class Value {
   Value(std::shared_ptr<Dict> dict) : data_(std::move(dict)) {}
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
 
-  // For callers that build the input of a template, from JSON for example. They limit its nesting;
+  // For callers that build a template's input, for example from JSON. They limit its nesting;
   // rendering refuses more than runtime.h allows.
   static Value ListOf(std::vector<Value> items);
   static Value DictOf(std::vector<std::pair<std::string, Value>> entries);
@@ -85,7 +85,7 @@ class Value {
   bool Truth() const;
   // The same object, or the same number or string: Python's `is`, as `is sameas` tests it.
   bool SameAs(const Value& other) const;
-  // As Python names the type: "str", "dict"...
+  // Python's name of the type: "str", "dict"...
   std::string_view TypeName() const;
 
  private:
@@ -99,8 +99,8 @@ std::string QuotedType(const Value& value);
 
 using Values = std::vector<Value>;
 
-// Every kind of sequence but strings. A generator has no length and can be read once; a view of a
-// dictionary cannot be indexed.
+// Every kind of sequence except strings. A generator has no length and can be read once; a view of
+// a dictionary cannot be indexed.
 struct List {
   struct Range {
     int64_t start = 0, stop = 0, step = 1;
@@ -119,8 +119,8 @@ struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   std::map<std::string, size_t, std::less<>> index;  // HashKey of the key -> place in entries
 
-  // Throw TemplateError where the value cannot be a key; see HashKey. They copy the key: templates
-  // pay for that through Runtime's FindEntry and SetEntry.
+  // Throw TemplateError if the value cannot be a key; see HashKey. They copy the key: templates pay
+  // for that through Runtime's FindEntry and SetEntry.
   const Value* Find(const Value& key) const;
   void Set(const Value& key, Value value);
 };
