@@ -1,6 +1,6 @@
 // Opening a model: one file, or the parts of a split one, into one index of tensors.
 //
-// The parts of a split model are GGUF files of their own, named NAME-00001-of-0000N.gguf and so on.
+// The parts of a split model are separate GGUF files, named NAME-00001-of-0000N.gguf and so on.
 // Each has its index in split.no (from 0) and the number of parts in split.count; the model's
 // metadata is in the first.
 #include "gguf/file.h"

@@ -1,7 +1,7 @@
 // How threads divide the products of heads, see head_products.h.
 //
 // Heads share nothing, and the matrix of one is small (64 KB as Q8_0). So a thread prepares the
-// input of a head's product by itself, in memory of its own, and there is one barrier.
+// input of a head's product by itself, in its own memory, and there is one barrier.
 //
 // - Up to kRowTokens tokens: the rows of all heads are one range of work. Every thread that gets
 //   rows of a head rounds that head's vectors, 128 numbers of each token.

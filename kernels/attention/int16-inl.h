@@ -2,10 +2,10 @@
 // f16 and Q8_0 caches. Included once per instruction set.
 //
 // Each part of a query or key, each number of a tile's values (over its keys) and each query's
-// weights become integers with a scale of their own. They have some 13 bits, because sums of
-// products must stay below 2^31, with an error of about 1e-8 of their power, like f16. One
-// instruction multiplies and adds pairs: a number and the one a vector's lanes after it, which
-// needs no permutation.
+// weights become integers with their own scale. They have some 13 bits, because sums of products
+// must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
+// multiplies and adds pairs: a number and the one a vector's lanes after it, which needs no
+// permutation.
 #if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT16_INL_H_

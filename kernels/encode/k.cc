@@ -1,4 +1,4 @@
-// Blocks of 256 weights whose parts have scales of their own: the inverse of formats/q2_k-inl.h to
+// Blocks of 256 weights whose parts have their own scales: the inverse of formats/q2_k-inl.h to
 // q6_k-inl.h. Each part gets the scale (and minimum) that fits it best. These are rounded to
 // multiples of the block's, and then the weights are rounded with the result.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The products of a layer of experts.
 //
 // Slots, one for each token and each of its experts, are sorted by expert, so that an expert's
-// inputs and hidden vectors are a batch of their own:
+// inputs and hidden vectors form a batch:
 //
 //   slots      expert 0: tokens 3 7 | expert 2: tokens 0 3 5 | ...
 //   gate, up   x[token] -> hidden[slot], rounded to int8 by the thread that computed it
@@ -11,12 +11,12 @@
 // results in the order of its experts, whichever thread computes them:
 //
 // - Up to kExpertsAlone tokens: the rows of all downs are one range of work, too; then the results
-//   are combined. Three barriers. Threads with rows of out of their own would save one, but would
-//   read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8 experts of
-//   1024 rows of 288 bytes, all three matrices.
+//   are combined. Three barriers. Giving each thread its own rows of out would save one, but
+//   then reads a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8
+//   experts of 1024 rows of 288 bytes, all three matrices.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than kRowTokens
-//   tokens go by panels (gemm.h); their inputs and hidden vectors are packed before.
+//   tokens use panels (gemm.h); their inputs and hidden vectors are packed before.
 #include "kernels/matmul/experts.h"
 
 #include <algorithm>
@@ -159,7 +159,7 @@ class ExpertPass {
   ExpertScratch& s_;
   size_t n_active_ = 0;
   bool int8_input_ = false, int8_hidden_ = false;
-  bool panels_ = false;  // some experts go by panels
+  bool panels_ = false;  // some experts use panels
 };
 
 // Sorts slots by expert, then by token.

@@ -86,7 +86,7 @@ class ExpertScratch {
   Buffer<uint32_t> slot_tokens_;  // [slots]
   Buffer<float> slot_weights_;    // [slots]
   Buffer<uint32_t> first_slots_;  // [n_experts + 1]
-  Buffer<uint32_t> first_tiles_;  // [n_experts + 1], of the experts that go by panels
+  Buffer<uint32_t> first_tiles_;  // [n_experts + 1], of the experts that use panels
   Buffer<uint32_t> active_;       // [n_experts]: those with slots
   QuantizedRows input_;           // [max_tokens][n_embd]
   Buffer<float> hidden_;          // [slots][n_ff]

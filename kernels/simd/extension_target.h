@@ -1,5 +1,5 @@
 // Compiles the rest of a file for AVX-VNNI, which Highway has no target for: AVX2 with dot products
-// of bytes, as Intel's CPUs without AVX-512 have them (2021 and later), in a namespace of its own.
+// of bytes, as Intel's CPUs without AVX-512 have them (2021 and later), in a separate namespace.
 // avx_vnni.cc alone includes it, before everything else.
 #ifndef PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_
 #define PRONK_KERNELS_SIMD_EXTENSION_TARGET_H_

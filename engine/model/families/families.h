@@ -51,7 +51,7 @@ void ReadRouter(const Keys& keys, Config& config);
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
 // Makes a layer without attention.
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
-// Layers without key-value heads and without a feed-forward network of their own are Mamba-2.
+// Layers with neither key-value heads nor their own feed-forward network are Mamba-2.
 void SetMamba2(const Keys& keys, Config& config);
 
 }  // namespace engine

@@ -1,6 +1,6 @@
 // Gemma: sandwich norms, GELU, embeddings scaled by the root of their length. Gemma 2 (2024) has
 // windows in every other layer and caps on scores and logits; Gemma 3 (2025) windows in five of six
-// layers with a rope of their own. Gemma 3n (2025) has four residual streams (AltUp, Baykal et al.
+// layers, with their own rope. Gemma 3n (2025) has four residual streams (AltUp, Baykal et al.
 // 2023), a low-rank matrix beside each mixer (LAuReL, Menghani et al. 2024), an input for each
 // layer, sparse gates, and late layers that see the keys and values of earlier ones. Gemma 4 (2026)
 // keeps the last two, and may have experts beside a dense network. All are reports of Google

@@ -26,7 +26,7 @@ namespace kernels::HWY_NAMESPACE {
 
 constexpr size_t kDotVectors = 8 / kPieces;
 
-// Of groups in blocks of their own: the first group of vector v, and the step from piece to piece.
+// For groups in separate blocks: the first group of vector v, and the step from piece to piece.
 constexpr size_t FirstGroup(size_t v) { return PRONK_WIDE ? 4 * v : v; }
 constexpr size_t kGroupStep = PRONK_WIDE ? 1 : 4;
 
