@@ -12,7 +12,7 @@
 //
 // - Up to kExpertsAlone tokens: the rows of all downs are one range of work, too; then the results
 //   are combined. Three barriers. Giving each thread its own rows of out would save one, but
-//   then reads a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8
+//   read a few rows of every expert: 37 instead of 43 GB/s, measured with two threads, 8
 //   experts of 1024 rows of 288 bytes, all three matrices.
 // - More tokens: each thread computes some rows of out for all experts and tokens, so that no
 //   results have to be kept (33 MB for 512 tokens of Qwen3 30B). Experts with more than kRowTokens
