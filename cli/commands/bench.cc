@@ -232,8 +232,8 @@ class Bench {
       if (!RunTest(*model, test)) break;
       test.single_ts = SingleSpeed(test);
       done_.push_back(test);
-      // Nobody reads any more, and no plot was asked for.
-      if (!outputs.Row(test) && !plot_) return kExitDone;
+      // Nobody reads any more, and neither a plot nor a verdict was asked for.
+      if (!outputs.Row(test) && !plot_ && !baseline_) return kExitDone;
     }
     outputs.End(done_);
     if (plot_ && !done_.empty()) {

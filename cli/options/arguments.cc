@@ -248,7 +248,9 @@ GivenArguments CutArguments(const std::vector<std::string>& args, const CommandL
   if (args.empty()) return given;
   if (args[0] == "help" || line.program().Find(args[0]) != nullptr) {
     const bool is_version = args[0] == "--version";
-    if (!is_version && args.size() > 1) given.command = &FindCommand(args[1], line);
+    if (!is_version && args.size() > 1 && !IsFlag(args[1]) && args[1] != "help") {
+      given.command = &FindCommand(args[1], line);
+    }
     given.values.emplace_back(given.command->Find(is_version ? args[0] : "--help"), "");
     return given;
   }

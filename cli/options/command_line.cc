@@ -35,8 +35,9 @@ std::string SetSwitch(const std::string& text, bool& variable) {
   constexpr std::string_view kYes = "||1|t|y|on|yes|true|enable|",
                              kNo = "|0|f|n|off|no|false|disable|";
   const std::string word = "|" + text + "|";
-  variable = kYes.find(word) != std::string_view::npos;
-  const bool is_known = variable || kNo.find(word) != std::string_view::npos;
+  const bool is_word = text.find('|') == std::string::npos;
+  variable = is_word && kYes.find(word) != std::string_view::npos;
+  const bool is_known = variable || (is_word && kNo.find(word) != std::string_view::npos);
   return is_known ? "" : "expected yes or no, found " + text;
 }
 

@@ -42,23 +42,23 @@ struct Scratch::Layout {
 Scratch::Layout::Layout(const Config& c) {
   const auto widest = [&](size_t (*width)(const LayerPlan&)) { return c.Widest(width); };
   const size_t stream = c.embedding_length;
-  const size_t q = widest([](const LayerPlan& l) { return l.n_heads * l.key_length; });
+  const size_t q_width = widest([](const LayerPlan& l) { return l.n_heads * l.key_length; });
   const size_t channels = widest([](const LayerPlan& l) { return l.recurrent.channels; });
   const size_t value_heads = widest([](const LayerPlan& l) { return l.recurrent.n_value_heads; });
-  const size_t attended = widest([](const LayerPlan& l) {
+  const size_t attended_width = widest([](const LayerPlan& l) {
     return std::max({l.n_heads * std::max(l.value_length, l.head_value_length), l.recurrent.width(),
                      l.recurrent.channels});
   });
-  const size_t hidden = std::max(
+  const size_t hidden_width = std::max(
       {widest([](const LayerPlan& l) { return std::max(l.ffn_length, l.shared_ffn_length); }),
        c.per_layer_length, c.laurel_length});
-  const size_t gate =
-      std::max(c.attention_gate ? q : 0, widest([](const LayerPlan& l) {
+  const size_t gate_width =
+      std::max(c.attention_gate ? q_width : 0, widest([](const LayerPlan& l) {
                  return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
                }));
-  const size_t per_layer = c.n_layers() * c.per_layer_length;
-  size_t joined = c.joins_hidden ? 2 * stream : 0, angles = 0;
-  for (const LayerPlan& l : c.layers) joined = std::max(joined, Joined(c, l));
+  const size_t per_layer_width = c.n_layers() * c.per_layer_length;
+  size_t joined_width = c.joins_hidden ? 2 * stream : 0, angles = 0;
+  for (const LayerPlan& l : c.layers) joined_width = std::max(joined_width, Joined(c, l));
   for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;
   n_experts = widest([](const LayerPlan& l) { return l.n_experts; });
   expert = widest([](const LayerPlan& l) { return l.expert_length; });
@@ -67,24 +67,24 @@ Scratch::Layout::Layout(const Config& c) {
   latent = widest([](const LayerPlan& l) {
     return l.values_in_keys ? std::max(l.latent_length, l.head_key_length) : 0;
   });
-  input = std::max({stream, hidden, attended, joined, expert_width, gate});
+  input = std::max({stream, hidden_width, attended_width, joined_width, expert_width, gate_width});
   using S = Scratch;
   rows = {{&S::x, stream},
           {&S::normed, stream},
-          {&S::joined, joined},
-          {&S::q, q},
+          {&S::joined, joined_width},
+          {&S::q, q_width},
           {&S::k, widest([](const LayerPlan& l) { return l.n_kv_heads * l.key_length; })},
           {&S::v, widest([](const LayerPlan& l) { return l.n_kv_heads * l.value_length; })},
-          {&S::attended, attended},
-          {&S::hidden, hidden},
+          {&S::attended, attended_width},
+          {&S::hidden, hidden_width},
           {&S::delta, stream},
-          {&S::gate, gate},
+          {&S::gate, gate_width},
           {&S::conv_in, channels},
           {&S::conv_out, channels},
           {&S::alpha, value_heads},
           {&S::beta, value_heads},
-          {&S::per_layer, per_layer},
-          {&S::per_layer_rows, per_layer},
+          {&S::per_layer, per_layer_width},
+          {&S::per_layer_rows, per_layer_width},
           {&S::streams, c.n_streams * stream},
           {&S::stream_coefs, c.n_streams * (c.n_streams + 1)},
           {&S::rope_cos, angles},
