@@ -1,4 +1,4 @@
-# The target `hwy`: Highway 1.2 or newer, the SIMD library that our kernels are written in. Taken
+# The target `hwy`: Highway 1.2 or newer, the SIMD library of our kernels. Taken
 # from the system; else from the source folder FETCHCONTENT_SOURCE_DIR_HIGHWAY; else from the
 # release on GitHub. Only the library is built, without our warning flags, its tests and examples.
 set(highway_archive highway-1.2.0.tar.gz)
@@ -47,7 +47,7 @@ else()
 
   # Highway's other targets are not built, and its headers give no warnings.
   set_property(DIRECTORY ${highway_SOURCE_DIR} PROPERTY EXCLUDE_FROM_ALL ON)
-  # Of the library only what its headers call, for the rest takes 10 seconds to compile: to choose a
+  # Only the part that its headers call, since the rest takes 10 seconds to compile: to choose a
   # target it asks how long the vectors are (per_target.cc), but not on x86.
   set(highway_sources abort.cc targets.cc)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86|AMD64|i.86")
