@@ -9,7 +9,6 @@
 namespace grammar {
 namespace {
 
-using grammar::ItemSets;
 using tokenizer::TokenId;
 
 // How far back a tokenizer may have to look to split the following text as it would in one piece.
