@@ -186,7 +186,8 @@ class Outputs {
     } else if (HasEscapes(STDERR_FILENO)) {
       std::fputs("\r\033[K", stderr);
     }
-    return open_ = WriteOut(whole(*out_)) && open_;
+    open_ = WriteOut(whole(*out_)) && open_;
+    return open_ || err_ != nullptr;
   }
 
   const std::vector<BenchTest>& plan_;

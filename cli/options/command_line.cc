@@ -32,12 +32,12 @@ std::string SetNumber(const std::string& text, T& variable) {
 }
 
 std::string SetSwitch(const std::string& text, bool& variable) {
-  constexpr std::string_view kYes = "||1|t|y|on|yes|true|enable|",
-                             kNo = "|0|f|n|off|no|false|disable|";
-  const std::string word = "|" + text + "|";
-  const bool is_word = text.find('|') == std::string::npos;
-  variable = is_word && kYes.find(word) != std::string_view::npos;
-  const bool is_known = variable || (is_word && kNo.find(word) != std::string_view::npos);
+  constexpr auto kYes =
+      std::to_array<std::string_view>({"", "1", "t", "y", "on", "yes", "true", "enable"});
+  constexpr auto kNo =
+      std::to_array<std::string_view>({"0", "f", "n", "off", "no", "false", "disable"});
+  variable = std::ranges::find(kYes, text) != kYes.end();
+  const bool is_known = variable || std::ranges::find(kNo, text) != kNo.end();
   return is_known ? "" : "expected yes or no, found " + text;
 }
 

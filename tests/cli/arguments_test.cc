@@ -57,6 +57,7 @@ TEST(Arguments, ValuesBehindAnEqualsSign) {
   EXPECT_EQ(run({"--escape=yes", R"(-p=\x41)"}).out, "A\n");
   EXPECT_EQ(run({"--escape=off", R"(-p=\x41)"}).out, "\\x41\n");
   ExpectError(run({"--escape=maybe"}), 2, "--escape: expected yes or no, found maybe");
+  ExpectError(run({"--escape=1|t"}), 2, "--escape: expected yes or no, found 1|t");
   const std::string verbose = run({"-t", "010", "-p", "x", "-v"}).err;
   EXPECT_NE(verbose.find("threads  10, as -t says"), std::string::npos) << verbose;
 }
@@ -89,6 +90,9 @@ TEST(Arguments, CommandsOfOllama) {
   ExpectError(Pronk({"pull", "llama3.2"}), 2, "pull: pronk downloads nothing");
   ExpectError(Pronk({"serve"}), 2, "serve: pronk is no server");
   ExpectError(Pronk({"rm", "x"}), 2, "rm: models are files");
+  for (const char* word : {"help", "-h", "--help"}) {
+    EXPECT_EQ(Pronk({"help", word}).out, Pronk({"--help"}).out) << word;
+  }
   EXPECT_EQ(Pronk({"help"}).out, Pronk({"--help"}).out);
   EXPECT_EQ(Pronk({"help", "run"}).out, Pronk({"run", "--help"}).out);
   ExpectError(Pronk({"help", "rnu"}), 2, "did you mean run?");

@@ -120,6 +120,12 @@ TEST(Bench, StopsWhereNobodyReads) {
   EXPECT_NE(run.out.find('2'), std::string::npos) << run.out;
 }
 
+TEST(Bench, GoesOnWhileStderrIsRead) {
+  const Finished run =
+      Shell(R"("$PRONK" bench -m "$MODEL" -o csv -oe json -p 4-9 -n 0 -r 1 | true)");
+  EXPECT_EQ(json::parse(run.err).size(), 6u);
+}
+
 TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-ctk", "f16", "-ctv", "q8_0"}), 2, "keys and values have one type");
   ExpectError(Bench({"-ctk", "f17"}), 2, "expected f16, f32 or q8_0");
