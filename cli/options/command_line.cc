@@ -1,6 +1,7 @@
 #include "cli/options/command_line.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
