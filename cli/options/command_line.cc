@@ -5,11 +5,13 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <span>
 #include <sstream>
 #include <type_traits>
 
 #include "cli/command.h"
-#include "cli/options/arguments.h"
+#include "cli/options/other_names.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
@@ -40,6 +42,71 @@ std::string SetSwitch(const std::string& text, bool& variable) {
   variable = std::ranges::find(kYes, text) != kYes.end();
   const bool is_known = variable || std::ranges::find(kNo, text) != kNo.end();
   return is_known ? "" : "expected yes or no, found " + text;
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// A flag, not a text, a number or the dash for stdin.
+bool IsFlag(const std::string& arg) {
+  return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
+}
+
+// True if the flag chooses between run and chat and agrees with the subcommand.
+bool IsChoice(const Command& command, const std::string& name) {
+  const bool is_chat = command.name == "chat";
+  if (is_chat && name == "--no-conversation") {
+    throw UsageError(name + ": pronk chat converses, and pronk run completes a text");
+  }
+  return (is_chat && name == "--conversation") ||
+         (command.name == "run" && name == "--no-conversation");
+}
+
+// Takes the flag args[0] with its value. Returns the number of arguments taken.
+size_t TakeFlag(std::span<const std::string> args, Command& command) {
+  const std::string& arg = args[0];
+  const size_t equals = arg.find('=');
+  const std::string typed = arg.substr(0, equals), name = OurFlag(typed);
+  if (IsChoice(command, name)) return 1;
+  std::optional<std::string> value;
+  if (equals != std::string::npos) value = arg.substr(equals + 1);
+  Flag* flag = command.Find(name);
+  if (flag == nullptr && arg[1] != '-' && arg.size() > 2 && IsDigit(arg[2])) {  // -n128
+    flag = command.Find(arg.substr(0, 2));
+    if (flag != nullptr && flag->is_switch()) flag = nullptr;
+    value = arg.substr(2);
+  }
+  if (flag == nullptr) RefuseFlag(command, typed);
+  const auto take = [&](const std::string& text, size_t n_args) {
+    flag->given.push_back(text);
+    return n_args;
+  };
+  if (value) return take(*value, 1);
+  if (flag->is_switch()) return take("", 1);
+  if (flag->may_be_alone) {  // --think low, or --think followed by something else
+    const bool is_one = args.size() > 1 && std::ranges::count(flag->choices, args[1]) > 0;
+    return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
+  }
+  if (args.size() > 1) return take(args[1], 2);
+  throw UsageError(name + ": expected " + flag->type + " after it: 'pronk " + command.name +
+                   " --help' tells more");
+}
+
+// Words without a flag fill the places that no flag has filled, in order.
+void TakeWords(const std::vector<std::string>& words, Command& command) {
+  // pronk run "Once upon a time": a text, and not a file name, is for the default model.
+  if (command.name == "run" && words.size() == 1 && !std::ifstream(words[0]) &&
+      words[0].find_first_of(" \n") != std::string::npos && command.Find("-m")->given.empty()) {
+    command.Find("-m")->given.push_back("");
+  }
+  size_t n_taken = 0;
+  for (Flag& flag : command.flags) {
+    if (flag.place.empty() || !(flag.given.empty() || flag.is_repeatable())) continue;
+    const size_t most = flag.is_repeatable() ? words.size() : n_taken + 1;
+    while (n_taken < std::min(most, words.size())) flag.given.push_back(words[n_taken++]);
+  }
+  if (n_taken == words.size()) return;
+  throw UsageError("pronk " + command.name + " has no use for " + gguf::Quoted(words[n_taken]) +
+                   ": 'pronk " + command.name + " --help' shows what it takes");
 }
 
 // "  NAME   what it is"; a name that is too long gets a line of its own.
@@ -84,8 +151,19 @@ std::string Flag::Title() const {
   return names.empty() ? place : names[0];
 }
 
-std::string Flag::Read(const std::string& text, bool is_first) const {
-  if (!choices.empty() && std::ranges::find(choices, text) == choices.end()) {
+std::string Flag::Read() const {
+  if (auto* const list = std::get_if<std::vector<std::string>*>(&target); list && !given.empty()) {
+    (*list)->clear();  // removes the default
+  }
+  std::string fault;
+  for (const std::string& text : given) {
+    if (fault.empty()) fault = ReadOne(text);
+  }
+  return fault;
+}
+
+std::string Flag::ReadOne(const std::string& text) const {
+  if (!choices.empty() && std::ranges::count(choices, text) == 0) {
     return "expected " + type + ", found " + text;
   }
   // Checked first: a number too large for its type is also out of range, and the range is the
@@ -103,7 +181,6 @@ std::string Flag::Read(const std::string& text, bool is_first) const {
         } else if constexpr (std::is_arithmetic_v<T>) {
           return SetNumber(text, *variable);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-          if (is_first) variable->clear();  // removes the default
           variable->push_back(text);
         } else {
           *variable = text;
@@ -126,8 +203,8 @@ Flag& Command::Add(const std::string& names, Target target, const std::string& a
   return flag;
 }
 
-const Flag* Command::Find(std::string_view flag_name) const {
-  for (const Flag& flag : flags) {
+Flag* Command::Find(std::string_view flag_name) {
+  for (Flag& flag : flags) {
     if (std::ranges::find(flag.names, flag_name) != flag.names.end()) return &flag;
   }
   return nullptr;
@@ -150,9 +227,47 @@ Command& CommandLine::Add(const std::string& name, const std::string& what) {
   return command;
 }
 
+Command& CommandLine::Find(const std::string& name) {
+  const auto found = std::ranges::find(commands_, name, &Command::name);
+  if (found == commands_.end()) RefuseCommand(*this, name);
+  return *found;
+}
+
+Command& CommandLine::Cut(const std::vector<std::string>& args) {
+  if (args.empty()) return program_;
+  if (args[0] == "help" || program_.Find(args[0]) != nullptr) {
+    const bool is_version = args[0] == "--version";
+    const bool is_named = args.size() > 1 && !IsFlag(args[1]) && args[1] != "help";
+    Command& command = is_named && !is_version ? Find(args[1]) : program_;
+    command.Find(is_version ? args[0] : "--help")->given.push_back("");
+    return command;
+  }
+  if (IsFlag(args[0])) {
+    throw UsageError("a subcommand stands before " + gguf::Quoted(args[0]) +
+                     ": 'pronk --help' lists them, and 'pronk run' completes a text");
+  }
+  // llama-cli both completes and converses; here these are two subcommands.
+  const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
+  const bool is_chat = args[0] == "run" && std::ranges::any_of(args, converses);
+  Command& command = Find(is_chat ? "chat" : args[0]);
+  std::vector<std::string> words;
+  bool flags_end = false;
+  for (size_t i = 1; i < args.size();) {
+    if (!flags_end && args[i] == "--") {
+      flags_end = true;
+      ++i;
+    } else if (!flags_end && IsFlag(args[i])) {
+      i += TakeFlag(std::span(args).subspan(i), command);
+    } else {
+      words.push_back(args[i++]);
+    }
+  }
+  TakeWords(words, command);
+  return command;
+}
+
 int CommandLine::Run(const std::vector<std::string>& args) {
-  const GivenArguments given = CutArguments(args, *this);
-  const Command& command = *given.command;
+  const Command& command = Cut(args);
   const auto refuse = [&](const std::string& what) {
     const std::string of = &command == &program_ ? "" : " " + command.name;
     std::fprintf(stderr, "%s: %s\nTry '%s%s --help'.\n", program_.name.c_str(),
@@ -160,22 +275,15 @@ int CommandLine::Run(const std::vector<std::string>& args) {
     return kExitUsage;
   };
   for (const Flag& flag : command.flags) {
-    bool is_first = true;
-    for (const auto& [to, value] : given.values) {
-      if (to != &flag) continue;
-      const std::string fault = flag.Read(value, std::exchange(is_first, false));
-      if (!fault.empty()) return refuse(flag.Title() + ": " + fault);
-    }
-    if (!version_asked_) continue;
-    WriteOut(program_.name + " " + version_ + "\n");
-    return kExitDone;
+    const std::string fault = flag.Read();
+    if (!fault.empty()) return refuse(flag.Title() + ": " + fault);
   }
-  if (help_) {
-    WriteOut(Help(command));
+  if (help_ || version_asked_) {
+    WriteOut(version_asked_ ? program_.name + " " + version_ + "\n" : Help(command));
     return kExitDone;
   }
   for (const Flag& flag : command.flags) {
-    if (flag.required && !given.Has(flag)) return refuse(flag.Title() + " is required");
+    if (flag.required && flag.given.empty()) return refuse(flag.Title() + " is required");
   }
   if (command.action) return command.action();
   std::fputs(Help(program_).c_str(), stderr);

@@ -39,9 +39,8 @@ struct Flag {
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   std::string Title() const;  // its name in messages
-  // Sets the variable. Returns an error message, "" if the text is valid. is_first: it is the first
-  // value given.
-  std::string Read(const std::string& text, bool is_first) const;
+  // Sets the variable to what was given. Returns an error message, "" if all of it is valid.
+  std::string Read() const;
 
   std::vector<std::string> names;  // "-n", "--n-predict"; empty: only a place
   std::string place;               // "MODEL": a word without a flag; "": none
@@ -56,8 +55,10 @@ struct Flag {
   double low = -HUGE_VAL, high = HUGE_VAL;
   bool may_be_alone = false;  // without a value it takes its first choice
   bool required = false;
+  std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
 
  private:
+  std::string ReadOne(const std::string& text) const;
   template <class T>
   Flag& Set(T& member, const T& value) {
     member = value;
@@ -83,7 +84,7 @@ struct Command {
     action = [does, options] { return does(*options); };
     return *options;
   }
-  const Flag* Find(std::string_view name) const;  // by one of its names; nullptr: none
+  Flag* Find(std::string_view name);  // by one of its names; nullptr: none
 
   std::string name, what;
   std::deque<Flag> flags = {};  // a deque keeps their addresses valid
@@ -99,7 +100,9 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   Command& Add(const std::string& name, const std::string& what);
-  // Runs the subcommand named in the arguments, or prints the help or version. Throws UsageError.
+  // Runs the subcommand named in the arguments (without the program's name), or prints the help or
+  // version. One dash and several letters are one name (-sys, -ctk); only a number may directly
+  // follow a letter (-n128). Throws UsageError for the first word that is unknown.
   int Run(const std::vector<std::string>& args);
 
   const Command& program() const { return program_; }  // the program's own flags
@@ -107,6 +110,9 @@ class CommandLine {
 
  private:
   void AddOwnFlags(Command& command);
+  Command& Find(const std::string& name);
+  // The chosen command, whose flags hold what was given.
+  Command& Cut(const std::vector<std::string>& args);
   std::string Help(const Command& command) const;
 
   Command program_;

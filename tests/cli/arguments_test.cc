@@ -116,7 +116,7 @@ TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"run", "\x1b[2J" + std::string(100000, 'x'), "b", "c"}), 2,
               "no use for \"c\"");
   ExpectError(Pronk({"run", "--samplers"}), 2,
-              "--samplers: expected NAMES behind it: 'pronk run --help' tells more");
+              "--samplers: expected NAMES after it: 'pronk run --help' tells more");
 }
 
 TEST(Arguments, TheModelStandsFirstOrBehindItsFlag) {

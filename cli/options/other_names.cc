@@ -1,0 +1,156 @@
+#include "cli/options/other_names.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+// Other programs' words for one of ours, separated by spaces.
+struct Synonyms {
+  std::string_view meaning, words;
+};
+
+// llama.cpp's flags, by our long names for the same.
+constexpr Synonyms kLongNames[] = {
+    {"--threads-batch", "-tb"},
+    {"--ubatch-size", "-ub"},
+    {"--cache-type-k", "-ctk"},
+    {"--cache-type-v", "-ctv"},
+    {"--system", "-sys"},
+    {"--single-turn", "-st"},
+    {"--conversation", "-cnv -i --interactive"},
+    {"--no-conversation", "-no-cnv"},
+    {"--prompt-gen", "-pg"},
+    {"--output-err", "-oe"},
+    {"--model-draft", "-md"},
+    {"--draft-max", "--draft-n-max"},
+};
+
+// Other programs' names of our subcommands.
+constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
+                                       {"inspect", "show info"},
+                                       {"run", "generate complete"},
+                                       {"completion", "completions"}};
+
+constexpr std::string_view kNoDownloads =
+    "pronk downloads nothing: -m takes a file, or a name that 'pronk list' shows";
+
+// Ollama's subcommands without an equivalent here, by reason.
+constexpr Synonyms kForeignCommands[] = {
+    {kNoDownloads, "pull"},
+    {"pronk opens no network connection", "push"},
+    {"pronk is no server, and a model is in memory only while a command runs; pronk.h is for "
+     "programs",
+     "serve ps stop"},
+    {"'pronk convert' and 'pronk quantize' make models", "create"},
+    {"models are files: cp copies them", "cp"},
+    {"models are files: 'pronk list' shows where they are, and rm removes them", "rm"},
+};
+
+// llama.cpp's flags without an equivalent here, by reason.
+constexpr Synonyms kForeign[] = {
+    {"pronk computes on the CPU only, so there is nothing to set",
+     "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
+     "--main-gpu -ncmoe -ot"},
+    {kNoDownloads, "-hf -hfr --hf-repo -hff --hf-file -mu --model-url"},
+    {"that is always so here", "-fa --flash-attn --allow-requantize --jinja"},
+    {"pronk always maps the file; --mlock keeps it in memory", "--mmap --no-mmap"},
+    {"this subcommand does not keep the weights in memory; run and chat do", "--mlock"},
+    {"nothing is computed before the prompt", "--no-warmup"},
+    {"colour is used where the terminal has it; NO_COLOR=1 turns it off", "-co --color"},
+    {"pronk reads no adapters: merge them into the model", "--lora --lora-scaled --control-vector"},
+    {"pronk reads text only", "-mm --mmproj --image --audio"},
+    {"pronk uses one model at a time", "-md --model-draft"},
+    {"how many tokens are guessed follows from what it gains; --draft N sets the number",
+     "--draft-min --draft-n-min --draft-p-min"},
+    {"pronk keeps no log; -v says what was chosen and why", "--log-disable --log-file -lv"},
+    {"without a terminal, input and output are plain", "--simple-io"},
+    {"numactl places a program on the nodes of a machine", "--numa"},
+    {"nice sets a program's priority", "--prio"},
+    {"the context does not shift: run ends where it is full, chat forgets the oldest messages",
+     "--context-shift --no-context-shift --keep"},
+    {"--template takes a file", "--chat-template"},
+    {"--template does that", "--chat-template-file"},
+    {"--template-var NAME=JSON does that", "--chat-template-kwargs"},
+    {"--no-think turns thinking off where the template can", "--reasoning-budget"},
+};
+
+// "" if no row has the word.
+std::string Find(std::span<const Synonyms> table, const std::string& word) {
+  if (word.find(' ') != std::string::npos) return "";
+  for (const Synonyms& row : table) {
+    const std::string words = " " + std::string(row.words) + " ";
+    if (words.find(" " + word + " ") != std::string::npos) return std::string(row.meaning);
+  }
+  return "";
+}
+
+// The edit distance: letters to change, add or remove to turn one word into the other.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] != b[j] ? 1 : 0);
+      diagonal = std::exchange(row[j + 1], std::min({row[j], row[j + 1]}) + 1);
+      row[j + 1] = std::min(row[j + 1], changed);
+    }
+  }
+  return row.back();
+}
+
+// ": did you mean WORD? " if one of them is close, else ": ".
+std::string Guess(std::string_view typed, const std::vector<std::string>& words) {
+  constexpr size_t kLongest = 40;  // letters; longer words are no typos, and comparing takes time
+  const std::string* best = nullptr;
+  size_t least = std::min<size_t>(typed.size() / 3 + 1, 3) + 1;
+  for (const std::string& word : words) {
+    if (typed.size() > kLongest) break;
+    const bool begins = typed.size() > 2 && word.starts_with(typed);
+    const size_t distance = begins ? 1 : Distance(typed, word);
+    if (distance < std::min(least, typed.size())) {
+      least = distance;
+      best = &word;
+    }
+  }
+  return best != nullptr ? ": did you mean " + *best + "? " : ": ";
+}
+
+}  // namespace
+
+std::string OurFlag(const std::string& name) {
+  const std::string ours = Find(kLongNames, name);
+  return ours.empty() ? name : ours;
+}
+
+void RefuseFlag(const Command& command, const std::string& name) {
+  const std::string why = Find(kForeign, name);
+  if (!why.empty()) throw UsageError(name + ": " + why);
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) {
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
+  }
+  throw UsageError("pronk " + command.name + " has no flag " + gguf::Quoted(name) +
+                   Guess(name, names) + "'pronk " + command.name + " --help' lists them");
+}
+
+void RefuseCommand(const CommandLine& line, const std::string& name) {
+  const std::string ours = Find(kOtherCommands, name), why = Find(kForeignCommands, name);
+  if (!why.empty()) throw UsageError(name + ": " + why);
+  std::vector<std::string> names;
+  for (const Command& command : line.commands()) names.push_back(command.name);
+  throw UsageError("there is no subcommand " + gguf::Quoted(name) +
+                   (ours.empty() ? Guess(name, names) : ": did you mean " + ours + "? ") +
+                   "'pronk --help' lists them");
+}
+
+}  // namespace cli

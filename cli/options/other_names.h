@@ -1,0 +1,21 @@
+// What llama.cpp and Ollama call our flags and subcommands, and the answer to a word that is
+// unknown: a reason, or a guess at what was meant.
+#ifndef PRONK_CLI_OPTIONS_OTHER_NAMES_H_
+#define PRONK_CLI_OPTIONS_OTHER_NAMES_H_
+
+#include <string>
+
+#include "cli/options/command_line.h"
+
+namespace cli {
+
+// Our name of llama.cpp's flag; any other name is returned as it is.
+std::string OurFlag(const std::string& name);
+
+// Both throw UsageError.
+[[noreturn]] void RefuseFlag(const Command& command, const std::string& name);
+[[noreturn]] void RefuseCommand(const CommandLine& line, const std::string& name);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_OTHER_NAMES_H_

@@ -1,0 +1,73 @@
+// Encoders choose the same bytes on every CPU and with every compiler: hashes of rows that were
+// encoded on x86-64 by g++. So the slow tests of encoders need not run on emulated CPUs.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/dtype.h"
+#include "kernels/encode/encode.h"
+
+namespace kernels {
+namespace {
+
+constexpr size_t kN = 4 * 256;  // weights: four of the largest blocks
+
+// [kN] sums of four uniform numbers, nearly normal, exact in f32.
+std::vector<float> Weights() {
+  std::mt19937 random(11);  // the same numbers with every library, unlike its distributions
+  std::vector<float> x(kN);
+  for (float& v : x) {
+    int sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<int>(random() >> 20) - 2048;
+    v = static_cast<float>(sum) / 4096;
+  }
+  return x;
+}
+
+// FNV-1a.
+std::string Hash(const std::vector<std::byte>& bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const std::byte byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+TEST(EncodedBytes, AreTheSameOnEveryCpu) {
+  const std::map<std::string_view, std::string> expected = {
+      {"F32", "e6d1d84d538f13b1"},     {"F16", "bd6e3b5a5fcc683d"},
+      {"Q4_0", "3afdeb366bdb6f2c"},    {"Q4_1", "f2595ff06c85d101"},
+      {"Q5_0", "329c892944d82179"},    {"Q5_1", "3f103428efa3458a"},
+      {"Q8_0", "e52e785e225e63dd"},    {"Q2_K", "73a0ea00bf8c02dc"},
+      {"Q3_K", "678c1dcce5394dd2"},    {"Q4_K", "053d7fd7254af8c5"},
+      {"Q5_K", "36cf0ef31e84b5a3"},    {"Q6_K", "e5e25fe338f9e83a"},
+      {"IQ2_XXS", "289e2771f0b94655"}, {"IQ2_XS", "814459698c02edbf"},
+      {"IQ3_XXS", "b7dbde0ab042d145"}, {"IQ1_S", "d36b61911fa587d1"},
+      {"IQ4_NL", "2ec376d69ae5a09d"},  {"IQ3_S", "4edef986027a5ae6"},
+      {"IQ2_S", "11c239eb6211cc17"},   {"IQ4_XS", "d3bcd9104467f23d"},
+      {"IQ1_M", "050e5ede7dd1354f"},   {"BF16", "cdf0af5993bba5f5"},
+      {"TQ1_0", "32b6f073c35f608c"},   {"TQ2_0", "5f72d0ff0493459a"},
+      {"MXFP4", "269f13c15a50c3e1"},   {"NVFP4", "6376343e6018bcde"},
+      {"Q1_0", "f18206e01e6561f0"},    {"Q2_0", "79fc19f2c4966cec"},
+  };
+  const std::vector<float> x = Weights();
+  std::vector<float> importance(kN);
+  for (size_t i = 0; i < kN; ++i) importance[i] = static_cast<float>(1 + i * 7 % 16) / 8;
+  for (const auto& [dtype, name, block_size, block_bytes] : gguf::AllDTypes()) {
+    if (!CanEncode(dtype)) continue;
+    std::vector<std::byte> rows(2 * gguf::RowBytes(dtype, kN));
+    ASSERT_TRUE(EncodeRow(dtype, x.data(), kN, rows.data()));
+    ASSERT_TRUE(EncodeRow(dtype, x.data(), kN, &rows[rows.size() / 2], importance.data()));
+    const auto found = expected.find(name);
+    EXPECT_EQ(found == expected.end() ? "none" : found->second, Hash(rows)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace kernels
