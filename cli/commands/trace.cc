@@ -31,8 +31,13 @@ struct TraceOptions {
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
   bool values = false, heads = false, json = false;
-  std::string plot;
+  std::string plot, html;
+  // Both have every token's values.
+  bool OfAllTokens() const { return !html.empty() || (json && values); }
 };
+
+// The tokens of a page: attention's maps grow with the square of them.
+constexpr size_t kMaxShown = 256;
 
 // The tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
@@ -44,6 +49,12 @@ std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& mo
                      std::to_string(ids.size()) + " tokens");
   }
   if (options.token != 0) ids.resize(options.token);
+  if (options.OfAllTokens() && ids.size() > kMaxShown) {
+    throw UsageError(std::string(options.html.empty() ? "--json --values" : "--html") +
+                     ": expected a text of at most " + std::to_string(kMaxShown) +
+                     " tokens, not of " + std::to_string(ids.size()) + "; --token " +
+                     std::to_string(kMaxShown) + " leaves out the rest");
+  }
   return ids;
 }
 
@@ -79,14 +90,16 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
   session.Prefill(tokens);                    // warms up, too
   constexpr int kOfToken = 9, kOfPrompt = 3;  // repetitions; a prompt takes longer
   report.token = MedianTrace(session, tokens, last, kOfToken);
-  if (!options.plot.empty() && last > 0) report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
-  if (options.values) {
-    GoTo(session, tokens, last);
-    report.layers = WatchToken(session, tokens.back());
+  const bool has_roofline = !options.plot.empty() || options.OfAllTokens();
+  if (has_roofline && last > 0) report.prompt = MedianTrace(session, tokens, 0, kOfPrompt);
+  if (options.values || options.OfAllTokens()) {
+    const size_t begin = options.OfAllTokens() ? 0 : last;
+    GoTo(session, tokens, begin);
+    report.values = WatchTokens(session, std::span(tokens).subspan(begin));
   }
   kernels::Team team(static_cast<int>(session.n_threads()));
   report.read_ceiling = kernels::ReadCeiling(team, model.LargestStretch());
-  if (!options.plot.empty()) report.dot_ceiling = kernels::DotCeiling(team);
+  if (has_roofline) report.dot_ceiling = kernels::DotCeiling(team);
   return report;
 }
 
@@ -96,18 +109,23 @@ int RunTrace(const TraceOptions& options) {
   if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
   if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
   if (options.heads && !options.values) throw UsageError("--heads: only with --values");
+  if (!options.html.empty() && !options.prompt) throw UsageError("--html: expected a text (-p)");
+  if (!options.html.empty() && !options.plot.empty()) {
+    throw UsageError("--plot: not together with --html, which has the plot");
+  }
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   const std::vector<TokenId> tokens = Tokens(options, model);
   session_options.context = tokens.size();
   engine::Session session(model, session_options);
-  std::optional<gguf::OutputFile> plot;
-  if (!options.plot.empty()) plot.emplace(options.plot, model.file.ids());
+  const std::string& path = options.html.empty() ? options.plot : options.html;
+  std::optional<gguf::OutputFile> file;
+  if (!path.empty()) file.emplace(path, model.file.ids());
 
   const TraceReport report = Measure(options, model, session, tokens);
-  if (plot) {
-    plot->Write(TraceSvg(report));
-    plot->Commit();
+  if (file) {
+    file->Write(options.html.empty() ? TraceSvg(report) : TraceHtml(report));
+    file->Commit();
   }
   WriteOut(options.json     ? TraceJson(report)
            : options.values ? ValuesText(report, options.heads)
@@ -127,7 +145,11 @@ void AddTrace(CommandLine& line) {
               "Show, instead of times, what attention looks at and what each layer would say");
   command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
   command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it");
-  command.Add("--json", options->json, "Print one JSON object");
+  command.Add(
+      "--html FILE", options->html,
+      "Write a page for a browser: attention of every head, each layer's prediction, times");
+  command.Add("--json", options->json,
+              "Print one JSON object; with --values: all that the page of --html shows");
   options->model.AddModelFlag(command);
   options->model.AddThreadsFlag(command);
   options->model.AddMachineFlags(command);

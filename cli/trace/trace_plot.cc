@@ -17,18 +17,43 @@ constexpr double kLeft = 56, kRight = kSvgWidth - kSvgMargin, kTop = 96, kBottom
 // Steps that both read and compute; others have no ratio.
 struct Dot {
   double intensity, speed;  // operations per byte, operations per second
-  const char* classes;
-  std::string what;
+  double seconds;
+  bool at_once;  // of all tokens at once, not of one
+  std::string layer;
 };
 
-void AddDots(const engine::Trace& trace, const char* classes, std::vector<Dot>& dots) {
-  for (const engine::TraceStep& step : trace.steps) {
+// One operation in all layers: "attention", "attn_q attn_k attn_v".
+struct Group {
+  std::string name;
+  std::vector<Dot> dots;
+
+  // Products and attention: svg.h's colours, and words.
+  bool IsAttention() const { return name == "attention"; }
+  const char* classes() const { return IsAttention() ? "pp" : "tg"; }
+  // The one whose time is the median; null if there is none.
+  const Dot* Median(bool at_once) const {
+    std::vector<const Dot*> by_time;
+    for (const Dot& dot : dots) {
+      if (dot.at_once == at_once) by_time.push_back(&dot);
+    }
+    std::sort(by_time.begin(), by_time.end(),
+              [](const Dot* a, const Dot* b) { return a->seconds < b->seconds; });
+    return by_time.empty() ? nullptr : by_time[by_time.size() / 2];
+  }
+};
+
+void AddDots(const engine::Trace& trace, bool at_once, std::vector<Group>& groups) {
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    const engine::TraceStep& step = trace.steps[i];
     if (step.bytes == 0 || step.operations == 0 || step.seconds <= 0) continue;
-    const std::string tensors = StepTensors(step, /*with_layer=*/true);
-    dots.push_back({step.operations / static_cast<double>(step.bytes),
-                    step.operations / step.seconds, classes,
-                    std::string(step.kind) + (tensors.empty() ? "" : " " + tensors) +
-                        Format(", %.1f us", step.seconds * 1e6)});
+    const std::string tensors = StepTensors(step, /*with_layer=*/false);
+    const std::string name = tensors.empty() ? std::string(step.kind) : tensors;
+    const auto same = [&](const Group& group) { return group.name == name; };
+    auto group = std::find_if(groups.begin(), groups.end(), same);
+    if (group == groups.end()) group = groups.insert(group, {name, {}});
+    group->dots.push_back({step.operations / static_cast<double>(step.bytes),
+                           step.operations / step.seconds, step.seconds, at_once,
+                           StepPart(trace, i)});
   }
 }
 
@@ -69,20 +94,83 @@ std::string DrawAxes(const Axis& x, const Axis& y) {
          SvgText(kSvgMargin, kTop - 10, "small", "1e9 operations per second");
 }
 
+// One token is a circle, all tokens at once a square.
+std::string Mark(double x, double y, const Dot& dot, const Group& group) {
+  const std::string place =
+      dot.at_once ? Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"7\" height=\"7\"", x - 3.5, y - 3.5)
+                  : Format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"", x, y);
+  return Format("%s class=\"%s\" fill-opacity=\"0.6\"><title>%s, %s, %.1f us</title></%s>\n",
+                place.c_str(), group.classes(), SvgEscaped(group.name).c_str(), dot.layer.c_str(),
+                dot.seconds * 1e6, dot.at_once ? "rect" : "circle");
+}
+
+// A number beside the median dot of every group, moved down where another one is.
+std::string DrawNumbers(const std::vector<Group>& groups, const Axis& x, const Axis& y) {
+  struct Place {
+    double x, y;
+    size_t number;
+  };
+  std::vector<Place> places;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const bool at_once : {false, true}) {
+      const Dot* const dot = groups[i].Median(at_once);
+      if (dot != nullptr) places.push_back({x.At(dot->intensity), y.At(dot->speed), i + 1});
+    }
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.y < b.y; });
+  std::string body;
+  for (size_t i = 0; i < places.size(); ++i) {
+    Place& place = places[i];
+    for (size_t k = 0; k < i; ++k) {
+      const bool is_near = std::abs(places[k].x - place.x) < 18;
+      if (is_near) place.y = std::max(place.y, places[k].y + 12);
+    }
+    body += SvgText(place.x + 7, place.y + 4, "small", std::to_string(place.number));
+  }
+  return body;
+}
+
+// "2  attn_output, product   4.1 us   30.2 us"; adds to `bottom`.
+std::string DrawLegend(const std::vector<Group>& groups, size_t n_tokens, double& bottom) {
+  constexpr double kOne = kRight - 96, kName = kSvgMargin + 34;
+  const auto right = [&](double x, const std::string& text) {
+    return SvgText(x, bottom, "small right", text);
+  };
+  std::string body =
+      SvgText(kName, bottom, "small", "median of the layers") + right(kOne, "\u25cf one token");
+  if (n_tokens > 1) body += right(kRight, Format("\u25a0 %zu at once", n_tokens));
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = groups[i];
+    bottom += 18;
+    const std::string word = group.IsAttention() ? "" : ", product";
+    body += Format("<circle cx=\"%d\" cy=\"%.0f\" r=\"4\" class=\"%s\"/>\n", kSvgMargin + 4,
+                   bottom - 4, group.classes()) +
+            right(kName - 6, std::to_string(i + 1)) +
+            SvgText(kName, bottom, "small", Cut(group.name, 32) + word);
+    for (const bool at_once : {false, true}) {
+      const Dot* const dot = group.Median(at_once);
+      if (dot == nullptr) continue;
+      body += right(at_once ? kRight : kOne, Format("%.1f us", dot->seconds * 1e6));
+    }
+  }
+  return body;
+}
+
 }  // namespace
 
 std::string TraceSvg(const TraceReport& report) {
-  std::vector<Dot> dots;
-  AddDots(report.token, "tg", dots);
-  const size_t n_of_token = dots.size();
-  AddDots(report.prompt, "pp", dots);
+  std::vector<Group> groups;
+  AddDots(report.token, /*at_once=*/false, groups);
+  AddDots(report.prompt, /*at_once=*/true, groups);
   const double ridge = report.dot_ceiling / report.read_ceiling;
   double least = ridge, most = ridge, slowest = report.dot_ceiling, fastest = slowest;
-  for (const Dot& dot : dots) {
-    least = std::min(least, dot.intensity);
-    most = std::max(most, dot.intensity);
-    slowest = std::min(slowest, dot.speed);
-    fastest = std::max(fastest, dot.speed);
+  for (const Group& group : groups) {
+    for (const Dot& dot : group.dots) {
+      least = std::min(least, dot.intensity);
+      most = std::max(most, dot.intensity);
+      slowest = std::min(slowest, dot.speed);
+      fastest = std::max(fastest, dot.speed);
+    }
   }
   const Axis x(least, 2 * most, kLeft, kRight), y(slowest, fastest, kBottom, kTop);
   // The roof: a slope from the left up to the level; they meet at the ridge.
@@ -96,22 +184,13 @@ std::string TraceSvg(const TraceReport& report) {
       DrawAxes(x, y) +
       Format("<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1fL%.1f %.1f\"/>\n", x.At(left),
              y.At(left * report.read_ceiling), x.At(ridge), level, x.to, level);
-  for (const Dot& dot : dots) {
-    body += Format(
-        "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" class=\"%s\" fill-opacity=\"0.6\">"
-        "<title>%s</title></circle>\n",
-        x.At(dot.intensity), y.At(dot.speed), dot.classes, SvgEscaped(dot.what).c_str());
+  for (const Group& group : groups) {
+    for (const Dot& dot : group.dots)
+      body += Mark(x.At(dot.intensity), y.At(dot.speed), dot, group);
   }
-  const auto legend = [&](double at, const char* classes, const std::string& text) {
-    body += Format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" class=\"%s\"/>\n", at, kBottom + 56,
-                   classes) +
-            SvgText(at + 10, kBottom + 60, "small", text);
-  };
-  legend(kLeft, "tg", "one token");
-  if (dots.size() > n_of_token) {
-    legend(kLeft + 110, "pp", Format("%zu tokens at once", report.tokens.size()));
-  }
-  return Svg("Roofline of " + ShortPath(report.model.file.path()), static_cast<int>(kBottom) + 76,
+  double bottom = kBottom + 66;
+  body += DrawNumbers(groups, x, y) + DrawLegend(groups, report.tokens.size(), bottom);
+  return Svg("Roofline of " + ShortPath(report.model.file.path()), static_cast<int>(bottom) + 18,
              body);
 }
 

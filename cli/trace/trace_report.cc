@@ -81,51 +81,11 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
   return line + "\n";
 }
 
-Json SeenJson(const std::vector<Share>& seen) {
-  Json list = Json::array();
-  for (const auto& [at, weight] : seen) list.push_back({{"position", at}, {"weight", weight}});
-  return list;
-}
-
-Json ValuesJson(const TraceReport& report, const LayerValues& values) {
-  Json json = {{"norm", values.norm}};
-  if (!values.attention.empty()) {
-    json["attention"] = SeenJson(values.attention);
-    json["attention_sum"] = values.attention_sum;
-    for (const auto& head : values.heads) json["heads"].push_back(SeenJson(head));
-  }
-  for (const auto& [expert, share] : values.experts) {
-    json["experts"].push_back({{"expert", expert}, {"share", share}});
-  }
-  for (const auto& [token, probability] : values.next) {
-    const auto id = static_cast<tokenizer::TokenId>(token);
-    json["next"].push_back({{"id", id},
-                            {"text", report.model.tokenizer->Piece(id, /*special=*/true)},
-                            {"probability", probability}});
-  }
-  return json;
-}
-
-Json StepsJson(const engine::Trace& trace) {
-  Json steps = Json::array();
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const TraceStep& step = trace.steps[i];
-    Json json = {{"part", PartName(trace, PartOf(trace, i))}, {"operation", step.kind}};
-    for (const engine::TraceWeights& weights : step.weights) {
-      json["tensors"].push_back({{"name", weights.tensor->name},
-                                 {"type", gguf::Info(weights.tensor->dtype).name},
-                                 {"rows", weights.rows},
-                                 {"cols", weights.cols}});
-    }
-    json["bytes"] = step.bytes;
-    json["operations"] = step.operations;
-    json["seconds"] = step.seconds;
-    steps.push_back(json);
-  }
-  return steps;
-}
-
 }  // namespace
+
+std::string StepPart(const engine::Trace& trace, size_t step) {
+  return PartName(trace, PartOf(trace, step));
+}
 
 std::string StepTensors(const TraceStep& step, bool with_layer) {
   std::string text;
@@ -181,6 +141,7 @@ std::string ValuesText(const TraceReport& report, bool heads) {
     text += "  experts    the networks that the router chose, and their shares\n";
   }
   text += "  says next  what the model would say if it ended here: output norm and matrix\n";
+  constexpr size_t kMaxPositions = 6;
   constexpr double kSeen = 0.005;  // not rounded to 0%
   const auto seen = [&](size_t position) {
     return TokenText(report, report.tokens[position], 14) + Format("@%zu", position + 1);
@@ -189,32 +150,22 @@ std::string ValuesText(const TraceReport& report, bool heads) {
   const auto next = [&](size_t id) {
     return TokenText(report, static_cast<tokenizer::TokenId>(id), 14);
   };
-  for (size_t i = 0; i < report.layers.size(); ++i) {
-    const LayerValues& values = report.layers[i];
+  const std::vector<LayerValues>& layers = report.values.back().layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerValues& values = layers[i];
     text +=
         "\n" + Padded("layer " + std::to_string(i), 10) + Format("  stream %.4g\n", values.norm);
-    if (!values.attention.empty()) text += ItemsLine("looks at", values.attention, kSeen, seen);
+    const auto looks_at = [&](const std::string& name, const std::vector<double>& weights) {
+      text += ItemsLine(name, Largest(weights, kMaxPositions), kSeen, seen);
+    };
+    if (!values.heads.empty()) looks_at("looks at", MeanOfHeads(values));
     for (size_t head = 0; heads && head < values.heads.size(); ++head) {
-      text += ItemsLine("  head " + std::to_string(head), values.heads[head], kSeen, seen);
+      looks_at("  head " + std::to_string(head), values.heads[head]);
     }
     if (!values.experts.empty()) text += ItemsLine("experts", values.experts, 0, expert);
     if (!values.next.empty()) text += ItemsLine("says next", values.next, 0, next);
   }
   return text;
-}
-
-std::string TraceJson(const TraceReport& report) {
-  Json json = {{"model", report.model.file.path()},
-               {"threads", report.n_threads},
-               {"tokens", report.tokens},
-               {"read_bytes_per_second", report.read_ceiling}};
-  if (report.dot_ceiling > 0) json["operations_per_second"] = report.dot_ceiling;
-  json["steps"] = StepsJson(report.token);
-  if (!report.prompt.steps.empty()) json["prompt_steps"] = StepsJson(report.prompt);
-  for (const LayerValues& values : report.layers) {
-    json["layers"].push_back(ValuesJson(report, values));
-  }
-  return JsonText(json, 2);
 }
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// A traced token as a table, as JSON and as a picture.
+// A traced token as a table, as JSON, as a picture and as a page.
 #ifndef PRONK_CLI_TRACE_TRACE_REPORT_H_
 #define PRONK_CLI_TRACE_TRACE_REPORT_H_
 
@@ -15,22 +15,29 @@ struct TraceReport {
   const engine::Model& model;
   std::vector<tokenizer::TokenId> tokens;  // the last one is walked
   size_t n_threads = 1;
-  double read_ceiling = 0;               // bytes per second
-  double dot_ceiling = 0;                // operations per second; 0: not measured
-  engine::Trace token = {};              // of the last token alone
-  engine::Trace prompt = {};             // of all tokens at once; empty: not measured
-  std::vector<LayerValues> layers = {};  // empty: not asked for
+  double read_ceiling = 0;    // bytes per second
+  double dot_ceiling = 0;     // operations per second; 0: not measured
+  engine::Trace token = {};   // of the last token alone
+  engine::Trace prompt = {};  // of all tokens at once; empty: not measured
+  // Of the last token or of all tokens; empty: not asked for.
+  std::vector<TokenValues> values = {};
 };
 
 // Every operation with its time, layer by layer, and totals; at most 80 columns.
 std::string TraceTable(const TraceReport& report);
 // What --values shows, likewise. heads: every head's attention, too.
 std::string ValuesText(const TraceReport& report, bool heads);
+// One JSON object. Values, if any, are of all tokens. Positions are counted from 1, as in the table
+// and by --token; layers and heads from 0.
 std::string TraceJson(const TraceReport& report);
+// A page for a browser, complete in itself: page.html with the roofline and the JSON in it.
+std::string TraceHtml(const TraceReport& report);
 // The roofline (Williams, Waterman, Patterson 2009): every operation's speed over its operations
 // per byte read, below the machine's limits.
 std::string TraceSvg(const TraceReport& report);
 
+// The part of the model that a step belongs to: "token", "layer 3" or "output".
+std::string StepPart(const engine::Trace& trace, size_t step);
 // "attn_q attn_k" for the tensors of a step; without `with_layer`, "blk.3." is left out.
 std::string StepTensors(const engine::TraceStep& step, bool with_layer);
 

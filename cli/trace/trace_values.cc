@@ -13,27 +13,15 @@
 namespace cli {
 namespace {
 
-constexpr size_t kMaxPositions = 6, kMaxChoices = 5;
+// Shown of a layer's prediction, and of the last one.
+constexpr size_t kMaxLens = 5, kMaxNext = 8;
 
-// The largest, at most `most`. shares[i] belongs to `first` + i.
-std::vector<Share> Largest(std::span<const double> shares, size_t first, size_t most) {
-  std::vector<Share> all;
-  all.reserve(shares.size());
-  for (const double share : shares) all.push_back({first++, share});
-  const size_t n = std::min(most, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
-                    [](const Share& a, const Share& b) {
-                      return a.share != b.share ? a.share > b.share : a.of < b.of;
-                    });
-  all.resize(n);
-  return all;
-}
-
-std::vector<Share> MostLikely(std::span<const float> logits) {
+std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
   const double log_sum = LogSumExp(logits);
   std::vector<double> probabilities;
+  probabilities.reserve(logits.size());
   for (const float logit : logits) probabilities.push_back(std::exp(logit - log_sum));
-  return Largest(probabilities, 0, kMaxChoices);
+  return Largest(probabilities, most);
 }
 
 // Records a pass layer by layer.
@@ -46,7 +34,6 @@ class Watcher : public engine::PassObserver {
     const size_t n = a.position + 1 - first, length = a.cache.key_length;
     const size_t group = a.n_heads / a.cache.n_kv_heads;
     std::vector<float> keys(n * length);
-    std::vector<double> weights(n), mean(n);
     for (size_t head = 0; head < a.n_heads; ++head) {
       if (head % group == 0) {
         for (size_t i = 0; i < n; ++i) {
@@ -55,13 +42,8 @@ class Watcher : public engine::PassObserver {
       }
       kernels::AttentionWeights(a.q + head * length, keys.data(), n, length, length, a.params,
                                 a.params.sinks != nullptr ? a.params.sinks + head : nullptr,
-                                weights.data());
-      now_.heads.push_back(Largest(weights, first, kMaxPositions));
-      for (size_t i = 0; i < n; ++i) mean[i] += weights[i] / static_cast<double>(a.n_heads);
+                                now_.heads.emplace_back(a.position + 1).data() + first);
     }
-    now_.attention = Largest(mean, first, kMaxPositions);
-    now_.attention_sum = 0;
-    for (const double weight : mean) now_.attention_sum += weight;
   }
 
   void Routed(std::span<const uint32_t> chosen, std::span<const float> shares) override {
@@ -74,37 +56,102 @@ class Watcher : public engine::PassObserver {
     for (const float number : x) squares += double{number} * number;
     now_.norm = std::sqrt(squares);
     layers.push_back(std::exchange(now_, {}));
-    streams.emplace_back(x.begin(), x.end());
+    streams.insert(streams.end(), x.begin(), x.end());
   }
 
   std::vector<LayerValues> layers;
-  std::vector<std::vector<float>> streams;  // after each layer
+  std::vector<float> streams;  // [n_layers][embedding_length] after each layer
 
  private:
   LayerValues now_;
 };
 
+// A batch as small as this has the same bits as its tokens alone (attention.h).
+constexpr size_t kLensBatch = kernels::kFewTokens;
+
+// The prediction after one layer of up to kLensBatch tokens: streams[i] belongs to tokens[i].
+class Lens {
+ public:
+  explicit Lens(const engine::Session& session)
+      : model_(session.model()),
+        team_(static_cast<int>(session.n_threads())),
+        scratch_(model_.config, kLensBatch, team_.size()),
+        logits_(kLensBatch * model_.config.vocab_size) {}
+
+  void Look(size_t layer, std::span<const std::vector<float>> streams,
+            std::span<TokenValues> tokens) {
+    const size_t width = model_.config.embedding_length;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::copy_n(streams[i].data() + layer * width, width, scratch_.x.row(i, width));
+    }
+    team_.Run([&] { engine::Logits(model_, 0, tokens.size(), scratch_, team_, logits_.data()); });
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const float* const row = logits_.data() + i * model_.config.vocab_size;
+      tokens[i].layers[layer].next = MostLikely({row, model_.tokenizer->vocab().size()}, kMaxLens);
+    }
+  }
+
+ private:
+  const engine::Model& model_;
+  kernels::Team team_;
+  engine::Scratch scratch_;
+  std::vector<float> logits_;  // [kLensBatch][vocab_size]
+};
+
 }  // namespace
 
-std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId id) {
-  const engine::Model& model = session.model();
-  Watcher watcher;
-  engine::Trace trace;
-  trace.observer = &watcher;
-  session.TraceTo(&trace);
-  session.Decode(id);
-  session.TraceTo(nullptr);
-  if (model.config.n_streams > 0) return watcher.layers;
+std::vector<Share> Largest(std::span<const double> shares, size_t most) {
+  std::vector<Share> all;
+  all.reserve(shares.size());
+  for (const double share : shares) all.push_back({all.size(), share});
+  const size_t n = std::min(most, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
+                    [](const Share& a, const Share& b) {
+                      return a.share != b.share ? a.share > b.share : a.of < b.of;
+                    });
+  all.resize(n);
+  return all;
+}
 
-  kernels::Team team(static_cast<int>(session.n_threads()));
-  engine::Scratch scratch(model.config, /*max_tokens=*/1, team.size());
-  std::vector<float> logits(model.config.vocab_size);
-  for (size_t i = 0; i < watcher.layers.size(); ++i) {
-    std::copy(watcher.streams[i].begin(), watcher.streams[i].end(), scratch.x.get());
-    team.Run([&] { engine::Logits(model, 0, 1, scratch, team, logits.data()); });
-    watcher.layers[i].next = MostLikely(std::span(logits).first(model.tokenizer->vocab().size()));
+std::vector<double> MeanOfHeads(const LayerValues& layer) {
+  std::vector<double> mean(layer.heads.empty() ? 0 : layer.heads[0].size());
+  for (const std::vector<double>& head : layer.heads) {
+    for (size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += head[i] / static_cast<double>(layer.heads.size());
+    }
   }
-  return watcher.layers;
+  return mean;
+}
+
+std::vector<TokenValues> WatchTokens(engine::Session& session,
+                                     std::span<const tokenizer::TokenId> tokens) {
+  const engine::Config& config = session.model().config;
+  std::vector<TokenValues> values(tokens.size());
+  std::vector<std::vector<float>> streams;  // [tokens][n_layers][embedding_length]
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (session.has_logits()) {
+      const std::span<const float> logits = session.logits();
+      values[i].probability = std::exp(logits[tokens[i]] - LogSumExp(logits));
+    }
+    Watcher watcher;
+    engine::Trace trace;
+    trace.observer = &watcher;
+    session.TraceTo(&trace);
+    session.Decode(tokens[i]);
+    session.TraceTo(nullptr);
+    values[i].layers = std::move(watcher.layers);
+    values[i].next = MostLikely(session.logits(), kMaxNext);
+    streams.push_back(std::move(watcher.streams));
+  }
+  if (config.n_streams > 0) return values;
+  Lens lens(session);
+  for (size_t begin = 0; begin < tokens.size(); begin += kLensBatch) {
+    const size_t n = std::min(kLensBatch, tokens.size() - begin);
+    for (size_t layer = 0; layer < config.n_layers(); ++layer) {
+      lens.Look(layer, std::span(streams).subspan(begin, n), std::span(values).subspan(begin, n));
+    }
+  }
+  return values;
 }
 
 }  // namespace cli

@@ -1,9 +1,10 @@
-// A token's numbers in each layer: where attention looks, which experts are chosen, and the model's
+// Tokens' numbers in each layer: where attention looks, which experts are chosen, and the model's
 // prediction if it ended there.
 #ifndef PRONK_CLI_TRACE_TRACE_VALUES_H_
 #define PRONK_CLI_TRACE_TRACE_VALUES_H_
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "engine/session/session.h"
@@ -19,20 +20,30 @@ struct Share {
 
 struct LayerValues {
   double norm = 0;  // of the residual stream after the layer: the root of the sum of squares
-  // The most attended positions, the largest share first: the mean over all heads, then each head.
-  // Empty if the layer has no attention.
-  std::vector<Share> attention;
-  std::vector<std::vector<Share>> heads;
-  double attention_sum = 0;  // over all positions; the rest to 1 goes to sinks
+  // Attention's weights, [n_heads][positions so far], 0 before a window. They sum to 1, with sinks
+  // to less. Empty if the layer has no attention.
+  std::vector<std::vector<double>> heads;
   std::vector<Share> experts;
   // "Logit lens" (nostalgebraist 2020): output norm and output matrix applied to the residual
   // stream here. Empty if the model joins several streams after its last layer.
   std::vector<Share> next;
 };
 
-// Decodes the last of the tokens, with those before it already in the session, and records it. The
-// session then includes it. One entry per layer.
-std::vector<LayerValues> WatchToken(engine::Session& session, tokenizer::TokenId id);
+struct TokenValues {
+  double probability = 0;  // of this token, from those before; 0 if there are none
+  std::vector<LayerValues> layers;
+  std::vector<Share> next;  // what the model says after it: the most likely tokens
+};
+
+// The largest, at most `most`, the largest first; a Share's `of` is its index.
+std::vector<Share> Largest(std::span<const double> shares, size_t most);
+// The mean of the heads' attention, [positions so far].
+std::vector<double> MeanOfHeads(const LayerValues& layer);
+
+// Decodes these tokens one by one, with those before them already in the session, and records
+// each. The session then includes them.
+std::vector<TokenValues> WatchTokens(engine::Session& session,
+                                     std::span<const tokenizer::TokenId> tokens);
 
 }  // namespace cli
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,7 +53,13 @@ TEST(Trace, ListsEveryOperation) {
 TEST(Trace, CountsBytesAndOperations) {
   const engine::Model model = engine::Model::Load(kModel);
   const json trace = TraceOf({"-m", kModel, "-p", kText, "-t", "1"});
-  EXPECT_EQ(trace["tokens"], model.tokenizer->Encode(kText));
+  const std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(kText);
+  ASSERT_EQ(trace["tokens"].size(), ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(trace["tokens"][i], (json{{"position", i + 1},
+                                        {"id", ids[i]},
+                                        {"text", model.tokenizer->Piece(ids[i], true)}}));
+  }
   double bytes = 0, operations = 0;
   std::set<std::string> parts, names;
   for (const json& step : trace["steps"]) {
@@ -80,12 +88,52 @@ TEST(Trace, CountsBytesAndOperations) {
   EXPECT_EQ(parts, (std::set<std::string>{"token", "layer 0", "layer 1", "output"}));
 }
 
+// exp(logit) / sum(exp(logits)).
+void ExpectProbability(std::span<const float> logits, size_t id, double probability) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double{logit} - logits[0]);
+  const double expected = std::exp(double{logits[id]} - logits[0]) / sum;
+  EXPECT_NEAR(probability, expected, 1e-12 * expected);
+}
+
+void ExpectMostLikely(std::span<const float> logits, const json& next) {
+  ASSERT_GT(next.size(), 0u);
+  EXPECT_EQ(next[0]["id"], std::max_element(logits.begin(), logits.end()) - logits.begin());
+  for (const json& token : next) ExpectProbability(logits, token["id"], token["probability"]);
+}
+
+// Every head has a row for every token, whose weights sum to one, with sinks to less. Returns
+// whether a window left something out.
+bool ExpectHeads(const json& layer, const engine::LayerPlan& plan, size_t n, bool sinks) {
+  bool is_cut = false;
+  EXPECT_EQ(layer["heads"].size(), plan.n_heads);
+  for (const json& head : layer["heads"]) {
+    EXPECT_EQ(head.size(), n);
+    for (size_t t = 0; t < head.size(); ++t) {
+      EXPECT_EQ(head[t].size(), t + 1);
+      double sum = 0;
+      for (size_t p = 0; p < head[t].size(); ++p) {
+        const bool is_seen = plan.window == 0 || p + plan.window > t;
+        is_cut |= !is_seen;
+        EXPECT_TRUE(is_seen || head[t][p] == 0);
+        sum += head[t][p].get<double>();
+      }
+      // Each weight is divided by their sum.
+      const double rounding = 1e-15 * static_cast<double>(n);
+      EXPECT_LE(sum, 1 + rounding);
+      EXPECT_EQ(sum < 1 - rounding, sinks);
+    }
+  }
+  EXPECT_EQ(layer.contains("window"), plan.window > 0);
+  return is_cut;
+}
+
 // The last layer's lens is the model's own answer, and the weights of attention sum to
-// one. In every architecture.
+// one. For every token, in every architecture.
 TEST(TraceValues, AreThoseOfThePass) {
   std::vector<std::string> paths = {kModel};
   for (const auto& path : test::SmallModels()) paths.push_back(path);
-  size_t n_with_experts = 0, n_with_sinks = 0;
+  size_t n_with_experts = 0, n_with_sinks = 0, n_with_windows = 0;
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     const engine::Model model = engine::Model::Load(path);
@@ -95,73 +143,77 @@ TEST(TraceValues, AreThoseOfThePass) {
     ASSERT_EQ(trace["layers"].size(), config.n_layers());
     for (size_t i = 0; i < config.n_layers(); ++i) {
       const json& layer = trace["layers"][i];
-      EXPECT_GT(layer["norm"], 0.0);
+      ASSERT_EQ(layer["norm"].size(), ids.size());
+      for (const json& norm : layer["norm"]) EXPECT_GT(norm, 0.0);
       const bool attends = config.layers[i].mixer == engine::Mixer::kAttention ||
                            config.layers[i].mixer == engine::Mixer::kLatentAttention;
-      ASSERT_EQ(layer.contains("attention"), attends);
+      ASSERT_EQ(layer.contains("heads"), attends);
       if (attends) {
         const bool sinks = model.weights.layers[i].attn_sinks != nullptr;
         n_with_sinks += sinks ? 1 : 0;
-        // Each head's weights are divided by their sum.
-        const double sum = layer["attention_sum"];
-        const double rounding = 1e-15 * static_cast<double>(ids.size());
-        EXPECT_LE(sum, 1 + rounding);
-        EXPECT_EQ(sum < 1 - rounding, sinks);
-        EXPECT_EQ(layer["heads"].size(), config.layers[i].n_heads);
-        for (const json& seen : layer["attention"]) {
-          EXPECT_LT(seen["position"], ids.size());
-          EXPECT_LE(seen["weight"], sum + rounding);
-        }
+        n_with_windows += ExpectHeads(layer, config.layers[i], ids.size(), sinks) ? 1 : 0;
       }
       ASSERT_EQ(layer.contains("experts"), config.layers[i].n_experts > 0);
       if (config.layers[i].n_experts > 0) {
         ++n_with_experts;
-        EXPECT_EQ(layer["experts"].size(), config.n_experts_used);
-        for (const json& one : layer["experts"]) {
-          EXPECT_LT(one["expert"], config.layers[i].n_experts);
+        ASSERT_EQ(layer["experts"].size(), ids.size());
+        for (const json& of_token : layer["experts"]) {
+          EXPECT_EQ(of_token.size(), config.n_experts_used);
+          for (const json& one : of_token) EXPECT_LT(one["expert"], config.layers[i].n_experts);
         }
       }
-      EXPECT_EQ(layer.contains("next"), config.n_streams == 0);
+      ASSERT_EQ(layer.contains("next"), config.n_streams == 0);
+      EXPECT_TRUE(config.n_streams > 0 || layer["next"].size() == ids.size());
     }
-    if (config.n_streams > 0) continue;
     engine::SessionOptions options;
     options.n_threads = 1;
     options.context = ids.size();
     engine::Session session(model, options);
-    session.Prefill(std::span(ids).first(ids.size() - 1));
-    session.Decode(ids.back());
-    const std::span<const float> logits = session.logits();
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(double{logit} - logits[0]);
-    const json& next = trace["layers"].back()["next"];
-    ASSERT_GT(next.size(), 0u);
-    EXPECT_EQ(next[0]["id"], std::max_element(logits.begin(), logits.end()) - logits.begin());
-    for (const json& token : next) {
-      const double logit = logits[token["id"].get<size_t>()];
-      const double expected = std::exp(logit - logits[0]) / sum;
-      EXPECT_NEAR(token["probability"], expected, 1e-12 * expected);
+    for (size_t t = 0; t < ids.size(); ++t) {
+      const json& token = trace["tokens"][t];
+      EXPECT_EQ(token["position"], t + 1);
+      ASSERT_EQ(token.contains("probability"), t > 0);
+      if (t > 0) ExpectProbability(session.logits(), ids[t], token["probability"]);
+      session.Decode(ids[t]);
+      ASSERT_EQ(token["next"].size(), 8u);
+      ExpectMostLikely(session.logits(), token["next"]);
+      if (config.n_streams == 0) {
+        ExpectMostLikely(session.logits(), trace["layers"].back()["next"][t]);
+      }
     }
   }
   EXPECT_GT(n_with_experts, 0u);
   EXPECT_GT(n_with_sinks, 0u);
+  EXPECT_GT(n_with_windows, 0u);
 }
 
-// Heads are shown by themselves, and their mean is what is shown of all.
-TEST(TraceValues, TheMeanIsOfAllHeads) {
-  const json trace = TraceOf({"-m", kModel, "-p", kText, "--token", "6", "--values"});
-  const size_t n = trace["tokens"].size();
-  ASSERT_LE(n, 6u) << "all positions are to be shown";
+// The text shows the last token's mean of all heads, and counts positions as the JSON does.
+TEST(TraceValues, TextAndJsonAgree) {
+  const std::vector<std::string> args = {"-m", kModel, "-p", kText, "--token", "6", "--values"};
+  const json trace = TraceOf(args);
+  std::vector<std::string> words = args;
+  words.insert(words.begin(), "trace");
+  const std::string text = Pronk(words).out;
+  size_t at = 0;
   for (const json& layer : trace["layers"]) {
-    std::vector<double> mean(n);
+    std::vector<double> mean(6);
     for (const json& head : layer["heads"]) {
-      for (const json& seen : head) {
-        mean[seen["position"].get<size_t>()] +=
-            seen["weight"].get<double>() / static_cast<double>(layer["heads"].size());
+      for (size_t p = 0; p < 6; ++p) {
+        mean[p] += head[5][p].get<double>() / static_cast<double>(layer["heads"].size());
       }
     }
-    for (const json& seen : layer["attention"]) {
-      EXPECT_NEAR(seen["weight"], mean[seen["position"].get<size_t>()], 1e-14);
-    }
+    const auto most =
+        static_cast<size_t>(std::max_element(mean.begin(), mean.end()) - mean.begin());
+    char share[16];
+    std::snprintf(share, sizeof share, " %.0f%%", 100 * mean[most]);
+    const json& token = trace["tokens"][most];
+    at = text.find("looks at    ", at);
+    ASSERT_NE(at, std::string::npos) << text;
+    const std::string line = text.substr(at + 12, text.find('\n', at) - at - 12);
+    const std::string first = "@" + std::to_string(token["position"].get<size_t>()) + share;
+    EXPECT_NE(line.find(first), std::string::npos) << line << "\n" << first;
+    EXPECT_LT(line.find(first), 18u) << "the first of the line";
+    ++at;
   }
 }
 
@@ -200,9 +252,14 @@ TEST(TracePlot, HasEveryOperationThatReads) {
   }
   const std::string svg = test::ReadText(plot);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  size_t n_dots = 0;
-  for (size_t at = 0; (at = svg.find("</title></circle>", at)) != std::string::npos; ++at) ++n_dots;
-  EXPECT_EQ(n_dots, n);
+  const auto count = [&](const std::string& word) {
+    size_t found = 0;
+    for (size_t at = 0; (at = svg.find(word, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("</title></circle>") + count("</title></rect>"), n);
+  EXPECT_EQ(count(">attention</text>"), 1u);  // named, and told apart from products
+  EXPECT_EQ(count(", product</text>"), 5u);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   ExpectError(Pronk({"trace", "-m", kModel, "--plot", kModel}), 1, "is a file that is read");
 }

@@ -1,0 +1,232 @@
+// The page of pronk trace --html: complete in itself, the same as --json, and no text gets out of
+// its place.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "gguf/utf8.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using nlohmann::json;
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+const std::string& kModel = test::kTinyModel;
+
+class TracePage : public testing::Test {
+ protected:
+  std::string PageOf(const std::string& model, const std::string& text) const {
+    const std::string path = dir_.Path("page.html");
+    const Finished run = Pronk({"trace", "-m", model, "-p", text, "-t", "1", "--html", path});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return run.status == 0 ? test::ReadText(path) : "";
+  }
+
+  const test::TempDir dir_;
+};
+
+size_t Count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+std::string Between(const std::string& text, const std::string& first, const std::string& last) {
+  const size_t begin = text.find(first) + first.size();
+  return text.substr(begin, text.find(last, begin) - begin);
+}
+
+json TraceIn(const std::string& page) {
+  return json::parse(Between(page, "id=\"trace\">", "</script>"));
+}
+
+// As a browser reads it: elements are closed in the order in which they are opened, and script and
+// style end at their own end tag only. Returns their names.
+std::vector<std::string> ExpectParses(const std::string& page) {
+  static const std::regex tag(R"re(<(!--|!doctype|/?[a-zA-Z][\w-]*)((?:"[^"]*"|[^">])*)>)re");
+  std::vector<std::string> open, seen;
+  std::string::const_iterator at = page.begin();
+  std::smatch match;
+  while (std::regex_search(at, page.end(), match, tag)) {
+    const std::string name = match[1];
+    at = match[0].second;
+    if (name == "!--") at = match[0].first + Between(&*match[0].first, "", "-->").size() + 3;
+    if (name[0] == '!' || name == "meta" || match[2].str().ends_with("/")) continue;
+    if (name[0] == '/') {
+      EXPECT_FALSE(open.empty());
+      if (open.empty()) return seen;
+      EXPECT_EQ("/" + open.back(), name);
+      open.pop_back();
+      continue;
+    }
+    open.push_back(name);
+    seen.push_back(name);
+    if (name != "script" && name != "style") continue;
+    const size_t end = page.find("</" + name, static_cast<size_t>(at - page.begin()));
+    at = page.begin() + static_cast<std::ptrdiff_t>(std::min(end, page.size()));
+  }
+  EXPECT_EQ(open, std::vector<std::string>()) << "not closed";
+  return seen;
+}
+
+std::vector<uint8_t> Bytes(const std::string& base64) {
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<uint8_t> bytes;
+  uint32_t bits = 0;
+  size_t n = 0;
+  for (const char c : base64) {
+    if (c == '=') break;
+    bits = bits << 6 | static_cast<uint32_t>(digits.find(c));
+    n += 6;
+    if (n < 8) continue;
+    n -= 8;
+    bytes.push_back(static_cast<uint8_t>(bits >> n));
+  }
+  return bytes;
+}
+
+TEST_F(TracePage, HasWhatTheJsonHas) {
+  const std::string text = "It was a day like any other days";
+  json page = TraceIn(PageOf(kModel, text));
+  const Finished run = Pronk({"trace", "-m", kModel, "-p", text, "-t", "1", "--json", "--values"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  json other = json::parse(run.out);
+  const size_t n = other["tokens"].size();
+  ASSERT_EQ(n % 3, 1u) << "base64 is to be padded";
+  for (size_t i = 0; i < other["layers"].size(); ++i) {
+    json& heads = other["layers"][i]["heads"];
+    for (size_t h = 0; h < heads.size(); ++h) {
+      const std::vector<uint8_t> bytes = Bytes(page["layers"][i]["heads_base64"][h]);
+      ASSERT_EQ(bytes.size(), n * (n + 1) / 2);
+      size_t at = 0;
+      for (const json& row : heads[h]) {
+        for (const json& weight : row) {
+          EXPECT_NEAR(bytes[at++], 255 * weight.get<double>(), 0.5 + 1e-9);
+        }
+      }
+    }
+    EXPECT_EQ(page["layers"][i]["heads_base64"].size(), heads.size());
+    page["layers"][i].erase("heads_base64");
+    other["layers"][i].erase("heads");
+  }
+  // Times differ between two runs.
+  for (json* const of : {&page, &other}) {
+    for (const char* ceiling : {"read_bytes_per_second", "operations_per_second"}) {
+      EXPECT_GT((*of)[ceiling], 0.0);
+      of->erase(ceiling);
+    }
+    for (const char* steps : {"steps", "prompt_steps"}) {
+      for (json& step : (*of)[steps]) step.erase("seconds");
+    }
+  }
+  EXPECT_EQ(page, other);
+}
+
+TEST_F(TracePage, NeedsNothingElse) {
+  const std::string page = PageOf(kModel, "It was a day");
+  ExpectParses(page);
+  EXPECT_EQ(page.find("@TRACE@"), std::string::npos);
+  const std::string nonce = Between(page, "script-src 'nonce-", "'");
+  EXPECT_EQ(nonce.size(), 32u);
+  EXPECT_EQ(Count(page, "<script nonce=\"" + nonce + "\">"), 1u);
+  EXPECT_NE(page.find("content=\"default-src 'none';"), std::string::npos);
+  EXPECT_EQ(PageOf(kModel, "It was a day").find(nonce), std::string::npos) << "not by chance";
+  for (const char* from :
+       {"src=", "href=", "url(", "@import", "fetch(", "innerHTML", "javascript:"}) {
+    EXPECT_EQ(page.find(from), std::string::npos) << from;
+  }
+  // Names of the SVG's vocabulary are no addresses.
+  EXPECT_EQ(Count(page, "://"), Count(page, "http://www.w3.org/2000/svg"));
+}
+
+// Tokens and file names that would end an element, or begin one.
+TEST_F(TracePage, KeepsTextInItsPlace) {
+  const std::vector<std::string> evil = {"</script><script>alert(1)</script>",
+                                         "<!--<script>",
+                                         "]]><img src=x onerror=alert(1)>",
+                                         "&lt;\u2028\u2029\u202e",
+                                         "\x9b\xff",
+                                         "\"'\\@NONCE@"};
+  test::SmallModel small;
+  small.change_vocabulary = [&](test::VocabSpec& spec) {
+    for (const std::string& text : evil) spec.Add(text, 0, tokenizer::TokenType::kUserDefined);
+  };
+  const std::vector<std::byte> bytes = small.Bytes();
+  const std::string path = dir_.Write(
+      "<!--<script>&.gguf", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::string text;
+  for (const std::string& word : evil) text += word;
+  const std::string page = PageOf(path, text), usual = PageOf(kModel, "a");
+
+  EXPECT_EQ(ExpectParses(page).front(), "html");
+  for (const char* word : {"<script", "</script", "<!--", "-->", "<img"}) {
+    EXPECT_EQ(Count(page, word), Count(usual, word)) << word;
+  }
+  EXPECT_EQ(gguf::ValidUtf8Prefix(page), page.size());
+  for (const char* word : {"\u2028", "\u2029", "\u202e"}) {
+    EXPECT_EQ(page.find(word), std::string::npos);
+  }
+  std::string said;
+  const json trace = TraceIn(page);
+  for (const json& token : trace["tokens"]) said += token["text"].get<std::string>();
+  EXPECT_NE(said.find(evil[0] + evil[1] + evil[2] + evil[3]), std::string::npos) << said;
+  EXPECT_NE(said.find(evil[5]), std::string::npos) << said;
+}
+
+// Of 256 tokens and the default model, which has 40 heads.
+TEST_F(TracePage, IsSmall) {
+  const std::string model = test::SourceDir() + "/models/default.gguf";
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "Once upon a time there was a boy called Tom. ";
+  const std::vector<std::string> args = {"trace", "-m",     model,         "-p",
+                                         text,    "--html", dir_.Path("p")};
+  ExpectError(Pronk(args), 2, "--html: expected a text of at most 256 tokens, not of ");
+  std::vector<std::string> first = args;
+  first.insert(first.end(), {"--token", "256"});
+  ASSERT_EQ(Pronk(first).status, 0);
+  const std::string page = test::ReadText(dir_.Path("p"));
+  EXPECT_EQ(TraceIn(page)["tokens"].size(), 256u);
+  EXPECT_LE(page.size(), 3'000'000u);
+  ExpectParses(page);
+}
+
+// Recurrent layers have no attention; a model with several residual streams has no lens.
+TEST_F(TracePage, OfEveryFamily) {
+  size_t n_without = 0;
+  for (const auto& path : test::SmallModels()) {
+    SCOPED_TRACE(path);
+    const json trace = TraceIn(PageOf(path, "It was a day like any other day"));
+    for (const json& layer : trace["layers"]) {
+      const std::string mixer = layer["mixer"];
+      EXPECT_EQ(layer.contains("heads_base64"), mixer.ends_with("attention")) << mixer;
+      n_without += layer.contains("heads_base64") ? 0 : 1;
+    }
+  }
+  EXPECT_GT(n_without, 0u);
+}
+
+TEST_F(TracePage, IsNoInput) {
+  const std::string model = dir_.Path("model.gguf");
+  std::filesystem::copy_file(kModel, model);
+  std::filesystem::permissions(model, std::filesystem::perms::owner_write,
+                               std::filesystem::perm_options::add);
+  ExpectError(Pronk({"trace", "-m", model, "-p", "a", "--html", model}), 1,
+              "is a file that is read");
+  EXPECT_EQ(test::ReadText(model), test::ReadText(kModel));
+  const std::string page = dir_.Path("p"), plot = dir_.Path("s");
+  ExpectError(Pronk({"trace", "-m", model, "--html", page}), 2, "--html: expected a text (-p)");
+  ExpectError(Pronk({"trace", "-m", model, "-p", "a", "--html", page, "--plot", plot}), 2,
+              "--plot: not together with --html");
+  EXPECT_FALSE(std::filesystem::exists(page));
+}
+
+}  // namespace
