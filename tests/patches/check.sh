@@ -1,0 +1,119 @@
+#!/bin/bash
+# Applies the worked patches of CONTRIBUTING.md and LAB.md to a copy of the tree, builds it, and runs
+# the checks that each patch names in its first lines. So the patches cannot grow stale.
+#
+#   tests/patches/check.sh [-DCMAKE-OPTION...] [PATCH...]        without patches: all of them
+#
+# Those of this folder are applied together, which takes one build. Each one of lab/ is then applied on
+# top of them, built, checked and reversed. A patch must also apply to the tree as it is. The copy
+# is build-patches/source, its build build-patches/build. The first lines of a patch:
+#
+#   # tests: FILES...            the files of tests/ that the checks need (ops_test sampler_test);
+#                                others are not compiled. Without this line all are
+#   # run: COMMAND               before the build, in the copy
+#   # check: PROGRAM ARGS...     must succeed, and run a test if it is one
+#   # fails: PROGRAM ARGS...     must fail
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+jobs=$(nproc)
+copy=$PWD/build-patches/source
+build=$PWD/build-patches/build
+log=$PWD/build-patches/log
+options=()
+patches=()
+for argument; do
+  case $argument in
+    -D*) options+=("$argument") ;;
+    *) patches+=("$(realpath "$argument")") ;;
+  esac
+done
+[ "${#patches[@]}" -gt 0 ] || mapfile -t patches < <(ls "$PWD"/tests/patches/*.patch "$PWD"/tests/patches/lab/*.patch 2>/dev/null)
+[ ! -d build/highway-1.2.0 ] || options+=("-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=$PWD/build/highway-1.2.0")
+
+# fail PATCH WHAT: says what went wrong and shows the end of the log.
+fail() {
+  tail -n 60 "$log"
+  echo "$(name_of "$1"): FAILED: $2"
+  exit 1
+}
+
+name_of() { echo "${1#"$PWD"/tests/patches/}"; }
+
+# lines KEY PATCH...: what the patches' lines "# KEY: ..." say.
+lines() {
+  local key=$1
+  shift
+  sed -n -e '/^diff /q' -e "s/^# $key: //p" -s "$@"
+}
+
+# apply PATCH [-R]
+apply() { patch -d "$copy" -p1 --force --fuzz=3 --no-backup-if-mismatch "${@:2}" <"$1" >"$log" 2>&1; }
+
+# configure PATCHES...: with the test files that these need.
+configure() {
+  local patch files=()
+  for patch; do
+    read -ra more <<<"$(lines tests "$patch" | tr '\n' ' ')"
+    [ "${#more[@]}" -gt 0 ] || { files=(.); break; }
+    files+=("${more[@]}")
+  done
+  # One instruction set, and no optimization that the checks do not need.
+  cmake -S "$copy" -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
+    "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC -DPRONK_TARGETS=native \
+    "-DPRONK_TEST_FILES=$(IFS='|'; echo "${files[*]}")" "${options[@]}" >"$log" 2>&1
+}
+
+# programs PATCHES...: the targets to build.
+programs() { lines '\(check\|fails\)' "$@" | sed 's/.*) //' | cut -d ' ' -f 1 | sort -u; }
+
+# prepare PATCHES...: runs their commands and builds what they need.
+prepare() {
+  local command patch
+  for patch; do
+    while read -r command; do
+      (cd "$copy" && bash -euc "$command") >"$log" 2>&1 </dev/null || fail "$patch" "$command"
+    done < <(lines run "$patch")
+  done
+  configure "$@" || fail "$1" "cmake"
+  mapfile -t targets < <(programs "$@")
+  cmake --build "$build" --parallel "$jobs" --target "${targets[@]}" >"$log" 2>&1 || fail "$1" "the build"
+}
+
+# check PATCH: runs its checks and prints its line.
+check() {
+  local command n=0
+  while read -r command; do
+    (cd "$copy" && eval "$build/bin/$command") >"$log" 2>&1 </dev/null || fail "$1" "$command"
+    ! grep -q '^\[  PASSED  \] 0 tests' "$log" || fail "$1" "$command runs no test"
+    n=$((n + 1))
+  done < <(lines check "$1")
+  while read -r command; do
+    ! (cd "$copy" && eval "$build/bin/$command") >"$log" 2>&1 </dev/null || fail "$1" "$command does not fail"
+    n=$((n + 1))
+  done < <(lines fails "$1")
+  [ "$n" -gt 0 ] || fail "$1" "it names no check"
+  echo "$(name_of "$1"): $n passed"
+}
+
+rm -rf build-patches
+mkdir -p "$copy"
+git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - | tar -x -C "$copy"
+
+together=()
+for patch in "${patches[@]}"; do
+  git apply --check "$patch" 2>"$log" || fail "$patch" "it does not apply to the tree"
+  [[ $patch == */lab/* ]] || together+=("$patch")
+done
+if [ "${#together[@]}" -gt 0 ]; then
+  for patch in "${together[@]}"; do apply "$patch" || fail "$patch" "it does not apply with the others"; done
+  prepare "${together[@]}"
+  for patch in "${together[@]}"; do check "$patch"; done
+fi
+for patch in "${patches[@]}"; do
+  [[ $patch == */lab/* ]] || continue
+  apply "$patch" || fail "$patch" "it does not apply with the others"
+  prepare "$patch"
+  check "$patch"
+  apply "$patch" -R || fail "$patch" "it cannot be reversed"
+done
