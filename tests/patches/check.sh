@@ -16,6 +16,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+python3 -c 'import numpy' 2>/dev/null || PATH=/usr/bin:$PATH # the system's python3 has it
 jobs=$(nproc)
 copy=$PWD/build-patches/source
 build=$PWD/build-patches/build
