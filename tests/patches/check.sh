@@ -41,12 +41,8 @@ fail() {
 
 name_of() { echo "${1#"$PWD"/tests/patches/}"; }
 
-# lines KEY PATCH...: what the patches' lines "# KEY: ..." say.
-lines() {
-  local key=$1
-  shift
-  sed -n -e '/^diff /q' -e "s/^# $key: //p" -s "$@"
-}
+# lines KEY PATCH...: what the patches' first lines "# KEY: ..." say.
+lines() { awk -v "key=$1" 'FNR == 1 { head = 1 } /^diff / { head = 0 } head && sub("^# " key ": ", "")' "${@:2}"; }
 
 # apply PATCH [-R]
 apply() { patch -d "$copy" -p1 --force --fuzz=3 --no-backup-if-mismatch "${@:2}" <"$1" >"$log" 2>&1; }
@@ -66,7 +62,7 @@ configure() {
 }
 
 # programs PATCHES...: the targets to build.
-programs() { lines '\(check\|fails\)' "$@" | sed 's/.*) //' | cut -d ' ' -f 1 | sort -u; }
+programs() { lines '(check|fails)' "$@" | cut -d ' ' -f 1 | sort -u; }
 
 # prepare PATCHES...: runs their commands and builds what they need.
 prepare() {
