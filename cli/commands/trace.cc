@@ -13,11 +13,13 @@
 #include "cli/options/model_options.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
+#include "cli/trace/trace_plain.h"
 #include "cli/trace/trace_report.h"
 #include "cli/trace/trace_values.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
+#include "kernels/attention/attention.h"
 #include "kernels/matmul/ceiling.h"
 
 namespace cli {
@@ -30,7 +32,9 @@ struct TraceOptions {
   std::optional<std::string> prompt;
   size_t token = 0;  // counted from 1; 0: the last one
   size_t depth = 0;
-  bool values = false, heads = false, json = false;
+  bool values = false, heads = false, json = false, plain = false;
+  int n_predict = -1;         // after the text, with --plain; -1: not given
+  int layer = -1, head = -1;  // -1: not given
   std::string plot, html;
   // Both have every token's values.
   bool OfAllTokens() const { return !html.empty() || (json && values); }
@@ -41,8 +45,9 @@ constexpr size_t kMaxShown = 256;
 
 // The tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
-  if (!options.prompt) return std::vector<TokenId>(options.depth + 1, 0);
-  std::vector<TokenId> ids = model.tokenizer->Encode(FromTerminal(*options.prompt));
+  if (!options.prompt && !options.plain) return std::vector<TokenId>(options.depth + 1, 0);
+  const std::string text = FromTerminal(options.prompt.value_or("Once upon a time"));
+  std::vector<TokenId> ids = model.tokenizer->Encode(text);
   if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
   if (options.token > ids.size()) {
     throw UsageError("--token " + std::to_string(options.token) + ": the text has " +
@@ -103,8 +108,8 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
   return report;
 }
 
-int RunTrace(const TraceOptions& options) {
-  // Checked before anything is read: a flag without effect is a mistake.
+// A flag without effect is a mistake.
+void CheckUsage(const TraceOptions& options) {
   if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
   if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
   if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
@@ -113,11 +118,37 @@ int RunTrace(const TraceOptions& options) {
   if (!options.html.empty() && !options.plot.empty()) {
     throw UsageError("--plot: not together with --html, which has the plot");
   }
+  if (options.head >= 0 && !options.values) throw UsageError("--head: only with --values");
+  if ((options.head >= 0) != (options.layer >= 0)) throw UsageError("--layer: only with --head");
+  if (options.n_predict >= 0 && !options.plain) throw UsageError("-n: only with --plain");
+  const bool other =
+      options.heads || options.json || !options.plot.empty() || !options.html.empty();
+  if (options.plain && (other || options.values)) {
+    throw UsageError("--plain: not together with --values, --json, --plot or --html");
+  }
+  if (options.head >= 0 && other) {
+    throw UsageError("--head: not together with --heads, --json, --plot or --html");
+  }
+}
+
+int RunTrace(const TraceOptions& options) {
+  CheckUsage(options);  // before anything is read
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
   const std::vector<TokenId> tokens = Tokens(options, model);
-  session_options.context = tokens.size();
+  if (options.head >= 0) {
+    WriteOut(HeadTable(model, tokens, static_cast<size_t>(options.layer),
+                       static_cast<size_t>(options.head)));
+    return kExitDone;
+  }
+  const size_t n_predict = options.n_predict < 0 ? 32 : static_cast<size_t>(options.n_predict);
+  session_options.context = tokens.size() + (options.plain ? n_predict : 0);
+  if (options.plain) session_options.batch = kernels::kFewTokens;  // computed as single tokens
   engine::Session session(model, session_options);
+  if (options.plain) {
+    WriteOut(PlainTable(session, tokens, n_predict));
+    return kExitDone;
+  }
   const std::string& path = options.html.empty() ? options.plot : options.html;
   std::optional<gguf::OutputFile> file;
   if (!path.empty()) file.emplace(path, model.file.ids());
@@ -144,6 +175,16 @@ void AddTrace(CommandLine& line) {
   command.Add("--values", options->values,
               "Show, instead of times, what attention looks at and what each layer would say");
   command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
+  command.Add("--layer N", options->layer, "With --head: its layer, counted from 0")
+      .Between(0, kMaxTokens);
+  command
+      .Add("--head N", options->head,
+           "With --values: the numbers of this head's attention, counted from 0")
+      .Between(0, kMaxTokens);
+  command.Add("--plain", options->plain,
+              "Write on by the plain pass (engine/plain.cc), and compare its logits");
+  command.Add("-n,--n-predict N", options->n_predict, "With --plain: tokens to write (default: 32)")
+      .Between(0, kMaxTokens);
   command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it");
   command.Add(
       "--html FILE", options->html,

@@ -228,6 +228,59 @@ TEST(TraceValues, OfATokenInBetween) {
   ExpectNarrow(text.out);
 }
 
+TEST(TraceValues, OfOneHeadByHand) {
+  const Finished run =
+      Pronk({"trace", "-m", kModel, "-p", kText, "--values", "--layer", "1", "--head", "2"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  ExpectNarrow(run.out);
+  for (const char* word : {"layer 1", "head 2", "softmax", "k \"<s>\"@1 ", "\nout "}) {
+    EXPECT_NE(run.out.find(word), std::string::npos) << word;
+  }
+  const auto fails = [](const char* layer, const char* head) {
+    ExpectError(
+        Pronk({"trace", "-m", kModel, "-p", "x", "--values", "--layer", layer, "--head", head}), 1,
+        "--head: the model has 2 layers of 4 heads, counted from 0");
+  };
+  fails("2", "0");
+  fails("0", "4");
+}
+
+// The worked head of engine/README.md is what the program prints.
+TEST(TraceValues, AreThoseOfTheReadme) {
+  const std::vector<std::string> args = {"trace",   "-p", "Once upon a", "--values",
+                                         "--layer", "0",  "--head",      "4"};
+  const Finished run = Pronk(args);
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::string block = "    ";  // as code in Markdown
+  for (const char c : run.out.substr(0, run.out.size() - 1)) {
+    block += c;
+    if (c == '\n') block += "    ";
+  }
+  const std::string readme = test::ReadText(test::SourceDir() + "/engine/README.md");
+  EXPECT_NE(readme.find(block), std::string::npos) << block;
+}
+
+TEST(TracePlain, ComparesEveryToken) {
+  const Finished run =
+      Pronk({"trace", "-m", kModel, "-p", kText, "--plain", "-n", "3", "--kv", "f32", "-t", "1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  ExpectNarrow(run.out.substr(0, run.out.find("\n\nThe error")));
+  const engine::Model model = engine::Model::Load(kModel);
+  const size_t n = model.tokenizer->Encode(kText).size();
+  EXPECT_NE(run.out.find("@" + std::to_string(n + 3) + " "), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("@" + std::to_string(n + 4) + " "), std::string::npos) << run.out;
+  const std::string before = "The error of all logits is ";
+  const size_t at = run.out.find(before);
+  ASSERT_NE(at, std::string::npos) << run.out;
+  EXPECT_LT(std::stod(run.out.substr(at + before.size())), 1e-9);
+  EXPECT_NE(run.out.find("weights are F32"), std::string::npos);
+
+  const Finished packed = Pronk({"trace", "--plain", "-n", "1"});
+  EXPECT_NE(packed.out.find("rounds what it multiplies them with to int8"), std::string::npos);
+  ExpectError(Pronk({"trace", "-m", test::DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
+              "the plain pass knows dense llamas only");
+}
+
 TEST(TracePlot, HasEveryOperationThatReads) {
   const test::TempDir dir;
   const std::string plot = dir.Path("t.svg");
@@ -272,6 +325,12 @@ TEST(TraceUsage, FlagsWithoutEffect) {
   wrong({"--values"}, "--values: expected a text (-p)");
   wrong({"--token", "1"}, "--token: only with -p");
   wrong({"-p", "x", "--heads"}, "--heads: only with --values");
+  wrong({"-p", "x", "--layer", "0", "--head", "0"}, "--head: only with --values");
+  wrong({"-p", "x", "--values", "--heads", "--layer", "0", "--head", "0"},
+        "--head: not together with --heads");
+  wrong({"-p", "x", "--values", "--layer", "0"}, "--layer: only with --head");
+  wrong({"--plain", "--json"}, "--plain: not together with --values, --json, --plot or --html");
+  wrong({"-n", "3"}, "-n: only with --plain");
   wrong({"-p", "x", "-d", "3"}, "-d: not together with -p");
   wrong({"-p", "x", "--token", "900"}, "--token 900: the text has ");
 }

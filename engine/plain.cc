@@ -1,0 +1,238 @@
+// Chapter zero: how a token becomes the next, the whole of it. A llama (Touvron et al. 2023) with
+// equal layers, one number at a time, in double: no SIMD, no threads, no other family. The files
+// that follow in README's reading path compute the same, faster.
+//
+// Shapes are [tokens][width], or [tokens][heads][head_dim] where a vector is cut into heads. Sizes
+// in comments are those of models/default.gguf. `pronk trace --plain` runs this file.
+#include "engine/plain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine/error.h"
+#include "gguf/error.h"
+#include "kernels/matmul/reference.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// Row r of a matrix, as floats. In the file it is a row of blocks, say Q8_0: 32 weights of a byte,
+// which share a scale. kernels/formats/ has a file for each format.
+std::vector<float> ReadRow(const WeightView& w, size_t r) {
+  std::vector<float> row(w.cols);
+  kernels::DequantizeRow(w.dtype, w.row(r), w.cols, row.data());
+  return row;
+}
+
+// A token starts as its row of the embedding matrix: [tokens][256].
+Rows Embed(const WeightView& token_embd, std::span<const TokenId> ids) {
+  Rows out(ids.size(), token_embd.cols);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    const std::vector<float> row = ReadRow(token_embd, static_cast<size_t>(ids[t]));
+    std::copy(row.begin(), row.end(), out[t]);
+  }
+  return out;
+}
+
+// A vector times a matrix [rows][cols]: each number of the result is the dot product of the vector
+// with one row of weights. From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
+Rows MatMul(const WeightView& w, const Rows& in) {
+  Rows out(in.rows, w.rows);
+  for (size_t r = 0; r < w.rows; ++r) {
+    const std::vector<float> row = ReadRow(w, r);
+    for (size_t t = 0; t < in.rows; ++t) {
+      double dot = 0;
+      for (size_t i = 0; i < w.cols; ++i) dot += double{row[i]} * in[t][i];
+      out[t][r] = dot * double{w.scale} + (w.bias != nullptr ? double{w.bias[r]} : 0);
+    }
+  }
+  return out;
+}
+
+// RMSNorm (Zhang and Sennrich 2019): a vector divided by the root of its mean square, so that its
+// length no longer matters, then times a weight for each dimension. Same shape.
+Rows RmsNorm(const Rows& in, const float* weight, double eps) {
+  Rows out = in;
+  for (size_t t = 0; t < in.rows; ++t) {
+    double squares = 0;
+    for (size_t i = 0; i < in.cols; ++i) squares += in[t][i] * in[t][i];
+    const double root = std::sqrt(squares / static_cast<double>(in.cols) + eps);
+    for (size_t i = 0; i < in.cols; ++i) out[t][i] = in[t][i] / root * double{weight[i]};
+  }
+  return out;
+}
+
+// RoPE (Su et al. 2021): neighbouring numbers of a head are a point in a plane, rotated by an angle
+// that grows with the token's position: the first pair by 1 radian per position, later ones ever
+// slower. The dot product of two rotated vectors then depends on how far apart they are. Same
+// shape.
+Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* divisors,
+             size_t first_position) {
+  for (size_t t = 0; t < heads.rows; ++t) {
+    const auto position = static_cast<double>(first_position + t);
+    for (size_t i = 0; i < rope.n_dims; i += 2) {
+      const double exponent = -static_cast<double>(i) / static_cast<double>(rope.n_dims);
+      double angle = position * std::pow(rope.base, exponent);
+      if (divisors != nullptr) angle /= double{divisors[i / 2]};  // Llama 3.1, for longer texts
+      for (size_t head = 0; head < heads.cols; head += head_dim) {
+        double* const pair = heads[t] + head + i;
+        const double x = pair[0], y = pair[1];
+        pair[0] = x * std::cos(angle) - y * std::sin(angle);
+        pair[1] = x * std::sin(angle) + y * std::cos(angle);
+      }
+    }
+  }
+  return heads;
+}
+
+// Scores become shares: positive, their sum 1. (Without subtracting the largest, exp overflows.)
+void Softmax(double* scores, size_t n) {
+  const double max = *std::max_element(scores, scores + n);
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += scores[i] = std::exp(scores[i] - max);
+  for (size_t i = 0; i < n; ++i) scores[i] /= sum;
+}
+
+void Add(Rows& x, const Rows& delta) {
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += delta.values[i];
+}
+
+void Append(Rows& rows, const Rows& more) {
+  rows.values.insert(rows.values.end(), more.values.begin(), more.values.end());
+  rows.rows += more.rows;
+}
+
+// What this file leaves out, in words; empty if the model needs none of it.
+std::string Missing(const Config& config, const Weights& weights) {
+  if (config.architecture != "llama") return "is of the family " + config.architecture;
+  const RopeConfig& rope = config.ropes[0];
+  const bool plain_rope = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
+                          rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
+  if (!plain_rope) return "has a stretched context";
+  for (const LayerPlan& plan : config.layers) {
+    if (plan.n_experts > 0) return "has experts";
+    if (plan.key_length != plan.value_length) return "has values of another length than keys";
+  }
+  return "";
+}
+
+}  // namespace
+
+PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
+    : model_(model), observer_(std::move(observer)) {
+  const std::string missing = Missing(model.config, model.weights);
+  if (!missing.empty()) {
+    throw Error(gguf::PrintablePath(model.file.path()) +
+                ": the plain pass knows dense llamas only, and this model " + missing);
+  }
+  for (const LayerPlan& plan : model.config.layers) {
+    keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
+    values_.emplace_back(0, plan.n_kv_heads * plan.value_length);
+  }
+}
+
+Rows PlainLlama::Seen(std::string_view name, Rows out) const {
+  if (observer_) observer_(name, layer_, out);
+  return out;
+}
+
+// The transformer (Vaswani et al. 2017). x is the residual stream: every layer reads it and adds to
+// it, first what a token takes from earlier ones, then what a small network makes of it.
+Rows PlainLlama::Forward(std::span<const TokenId> ids) {
+  const Weights& weights = model_.weights;
+  const double eps = model_.config.norm_eps;
+  Rows x = Seen("token_embd", Embed(weights.token_embd, ids));  // [tokens][256]
+  for (layer_ = 0; layer_ < model_.config.n_layers(); ++layer_) {
+    const LayerPlan& plan = model_.config.layers[layer_];
+    const LayerWeights& w = weights.layers[layer_];
+    Add(x, Attention(plan, w, Seen("attn_norm", RmsNorm(x, w.attn_norm, eps))));
+    x = Seen("attn_residual", std::move(x));
+    Add(x, FeedForward(w, Seen("ffn_norm", RmsNorm(x, w.ffn_norm, eps))));
+    x = Seen("ffn_residual", std::move(x));
+  }
+  layer_ = kNoLayer;
+  const Rows last = Seen("output_norm", RmsNorm(x, weights.output_norm, eps));
+  return Seen("output", MatMul(weights.output, last));  // [tokens][4096], a logit for each token
+}
+
+// Each token asks with its query; the keys of the tokens up to itself answer, and the better one
+// matches, the more of that token's value it gets. All heads do so at once, each with its part of
+// the vectors; several share keys and values (grouped queries, Ainslie et al. 2023). From and to
+// [tokens][256].
+Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in) {
+  const size_t dim = plan.key_length, n_heads = plan.n_heads;  // 32, 8
+  const size_t group = n_heads / plan.n_kv_heads;              // 2
+  const RopeConfig& rope = model_.config.ropes[0];
+  const float* const divisors = model_.weights.rope_freqs;
+  Rows &keys = keys_[layer_], &values = values_[layer_];
+  const size_t first = keys.rows;  // the position of the first of these tokens
+
+  Rows q = Seen("attn_q", MatMul(w.attn_q, in));        // [tokens][8 heads][32]
+  Rows k = Seen("attn_k", MatMul(w.attn_k, in));        // [tokens][4 heads][32]
+  const Rows v = Seen("attn_v", MatMul(w.attn_v, in));  // [tokens][4 heads][32]
+  q = Seen("attn_q_rope", Rotated(std::move(q), dim, rope, divisors, first));
+  k = Seen("attn_k_rope", Rotated(std::move(k), dim, rope, divisors, first));
+  Append(keys, k);
+  Append(values, v);
+
+  // A row for each token and head, a column for each position; 0 where a token does not look.
+  Rows scores(in.rows * n_heads, keys.rows);
+  for (size_t t = 0; t < in.rows; ++t) {
+    for (size_t head = 0; head < n_heads; ++head) {
+      const double* const query = q[t] + head * dim;
+      for (size_t p = 0; p <= first + t; ++p) {
+        const double* const key = keys[p] + head / group * dim;
+        double dot = 0;
+        for (size_t i = 0; i < dim; ++i) dot += query[i] * key[i];
+        scores[t * n_heads + head][p] = dot / std::sqrt(static_cast<double>(dim));
+      }
+    }
+  }
+  Rows shares = Seen("attn_scores", std::move(scores));
+  Rows mean(in.rows, n_heads * dim);  // [tokens][8 heads][32]
+  for (size_t t = 0; t < in.rows; ++t) {
+    for (size_t head = 0; head < n_heads; ++head) {
+      double* const share = shares[t * n_heads + head];
+      Softmax(share, first + t + 1);
+      for (size_t p = 0; p <= first + t; ++p) {
+        const double* const value = values[p] + head / group * dim;
+        for (size_t i = 0; i < dim; ++i) mean[t][head * dim + i] += share[p] * value[i];
+      }
+    }
+  }
+  Seen("attn_softmax", std::move(shares));
+  return Seen("attn_output", MatMul(w.attn_output, Seen("attn_mean", std::move(mean))));
+}
+
+// SwiGLU (Shazeer 2020): 768 numbers, each let through by its gate as far as that is positive. From
+// and to [tokens][256].
+Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) {
+  Rows gate = Seen("ffn_gate", MatMul(w.ffn_gate, in));  // [tokens][768]
+  const Rows up = Seen("ffn_up", MatMul(w.ffn_up, in));  // [tokens][768]
+  for (size_t i = 0; i < gate.values.size(); ++i) {
+    const double g = gate.values[i];
+    gate.values[i] = g / (1 + std::exp(-g)) * up.values[i];  // silu(gate) * up
+  }
+  return Seen("ffn_down", MatMul(w.ffn_down, Seen("ffn_swiglu", std::move(gate))));
+}
+
+PlainLlama::Text PlainLlama::Continue(std::span<const TokenId> prompt, size_t n) {
+  const tokenizer::Vocabulary& vocab = model_.tokenizer->vocab();
+  Text text = {{prompt.begin(), prompt.end()}, Forward(prompt)};
+  for (size_t i = 0; i < n; ++i) {
+    // The likeliest token. (engine/sampling/ draws one of the likely instead.)
+    const double* const logits = text.logits[text.logits.rows - 1];
+    const double* const best = std::max_element(logits, logits + vocab.size());
+    const auto id = static_cast<TokenId>(best - logits);
+    if (std::binary_search(vocab.eog.begin(), vocab.eog.end(), id)) break;
+    text.ids.push_back(id);
+    Append(text.logits, Forward({&id, 1}));  // the cache has all others' keys and values
+  }
+  return text;
+}
+
+}  // namespace engine

@@ -1,0 +1,64 @@
+// The plain pass: a dense llama from token ids to the next token, in one file (plain.cc). Slow and
+// right: the engine is tested against it, and the reading path begins with it.
+#ifndef PRONK_ENGINE_PLAIN_H_
+#define PRONK_ENGINE_PLAIN_H_
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+// A vector for each token, one after the other: [rows][cols].
+struct Rows {
+  Rows(size_t n_rows, size_t n_cols) : rows(n_rows), cols(n_cols), values(n_rows * n_cols) {}
+  double* operator[](size_t row) { return values.data() + row * cols; }
+  const double* operator[](size_t row) const { return values.data() + row * cols; }
+
+  size_t rows, cols;
+  std::vector<double> values;
+};
+
+// Sees the output of every operation as soon as it is computed. `name` is that of the tensor that
+// made it ("attn_q"), or of the operation ("attn_q_rope"); plain.cc has all of them. `layer` is
+// kNoLayer for the embedding and the output.
+using PlainObserver = std::function<void(std::string_view name, size_t layer, const Rows& out)>;
+
+class PlainLlama {
+ public:
+  static constexpr size_t kNoLayer = SIZE_MAX;
+
+  // Borrows the model. Throws engine::Error if it is no dense llama.
+  explicit PlainLlama(const Model& model, PlainObserver observer = nullptr);
+
+  // Reads tokens after those read so far. Returns the logits after each: [tokens][vocab_size].
+  Rows Forward(std::span<const tokenizer::TokenId> ids);
+
+  // Reads a prompt, then appends the likeliest token, up to n times or until one ends the text.
+  struct Text {
+    std::vector<tokenizer::TokenId> ids;  // the prompt, and what follows it
+    Rows logits;                          // [ids][vocab_size], after each
+  };
+  Text Continue(std::span<const tokenizer::TokenId> prompt, size_t n);
+
+ private:
+  Rows Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in);
+  Rows FeedForward(const LayerWeights& w, const Rows& in);
+  Rows Seen(std::string_view name, Rows out) const;
+
+  const Model& model_;
+  PlainObserver observer_;
+  size_t layer_ = kNoLayer;  // the one that is computed
+  // The KV cache: of each layer [positions][kv_heads][head_dim]. Only attention looks back, so
+  // nothing else of earlier tokens is kept.
+  std::vector<Rows> keys_, values_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PLAIN_H_

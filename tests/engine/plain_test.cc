@@ -1,0 +1,143 @@
+// The plain pass (engine/plain.cc) against the engine, and the engine's independent reference.
+#include "engine/plain.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/session/session.h"
+#include "tests/support/data.h"
+#include "tests/support/logits.h"
+#include "tests/support/paths.h"
+
+namespace engine {
+namespace {
+
+using test::AllLogits;
+using test::Nmse;
+using tokenizer::TokenId;
+
+const std::vector<TokenId> kIds = {1, 300, 12, 45, 99, 319, 7, 263, 264, 265, 300, 301};
+
+SessionOptions WithCache(kernels::KvType kv) {
+  SessionOptions options;
+  options.kv_type = kv;
+  options.n_threads = 1;
+  options.batch = kernels::kFewTokens;
+  return options;
+}
+
+std::vector<float> PlainLogits(const Model& model, const std::vector<TokenId>& ids) {
+  const Rows logits = PlainLlama(model).Forward(ids);
+  return {logits.values.begin(), logits.values.end()};
+}
+
+// Float weights and a float cache leave only the rounding of floats, about 1e-12 here; a wrong
+// formula is above 1e-6.
+TEST(Plain, EqualsTheEngineWithFloatWeights) {
+  for (const char* const name : {"llama", "llama-tied-ropefreqs"}) {
+    SCOPED_TRACE(name);
+    const std::string path = test::DataPath(std::string("tiny/") + name).string();
+    const Model model = Model::Load(path + ".gguf");
+    const std::vector<float> plain = PlainLogits(model, kIds);
+    EXPECT_LT(Nmse(AllLogits(model, kIds, WithCache(kernels::KvType::kF32)), plain), 1e-9);
+    EXPECT_LT(Nmse(test::ReadFloats(path + ".f32"), plain), 1e-9);
+  }
+}
+
+// The cache changes nothing: the same sums in the same order.
+TEST(Plain, ReadsTokenByTokenAsAllAtOnce) {
+  const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
+  const Rows all = PlainLlama(model).Forward(kIds);
+  PlainLlama plain(model);
+  std::vector<double> one_by_one;
+  for (const TokenId id : kIds) {
+    const Rows logits = plain.Forward({&id, 1});
+    one_by_one.insert(one_by_one.end(), logits.values.begin(), logits.values.end());
+  }
+  EXPECT_EQ(one_by_one, all.values);
+}
+
+// The default model's weights are Q8_0, for which the engine rounds activations to int8: 2.4e-5 of
+// a product's power (kernels/README.md). Its layers add up to about 3.5e-4 of the logits' energy
+// (kernels/NOTEBOOK.md); three times that is allowed. Weights that were read otherwise would differ
+// by more than 1e-2.
+TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
+  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  const std::string story = test::ReadText(test::DataPath("default.greedy.txt"));
+  std::vector<TokenId> ids = model.tokenizer->Encode(story);
+  ids.resize(40);
+  const double error =
+      Nmse(AllLogits(model, ids, WithCache(kernels::KvType::kF32)), PlainLogits(model, ids));
+  EXPECT_LT(error, 1e-3);
+  EXPECT_GT(error, 1e-8);  // the engine does round
+
+  // It tells the story that the engine tells. "Once upon a time, there was a fox" is the prompt.
+  const std::vector<TokenId> prompt(ids.begin(), ids.begin() + 10);
+  const PlainLlama::Text text = PlainLlama(model).Continue(prompt, ids.size() - prompt.size());
+  EXPECT_EQ(text.ids, ids);
+  EXPECT_EQ(text.logits.rows, ids.size());
+}
+
+TEST(Plain, ShowsEveryOperation) {
+  const Model model = Model::Load(test::DataPath("tiny/llama.gguf"));
+  const LayerPlan& plan = model.config.layers[1];
+  std::map<std::string, Rows, std::less<>> seen;  // of layer 1
+  size_t n_seen = 0, n_outside = 0;
+  PlainLlama plain(model, [&](std::string_view name, size_t layer, const Rows& out) {
+    ++n_seen;
+    if (layer == PlainLlama::kNoLayer) ++n_outside;
+    if (layer == 1) seen.emplace(name, out);
+  });
+  const Rows logits = plain.Forward(kIds);
+  EXPECT_EQ(n_outside, 3u);  // token_embd, output_norm, output
+  EXPECT_EQ(n_seen, n_outside + seen.size() * model.config.n_layers());
+  const auto expect_shape = [&](const char* name, size_t rows, size_t cols) {
+    ASSERT_TRUE(seen.contains(name)) << name;
+    EXPECT_EQ(seen.at(name).rows, rows) << name;
+    EXPECT_EQ(seen.at(name).cols, cols) << name;
+    EXPECT_EQ(seen.at(name).values.size(), rows * cols) << name;
+  };
+  const size_t n = kIds.size(), width = model.config.embedding_length;
+  expect_shape("attn_q_rope", n, plan.n_heads * plan.key_length);
+  expect_shape("attn_k_rope", n, plan.n_kv_heads * plan.key_length);
+  expect_shape("attn_mean", n, plan.n_heads * plan.key_length);
+  expect_shape("attn_output", n, width);
+  expect_shape("ffn_swiglu", n, plan.ffn_length);
+  expect_shape("ffn_residual", n, width);
+  expect_shape("attn_softmax", n * plan.n_heads, n);
+  const Rows& shares = seen.at("attn_softmax");
+  for (size_t row = 0; row < shares.rows; ++row) {
+    double sum = 0;
+    for (size_t p = 0; p < n; ++p) {
+      sum += shares[row][p];
+      EXPECT_EQ(shares[row][p] > 0, p <= row / plan.n_heads) << "row " << row << ", position " << p;
+    }
+    EXPECT_NEAR(sum, 1, 1e-14);
+  }
+}
+
+TEST(Plain, RefusesWhatItDoesNotKnow) {
+  const auto refusal = [](const std::string& file) {
+    const Model model = Model::Load(test::DataPath(file));
+    try {
+      PlainLlama plain(model);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal("tiny/qwen3.gguf").find("this model is of the family qwen3"),
+            std::string::npos);
+  EXPECT_NE(refusal("tiny/llama-yarn.gguf").find("has a stretched context"), std::string::npos);
+  EXPECT_NE(refusal("tiny/llama-linear.gguf").find("has a stretched context"), std::string::npos);
+  EXPECT_NE(refusal("families/mixtral.gguf").find("has experts"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace engine
