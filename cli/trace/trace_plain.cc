@@ -46,9 +46,9 @@ std::string Reason(const engine::Session& session) {
   std::string text;
   if (kernels::UsesInt8(type)) {
     text += "Both read the " + name +
-            " weights exactly. The engine rounds what it multiplies them with to\n"
-            "int8, 32 numbers with one scale, since a CPU multiplies bytes several times as\n"
-            "fast as floats: 2e-5 of a product's energy, which adds up from layer to layer.\n";
+            " weights exactly. The engine rounds what it multiplies them with\n"
+            "to int8, a scale for each 32 numbers, since a CPU multiplies bytes several times\n"
+            "as fast as floats: 2e-5 of a product's energy, which adds up over the layers.\n";
   } else {
     text += "The weights are " + name + ": the engine adds in float, in another order.\n";
   }
@@ -119,10 +119,10 @@ std::string HeadTable(const engine::Model& model, std::span<const TokenId> token
     return what + (" " + At(model, tokens[p], p));
   };
   std::string text =
-      ModelTitle(model) +
+      Cut(ModelTitle(model), 30) +
       Format(
-          ": attention in layer %zu by head %zu, with keys and values of head %zu.\n"
-          "q and k are after rope. score = q . k / sqrt(%zu); out is the sum of softmax * v.\n\n",
+          ": layer %zu, head %zu, with keys and values of head %zu.\n"
+          "q and k are after rope. score = q . k / sqrt(%zu); out is the sum of softmax * v.\n",
           layer, head, kv_head, dim) +
       Padded(Format("the first %zu of %zu", shown, dim), 19 + 8 * shown) +
       Format("%8s%9s\n", Format("these %zu", shown).c_str(), "q . k") +
