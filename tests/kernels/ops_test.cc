@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
 #include "tests/kernels/random_weights.h"
+#include "tests/support/guarded_bytes.h"
 
 namespace kernels {
 namespace {
@@ -59,6 +61,22 @@ TEST(RmsNorm, TakesNoWeightsForOnes) {
       RmsNorm(x.data(), nullptr, 1e-5f, n, out.data());
       RmsNorm(x.data(), ones.data(), 1e-5f, n, with_ones.data());
       EXPECT_EQ(out, with_ones) << n;
+    }
+  });
+}
+
+// Weights are read where the file has them, and that may be its end.
+TEST(RmsNorm, ReadsNothingPastTheEnd) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      const std::vector<float> x = NormalFloats(n, 1), weight = NormalFloats(n, 2);
+      const test::GuardedBytes last_x(std::as_bytes(std::span(x)));
+      const test::GuardedBytes last_weight(std::as_bytes(std::span(weight)));
+      std::vector<float> out(n), expected(n);
+      RmsNorm(x.data(), weight.data(), 1e-5f, n, expected.data());
+      RmsNorm(reinterpret_cast<const float*>(last_x.data()),
+              reinterpret_cast<const float*>(last_weight.data()), 1e-5f, n, out.data());
+      EXPECT_EQ(out, expected) << n;
     }
   });
 }
