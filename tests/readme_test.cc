@@ -121,9 +121,10 @@ TEST(Documents, NameFilesThatExist) {
 
 // A README begins with what is in its folder, in about two sentences.
 TEST(Documents, ReadmesAreShort) {
-  const std::map<std::string, size_t> longer = {{"README.md", 180}, {"models/README.md", 350}};
+  const std::map<std::string, size_t> longer = {
+      {"README.md", 180}, {"models/README.md", 350}, {"LAB.md", 260}};
   for (const std::string& path : FilesOfTree({".md"})) {
-    if (fs::path(path).filename() != "README.md") continue;
+    if (fs::path(path).filename() != "README.md" && path != "LAB.md") continue;
     const Lines lines = ReadLines(path);
     EXPECT_LE(lines.size(), longer.contains(path) ? longer.at(path) : 120) << path;
 
@@ -135,6 +136,22 @@ TEST(Documents, ReadmesAreShort) {
         << path << ": begin with a sentence";
     EXPECT_LE(end - (lines.begin() + 2), 4) << path << ": the first paragraph is long";
   }
+}
+
+// Patches are named in LAB.md's commands, too, which are no links.
+TEST(Documents, LabNamesItsPatches) {
+  static const std::regex patch(R"(tests/patches/lab/[\w.]+\.patch)");
+  std::set<std::string> named;
+  for (const std::string& line : ReadLines("LAB.md")) {
+    for (std::sregex_iterator it(line.begin(), line.end(), patch), end; it != end; ++it) {
+      named.insert(it->str());
+    }
+  }
+  std::set<std::string> there;
+  for (const std::string& path : FilesOfTree({".patch"})) {
+    if (path.starts_with("tests/patches/lab/")) there.insert(path);
+  }
+  EXPECT_EQ(named, there);
 }
 
 // --- README.md's table of lines ---
