@@ -34,6 +34,36 @@ void Pause() {
 #endif
 }
 
+// While it lives, this thread reads and writes denormal floats as zeros. States of recurrent layers
+// that fade become denormal, and some CPUs (Intel's) take a hundred cycles for each such operation:
+// 70% of a prompt's time was seen. Results differ by less than 2^-126.
+class FlushDenormals {
+ public:
+  FlushDenormals() : before_(Mode()) { SetMode(before_ | kFlush); }
+  ~FlushDenormals() { SetMode(before_); }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+#if defined(__x86_64__) || defined(__i386__)
+  using Bits = uint32_t;
+  static constexpr Bits kFlush = 0x8040;  // MXCSR: flush to zero, denormals are zeros
+  static Bits Mode() { return __builtin_ia32_stmxcsr(); }
+  static void SetMode(Bits bits) { __builtin_ia32_ldmxcsr(bits); }
+#elif defined(__aarch64__)
+  using Bits = uint64_t;
+  static constexpr Bits kFlush = Bits{1} << 24;  // FPCR.FZ: both
+  static Bits Mode() {
+    Bits bits;
+    asm volatile("mrs %0, fpcr" : "=r"(bits));
+    return bits;
+  }
+  static void SetMode(Bits bits) { asm volatile("msr fpcr, %0" : : "r"(bits)); }
+#endif
+
+  Bits before_;
+};
+
 double Now() {
   using std::chrono::duration;
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -233,6 +263,7 @@ Team::Team(int n_threads, Oversubscription policy)
 Team::~Team() = default;
 
 void Team::Run(FunctionRef<void()> body) {
+  const FlushDenormals flush;
   ++n_runs_;
   if (size_ == 1) return body();
   if (policy_ == Oversubscription::kIgnore) return RunTogether(body);
@@ -285,6 +316,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
       s.done.store(true, std::memory_order_relaxed);
       s.epoch.fetch_add(1, std::memory_order_release);
     } else {
+      const FlushDenormals flush;
       WorkerLoop(thread);
     }
   }

@@ -56,6 +56,24 @@ TEST_P(TeamTest, OperationsFollowEachOther) {
   for (const int value : values) EXPECT_EQ(value, 6000);
 }
 
+// Fading states of recurrent layers must not become slow, and the host keeps its own mode.
+TEST_P(TeamTest, DenormalsAreZerosDuringARun) {
+  Team team(GetParam());
+  const volatile float normal = 0x1p-120f, denormal = 0x1p-130f;
+  const auto is_flushed = [&] { return normal * 0x1p-10f == 0 && denormal * 0x1p20f == 0; };
+  std::atomic<int> n_flushed = 0;
+  team.Run([&] {
+    n_flushed += is_flushed() ? 1 : 0;
+    team.For(64, 1, [&](size_t begin, size_t end, size_t) {
+      for (size_t i = begin; i < end; ++i) n_flushed += is_flushed() ? 1 : 0;
+    });
+  });
+  EXPECT_EQ(n_flushed, 65);
+  EXPECT_THROW(team.Run([] { throw std::runtime_error(""); }), std::runtime_error);
+  EXPECT_EQ(normal * 0x1p-10f, 0x1p-130f);
+  EXPECT_EQ(denormal * 0x1p20f, 0x1p-110f);
+}
+
 // One thread is held up in its first chunk: the others do all the rest.
 TEST_P(TeamTest, ChunksAreStolen) {
   Team team(GetParam());
