@@ -20,34 +20,38 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Row r of a matrix, as floats. In the file it is a row of blocks, say Q8_0: 32 weights of a byte,
-// which share a scale. kernels/formats/ has a file for each format.
-std::vector<float> ReadRow(const WeightView& w, size_t r) {
+// Row r of a matrix. In the file it is a row of blocks, say Q8_0: 32 weights of a byte that share a
+// scale. kernels/formats/ has a file for each format.
+std::vector<double> ReadRow(const WeightView& w, size_t r) {
   std::vector<float> row(w.cols);
   kernels::DequantizeRow(w.dtype, w.row(r), w.cols, row.data());
-  return row;
+  return {row.begin(), row.end()};
+}
+
+double Dot(const double* a, const double* b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
 }
 
 // A token starts as its row of the embedding matrix: [tokens][256].
 Rows Embed(const WeightView& token_embd, std::span<const TokenId> ids) {
   Rows out(ids.size(), token_embd.cols);
   for (size_t t = 0; t < ids.size(); ++t) {
-    const std::vector<float> row = ReadRow(token_embd, static_cast<size_t>(ids[t]));
-    std::copy(row.begin(), row.end(), out[t]);
+    std::ranges::copy(ReadRow(token_embd, static_cast<size_t>(ids[t])), out[t]);
   }
   return out;
 }
 
-// A vector times a matrix [rows][cols]: each number of the result is the dot product of the vector
-// with one row of weights. From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
+// Each number of the result is the dot product of the input with a row of the matrix [rows][cols].
+// From [tokens][cols] to [tokens][rows]. Nearly all of the time is here.
 Rows MatMul(const WeightView& w, const Rows& in) {
   Rows out(in.rows, w.rows);
   for (size_t r = 0; r < w.rows; ++r) {
-    const std::vector<float> row = ReadRow(w, r);
+    const std::vector<double> row = ReadRow(w, r);
+    const double bias = w.bias != nullptr ? w.bias[r] : 0;  // few models have one
     for (size_t t = 0; t < in.rows; ++t) {
-      double dot = 0;
-      for (size_t i = 0; i < w.cols; ++i) dot += double{row[i]} * in[t][i];
-      out[t][r] = dot * double{w.scale} + (w.bias != nullptr ? double{w.bias[r]} : 0);
+      out[t][r] = w.scale * Dot(row.data(), in[t], w.cols) + bias;
     }
   }
   return out;
@@ -58,10 +62,8 @@ Rows MatMul(const WeightView& w, const Rows& in) {
 Rows RmsNorm(const Rows& in, const float* weight, double eps) {
   Rows out = in;
   for (size_t t = 0; t < in.rows; ++t) {
-    double squares = 0;
-    for (size_t i = 0; i < in.cols; ++i) squares += in[t][i] * in[t][i];
-    const double root = std::sqrt(squares / static_cast<double>(in.cols) + eps);
-    for (size_t i = 0; i < in.cols; ++i) out[t][i] = in[t][i] / root * double{weight[i]};
+    const double mean_square = Dot(in[t], in[t], in.cols) / static_cast<double>(in.cols);
+    for (size_t i = 0; i < in.cols; ++i) out[t][i] *= weight[i] / std::sqrt(mean_square + eps);
   }
   return out;
 }
@@ -89,12 +91,12 @@ Rows Rotated(Rows heads, size_t head_dim, const RopeConfig& rope, const float* d
   return heads;
 }
 
-// Scores become shares: positive, their sum 1. (Without subtracting the largest, exp overflows.)
-void Softmax(double* scores, size_t n) {
+// Scores become shares: positive, their sum 1. Subtracting the largest keeps exp from overflowing.
+void Softmax(const double* scores, size_t n, double* shares) {
   const double max = *std::max_element(scores, scores + n);
   double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += scores[i] = std::exp(scores[i] - max);
-  for (size_t i = 0; i < n; ++i) scores[i] /= sum;
+  for (size_t i = 0; i < n; ++i) sum += shares[i] = std::exp(scores[i] - max);
+  for (size_t i = 0; i < n; ++i) shares[i] /= sum;
 }
 
 void Add(Rows& x, const Rows& delta) {
@@ -106,18 +108,16 @@ void Append(Rows& rows, const Rows& more) {
   rows.rows += more.rows;
 }
 
-// What this file leaves out, in words; empty if the model needs none of it.
+// What a model has that this file does not; empty: nothing.
 std::string Missing(const Config& config, const Weights& weights) {
-  if (config.architecture != "llama") return "is of the family " + config.architecture;
   const RopeConfig& rope = config.ropes[0];
-  const bool plain_rope = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
-                          rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
-  if (!plain_rope) return "has a stretched context";
-  for (const LayerPlan& plan : config.layers) {
-    if (plan.n_experts > 0) return "has experts";
-    if (plan.key_length != plan.value_length) return "has values of another length than keys";
-  }
-  return "";
+  const LayerPlan& plan = config.layers[0];
+  if (config.architecture != "llama") return "the family " + config.architecture;
+  if (plan.n_experts > 0) return "experts";
+  if (plan.key_length != plan.value_length) return "keys and values of different lengths";
+  const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
+                        rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
+  return is_plain ? "" : "a stretched context";
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
   const std::string missing = Missing(model.config, model.weights);
   if (!missing.empty()) {
     throw Error(gguf::PrintablePath(model.file.path()) +
-                ": the plain pass knows dense llamas only, and this model " + missing);
+                ": the plain pass (engine/plain.cc) reads dense llamas; this model has " + missing);
   }
   for (const LayerPlan& plan : model.config.layers) {
     keys_.emplace_back(0, plan.n_kv_heads * plan.key_length);
@@ -180,30 +180,23 @@ Rows PlainLlama::Attention(const LayerPlan& plan, const LayerWeights& w, const R
   Append(values, v);
 
   // A row for each token and head, a column for each position; 0 where a token does not look.
-  Rows scores(in.rows * n_heads, keys.rows);
-  for (size_t t = 0; t < in.rows; ++t) {
-    for (size_t head = 0; head < n_heads; ++head) {
-      const double* const query = q[t] + head * dim;
-      for (size_t p = 0; p <= first + t; ++p) {
-        const double* const key = keys[p] + head / group * dim;
-        double dot = 0;
-        for (size_t i = 0; i < dim; ++i) dot += query[i] * key[i];
-        scores[t * n_heads + head][p] = dot / std::sqrt(static_cast<double>(dim));
-      }
-    }
-  }
-  Rows shares = Seen("attn_scores", std::move(scores));
+  Rows scores(in.rows * n_heads, keys.rows), shares = scores;
   Rows mean(in.rows, n_heads * dim);  // [tokens][8 heads][32]
   for (size_t t = 0; t < in.rows; ++t) {
     for (size_t head = 0; head < n_heads; ++head) {
-      double* const share = shares[t * n_heads + head];
-      Softmax(share, first + t + 1);
-      for (size_t p = 0; p <= first + t; ++p) {
-        const double* const value = values[p] + head / group * dim;
-        for (size_t i = 0; i < dim; ++i) mean[t][head * dim + i] += share[p] * value[i];
+      const size_t row = t * n_heads + head, kv = head / group * dim, n_seen = first + t + 1;
+      for (size_t p = 0; p < n_seen; ++p) {
+        scores[row][p] = Dot(q[t] + head * dim, keys[p] + kv, dim) / std::sqrt(dim);
+      }
+      Softmax(scores[row], n_seen, shares[row]);
+      for (size_t p = 0; p < n_seen; ++p) {
+        for (size_t i = 0; i < dim; ++i) {
+          mean[t][head * dim + i] += shares[row][p] * values[p][kv + i];
+        }
       }
     }
   }
+  Seen("attn_scores", std::move(scores));
   Seen("attn_softmax", std::move(shares));
   return Seen("attn_output", MatMul(w.attn_output, Seen("attn_mean", std::move(mean))));
 }
@@ -220,19 +213,18 @@ Rows PlainLlama::FeedForward(const LayerWeights& w, const Rows& in) {
   return Seen("ffn_down", MatMul(w.ffn_down, Seen("ffn_swiglu", std::move(gate))));
 }
 
-PlainLlama::Text PlainLlama::Continue(std::span<const TokenId> prompt, size_t n) {
+std::vector<TokenId> PlainLlama::Continue(std::vector<TokenId> ids, size_t n) {
   const tokenizer::Vocabulary& vocab = model_.tokenizer->vocab();
-  Text text = {{prompt.begin(), prompt.end()}, Forward(prompt)};
+  Rows logits = Forward(ids);
   for (size_t i = 0; i < n; ++i) {
     // The likeliest token. (engine/sampling/ draws one of the likely instead.)
-    const double* const logits = text.logits[text.logits.rows - 1];
-    const double* const best = std::max_element(logits, logits + vocab.size());
-    const auto id = static_cast<TokenId>(best - logits);
-    if (std::binary_search(vocab.eog.begin(), vocab.eog.end(), id)) break;
-    text.ids.push_back(id);
-    Append(text.logits, Forward({&id, 1}));  // the cache has all others' keys and values
+    const double* const last = logits[logits.rows - 1];
+    const auto id = static_cast<TokenId>(std::max_element(last, last + vocab.size()) - last);
+    if (std::ranges::binary_search(vocab.eog, id)) break;
+    ids.push_back(id);
+    logits = Forward({&id, 1});  // the cache has the keys and values of all before it
   }
-  return text;
+  return ids;
 }
 
 }  // namespace engine

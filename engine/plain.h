@@ -39,12 +39,8 @@ class PlainLlama {
   // Reads tokens after those read so far. Returns the logits after each: [tokens][vocab_size].
   Rows Forward(std::span<const tokenizer::TokenId> ids);
 
-  // Reads a prompt, then appends the likeliest token, up to n times or until one ends the text.
-  struct Text {
-    std::vector<tokenizer::TokenId> ids;  // the prompt, and what follows it
-    Rows logits;                          // [ids][vocab_size], after each
-  };
-  Text Continue(std::span<const tokenizer::TokenId> prompt, size_t n);
+  // Reads ids and appends the likeliest token, up to n times or until one ends the text.
+  std::vector<tokenizer::TokenId> Continue(std::vector<tokenizer::TokenId> ids, size_t n);
 
  private:
   Rows Attention(const LayerPlan& plan, const LayerWeights& w, const Rows& in);

@@ -5,15 +5,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <string_view>
-#include <vector>
 
 #include "cli/options/loading.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "engine/error.h"
 #include "engine/plain.h"
-#include "kernels/matmul/matmul.h"
 
 namespace cli {
 namespace {
@@ -27,8 +24,8 @@ std::string Quoted(const engine::Model& model, TokenId id) {
 }
 
 // `"<s>"@1`: a token and its position, counted from 1.
-std::string At(const engine::Model& model, TokenId id, size_t position) {
-  return Quoted(model, id) + Format("@%zu", position + 1);
+std::string At(const engine::Model& model, const std::vector<TokenId>& ids, size_t position) {
+  return Quoted(model, ids[position]) + Format("@%zu", position + 1);
 }
 
 // The likeliest token and its logit.
@@ -36,109 +33,92 @@ template <class Number>
 std::string Best(const engine::Model& model, const Number* logits) {
   const Number* const best = std::max_element(logits, logits + model.tokenizer->vocab().size());
   return Padded(Quoted(model, static_cast<TokenId>(best - logits)), 15) +
-         Format("%6.2f", static_cast<double>(*best));
+         Format("%6.2f   ", double{*best});
 }
 
-// Why the two differ.
-std::string Reason(const engine::Session& session) {
-  const gguf::DType type = engine::MainType(session.model().file);
-  const std::string name(gguf::Info(type).name);
-  std::string text;
-  if (kernels::UsesInt8(type)) {
-    text += "Both read the " + name +
-            " weights exactly. The engine rounds what it multiplies them with\n"
-            "to int8, a scale for each 32 numbers, since a CPU multiplies bytes several times\n"
-            "as fast as floats: 2e-5 of a product's energy, which adds up over the layers.\n";
-  } else {
-    text += "The weights are " + name + ": the engine adds in float, in another order.\n";
-  }
-  if (session.state().layer(0).type != kernels::KvType::kF32) {
-    text += "It also rounds keys and values; --kv f32 does not.\n";
-  }
-  return text;
-}
-
-// A row of the table of a head: the first numbers of a vector, then two others.
-std::string HeadRow(const std::string& label, const double* vector, size_t n,
-                    const std::string& more) {
+// The first five numbers of a vector, then two others.
+std::string HeadRow(const std::string& label, const double* vector, const std::string& more) {
   std::string text = Padded(label, 19);
-  for (size_t i = 0; i < n; ++i) text += Format("%8.3f", vector[i]);
+  for (size_t i = 0; i < 5; ++i) text += Format("%8.3f", vector[i]);
   return text + more + "\n";
 }
 
 }  // namespace
 
-std::string PlainTable(engine::Session& session, std::span<const TokenId> prompt, size_t n) {
+std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_t n) {
   const engine::Model& model = session.model();
-  const PlainLlama::Text plain = PlainLlama(model).Continue(prompt, n);
+  ids = PlainLlama(model).Continue(std::move(ids), n);
+  const Rows plain = PlainLlama(model).Forward(ids);
   std::string text =
-      ModelTitle(model) +
-      ", by engine/plain.cc and by the engine.\n"
-      "error: the energy of the logits' difference over that of the logits\n\n"
+      Cut(ModelTitle(model), 40) +
+      ", by engine/plain.cc and by the engine\n\n"
       "token              plain says next  logit   engine says next logit    error\n";
   double all_errors = 0, all_energy = 0;
-  session.PrefillAllLogits(
-      plain.ids, [&](size_t first, size_t n_rows, std::span<const float> rows) {
-        for (size_t t = first; t < first + n_rows; ++t) {
-          const float* const fast = rows.data() + (t - first) * plain.logits.cols;
-          double error = 0, energy = 0;
-          for (size_t i = 0; i < plain.logits.cols; ++i) {
-            const double exact = plain.logits[t][i], difference = double{fast[i]} - exact;
-            error += difference * difference;
-            energy += exact * exact;
-          }
-          text += Padded(At(model, plain.ids[t], t), 19) + Best(model, plain.logits[t]) + "   " +
-                  Best(model, fast) + Format("  %7.1e\n", error / energy);
-          all_errors += error;
-          all_energy += energy;
-        }
-      });
-  return text + "\n" + model.tokenizer->Decode(plain.ids) +
-         Format("\n\nThe error of all logits is %.1e.\n", all_errors / all_energy) +
-         Reason(session);
+  session.PrefillAllLogits(ids, [&](size_t first, size_t n_rows, std::span<const float> rows) {
+    for (size_t t = first; t < first + n_rows; ++t) {
+      const float* const fast = rows.data() + (t - first) * plain.cols;
+      const double energy = std::inner_product(fast, fast + plain.cols, fast, 0.0);
+      double error = 0;
+      for (size_t i = 0; i < plain.cols; ++i) error += std::pow(fast[i] - plain[t][i], 2);
+      text += Padded(At(model, ids, t), 19) + Best(model, plain[t]) + Best(model, fast) +
+              Format("%7.1e\n", error / energy);
+      all_errors += error;
+      all_energy += energy;
+    }
+  });
+  return text + "\n" + model.tokenizer->Decode(ids) +
+         Format(
+             "\n\nThe error is the energy of the difference over that of the logits: %.1e.\n"
+             "Both read the %s weights exactly, but the engine adds in float, and rounds\n"
+             "keys and values as --kv says. What it multiplies packed weights with it rounds\n"
+             "to int8, a scale for each 32 numbers, since a CPU multiplies bytes several\n"
+             "times as fast: 2e-5 of a product's energy, which adds up over the layers.\n",
+             all_errors / all_energy,
+             std::string(gguf::Info(engine::MainType(model.file)).name).c_str());
 }
 
-std::string HeadTable(const engine::Model& model, std::span<const TokenId> tokens, size_t layer,
+std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& ids, size_t layer,
                       size_t head) {
   std::map<std::string, Rows, std::less<>> seen;
   PlainLlama plain(model, [&](std::string_view name, size_t of_layer, const Rows& out) {
     if (of_layer == layer) seen.emplace(name, out);
   });
-  if (layer >= model.config.n_layers() || head >= model.config.layers[layer].n_heads) {
-    throw engine::Error(Format("--head: the model has %zu layers of %zu heads, counted from 0",
-                               model.config.n_layers(), model.config.layers[0].n_heads));
+  const engine::LayerPlan& plan = model.config.layers[0];  // all are alike
+  const size_t dim = plan.key_length, last = ids.size() - 1;
+  if (layer >= model.config.n_layers() || head >= plan.n_heads || dim < 5) {
+    throw engine::Error(Format("--head: the model has %zu layers of %zu heads of %zu numbers",
+                               model.config.n_layers(), plan.n_heads, dim));
   }
-  plain.Forward(tokens);
-  const engine::LayerPlan& plan = model.config.layers[layer];
-  const size_t dim = plan.key_length, shown = std::min<size_t>(dim, 5), last = tokens.size() - 1;
+  plain.Forward(ids);
   const size_t kv_head = head / (plan.n_heads / plan.n_kv_heads);
-  const double* const q = seen.at("attn_q_rope")[last] + head * dim;
+  const auto of_head = [&](const char* name, size_t token, size_t of) {
+    return seen.at(name)[token] + of * dim;
+  };
+  const auto label = [&](const char* what, size_t p) { return what + (" " + At(model, ids, p)); };
+  const double* const q = of_head("attn_q_rope", last, head);
   const double* const scores = seen.at("attn_scores")[last * plan.n_heads + head];
   const double* const shares = seen.at("attn_softmax")[last * plan.n_heads + head];
-  const auto label = [&](const char* what, size_t p) {
-    return what + (" " + At(model, tokens[p], p));
-  };
+
   std::string text =
       Cut(ModelTitle(model), 30) +
       Format(
           ": layer %zu, head %zu, with keys and values of head %zu.\n"
           "q and k are after rope. score = q . k / sqrt(%zu); out is the sum of softmax * v.\n",
           layer, head, kv_head, dim) +
-      Padded(Format("the first %zu of %zu", shown, dim), 19 + 8 * shown) +
-      Format("%8s%9s\n", Format("these %zu", shown).c_str(), "q . k") +
-      HeadRow(label("q", last), q, shown, "");
+      Padded(Format("the first 5 of %zu", dim), 59) + Format("%8s%9s\n", "these 5", "q . k") +
+      HeadRow(label("q", last), q, "");
   for (size_t p = 0; p <= last; ++p) {
-    const double* const k = seen.at("attn_k_rope")[p] + kv_head * dim;
-    text += HeadRow(label("k", p), k, shown,
-                    Format("%8.3f%9.3f", std::inner_product(q, q + shown, k, 0.0),
-                           scores[p] * std::sqrt(static_cast<double>(dim))));
+    const double* const k = of_head("attn_k_rope", p, kv_head);
+    text += HeadRow(label("k", p), k,
+                    Format("%8.3f%9.3f", std::inner_product(q, q + 5, k, 0.0),
+                           std::inner_product(q, q + dim, k, 0.0)));
   }
-  text += Format("%*s%8s%9s\n", static_cast<int>(19 + 8 * shown), "", "score", "softmax");
+  text += Format("%67s%9s\n", "score", "softmax");
   for (size_t p = 0; p <= last; ++p) {
-    const double* const v = seen.at("attn_v")[p] + kv_head * dim;
-    text += HeadRow(label("v", p), v, shown, Format("%8.3f%9.3f", scores[p], shares[p]));
+    text += HeadRow(label("v", p), of_head("attn_v", p, kv_head),
+                    Format("%8.3f%9.3f", scores[p], shares[p]));
   }
-  return text + HeadRow("out", seen.at("attn_mean")[last] + head * dim, shown, "");
+  return text + HeadRow("out", of_head("attn_mean", last, head), "");
 }
 
 }  // namespace cli

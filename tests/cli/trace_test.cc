@@ -239,7 +239,7 @@ TEST(TraceValues, OfOneHeadByHand) {
   const auto fails = [](const char* layer, const char* head) {
     ExpectError(
         Pronk({"trace", "-m", kModel, "-p", "x", "--values", "--layer", layer, "--head", head}), 1,
-        "--head: the model has 2 layers of 4 heads, counted from 0");
+        "--head: the model has 2 layers of 4 heads of 16 numbers");
   };
   fails("2", "0");
   fails("0", "4");
@@ -269,16 +269,16 @@ TEST(TracePlain, ComparesEveryToken) {
   const size_t n = model.tokenizer->Encode(kText).size();
   EXPECT_NE(run.out.find("@" + std::to_string(n + 3) + " "), std::string::npos) << run.out;
   EXPECT_EQ(run.out.find("@" + std::to_string(n + 4) + " "), std::string::npos) << run.out;
-  const std::string before = "The error of all logits is ";
+  const std::string before = "over that of the logits: ";
   const size_t at = run.out.find(before);
   ASSERT_NE(at, std::string::npos) << run.out;
   EXPECT_LT(std::stod(run.out.substr(at + before.size())), 1e-9);
-  EXPECT_NE(run.out.find("weights are F32"), std::string::npos);
+  EXPECT_NE(run.out.find("F32 weights"), std::string::npos);
 
   const Finished packed = Pronk({"trace", "--plain", "-n", "1"});
-  EXPECT_NE(packed.out.find("The engine rounds what it multiplies them with"), std::string::npos);
+  EXPECT_NE(packed.out.find("Both read the Q8_0 weights exactly"), std::string::npos);
   ExpectError(Pronk({"trace", "-m", test::DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
-              "the plain pass knows dense llamas only");
+              "reads dense llamas; this model has the family qwen3");
 }
 
 TEST(TracePlot, HasEveryOperationThatReads) {

@@ -79,9 +79,7 @@ TEST(Plain, EqualsTheEngineWithPackedWeightsButForInt8) {
 
   // It tells the story that the engine tells. "Once upon a time, there was a fox" is the prompt.
   const std::vector<TokenId> prompt(ids.begin(), ids.begin() + 10);
-  const PlainLlama::Text text = PlainLlama(model).Continue(prompt, ids.size() - prompt.size());
-  EXPECT_EQ(text.ids, ids);
-  EXPECT_EQ(text.logits.rows, ids.size());
+  EXPECT_EQ(PlainLlama(model).Continue(prompt, ids.size() - prompt.size()), ids);
 }
 
 TEST(Plain, ShowsEveryOperation) {
@@ -132,11 +130,12 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
     }
     return std::string();
   };
-  EXPECT_NE(refusal("tiny/qwen3.gguf").find("this model is of the family qwen3"),
+  EXPECT_NE(refusal("tiny/qwen3.gguf").find("this model has the family qwen3"), std::string::npos);
+  EXPECT_NE(refusal("tiny/llama-yarn.gguf").find("this model has a stretched context"),
             std::string::npos);
-  EXPECT_NE(refusal("tiny/llama-yarn.gguf").find("has a stretched context"), std::string::npos);
-  EXPECT_NE(refusal("tiny/llama-linear.gguf").find("has a stretched context"), std::string::npos);
-  EXPECT_NE(refusal("families/mixtral.gguf").find("has experts"), std::string::npos);
+  EXPECT_NE(refusal("tiny/llama-linear.gguf").find("this model has a stretched context"),
+            std::string::npos);
+  EXPECT_NE(refusal("families/mixtral.gguf").find("this model has experts"), std::string::npos);
 }
 
 }  // namespace
