@@ -142,6 +142,17 @@ void File::IndexTensors() {
               ": expected each name once, found it again");
 }
 
+void File::RenameTensors(std::string_view part, std::string_view by) {
+  for (TensorView& tensor : tensors_) {
+    const size_t at = tensor.name.rfind(part);
+    if (at == std::string_view::npos) continue;
+    if (!part.ends_with('.') && !tensor.name.ends_with(part)) continue;
+    renamed_.emplace_back(tensor.name).replace(at, part.size(), by);
+    tensor.name = renamed_.back();
+  }
+  IndexTensors();
+}
+
 std::vector<FileId> File::ids() const {
   std::vector<FileId> ids;
   for (const MappedFile& mapping : mappings_) ids.push_back(mapping.id());

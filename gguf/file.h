@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,10 +41,14 @@ class File {
   uint64_t file_bytes() const { return file_bytes_; }      // of all parts
   uint64_t tensor_bytes() const { return tensor_bytes_; }  // of all tensors
   const Metadata& metadata() const { return metadata_; }
+  Metadata& metadata() { return metadata_; }
   // In the file's own order (of a split file: part after part).
   const std::vector<TensorView>& tensors() const { return tensors_; }
   // The tensor, or nullptr.
   const TensorView* FindTensor(std::string_view name) const;
+  // Puts `by` in the place of `part` in the names of tensors. A part without a dot after it counts
+  // only at the end. Throws if two have one name then.
+  void RenameTensors(std::string_view part, std::string_view by);
 
  private:
   File(const std::string& path, Part first, uint64_t bytes);
@@ -63,6 +68,7 @@ class File {
   // Positions in tensors_, sorted by name. Not a hash table: a file could choose names that
   // collide.
   std::vector<size_t> by_name_;
+  std::deque<std::string> renamed_;
 };
 
 }  // namespace gguf

@@ -56,6 +56,11 @@ std::string_view LoadString(const std::byte* at, bool wide) {
   return {reinterpret_cast<const char*>(text), LoadLength(at, wide)};
 }
 
+template <class T>
+std::string BytesOf(T number) {
+  return {reinterpret_cast<const char*>(&number), sizeof(number)};
+}
+
 }  // namespace
 
 std::string_view ValueTypeName(ValueType type) {
@@ -78,9 +83,46 @@ StringArray::Iterator StringArray::Iterator::operator++(int) {
 }
 
 Metadata::Metadata(std::string file, std::vector<Entry> entries)
-    : file_(std::move(file)), entries_(std::move(entries)), by_key_(entries_.size()) {
+    : file_(std::move(file)), entries_(std::move(entries)) {
+  SortKeys();
+}
+
+void Metadata::SortKeys() {
+  by_key_.resize(entries_.size());
   std::iota(by_key_.begin(), by_key_.end(), size_t{0});
   std::ranges::stable_sort(by_key_, {}, [this](size_t i) { return entries_[i].key; });
+}
+
+void Metadata::Set(std::string_view key, const Value& value) {
+  own_.push_back(std::make_shared<const std::string>(key));  // before Remove: it may be that key
+  Remove(*own_.back());
+  entries_.push_back({*own_.back(), value});
+  SortKeys();
+}
+
+void Metadata::SetBytes(std::string_view key, ValueType type, std::string bytes) {
+  own_.push_back(std::make_shared<const std::string>(std::move(bytes)));
+  const std::string& own = *own_.back();
+  Set(key,
+      {.type = type, .data = reinterpret_cast<const std::byte*>(own.data()), .bytes = own.size()});
+}
+
+void Metadata::SetInt(std::string_view key, int64_t number) {
+  SetBytes(key, ValueType::kI64, BytesOf(number));
+}
+void Metadata::SetFloat(std::string_view key, double number) {
+  SetBytes(key, ValueType::kF64, BytesOf(number));
+}
+void Metadata::SetBool(std::string_view key, bool value) {
+  SetBytes(key, ValueType::kBool, BytesOf(value));
+}
+void Metadata::SetString(std::string_view key, std::string_view text) {
+  SetBytes(key, ValueType::kString, BytesOf(uint64_t{text.size()}) + std::string(text));
+}
+
+void Metadata::Remove(std::string_view key) {
+  std::erase_if(entries_, [key](const Entry& entry) { return entry.key == key; });
+  SortKeys();
 }
 
 const Value* Metadata::Find(std::string_view key) const {

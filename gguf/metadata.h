@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,10 +114,20 @@ class Metadata {
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 
+  // Puts a value in the place of the file's, or adds it; takes a key away. The first is a view.
+  void Set(std::string_view key, const Value& value);
+  void SetInt(std::string_view key, int64_t number);
+  void SetFloat(std::string_view key, double number);
+  void SetBool(std::string_view key, bool value);
+  void SetString(std::string_view key, std::string_view text);
+  void Remove(std::string_view key);
+
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.
   [[noreturn]] void Fail(std::string_view key, std::string_view what) const;
 
  private:
+  void SortKeys();
+  void SetBytes(std::string_view key, ValueType type, std::string bytes);
   const Value& Need(std::string_view key, std::string_view expected) const;
   const Value& NeedArray(std::string_view key, std::string_view expected) const;
   [[noreturn]] void FailType(std::string_view key, std::string_view expected,
@@ -126,6 +137,7 @@ class Metadata {
   std::vector<Entry> entries_;
   // Positions in entries_, sorted by key. Not a hash table: a file could choose keys that collide.
   std::vector<size_t> by_key_;
+  std::vector<std::shared_ptr<const std::string>> own_;  // keys and values that were set
 };
 
 }  // namespace gguf
