@@ -243,7 +243,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
     vocab.model = "gpt2";
     const tokenizer::SplitRule& rule =
         FindSplitRule(tokenizer, model.BoolOr("ignore_merges", false));
-    const bool has_own = std::ranges::count(rule.names, architecture) > 0;
+    const bool has_own = std::ranges::count(rule.Names(), architecture) > 0;
     vocab.pre = has_own ? architecture : rule.names[0];
   }
   return vocab;

@@ -188,7 +188,7 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
   const tokenizer::SplitRule* best = nullptr;
   for (const tokenizer::SplitRule& rule : tokenizer::SplitRules()) {
     const bool same = std::ranges::equal(
-        rule.patterns, patterns, [](std::string_view ours, const std::string& theirs) {
+        rule.Patterns(), patterns, [](std::string_view ours, const std::string& theirs) {
           return CanonicalPattern(ours) == CanonicalPattern(theirs);
         });
     if (same && (best == nullptr || rule.ignore_merges == ignore_merges)) best = &rule;

@@ -19,8 +19,8 @@ constexpr std::string_view kPre = "tokenizer.ggml.pre";
 
 class BpeTokenizer final : public Tokenizer {
  public:
-  BpeTokenizer(const gguf::Metadata& metadata, const SplitRule& rule)
-      : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos})),
+  BpeTokenizer(const gguf::Metadata& metadata, size_t rows, const SplitRule& rule)
+      : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos, .rows = rows})),
         rule_(rule),
         splitter_(rule),
         merges_(ReadMerges(metadata, vocab().tokens, index())) {
@@ -95,8 +95,8 @@ const SplitRule& ReadSplitRule(const gguf::Metadata& metadata) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata) {
-  return std::make_unique<BpeTokenizer>(metadata, ReadSplitRule(metadata));
+std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata, size_t rows) {
+  return std::make_unique<BpeTokenizer>(metadata, rows, ReadSplitRule(metadata));
 }
 
 }  // namespace tokenizer

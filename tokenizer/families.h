@@ -2,6 +2,7 @@
 #ifndef PRONK_TOKENIZER_FAMILIES_H_
 #define PRONK_TOKENIZER_FAMILIES_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "gguf/metadata.h"
@@ -9,18 +10,18 @@
 
 namespace tokenizer {
 
-// All throw gguf::Error if the vocabulary is absent or broken.
+// All throw gguf::Error if the vocabulary is absent or broken. rows: as Tokenizer::Create().
 
 // "llama" (spm.cc): scores, by the sentencepiece library. Llama 1 and 2, Mistral, TinyLlama, Gemma,
 // Phi-3.
-std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata);
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows);
 
 // "gpt2" (bpe.cc): byte-level byte-pair encoding. Llama 3, Qwen, SmolLM. Also throws if the split
 // pattern named in tokenizer.ggml.pre is unknown.
-std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata);
+std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata, size_t rows);
 
 // "gemma4" (raw_bpe.cc): byte-pair merges on text spelt as in SPM.
-std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata);
+std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata, size_t rows);
 
 }  // namespace tokenizer
 

@@ -14,16 +14,16 @@ namespace tokenizer {
 namespace {
 
 // The models were trained with bos before every text, whatever their files say.
-Vocabulary ReadVocabularyWithBos(const gguf::Metadata& metadata) {
-  Vocabulary vocab = ReadVocabulary(metadata, {});
+Vocabulary ReadVocabularyWithBos(const gguf::Metadata& metadata, size_t rows) {
+  Vocabulary vocab = ReadVocabulary(metadata, {.rows = rows});
   vocab.add_bos = true;
   return vocab;
 }
 
 class RawBpeTokenizer final : public Tokenizer {
  public:
-  explicit RawBpeTokenizer(const gguf::Metadata& metadata)
-      : Tokenizer(ReadVocabularyWithBos(metadata)),
+  RawBpeTokenizer(const gguf::Metadata& metadata, size_t rows)
+      : Tokenizer(ReadVocabularyWithBos(metadata, rows)),
         bytes_(FindByteTokens(metadata, vocab())),
         merges_(ReadMerges(metadata, vocab().tokens, index())) {}
 
@@ -83,8 +83,8 @@ class RawBpeTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata) {
-  return std::make_unique<RawBpeTokenizer>(metadata);
+std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata, size_t rows) {
+  return std::make_unique<RawBpeTokenizer>(metadata, rows);
 }
 
 }  // namespace tokenizer

@@ -15,121 +15,167 @@ using std::string_view;
 constexpr string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-constexpr string_view kGpt2Names[] = {"gpt-2",           "phi-2",   "olmo",   "exaone4",
-                                      "granite-docling", "a.x-4.0", "mellum", "trillion"};
-constexpr string_view kGpt2Patterns[] = {kGpt2};
-
 // Digits in groups of three; line ends belong to the punctuation before them.
-constexpr string_view kLlama3Names[] = {"llama-bpe", "llama3",  "llama-v3", "falcon3",
-                                        "lfm2",      "pixtral", "midm-2.0"};
-constexpr string_view kDbrxNames[] = {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"};
-constexpr string_view kLlama3Patterns[] = {
+constexpr string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // As Llama 3, with single digits.
-constexpr string_view kQwen2Names[] = {"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2",
-                                       "hunyuan"};
-constexpr string_view kQwen2Patterns[] = {
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-    R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-
-// As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
-constexpr string_view kQwen35Names[] = {"qwen35"};
-constexpr string_view kQwen35Patterns[] = {
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
-    R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-
-// As Qwen 2, but line ends are separate from the punctuation before them.
-constexpr string_view kSeedCoderNames[] = {"seed-coder"};
-constexpr string_view kSeedCoderPatterns[] = {
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
-    R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-
-// Words also end before an upper-case letter that follows a lower-case one; single digits; a slash
-// belongs to the punctuation before it.
-constexpr string_view kTekkenNames[] = {"tekken"};
-constexpr string_view kTekkenPatterns[] = {
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr string_view kQwen2 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+                               R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // As tekken, with "'s" and the like at the end of a word, and digits in groups of three.
-constexpr string_view kGpt4oNames[] = {"gpt-4o", "llama4", "kanana2"};
-constexpr string_view kGpt4oPatterns[] = {
+constexpr string_view kGpt4o =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// First single digits, then as GPT-2.
-constexpr string_view kSmolLmNames[] = {"smollm",     "starcoder", "refact",
-                                        "minerva-7b", "exaone",    "codeshell"};
-constexpr string_view kSmolLmPatterns[] = {R"(\p{N})", kGpt2};
-
-// First punctuation, then as GPT-2, then numbers in groups of three digits.
-constexpr string_view kDefaultNames[] = {"default"};
-constexpr string_view kDefaultPatterns[] = {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)",
-                                            R"([0-9][0-9][0-9])"};
+// Words with their marks; a sign belongs to the Latin letters after it, and other punctuation takes
+// the line ends after it.
+constexpr string_view kDeepSeek3 =
+    R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+    R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 constexpr string_view kChineseJapaneseKorean =
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
 
-// Line ends; words of the scripts with upper case (as that tokenizer lists them); punctuation, also
-// full-width; spaces at the end; Chinese, Japanese, Korean; digits.
-constexpr string_view kDeepSeekNames[] = {"deepseek-llm"};
-constexpr string_view kDeepSeekPatterns[] = {
-    R"([\r\n])",
-    R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293})"
-    R"(\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A})"
-    R"(\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556})"
-    R"(\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF})"
-    R"(\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D})"
-    R"(\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D})"
-    R"(\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4})"
-    R"(\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4})"
-    R"(\x{1FF6}-\x{1FFC}\x{2102}\x{2107}\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124})"
-    R"(\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F})"
-    R"(\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4})"
-    R"(\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F})"
-    R"(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17})"
-    R"(\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3})"
-    R"(\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF})"
-    R"(\x{1E900}-\x{1E943}]+)",
-    R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
-    R"(\s+$)",
-    kChineseJapaneseKorean,
-    R"(\p{N})"};
-
-// The same for code: any letters, and Unicode's punctuation.
-constexpr string_view kDeepSeekCoderNames[] = {"deepseek-coder"};
-constexpr string_view kDeepSeekCoderPatterns[] = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
-                                                  kChineseJapaneseKorean, R"(\p{N})"};
-
-// Digits in groups of three; then Chinese and Japanese; then words with their marks. A sign belongs
-// to the Latin letters after it, and other punctuation takes the line ends after it.
-constexpr string_view kDeepSeek3Names[] = {"deepseek-v3", "hunyuan-dense", "joyai-llm"};
-constexpr string_view kDeepSeek3Patterns[] = {
-    R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)",
-    R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
-    R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+// Words end at a space or a mark of punctuation, of Arabic and Hindi, too.
+constexpr string_view kBloom =
+    R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 
 constexpr SplitRule kRules[] = {
     // names, patterns, ignore_merges, add_bos
-    {kLlama3Names, kLlama3Patterns, true, true},
-    {kDbrxNames, kLlama3Patterns, false, false},
-    {kGpt2Names, kGpt2Patterns, false, false},
-    {kQwen2Names, kQwen2Patterns, false, false},
-    {kQwen35Names, kQwen35Patterns, false, false},
-    {kSeedCoderNames, kSeedCoderPatterns, false, false},
-    {kSmolLmNames, kSmolLmPatterns, false, false},
-    {kTekkenNames, kTekkenPatterns, true, true},
-    {kGpt4oNames, kGpt4oPatterns, false, false},
-    {kDeepSeekNames, kDeepSeekPatterns, false, false},
-    {kDeepSeekCoderNames, kDeepSeekCoderPatterns, false, false},
-    {kDeepSeek3Names, kDeepSeek3Patterns, false, false},
-    {kDefaultNames, kDefaultPatterns, false, false},
+    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "lfm2", "pixtral", "midm-2.0", "falcon-h1"},
+     {kLlama3},
+     true,
+     true},
+    {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {kLlama3}},
+    {{"gpt-2", "phi-2", "olmo", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion",
+      "gigachat", "jais", "mpt"},
+     {kGpt2}},
+    {{"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
+      "solar-open"},
+     {kQwen2}},
+    // As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.
+    {{"qwen35"},
+     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+      R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    // As Qwen 2, but line ends are separate from the punctuation before them.
+    {{"seed-coder"},
+     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
+      R"( ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    // First single digits, then as GPT-2.
+    {{"smollm", "starcoder", "refact", "command-r", "minerva-7b", "exaone", "codeshell", "mellum2"},
+     {R"(\p{N})", kGpt2}},
+    // Words also end before an upper-case letter that follows a lower-case one; single digits; a
+    // slash belongs to the punctuation before it.
+    {{"tekken"},
+     {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+      R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+     true,
+     true},
+    {{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, {kGpt4o}},
+    // Line ends; words of the scripts with upper case (as that tokenizer lists them); punctuation,
+    // also full-width; spaces at the end; Chinese, Japanese, Korean; digits.
+    {{"deepseek-llm"},
+     {R"([\r\n])",
+      R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293})"
+      R"(\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A})"
+      R"(\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556})"
+      R"(\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF})"
+      R"(\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D})"
+      R"(\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D})"
+      R"(\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4})"
+      R"(\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4})"
+      R"(\x{1FF6}-\x{1FFC}\x{2102}\x{2107}\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124})"
+      R"(\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F})"
+      R"(\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4})"
+      R"(\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F})"
+      R"(\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17})"
+      R"(\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3})"
+      R"(\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF})"
+      R"(\x{1E900}-\x{1E943}]+)",
+      R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
+      R"(\s+$)", kChineseJapaneseKorean, R"(\p{N})"}},
+    // The same for code: any letters, and Unicode's punctuation.
+    {{"deepseek-coder"},
+     {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kChineseJapaneseKorean, R"(\p{N})"}},
+    // Digits in groups of three; then Chinese and Japanese.
+    {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
+     {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepSeek3}},
+    // The same, but line ends are words alone.
+    {{"spark2_5"},
+     {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)",
+      R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+      R"( ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)",
+      R"(\p{N})"}},
+    // As Qwen 2, without "'s" and the like.
+    {{"ufakzeka"},
+     {R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    // First punctuation, then as GPT-2, then numbers in groups of three digits.
+    {{"default"}, {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
+    // First digits in groups of three, then as Llama 3.
+    {{"minicpm5"},
+     {R"(\p{N}{1,3})", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+|)"
+                       R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+     true},
+    // As Qwen 2 on each line, and on each run of line ends.
+    {{"laguna"}, {R"([^\n]+|\n+)", kQwen2}},
+    // As Qwen 2, with 'D; punctuation keeps what it has taken, and line ends are words alone.
+    {{"bailingmoe", "bailingmoe2", "llada-moe"},
+     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|)"
+      R"( ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
+    // As Qwen 2, but several words with their marks and the single spaces between them are one.
+    {{"exaone-moe"},
+     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)"
+      R"( ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},
+    // As Llama 3, with runs of spaces in powers of two.
+    {{"jais-2"},
+     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
+      R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|)"
+      R"(\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s)"}},
+    // First punctuation with the grave accent, then as GPT-2, then three digits.
+    {{"falcon"}, {R"([\p{P}$+<=>^~|`]+)", kGpt2, R"([0-9][0-9][0-9])"}},
+    {{"bloom", "poro-chat", "gpt3-finnish"}, {kBloom}},
+    {{"viking"}, {kBloom, R"(\p{N})"}},
+    // Runs of Chinese; words as in GPT-4o, without Chinese; line ends belong to punctuation.
+    {{"kimi-k2"},
+     {R"(\p{Han}+|)"
+      R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*)"
+      R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
+      R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
+    // Korean, full-width punctuation, Bopomofo, Chinese and Japanese; then as GPT-4o with single
+    // digits.
+    {{"youtu"},
+     {R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019})"
+      R"(\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|)"
+      R"([\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)",
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+     true},
+    // Numbers apart, and their digits in groups of three from the right; words and spaces together.
+    // The
+    // first alternative is the second's result after a group, without counting all digits again.
+    {{"superbpe"},
+     {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},
+    // The same groups where no letter follows, then as GPT-4o.
+    {{"tiny_aya", "cohere2moe"},
+     {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+\b))", kGpt4o}},
+    // The same groups; then scripts without spaces between words; then as DeepSeek-V3.
+    {{"afmoe"},
+     {R"(\G(?<=\p{Nd})\p{Nd}{3}|\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+(?!\p{Nd})))",
+      R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F})"
+      R"(\x{2F00}-\x{2FDF}\x{E40}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F})"
+      R"(\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)",
+      kDeepSeek3}},
 };
 
 // In the patterns \s means Unicode's White_Space; PCRE2's \s also has U+180E. So \s is written out
@@ -180,7 +226,7 @@ std::span<const SplitRule> SplitRules() { return kRules; }
 
 const SplitRule* FindSplitRule(string_view name) {
   for (const SplitRule& rule : kRules) {
-    for (const string_view known : rule.names) {
+    for (const string_view known : rule.Names()) {
       if (known == name) return &rule;
     }
   }
@@ -190,7 +236,7 @@ const SplitRule* FindSplitRule(string_view name) {
 std::string SplitRuleNames() {
   std::string names;
   for (const SplitRule& rule : kRules) {
-    for (const string_view name : rule.names) {
+    for (const string_view name : rule.Names()) {
       if (!names.empty()) names += ", ";
       names += name;
     }
@@ -256,7 +302,7 @@ struct Splitter::Run {
 };
 
 Splitter::Splitter(const SplitRule& rule) {
-  for (const string_view pattern : rule.patterns) {
+  for (const string_view pattern : rule.Patterns()) {
     patterns_.push_back(std::make_unique<Pattern>(pattern));
   }
 }

@@ -3,6 +3,9 @@
 #ifndef PRONK_TOKENIZER_SPLIT_H_
 #define PRONK_TOKENIZER_SPLIT_H_
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,12 +16,19 @@
 namespace tokenizer {
 
 struct SplitRule {
-  std::span<const std::string_view> names;  // values of tokenizer.ggml.pre; the first is our name
+  std::array<std::string_view, 12> names;  // values of tokenizer.ggml.pre; the first is our name
   // Regular expressions, applied in turn: each splits every piece of the previous one into its
   // matches and the text between, as if the piece were a text of its own.
-  std::span<const std::string_view> patterns;
-  bool ignore_merges;  // a word that is a token is not merged but taken as that token
-  bool add_bos;        // default if the file has no tokenizer.ggml.add_bos_token
+  std::array<std::string_view, 6> patterns;
+  bool ignore_merges = false;  // a word that is a token is not merged but taken as that token
+  bool add_bos = false;        // default if the file has no tokenizer.ggml.add_bos_token
+
+  // Without the empty rest.
+  std::span<const std::string_view> Names() const { return Filled(names); }
+  std::span<const std::string_view> Patterns() const { return Filled(patterns); }
+  static std::span<const std::string_view> Filled(std::span<const std::string_view> all) {
+    return all.first(static_cast<size_t>(std::find(all.begin(), all.end(), "") - all.begin()));
+  }
 };
 
 // All known rules.

@@ -58,8 +58,8 @@ class ProtoWriter {
 
 class SpmTokenizer final : public Tokenizer {
  public:
-  explicit SpmTokenizer(const gguf::Metadata& metadata)
-      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true})),
+  SpmTokenizer(const gguf::Metadata& metadata, size_t rows)
+      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true, .rows = rows})),
         bytes_(FindByteTokens(metadata, vocab())) {
     for (size_t i = 0; i < vocab().size(); ++i) {
       const auto id = static_cast<TokenId>(i);
@@ -181,8 +181,8 @@ class SpmTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata) {
-  return std::make_unique<SpmTokenizer>(metadata);
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows) {
+  return std::make_unique<SpmTokenizer>(metadata, rows);
 }
 
 }  // namespace tokenizer

@@ -16,16 +16,19 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file) {
+std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows) {
   const gguf::Metadata& metadata = file.metadata();
   const std::string_view model = metadata.GetString(kModel);
+  const std::string_view pre = metadata.GetStringOr("tokenizer.ggml.pre", "");
   std::unique_ptr<Tokenizer> tokenizer;
-  if (model == "llama") {
-    tokenizer = CreateSpm(metadata);
+  // Ollama's files name what the vocabulary looks like, and the way it merges as a split pattern.
+  const bool raw = model == "gemma4" || (model == "llama" && pre == "gemma4");
+  if (raw) {
+    tokenizer = CreateRawBpe(metadata, rows);
+  } else if (model == "llama") {
+    tokenizer = CreateSpm(metadata, rows);
   } else if (model == "gpt2") {
-    tokenizer = CreateBpe(metadata);
-  } else if (model == "gemma4") {
-    tokenizer = CreateRawBpe(metadata);
+    tokenizer = CreateBpe(metadata, rows);
   } else {
     metadata.Fail(kModel,
                   "expected \"llama\", \"gpt2\" or \"gemma4\", found " + gguf::Quoted(model));

@@ -39,8 +39,9 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   // Reads the vocabulary of a file, which must outlive the tokenizer. Throws gguf::Error if the
-  // vocabulary is absent or broken.
-  static std::unique_ptr<Tokenizer> Create(const gguf::File& file);
+  // vocabulary is absent or broken. rows: of the embedding, for models with fewer than tokens
+  // (VocabularyDefaults::rows).
+  static std::unique_ptr<Tokenizer> Create(const gguf::File& file, size_t rows = SIZE_MAX);
   virtual ~Tokenizer() = default;
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "gguf/error.h"
 
@@ -98,6 +99,7 @@ std::vector<std::string_view> ReadTokens(const gguf::Metadata& metadata) {
 }
 
 std::vector<float> ReadScores(const gguf::Metadata& metadata, size_t n_tokens) {
+  if (!metadata.Has(kScores)) return std::vector<float>(n_tokens);
   CheckCount(metadata, kScores, n_tokens);
   std::vector<float> scores = metadata.GetFloats(kScores);
   const auto nan =
@@ -140,17 +142,46 @@ std::vector<TokenType> ReadTypes(const gguf::Metadata& metadata,
   return types;
 }
 
-// A special id by its key; -1, also as the u32 that some writers make of it, means none.
-TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, size_t n_tokens,
+// A special id by its key; -1, also as the u32 that some writers make of it, means none. An id
+// beyond the vocabulary counts as no key.
+TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary& vocab,
                TokenId fallback) {
   if (!metadata.Has(key)) return fallback;
   const int64_t id = metadata.GetInt(key);
   if (id == -1 || id == UINT32_MAX) return -1;
-  if (id < 0 || id >= static_cast<int64_t>(n_tokens)) {
-    metadata.Fail(key, "expected a token id below " + std::to_string(n_tokens) + ", found " +
-                           std::to_string(id));
+  if (std::in_range<TokenId>(id) && vocab.Has(static_cast<TokenId>(id))) {
+    return static_cast<TokenId>(id);
   }
-  return static_cast<TokenId>(id);
+  vocab.notes.push_back(std::string(key) + ": " + std::to_string(id) + " is no token of the " +
+                        std::to_string(vocab.size()) + ", and is passed over");
+  return fallback;
+}
+
+// The ids of a list that are tokens; none if there is no such key.
+std::vector<TokenId> ReadIds(const gguf::Metadata& metadata, std::string_view key,
+                             const Vocabulary& vocab) {
+  std::vector<TokenId> ids;
+  if (!metadata.Has(key)) return ids;
+  for (const int64_t id : metadata.GetInts(key)) {
+    if (id >= 0 && std::cmp_less(id, vocab.size())) ids.push_back(static_cast<TokenId>(id));
+  }
+  return ids;
+}
+
+// Cuts off the tokens without a row of the embedding.
+void CutSurplus(const gguf::Metadata& metadata, size_t rows, Vocabulary& vocab) {
+  const size_t n = vocab.size();
+  for (size_t i = rows; i < n; ++i) {
+    if (vocab.types[i] == TokenType::kUnused || vocab.types[i] == TokenType::kControl) continue;
+    metadata.Fail(kTokensKey, std::to_string(n) + " tokens, but token_embd.weight has " +
+                                  std::to_string(rows) + " rows, and token " + std::to_string(i) +
+                                  " is neither unused nor a control token");
+  }
+  vocab.tokens.resize(rows);
+  vocab.types.resize(rows);
+  vocab.scores.resize(std::min(vocab.scores.size(), rows));
+  vocab.notes.push_back(std::string(kTokensKey) + ": the last " + std::to_string(n - rows) +
+                        " have no row of the embedding, and are passed over");
 }
 
 TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {
@@ -159,13 +190,14 @@ TokenId FirstOfType(const Vocabulary& vocab, TokenType type) {
 }
 
 void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& vocab) {
-  const size_t n = vocab.size();
   const auto llama_id = [&](TokenId id) { return llama && vocab.IsControl(id) ? id : -1; };
-  vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", n, llama_id(1));
-  vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", n, llama_id(2));
-  vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", n, -1);
-  vocab.unk = ReadId(metadata, "tokenizer.ggml.unknown_token_id", n,
+  vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", vocab, llama_id(1));
+  vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", vocab, llama_id(2));
+  vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", vocab, -1);
+  vocab.unk = ReadId(metadata, "tokenizer.ggml.unknown_token_id", vocab,
                      FirstOfType(vocab, TokenType::kUnknown));
+  vocab.eog = ReadIds(metadata, "tokenizer.ggml.eos_token_ids", vocab);
+  vocab.suppressed = ReadIds(metadata, "tokenizer.ggml.suppress_tokens", vocab);
 }
 
 // The token for each row of the table; -1: none.
@@ -227,8 +259,9 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   vocab.tokens = ReadTokens(metadata);
   if (defaults.llama) vocab.scores = ReadScores(metadata, vocab.size());
   vocab.types = ReadTypes(metadata, vocab.tokens, defaults.llama);
+  if (vocab.size() > defaults.rows) CutSurplus(metadata, defaults.rows, vocab);
   ReadSpecialIds(metadata, defaults.llama, vocab);
-  FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab.size(), -1));
+  FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab, -1));
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
   vocab.add_space_prefix =

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Vocabulary {
   std::vector<TokenType> types;                    // one per token
   TokenId bos = -1, eos = -1, eot = -1, unk = -1;  // -1: none
   std::vector<TokenId> eog;                        // all ids that end a generation, ascending
+  std::vector<TokenId> suppressed;                 // ids that are never sampled
+  std::vector<std::string> notes;                  // what of the file is passed over, a line each
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_space_prefix = false;                   // SPM: a text starts as if after a space
 
@@ -40,11 +43,13 @@ struct Vocabulary {
 
 // The differences between families.
 struct VocabularyDefaults {
-  // A "llama" vocabulary: scores are required (else not read). If the file does not say, types
+  // A "llama" vocabulary: scores are read (0 if the file has none). If the file does not say, types
   // follow from spellings, control tokens 1 and 2 are bos and eos, and texts get a space before
   // them (else never).
   bool llama = false;
   bool add_bos = false;  // if there is no tokenizer.ggml.add_bos_token
+  // Of the embedding. Tokens beyond them must be unused or control tokens, and are cut off.
+  size_t rows = SIZE_MAX;
 };
 
 // Limits; a file beyond one is refused. The longest tokens in use are runs of some hundred spaces.

@@ -48,9 +48,6 @@ TEST(Vocabulary, MissingKeys) {
   VocabSpec spec;
   spec.model = "llama";
   ExpectError(spec, "tokens", "expected an array of strings, found no such key");
-  spec = SpmSpec();
-  spec.scores.clear();
-  ExpectError(spec, "scores", "expected an array of floats, found no such key");
   spec = MergedBpeSpec();
   spec.merges.clear();
   ExpectError(spec, "merges", "expected an array of strings, found no such key");
@@ -127,15 +124,68 @@ TEST(Vocabulary, BytesMustBeBytes) {
   EXPECT_EQ(ByteOfToken("<0xfF>"), 255);
 }
 
-TEST(Vocabulary, SpecialIdsMustBeTokens) {
+// Published files have ids of the vocabulary before it was cut: as no key, with a note.
+TEST(Vocabulary, PassesOverIdsThatAreNoTokens) {
   for (const std::string name : {"bos", "eos", "eot", "eom", "unknown"}) {
-    VocabSpec spec = SpmSpec();
-    spec.more.Add("tokenizer.ggml." + name + "_token_id", uint32_t{259});
-    ExpectError(spec, name + "_token_id", "expected a token id below 259, found 259");
-    spec = SpmSpec();
-    spec.more.Add("tokenizer.ggml." + name + "_token_id", int64_t{-2});
-    ExpectError(spec, name + "_token_id", "found -2");
+    for (const int64_t id : {int64_t{259}, int64_t{-2}, int64_t{1} << 40}) {
+      VocabSpec spec = SpmSpec();
+      spec.more.Add("tokenizer.ggml." + name + "_token_id", id);
+      const Vocabulary vocab = test::VocabFile(spec)->vocab();
+      EXPECT_EQ(vocab.bos, 1);
+      EXPECT_EQ(vocab.eos, 2);
+      EXPECT_EQ(vocab.unk, 0);
+      ASSERT_EQ(vocab.notes.size(), 1u) << name;
+      EXPECT_EQ(vocab.notes[0], "tokenizer.ggml." + name + "_token_id: " + std::to_string(id) +
+                                    " is no token of the 259, and is passed over");
+    }
   }
+}
+
+// Without scores they are equal, so the first pair of a text merges first.
+TEST(Vocabulary, SpmWithoutScores) {
+  VocabSpec spec = SpmSpec();
+  for (const char* token : {"a", "b", "c", "ab", "bc"}) spec.Add(token);
+  spec.scores.clear();
+  spec.more.Add("tokenizer.ggml.add_space_prefix", false);
+  EXPECT_EQ(test::VocabFile(spec)->Encode("abc", {.add_bos = false}), (test::Ids{262, 261}));
+}
+
+TEST(Vocabulary, SuppressedAndFurtherEnds) {
+  VocabSpec spec = SpmSpec();
+  const std::vector<int32_t> suppressed = {5, 9, 4000, -1}, ends = {7, 2, 4000};
+  spec.more.AddArray("tokenizer.ggml.suppress_tokens", std::span<const int32_t>(suppressed));
+  spec.more.AddArray("tokenizer.ggml.eos_token_ids", std::span<const int32_t>(ends));
+  const Vocabulary vocab = test::VocabFile(spec)->vocab();
+  EXPECT_EQ(vocab.suppressed, (test::Ids{5, 9}));
+  EXPECT_TRUE(vocab.IsEog(7));
+  EXPECT_TRUE(vocab.IsEog(2));
+}
+
+// More tokens than rows of the embedding: those of no text are cut off.
+TEST(Vocabulary, CutsSurplusTokens) {
+  VocabSpec spec = SpmSpec();
+  spec.Add("<image>", 0, TokenType::kControl);
+  spec.Add("<pad>", 0, TokenType::kUnused);
+  const gguf::File file = [&] {
+    gguf::Writer writer;
+    spec.AddTo(writer);
+    static std::vector<std::byte> bytes = writer.ToBytes();
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+    return gguf::File::Parse("f.gguf", bytes);
+  }();
+  const auto whole = Tokenizer::Create(file);
+  EXPECT_EQ(whole->vocab().size(), 261u);
+  EXPECT_EQ(whole->Encode("<image>", {.add_bos = false, .parse_special = true}), test::Ids{259});
+  const auto cut = Tokenizer::Create(file, 259);
+  EXPECT_EQ(cut->vocab().size(), 259u);
+  EXPECT_EQ(cut->Encode("<image>", {.add_bos = false, .parse_special = true}).size(),
+            10u);  // bytes, after a space of three
+  ASSERT_EQ(cut->vocab().notes.size(), 1u);
+  EXPECT_NE(cut->vocab().notes[0].find("the last 2 have no row"), std::string::npos);
+  const std::string error = test::ErrorOf([&] { Tokenizer::Create(file, 258); });
+  EXPECT_NE(error.find("261 tokens, but token_embd.weight has 258 rows, and token 258 is neither"),
+            std::string::npos)
+      << error;
 }
 
 TEST(Vocabulary, NoSpecialId) {
