@@ -28,6 +28,11 @@ const Architecture& FindArchitecture(const Metadata& meta) {
     if (arch.name == name) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
+  for (const std::string_view theirs : {"glm4moelite", "glmocr", "deepseekocr", "mllama"}) {
+    if (theirs == name)
+      meta.Fail(kKey, std::string(name) + " is Ollama's own make of a file: get the model as one " +
+                          "that llama.cpp's converter wrote");
+  }
   meta.Fail(kKey, "architecture " + gguf::Quoted(name, 40) +
                       " is not supported (this program runs " + known + ")");
 }
@@ -84,6 +89,13 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
     rope.scaling = RopeScaling::kLinear;
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
+  } else if (scaling == "dynamic") {
+    keys.Fail(
+        "rope.scaling.type",
+        "dynamic scaling changes the base as a text grows, so that earlier keys would have to "
+        "be computed again: not supported (--override-kv " +
+            std::string(arch.name) +
+            ".rope.scaling.type= runs it without, for texts of the trained length)");
   } else if (scaling != "none") {
     keys.Fail("rope.scaling.type",
               "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
@@ -116,7 +128,7 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
     keys.Fail("expert_used_count",
               "expected at most the expert_count of " + std::to_string(n_experts) + Found(n_used));
   }
-  if (n_experts == 0) return;
+  if (n_experts == 0 || (n_experts == 1 && !arch.router)) return;  // one expert is a network
   if (!arch.router) {
     keys.Fail("expert_count", "models of this architecture have no experts" + Found(n_experts));
   }
@@ -191,9 +203,13 @@ Config Config::Read(const gguf::File& file) {
     throw gguf::Error(gguf::PrintablePath(file.path()) +
                       ": holds a vocabulary and no weights, so it cannot generate text");
   }
+  const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
+  if (embedding == nullptr)
+    throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
   const Keys keys(meta, arch.name);
   Config config;
   config.architecture = arch.name;
+  config.vocab_size = embedding->rows();
   static_cast<Traits&>(config) = arch.traits;
   config.context_length = keys.Count("context_length", UINT32_MAX);
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
@@ -205,12 +221,7 @@ Config Config::Read(const gguf::File& file) {
   config.ropes = {ReadRope(keys, arch, config)};
   if (arch.refine != nullptr) arch.refine(keys, config);
   CheckLayers(keys, config);
-  keys.RequireAllRead();
-
-  const gguf::TensorView* embedding = file.FindTensor("token_embd.weight");
-  if (embedding == nullptr)
-    throw gguf::Error(gguf::PrintablePath(file.path()) + ": tensor token_embd.weight is missing");
-  config.vocab_size = embedding->rows();
+  config.encoders = keys.RequireAllRead();
   return config;
 }
 

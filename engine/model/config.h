@@ -175,6 +175,7 @@ struct Config : Traits {
   // The first of those, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
+  bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
 
   // Throws gguf::Error (file, key, expected, found).
   static Config Read(const gguf::File& file);

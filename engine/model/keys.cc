@@ -25,6 +25,10 @@ constexpr std::array<std::string_view, 10> kWithoutEffect = {
     "rope.scaling.yarn_log_multiplier",
 };
 
+// The beginnings of keys of encoders, which turn images or sound into rows of the residual stream.
+constexpr std::array<std::string_view, 6> kOfEncoders = {
+    "vision.", "audio.", "mm.", "projector.", "deepstack_", "n_deepstack_layers"};
+
 // Keys that would change the computation, unless they have these values.
 struct UsualValue {
   std::string_view key;
@@ -57,6 +61,11 @@ constexpr std::array kUsual = {
     UsualValue{"nextn_predict_layers", 0, 0},
 };
 
+// The end of a refusal: what a person may do who knows better.
+std::string WayOut(std::string_view key) {
+  return " (--override-kv " + std::string(key) + "= runs it without this key)";
+}
+
 }  // namespace
 
 std::string Keys::Full(std::string_view key) const {
@@ -81,6 +90,11 @@ size_t Keys::NumberUnlessArray(std::string_view key, uint64_t fallback, uint64_t
   const gguf::Value* const value = meta_.Find(Full(key));
   const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
   return is_array ? fallback : UintOr(key, fallback, max);
+}
+
+size_t Keys::Length(std::string_view key) const {
+  const gguf::Value* const value = meta_.Find(Full(key));
+  return value != nullptr && value->type == gguf::ValueType::kArray ? value->count : 0;
 }
 
 void Keys::FailCount(std::string_view key, size_t n, size_t found) const {
@@ -157,18 +171,27 @@ double Keys::NumberOf(const gguf::Metadata::Entry& entry) const {
                                                     : meta_.GetFloat(entry.key);
 }
 
-void Keys::RequireAllRead() const {
+bool Keys::RequireAllRead() const {
+  bool encoders = false;
   for (const gguf::Metadata::Entry& entry : meta_.entries()) {
     if (!entry.key.starts_with(prefix_) || known_.contains(entry.key)) continue;
     const std::string_view key = entry.key.substr(prefix_.size());
     if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end()) {
       continue;
     }
+    if (std::ranges::any_of(kOfEncoders, [&](auto head) { return key.starts_with(head); })) {
+      encoders = true;
+      continue;
+    }
+    if (key == "classifier.output_labels") {
+      meta_.Fail(entry.key, "this is a reranker, which scores pairs of texts and writes none");
+    }
     const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
                                     [key](const UsualValue& u) { return u.key == key; });
     if (usual == kUsual.end()) {
       meta_.Fail(entry.key,
-                 "may change what this model computes, and this program does not know how");
+                 "may change what this model computes, and this program does not know how" +
+                     WayOut(entry.key));
     }
     const double found = NumberOf(entry);
     if (found != usual->value && found != usual->other) {
@@ -176,9 +199,10 @@ void Keys::RequireAllRead() const {
       std::snprintf(text.data(), text.size(),
                     "expected %g, the only value that this program computes with, found %g",
                     usual->value, found);
-      meta_.Fail(entry.key, text.data());
+      meta_.Fail(entry.key, text.data() + WayOut(entry.key));
     }
   }
+  return encoders;
 }
 
 }  // namespace engine

@@ -50,6 +50,9 @@ class Keys {
   // The same; 0 means the fallback, too, as in published files.
   double PositiveUnlessZero(std::string_view key, double fallback) const;
 
+  // Elements of a list; 0 if there is none.
+  size_t Length(std::string_view key) const;
+
   // Any number; n of them, one for each layer.
   double Number(std::string_view key) const { return meta_.GetFloat(Full(key)); }
   std::vector<double> Numbers(std::string_view key, size_t n) const;
@@ -59,8 +62,9 @@ class Keys {
 
   // Marks a key without effect in this architecture as known.
   void Ignore(std::string_view key) const { Full(key); }
-  // Throws if a key of the architecture was neither read nor ignored.
-  void RequireAllRead() const;
+  // Throws if a key of the architecture was neither read nor ignored. Keys of an encoder of images
+  // or sound are passed over: returns whether there are any.
+  bool RequireAllRead() const;
 
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const {
     meta_.Fail(Full(key), what);

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "gguf/error.h"
+#include "engine/model/ollama.h"
 
 namespace engine {
 
@@ -19,17 +19,18 @@ gguf::DType MainType(const gguf::File& file) {
 Model Model::Load(const std::string& path) { return From(gguf::File::Open(path)); }
 
 Model Model::From(gguf::File file) {
+  RespellOllama(file);
   Config config = Config::Read(file);
   Weights weights = Weights::Bind(file, config);
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
   // A token needs a row of the embedding; rows without a token (padding) only cost memory.
-  if (tokenizer->vocab().size() > config.vocab_size) {
-    throw gguf::Error(gguf::PrintablePath(file.path()) +
-                      ": tokenizer.ggml.tokens: " + std::to_string(tokenizer->vocab().size()) +
-                      " tokens, but token_embd.weight has " + std::to_string(config.vocab_size) +
-                      " rows");
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer =
+      tokenizer::Tokenizer::Create(file, config.vocab_size);
+  std::vector<std::string> notes = tokenizer->vocab().notes;
+  if (config.encoders || weights.encoder_bytes > 0) {
+    notes.insert(notes.begin(), "images and sound are not read: their encoder is passed over");
   }
-  return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer)};
+  return {std::move(file), std::move(config), std::move(weights), std::move(tokenizer),
+          std::move(notes)};
 }
 
 uint64_t Model::BytesPerToken() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/model/config.h"
 #include "engine/model/weights.h"
@@ -21,6 +22,7 @@ struct Model {
   Config config;
   Weights weights;                                  // views into file
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;  // views into file
+  std::vector<std::string> notes = {};              // what of the file is passed over, a line each
 
   // Throws gguf::Error. Reads only the head of the file: weights are paged in when first used.
   static Model Load(const std::string& path);

@@ -144,6 +144,7 @@ struct Weights {
   WeightView output;           // [vocab_size][embedding_length]; token_embd where the file has none
   NextnWeights nextn;          // eh_proj.tensor is null where the file has none
   uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
+  uint64_t encoder_bytes = 0;  // of those, the ones of encoders of images or sound
 
   // Checks type and shape of every tensor against the config, and that there are no others.
   // Throws gguf::Error (file, tensor, expected, found).

@@ -78,6 +78,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
     pass.HeadProducts(w.attn_k_b, head_q, q);
     pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rotated);
     pass.Rotate(plan, s.q.get(), n_heads);
+    pass.ScaleQueries(plan, s.q.get());
     pass.Attend(plan, nullptr, kv, s.q.get(), key, key, s.attended.get());
     pass.HeadProducts(w.attn_v_b, {s.attended.get(), n_heads * latent, latent},
                       {wide, n_heads * head_value, head_value});
@@ -100,6 +101,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
                  head_value);
   LatentQueries(plan, w, in, low, s.q.get(), pass);
   pass.Rotate(plan, s.q.get(), n_heads);
+  pass.ScaleQueries(plan, s.q.get());
   pass.Rotate(plan, s.k.get(), n_heads);
   pass.Attend(plan, nullptr, kv, s.q.get(), s.k.get(), s.v.get(), s.attended.get());
   pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});

@@ -1,6 +1,7 @@
 #include "engine/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,14 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOp
   return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
 
+// The model's own tokens that are never sampled have the bias of the impossible.
+SamplerOptions WithSuppressed(const Model& model, SamplerOptions options) {
+  for (const TokenId id : model.tokenizer->vocab().suppressed) {
+    options.logit_bias.emplace_back(id, -INFINITY);
+  }
+  return options;
+}
+
 }  // namespace
 
 Session::Session(const Model& model, const SessionOptions& options)
@@ -66,7 +75,7 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
       ropes_(MakeRopes(model.config, RopeDivisors(model, plan_.context))),
       state_(model.config, StateSize(plan_)),
       scratch_(model.config, plan_.batch, plan_.n_threads),
-      sampler_(options.sampler),
+      sampler_(WithSuppressed(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
@@ -239,7 +248,7 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
 }
 
 void Session::SetSampling(const SamplerOptions& options) {
-  sampler_.SetOptions(options);
+  sampler_.SetOptions(WithSuppressed(model_, options));
   sampler_.SetHistory(tokens_);
 }
 

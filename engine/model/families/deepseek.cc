@@ -8,6 +8,7 @@
 namespace engine {
 namespace {
 
+constexpr size_t kGlmFlashVocabulary = 154880;
 constexpr uint64_t kMaxLatentLength = 1u << 12;  // real files have 512
 
 void DeepSeek2(const Keys& keys, Config& config) {
@@ -25,7 +26,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
               "expected 1, found " + std::to_string(rope.attention_factor));
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
-  const size_t n_shared = keys.CountOr("expert_shared_count", 1, kMaxStateHeads);
+  const size_t n_shared = keys.UintOr("expert_shared_count", 1, kMaxStateHeads);
   for (LayerPlan& layer : config.layers) {
     layer.mixer = Mixer::kLatentAttention;
     layer.latent_length = latent_length;
@@ -52,7 +53,16 @@ void DeepSeek2(const Keys& keys, Config& config) {
         static_cast<float>(growth * growth / std::sqrt(static_cast<double>(layer.head_key_length)));
     if (layer.n_experts > 0) layer.shared_ffn_length = n_shared * layer.expert_length;
   }
+  // GLM 4.7 Flash was first published without a key for its gate.
+  const size_t n_blocks = config.n_layers();
+  if ((n_blocks == 47 || n_blocks == 48) && config.vocab_size == kGlmFlashVocabulary) {
+    config.router.gate = kernels::Router::Gate::kSigmoid;
+  }
   ReadRouter(keys, config);
+  config.attention_temperature_scale =
+      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
+  config.attention_temperature_span =
+      keys.CountOr("attention.temperature_length", rope.original_context, UINT32_MAX);
   SkipNextn(keys, config);
 }
 

@@ -3,6 +3,8 @@
 #ifndef PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
 #define PRONK_ENGINE_MODEL_FAMILIES_FAMILIES_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -41,6 +43,12 @@ void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
 void SetLocalRope(const RopeConfig& rope, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
 void SetAttentionScale(float scale, Config& config);
+// Numbers of pairs for time, height and width of an image (M-RoPE), and for a fourth number, which
+// do not rotate in text; a file may lack the fourth.
+std::array<size_t, 4> ReadSections(const Keys& keys);
+// The same where none belong to a fourth: text has one position for the three, so it rotates as
+// without them. Returns whether the file has the key.
+bool CheckSections(const Keys& keys);
 // The blocks after the layers, which predict further tokens and are not needed for text.
 void SkipNextn(const Keys& keys, Config& config);
 

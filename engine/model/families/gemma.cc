@@ -119,6 +119,8 @@ void Gemma4(const Keys& keys, Config& config) {
   const size_t key_length = keys.Count("attention.key_length_swa", kMaxStateLength);
   const size_t value_length =
       keys.CountOr("attention.value_length_swa", key_length, kMaxStateLength);
+  // Where there are experts, too, these widths are of the dense network beside them.
+  const auto ffn_lengths = keys.PerLayer("feed_forward_length", n_layers, 1, kMaxLength);
   const size_t n_shared = keys.UintOr("attention.shared_kv_layers", 0, n_layers);
   const size_t n_own = n_layers - n_shared;
   if (n_shared > 0 && n_own < 2) {
@@ -133,7 +135,7 @@ void Gemma4(const Keys& keys, Config& config) {
       layer.key_length = key_length;
       layer.value_length = value_length;
     }
-    if (layer.n_experts > 0) layer.ffn_length = keys.Count("feed_forward_length", kMaxLength);
+    layer.ffn_length = ffn_lengths[i];
     if (i < n_own) continue;
     layer.kv_layer = slides[i] != 0 ? n_own - 2 : n_own - 1;
     if (slides[layer.kv_layer] != slides[i]) {

@@ -30,6 +30,7 @@ void Granite(const Keys& keys, Config& config) {
 void GraniteHybrid(const Keys& keys, Config& config) {
   SetMamba2(keys, config);
   SetGraniteScales(keys, config);
+  keys.Ignore("expert_shared_count");  // their width is the sum of all
   if (config.n_experts_used > 0) {
     const size_t expert_length = keys.Count("feed_forward_length", kMaxLength);
     for (LayerPlan& layer : config.layers) layer.expert_length = expert_length;

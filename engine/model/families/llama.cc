@@ -10,6 +10,12 @@ namespace {
 
 using enum kernels::RopePairs;
 
+// Mistral 7B v0.1 was trained with a window of 4096 in all layers.
+void Llama(const Keys& keys, Config& config) {
+  const size_t window = keys.UintOr("attention.sliding_window", 0, kMaxWindow);
+  for (LayerPlan& layer : config.layers) layer.window = window;
+}
+
 // Every fourth layer lacks rope (Yang et al. 2025, "RoPE to NoPE and back again").
 void SmolLm3(const Keys&, Config& config) {
   for (size_t i = 3; i < config.layers.size(); i += 4) config.layers[i].rope = LayerPlan::kNoRope;
@@ -22,11 +28,12 @@ void Mistral3(const Keys& keys, Config& config) {
   rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
   config.attention_temperature_scale =
       static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.attention_temperature_span = rope.original_context;
+  config.attention_temperature_span =
+      keys.CountOr("attention.temperature_length", rope.original_context, UINT32_MAX);
 }
 
 constexpr Architecture kLlamaRows[] = {
-    {.name = "llama", .rope_pairs = kAdjacent, .router = kernels::Router{}},
+    {.name = "llama", .rope_pairs = kAdjacent, .router = kernels::Router{}, .refine = Llama},
     {.name = "smollm3", .rope_pairs = kAdjacent, .refine = SmolLm3},
     {.name = "mistral3", .rope_pairs = kAdjacent, .refine = Mistral3},
 };

@@ -3,6 +3,7 @@
 // replace three layers of four by gated delta nets (Yang et al. 2024, "Gated Delta Networks") and
 // gate attention's output.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "engine/model/families/families.h"
@@ -12,8 +13,12 @@ namespace {
 
 using kernels::Router;
 
+// The published models name a window and do not use it (their use_sliding_window is false).
+void Qwen2(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); }
+
 // Without a key for an expert's width, a token's experts together are as wide as a dense network.
 void QwenExperts(const Keys& keys, Config& config) {
+  Qwen2(keys, config);
   if (keys.Has("expert_feed_forward_length")) return;
   for (LayerPlan& layer : config.layers)
     layer.expert_length /= std::max<size_t>(config.n_experts_used, 1);
@@ -51,9 +56,8 @@ void QwenNext(const Keys& keys, Config& config) {
 
 // In text, time, height and width have one position; pairs that belong to none do not rotate.
 void Qwen35(const Keys& keys, Config& config) {
-  const std::vector<size_t> sections = keys.Array("rope.dimension_sections", 4, 0, kMaxLength);
-  std::copy(sections.begin(), sections.end(), config.ropes[0].sections.begin());
-  if (sections == std::vector<size_t>(4)) {
+  config.ropes[0].sections = ReadSections(keys);
+  if (config.ropes[0].sections == std::array<size_t, 4>{}) {
     keys.Fail("rope.dimension_sections", "expected a number above 0, found none");
   }
   QwenNext(keys, config);
@@ -71,12 +75,12 @@ constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
                             .tiled_key_heads = true};
 
 constexpr Architecture kQwenRows[] = {
-    {.name = "qwen2"},
+    {.name = "qwen2", .refine = Qwen2},
     {.name = "qwen2moe",
      .traits = {.shared_gate = true, .output = OutputMatrix::kOwn},
      .router = Router{.normed = false},
      .refine = Qwen2Moe},
-    {.name = "qwen3", .traits = kQwen3},
+    {.name = "qwen3", .traits = kQwen3, .refine = Qwen2},
     {.name = "qwen3moe", .traits = kQwen3, .router = Router{}, .refine = QwenExperts},
     {.name = "qwen35", .traits = kQwen35, .refine = Qwen35},
     {.name = "qwen35moe", .traits = kQwen35, .router = Router{}, .refine = Qwen35},

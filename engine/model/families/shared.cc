@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "engine/model/families/families.h"
@@ -28,6 +29,20 @@ RopeConfig Unscaled(RopeConfig rope) {
 
 void SetAttentionScale(float scale, Config& config) {
   for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
+}
+
+std::array<size_t, 4> ReadSections(const Keys& keys) {
+  const size_t n = keys.Length("rope.dimension_sections") == 3 ? 3 : 4;
+  std::array<size_t, 4> sections = {};
+  std::ranges::copy(keys.Array("rope.dimension_sections", n, 0, kMaxLength), sections.begin());
+  return sections;
+}
+
+bool CheckSections(const Keys& keys) {
+  if (!keys.Has("rope.dimension_sections")) return false;
+  const std::array<size_t, 4> sections = ReadSections(keys);
+  if (sections[3] == 0) return true;
+  keys.Fail("rope.dimension_sections", "expected 0 as the fourth number" + Found(sections[3]));
 }
 
 void SkipNextn(const Keys& keys, Config& config) {

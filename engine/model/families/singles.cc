@@ -28,17 +28,19 @@ void GptOss(const Keys& keys, Config& config) {
 void Olmo2(const Keys& keys, Config& config) {
   SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 4, config);
   RopeConfig local = Unscaled(config.ropes[0]);
+  local.base = keys.PositiveOr("rope.freq_base_swa", local.base);
   local.attention_factor = 1;
   SetLocalRope(local, config);
 }
 
+// Models that also read images (GLM-4.6V-Flash) are published with their rows of q and k in the
+// order of halves.
 void Glm4(const Keys& keys, Config& config) {
-  if (keys.Has("rope.dimension_sections")) {
-    keys.Fail("rope.dimension_sections", "is that of a model which reads images, too; " +
-                                             std::string("only those of text are supported"));
-  }
+  if (CheckSections(keys)) config.ropes[0].pairs = kHalves;
   SkipNextn(keys, config);
 }
+
+void Ernie45(const Keys& keys, Config&) { CheckSections(keys); }
 
 // Models older than 2B4T lack this key.
 void BitNet(const Keys& keys, Config& config) {
@@ -53,12 +55,14 @@ void BitNet(const Keys& keys, Config& config) {
 void Hunyuan(const Keys& keys, Config& config) {
   const auto length = static_cast<double>(config.layers[0].key_length);
   const double alpha = keys.PositiveUnlessZero("rope.scaling.alpha", 1);
+  keys.Ignore("expert_shared_count");  // of relatives with experts
   if (length > 2) config.ropes[0].base *= std::pow(alpha, length / (length - 2));
 }
 
-// Only the 32B model, recognized by its number of layers, has windows; its other layers have no
-// rope.
+// Only the models of 64 layers have windows; their other layers have no rope.
 void Exaone4(const Keys& keys, Config& config) {
+  SkipNextn(keys, config);
+  CheckSections(keys);
   keys.Ignore("attention.sliding_window_pattern");
   const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
   if (config.layers.size() != 64) return;
@@ -86,7 +90,7 @@ constexpr Architecture kSingleRows[] = {
     {.name = "bitnet",
      .traits = {.sub_norms = true, .output = OutputMatrix::kEmbedding},
      .refine = BitNet},
-    {.name = "ernie4_5", .rope_pairs = kAdjacent},
+    {.name = "ernie4_5", .rope_pairs = kAdjacent, .refine = Ernie45},
     {.name = "hunyuan-dense", .traits = {.qk_norm = QkNorm::kHeadAfterRope}, .refine = Hunyuan},
     {.name = "exaone4",
      .traits = {.norms = kPostNorms, .qk_norm = QkNorm::kHeadBeforeRope},

@@ -177,27 +177,23 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"general.architecture", "\x1b[2J\n", "\"\\x1b[2J\\n\""},
         BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
         BadKey{"llama.rope.scaling.type", "ntk", "none, linear, yarn or longrope"},
+        BadKey{"llama.rope.scaling.type", "dynamic", "changes the base as a text grows"},
+        BadKey{"llama.classifier.output_labels", 2u, "this is a reranker"},
+        BadKey{"general.architecture", "glm4moelite", "Ollama's own make"},
         BadKey{"llama.rope.scale_linear", -1.0f, "positive"},
         BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 65536"},
         BadKey{"llama.expert_used_count", 2u, "at most the expert_count of 0, found 2"}));
 
 // Keys that change the arithmetic in other architectures, or in future ones.
 TEST(Config, NoKeyIsIgnored) {
-  const std::map<std::string, Setting> keys = {{"attention.scale", 0.5f},
-                                               {"logit_scale", 2.0f},
-                                               {"attention.sliding_window", 128u},
-                                               {"attn_logit_softcapping", 50.0f},
-                                               {"final_logit_softcapping", 30.0f},
-                                               {"residual_scale", 0.5f},
-                                               {"embedding_scale", 2.0f},
-                                               {"attention.clamp_kqv", 8.0f},
-                                               {"attention.causal", 0u},
-                                               {"use_parallel_residual", 1u},
-                                               {"rope.scaling.alpha", 1000.0f},
-                                               {"attention.max_alibi_bias", 8.0f},
-                                               {"expert_gating_func", 2u},
-                                               {"nextn_predict_layers", 1u},
-                                               {"attention.temperature_scale", 0.1f}};
+  const std::map<std::string, Setting> keys = {
+      {"attention.scale", 0.5f},          {"logit_scale", 2.0f},
+      {"attn_logit_softcapping", 50.0f},  {"final_logit_softcapping", 30.0f},
+      {"residual_scale", 0.5f},           {"embedding_scale", 2.0f},
+      {"attention.clamp_kqv", 8.0f},      {"attention.causal", 0u},
+      {"use_parallel_residual", 1u},      {"rope.scaling.alpha", 1000.0f},
+      {"attention.max_alibi_bias", 8.0f}, {"expert_gating_func", 2u},
+      {"nextn_predict_layers", 1u},       {"attention.temperature_scale", 0.1f}};
   for (const auto& [key, value] : keys) {
     SmallModel model;
     model.keys["llama." + key] = value;
@@ -207,6 +203,9 @@ TEST(Config, NoKeyIsIgnored) {
   SmallModel unknown;
   unknown.keys["llama.attention.new_idea"] = 1u;
   EXPECT_NE(unknown.Error().find("key \"llama.attention.new_idea\": may change what"),
+            std::string::npos)
+      << unknown.Error();
+  EXPECT_NE(unknown.Error().find("--override-kv llama.attention.new_idea= runs it without"),
             std::string::npos)
       << unknown.Error();
 }
@@ -221,6 +220,33 @@ TEST(Config, KeysThatSayWhatIsUsual) {
   model.keys["llama.rope.scaling.yarn_beta_fast"] = 5.0f;  // read by mistral3 alone
   model.keys["qwen2.attention.scale"] = 0.5f;              // another architecture's
   EXPECT_EQ(model.Error(), "");
+}
+
+TEST(Config, AWindowOfAllLayers) {
+  SmallModel model;
+  model.keys["llama.attention.sliding_window"] = 4096u;
+  model.Read([](const Config& c, const Weights&) { EXPECT_EQ(c.layers[0].window, 4096u); });
+}
+
+// Encoders of images and sound are passed over, and it is known that there are some.
+TEST(Config, PassesOverEncoders) {
+  SmallModel model;
+  model.Read([](const Config& c, const Weights& w) {
+    EXPECT_FALSE(c.encoders);
+    EXPECT_EQ(w.encoder_bytes, 0u);
+  });
+  for (const char* key : {"vision.block_count", "audio.embedding_length", "mm.tokens_per_image",
+                          "projector.stack_factor", "deepstack_mapping", "n_deepstack_layers"}) {
+    SmallModel with = model;
+    with.keys[std::string("llama.") + key] = 7u;
+    with.Read([](const Config& c, const Weights&) { EXPECT_TRUE(c.encoders); });
+  }
+  model.tensors["v.blk.0.attn_q.weight"] = model.tensors["a.conv.weight"] = {32};
+  model.tensors["mm.0.weight"] = {32, 2};
+  model.Read([](const Config&, const Weights& w) {
+    EXPECT_EQ(w.encoder_bytes, 128u * sizeof(float));
+    EXPECT_EQ(w.skipped_bytes, w.encoder_bytes);
+  });
 }
 
 TEST(Config, OneNumberForEachLayer) {

@@ -1,0 +1,14 @@
+// Files of Ollama's own converter, which spells some keys and tensors in its own way.
+#ifndef PRONK_ENGINE_MODEL_OLLAMA_H_
+#define PRONK_ENGINE_MODEL_OLLAMA_H_
+
+#include "gguf/file.h"
+
+namespace engine {
+
+// Gives such a file the usual keys and names, before anything reads them. Others stay as they are.
+void RespellOllama(gguf::File& file);
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_MODEL_OLLAMA_H_
