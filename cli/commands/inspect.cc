@@ -17,6 +17,7 @@
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
+#include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "kernels/machine/default_threads.h"
@@ -158,8 +159,18 @@ Json CheckJson(const gguf::TensorView& tensor, const TensorCheck& check) {
   return json;
 }
 
+// Why this file cannot be run; "" if it can.
+std::string Problem(gguf::File file) {
+  try {
+    engine::Model::From(std::move(file));
+    return "";
+  } catch (const gguf::Error& error) {
+    return error.what();
+  }
+}
+
 // A damaged file exits with kExitFault, after everything found is printed.
-int Check(const InspectOptions& options, const gguf::File& file) {
+int Check(const InspectOptions& options, gguf::File file) {
   Output out;
   Json list = Json::array();
   if (!options.json) {
@@ -178,24 +189,33 @@ int Check(const InspectOptions& options, const gguf::File& file) {
     progress.Update(done / 1'000'000, file.tensor_bytes() / 1'000'000);
   }
   progress.Clear();
+  const std::string path = file.path();
+  const size_t n_tensors = file.tensors().size();
+  const std::string first = broken.empty() ? "" : gguf::Quoted(broken[0]);
+  const std::string problem = Problem(std::move(file));
   if (options.json) {
-    out.Add(JsonText({{"path", file.path()}, {"finite", broken.empty()}, {"tensors", list}}, 2));
-  } else if (broken.empty()) {
-    out.Add(Format("\n%zu tensors, all numbers finite\n", file.tensors().size()));
+    out.Add(JsonText({{"path", path},
+                      {"finite", broken.empty()},
+                      {"runs", problem.empty()},
+                      {"problem", problem},
+                      {"tensors", list}},
+                     2));
+  } else {
+    if (broken.empty()) out.Add(Format("\n%zu tensors, all numbers finite\n", n_tensors));
+    out.Add(problem.empty() ? "runs\n" : "does not run: " + gguf::PrintablePath(problem) + "\n");
   }
   out.Flush();
   if (broken.empty()) return kExitDone;
-  throw gguf::Error(gguf::PrintablePath(file.path()) + ": expected finite weights, found NaN or " +
+  throw gguf::Error(gguf::PrintablePath(path) + ": expected finite weights, found NaN or " +
                     "infinity in " + std::to_string(broken.size()) + " of " +
-                    std::to_string(file.tensors().size()) + " tensors, the first " +
-                    gguf::Quoted(broken[0]));
+                    std::to_string(n_tensors) + " tensors, the first " + first);
 }
 
 int Inspect(const InspectOptions& options) {
   if (options.n_threads != 0 && !options.check) throw UsageError("-t: only with --check");
   if (options.tensors && options.check) throw UsageError("--tensors: --check lists them all");
-  const gguf::File file = OpenFile(ResolveModel(options.model));
-  if (options.check) return Check(options, file);
+  gguf::File file = OpenFile(ResolveModel(options.model));
+  if (options.check) return Check(options, std::move(file));
   options.json ? PrintJson(file) : PrintText(file, options.tensors);
   return kExitDone;
 }
@@ -208,7 +228,7 @@ void AddInspect(CommandLine& line) {
   command.Add("-m,--model,MODEL MODEL", options->model, "A file or a name").Required();
   command.Add("--tensors", options->tensors, "List every tensor");
   command.Add("--check", options->check,
-              "Read every tensor: are all numbers finite, their range, their hash");
+              "Read every tensor: are all numbers finite, their range, their hash; will it run");
   AddThreadsFlag(command, options->n_threads, "Threads of --check (default: performance cores)");
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Inspect(*options); });

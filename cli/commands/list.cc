@@ -1,6 +1,7 @@
 // pronk list: the models found on this machine.
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -11,7 +12,6 @@
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
-#include "engine/model/config.h"
 #include "engine/model/model.h"
 #include "engine/pass/sequence_state.h"
 #include "engine/session/encode.h"
@@ -39,22 +39,23 @@ struct ListedModel {
 };
 
 // Weights, plus keys and values of the default context.
-double MemoryNeeded(const gguf::File& file, const engine::Config& config) {
-  return static_cast<double>(file.tensor_bytes()) +
-         engine::SequenceState::BytesFor(config, {.capacity = engine::DefaultContext(config),
-                                                  .batch = engine::SessionOptions().batch});
+double MemoryNeeded(const engine::Model& model) {
+  return static_cast<double>(model.file.tensor_bytes()) +
+         engine::SequenceState::BytesFor(model.config,
+                                         {.capacity = engine::DefaultContext(model.config),
+                                          .batch = engine::SessionOptions().batch});
 }
 
 ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
   ListedModel model;
   model.stored = stored;
   try {
-    const gguf::File file = OpenFile(stored.path);
+    gguf::File file = OpenFile(stored.path);
     model.bytes = file.file_bytes();
     model.type = gguf::Info(engine::MainType(file)).name;
     model.architecture =
         gguf::Printable(file.metadata().GetStringOr("general.architecture", ""), 40);
-    model.memory = MemoryNeeded(file, engine::Config::Read(file));
+    model.memory = MemoryNeeded(engine::Model::From(std::move(file)));
     model.fits = model.memory <= static_cast<double>(memory.available) ? "yes"
                  : model.memory <= static_cast<double>(memory.total)   ? "tight"
                                                                        : "no";

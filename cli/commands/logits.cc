@@ -43,7 +43,7 @@ int Logits(const LogitsOptions& options) {
   static_assert(std::endian::native == std::endian::little, "the output is little-endian");
   const std::vector<tokenizer::TokenId> ids = ParseIds(options.ids);
   const engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
+  const engine::Model model = ReadModel(options.model);
   engine::Session session(model, session_options);
 
   gguf::OutputFile file(options.out, model.file.ids());

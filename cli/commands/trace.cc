@@ -134,7 +134,7 @@ void CheckUsage(const TraceOptions& options) {
 int RunTrace(const TraceOptions& options) {
   CheckUsage(options);  // before anything is read
   engine::SessionOptions session_options = options.model.Session();
-  const engine::Model model = engine::Model::From(OpenFile(options.model.ModelPath()));
+  const engine::Model model = ReadModel(options.model);
   const std::vector<TokenId> tokens = Tokens(options, model);
   if (options.head >= 0) {
     WriteOut(HeadTable(model, tokens, static_cast<size_t>(options.layer),

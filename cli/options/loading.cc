@@ -10,9 +10,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "cli/command.h"
 #include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
@@ -100,6 +103,42 @@ void LockWeights(const engine::Model& model) {
   }
 }
 
+// Changes a key as `--override-kv KEY=TYPE:VALUE` says (the types are llama.cpp's), or takes it
+// away for "KEY=". Returns what was done.
+std::string Override(const std::string& text, gguf::Metadata& metadata) {
+  const size_t equals = text.find('='), colon = text.find(':', equals);
+  const std::string key = text.substr(0, equals);
+  const auto fail = [&](const std::string& what) {
+    throw UsageError("--override-kv " + text + ": " + what);
+  };
+  if (equals == std::string::npos || key.empty()) fail("expected KEY=TYPE:VALUE, or KEY=");
+  if (equals + 1 == text.size()) {
+    if (!metadata.Has(key)) fail("the file has no such key");
+    metadata.Remove(key);
+    return "without the file's " + key;
+  }
+  const std::string type = text.substr(equals + 1, colon - equals - 1);
+  const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
+  size_t end = 0;
+  try {
+    if (type == "int") {
+      metadata.SetInt(key, std::stoll(value, &end));
+    } else if (type == "float") {
+      metadata.SetFloat(key, std::stod(value, &end));
+    } else if (type == "bool" && (value == "true" || value == "false")) {
+      metadata.SetBool(key, value == "true");
+      end = value.size();
+    } else if (type == "str") {
+      metadata.SetString(key, value);
+      end = value.size();
+    }
+  } catch (const std::logic_error&) {  // no number, or too large
+  }
+  if (colon == std::string::npos || end != value.size() || (end == 0 && type != "str"))
+    fail("expected int:NUMBER, float:NUMBER, bool:true, bool:false or str:TEXT after =");
+  return key + " is " + value + ", whatever the file says";
+}
+
 std::string Bytes(uint64_t n) { return HumanBytes(static_cast<double>(n)); }
 
 void Explain(const char* what, const std::string& text) {
@@ -144,8 +183,20 @@ gguf::File OpenFile(const std::string& path) {
   return file;
 }
 
+engine::Model ReadModel(const ModelOptions& options) {
+  gguf::File file = OpenFile(options.ModelPath());
+  std::vector<std::string> notes;
+  for (const std::string& text : options.override_kv) {
+    notes.push_back("--override-kv: " + Override(text, file.metadata()));
+  }
+  engine::Model model = engine::Model::From(std::move(file));
+  notes.insert(notes.end(), model.notes.begin(), model.notes.end());
+  for (const std::string& note : notes) Note("note: " + gguf::Printable(note));
+  return model;
+}
+
 engine::Model LoadModel(const ModelOptions& options) {
-  engine::Model model = engine::Model::From(OpenFile(options.ModelPath()));
+  engine::Model model = ReadModel(options);
   if (HasEscapes(2)) PageInWeights(model);
   if (options.mlock) LockWeights(model);
   return model;

@@ -28,9 +28,13 @@ void CheckNoModelIsLost(const std::string& out);
 // gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);
 
-// Opens the model that the flags name. On a terminal weights that are not in memory yet are read
+// Opens and reads the model that the flags name, with their changes of its keys. Notes what of the
+// file is passed over, and those changes. Throws gguf::Error, engine::Error, UsageError.
+engine::Model ReadModel(const ModelOptions& options);
+
+// The same, ready to run. On a terminal weights that are not in memory yet are read
 // from the disk with a progress line; otherwise they are read when first used. --mlock locks them
-// in memory. Throws gguf::Error, engine::Error.
+// in memory.
 engine::Model LoadModel(const ModelOptions& options);
 
 // The model's own name, or the path of its file; in one line, fit to print.

@@ -103,6 +103,10 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")
       .OneOf(KvTypes());
   command.Add("--mlock", mlock, "Keep the weights in memory");
+  command
+      .Add("--override-kv", override_kv,
+           "Put a value in a key's place, or with KEY= take it away: the result is yours")
+      .Type("KEY=TYPE:VALUE");
   command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 

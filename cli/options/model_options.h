@@ -3,6 +3,7 @@
 #define PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_
 
 #include <string>
+#include <vector>
 
 #include "cli/options/command_line.h"
 #include "engine/session/session.h"
@@ -27,6 +28,7 @@ struct ModelOptions {
   size_t batch = 512;
   int n_threads = 0;
   int n_threads_batch = 0;
+  std::vector<std::string> override_kv;  // KEY=TYPE:VALUE
   bool mlock = false;
   bool verbose = false;
 
