@@ -141,13 +141,18 @@ constexpr SplitRule kRules[] = {
     {{"falcon"}, {R"([\p{P}$+<=>^~|`]+)", kGpt2, R"([0-9][0-9][0-9])"}},
     {{"bloom", "poro-chat", "gpt3-finnish"}, {kBloom}},
     {{"viking"}, {kBloom, R"(\p{N})"}},
-    // Runs of Chinese; words as in GPT-4o, without Chinese; line ends belong to punctuation.
+    // Runs of Chinese, spelt out since versions of PCRE2 differ in \p{Han}; words as in GPT-4o,
+    // without Chinese; line ends belong to punctuation.
     {{"kimi-k2"},
-     {R"(\p{Han}+|)"
-      R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*)"
-      R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-      R"([^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
-      R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+     {R"(([\x{2E80}-\x{2E99}\x{2E9B}-\x{2EF3}\x{2F00}-\x{2FD5}\x{3005}\x{3007}\x{3021}-\x{3029})"
+      R"(\x{3038}-\x{303B}\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FA6D}\x{FA70}-\x{FAD9})"
+      R"(\x{16FE2}\x{16FE3}\x{16FF0}\x{16FF1}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B739})"
+      R"(\x{2B740}-\x{2B81D}\x{2B820}-\x{2CEA1}\x{2CEB0}-\x{2EBE0}\x{2EBF0}-\x{2EE5D})"
+      R"(\x{2F800}-\x{2FA1D}\x{30000}-\x{3134A}\x{31350}-\x{323AF}])(?1)*|)"
+      R"([^\r\n\p{L}\p{N}]?(?:(?!(?1))[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*)"
+      R"((?:(?!(?1))[\p{Ll}\p{Lm}\p{Lo}\p{M}])+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+      R"([^\r\n\p{L}\p{N}]?(?:(?!(?1))[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
+      R"((?:(?!(?1))[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
       R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
     // Korean, full-width punctuation, Bopomofo, Chinese and Japanese; then as GPT-4o with single
     // digits.

@@ -113,6 +113,9 @@ TEST(Split, DeepSeekCoder) {
 TEST(Split, KimiAndYoutu) {
   EXPECT_EQ(Split("kimi-k2", "Hi\u4E2D\u6587camelCase it's 20245!\n"),
             (Words{"Hi", "\u4E2D\u6587", "camel", "Case", " it's", " ", "202", "45", "!\n"}));
+  // A middle dot is of several scripts, an iteration mark is Chinese.
+  EXPECT_EQ(Split("kimi-k2", "\u4E2D\u30FB\u6587\u3005a"),
+            (Words{"\u4E2D", "\u30FB", "\u6587\u3005", "a"}));
   EXPECT_EQ(Split("gpt-4o", "Hi\u4E2D\u6587camel"), (Words{"Hi\u4E2D\u6587camel"}));
   EXPECT_EQ(Split("youtu", "ab\uAC00\u4E2D\uFF01\u2026\u3105x 12/"),
             (Words{"ab", "\uAC00", "\u4E2D", "\uFF01\u2026", "\u3105", "x", " ", "1", "2", "/"}));
