@@ -23,6 +23,12 @@ bool IsReplaceable(const std::string& path) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
+// Gives a file that has no name this one, which must be free.
+int Link(int fd, const std::string& name) {
+  const std::string open_file = "/proc/self/fd/" + std::to_string(fd);
+  return linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW);
+}
+
 // The temporary name in use, for signal handlers.
 std::atomic<const char*> unfinished = nullptr;
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -38,14 +44,31 @@ OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) 
   struct stat status;
   if (!IsReplaceable(path)) {
     OpenAsItStands(inputs);
-  } else {
-    if (stat(path.c_str(), &status) == 0) RefuseInputs(status, inputs);
-    CreateTemporary();
+    return;
   }
+  if (stat(path.c_str(), &status) == 0) RefuseInputs(status, inputs);
+  if (OpenNameless()) return;
+  TakeName([&] {
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd_;
+  });
 }
 
-// A killed program may have left the name, and process ids repeat.
-void OutputFile::CreateTemporary() {
+// A file without a name, which nothing can leave behind. False if the file system has none, /proc
+// is missing, or the name that replaces a file would be too long.
+bool OutputFile::OpenNameless() {
+#if defined(O_TMPFILE)
+  const bool is_short = access((path_ + ".tmp1234567-99").c_str(), F_OK) == 0 || errno == ENOENT;
+  if (!is_short || access("/proc/self/fd/0", F_OK) != 0) return false;
+  const std::string folder = std::filesystem::path(path_).parent_path();
+  fd_ = open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+#endif
+  return is_nameless_ = fd_ >= 0;
+}
+
+// Tries names until `create` can create one. A killed program may have left the name, and process
+// ids repeat.
+void OutputFile::TakeName(const std::function<int()>& create) {
   constexpr int kMaxTries = 100;
   const std::string first = path_ + ".tmp" + std::to_string(getpid());
   for (int i = 1; i <= kMaxTries; ++i) {
@@ -53,8 +76,7 @@ void OutputFile::CreateTemporary() {
     errno = EEXIST;
     if (access(temporary_.c_str(), F_OK) == 0) continue;
     unfinished = temporary_.c_str();  // before it exists: a signal may come right after
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ >= 0) return;
+    if (create() >= 0) return;
     unfinished = nullptr;
     if (errno != EEXIST) break;
   }
@@ -63,11 +85,16 @@ void OutputFile::CreateTemporary() {
   Fail(errno == EEXIST || errno == ENAMETOOLONG ? name : path_);
 }
 
-// Truncates the file only after checking that it is none of the inputs.
+// Truncates the file only after checking that it is none of the inputs. A pipe that nobody reads
+// is refused, as opening it would wait.
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd_ < 0 && errno == ENXIO) {
+    throw Error(PrintablePath(path_) + ": is a pipe (FIFO) that nobody reads");
+  }
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
+  fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits
   try {
     RefuseInputs(status, inputs);
     if (S_ISREG(status.st_mode) && ftruncate(fd_, 0) != 0) Fail(path_);
@@ -103,8 +130,11 @@ void OutputFile::Write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::Commit() {
-  // Synced to disk before the rename. A directly written file may not support syncing.
-  if (!temporary_.empty() && fsync(fd_) != 0) Fail(path_);
+  const bool is_direct = !is_nameless_ && temporary_.empty();
+  // Synced to disk before it gets its name. A directly written file may not support syncing.
+  if (!is_direct && fsync(fd_) != 0) Fail(path_);
+  // A link cannot replace a file, so that takes a temporary name for a moment.
+  if (is_nameless_ && Link(fd_, path_) != 0) TakeName([&] { return Link(fd_, temporary_); });
   if (close(std::exchange(fd_, -1)) != 0) Fail(path_);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) Fail(path_);

@@ -4,6 +4,7 @@
 #define PRONK_GGUF_OUTPUT_FILE_H_
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,10 +13,11 @@
 
 namespace gguf {
 
-// Writes to a temporary file beside `path` (NAME.tmpPID, or NAME.tmpPID-2 and so on if taken),
-// which Commit() renames: nobody sees a partial file, an old file stays until then, and without
-// Commit() nothing is left. Devices, pipes and links (such as /dev/stdout) cannot be replaced by a
-// file and are written directly.
+// Writes to a file without a name in the folder of `path`, to which Commit() gives its name: nobody
+// sees a partial file, an old file stays until then, and without Commit() nothing is left, not even
+// by SIGKILL. Where the file system has no such files it is NAME.tmpPID (NAME.tmpPID-2 and so on if
+// taken), which signal handlers remove. Devices, pipes and links (such as /dev/stdout) cannot be
+// replaced by a file and are written directly.
 //
 // A path to one of the `inputs`, which are still being read, is refused before anything is touched.
 // All methods throw gguf::Error. One OutputFile at a time.
@@ -31,13 +33,15 @@ class OutputFile {
   void Commit();
 
  private:
-  void CreateTemporary();
+  bool OpenNameless();
+  void TakeName(const std::function<int()>& create);
   void OpenAsItStands(std::span<const FileId> inputs);
   void RefuseInputs(const struct stat& status, std::span<const FileId> inputs) const;
   [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;
-  std::string temporary_;  // empty once renamed, and when writing directly
+  std::string temporary_;  // a name that exists, or empty
+  bool is_nameless_ = false;
   int fd_ = -1;
 };
 

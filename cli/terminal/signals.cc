@@ -72,7 +72,8 @@ void OnExit() {
 void SetUpSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal :
+       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2}) {
     // The parent may have set one to be ignored, as nohup does.
     if (std::signal(signal, OnEnd) == SIG_IGN) std::signal(signal, SIG_IGN);
   }

@@ -1,8 +1,22 @@
 // What is written, and where: never into what is read, never into a file that merely got the number
 // of a closed stream, and under a temporary name that is free.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -153,6 +167,72 @@ TEST(OutputsNextToOthers, NameWhatIsInTheWay) {
   const std::string out =
       dir.Path(std::string(250, 'x'));  // with the end of a temporary name, too long
   ExpectError(Pronk({"logits", test::kTinyModel, "--ids", "1", out}), 1, "x.tmp");
+}
+
+// --- Signals ----------------------------------------------------------------------------------
+
+// Lets open(O_TMPFILE) fail in this process and what it starts, as on file systems without it.
+void ForbidNamelessFiles() {
+#if defined(__linux__)
+  constexpr auto kFlags = offsetof(seccomp_data, args) + 2 * sizeof(uint64_t);
+  const uint32_t bit = O_TMPFILE & ~O_DIRECTORY;
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 2),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFlags),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bit, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+  };
+  const sock_fprog program = {std::size(filter), filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    _exit(126);
+  }
+#endif
+}
+
+// Every signal that ends a program and can be caught, while an output is open: nothing is left. The
+// others, too, where files have no names.
+TEST(OutputsAndSignals, LeaveNothing) {
+  const std::vector<int> caught = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGXCPU,
+                                   SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1, SIGUSR2};
+  for (const bool is_nameless : {true, false}) {
+    std::vector<int> signals = caught;
+    if (is_nameless) signals.insert(signals.end(), {SIGKILL, SIGSEGV, SIGABRT});
+    for (const int signal : signals) {
+      SCOPED_TRACE(strsignal(signal) + std::string(is_nameless ? "" : ", with names"));
+      const test::TempDir dir;
+      const std::string out = dir.Path("out"), program = test::Program();
+      const pid_t child = fork();
+      if (child == 0) {
+        const int null = open("/dev/null", O_RDWR);
+        for (const int fd : {0, 1, 2}) dup2(null, fd);
+        const rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        if (!is_nameless) ForbidNamelessFiles();
+        execl(program.c_str(), "pronk", "bench", "-m", test::kTinyModel.c_str(), "-p", "4", "-n",
+              "0", "-r", "1000", "-d", "400", "--plot", out.c_str(), nullptr);
+        _exit(127);
+      }
+      // It has opened the output once one of its files is in the folder.
+      const auto is_open = [&] {
+        std::error_code error;
+        for (const auto& link :
+             fs::directory_iterator("/proc/" + std::to_string(child) + "/fd", error)) {
+          if (fs::read_symlink(link.path(), error).string().starts_with(dir.Path(""))) return true;
+        }
+        return false;
+      };
+      for (int i = 0; i < 1000 && !is_open(); ++i) usleep(10'000);
+      EXPECT_TRUE(is_open());
+      if (!is_nameless) EXPECT_TRUE(fs::exists(out + ".tmp" + std::to_string(child)));
+      kill(child, signal);
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_TRUE(fs::is_empty(dir.Path("")));
+    }
+  }
 }
 
 }  // namespace

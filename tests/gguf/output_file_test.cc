@@ -2,7 +2,9 @@
 // file is written through.
 #include "gguf/output_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -74,6 +76,40 @@ TEST(OutputFileTest, NeighboursAreLeftAlone) {
   EXPECT_EQ(ReadText(taken), "mine");
   EXPECT_EQ(ReadText(path), "newer");
   EXPECT_EQ(CountFiles(dir), 3u);
+}
+
+// While it is written there is nothing that SIGKILL could leave.
+TEST(OutputFileTest, HasNoNameBeforeItIsCommitted) {
+  const test::TempDir dir;
+#if defined(O_TMPFILE)
+  const int fd = open(dir.Path("").c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0) GTEST_SKIP() << "this file system has no such files";
+  close(fd);
+#else
+  GTEST_SKIP() << "this system has no such files";
+#endif
+  for (const size_t n_files : {0u, 1u}) {  // then it replaces a file
+    OutputFile file(dir.Path("out"));
+    file.Write("new");
+    EXPECT_EQ(CountFiles(dir), n_files);
+    file.Commit();
+    EXPECT_EQ(ReadText(dir.Path("out")), "new");
+  }
+}
+
+// Opening a pipe waits until someone reads it.
+TEST(OutputFileTest, PipesThatNobodyReads) {
+  const test::TempDir dir;
+  const std::string path = dir.Path("pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(test::ErrorOf([&] { OutputFile file(path); }),
+            path + ": is a pipe (FIFO) that nobody reads");
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  Write(path, "new");
+  std::string text(4, '.');
+  EXPECT_EQ(read(reader, text.data(), text.size()), 3);
+  EXPECT_EQ(text, "new.");
+  close(reader);
 }
 
 // By whatever name: nothing is touched.
