@@ -10,11 +10,24 @@ namespace gguf {
 
 struct FileId {
   uint64_t device = 0, inode = 0;
+  // When it was looked at: its size, and the nanoseconds since 1970 of its last change. No part of
+  // the identity.
+  uint64_t bytes = 0, changed = 0;
 
   static FileId Of(const struct stat& status) {
-    return {static_cast<uint64_t>(status.st_dev), static_cast<uint64_t>(status.st_ino)};
+#if defined(__APPLE__)
+    const timespec& changed = status.st_ctimespec;
+#else
+    const timespec& changed = status.st_ctim;
+#endif
+    return {static_cast<uint64_t>(status.st_dev), static_cast<uint64_t>(status.st_ino),
+            static_cast<uint64_t>(status.st_size),
+            static_cast<uint64_t>(changed.tv_sec) * 1'000'000'000 +
+                static_cast<uint64_t>(changed.tv_nsec)};
   }
-  bool operator==(const FileId&) const = default;
+  bool operator==(const FileId& other) const {
+    return device == other.device && inode == other.inode;
+  }
 };
 
 }  // namespace gguf

@@ -4,6 +4,7 @@
 #define PRONK_ENGINE_SESSION_SESSION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -102,10 +103,14 @@ class Session {
   // bookmark.
   bool has_logits() const { return has_logits_; }
 
-  // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, and the
-  // update of the session once that state is filled in.
+  // For SaveSession() and LoadSession() (session_file.h): the state after the text so far, the
+  // update of the session once that state is filled in, and what they know of the model.
   SequenceState& RememberedState();
   void Restore(std::span<const tokenizer::TokenId> tokens, std::span<const float> logits);
+  struct ModelHash {
+    uint64_t hash = 0, stamp = 0;  // 0: not known yet
+  };
+  ModelHash& model_hash() { return model_hash_; }
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
@@ -137,6 +142,7 @@ class Session {
   double undo_seconds_ = 0;  // for undoing it
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
+  ModelHash model_hash_;
   struct Mark {
     size_t position;
     std::vector<float> logits;

@@ -1,16 +1,19 @@
 // A session on disk: tokens, state and logits, so that a long prompt is read only once.
 //
 //   offset  bytes
-//        0  16   "pronk session 1\n"
+//        0  16   "pronk session 2\n"
 //       16   8   hash of the rest
-//       24   8   hash of the model: of its metadata, and of some bytes of each tensor
-//       32   8   n_tokens
-//       40   8   vocab_size
-//       48   8   type of the cache: 0 f32, 1 f16, 2 q8_0
-//       56   8   bytes of the state
-//       64       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the
+//       24   8   hash of the model: of its metadata and all of its weights
+//       32   8   stamp of the model's files: hash of device, inode, size and time of change; or 0
+//       40   8   n_tokens
+//       48   8   vocab_size
+//       56   8   type of the cache: 0 f32, 1 f16, 2 q8_0
+//       64   8   1: RoPE for a context longer than in training
+//       72   8   bytes of the state
+//       80       tokens, 4 bytes each; logits, f32; the state: by layer and head the keys and the
 //                values that the next token sees, then the recurrent layers' floats
 //
+// While the stamp holds, the weights need not be hashed again.
 // All numbers are in the machine's byte order, like the mapped weights.
 #ifndef PRONK_ENGINE_SESSION_SESSION_FILE_H_
 #define PRONK_ENGINE_SESSION_SESSION_FILE_H_

@@ -3,8 +3,11 @@
 #include "engine/session/session_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -121,7 +124,7 @@ TEST_F(SessionFile, IsRefusedWhereItDoesNotBelong) {
   };
   const Model other = Model::Load(test::DataPath("hybrids") / "qwen35moe.gguf");
   EXPECT_NE(error_of(other, Options(64, 64)).find("belongs to another model"), std::string::npos);
-  EXPECT_NE(error_of(model_, Options(64, 64, kernels::KvType::kF32)).find("another --kv"),
+  EXPECT_NE(error_of(model_, Options(64, 64, kernels::KvType::kF32)).find("another type of cache"),
             std::string::npos);
   EXPECT_NE(
       error_of(model_, Options(29, 64)).find("holds 30 tokens, and the context has room for 29"),
@@ -138,7 +141,7 @@ TEST_F(SessionFile, IsRefusedWhereKeysAreRotatedOtherwise) {
   SaveSession(session, path_);
   Session same(model, Options(trained - 1, 8)), longer(model, Options(trained + 1, 8));
   EXPECT_EQ(Message([&] { LoadSession(same, path_); }), "");
-  EXPECT_NE(Message([&] { LoadSession(longer, path_); }).find("context (-c) of another kind"),
+  EXPECT_NE(Message([&] { LoadSession(longer, path_); }).find("context of another kind"),
             std::string::npos);
 }
 
@@ -181,14 +184,89 @@ TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
   EXPECT_EQ(test::ReadText(copy), test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
 }
 
+// By every weight: a byte of each tensor, at the quarter that no sample of ends and middle has, and
+// two tensors' blocks in another order.
 TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
-  const std::filesystem::path copy = dir_.Path("model.gguf");
-  std::string bytes = test::ReadText(test::DataPath("hybrids") / "qwen35.gguf");
-  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
-  std::ofstream(copy, std::ios::binary) << bytes;
-  const Model model = Model::Load(copy.string());
-  Session session(model, Options(64, 64));
-  EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("another model"), std::string::npos);
+  const std::string original = test::ReadText(test::DataPath("hybrids") / "qwen35.gguf");
+  const auto expect_refused = [&](const std::string& bytes) {
+    const std::string copy = dir_.Write("model.gguf", bytes);
+    const Model model = Model::Load(copy);
+    Session session(model, Options(64, 64));
+    EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("belongs to another model"),
+              std::string::npos);
+  };
+  const std::byte* const begin = model_.file.tensors()[0].data;
+  const size_t data =
+      original.size() - static_cast<size_t>(model_.file.tensors().back().data +
+                                            model_.file.tensors().back().bytes - begin);
+  for (const gguf::TensorView& tensor : model_.file.tensors()) {
+    SCOPED_TRACE(tensor.name);
+    const size_t at = data + static_cast<size_t>(tensor.data - begin) + tensor.bytes / 4;
+    std::string bytes = original;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    expect_refused(bytes);
+  }
+}
+
+// Not even a file of the same inode, size and name that was changed meanwhile.
+TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
+  const std::string path =
+      dir_.Write("model.gguf", test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
+  const auto stamp = [&] {
+    uint64_t number = 0;
+    std::memcpy(&number, test::ReadText(path_).data() + 32, sizeof(number));
+    return number;
+  };
+  const auto save = [&] {
+    const Model model = Model::Load(path);
+    Session session(model, Options(64, 64));
+    session.Prefill(Text(model, 5));
+    SaveSession(session, path_);
+  };
+  const auto load = [&] {
+    const Model model = Model::Load(path);
+    Session session(model, Options(64, 64));
+    return Message([&] { LoadSession(session, path_); });
+  };
+  const auto change = [&] {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(-3, std::ios::end);
+    const int last = file.get();
+    file.seekp(-3, std::ios::end);
+    file.put(static_cast<char>(last ^ 1));
+  };
+  save();
+  EXPECT_EQ(stamp(), 0u) << "a file that has just changed could change again at the same time";
+  EXPECT_EQ(load(), "");
+  change();
+  EXPECT_NE(load().find("belongs to another model"), std::string::npos);
+  usleep(2'100'000);
+  save();
+  EXPECT_NE(stamp(), 0u);
+  EXPECT_EQ(load(), "");
+  change();
+  EXPECT_NE(load().find("belongs to another model"), std::string::npos);
+}
+
+TEST_F(SessionFile, OfAnotherVersion) {
+  std::string bytes = test::ReadText(path_);
+  bytes[14] = '1';
+  dir_.Write("session", bytes);
+  Session session(model_, Options(64, 64));
+  EXPECT_EQ(Message([&] { LoadSession(session, path_); }),
+            path_ + " was written by another version of pronk: remove it");
+}
+
+TEST_F(SessionFile, IsARegularFile) {
+  Session session(model_, Options(64, 64));
+  const auto error = [&](const std::string& path) {
+    return Message([&] { LoadSession(session, path); });
+  };
+  ASSERT_EQ(mkfifo(dir_.Path("pipe").c_str(), 0600), 0);
+  const std::string expected = ": expected a session of pronk, found ";
+  EXPECT_EQ(error(dir_.Path("pipe")), dir_.Path("pipe") + expected + "a pipe (FIFO)");
+  EXPECT_EQ(error("/dev/zero"), "/dev/zero" + expected + "a device");
+  EXPECT_EQ(error("/tmp"), "/tmp" + expected + "a directory");
 }
 
 }  // namespace
