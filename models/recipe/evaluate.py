@@ -14,6 +14,7 @@ import json
 import random
 import re
 import subprocess
+import sys
 
 import numpy as np
 
@@ -159,13 +160,22 @@ def answers(voice, lexicon, count, rng):
     return wrong
 
 
+def held_out(path, count):
+    value, targets = perplexity(path, vocab.of_gguf(read_gguf(path)[0]), count)
+    print(f"held-out perplexity: {value:.3f} per token over {targets:,} tokens")
+    return value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("model")
     parser.add_argument("--count", type=int, default=50, help="of stories, kinds and answers")
+    parser.add_argument("--perplexity-below", type=float, metavar="P", help="measure nothing else, and fail at P or more")
     parser.add_argument("--show", type=int, default=0, help="stories and chats to print, unselected")
     a = parser.parse_args()
+    if a.perplexity_below:
+        return held_out(a.model, a.count) < a.perplexity_below
     voice, lexicon, rng = Voice(a.program, a.model), Lexicon(), random.Random(2)
     reader = Reader(lexicon)
     stories(voice, reader, a.count, a.show)
@@ -176,9 +186,9 @@ def main():
     requests(voice, *zip(*known), "of the lexicon")
     wrong = answers(voice, lexicon, a.count, rng)
     print(f"answers right: {a.count - len(wrong)} of {a.count}", *wrong, sep="\n")
-    value, targets = perplexity(a.model, vocab.of_gguf(read_gguf(a.model)[0]), a.count)
-    print(f"held-out perplexity: {value:.3f} per token over {targets:,} tokens")
+    held_out(a.model, a.count)
+    return True
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(not main())

@@ -52,7 +52,7 @@ def q8_0(values):
     return out.tobytes()
 
 
-def metadata(shape, pieces):
+def metadata(shape, pieces, n_weights):
     n = pieces.get_piece_size()
 
     def kind(i):
@@ -60,7 +60,7 @@ def metadata(shape, pieces):
 
     return {
         "general.architecture": "llama", "general.type": "model", "general.name": "pronk storyteller", "general.author": "pronk",
-        "general.license": "mit", "general.description": DESCRIPTION, "general.size_label": "5M", "general.languages": ["en"],
+        "general.license": "mit", "general.description": DESCRIPTION, "general.size_label": f"{n_weights / 1e6:.0f}M", "general.languages": ["en"],
         "general.tags": ["text-generation", "stories"], "general.file_type": 7, "general.quantization_version": 2,
         "llama.vocab_size": n, "llama.context_length": shape["n_ctx"], "llama.embedding_length": shape["n_embd"],
         "llama.block_count": shape["n_layers"], "llama.feed_forward_length": shape["n_ffn"],
@@ -103,7 +103,8 @@ def main():
     a = parser.parse_args()
     saved = torch.load(a.work / "checkpoint.pt")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
-    write(a.out, metadata(saved["shape"], pieces), saved["model"])
+    n_weights = sum(tensor.numel() for tensor in saved["model"].values())
+    write(a.out, metadata(saved["shape"], pieces, n_weights), saved["model"])
     print(f"{a.out}: {a.out.stat().st_size:,} bytes after {saved['state']['step']} steps")
 
 

@@ -100,7 +100,7 @@ def gradients(model, group, team, workers):
         loss = loss_of(model, inputs, targets)
         return loss.item(), int((targets >= 0).sum()), torch.autograd.grad(loss, parameters)
 
-    parts = list(team.map(share, range(workers)))
+    parts = list(team.map(share, range(min(workers, len(group)))))
     count = sum(part[1] for part in parts)
     for p, *grads in zip(parameters, *(part[2] for part in parts)):
         p.grad = sum(grads[1:], grads[0]) / count
@@ -117,6 +117,11 @@ def held_out_loss(model, groups):
     return total / count
 
 
+def drill_share(step, alone, share, steps):
+    """Share of drills in a pool that begins at this step. It follows the steps, never the clock: a seed has one order of batches."""
+    return 1.0 if step < alone else share * max(0.0, 1 - step / (0.6 * steps))
+
+
 def rate(step, warmup, progress, decay):
     """Share of the full learning rate; `progress` from 0 to 1 is the share of the training that is done."""
     return max(0.0, min(1.0, (step + 1) / warmup, (1 - progress) / decay))
@@ -126,9 +131,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=4000)
-    parser.add_argument("--budget", type=float, help="minutes to train instead of --steps, on machines that have other work too")
+    parser.add_argument("--budget", type=float, help="minutes to train, on machines that have other work too; --steps then only says when drills end")
     parser.add_argument("--stop", type=int, help="leave after this step, to go on later, perhaps with other settings")
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--width", type=int, default=256, help="a multiple of 64; K-quants need one of 256")
     parser.add_argument("--tokens", type=int, default=4096, help="per step, padding included")
     parser.add_argument("--lr", type=float, default=0.02, help="of Muon; AdamW has its own")
     parser.add_argument("--adam-lr", type=float, default=0.004)
@@ -153,7 +159,9 @@ def main():
         meta, weights = read_gguf(a.file)
         (a.work / "vocab.model").write_bytes(vocab.of_gguf(meta).serialized_model_proto())
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
-    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers, n_ctx=a.ctx))
+    heads = a.width // 32
+    model = Llama(Shape(n_vocab=pieces.get_piece_size(), n_layers=a.layers, n_embd=a.width, n_heads=heads, n_kv_heads=heads // 2,
+                        n_ffn=3 * a.width, n_ctx=a.ctx))
     if a.file:
         model.load_state_dict({name: torch.tensor(values) for name, values in weights.items()})
     matrices = [p for p in model.blk.parameters() if p.ndim == 2]
@@ -165,7 +173,8 @@ def main():
     lexicon = Lexicon()
     n_ctx = model.shape.n_ctx
     held_out = pool(pieces, lexicon, corpus.HELD_OUT_SEED, 0, a.tokens, n_ctx)[:24]
-    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "drills": 1.0 if a.drill_steps else a.drills, "requests": a.requests}
+    state = {"step": 0, "pool": 0, "batch": 0, "tokens": 0, "seconds": 0.0, "requests": a.requests,
+             "drills": drill_share(0, a.drill_steps, a.drills, a.steps)}
     checkpoint = a.work / "checkpoint.pt"
     if checkpoint.exists():
         saved = torch.load(checkpoint)
@@ -195,8 +204,7 @@ def main():
     while not ended():
         if state["batch"] == len(groups):
             state["pool"], state["batch"] = state["pool"] + 1, 0
-            fading = max(0.0, 1 - progress() / 0.6)
-            state["drills"] = 1.0 if state["step"] < a.drill_steps else a.drills * fading
+            state["drills"] = drill_share(state["step"], a.drill_steps, a.drills, a.steps)
             groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):

@@ -1,0 +1,17 @@
+#!/bin/bash
+# Makes a model from nothing: runs the commands of models/README.md ("A small model in two minutes") as
+# they stand in the text, and then the recipe's own test. Needs numpy, PyTorch and sentencepiece.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../../models"
+export PYTHONDONTWRITEBYTECODE=1 TMPDIR
+TMPDIR=$(mktemp -d) # where the text's commands make their folder
+trap 'rm -rf "$TMPDIR"' EXIT
+
+# The first indented lines after the heading.
+commands=$(awk '/^#/ { here = $0 ~ /^#### A small model in two minutes$/ } here && /^    / { print substr($0, 5) }' README.md)
+[ "$(wc -l <<<"$commands")" -ge 6 ]
+bash -xeuo pipefail -c "$commands" | tee "$TMPDIR/log"
+# What it told after the prompt: more words than the beginning has.
+[ "$(grep -A 99 '^ *Once upon a time' "$TMPDIR/log" | wc -w)" -ge 40 ]
+python3 "$here/batches_test.py" | tail -n 1
