@@ -93,7 +93,7 @@ void Metadata::SortKeys() {
   std::ranges::stable_sort(by_key_, {}, [this](size_t i) { return entries_[i].key; });
 }
 
-void Metadata::Set(std::string_view key, const Value& value) {
+void Metadata::Set(std::string_view key, Value value) {
   own_.push_back(std::make_shared<const std::string>(key));  // before Remove: it may be that key
   Remove(*own_.back());
   entries_.push_back({*own_.back(), value});

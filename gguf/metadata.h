@@ -115,7 +115,7 @@ class Metadata {
   std::vector<int64_t> GetInts(std::string_view key) const;  // elements of any integer type or bool
 
   // Puts a value in the place of the file's, or adds it; takes a key away. The first is a view.
-  void Set(std::string_view key, const Value& value);
+  void Set(std::string_view key, Value value);
   void SetInt(std::string_view key, int64_t number);
   void SetFloat(std::string_view key, double number);
   void SetBool(std::string_view key, bool value);

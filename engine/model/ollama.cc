@@ -114,7 +114,7 @@ void RespellOllama(gguf::File& file) {
   ForEachPair(row->keys, [&](const std::string& from, const std::string& to) {
     const gguf::Value* const value = meta.Find(usual + "." + from);
     theirs |= value != nullptr;
-    if (value != nullptr && !to.empty()) meta.Set(usual + "." + to, gguf::Value(*value));
+    if (value != nullptr && !to.empty()) meta.Set(usual + "." + to, *value);
   });
   ForEachPair(row->keys, [&](const std::string& from, const std::string&) {
     meta.Remove(usual + "." + from);

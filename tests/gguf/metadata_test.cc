@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "gguf/file.h"
 #include "gguf/writer.h"
@@ -193,6 +196,53 @@ TEST(PrintableTest, CutsAtACharactersEdge) {
   EXPECT_EQ(Printable(std::string(1000, 'x')).size(), 203u);
   EXPECT_EQ(PrintablePath(std::string(1000, 'x')).size(), 1000u);
   EXPECT_EQ(PrintablePath("modèle\t.gguf"), "modèle\\x09.gguf");
+}
+
+// What a person says of a key stands in the place of the file's, whatever its type was.
+TEST_F(MetadataTest, ValuesThatAreSet) {
+  writer_.Add("number", uint32_t{7});
+  writer_.Add("text", "a");
+  writer_.Add("gone", true);
+  const std::vector<int32_t> list = {3, 4};
+  writer_.AddArray("list", std::span<const int32_t>(list));
+  Metadata m = Read();
+  m.SetInt("number", -5);
+  m.SetFloat("new", 0.5);
+  m.SetString("text", "longer");
+  m.SetBool("flag", true);
+  m.Set("copy", *m.Find("list"));
+  m.Set("list", *m.Find("number"));
+  m.Remove("gone");
+  m.Remove("never");
+  const Metadata copy = m;
+  m = Metadata();
+  EXPECT_EQ(copy.GetInt("number"), -5);
+  EXPECT_EQ(copy.GetFloat("new"), 0.5);
+  EXPECT_EQ(copy.GetString("text"), "longer");
+  EXPECT_TRUE(copy.GetBoolOr("flag", false));
+  EXPECT_EQ(copy.GetInts("copy"), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(copy.GetInt("list"), -5);
+  EXPECT_FALSE(copy.Has("gone"));
+  EXPECT_EQ(copy.entries().size(), 6u);
+}
+
+TEST(File, TensorsWithOtherNames) {
+  const std::vector<float> numbers(4);
+  Writer writer;
+  for (const char* name : {"a.out.weight", "a.dt", "a.dt.bias", "b"}) {
+    writer.AddTensor(name, DType::kF32, {4}, std::as_bytes(std::span(numbers)));
+  }
+  const std::vector<std::byte> bytes = writer.ToBytes();
+  File file = File::Parse("f.gguf", bytes);
+  file.RenameTensors(".out.", ".output.");
+  file.RenameTensors("b", "c");  // at the end alone
+  File moved = std::move(file);
+  EXPECT_NE(moved.FindTensor("a.output.weight"), nullptr);
+  EXPECT_EQ(moved.FindTensor("a.out.weight"), nullptr);
+  EXPECT_NE(moved.FindTensor("a.dt.bias"), nullptr);
+  EXPECT_NE(moved.FindTensor("c"), nullptr);
+  EXPECT_NE(ErrorOf([&] { moved.RenameTensors(".dt", ".dt.bias"); }).find("found it again"),
+            std::string::npos);
 }
 
 }  // namespace

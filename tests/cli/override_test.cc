@@ -1,0 +1,107 @@
+// --override-kv, and what says whether a file will run: inspect --check, list.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::kTinyModel;
+using test::Pronk;
+
+class OverrideTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const gguf::File file = gguf::File::Open(kTinyModel);
+    gguf::Writer writer;
+    for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+    writer.Add("llama.attention.new_idea", uint32_t{1});
+    for (const gguf::TensorView& t : file.tensors()) {
+      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                       std::span(t.data, t.bytes));
+    }
+    std::filesystem::create_directories(dir_.Path(".lmstudio/models/a/b"));
+    writer.WriteFile(path_);
+  }
+
+  Finished Run(const std::string& model, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args = {"run", "-m", model, "-p", "x", "-n", "8", "--temp", "0"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Pronk(args);
+  }
+
+  test::TempDir dir_;
+  std::string path_ = dir_.Path(".lmstudio/models/a/b/new.gguf");
+};
+
+TEST_F(OverrideTest, TakesAKeyAwayAndSaysSo) {
+  ExpectError(Run(path_), 1, "(--override-kv llama.attention.new_idea= runs it without this key)");
+  for (int i = 0; i < 2; ++i) {  // on every run
+    const Finished run = Run(path_, {"--override-kv", "llama.attention.new_idea="});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_EQ(run.out, Run(kTinyModel).out);
+    EXPECT_NE(run.err.find("note: --override-kv: without the file's llama.attention.new_idea\n"),
+              std::string::npos)
+        << run.err;
+  }
+  EXPECT_EQ(Run(kTinyModel).err.find("override"), std::string::npos);
+}
+
+TEST_F(OverrideTest, PutsAValueInItsPlace) {
+  const auto with = [&](const std::string& text) {
+    const Finished run = Run(kTinyModel, {"--override-kv", text});
+    EXPECT_EQ(run.status, 0) << text << run.err;
+    EXPECT_NE(run.err.find(", whatever the file says\n"), std::string::npos) << run.err;
+    return run.out;
+  };
+  const std::string bare = Run(kTinyModel).out;
+  EXPECT_NE(with("llama.rope.freq_base=float:3"), bare);
+  EXPECT_EQ(with("llama.rope.freq_base=float:10000"), bare);
+  EXPECT_NE(with("llama.attention.sliding_window=int:2"), bare);
+  EXPECT_NE(with("tokenizer.ggml.add_bos_token=bool:false"), bare);
+  EXPECT_EQ(with("llama.rope.scaling.type=str:none"), bare);
+  // Several; what they say is checked as what the file says.
+  EXPECT_EQ(Run(path_, {"--override-kv", "llama.attention.new_idea=", "--override-kv",
+                        "llama.rope.freq_base=float:10000"})
+                .out,
+            bare);
+  ExpectError(Run(kTinyModel, {"--override-kv", "llama.block_count=int:0"}), 1, "must not be 0");
+}
+
+TEST_F(OverrideTest, WrongForms) {
+  for (const char* text :
+       {"llama.x", "=int:1", "llama.x=int", "llama.x=int:", "llama.x=int:1x", "llama.x=float:a",
+        "llama.x=bool:1", "llama.x=u32:1", "llama.x=int:99999999999999999999"}) {
+    ExpectError(Run(kTinyModel, {"--override-kv", text}), 2, "--override-kv");
+  }
+  ExpectError(Run(kTinyModel, {"--override-kv", "llama.x="}), 2, "the file has no such key");
+}
+
+TEST_F(OverrideTest, InspectAndListSayWhetherAFileRuns) {
+  EXPECT_TRUE(Pronk({"inspect", kTinyModel, "--check"}).out.ends_with("finite\nruns\n"));
+  const Finished check = Pronk({"inspect", path_, "--check"});
+  EXPECT_EQ(check.status, 0);
+  const size_t at = check.out.find("\ndoes not run: ");
+  ASSERT_NE(at, std::string::npos) << check.out;
+  EXPECT_NE(check.out.find("new_idea", at), std::string::npos);
+  EXPECT_EQ(check.out.find('\n', at + 1), check.out.size() - 1);  // in one line, the last
+  const auto json = nlohmann::json::parse(Pronk({"inspect", path_, "--check", "--json"}).out);
+  EXPECT_EQ(json["runs"], false);
+  EXPECT_NE(json["problem"].get<std::string>().find("new_idea"), std::string::npos);
+  const Finished list =
+      Pronk({"list"}, "",
+            {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=/nonexistent", "OLLAMA_MODELS=/nonexistent"});
+  EXPECT_NE(list.out.find("cannot be run"), std::string::npos) << list.out;
+  EXPECT_NE(list.err.find("new_idea"), std::string::npos) << list.err;
+}
+
+}  // namespace

@@ -1,0 +1,87 @@
+// Tokens that a file says are never sampled (tokenizer.ggml.suppress_tokens): by a session, by the
+// library, whatever the options.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/pronk.h"
+#include "engine/session/generate.h"
+#include "gguf/writer.h"
+#include "tests/support/scripted_model.h"
+#include "tests/support/temp_dir.h"
+
+namespace engine {
+namespace {
+
+using tokenizer::TokenId;
+
+// A model that would begin every text with "Well", and the same that may not.
+class Suppressed : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<std::byte> bytes = test::ScriptedModel({{"Well"}, {" no"}, {"!"}}, "");
+    const gguf::File file = gguf::File::Parse("scripted.gguf", bytes);
+    const auto tokenizer = tokenizer::Tokenizer::Create(file);
+    while (tokenizer->Piece(++well_, /*special=*/false) != "Well") {
+      ASSERT_TRUE(tokenizer->vocab().Has(well_));
+    }
+    gguf::Writer writer;
+    for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+    writer.AddArray("tokenizer.ggml.suppress_tokens", std::span<const int32_t>(&well_, 1));
+    for (const gguf::TensorView& t : file.tensors()) {
+      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                       std::span(t.data, t.bytes));
+    }
+    writer.WriteFile(path_);
+    dir_.Write("bare.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+  std::vector<TokenId> Say(const Model& model, const SamplerOptions& sampling) const {
+    SessionOptions options;
+    options.n_threads = 1;
+    options.sampler = sampling;
+    Session session(model, options);
+    session.SetSampling(sampling);  // keeps them, too
+    GenerateOptions generate;
+    generate.max_tokens = 4;
+    return Generate(session, model.tokenizer->Encode("Q"), generate, [](auto) { return true; })
+        .tokens;
+  }
+
+  test::TempDir dir_;
+  std::string path_ = dir_.Path("model.gguf");
+  TokenId well_ = -1;
+};
+
+TEST_F(Suppressed, AreNeverSampled) {
+  SamplerOptions greedy;
+  greedy.temperature = 0;
+  const Model bare = Model::Load(dir_.Path("bare.gguf")), model = Model::Load(path_);
+  EXPECT_EQ(Say(bare, greedy).at(0), well_);
+  EXPECT_EQ(std::ranges::count(Say(model, greedy), well_), 0);
+  SamplerOptions biased;
+  biased.logit_bias = {{well_, 100.0f}};
+  EXPECT_EQ(Say(bare, biased).at(0), well_);
+  for (biased.seed = 0; biased.seed < 20; ++biased.seed) {
+    EXPECT_EQ(std::ranges::count(Say(model, biased), well_), 0) << biased.seed;
+  }
+}
+
+TEST_F(Suppressed, AreNeverSampledByTheLibrary) {
+  pronk::Options options;
+  options.sampling.temperature = 0;
+  options.threads = 1;
+  const auto text_of = [&](const std::string& path) {
+    pronk::Session session(pronk::Model(path), options);
+    return session.Complete("Q").text;
+  };
+  EXPECT_EQ(text_of(dir_.Path("bare.gguf")), "Well no!");
+  EXPECT_EQ(text_of(path_).find("Well"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace engine
