@@ -20,7 +20,7 @@ namespace kernels::HWY_NAMESPACE {
 struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ1_M;
   using Block = gguf::BlockIQ1_M;
-  using Form = Int8Form<5, 2>;
+  using Form = Int8Form<-9, 9, 2>;
 
   // The f16 d, a nibble of it on top of each word.
   static uint16_t ScaleBits(const Block& block) {

@@ -74,7 +74,7 @@ struct Iq1Type : GridType<Type, Block, 1, kBits, false> {
 struct IQ1_S : Iq1Type<IQ1_S, gguf::BlockIQ1_S, 0> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ1_S;
   using Block = gguf::BlockIQ1_S;
-  using Form = Int8Form<5>;
+  using Form = Int8Form<-9, 9>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

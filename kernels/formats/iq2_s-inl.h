@@ -21,7 +21,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_S;
-  using Form = Int8Form<7, 2>;
+  using Form = Int8Form<-kIq2Levels.back(), kIq2Levels.back(), 2>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

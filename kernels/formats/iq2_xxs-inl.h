@@ -114,7 +114,7 @@ struct Iq2Type : GridType<Type, BlockType, 1, kBits, true> {
 
 struct IQ2_XXS : Iq2Type<IQ2_XXS, gguf::BlockIQ2_XXS, 0> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ2_XXS;
-  using Form = Int8Form<7>;
+  using Form = Int8Form<-kIq2Levels.back(), kIq2Levels.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

@@ -25,7 +25,7 @@ constexpr SplitTable<512> kIq3sTable(kIq3sGrid);
 
 struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_S;
-  using Form = Int8Form<5>;
+  using Form = Int8Form<-kIq3sLevels.back(), kIq3sLevels.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

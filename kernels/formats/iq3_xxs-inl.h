@@ -61,7 +61,7 @@ struct Iq3Type : GridType<Type, Block, kEighths, 0, true> {
 
 struct IQ3_XXS : Iq3Type<IQ3_XXS, gguf::BlockIQ3_XXS, 2> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ3_XXS;
-  using Form = Int8Form<7>;
+  using Form = Int8Form<-kIq3xxsLevels.back(), kIq3xxsLevels.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

@@ -18,7 +18,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_NL;
-  using Form = Int8Form<8>;
+  using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

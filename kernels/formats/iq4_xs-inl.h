@@ -21,7 +21,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
   static constexpr gguf::DType kDType = gguf::DType::kIQ4_XS;
-  using Form = Int8Form<8>;
+  using Form = Int8Form<kIq4nlValues.front(), kIq4nlValues.back()>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d);

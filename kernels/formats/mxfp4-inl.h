@@ -19,7 +19,6 @@ namespace kernels::HWY_NAMESPACE {
 
 struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
   static constexpr gguf::DType kDType = gguf::DType::kMXFP4;
-  using Form = Int8Form<5>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = E8m0HalfToF32(block.e);

@@ -21,7 +21,7 @@ namespace kernels::HWY_NAMESPACE {
 // A piece has two groups of 16, and a lane's dots belong to one of them. A block is two pieces.
 struct NVFP4 {
   using Block = gguf::BlockNVFP4;
-  using Form = Int8Form<5, 2>;
+  using Form = Int8Form<-12, 12, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kNVFP4;
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = 256;

@@ -28,7 +28,7 @@ HWY_INLINE VU8x16 SpreadBits(uint32_t bits, uint8_t value) {
 }
 
 struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
-  using Form = Int8Form<4>;
+  using Form = Int8Form<-1, 1>;
   static constexpr gguf::DType kDType = gguf::DType::kQ1_0;
 
   static void Dequantize(const Block& block, float* out) {

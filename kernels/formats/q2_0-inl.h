@@ -85,7 +85,7 @@ struct InOrder {
 };
 
 struct Q2_0 : InOrder<gguf::BlockQ2_0, 4> {
-  using Form = Int8Form<4>;
+  using Form = Int8Form<-1, 2>;
   static constexpr gguf::DType kDType = gguf::DType::kQ2_0;
 
   static void Dequantize(const Block& block, float* out) {

@@ -26,7 +26,7 @@ inline int TwoBits(const uint8_t (&qs)[64], int j) {
 
 struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ2_K;
-  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<4, 2, 2>, Int8Form<8, 1, 2>>;
+  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
   static constexpr int kZero = 0;
   static constexpr int kFactors[4] = {1, 4, 1, 4};  // two shifts less
   static constexpr int kProductZero = 0;

@@ -22,7 +22,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ3_K;
-  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<4, 2>, Int8Form<8>>;
+  using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<-4, 3, 2>, Int8Form<-128, 127>>;
   static constexpr int kZero = 4;
   static constexpr int kFactors[4] = {1, 1, 1, 1};
   static constexpr int kProductZero = 32;

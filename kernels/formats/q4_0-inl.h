@@ -57,7 +57,6 @@ HWY_INLINE Floats8 PermuteNibbles(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[kD
 
 struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_0;
-  using Form = Int8Form<4>;
 
   // Nibble j of 16 bytes.
   static int Nibble(const uint8_t (&qs)[16], int j) {

@@ -18,7 +18,6 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_1;
-  using Form = Int8Form<4, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d), m = F16ToF32(block.m);

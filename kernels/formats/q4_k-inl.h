@@ -97,7 +97,6 @@ constexpr size_t kNibbleStep = kPieces == 2 ? 64 : 32;
 struct Q4_K : Type32<Q4_K, gguf::BlockQ4_K, 8, 15, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ4_K;
   static constexpr size_t kStreams = 2;
-  using Form = Int8Form<4, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
     ScaleCodes(

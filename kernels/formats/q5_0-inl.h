@@ -63,7 +63,6 @@ HWY_INLINE void LoadFiveBits(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*code
 
 struct Q5_0 : Type32<Q5_0, gguf::BlockQ5_0, 16, 31> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_0;
-  using Form = Int8Form<5>;
 
   static int FiveBits(const uint8_t (&qs)[16], const uint8_t (&qh)[4], int j) {
     return Q4_0::Nibble(qs, j) | ((qh[j / 8] >> (j % 8)) & 1) << 4;

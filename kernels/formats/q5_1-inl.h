@@ -19,7 +19,6 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_1;
-  using Form = Int8Form<5, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
     const float d = F16ToF32(block.d), m = F16ToF32(block.m);

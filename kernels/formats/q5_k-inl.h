@@ -22,7 +22,6 @@ namespace kernels::HWY_NAMESPACE {
 struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ5_K;
   static constexpr size_t kStreams = 2;
-  using Form = Int8Form<5, 1, 1>;
 
   static void Dequantize(const Block& block, float* out) {
     const auto code = [&](int j) {

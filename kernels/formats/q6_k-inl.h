@@ -24,7 +24,7 @@ namespace kernels::HWY_NAMESPACE {
 struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
   static constexpr gguf::DType kDType = gguf::DType::kQ6_K;
   static constexpr size_t kStreams = 2;
-  using Form = Int8Form<6, 2>;
+  using Form = Int8Form<-32, 31, 2>;
   static constexpr int kZero = 32;
   static constexpr int kFactors[4] = {1, 1, 1, 1};
 

@@ -32,7 +32,7 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
 
 template <class Type, class BlockType>
 struct Q8Type : Signed32<Type, BlockType> {
-  using Form = Int8Form<8>;
+  using Form = Int8Form<-128, 127>;
 
   static void Dequantize(const BlockType& block, float* out) {
     const float d = F16ToF32(block.d);

@@ -18,7 +18,7 @@ namespace kernels::HWY_NAMESPACE {
 
 struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
   static constexpr gguf::DType kDType = gguf::DType::kQ8_K;
-  using Form = Int8Form<8>;
+  using Form = Int8Form<-128, 127>;
 
   static void Dequantize(const Block& block, float* out) {
     for (int j = 0; j < 256; ++j) out[j] = block.d * static_cast<float>(block.qs[j]);

@@ -73,7 +73,7 @@ struct TernaryType {
   static constexpr bool kReadsFloats = false;
   static constexpr size_t kStepWeights = Block::kWeights;
   static constexpr size_t kStepBytes = sizeof(Block);
-  using Form = Int8Form<4>;
+  using Form = Int8Form<-1, 1>;
 
   static HWY_INLINE VF Scale(const uint8_t* HWY_RESTRICT w) {
     return SetHalf(DF(), w + offsetof(Block, d));

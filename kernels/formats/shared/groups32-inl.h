@@ -123,6 +123,10 @@ struct Steps32 {
 template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = false,
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
+  static_assert(0 <= kZero && kZero <= kMaxCode, "the zero point is one of the codes");
+  static_assert(8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
+                "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
+  using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
   // have a start value anyway, from all without a minimum (3 to 7% of Q4_0 in the cache).
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;

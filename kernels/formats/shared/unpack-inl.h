@@ -48,9 +48,18 @@ struct PanelForm {
   static constexpr uint8_t kZero = 0;
 #endif
 };
-// If the number of bits makes no difference, one kernel serves all.
-template <int kBits, size_t kScales = 1, size_t kMins = 0>
-using Int8Form = PanelForm<PRONK_MADDUBS ? kBits : 8, kScales, kMins>;
+// The form for integers w from kLowest to kHighest. Where the number of bits makes no difference,
+// one kernel serves all.
+template <int kLowest, int kHighest>
+constexpr int BitsOf() {
+  static_assert(-128 <= kLowest && kLowest <= 0 && 0 <= kHighest && kHighest <= 127,
+                "a panel has signed bytes: scale * w, w from -128 to 127");
+  int bits = 4;
+  while (kLowest < -(1 << (bits - 1)) || kHighest >= 1 << (bits - 1)) ++bits;
+  return PRONK_MADDUBS ? bits : 8;
+}
+template <int kLowest, int kHighest, size_t kScales = 1, size_t kMins = 0>
+using Int8Form = PanelForm<BitsOf<kLowest, kHighest>(), kScales, kMins>;
 
 // 256 weights of a row, before they are packed: scale * weight (+ minimum).
 struct Bytes256 {
