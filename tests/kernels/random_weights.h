@@ -15,24 +15,10 @@
 
 namespace kernels {
 
-// Where a block keeps its f16 scales.
+// Where a block keeps its f16 scales: at its beginning, if nothing else is said here.
 inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
   using gguf::DType;
   switch (dtype) {
-    case DType::kQ4_0:
-    case DType::kQ5_0:
-    case DType::kQ8_0:
-    case DType::kIQ4_NL:
-    case DType::kIQ4_XS:
-    case DType::kIQ2_XXS:
-    case DType::kIQ2_XS:
-    case DType::kIQ2_S:
-    case DType::kIQ3_XXS:
-    case DType::kIQ3_S:
-    case DType::kIQ1_S:
-    case DType::kQ1_0:
-    case DType::kQ2_0:
-      return {0};
     case DType::kQ4_1:
     case DType::kQ5_1:
     case DType::kQ8_1:
@@ -49,8 +35,16 @@ inline std::vector<size_t> ScaleOffsets(gguf::DType dtype) {
       return {offsetof(gguf::BlockTQ1_0, d)};
     case DType::kTQ2_0:
       return {offsetof(gguf::BlockTQ2_0, d)};
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kQ8_K:
+    case DType::kMXFP4:
+    case DType::kNVFP4:
+    case DType::kIQ1_M:
+      return {};  // no f16, or elsewhere: RandomMatrix::FixBlock
     default:
-      return {};
+      return {0};
   }
 }
 
