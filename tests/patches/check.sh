@@ -47,12 +47,12 @@ lines() { awk -v "key=$1" 'FNR == 1 { head = 1 } /^diff / { head = 0 } head && s
 # apply PATCH [-R]
 apply() { patch -d "$copy" -p1 --force --fuzz=3 --no-backup-if-mismatch "${@:2}" <"$1" >"$log" 2>&1; }
 
-# configure PATCHES...: with the test files that these need.
+# configure: with the test files that the patches need.
 configure() {
-  local patch files=()
-  for patch; do
+  local patch files=() more
+  for patch in "${patches[@]}"; do
     read -ra more <<<"$(lines tests "$patch" | tr '\n' ' ')"
-    [ "${#more[@]}" -gt 0 ] || { files=(.); break; }
+    [ "${#more[@]}" -gt 0 ] || more=(.)
     files+=("${more[@]}")
   done
   # One instruction set, and no optimization that the checks do not need.
@@ -72,7 +72,6 @@ prepare() {
       (cd "$copy" && bash -euc "$command") >"$log" 2>&1 </dev/null || fail "$patch" "$command"
     done < <(lines run "$patch")
   done
-  configure "$@" || fail "$1" "cmake"
   mapfile -t targets < <(programs "$@")
   cmake --build "$build" --parallel "$jobs" --target "${targets[@]}" >"$log" 2>&1 || fail "$1" "the build"
 }
@@ -102,8 +101,9 @@ for patch in "${patches[@]}"; do
   git apply --check "$patch" 2>"$log" || fail "$patch" "it does not apply to the tree"
   [[ $patch == */lab/* ]] || together+=("$patch")
 done
+for patch in "${together[@]}"; do apply "$patch" || fail "$patch" "it does not apply with the others"; done
+configure || fail "${patches[0]}" "cmake"
 if [ "${#together[@]}" -gt 0 ]; then
-  for patch in "${together[@]}"; do apply "$patch" || fail "$patch" "it does not apply with the others"; done
   prepare "${together[@]}"
   for patch in "${together[@]}"; do check "$patch"; done
 fi
