@@ -233,7 +233,6 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   writer.WriteFile(out, folder.ids());
   report.architecture = model.architecture;
   report.n_tensors = model.tensors.size();
-  report.bytes = weights.total();
   report.notes = model.notes;
   return report;
 }

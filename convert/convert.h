@@ -26,7 +26,6 @@ struct Report {
   std::string architecture;
   gguf::DType type;  // of most matrices
   size_t n_tensors = 0;
-  uint64_t bytes = 0;                 // of weights
   std::vector<std::string> left_out;  // tensors of the folder that were not converted
   std::vector<std::string> notes;     // for the user, a sentence each
 };

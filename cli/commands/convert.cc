@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/output/text.h"
 #include "cli/quantize/requantize.h"
@@ -35,7 +36,7 @@ void SetType(const std::string& name, convert::Options& options) {
 }
 
 // Warnings and notes, on a terminal or not.
-void Tell(const convert::Report& report) {
+void Tell(const convert::Report& report, const std::string& out) {
   for (const std::string& note : report.notes) Complain("note: " + note);
   if (!report.left_out.empty()) {
     const size_t shown = std::min<size_t>(report.left_out.size(), 3);
@@ -44,10 +45,8 @@ void Tell(const convert::Report& report) {
              Joined(std::span(report.left_out).first(shown), ", ") +
              (report.left_out.size() > shown ? ", ..." : ""));
   }
-  if (!IsTerminal(2)) return;
-  Note("architecture " + report.architecture + ", " + std::to_string(report.n_tensors) +
-       " tensors, matrices of " + std::string(gguf::Info(report.type).name) + ": " +
-       HumanBytes(static_cast<double>(report.bytes)) + " of weights");
+  NoteWritten(out, "architecture " + report.architecture + ", " + std::to_string(report.n_tensors) +
+                       " tensors, matrices of " + std::string(gguf::Info(report.type).name));
 }
 
 int Convert(const ConvertOptions& options) {
@@ -60,7 +59,7 @@ int Convert(const ConvertOptions& options) {
   };
   const convert::Report report = convert::Convert(options.folder, options.out, how);
   progress.Clear();
-  Tell(report);
+  Tell(report, options.out);
   return kExitDone;
 }
 

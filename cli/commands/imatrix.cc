@@ -83,6 +83,9 @@ int Imatrix(const ImatrixOptions& options) {
     Complain("note: " + std::to_string(n) +
              " matrices of experts were never used: a longer text would say more");
   }
+  NoteWritten(options.out, std::to_string(inputs.squares().size()) + " matrices, " +
+                               std::to_string(windows.count()) + " windows of " +
+                               std::to_string(windows.length) + " tokens");
   return kExitDone;
 }
 

@@ -194,7 +194,7 @@ int Quantize(const QuantizeOptions& options) {
     return kExitDone;
   }
   Write(file, plan, mix, columns, options);
-  if (IsTerminal(2)) Note(Summary(file, plan));
+  NoteWritten(options.out, Summary(file, plan));
   return kExitDone;
 }
 

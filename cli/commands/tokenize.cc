@@ -1,4 +1,4 @@
-// pronk tokenize: text to ids and pieces.
+// pronk tokenize: text to ids and pieces, with the positions that pronk trace --token counts.
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -33,14 +33,16 @@ int Tokenize(const TokenizeOptions& options) {
                         {.add_bos = !options.no_bos, .parse_special = options.special});
   Output out;
   for (size_t i = 0; i < ids.size() && out.is_open(); ++i) {
-    const std::string number = std::to_string(ids[i]);
+    const std::string number = std::to_string(ids[i]), position = std::to_string(i + 1);
     if (options.ids) {
       out.Add((i == 0 ? "[" : ", ") + number);
       continue;
     }
     // JSON's quotes show spaces, line feeds and bytes that are not UTF-8.
     const Json piece = tokenizer->Piece(ids[i], /*special=*/true);
-    out.Add(Padded(number, 7, /*right=*/true) + "  " + JsonText(piece, -1));
+    if (i == 0) out.Add("position       id  text\n");
+    out.Add(Padded(position, 8, /*right=*/true) + " " + Padded(number, 8, /*right=*/true) + "  " +
+            JsonText(piece, -1));
   }
   if (options.ids) out.Add(ids.empty() ? "[]\n" : "]\n");
   out.Flush();

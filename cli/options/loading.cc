@@ -177,6 +177,13 @@ void CheckNoModelIsLost(const std::string& out) {
                       ": is a GGUF file, perhaps a model, that would be lost: give another name");
 }
 
+void NoteWritten(const std::string& path, const std::string& what) {
+  std::error_code error;  // a pipe has no size
+  const auto bytes = static_cast<double>(std::filesystem::file_size(path, error));
+  Note("wrote " + gguf::PrintablePath(path) + (error ? "" : ", " + HumanBytes(bytes)) + ": " +
+       what);
+}
+
 gguf::File OpenFile(const std::string& path) {
   gguf::File file = gguf::File::Open(path);
   CheckOutputs(path, file.ids());

@@ -24,6 +24,9 @@ std::optional<gguf::FileId> FileIdOf(const std::string& path);
 // `pronk imatrix`.
 void CheckNoModelIsLost(const std::string& out);
 
+// Says on stderr what was written: "wrote PATH, 3.20 MB: WHAT".
+void NoteWritten(const std::string& path, const std::string& what);
+
 // Opens a file, and refuses to print into it: `inspect MODEL >> MODEL` would break it. Throws
 // gguf::Error, engine::Error.
 gguf::File OpenFile(const std::string& path);

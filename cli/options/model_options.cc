@@ -70,6 +70,7 @@ std::string ResolveModel(const std::string& name) {
 }
 
 Flag& ModelOptions::AddModelFlag(Command& command) {
+  command_ = &command;
   return command.Add("-m,--model,MODEL MODEL", model,
                      "A file or a name (default: $PRONK_MODEL, else the one that ships)");
 }
@@ -115,8 +116,14 @@ bool ModelOptions::IsKvType(const std::string& name) {
 }
 
 std::string ModelOptions::ModelPath() const {
-  if (!model.empty()) return ResolveModel(model);
-  return ResolveModel(FromEnvironment("PRONK_MODEL").value_or(kDefaultModel));
+  if (model.empty()) return ResolveModel(FromEnvironment("PRONK_MODEL").value_or(kDefaultModel));
+  try {
+    return ResolveModel(model);
+  } catch (const engine::Error& error) {
+    const bool takes_text = command_ != nullptr && command_->Find("--prompt") != nullptr;
+    if (!takes_text || model.ends_with(".gguf")) throw;
+    throw engine::Error(std::string(error.what()) + "; a text needs -p");
+  }
 }
 
 engine::SessionOptions ModelOptions::Session() const {

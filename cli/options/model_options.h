@@ -46,6 +46,9 @@ struct ModelOptions {
   std::string ModelPath() const;
   // Applies --cpu and returns the rest for a session. Throws UsageError.
   engine::SessionOptions Session() const;
+
+ private:
+  Command* command_ = nullptr;  // whose flags these are
 };
 
 // The path that -m means: a path is kept, a name is searched in the stores of other programs

@@ -222,7 +222,11 @@ TEST(Tokenize, IdsAndPieces) {
   EXPECT_EQ(ids.out.rfind("[1, ", 0), 0u) << ids.out;
   const Finished no_bos = Pronk({"tokenize", "-m", kModel, "-p", "Hi", "--ids", "--no-bos"});
   EXPECT_EQ("[1, " + no_bos.out.substr(1), ids.out);
-  EXPECT_NE(Pronk({"tokenize", "-m", kModel}, "Hi\n").out.find("\"H\""), std::string::npos);
+  // Positions are counted from 1, as by trace --token.
+  const std::string table = Pronk({"tokenize", "-m", kModel}, "Hi\n").out;
+  EXPECT_EQ(table.rfind("position       id  text\n       1        1  \"<s>\"\n       2 ", 0), 0u)
+      << table;
+  EXPECT_NE(table.find("\"H\""), std::string::npos) << table;
 }
 
 // A model without a template gets the plain transcript, which a base model can continue.

@@ -10,6 +10,7 @@
 namespace {
 
 using test::ExpectError;
+using test::ExpectWritten;
 using test::Finished;
 using test::Pronk;
 
@@ -18,7 +19,7 @@ TEST(ConvertCommand, AFolderBecomesAModelThatRuns) {
   const std::string folder = test::HfLlama().Write(dir), out = dir.Path("out.gguf");
   const Finished run = Pronk({"convert", folder, out});
   EXPECT_EQ(run.status, 0);
-  EXPECT_EQ(run.out + run.err, "");
+  ExpectWritten(run, out);
   EXPECT_EQ(Pronk({"run", "-m", out, "-p", "a", "-n", "2"}).status, 0);
   const std::string inspected = Pronk({"inspect", out}).out;
   EXPECT_NE(inspected.find("llama.embedding_length"), std::string::npos) << inspected;
@@ -43,10 +44,11 @@ TEST(ConvertCommand, WhatIsLeftOutIsSaid) {
   llama.config += R"(,"sliding_window":16)";
   const Finished run = Pronk({"convert", llama.Write(dir), dir.Path("out.gguf")});
   EXPECT_EQ(run.status, 0);
-  EXPECT_EQ(run.err,
-            "pronk: note: config.json names a sliding_window, which files of architecture llama do "
-            "not have: longer texts see all of themselves\n"
-            "pronk: note: 1 tensors are left out, as text does not need them: mtp.norm.weight\n");
+  ExpectWritten(
+      run, dir.Path("out.gguf"),
+      "pronk: note: config.json names a sliding_window, which files of architecture llama do "
+      "not have: longer texts see all of themselves\n"
+      "pronk: note: 1 tensors are left out, as text does not need them: mtp.norm.weight\n");
 }
 
 TEST(ConvertCommand, WhatGoesWrongIsOneLine) {

@@ -17,6 +17,7 @@ namespace {
 
 using gguf::DType;
 using test::ExpectError;
+using test::ExpectWritten;
 using test::Finished;
 using test::Pronk;
 
@@ -51,7 +52,8 @@ TEST(Imatrix, HasTheInputsOfEveryMatrixOfTheLayers) {
   const std::string out = dir.Path("out");
   const Finished run = Pronk({"imatrix", "-m", kDefault, "-f", text, "-c", "64", out});
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_EQ(run.out + run.err, "");
+  ExpectWritten(run, out);
+  EXPECT_NE(run.err.find(": 35 matrices, "), std::string::npos) << run.err;
   const gguf::File file = gguf::File::Open(out);
   EXPECT_EQ(file.tensors().size(), 2u * 5 * 7);  // not the embedding, which is the output
   const auto n_tokens = static_cast<float>(64 * file.metadata().GetUint("imatrix.chunk_count"));

@@ -143,10 +143,19 @@ TEST_F(ModelsTest, NamesThatAreNot) {
   };
   expect("smal", "could be small:latest, somebody/small:1b");
   expect("somebody/smell", "near are somebody/small:1b");
-  expect("xyz", "no model of that name ('pronk list')\n");
+  expect("xyz", "no model of that name ('pronk list'); a text needs -p\n");
   expect("broken", "HTML");
   expect("gone:7b", "no model of that name");
   expect("./small", "no such file");  // a path is no name
+}
+
+// A text where the model is expected.
+TEST_F(ModelsTest, ATextIsNoModel) {
+  for (const char* command : {"tokenize", "trace"}) {
+    ExpectError(Pronk({command, "Xyz, xyz"}), 1, "('pronk list'); a text needs -p\n");
+  }
+  ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
+  EXPECT_EQ(ErrorOf("xyz.gguf").find("a text"), std::string::npos);    // no text ends so
 }
 
 TEST_F(ModelsTest, NoStoresAtAll) {

@@ -41,6 +41,15 @@ inline void ExpectError(const Finished& run, int status, const std::string& says
   }
 }
 
+// On stderr `before`, and a line with the written file's path and size; nothing on stdout.
+inline void ExpectWritten(const Finished& run, const std::string& path,
+                          const std::string& before = "") {
+  EXPECT_EQ(run.out, "");
+  const std::string expected = before + "wrote " + path + ", ";
+  EXPECT_EQ(run.err.substr(0, expected.size()), expected);
+  EXPECT_EQ(run.err.find('\n', before.size()), run.err.size() - 1) << run.err;
+}
+
 }  // namespace test
 
 #endif  // PRONK_TESTS_CLI_PRONK_H_
