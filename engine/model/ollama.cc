@@ -100,6 +100,10 @@ void RespellOllama(gguf::File& file) {
   if (row == std::end(kSpellings)) return;
   const std::string usual = row->usual;
   if (own != usual) {
+    if (file.FindTensor("blk.0.ffn_gate_up_exps.weight") != nullptr) {
+      meta.Fail("general.architecture",
+                own + ": an early file of Ollama's, with gates and ups in turn: pull it again");
+    }
     const std::vector<gguf::Metadata::Entry> entries = meta.entries();
     for (const auto& [key, value] : entries) {
       if (!key.starts_with(own + ".")) continue;
