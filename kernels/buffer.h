@@ -1,5 +1,5 @@
-// Uninitialized memory, aligned to cache lines: untouched pages never become resident. Internal to
-// kernels/.
+// Uninitialized memory, aligned to cache lines: untouched pages never become resident. Scratch of
+// kernels/ and engine/pass/.
 #ifndef PRONK_KERNELS_BUFFER_H_
 #define PRONK_KERNELS_BUFFER_H_
 

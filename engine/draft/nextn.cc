@@ -67,7 +67,7 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
   Scratch& s = scratch_;
   team.Run([&] {
     Pass pass(config_, n, 0, s, team, nullptr);
-    const float* const in = pass.Normed(s.x.row(first, width()), norm, width(), s.normed.get());
+    const float* const in = pass.Normed(s.x.get() + first * width(), norm, width(), s.normed.get());
     std::copy_n(in + (n - 1) * width(), width(), own_hidden_.begin());
     pass.MatMul(in,
                 {{w.shared_head_head.tensor != nullptr ? w.shared_head_head : model_.weights.output,
@@ -110,7 +110,7 @@ void NextnDrafter::Read(std::span<const TokenId> tokens, size_t first, Scratch& 
   if (first + 1 > end()) ForgetBefore(first + 1);
   if (new_end - begin_ > hidden_.size() / nextn_.width()) ForgetBefore(new_end - kMaxUnread);
   for (size_t position = std::max(begin_, first + 1); position < new_end; ++position) {
-    nextn_.Hidden(scratch.x.row(position - first - 1, nextn_.width()), hidden(position));
+    nextn_.Hidden(scratch.x.get() + (position - first - 1) * nextn_.width(), hidden(position));
   }
   n_hidden_ = new_end - begin_;
 }

@@ -1,5 +1,5 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
-// from token ids to logits.
+// from token ids to logits. What plain.cc does for one kind of model, for all of them, and fast.
 //
 // Every line is one operation for the whole batch: pass.h describes the operations, scratch.h the
 // buffers, weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their
@@ -93,7 +93,7 @@ void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Tea
   const size_t width = model.config.embedding_length;
   Pass pass(model.config, n, 0, s, team, trace);
   const float* const in =
-      pass.Normed(s.x.row(first, width), model.weights.output_norm, width, s.normed.get());
+      pass.Normed(s.x.get() + first * width, model.weights.output_norm, width, s.normed.get());
   pass.MatMul(in, {{model.weights.output, logits}});
   pass.FinishLogits(logits);
 }

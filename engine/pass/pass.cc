@@ -43,7 +43,7 @@ void Pass::PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::Token
   const size_t width = table.cols;
   MatMul(x, {{w.per_layer_model_proj, out}});
   EachRow("embed", n_tokens_, n_tokens_ * table.row_bytes(), [&](size_t t) {
-    float* const row = scratch_.per_layer_rows.row(t, width);
+    float* const row = scratch_.per_layer_rows.get() + t * width;
     float* const made = out + t * width;
     kernels::DequantizeRow(table.dtype, table.row(static_cast<size_t>(tokens[t])), width, row);
     kernels::Scale(made, 1 / std::sqrt(static_cast<float>(config_.embedding_length)), width);

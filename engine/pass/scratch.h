@@ -5,26 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "engine/model/config.h"
 #include "kernels/attention/head_products.h"
+#include "kernels/buffer.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
 
 namespace engine {
 
-// Uninitialized: pages that no batch touches never become resident.
-template <typename T>
-class Buffer {
- public:
-  explicit Buffer(size_t n = 0) : data_(std::make_unique_for_overwrite<T[]>(n)) {}
-  T* get() { return data_.get(); }
-  T* row(size_t i, size_t width) { return data_.get() + i * width; }
-
- private:
-  std::unique_ptr<T[]> data_;
-};
+using kernels::Buffer;
 
 struct Scratch {
   Scratch(const Config& c, size_t max_tokens, size_t max_threads);

@@ -1,3 +1,4 @@
+// The sampling steps, from the logits of a pass to the few candidates that a token is drawn from.
 #include "engine/sampling/candidates.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Attention for one token or a few, see block.h.
+// Attention for one token or a few, see block.h: what engine/plain.cc does with three loops over
+// all keys, in one sweep over the cache, which may be f16 or int8.
 //
 // A block of queries goes through the keys in tiles that fit the first-level cache: scores of the
 // tile for each query, then the values weighted with exp(score - maximum so far). When a tile

@@ -6,6 +6,9 @@
 //   weight   d * q
 //
 // Q8_1: 36 bytes, the sum (f16) in 2 3, qs in 4 ... 35.
+
+// The guard of a file that is compiled once for each instruction set: before every further time,
+// foreach_target.h defines or undefines HWY_TARGET_TOGGLE, and the file is read again.
 #if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
 #undef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
@@ -15,7 +18,7 @@
 
 #include "kernels/formats/shared/groups32-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+HWY_BEFORE_NAMESPACE();  // from here on the compiler may use this set's instructions
 namespace kernels::HWY_NAMESPACE {
 
 // Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart.
@@ -30,15 +33,20 @@ HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes
   }
 }
 
+// Signed32 (groups32-inl.h) multiplies: a step of 256 weights, in vectors of bytes, with int8
+// activations, each sum times the scales of its 32. A format of signed bytes adds what follows.
 template <class Type, class BlockType>
 struct Q8Type : Signed32<Type, BlockType> {
+  // How batches pack it (unpack-inl.h): integers from -128 to 127, a scale for each 32.
   using Form = Int8Form<-128, 127>;
 
+  // The definition.
   static void Dequantize(const BlockType& block, float* out) {
     const float d = F16ToF32(block.d);
     for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(block.qs[j]);
   }
 
+  // The same bytes as Signed32 wants them.
   static HWY_INLINE void Codes(const uint8_t* HWY_RESTRICT w, size_t v, VU8 (*codes)[2]) {
     LoadSigned<sizeof(BlockType)>(w + offsetof(BlockType, qs), v, codes);
   }

@@ -316,7 +316,7 @@ void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
     float* const results = RowsScratch(scratch(thread), x.size()).results;
     for (size_t first = begin; first < end; first += kWaitingRows) {
       const size_t last = std::min(first + kWaitingRows, end);
-      MultiplyRows(down, bias, first, last, x, results, kWaitingRows, scratch(thread));
+      LinearRows(down, bias, first, last, x, results, kWaitingRows, scratch(thread));
       for (size_t i = 0; i < x.size(); ++i) {
         AddScaled(out_ + tokens[slot + i] * n_embd() + first, weights[slot + i],
                   results + i * kWaitingRows, last - first);
@@ -329,8 +329,8 @@ void ExpertPass::DownRows(size_t e, size_t begin, size_t end, size_t thread) {
 
 void ExpertPass::DownResults(size_t e, size_t begin, size_t end, size_t thread) {
   const auto multiply = [&](size_t slot, std::span<const ActivationRow> x) {
-    MultiplyRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, x,
-                 s_.results_.get() + slot * n_embd() + begin, n_embd(), scratch(thread));
+    LinearRows(layer_.down.expert(e), layer_.down.expert_bias(e), begin, end, x,
+               s_.results_.get() + slot * n_embd() + begin, n_embd(), scratch(thread));
   };
   ForSlots(
       e, [&](size_t slot) { return HiddenRow(slot); }, multiply);

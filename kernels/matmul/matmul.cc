@@ -170,8 +170,8 @@ void MatMul(Team& team, std::span<const Product> products, Activations& x) {
       const size_t bytes = Bytes(p.weights);
       if (first_byte < offset + bytes && last_byte > offset) {
         const size_t first = RowAt(p.weights, first_byte - std::min(offset, first_byte));
-        MultiplyRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), tokens.rows(),
-                     p.out + first, p.out_stride, x.scratch(thread));
+        LinearRows(p.weights, p.bias, first, RowAt(p.weights, last_byte - offset), tokens.rows(),
+                   p.out + first, p.out_stride, x.scratch(thread));
       }
       offset += bytes;
     }

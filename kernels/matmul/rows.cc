@@ -30,9 +30,9 @@ RowsScratch::RowsScratch(std::span<std::byte> scratch, size_t n_tokens)
     : results(reinterpret_cast<float*>(scratch.data())),
       product(scratch.subspan(n_tokens * kWaitingRows * sizeof(float))) {}
 
-void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                  std::span<const ActivationRow> x, float* out, size_t stride,
-                  std::span<std::byte> scratch) {
+void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
+                std::span<const ActivationRow> x, float* out, size_t stride,
+                std::span<std::byte> scratch) {
   assert(x.size() <= kRowTokens && scratch.size() >= RowsScratchBytes(x.size(), w.cols));
   FormatOf(w.dtype).rows(w, begin, end, x, out, stride, RowsScratch(scratch, x.size()).product);
   for (size_t t = 0; t < x.size(); ++t, out += stride) {
@@ -44,14 +44,14 @@ void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,
                float* out, size_t stride, std::span<std::byte> scratch) {
   if (!layer.has_gate()) {
-    MultiplyRows(layer.up, layer.up_bias, begin, end, x, out, stride, scratch);
+    LinearRows(layer.up, layer.up_bias, begin, end, x, out, stride, scratch);
     return ActivateAlone(layer.activation, end - begin, x.size(), out, stride);
   }
   float* const ups = RowsScratch(scratch, x.size()).results;
   for (size_t first = begin; first < end; first += kWaitingRows) {
     const size_t last = std::min(first + kWaitingRows, end);
-    MultiplyRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
-    MultiplyRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
+    LinearRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
+    LinearRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
     for (size_t t = 0; t < x.size(); ++t) {
       GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first);
     }

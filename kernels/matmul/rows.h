@@ -30,9 +30,9 @@ struct RowsScratch {
 // out[t * stride + i] = w.scale * (w.row(begin + i) . x[t]) + bias[begin + i] for rows [begin, end)
 // and 1 to kRowTokens tokens; bias may be null. x has the form that the type's products read.
 // scratch: RowsScratchBytes(x.size(), w.cols), 64-byte aligned.
-void MultiplyRows(const Matrix& w, const float* bias, size_t begin, size_t end,
-                  std::span<const ActivationRow> x, float* out, size_t stride,
-                  std::span<std::byte> scratch);
+void LinearRows(const Matrix& w, const float* bias, size_t begin, size_t end,
+                std::span<const ActivationRow> x, float* out, size_t stride,
+                std::span<std::byte> scratch);
 
 // The same for the two matrices of a gated layer, joined by its activation, or for its only one.
 void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<const ActivationRow> x,

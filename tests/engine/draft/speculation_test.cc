@@ -441,7 +441,7 @@ TEST(Nextn, EqualsTheReference) {
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
   for (size_t i = 0; i + 1 < n; ++i) {
-    nextn.Hidden(scratch.x.row(i, width), hidden.data() + (i + 1) * width);
+    nextn.Hidden(scratch.x.get() + i * width, hidden.data() + (i + 1) * width);
   }
   std::vector<float> logits(n * model.config.vocab_size);
   nextn.Forward(ids, hidden.data(), 0, team);
