@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/options/loading.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 
@@ -67,6 +68,12 @@ std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t c
   return Cut(JsonLine(report.model.tokenizer->Piece(id, /*special=*/true)), columns - 1);
 }
 
+std::string TraceTitle(const TraceReport& report) {
+  const size_t n = report.tokens.size();
+  return Cut(ModelTitle(report.model), 20) + Format(": token %zu of %zu, ", n, n) +
+         TokenText(report, report.tokens.back(), 16);
+}
+
 // "name     A 50%  B 20%  C 10%": those of at least this share that fit into the line.
 template <class Name>
 std::string ItemsLine(const std::string& name, const std::vector<Share>& shares, double least,
@@ -113,8 +120,9 @@ std::string TraceTable(const TraceReport& report) {
     return Line(what, Format("%.1f%% of the time", 100 * cost.seconds / all.seconds), "", "", cost,
                 report.read_ceiling);
   };
-  std::string text = Format("%-9s %-20s %-7s %-11s %8s %8s %5s %4s\n", "operation", "tensors",
-                            "type", "shape", "KB", "us", "GB/s", "max");
+  std::string text =
+      TraceTitle(report) + Format("\n\n%-9s %-20s %-7s %-11s %8s %8s %5s %4s\n", "operation",
+                                  "tensors", "type", "shape", "KB", "us", "GB/s", "max");
   size_t part = SIZE_MAX;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     if (const size_t now = PartOf(trace, i); now != part) {
@@ -130,11 +138,9 @@ std::string TraceTable(const TraceReport& report) {
 }
 
 std::string ValuesText(const TraceReport& report, bool heads) {
-  const size_t n = report.tokens.size();
-  std::string text = Format("Token %zu of %zu, ", n, n) +
-                     TokenText(report, report.tokens.back(), 40) +
+  std::string text = TraceTitle(report) +
                      ", on its way through the layers:\n"
-                     "  stream     the length of its vector behind the layer\n"
+                     "  stream     the length of its vector after the layer\n"
                      "  looks at   tokens that attention takes most from, the mean of all heads;\n"
                      "             @3 is the third token of the text\n";
   if (report.model.config.n_experts_used > 0) {
