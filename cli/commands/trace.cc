@@ -110,7 +110,9 @@ TraceReport Measure(const TraceOptions& options, const engine::Model& model,
 
 // A flag without effect is a mistake.
 void CheckUsage(const TraceOptions& options) {
-  if (options.prompt && options.depth != 0) throw UsageError("-d: not together with -p");
+  if (options.depth != 0 && (options.prompt || options.plain)) {
+    throw UsageError("-d: not together with -p or --plain");
+  }
   if (options.token != 0 && !options.prompt) throw UsageError("--token: only with -p");
   if (options.values && !options.prompt) throw UsageError("--values: expected a text (-p)");
   if (options.heads && !options.values) throw UsageError("--heads: only with --values");

@@ -330,6 +330,7 @@ TEST(TraceUsage, FlagsWithoutEffect) {
         "--head: not together with --heads");
   wrong({"-p", "x", "--values", "--layer", "0"}, "--layer: only with --head");
   wrong({"--plain", "--json"}, "--plain: not together with --values, --json, --plot or --html");
+  wrong({"--plain", "-d", "3"}, "-d: not together with -p or --plain");
   wrong({"-n", "3"}, "-n: only with --plain");
   wrong({"-p", "x", "-d", "3"}, "-d: not together with -p");
   wrong({"-p", "x", "--token", "900"}, "--token 900: the text has ");
