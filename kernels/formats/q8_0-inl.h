@@ -7,8 +7,8 @@
 //
 // Q8_1: 36 bytes, the sum (f16) in 2 3, qs in 4 ... 35.
 
-// The guard of a file that is compiled once for each instruction set: before every further time,
-// foreach_target.h defines or undefines HWY_TARGET_TOGGLE, and the file is read again.
+// The guard of a file that is compiled once for each instruction set: Highway defines or undefines
+// HWY_TARGET_TOGGLE from one to the next, which lets the file in once more.
 #if defined(PRONK_KERNELS_FORMATS_Q8_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
 #undef PRONK_KERNELS_FORMATS_Q8_0_INL_H_
@@ -21,7 +21,8 @@
 HWY_BEFORE_NAMESPACE();  // from here on the compiler may use this set's instructions
 namespace kernels::HWY_NAMESPACE {
 
-// Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart.
+// Vectors v and v + 1 of the codes of signed bytes: 32 of them, kStride bytes apart. A vector (VU8)
+// is some pieces of 16 bytes, each half of a group of 32: FirstGroup(v), then every kGroupStep-th.
 template <size_t kStride>
 HWY_INLINE void LoadSigned(const uint8_t* HWY_RESTRICT qs, size_t v, VU8 (*codes)[2]) {
   const VU8 sign = hn::Set(DU8(), kSignedZero);  // w ^ 128 is w + 128
