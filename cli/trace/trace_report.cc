@@ -139,7 +139,7 @@ std::string TraceTable(const TraceReport& report) {
 
 std::string ValuesText(const TraceReport& report, bool heads) {
   std::string text = TraceTitle(report) +
-                     ", on its way through the layers:\n"
+                     ", layer by layer:\n"
                      "  stream     the length of its vector after the layer\n"
                      "  looks at   tokens that attention takes most from, the mean of all heads;\n"
                      "             @3 is the third token of the text\n";
