@@ -120,6 +120,16 @@ void Metadata::SetString(std::string_view key, std::string_view text) {
   SetBytes(key, ValueType::kString, BytesOf(uint64_t{text.size()}) + std::string(text));
 }
 
+void Metadata::RenamePrefix(std::string_view from, std::string_view to) {
+  for (Entry& entry : entries_) {
+    if (!entry.key.starts_with(from)) continue;
+    own_.push_back(
+        std::make_shared<const std::string>(std::string(to).append(entry.key.substr(from.size()))));
+    entry.key = *own_.back();
+  }
+  SortKeys();
+}
+
 void Metadata::Remove(std::string_view key) {
   std::erase_if(entries_, [key](const Entry& entry) { return entry.key == key; });
   SortKeys();

@@ -121,6 +121,8 @@ class Metadata {
   void SetBool(std::string_view key, bool value);
   void SetString(std::string_view key, std::string_view text);
   void Remove(std::string_view key);
+  // Of all keys that begin with `from`, at once: each of the others takes time for all keys.
+  void RenamePrefix(std::string_view from, std::string_view to);
 
   // Throws gguf::Error: "<file>: key "<key>": <what>". For the callers' range checks.
   [[noreturn]] void Fail(std::string_view key, std::string_view what) const;

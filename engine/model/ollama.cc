@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace engine {
 namespace {
@@ -104,12 +103,7 @@ void RespellOllama(gguf::File& file) {
       meta.Fail("general.architecture",
                 own + ": an early file of Ollama's, with gates and ups in turn: pull it again");
     }
-    const std::vector<gguf::Metadata::Entry> entries = meta.entries();
-    for (const auto& [key, value] : entries) {
-      if (!key.starts_with(own + ".")) continue;
-      meta.Set(usual + std::string(key.substr(own.size())), value);
-      meta.Remove(key);
-    }
+    meta.RenamePrefix(own + ".", usual + ".");
     meta.SetString("general.architecture", usual);
     if (!meta.Has(usual + ".rope.scaling.type"))
       meta.SetString(usual + ".rope.scaling.type", "yarn");

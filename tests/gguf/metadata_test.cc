@@ -224,6 +224,11 @@ TEST_F(MetadataTest, ValuesThatAreSet) {
   EXPECT_EQ(copy.GetInt("list"), -5);
   EXPECT_FALSE(copy.Has("gone"));
   EXPECT_EQ(copy.entries().size(), 6u);
+  m = copy;
+  m.RenamePrefix("te", "con.te");
+  EXPECT_EQ(m.GetString("con.text"), "longer");
+  EXPECT_FALSE(m.Has("text"));
+  EXPECT_EQ(m.entries().size(), 6u);
 }
 
 TEST(File, TensorsWithOtherNames) {
