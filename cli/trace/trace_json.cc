@@ -97,6 +97,7 @@ Json LayerJson(const TraceReport& report, size_t layer, Weights form) {
   const engine::LayerPlan& plan = report.model.config.layers[layer];
   Json json = {{"mixer", MixerName(plan.mixer)}};
   if (plan.window > 0) json["window"] = plan.window;
+  if (report.model.weights.layers[layer].attn_sinks != nullptr) json["sinks"] = true;
   for (const TokenValues& token : report.values) {
     const LayerValues& values = token.layers[layer];
     json["norm"].push_back(values.norm);
@@ -127,6 +128,7 @@ Json StepsJson(const engine::Trace& trace) {
                                  {"rows", weights.rows},
                                  {"cols", weights.cols}});
     }
+    if (!step.shape.empty()) json["shape"] = step.shape;
     json["bytes"] = step.bytes;
     json["operations"] = step.operations;
     json["seconds"] = step.seconds;

@@ -46,6 +46,7 @@ std::string StepLine(const TraceStep& step, double ceiling) {
     type = gguf::Info(step.weights[0].tensor->dtype).name;
     shape = std::to_string(rows) + "x" + std::to_string(step.weights[0].cols);
   }
+  for (const size_t n : step.shape) shape += (shape.empty() ? "" : "x") + std::to_string(n);
   return Line(step.kind, StepTensors(step, /*with_layer=*/false), type, shape,
               {step.bytes, step.seconds}, ceiling);
 }

@@ -222,6 +222,8 @@ void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
   }
   trace_->steps.back().operations =
       2.0 * static_cast<double>(n_scores * plan.n_heads * (cache.key_length + cache.value_length));
+  trace_->steps.back().shape = {plan.n_heads, last + 1 - kernels::FirstVisible(last, plan.window),
+                                cache.key_length};
   if (trace_->observer == nullptr) return;
   const float* const row = q + (n_tokens_ - 1) * plan.n_heads * cache.key_length;
   trace_->observer->Attended({cache, params, plan.n_heads, last, row});

@@ -29,6 +29,7 @@ struct TraceStep {
   uint64_t bytes = 0;                 // read from weights or cache
   double operations = 0;              // multiplications and additions of products and attention
   double seconds = 0;
+  std::vector<size_t> shape = {};  // of attention: heads, keys that the last token sees, key_length
 };
 
 // One layer's attention, while its buffers are unchanged.

@@ -69,6 +69,7 @@ TEST(Trace, CountsBytesAndOperations) {
       const auto& plan = model.config.layers[0];
       const double seen = static_cast<double>(trace["tokens"].size() * plan.n_heads);
       EXPECT_EQ(step["operations"], 2 * seen * static_cast<double>(plan.key_length * 2));
+      EXPECT_EQ(step["shape"], (json{plan.n_heads, ids.size(), plan.key_length}));
     }
     if (step["operation"] != "matmul") continue;
     for (const json& tensor : step["tensors"]) names.insert(tensor["name"]);
