@@ -64,9 +64,9 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
   }
   std::set<std::string> names;
   const Fields map = index.Object(kWeightMap);
-  for (const std::string& tensor : map.Names()) {
-    if (!map.IsText(tensor)) index.Fail(kWeightMap, "expected names of files");
-    const std::string name = map.Text(tensor);
+  for (const auto& [tensor, file] : map.json()) {
+    if (!file.IsString()) index.Fail(kWeightMap, "expected names of files");
+    const std::string name = file.String();
     // The index is untrusted: it must not point outside the folder.
     if (name.empty() || name.starts_with('.') || name.find('/') != std::string::npos) {
       index.Fail(kWeightMap, "expected names of files in this folder, found " + gguf::Quoted(name));
@@ -83,9 +83,9 @@ std::vector<std::string> HfFolder::Shards(const Fields& index) const {
 void HfFolder::CheckIndex(const Fields& index) const {
   if (!index.is_there()) return;
   const Fields map = index.Object(kWeightMap);
-  for (const std::string& name : map.Names()) {
+  for (const auto& [name, file] : map.json()) {
     const auto found = tensors_.find(name);
-    const std::string path = Join(path_, map.Text(name));
+    const std::string path = Join(path_, file.String());
     if (found == tensors_.end() || found->second->file != path) {
       index.Fail(kWeightMap, "expected tensor " + gguf::Quoted(name) + " in " +
                                  gguf::PrintablePath(path) + ", which does not have it");

@@ -76,18 +76,18 @@ class TokenizerWriter {
   // Tokens added to the vocabulary after its training.
   void AddTokens() {
     const Fields added = model_.folder.Object("added_tokens.json");
-    for (const std::string& token : added.Names()) {
-      if (const auto id = added.Whole(token)) AddToken(token, *id, LooksSpecial(token));
+    for (const auto& [token, number] : added.json()) {
+      if (const auto id = number.Unsigned()) AddToken(token, *id, LooksSpecial(token));
     }
     const Fields decoder = config_.Object("added_tokens_decoder");
-    for (const std::string& number : decoder.Names()) {
+    for (const auto& [number, entry] : decoder.json()) {
       uint64_t id = 0;
       const char* const end = number.data() + number.size();
       const auto [rest, error] = std::from_chars(number.data(), end, id);
-      if (error != std::errc() || rest != end || !decoder.IsObject(number)) {
+      if (error != std::errc() || rest != end || !entry.IsObject()) {
         decoder.Fail(number, "expected a token's number and the token");
       }
-      const Fields token = decoder.Object(number);
+      const Fields token(decoder.file(), entry, "added_tokens_decoder." + number + ".");
       const std::string text = token.Text("content");
       AddToken(text, id, token.BoolOr("special", false) || LooksSpecial(text));
     }

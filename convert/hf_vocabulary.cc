@@ -135,12 +135,10 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
     vocab.tokens[at] = token;
     vocab.types[at] = type;
   };
-  for (const std::string& token : tokens.Names()) {
-    add(token, tokens.Whole(token), TokenType::kNormal);
-  }
+  for (const auto& [token, id] : tokens.json()) add(token, id.Unsigned(), TokenType::kNormal);
   if (!tokenizer.IsList("added_tokens")) return;
   for (const Fields& token : tokenizer.Objects("added_tokens")) {
-    add(token.Text("content"), token.Whole("id"),
+    add(token.Text("content"), token.json()["id"].Unsigned(),
         token.BoolOr("special", false) ? TokenType::kControl : TokenType::kUserDefined);
   }
 }

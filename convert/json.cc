@@ -1,9 +1,5 @@
 #include "convert/json.h"
 
-#include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "gguf/error.h"
@@ -11,100 +7,56 @@
 namespace convert {
 namespace {
 
-// Checks a text before it is parsed into values, which take many times its size and are freed
-// recursively. Also finds duplicate keys, of which only the last would be kept.
-class Bounds : public Json::json_sax_t {
- public:
-  bool null() override { return Count(); }
-  bool boolean(bool) override { return Count(); }
-  bool number_integer(number_integer_t) override { return Count(); }
-  bool number_unsigned(number_unsigned_t) override { return Count(); }
-  bool number_float(number_float_t, const string_t&) override { return Count(); }
-  bool string(string_t&) override { return Count(); }
-  bool binary(binary_t&) override { return Count(); }
-  bool start_object(size_t) override { return Open(); }
-  bool key(string_t& key) override {
-    return Within(keys_.back().insert(key).second, "has the key " + gguf::Quoted(key) + " twice");
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open(); }
-  bool end_array() override { return Close(); }
-  bool parse_error(size_t byte, const std::string&, const Json::exception&) override {
-    wrong_ = "is no JSON from byte " + std::to_string(byte) + " on";
-    return false;
-  }
+constexpr size_t kMaxListed = size_t{1} << 20, kMaxObjects = size_t{1} << 16;
 
-  const std::string& wrong() const { return wrong_; }
-
- private:
-  // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
-  static constexpr size_t kMaxDepth = 32, kMaxValues = size_t{1} << 22;
-
-  bool Within(bool within, const std::string& what) {
-    if (!within) wrong_ = what;
-    return within;
-  }
-  bool Count() {
-    return Within(++n_values_ <= kMaxValues,
-                  "has more than " + std::to_string(kMaxValues) + " values");
-  }
-  bool Open() {
-    keys_.emplace_back();
-    return Count() && Within(keys_.size() <= kMaxDepth,
-                             "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
-  }
-  bool Close() {
-    keys_.pop_back();
-    return true;
-  }
-  std::vector<std::set<std::string>> keys_;  // of each open object or list
-  size_t n_values_ = 0;
-  std::string wrong_;
-};
-
-const Json kNothing;  // null
-
-std::string KindOf(const Json& json) {
-  if (json.is_array()) return "a list";
-  if (json.is_object()) return "an object";
-  return json.is_string() ? "a text" : json.is_null() ? "nothing" : json.dump();
+std::string KindOf(const JsonView& json) {
+  if (json.IsArray()) return "a list";
+  if (json.IsObject()) return "an object";
+  if (json.IsString()) return "a text";
+  return json.IsNumber() || json.IsBool() ? std::string(json.text().substr(0, 40)) : "nothing";
 }
 
 }  // namespace
 
 Fields ParseObject(const std::string& file, std::string_view text) {
-  Bounds bounds;
-  if (!Json::sax_parse(text, &bounds)) {
-    throw gguf::Error(gguf::PrintablePath(file) + ": expected JSON; it " + bounds.wrong());
+  // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
+  constexpr size_t kMaxValues = size_t{1} << 22;
+  const gguf::JsonLimits limits{.depth = 32,
+                                .values = kMaxValues,
+                                .keys = kMaxValues,
+                                .unique_keys = true,
+                                .any_number = true};
+  JsonView json;
+  try {
+    json = JsonView::Parse(std::string(text), limits);
+  } catch (const gguf::Error& error) {
+    throw gguf::Error(gguf::PrintablePath(file) + ": expected JSON; it " + error.what());
   }
-  return {file, Json::parse(text)};
+  return {file, std::move(json)};
 }
 
-Fields::Fields(std::string file, Json json)
-    : file_(std::move(file)), json_(std::make_shared<const Json>(std::move(json))) {
-  if (!json_->is_object()) {
+Fields::Fields(std::string file, JsonView json, std::string prefix)
+    : file_(std::move(file)), prefix_(std::move(prefix)), layers_{std::move(json)} {
+  if (!layers_[0].IsObject()) {
     throw gguf::Error(gguf::PrintablePath(file_) + ": expected a JSON object, found " +
-                      KindOf(*json_));
+                      KindOf(layers_[0]));
   }
 }
 
-const Json& Fields::Find(std::string_view key) const {
-  if (json_ == nullptr) return kNothing;
-  const auto found = json_->find(key);
-  return found == json_->end() ? kNothing : *found;
+JsonView Fields::Find(std::string_view key) const {
+  for (const JsonView& layer : layers_) {
+    if (JsonView found = layer[key]; found.is_there()) return found;
+  }
+  return {};
 }
 
-std::vector<std::string> Fields::Names() const {
-  std::vector<std::string> names;
-  if (json_ == nullptr) return names;
-  for (const auto& [name, value] : json_->items()) names.push_back(name);
-  return names;
+bool Fields::Has(std::string_view key) const {
+  const JsonView::Kind kind = Find(key).kind();
+  return kind != JsonView::Kind::kAbsent && kind != JsonView::Kind::kNull;
 }
-
-bool Fields::Has(std::string_view key) const { return !Find(key).is_null(); }
-bool Fields::IsText(std::string_view key) const { return Find(key).is_string(); }
-bool Fields::IsObject(std::string_view key) const { return Find(key).is_object(); }
-bool Fields::IsList(std::string_view key) const { return Find(key).is_array(); }
+bool Fields::IsText(std::string_view key) const { return Find(key).IsString(); }
+bool Fields::IsObject(std::string_view key) const { return Find(key).IsObject(); }
+bool Fields::IsList(std::string_view key) const { return Find(key).IsArray(); }
 
 void Fields::Fail(std::string_view key, const std::string& what) const {
   throw gguf::Error(gguf::PrintablePath(file_) + ": " +
@@ -115,27 +67,18 @@ void Fields::FailKind(std::string_view key, const std::string& expected) const {
   Fail(key, "expected " + expected + ", found " + KindOf(Find(key)));
 }
 
-const Json& Fields::Need(std::string_view key, const std::string& expected) const {
-  if (!Has(key)) FailKind(key, expected);
-  return Find(key);
-}
-
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
-  const Json& value = Find(key);
-  if (value.is_null()) return fallback;
-  const bool is_whole =
-      value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
-  if (!is_whole || value.get<uint64_t>() > UINT32_MAX) {
+  if (!Has(key)) return fallback;
+  const std::optional<uint64_t> number = Find(key).Unsigned();
+  if (!number || *number > UINT32_MAX) {
     FailKind(key, "a whole number from 0 to " + std::to_string(UINT32_MAX));
   }
-  return value.get<uint64_t>();
+  return *number;
 }
 
 uint64_t Fields::Count(std::string_view key) const {
-  Need(key, "a whole number above 0");
-  const uint64_t count = UintOr(key, 0);
-  if (count == 0) FailKind(key, "a whole number above 0");
-  return count;
+  if (!Has(key) || UintOr(key, 0) == 0) FailKind(key, "a whole number above 0");
+  return UintOr(key, 0);
 }
 
 uint64_t Fields::CountOr(std::string_view key, uint64_t fallback) const {
@@ -143,9 +86,9 @@ uint64_t Fields::CountOr(std::string_view key, uint64_t fallback) const {
 }
 
 double Fields::Number(std::string_view key) const {
-  const Json& value = Need(key, "a number");
-  if (!value.is_number() || !std::isfinite(value.get<double>())) FailKind(key, "a number");
-  return value.get<double>();
+  const JsonView value = Find(key);
+  if (!value.IsNumber()) FailKind(key, "a number");
+  return value.Number();
 }
 
 double Fields::NumberOr(std::string_view key, double fallback) const {
@@ -153,16 +96,16 @@ double Fields::NumberOr(std::string_view key, double fallback) const {
 }
 
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
-  const Json& value = Find(key);
-  if (value.is_null()) return fallback;
-  if (!value.is_boolean()) FailKind(key, "true or false");
-  return value.get<bool>();
+  if (!Has(key)) return fallback;
+  const JsonView value = Find(key);
+  if (!value.IsBool()) FailKind(key, "true or false");
+  return value.Bool();
 }
 
 std::string Fields::Text(std::string_view key) const {
-  const Json& value = Need(key, "a text");
-  if (!value.is_string()) FailKind(key, "a text");
-  return value.get<std::string>();
+  const JsonView value = Find(key);
+  if (!value.IsString()) FailKind(key, "a text");
+  return value.String();
 }
 
 std::string Fields::TextOr(std::string_view key, const std::string& fallback) const {
@@ -170,78 +113,83 @@ std::string Fields::TextOr(std::string_view key, const std::string& fallback) co
 }
 
 Fields Fields::Object(std::string_view key) const {
-  const Json& value = Find(key);
   Fields fields;
   fields.file_ = file_;
   fields.prefix_ = prefix_ + std::string(key) + ".";
-  if (value.is_null()) return fields;
-  if (!value.is_object()) FailKind(key, "an object");
-  fields.json_ = std::shared_ptr<const Json>(json_, &value);
+  if (!Has(key)) return fields;
+  if (!IsObject(key)) FailKind(key, "an object");
+  fields.layers_ = {Find(key)};
   return fields;
 }
 
+JsonView Fields::List(std::string_view key, const std::string& expected, size_t most) const {
+  JsonView list = Find(key);
+  if (!list.IsArray()) FailKind(key, expected);
+  if (list.size() > most) Fail(key, "expected at most " + std::to_string(most) + " items");
+  return list;
+}
+
 std::vector<Fields> Fields::Objects(std::string_view key) const {
-  const Json& list = Find(key);
-  if (!list.is_array()) FailKind(key, "a list");
   std::vector<Fields> objects;
-  for (const Json& item : list) objects.emplace_back(file_, item);
+  for (const auto& item : List(key, "a list", kMaxObjects)) objects.emplace_back(file_, item.value);
   return objects;
 }
 
 std::vector<std::string> Fields::Pairs(std::string_view key) const {
-  const Json& list = Find(key);
-  if (!list.is_array()) FailKind(key, "a list");
   std::vector<std::string> texts;
-  for (const Json& item : list) {
-    const bool is_pair =
-        item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string();
-    if (!is_pair && !item.is_string()) Fail(key, "expected pairs of tokens");
-    texts.push_back(is_pair ? item[0].get<std::string>() + " " + item[1].get<std::string>()
-                            : item.get<std::string>());
+  for (const auto& item : List(key, "a list", kMaxListed)) {
+    std::string text;
+    if (item.value.IsString()) text = item.value.String();
+    size_t n = 0;
+    for (const auto& part : item.value) {
+      if (!part.value.IsString()) Fail(key, "expected pairs of tokens");
+      text += (n++ == 0 ? "" : " ") + part.value.String();
+    }
+    if (n != 2 && !item.value.IsString()) Fail(key, "expected pairs of tokens");
+    texts.push_back(std::move(text));
   }
   return texts;
 }
 
-std::optional<uint64_t> Fields::Whole(std::string_view key) const {
-  const Json& value = Find(key);
-  if (!value.is_number_unsigned()) return std::nullopt;
-  return value.get<uint64_t>();
-}
-
 std::optional<std::vector<uint64_t>> Fields::Wholes(std::string_view key) const {
-  const Json& list = Find(key);
-  const auto is_whole = [](const Json& item) { return item.is_number_unsigned(); };
-  if (!list.is_array() || !std::ranges::all_of(list, is_whole)) return std::nullopt;
-  return list.get<std::vector<uint64_t>>();
+  const JsonView list = Find(key);
+  if (!list.IsArray()) return std::nullopt;
+  std::vector<uint64_t> numbers;
+  for (const auto& item : List(key, "a list", kMaxListed)) {
+    const std::optional<uint64_t> number = item.value.Unsigned();
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 std::vector<double> Fields::Numbers(std::string_view key) const {
-  const Json& value = Find(key);
-  if (value.is_null()) return {};
+  if (!Has(key)) return {};
+  if (!IsList(key) && Find(key).IsNumber()) return {Number(key)};
   std::vector<double> numbers;
-  for (const Json& item : value.is_array() ? value : Json::array({value})) {
-    if (!item.is_number() || !std::isfinite(item.get<double>())) FailKind(key, "numbers");
-    numbers.push_back(item.get<double>());
+  for (const auto& item : List(key, "numbers", kMaxListed)) {
+    if (!item.value.IsNumber()) FailKind(key, "numbers");
+    numbers.push_back(item.value.Number());
   }
   return numbers;
 }
 
 std::vector<std::string> Fields::Texts(std::string_view key) const {
-  const Json& value = Find(key);
-  if (value.is_null()) return {};
-  if (!value.is_array()) FailKind(key, "a list of texts");
   std::vector<std::string> texts;
-  for (const Json& item : value) {
-    if (!item.is_string()) FailKind(key, "a list of texts");
-    texts.push_back(item.get<std::string>());
+  if (!Has(key)) return texts;
+  for (const auto& item : List(key, "a list of texts", kMaxListed)) {
+    if (!item.value.IsString()) FailKind(key, "a list of texts");
+    texts.push_back(item.value.String());
   }
   return texts;
 }
 
 Fields Fields::Over(const Fields& outer) const {
-  Json joined = outer.is_there() ? *outer.json_ : Json::object();
-  if (is_there()) joined.update(*json_);
-  return {outer.file_, std::move(joined)};
+  Fields joined;
+  joined.file_ = outer.file_;
+  joined.layers_ = layers_;
+  joined.layers_.insert(joined.layers_.end(), outer.layers_.begin(), outer.layers_.end());
+  return joined;
 }
 
 }  // namespace convert

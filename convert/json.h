@@ -1,32 +1,31 @@
-// JSON of an untrusted folder: parsed with limits, and read with messages that name file, key,
-// expected and found value. Only json.cc includes the parser's large header in this room.
+// JSON of an untrusted folder, with messages that name file, key, expected and found value.
 #ifndef PRONK_CONVERT_JSON_H_
 #define PRONK_CONVERT_JSON_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gguf/json.h"
+
 namespace convert {
 
-using Json = nlohmann::json;
+using gguf::JsonView;
 
-// An object in a file. Copies are cheap and share the file's values. null counts as absent, as
+// An object in a file. Copies are cheap and share the file's text. null counts as absent, as
 // published files intend.
 class Fields {
  public:
   Fields() = default;  // of a missing file: empty
-  Fields(std::string file, Json json);
+  Fields(std::string file, JsonView json, std::string prefix = "");
 
   const std::string& file() const { return file_; }
-  bool is_there() const { return json_ != nullptr; }
+  bool is_there() const { return !layers_.empty(); }
   bool Has(std::string_view key) const;
-  std::vector<std::string> Names() const;  // all keys, in order
+  JsonView json() const { return is_there() ? layers_[0] : JsonView(); }
 
   // Throw gguf::Error if the value has another kind, is out of range, or (without "Or") is absent.
   uint64_t Count(std::string_view key) const;  // 1 to 2^32 - 1
@@ -46,8 +45,7 @@ class Fields {
   std::vector<double> Numbers(std::string_view key) const;
   std::vector<std::string> Texts(std::string_view key) const;
 
-  // Empty if the value is not a non-negative integer, or not a list of them.
-  std::optional<uint64_t> Whole(std::string_view key) const;
+  // Empty if the value is not a list of non-negative integers.
   std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
   bool IsText(std::string_view key) const;
   bool IsObject(std::string_view key) const;
@@ -60,12 +58,12 @@ class Fields {
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
 
  private:
-  const Json& Find(std::string_view key) const;
-  const Json& Need(std::string_view key, const std::string& expected) const;
+  JsonView Find(std::string_view key) const;
+  JsonView List(std::string_view key, const std::string& expected, size_t most) const;
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
   std::string file_, prefix_;
-  std::shared_ptr<const Json> json_;
+  std::vector<JsonView> layers_;  // the first that has a key counts
 };
 
 // Throws gguf::Error if the text is not a JSON object, has deeper nesting or more values than any

@@ -61,7 +61,7 @@ uint64_t BytesOf(SafeTensor& tensor, uint64_t bits) {
   return tensor.elements * bits / 8;
 }
 
-SafeTensor ReadTensor(const std::string& file, const std::string& name, const Fields& head,
+SafeTensor ReadTensor(const std::string& file, const std::string& name, const JsonView& json,
                       std::span<const std::byte> data) {
   SafeTensor tensor;
   tensor.file = file;
@@ -69,8 +69,8 @@ SafeTensor ReadTensor(const std::string& file, const std::string& name, const Fi
   if (name.empty() || name.size() > gguf::kMaxNameBytes) {
     tensor.Fail("expected a name of 1 to " + std::to_string(gguf::kMaxNameBytes) + " bytes");
   }
-  if (!head.IsObject(name)) tensor.Fail("expected dtype, shape and data_offsets");
-  const Fields entry = head.Object(name);
+  if (!json.IsObject()) tensor.Fail("expected dtype, shape and data_offsets");
+  const Fields entry(file, json);
   if (!entry.IsText("dtype")) tensor.Fail("dtype: expected a text");
   tensor.dtype = entry.Text("dtype");
   const auto* const kind = std::ranges::find(kKinds, tensor.dtype, &Kind::name);
@@ -127,16 +127,17 @@ std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte>
   }
   const Fields head =
       ParseObject(path, {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)});
-  const std::vector<std::string> names = head.Names();
-  if (names.size() > gguf::kMaxItems) {
+  const size_t n = head.json().size();
+  if (n > gguf::kMaxItems) {
     fail("expected at most " + std::to_string(gguf::kMaxItems) + " tensors, found " +
-         std::to_string(names.size()));
+         std::to_string(n));
   }
   std::vector<SafeTensor> tensors;
-  for (const std::string& name : names) {
+  for (const auto& [name, entry] : head.json()) {
     if (name == "__metadata__") continue;
-    tensors.push_back(ReadTensor(path, name, head, rest.subspan(length)));
+    tensors.push_back(ReadTensor(path, name, entry, rest.subspan(length)));
   }
+  std::ranges::sort(tensors, {}, &SafeTensor::name);
   RefuseOverlaps(tensors);
   return tensors;
 }

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "gguf/error.h"
+#include "gguf/json.h"
 #include "grammar/error.h"
-#include "grammar/json_bounds.h"
 #include "grammar/json_rules.h"
 #include "grammar/pattern.h"
 #include "grammar/schema_parts.h"
@@ -18,11 +19,12 @@ namespace grammar {
 namespace {
 
 constexpr size_t kMaxDepth = 200;  // nested schemas
+constexpr size_t kMaxProperties = 2000;
 
 // Turns schemas into parts of rules; a schema that no value matches gives an empty result.
 class Converter {
  public:
-  explicit Converter(const Json& root) : parts_(root), json_(builder_) {}
+  explicit Converter(const JsonView& root) : parts_(root), json_(builder_) {}
 
   Grammar Convert() {
     const RuleId root = builder_.Declare("#");
@@ -31,8 +33,7 @@ class Converter {
     while (!pending_.empty()) {
       const std::string pointer = pending_.back();
       pending_.pop_back();
-      const Json& schema = parts_.Follow(pointer, pointer);
-      const std::optional<Part> part = Visit(schema, pointer);
+      const std::optional<Part> part = Visit(parts_.Follow(pointer, pointer), pointer);
       if (!part) FailAt(pointer, "no value fits this schema");
       builder_.Define(rules_[pointer], *part);
     }
@@ -42,26 +43,26 @@ class Converter {
  private:
   using MaybePart = std::optional<Part>;
 
-  MaybePart Visit(const Json& schema, const std::string& pointer) {
+  MaybePart Visit(const JsonView& schema, const std::string& pointer) {
     if (++depth_ > kMaxDepth) FailAt(pointer, "the schema is nested too deep");
-    MaybePart part = Values(parts_.Flat(schema, pointer), pointer);
+    MaybePart part = Values(parts_.Flatten(schema, pointer), pointer);
     --depth_;
     return part;
   }
 
-  MaybePart Values(const Json& flat, const std::string& pointer) {
-    if (flat == Json(false)) return std::nullopt;
-    if (flat == Json(true) || flat.empty()) return json_.Call("value");
-    if (flat.contains("$ref")) return Reference(flat["$ref"], pointer);
-    if (flat.value("nullable", false)) {
-      Json rest = flat;
-      rest.erase("nullable");
+  MaybePart Values(const Flat& flat, const std::string& pointer) {
+    if (!flat.fits) return std::nullopt;
+    if (flat.IsAny()) return json_.Call("value");
+    if (flat.Has("$ref")) return Reference(flat["$ref"].String(), pointer);
+    if (IsTrue(flat["nullable"])) {
+      Flat rest = flat;
+      rest.Erase("nullable");
       return Either({Values(rest, pointer), json_.Call("null")});
     }
     for (const char* const name : {"anyOf", "oneOf"}) {
-      if (flat.contains(name)) return Alternatives(flat, name, pointer);
+      if (flat.Has(name)) return Alternatives(flat, name, pointer);
     }
-    if (flat.contains("enum")) return Listed(flat, pointer);
+    if (flat.Has("enum")) return Listed(flat, pointer);
     std::vector<MaybePart> ways;
     for (const std::string& type : TypesOf(flat)) ways.push_back(OfType(type, flat, pointer));
     return Either(ways);
@@ -87,14 +88,14 @@ class Converter {
     return builder_.Call(rule->second);
   }
 
-  MaybePart Alternatives(const Json& flat, const char* name, const std::string& pointer) {
-    const Json& ways = flat[name];
-    Json rest = flat;
-    rest.erase(name);
+  MaybePart Alternatives(const Flat& flat, const char* name, const std::string& pointer) {
+    Flat rest = flat;
+    rest.Erase(name);
     const std::string place = Below(pointer, name);
-    std::vector<Json> schemas;
-    for (const Json& way : ways) {
-      schemas.push_back(rest.empty() ? way : Json{{"allOf", Json::array({rest, way})}});
+    std::vector<JsonView> schemas;
+    for (const auto& [key, way] : flat[name]) {
+      schemas.push_back(rest.IsAny() ? way
+                                     : ObjectOf("allOf", JsonView::Array({rest.Json(), way})));
     }
     if (std::string_view(name) == "oneOf") {
       for (size_t i = 0; i < schemas.size(); ++i) {
@@ -113,27 +114,27 @@ class Converter {
   }
 
   // The enum values of the right type.
-  MaybePart Listed(const Json& flat, const std::string& pointer) {
-    for (const auto& [name, value] : flat.items()) {
+  MaybePart Listed(const Flat& flat, const std::string& pointer) {
+    for (const auto& [name, value] : flat.keywords) {
       if (name != "enum" && name != "type")
         FailAt(Below(pointer, name), "not supported beside enum or const");
     }
     const std::vector<std::string> types = TypesOf(flat);
-    const auto allows = [&](const Json& value) {
-      const std::string type = value.is_number() ? "number" : value.type_name();
+    const auto allows = [&](const JsonView& value) {
       const auto has = [&](const std::string& t) {
         return std::ranges::find(types, t) != types.end();
       };
-      return has(type) || (value.is_number_integer() && has("integer"));
+      const bool is_whole = value.text().find_first_not_of("-0123456789") == std::string::npos;
+      return has(value.KindName()) || (is_whole && has("integer"));
     };
     std::vector<MaybePart> ways;
-    for (const Json& value : flat["enum"]) {
-      if (allows(value)) ways.emplace_back(builder_.Literal(value.dump()));
+    for (const auto& [key, value] : flat["enum"]) {
+      if (allows(value)) ways.emplace_back(builder_.Literal(value.Compact()));
     }
     return Either(ways);
   }
 
-  MaybePart OfType(const std::string& type, const Json& flat, const std::string& pointer) {
+  MaybePart OfType(const std::string& type, const Flat& flat, const std::string& pointer) {
     if (type == "null" || type == "boolean") return json_.Call(type);
     if (type == "string") return String(flat, pointer);
     if (type == "integer") return json_.Integer(Bounds(flat, pointer, /*whole=*/true));
@@ -143,20 +144,20 @@ class Converter {
     FailAt(Below(pointer, "type"), "\"" + type + "\" is no type of JSON");
   }
 
-  uint32_t Count(const Json& flat, const char* name, uint32_t otherwise,
+  uint32_t Count(const Flat& flat, const char* name, uint32_t otherwise,
                  const std::string& pointer) {
-    if (!flat.contains(name)) return otherwise;
-    const double count = flat[name];
+    if (!flat.Has(name)) return otherwise;
+    const double count = flat[name].Number();
     if (count >= kMaxStates) FailAt(Below(pointer, name), "too large a number");
     return static_cast<uint32_t>(count);
   }
 
-  MaybePart String(const Json& flat, const std::string& pointer) {
+  MaybePart String(const Flat& flat, const std::string& pointer) {
     const uint32_t least = Count(flat, "minLength", 0, pointer);
     const uint32_t most = Count(flat, "maxLength", kNone, pointer);
-    const bool has_pattern = flat.contains("pattern"), has_format = flat.contains("format");
+    const bool has_pattern = flat.Has("pattern"), has_format = flat.Has("format");
     if (has_format) {
-      const std::string& format = flat["format"].get_ref<const std::string&>();
+      const std::string format = flat["format"].String();
       const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
       if (!lengths) {
         FailAt(Below(pointer, "format"), "the format \"" + format + "\" is not supported");
@@ -169,7 +170,7 @@ class Converter {
     }
     if (has_pattern) {
       try {
-        return PatternString(flat["pattern"].get_ref<const std::string&>(), builder_, json_);
+        return PatternString(flat["pattern"].String(), builder_, json_);
       } catch (const Error& error) {
         FailAt(Below(pointer, "pattern"), error.what());
       }
@@ -178,11 +179,11 @@ class Converter {
     return json_.String(least, most);
   }
 
-  NumberBounds Bounds(const Json& flat, const std::string& pointer, bool whole) {
+  NumberBounds Bounds(const Flat& flat, const std::string& pointer, bool whole) {
     NumberBounds bounds;
     const auto read = [&](const char* name, bool is_min, bool is_exclusive) {
-      if (!flat.contains(name)) return;
-      const double value = flat[name];
+      if (!flat.Has(name)) return;
+      const double value = flat[name].Number();
       if (std::abs(value) > kMaxBound) FailAt(Below(pointer, name), "too large a number");
       if (!whole && !IsFine(value)) {
         FailAt(Below(pointer, name), "too many digits for a bound of numbers that are not whole");
@@ -212,34 +213,30 @@ class Converter {
     return builder_.Then(builder_.Then(builder_.Literal(text), json_.Call("ws")), part);
   }
 
-  MaybePart Array(const Json& flat, const std::string& pointer) {
-    if (flat.value("uniqueItems", false))
+  MaybePart Array(const Flat& flat, const std::string& pointer) {
+    if (IsTrue(flat["uniqueItems"]))
       FailAt(Below(pointer, "uniqueItems"), "this keyword is not supported");
     const uint32_t least = Count(flat, "minItems", 0, pointer);
     uint32_t most = Count(flat, "maxItems", kNone, pointer);
     // Older drafts have a list of items, and additionalItems for the rest.
-    const bool is_old = flat.contains("items") && flat["items"].is_array();
+    const bool is_old = flat["items"].IsArray();
     const char* const first_name = is_old ? "items" : "prefixItems";
     const char* const rest_name = is_old ? "additionalItems" : "items";
     std::vector<RuleId> first;
-    if (flat.contains(first_name)) {
-      size_t i = 0;
-      for (const Json& schema : flat[first_name]) {
-        const std::string place = Below(Below(pointer, first_name), std::to_string(i++));
-        const auto rule = Rule(Visit(schema, place), place);
-        if (!rule) {  // no value fits here: the array ends before it
-          most = std::min(most, static_cast<uint32_t>(first.size()));
-          break;
-        }
-        first.push_back(*rule);
+    for (const auto& [key, schema] : flat[first_name]) {
+      const std::string place = Below(Below(pointer, first_name), std::to_string(first.size()));
+      const auto rule = Rule(Visit(schema, place), place);
+      if (!rule) {  // no value fits here: the array ends before it
+        most = std::min(most, static_cast<uint32_t>(first.size()));
+        break;
       }
+      first.push_back(*rule);
     }
     std::optional<RuleId> rest;
-    const bool has_rest = flat.contains(rest_name);
+    const bool has_rest = flat.Has(rest_name);
     if (has_rest || first.empty() || least > first.size()) {
-      const Json any = true;
       const std::string place = Below(pointer, rest_name);
-      rest = Rule(Visit(has_rest ? flat[rest_name] : any, place), place);
+      rest = Rule(has_rest ? Visit(flat[rest_name], place) : json_.Call("value"), place);
     }
     if (!rest) most = std::min(most, static_cast<uint32_t>(first.size()));
     if (least > most) return std::nullopt;
@@ -284,33 +281,35 @@ class Converter {
     bool required;
   };
 
-  MaybePart Object(const Json& flat, const std::string& pointer) {
-    const Json rest = flat.value("additionalProperties", Json(!flat.contains("properties")));
-    Json named = flat.value("properties", Json::object());
-    const Json required = flat.value("required", Json::array());
-    for (const Json& name : required) {
-      if (!name.is_string()) FailAt(Below(pointer, "required"), "expected a list of strings");
+  MaybePart Object(const Flat& flat, const std::string& pointer) {
+    const JsonView rest = flat["additionalProperties"];
+    std::vector<JsonView::Member> named = flat["properties"].Members();
+    std::set<std::string> required, known;
+    for (const JsonView::Member& property : named) known.insert(property.key);
+    for (const auto& [key, name] : flat["required"]) {
+      if (!name.IsString()) FailAt(Below(pointer, "required"), "expected a list of strings");
       // A required property without a description can have any value.
-      const std::string key = name;
-      if (!named.contains(key)) named[key] = flat.value("additionalProperties", Json(true));
+      required.insert(name.String());
+      if (known.insert(name.String()).second) named.push_back({name.String(), rest});
+      if (known.size() > kMaxProperties) FailAt(pointer, "too many properties");
     }
     std::vector<Property> properties;
     std::vector<std::string> names;
-    for (const auto& [name, schema] : named.items()) {
+    for (const auto& [name, schema] : named) {
       const std::string place = Below(Below(pointer, "properties"), name);
-      const bool is_required = std::ranges::find(required, Json(name)) != required.end();
+      const bool is_required = required.contains(name);
       names.push_back(name);
-      const MaybePart value = Visit(schema, place);
+      const MaybePart value = schema.is_there() ? Visit(schema, place) : json_.Call("value");
       if (!value && is_required) return std::nullopt;
       if (!value) continue;
-      const Part key = builder_.Literal(Json(name).dump() + ":");
+      const Part key = builder_.Literal(gguf::JsonQuoted(name) + ":");
       properties.push_back(
           {*Rule(builder_.Then(builder_.Then(key, json_.Call("ws")), *value), place), is_required});
     }
     std::optional<RuleId> others;
-    if (rest != Json(false)) {
+    if (rest.is_there() || !flat.Has("properties")) {
       const std::string place = Below(pointer, "additionalProperties");
-      if (const MaybePart value = Visit(rest, place)) {
+      if (const MaybePart value = rest.is_there() ? Visit(rest, place) : json_.Call("value")) {
         const Part key = names.empty() ? json_.Call("string") : json_.KeyBut(names);
         others = Rule(builder_.Then(builder_.Then(key, builder_.Literal(":")),
                                     builder_.Then(json_.Call("ws"), *value)),
@@ -369,9 +368,14 @@ class Converter {
 }  // namespace
 
 Grammar ParseJsonSchema(const std::string& text) {
-  if (const std::string fault = JsonFault(text); !fault.empty()) throw Error(fault);
-  const Json root = Json::parse(text);
-  if (!root.is_object() && !root.is_boolean()) throw Error("#: a schema is an object");
+  const auto root = [&] {
+    try {
+      return JsonView::Parse(text);
+    } catch (const gguf::Error& error) {
+      throw Error(error.what());
+    }
+  }();
+  if (!root.IsObject() && !root.IsBool()) throw Error("#: a schema is an object");
   return Converter(root).Convert();
 }
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -16,8 +14,12 @@ namespace {
 
 // Limit of nested merges: a schema that has to be merged with itself never ends.
 constexpr size_t kMaxMerges = 64;
-constexpr size_t kMaxValues = size_t{1} << 20;
-constexpr size_t kMaxWays = 64;  // in the product of two lists of alternatives
+// Of schemas, each time that they are looked at, and eight times for what merging makes: that is
+// kept for a while.
+constexpr size_t kMaxBytes = size_t{64} << 20, kCopied = 8;
+constexpr size_t kMaxCompared = size_t{1} << 20;  // pairs of values of two enums
+constexpr size_t kMaxKeys = 1000;                 // required ones, merged
+constexpr size_t kMaxWays = 64;                   // in the product of two lists of alternatives
 
 // Keywords that only describe.
 constexpr auto kAnnotations = std::to_array<std::string_view>(
@@ -77,35 +79,43 @@ const Keyword* Find(std::string_view name) {
   return found == kKeywords.end() ? nullptr : found;
 }
 
-bool IsSchema(const Json& value) { return value.is_object() || value.is_boolean(); }
+bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
 
-bool Has(const Json& value, Shape shape) {
-  const auto are_schemas = [](const Json& values) { return std::ranges::all_of(values, IsSchema); };
+template <typename Fits>
+bool AllOf(const JsonView& values, Fits fits) {
+  for (const auto& [key, value] : values) {
+    if (!fits(value)) return false;
+  }
+  return true;
+}
+
+bool Has(const JsonView& value, Shape shape) {
+  const auto is_string = [](const JsonView& type) { return type.IsString(); };
   switch (shape) {
     case kAny:
       return true;
     case kString:
-      return value.is_string();
+      return value.IsString();
     case kList:
-      return value.is_array();
+      return value.IsArray();
     case kSchemas:
-      return value.is_array() && !value.empty() && are_schemas(value);
+      return value.IsArray() && value.begin() != value.end() && AllOf(value, IsSchema);
     case kObject:
-      return value.is_object() && are_schemas(value);
+      return value.IsObject() && AllOf(value, IsSchema);
     case kSchema:
       return IsSchema(value);
     case kCount:
-      return value.is_number() && value >= 0 && std::floor(value.get<double>()) == value;
+      return value.IsNumber() && value.Number() >= 0 &&
+             std::floor(value.Number()) == value.Number();
     case kNumber:
-      return value.is_number();
+      return value.IsNumber();
     case kBool:
-      return value.is_boolean();
+      return value.IsBool();
     case kTypes:
-      return value.is_string() ||
-             (value.is_array() && !value.empty() &&
-              std::ranges::all_of(value, [](const Json& type) { return type.is_string(); }));
+      return value.IsString() ||
+             (value.IsArray() && value.begin() != value.end() && AllOf(value, is_string));
     case kItems:  // a list in older drafts
-      return IsSchema(value) || (value.is_array() && are_schemas(value));
+      return IsSchema(value) || (value.IsArray() && AllOf(value, IsSchema));
   }
   return false;
 }
@@ -125,88 +135,118 @@ constexpr std::string_view ShapeName(Shape shape) {
   return kNames[static_cast<size_t>(shape)];
 }
 
-bool Contains(const Json& list, const Json& value) {
+JsonView Text(std::string_view json) { return JsonView::Parse(std::string(json)); }
+
+std::vector<JsonView> ItemsOf(const JsonView& list) {
+  std::vector<JsonView> items;
+  for (const auto& item : list) items.push_back(item.value);
+  return items;
+}
+
+bool Contains(const std::vector<JsonView>& list, const JsonView& value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-Json Both(const Json& a, const Json& b) { return Json{{"allOf", Json::array({a, b})}}; }
+JsonView Both(const JsonView& a, const JsonView& b) {
+  return ObjectOf("allOf", JsonView::Array({a, b}));
+}
 
-// As a list; a number is also an integer.
-Json CommonTypes(const Json& a, const Json& b) {
-  const Json left = a.is_array() ? a : Json::array({a}),
-             right = b.is_array() ? b : Json::array({b});
-  Json common = Json::array();
-  const auto allows = [](const Json& types, const Json& type) {
-    return Contains(types, type) || (type == "integer" && Contains(types, "number"));
+// A number is also an integer.
+std::vector<std::string> CommonTypes(const std::vector<std::string>& a,
+                                     const std::vector<std::string>& b) {
+  std::vector<std::string> common;
+  const auto has = [](const std::vector<std::string>& types, std::string_view type) {
+    return std::ranges::find(types, type) != types.end();
   };
-  for (const auto& [from, with] : {std::pair(&left, &right), std::pair(&right, &left)}) {
-    for (const Json& type : *from) {
-      if (allows(*with, type) && !Contains(common, type)) common.push_back(type);
+  for (const auto& [from, with] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const std::string& type : *from) {
+      const bool allows = has(*with, type) || (type == "integer" && has(*with, "number"));
+      if (allows && !has(common, type)) common.push_back(type);
     }
   }
   return common;
 }
 
-Json And(const Json& a, const Json& b) {
-  if (a == Json(true) || b == Json(true)) return a == Json(true) ? b : a;
-  if (a == Json(false) || b == Json(false)) return false;
+// What both schemas allow, of which one may be absent.
+JsonView And(const JsonView& a, const JsonView& b) {
+  if (!a.is_there() || IsTrue(a) || IsFalse(b)) return b.is_there() ? b : Text("true");
+  if (!b.is_there() || IsTrue(b) || IsFalse(a)) return a;
   return Both(a, b);
 }
 
 // The rules of both objects: one schema's additionalProperties apply to properties that only the
 // other names.
-void MergeObjects(Json& a, const Json& b) {
-  const Json rest_a = a.value("additionalProperties", Json(true));
-  const Json rest_b = b.value("additionalProperties", Json(true));
-  const Json named_b = b.value("properties", Json::object());
-  Json named = a.value("properties", Json::object());
-  for (auto& [name, schema] : named.items()) {
-    schema = And(schema, named_b.contains(name) ? named_b[name] : rest_b);
+void MergeObjects(Flat& a, const Flat& b) {
+  const JsonView rest_a = a["additionalProperties"], rest_b = b["additionalProperties"];
+  std::vector<JsonView::Member> named = a["properties"].Members();
+  const std::vector<JsonView::Member> named_b = b["properties"].Members();
+  const auto find = [](const std::vector<JsonView::Member>& members, const std::string& name) {
+    return std::ranges::find(members, name, &JsonView::Member::key);
+  };
+  const size_t n_named = named.size();
+  for (const auto& [name, schema] : named_b) {
+    if (find(named, name) == named.end()) named.push_back({name, And(rest_a, schema)});
   }
-  for (const auto& [name, schema] : named_b.items()) {
-    if (!named.contains(name)) named[name] = And(rest_a, schema);
+  for (size_t i = 0; i < n_named; ++i) {
+    const auto other = find(named_b, named[i].key);
+    named[i].value = And(named[i].value, other == named_b.end() ? rest_b : other->value);
   }
-  if (!named.empty()) a["properties"] = named;
-  if (a.contains("additionalProperties") || b.contains("additionalProperties")) {
-    a["additionalProperties"] = And(rest_a, rest_b);
-  }
-}
-
-bool HasAny(const Json& schema, std::initializer_list<const char*> names) {
-  return std::ranges::any_of(names, [&](const char* name) { return schema.contains(name); });
+  if (!named.empty()) a.Set("properties", JsonView::Object(named));
+  if (rest_a.is_there() || rest_b.is_there()) a.Set("additionalProperties", And(rest_a, rest_b));
 }
 
 // The same for arrays: each item obeys both schemas' rules for its position.
-void MergeItems(Json& a, const Json& b) {
+void MergeItems(Flat& a, const Flat& b) {
   struct Items {
-    Json first, rest;
-    const Json& At(size_t i) const { return i < first.size() ? first[i] : rest; }
+    std::vector<JsonView> first;
+    JsonView rest;
+    const JsonView& At(size_t i) const { return i < first.size() ? first[i] : rest; }
   };
   // Older drafts have a list of items, and additionalItems for the rest.
-  const auto items_of = [](const Json& schema) -> Items {
-    const bool is_old = schema.contains("items") && schema["items"].is_array();
-    return {schema.value(is_old ? "items" : "prefixItems", Json::array()),
-            schema.value(is_old ? "additionalItems" : "items", Json(true))};
+  const auto items_of = [](const Flat& schema) -> Items {
+    const bool is_old = schema["items"].IsArray();
+    return {ItemsOf(schema[is_old ? "items" : "prefixItems"]),
+            schema[is_old ? "additionalItems" : "items"]};
   };
   const Items mine = items_of(a), others = items_of(b);
-  const bool has_rest = HasAny(a, {"items"}) || HasAny(b, {"items"});
-  a.erase("additionalItems");
-  a.erase("items");
-  Json first = Json::array();
+  const bool has_rest = a.Has("items") || b.Has("items");
+  a.Erase("additionalItems");
+  a.Erase("items");
+  std::vector<JsonView> first;
   for (size_t i = 0; i < std::max(mine.first.size(), others.first.size()); ++i) {
     first.push_back(And(mine.At(i), others.At(i)));
   }
-  if (!first.empty()) a["prefixItems"] = first;
-  if (has_rest) a["items"] = And(mine.rest, others.rest);
+  if (!first.empty()) a.Set("prefixItems", JsonView::Array(first));
+  if (has_rest) a.Set("items", And(mine.rest, others.rest));
 }
 
-Json Product(const Json& a, const Json& b, const std::string& pointer) {
+JsonView Product(const JsonView& a, const JsonView& b, const std::string& pointer) {
   if (a.size() * b.size() > kMaxWays) FailAt(pointer, "too many alternatives to be merged");
-  Json ways = Json::array();
-  for (const Json& one : a) {
-    for (const Json& other : b) ways.push_back(Both(one, other));
+  std::vector<JsonView> ways;
+  for (const auto& one : a) {
+    for (const auto& other : b) ways.push_back(Both(one.value, other.value));
   }
-  return ways;
+  return JsonView::Array(ways);
+}
+
+// The values of both lists, or of either.
+JsonView Common(const JsonView& a, const JsonView& b, const std::string& pointer) {
+  const std::vector<JsonView> mine = ItemsOf(a), others = ItemsOf(b);
+  if (mine.size() * others.size() > kMaxCompared) FailAt(pointer, "too many values to be merged");
+  std::vector<JsonView> common;
+  for (const JsonView& one : mine) {
+    if (Contains(others, one)) common.push_back(one);
+  }
+  return JsonView::Array(common);
+}
+
+JsonView United(const JsonView& a, const JsonView& b, const std::string& pointer) {
+  std::vector<JsonView> all = ItemsOf(a);
+  for (const auto& [key, value] : b) {
+    if (all.size() > kMaxKeys) FailAt(pointer, "too many values to be merged");
+    if (!Contains(all, value)) all.push_back(value);
+  }
+  return JsonView::Array(all);
 }
 
 // A reference is part of a URI: %25 in it is a percent sign.
@@ -226,28 +266,90 @@ std::string WithoutPercents(std::string_view text) {
   return plain;
 }
 
-bool Refers(const Json& value) {
-  return value.is_structured() &&
-         (value.contains("$ref") ||
-          std::ranges::any_of(value, [](const Json& part) { return Refers(part); }));
+bool Refers(const JsonView& value) {
+  return value["$ref"].is_there() ||
+         !AllOf(value, [](const JsonView& part) { return !Refers(part); });
 }
 
 // A nested schema may have its own $id, to which its references are relative.
-void CheckAddresses(const Json& value, const std::string& pointer) {
-  const bool has_address = pointer != "#" && value.is_object() && value.contains("$id") &&
-                           value["$id"].is_string() &&
-                           !value["$id"].get_ref<const std::string&>().starts_with('#');
-  if (has_address && Refers(value)) {
+void CheckAddresses(const JsonView& value, const std::string& pointer) {
+  const JsonView id = pointer == "#" ? JsonView() : value["$id"];
+  if (id.IsString() && !id.String().starts_with('#') && Refers(value)) {
     FailAt(Below(pointer, "$id"), "references below an '$id' are not supported");
   }
-  for (const auto& [name, part] : value.items()) {
-    if (part.is_structured()) CheckAddresses(part, Below(pointer, name));
+  size_t i = 0;
+  for (const auto& [key, part] : value) {
+    const std::string name = value.IsObject() ? key : std::to_string(i++);
+    if (part.IsObject() || part.IsArray()) CheckAddresses(part, Below(pointer, name));
   }
+}
+
+// Throws if a keyword is not supported or has a wrong value.
+void CheckKeywords(const std::vector<JsonView::Member>& keywords, const std::string& pointer) {
+  for (const auto& [name, value] : keywords) {
+    if (std::ranges::find(kAnnotations, name) != kAnnotations.end() || name.starts_with("x-"))
+      continue;
+    const Keyword* const keyword = Find(name);
+    if (keyword == nullptr) FailAt(Below(pointer, name), "this keyword is not supported");
+    const bool is_old = keyword->name.starts_with("exclusive") && value.IsBool();
+    if (!Has(value, keyword->shape) && !is_old) {
+      FailAt(Below(pointer, name), "expected " + std::string(ShapeName(keyword->shape)));
+    }
+  }
+}
+
+// The value at a path (JSON Pointer, RFC 6901) below this one, or absent.
+JsonView At(JsonView value, std::string_view path) {
+  while (!path.empty() && value.is_there()) {
+    path.remove_prefix(1);
+    std::string name(path.substr(0, path.find('/')));
+    path.remove_prefix(name.size());
+    for (size_t at = 0; (at = name.find('~', at)) != std::string::npos; ++at) {
+      const bool is_tilde = name.compare(at, 2, "~0") == 0;
+      if (!is_tilde && name.compare(at, 2, "~1") != 0) return {};
+      name.replace(at, 2, is_tilde ? "~" : "/");
+    }
+    if (value.IsObject()) {
+      value = value[name];
+      continue;
+    }
+    JsonView found;
+    size_t i = 0;
+    for (const auto& item : value) {
+      if (std::to_string(i++) == name) found = item.value;
+    }
+    value = found;
+  }
+  return value;
 }
 
 }  // namespace
 
-SchemaParts::SchemaParts(const Json& root) : root_(root) { CheckAddresses(root, "#"); }
+JsonView ObjectOf(const char* name, const JsonView& value) {
+  return JsonView::Object({{name, value}});
+}
+
+JsonView Flat::operator[](std::string_view name) const {
+  const auto found = std::ranges::find(keywords, name, &JsonView::Member::key);
+  return found == keywords.end() ? JsonView() : found->value;
+}
+
+void Flat::Set(std::string_view name, const JsonView& value) {
+  const auto found = std::ranges::find(keywords, name, &JsonView::Member::key);
+  if (found == keywords.end()) {
+    keywords.push_back({std::string(name), value});
+  } else {
+    found->value = value;
+  }
+}
+
+void Flat::Erase(std::string_view name) {
+  std::erase_if(keywords, [&](const JsonView::Member& keyword) { return keyword.key == name; });
+}
+
+JsonView Flat::Json() const { return fits ? JsonView::Object(keywords) : Text("false"); }
+
+SchemaParts::SchemaParts(JsonView root) : root_(std::move(root)) { CheckAddresses(root_, "#"); }
 
 void FailAt(const std::string& pointer, const std::string& what) {
   throw Error(pointer + ": " + what);
@@ -261,211 +363,191 @@ std::string Below(const std::string& pointer, const std::string& name) {
   return path;
 }
 
-const Json& SchemaParts::Follow(const std::string& reference, const std::string& pointer) const {
+JsonView SchemaParts::Follow(const std::string& reference, const std::string& pointer) const {
   if (!reference.starts_with('#') || (reference.size() > 1 && reference[1] != '/')) {
     FailAt(pointer,
            "'$ref' is \"" + reference + "\"; only references such as #/$defs/name are supported");
   }
-  try {
-    const Json::json_pointer path(WithoutPercents(reference.substr(1)));
-    if (root_.contains(path) && IsSchema(root_[path])) return root_[path];
-  } catch (const Json::exception&) {
+  JsonView found = At(root_, WithoutPercents(reference.substr(1)));
+  if (!IsSchema(found)) {
+    FailAt(pointer, "'$ref' leads to \"" + reference + "\", where no schema is");
   }
-  FailAt(pointer, "'$ref' leads to \"" + reference + "\", where no schema is");
+  return found;
 }
 
-void SchemaParts::Charge(const Json& schema, const std::string& pointer) {
-  std::vector<const Json*> todo = {&schema};
-  while (!todo.empty()) {
-    const Json* const value = todo.back();
-    todo.pop_back();
-    if (++n_values_ > kMaxValues) FailAt(pointer, "the schema is too large");
-    if (!value->is_structured()) continue;
-    for (const Json& part : *value) todo.push_back(&part);
-  }
+void SchemaParts::Charge(size_t bytes, const std::string& pointer) {
+  n_bytes_ += bytes;
+  if (n_bytes_ > kMaxBytes) FailAt(pointer, "the schema is too large");
 }
 
-void SchemaParts::CheckKeywords(const Json& schema, const std::string& pointer) const {
-  for (const auto& [name, value] : schema.items()) {
-    if (std::ranges::find(kAnnotations, name) != kAnnotations.end() || name.starts_with("x-"))
-      continue;
-    const Keyword* const keyword = Find(name);
-    if (keyword == nullptr) FailAt(Below(pointer, name), "this keyword is not supported");
-    const bool is_old = keyword->name.starts_with("exclusive") && value.is_boolean();
-    if (!Has(value, keyword->shape) && !is_old) {
-      FailAt(Below(pointer, name), "expected " + std::string(ShapeName(keyword->shape)));
-    }
+// Adds b's rules to a's.
+void SchemaParts::Merge(Flat& a, const Flat& b, const std::string& pointer) {
+  if (!a.fits || !b.fits) {
+    a = {.fits = false, .keywords = {}};
+    return;
   }
-}
-
-Json SchemaParts::Merged(Json a, const Json& b, const std::string& pointer) {
-  if (a == Json(false) || b == Json(false)) return false;
-  if (a == Json(true)) a = Json::object();
-  if (b == Json(true)) return a;
   MergeObjects(a, b);
   const bool merges_items =
-      HasAny(a, {"items", "prefixItems"}) && HasAny(b, {"items", "prefixItems"});
+      (a.Has("items") || a.Has("prefixItems")) && (b.Has("items") || b.Has("prefixItems"));
   if (merges_items) MergeItems(a, b);
-  for (const auto& [name, value] : b.items()) {
+  for (const auto& [name, value] : b.keywords) {
     if (name == "properties" || name == "additionalProperties") continue;
     if (merges_items && (name == "items" || name == "prefixItems" || name == "additionalItems")) {
       continue;
     }
-    if (!a.contains(name)) {
-      a[name] = value;
-      continue;
-    }
-    Json& mine = a[name];
-    if (name == "type") {
-      mine = CommonTypes(mine, value);
-      if (mine.empty()) return false;
+    const JsonView mine = a[name];
+    if (!mine.is_there()) {
+      a.Set(name, value);
+    } else if (name == "type") {
+      std::vector<JsonView> common;
+      for (const std::string& type : CommonTypes(TypesOf(a), TypesOf(b))) {
+        common.push_back(Text(gguf::JsonQuoted(type)));
+      }
+      a.fits = !common.empty();
+      if (!a.fits) return;
+      a.Set(name, JsonView::Array(common));
     } else if (name == "enum") {
-      Json common = Json::array();
-      for (const Json& one : mine) {
-        if (Contains(value, one)) common.push_back(one);
-      }
-      mine = common;
+      a.Set(name, Common(mine, value, Below(pointer, name)));
     } else if (name == "required") {
-      for (const Json& one : value) {
-        if (!Contains(mine, one)) mine.push_back(one);
-      }
+      a.Set(name, United(mine, value, Below(pointer, name)));
     } else if (name == "anyOf" || name == "oneOf") {
-      mine = Product(mine, value, Below(pointer, name));
+      a.Set(name, Product(mine, value, Below(pointer, name)));
     } else if (name.starts_with("min") || name == "exclusiveMinimum") {
-      mine = std::max(mine, value);
+      if (value.Number() > mine.Number()) a.Set(name, value);
     } else if (name.starts_with("max") || name == "exclusiveMaximum") {
-      mine = std::min(mine, value);
+      if (value.Number() < mine.Number()) a.Set(name, value);
     } else if (name == "nullable") {
-      mine = mine == Json(true) && value == Json(true);
+      if (!IsTrue(value)) a.Set(name, value);
     } else if (name == "uniqueItems") {
-      mine = mine == Json(true) || value == Json(true);
-    } else if (mine != value) {
+      if (IsTrue(value)) a.Set(name, value);
+    } else if (!(mine == value)) {
       FailAt(Below(pointer, name), "two of this keyword cannot be merged");
     }
   }
-  return a;
 }
 
-Json SchemaParts::Flat(const Json& schema, const std::string& pointer, size_t depth) {
+Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, size_t depth) {
   if (depth > kMaxMerges)
     FailAt(pointer, "the schema leads to itself through what has to be merged");
-  if (schema.is_boolean()) return schema;
-  Charge(schema, pointer);
-  CheckKeywords(schema, pointer);
-  Json flat = Json::object();
-  for (const auto& [name, value] : schema.items()) {
-    if (name == "const") {
-      flat = Merged(flat, Json{{"enum", Json::array({value})}}, pointer);
-    } else if (name == "enum") {
-      flat = Merged(flat, Json{{"enum", value}}, pointer);
+  Flat flat;
+  if (schema.IsBool()) {
+    flat.fits = schema.Bool();
+    return flat;
+  }
+  Charge(schema.text().size(), pointer);
+  const std::vector<JsonView::Member> keywords = schema.Members();
+  CheckKeywords(keywords, pointer);
+  for (const auto& [name, value] : keywords) {
+    if (name == "const" || name == "enum") {
+      const Flat listed{.keywords = {{"enum", name == "enum" ? value : JsonView::Array({value})}}};
+      Merge(flat, listed, pointer);
     } else if (name != "allOf" && name != "$ref" && Find(name) != nullptr) {
-      flat[name] = value;
+      flat.Set(name, value);
     }
   }
   // Exclusive bounds of older drafts: true or false beside minimum and maximum.
   for (const auto& [exclusive, bound] :
        {std::pair("exclusiveMinimum", "minimum"), std::pair("exclusiveMaximum", "maximum")}) {
-    if (!flat.contains(exclusive) || !flat[exclusive].is_boolean()) continue;
-    const bool is_on = flat[exclusive] == Json(true) && flat.contains(bound);
-    flat.erase(exclusive);
+    if (!flat[exclusive].IsBool()) continue;
+    const bool is_on = flat[exclusive].Bool() && flat.Has(bound);
+    flat.Erase(exclusive);
     if (!is_on) continue;
-    flat[exclusive] = flat[bound];
-    flat.erase(bound);
+    flat.Set(exclusive, flat[bound]);
+    flat.Erase(bound);
   }
-  const bool refers = schema.contains("$ref"), merges = schema.contains("allOf");
-  if (refers && !merges && flat.empty()) return Json{{"$ref", schema["$ref"]}};
-  if (merges && !refers && flat.empty() && schema["allOf"].size() == 1) {
-    return Flat(schema["allOf"][0], Below(Below(pointer, "allOf"), "0"), depth + 1);
+  const JsonView reference = schema["$ref"], all = schema["allOf"];
+  const bool refers = reference.is_there(), merges = all.is_there();
+  if (refers && !merges && flat.keywords.empty()) {
+    flat.Set("$ref", reference);
+    return flat;
   }
-  const auto merge = [&](const Json& other, const std::string& place) {
-    Json part = Flat(other, place, depth + 1);
-    for (size_t i = 0; part.is_object() && part.contains("$ref"); ++i) {
-      const std::string reference = part["$ref"];
+  if (merges && !refers && flat.keywords.empty() && all.size() == 1) {
+    return Flatten(all.begin()->value, Below(Below(pointer, "allOf"), "0"), depth + 1);
+  }
+  const auto merge = [&](const JsonView& other, const std::string& place) {
+    Flat part = Flatten(other, place, depth + 1);
+    for (size_t i = 0; part.Has("$ref"); ++i) {
+      const std::string to = part["$ref"].String();
       if (i > kMaxMerges) FailAt(place, "'$ref' leads to itself");
-      part = Flat(Follow(reference, place), reference, depth + 1);
+      part = Flatten(Follow(to, place), to, depth + 1);
     }
-    Charge(part, place);
-    flat = Merged(std::move(flat), part, place);
+    for (const Flat* const each : {&flat, &part}) {
+      for (const auto& keyword : each->keywords) {
+        Charge(kCopied * keyword.value.text().size(), place);
+      }
+    }
+    Merge(flat, part, place);
   };
-  if (refers) merge(Json{{"$ref", schema["$ref"]}}, pointer);
-  if (merges) {
-    size_t i = 0;
-    for (const Json& part : schema["allOf"]) {
-      merge(part, Below(Below(pointer, "allOf"), std::to_string(i++)));
-    }
-  }
+  if (refers) merge(ObjectOf("$ref", reference), pointer);
+  size_t i = 0;
+  for (const auto& part : all)
+    merge(part.value, Below(Below(pointer, "allOf"), std::to_string(i++)));
   return flat;
 }
 
-std::vector<std::string> TypesOf(const Json& flat) {
-  if (flat.is_object() && flat.contains("type")) {
-    if (flat["type"].is_string()) return {flat["type"]};
-    return flat["type"];
-  }
+std::vector<std::string> TypesOf(const Flat& flat) {
+  const JsonView given = flat["type"];
+  if (given.IsString()) return {given.String()};
   std::vector<std::string> types;
+  for (const auto& type : given) types.push_back(type.value.String());
+  if (given.is_there()) return types;
   for (const Keyword& keyword : kKeywords) {
-    if (keyword.type.empty() || !flat.is_object() || !flat.contains(keyword.name)) continue;
+    if (keyword.type.empty() || !flat.Has(keyword.name)) continue;
     if (std::ranges::find(types, keyword.type) == types.end()) types.emplace_back(keyword.type);
   }
   if (types.empty()) return {"object", "array", "string", "number", "boolean", "null"};
   return types;
 }
 
-bool SchemaParts::Apart(const Json& a, const Json& b, const std::string& pointer, size_t depth) {
+bool SchemaParts::Apart(const JsonView& a, const JsonView& b, const std::string& pointer,
+                        size_t depth) {
   return Misses(a, b, pointer, depth) && Misses(b, a, pointer, depth);
 }
 
 // Whether no value generated for `made` is valid under `other`.
-bool SchemaParts::Misses(const Json& made, const Json& other, const std::string& pointer,
+bool SchemaParts::Misses(const JsonView& made, const JsonView& other, const std::string& pointer,
                          size_t depth) {
   constexpr size_t kFarEnough = 4;
   if (depth > kFarEnough) return false;
-  const auto flat = [&](const Json& schema) {
-    Json parts = Flat(schema, pointer);
-    for (size_t i = 0; i < kMaxMerges && parts.is_object() && parts.contains("$ref"); ++i) {
-      const std::string reference = parts["$ref"];
-      parts = Flat(Follow(reference, pointer), reference);
+  const auto flatten = [&](const JsonView& schema) {
+    Flat parts = Flatten(schema, pointer);
+    for (size_t i = 0; i < kMaxMerges && parts.Has("$ref"); ++i) {
+      const std::string reference = parts["$ref"].String();
+      parts = Flatten(Follow(reference, pointer), reference);
     }
     return parts;
   };
-  const Json from = flat(made), to = flat(other);
-  if (from.is_boolean() || to.is_boolean()) return false;
-  const auto plain = [](const Json& s) {
-    return !s.contains("nullable") && !s.contains("anyOf") && !s.contains("oneOf");
+  const Flat from = flatten(made), to = flatten(other);
+  const auto plain = [](const Flat& s) {
+    return s.fits && !s.Has("nullable") && !s.Has("anyOf") && !s.Has("oneOf");
   };
   if (!plain(from) || !plain(to)) return false;
-  if (from.contains("enum") && to.contains("enum")) {
-    return std::ranges::none_of(from["enum"],
-                                [&](const Json& v) { return Contains(to["enum"], v); });
+  if (from.Has("enum") && to.Has("enum")) {
+    return Common(from["enum"], to["enum"], pointer).size() == 0;
   }
-  if (from.contains("enum") != to.contains("enum") &&
-      !(from.contains("type") && to.contains("type"))) {
-    return false;
-  }
-  if (!to.contains("type") && !to.contains("properties")) return false;
-  const Json types = TypesOf(from);
-  if (to.contains("type") && CommonTypes(types, TypesOf(to)).empty()) return true;
-  if (types != Json::array({"object"})) return false;
+  if (from.Has("enum") != to.Has("enum") && !(from.Has("type") && to.Has("type"))) return false;
+  if (!to.Has("type") && !to.Has("properties")) return false;
+  const std::vector<std::string> types = TypesOf(from);
+  if (to.Has("type") && CommonTypes(types, TypesOf(to)).empty()) return true;
+  if (types != std::vector<std::string>{"object"}) return false;
   // Objects: by their required and their allowed properties.
-  const Json names = from.value("properties", Json::object()),
-             others_names = to.value("properties", Json::object());
-  const Json needs = from.value("required", Json::array()),
-             others_needs = to.value("required", Json::array());
+  const JsonView names = from["properties"], others_names = to["properties"];
+  const std::vector<JsonView> needs = ItemsOf(from["required"]);
   // As in json_schema.cc: if some are named, others are allowed only if the schema says so.
-  const bool is_closed =
-      from.value("additionalProperties", Json(!from.contains("properties"))) == Json(false);
-  const bool other_is_closed = to.value("additionalProperties", Json(true)) == Json(false);
-  for (const Json& need : others_needs) {
-    if (need.is_string() && is_closed && !names.contains(need) && !Contains(needs, need))
+  const JsonView rest = from["additionalProperties"];
+  const bool is_closed = rest.is_there() ? IsFalse(rest) : names.is_there();
+  const bool other_is_closed = IsFalse(to["additionalProperties"]);
+  for (const auto& [key, need] : to["required"]) {
+    if (need.IsString() && is_closed && !names[need.String()].is_there() && !Contains(needs, need))
       return true;
   }
-  for (const Json& need : needs) {
-    if (!need.is_string()) continue;
-    const std::string name = need;
-    if (other_is_closed && !others_names.contains(name)) return true;
-    if (names.contains(name) && others_names.contains(name) &&
-        Misses(names[name], others_names[name], Below(Below(pointer, "properties"), name),
-               depth + 1)) {
+  for (const JsonView& need : needs) {
+    if (!need.IsString()) continue;
+    const std::string name = need.String();
+    const JsonView mine = names[name], others = others_names[name];
+    if (other_is_closed && !others.is_there()) return true;
+    if (mine.is_there() && others.is_there() &&
+        Misses(mine, others, Below(Below(pointer, "properties"), name), depth + 1)) {
       return true;
     }
   }

@@ -4,13 +4,33 @@
 #define PRONK_GRAMMAR_SCHEMA_PARTS_H_
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "gguf/json.h"
 
 namespace grammar {
 
-using Json = nlohmann::ordered_json;
+using gguf::JsonView;
+
+inline bool IsTrue(const JsonView& value) { return value.text() == "true"; }
+inline bool IsFalse(const JsonView& value) { return value.text() == "false"; }
+// {"name": value}.
+JsonView ObjectOf(const char* name, const JsonView& value);
+
+// A schema's keywords, each once. Their values are places in the schema's text, or merged ones.
+struct Flat {
+  bool fits = true;  // false: no value does
+  std::vector<JsonView::Member> keywords;
+
+  bool IsAny() const { return fits && keywords.empty(); }
+  bool Has(std::string_view name) const { return (*this)[name].is_there(); }
+  JsonView operator[](std::string_view name) const;  // absent if there is none
+  void Set(std::string_view name, const JsonView& value);
+  void Erase(std::string_view name);
+  JsonView Json() const;
+};
 
 // Throws grammar::Error: "#/properties/name: WHAT".
 [[noreturn]] void FailAt(const std::string& pointer, const std::string& what);
@@ -19,30 +39,29 @@ std::string Below(const std::string& pointer, const std::string& name);
 
 class SchemaParts {
  public:
-  // The whole schema, which must outlive this.
-  explicit SchemaParts(const Json& root);
+  explicit SchemaParts(JsonView root);
 
   // The schema that a reference such as "#/$defs/node" points to. Throws if there is none.
-  const Json& Follow(const std::string& reference, const std::string& pointer) const;
+  JsonView Follow(const std::string& reference, const std::string& pointer) const;
   // The schema's keywords without annotations, merged with those of allOf and of a reference beside
-  // other keywords; a lone reference is kept. false if no value fits. Throws grammar::Error if a
+  // other keywords; a lone reference is kept. Throws grammar::Error if a
   // keyword is not supported or has a wrong value, or schemas cannot be merged.
-  Json Flat(const Json& schema, const std::string& pointer, size_t depth = 0);
+  Flat Flatten(const JsonView& schema, const std::string& pointer, size_t depth = 0);
   // Whether no value generated for one schema is valid under the other. false: unknown.
-  bool Apart(const Json& a, const Json& b, const std::string& pointer, size_t depth = 0);
+  bool Apart(const JsonView& a, const JsonView& b, const std::string& pointer, size_t depth = 0);
 
  private:
-  void Charge(const Json& schema, const std::string& pointer);
-  void CheckKeywords(const Json& schema, const std::string& pointer) const;
-  Json Merged(Json a, const Json& b, const std::string& pointer);
-  bool Misses(const Json& made, const Json& other, const std::string& pointer, size_t depth);
+  void Charge(size_t bytes, const std::string& pointer);
+  void Merge(Flat& a, const Flat& b, const std::string& pointer);
+  bool Misses(const JsonView& made, const JsonView& other, const std::string& pointer,
+              size_t depth);
 
-  const Json& root_;
-  size_t n_values_ = 0;  // copied so far
+  JsonView root_;
+  size_t n_bytes_ = 0;  // of schemas looked at and of what merging them made
 };
 
 // The types that a flat schema allows: those it names, else those its keywords apply to, else all.
-std::vector<std::string> TypesOf(const Json& flat);
+std::vector<std::string> TypesOf(const Flat& flat);
 
 }  // namespace grammar
 

@@ -17,6 +17,7 @@
 
 #include "engine/model/model.h"
 #include "engine/session/session.h"
+#include "gguf/json.h"
 
 namespace cli {
 
@@ -150,6 +151,7 @@ class Baseline {
     std::string kv;
     BenchSamples samples;
   };
+  void Add(const gguf::JsonView& json, const std::string& path);
   const Row* Find(const BenchTest& test) const;
   std::vector<Row> rows_;
 };

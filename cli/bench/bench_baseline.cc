@@ -1,7 +1,6 @@
 // pronk bench --baseline: finds the same tests in an earlier run and compares their speed.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/bench/bench.h"
@@ -29,88 +28,88 @@ double SquaredLogDeviations(std::vector<double> values) {
 // One result of a file; fields are checked when they are read.
 class Fields {
  public:
-  Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) Fail("", "an object", json);
+  Fields(const JsonView& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.IsObject()) Fail("", "an object", json);
   }
 
   std::optional<double> Find(const std::string& key) const {
-    const Json found = json_.value(key, Json());
-    if (found.is_null()) return std::nullopt;
-    if (!found.is_number()) Fail(key, "a number", found);
-    return found.get<double>();
+    const JsonView found = json_[key];
+    if (!found.is_there() || found.kind() == JsonView::Kind::kNull) return std::nullopt;
+    if (!found.IsNumber()) Fail(key, "a number", found);
+    return found.Number();
   }
 
   double Number(const std::string& key) const {
     const std::optional<double> number = Find(key);
-    if (!number) Fail(key, "a number", Json());
+    if (!number) Fail(key, "a number", JsonView());
     return *number;
   }
 
   std::string Text(const std::string& key) const {
-    if (!json_.contains(key)) return "";
-    if (!json_[key].is_string()) Fail(key, "a text", json_[key]);
-    return json_[key].get<std::string>();
+    const JsonView found = json_[key];
+    if (!found.is_there()) return "";
+    if (!found.IsString()) Fail(key, "a text", found);
+    return found.String();
   }
 
   std::vector<double> Speeds(const std::string& key) const {
-    const Json list = json_.value(key, Json());
-    const auto is_speed = [](const Json& item) { return item.is_number() && item > 0; };
-    if (!list.is_array() || list.empty() || !std::all_of(list.begin(), list.end(), is_speed)) {
-      Fail(key, "a list of numbers above 0", list);
+    const JsonView list = json_[key];
+    std::vector<double> speeds;
+    for (const auto& item : list) {
+      speeds.push_back(item.value.IsNumber() ? item.value.Number() : 0);
+      if (speeds.back() <= 0) Fail(key, "a list of numbers above 0", list);
     }
-    return list.get<std::vector<double>>();
+    if (speeds.empty()) Fail(key, "a list of numbers above 0", list);
+    return speeds;
   }
 
  private:
   [[noreturn]] void Fail(const std::string& key, const std::string& expected,
-                         const Json& found) const {
+                         const JsonView& found) const {
     throw engine::Error(where_ + (key.empty() ? "" : ": " + key) + ": expected " + expected +
-                        ", found " + found.type_name());
+                        ", found " + found.KindName());
   }
 
-  const Json& json_;
+  const JsonView& json_;
   std::string where_;
 };
 
-// The objects of an array, or one object per line.
-std::vector<Json> ReadResults(const std::string& path) {
-  const std::string text = ReadText(path);
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+}  // namespace
+
+// The file holds an array of objects, or one object per line.
+Baseline::Baseline(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  const std::string text = path == "-" ? ReadStdin(kMaxBytes) : ReadFile(path, kMaxBytes);
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) {
     throw engine::Error(path + ": expected what pronk bench -o json writes, found nothing");
   }
-  if (text[text.find_first_not_of(" \t\r\n")] == '[') {
-    const Json json = ParseJson(text, path);
-    return {json.begin(), json.end()};
+  if (text[begin] == '[') {
+    for (const auto& item : ParseJson(text, path)) Add(item.value, path);
+    return;
   }
-  std::vector<Json> rows;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
-    rows.push_back(ParseJson(line, path + ": line " + std::to_string(rows.size() + 1)));
+    Add(ParseJson(line, path + ": line " + std::to_string(rows_.size() + 1)), path);
   }
-  return rows;
 }
 
-}  // namespace
-
-Baseline::Baseline(const std::string& path) {
-  const std::vector<Json> results = ReadResults(path);
-  for (const Json& json : results) {
-    const Fields fields(json, path + ": result " + std::to_string(rows_.size() + 1));
-    rows_.push_back(
-        {fields.Number("model_size"),
-         fields.Number("model_n_params"),
-         fields.Number("n_prompt"),
-         fields.Number("n_gen"),
-         fields.Number("n_depth"),
-         fields.Number("n_threads"),
-         fields.Find("n_pass").value_or(1),
-         fields.Find("n_batch"),
-         fields.Find("n_ubatch"),
-         fields.Text("type_k"),
-         {fields.Speeds("samples_ts"), fields.Find("limit_ts").value_or(0),
-          fields.Find("int_rate").value_or(0), fields.Find("share_of_cores").value_or(0)}});
-  }
+void Baseline::Add(const JsonView& json, const std::string& path) {
+  const Fields fields(json, path + ": result " + std::to_string(rows_.size() + 1));
+  rows_.push_back(
+      {fields.Number("model_size"),
+       fields.Number("model_n_params"),
+       fields.Number("n_prompt"),
+       fields.Number("n_gen"),
+       fields.Number("n_depth"),
+       fields.Number("n_threads"),
+       fields.Find("n_pass").value_or(1),
+       fields.Find("n_batch"),
+       fields.Find("n_ubatch"),
+       fields.Text("type_k"),
+       {fields.Speeds("samples_ts"), fields.Find("limit_ts").value_or(0),
+        fields.Find("int_rate").value_or(0), fields.Find("share_of_cores").value_or(0)}});
 }
 
 const Baseline::Row* Baseline::Find(const BenchTest& test) const {

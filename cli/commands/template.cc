@@ -1,6 +1,5 @@
 // pronk template: prints a conversation as the model will see it.
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -56,11 +55,11 @@ int RunTemplate(const RenderOptions& options) {
   const tokenizer::ChatTemplate chat_template = tokenizer::ChatTemplate::Parse(source);
   input.extra = options.form.Variables(chat_template);
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
-  const Json json = ReadJson(options.messages);
-  if (!json.is_object()) {
+  const JsonView json = ReadJson(options.messages);
+  if (!json.IsObject()) {
     input.messages = ToTemplateValue(json);
   } else {
-    for (const auto& [key, value] : json.items()) {
+    for (const auto& [key, value] : json.Members()) {
       if (key == "messages") {
         input.messages = ToTemplateValue(value);
       } else if (key == "tools") {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -98,15 +97,11 @@ void AddHuggingFace(Stores& stores) {
 fs::path BlobOf(const fs::path& manifest, const fs::path& blobs) {
   std::error_code error;
   if (fs::file_size(manifest, error) > kMaxManifest) throw engine::Error("is no manifest");
-  const Json json = ReadJson(manifest.string());
   std::string digest;
-  if (json.is_object() && json.contains("layers")) {
-    for (const Json& layer : json["layers"]) {
-      if (!layer.is_object()) continue;
-      if (layer.value("mediaType", Json()) != "application/vnd.ollama.image.model") continue;
-      const Json value = layer.value("digest", Json());
-      if (value.is_string()) digest = value.get<std::string>();
-    }
+  for (const auto& [key, layer] : ReadJson(manifest.string())["layers"]) {
+    const JsonView type = layer["mediaType"], value = layer["digest"];
+    if (!type.IsString() || type.String() != "application/vnd.ollama.image.model") continue;
+    if (value.IsString()) digest = value.String();
   }
   // Only a hash may become part of a path.
   constexpr std::string_view kHash = "sha256:";

@@ -1,7 +1,6 @@
 #include "cli/options/template_options.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/terminal/terminal.h"
@@ -10,25 +9,23 @@
 
 namespace cli {
 
-tokenizer::Value ToTemplateValue(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return json.get<bool>();
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-      return json.get<int64_t>();
-    case Json::value_t::number_float:
-      return json.get<double>();
-    case Json::value_t::string:
-      return json.get<std::string>();
-    case Json::value_t::array: {
+tokenizer::Value ToTemplateValue(const JsonView& json) {
+  switch (json.kind()) {
+    case JsonView::Kind::kBool:
+      return json.Bool();
+    case JsonView::Kind::kNumber:
+      if (const auto whole = json.Signed()) return *whole;
+      return json.Number();
+    case JsonView::Kind::kString:
+      return json.String();
+    case JsonView::Kind::kArray: {
       std::vector<tokenizer::Value> items;
-      for (const Json& item : json) items.push_back(ToTemplateValue(item));
+      for (const auto& item : json) items.push_back(ToTemplateValue(item.value));
       return tokenizer::Value::ListOf(std::move(items));
     }
-    case Json::value_t::object: {
+    case JsonView::Kind::kObject: {
       std::vector<std::pair<std::string, tokenizer::Value>> entries;
-      for (const auto& [key, value] : json.items())
+      for (const auto& [key, value] : json.Members())
         entries.emplace_back(key, ToTemplateValue(value));
       return tokenizer::Value::DictOf(std::move(entries));
     }

@@ -33,7 +33,7 @@ struct TemplateOptions {
 std::string ReadTemplate(const std::string& path);
 
 // JSON as a template value, at most 64 levels deep (ParseJson).
-tokenizer::Value ToTemplateValue(const Json& json);
+tokenizer::Value ToTemplateValue(const JsonView& json);
 
 }  // namespace cli
 

@@ -9,7 +9,6 @@
 #include "gguf/error.h"
 #include "gguf/output_file.h"
 #include "gguf/utf8.h"
-#include "grammar/json_bounds.h"
 
 namespace cli {
 namespace {
@@ -33,14 +32,15 @@ std::string WithoutControls(const std::string& json) {
 
 }  // namespace
 
-Json ParseJson(const std::string& text, const std::string& name) {
-  if (const std::string fault = grammar::JsonFault(text); !fault.empty()) {
-    throw engine::Error(name + ": " + fault);
+JsonView ParseJson(std::string text, const std::string& name) {
+  try {
+    return JsonView::Parse(std::move(text));
+  } catch (const gguf::Error& error) {
+    throw engine::Error(name + ": " + error.what());
   }
-  return Json::parse(text);
 }
 
-Json ReadJson(const std::string& path) {
+JsonView ReadJson(const std::string& path) {
   return ParseJson(path == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(path, kMaxDocumentBytes),
                    path);
 }
@@ -48,7 +48,7 @@ Json ReadJson(const std::string& path) {
 std::optional<std::string> UnquoteJson(const std::string& text) {
   if (!text.starts_with('"')) return std::nullopt;
   try {
-    return ParseJson(text, "").get<std::string>();
+    return ParseJson(text, "").String();
   } catch (const engine::Error&) {
     return std::nullopt;
   }
@@ -65,20 +65,19 @@ std::string JsonLine(const Json& json) {
 }
 
 std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
-  const Json json = ReadJson(path);
+  const JsonView json = ReadJson(path);
   std::vector<tokenizer::Message> messages;
-  for (const Json& item : json.is_array() ? json : Json::array({nullptr})) {
-    const auto text = [&](const char* key) {
-      return item.is_object() && item.contains(key) && item[key].is_string();
-    };
-    if (!text("role") || !text("content")) {
-      throw engine::Error(path + R"(: expected a list of {"role": "...", "content": "..."})");
-    }
-    messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
-    if (text("reasoning_content")) {
-      messages.back().reasoning_content = item["reasoning_content"].get<std::string>();
-    }
+  bool fits = json.IsArray();
+  for (const auto& [key, item] : json) {
+    const JsonView role = item["role"], content = item["content"];
+    const JsonView thought = item["reasoning_content"];
+    fits = fits && role.IsString() && content.IsString();
+    if (!fits) break;
+    messages.push_back({role.String(), content.String()});
+    if (thought.IsString()) messages.back().reasoning_content = thought.String();
   }
+  if (!fits)
+    throw engine::Error(path + R"(: expected a list of {"role": "...", "content": "..."})");
   return messages;
 }
 

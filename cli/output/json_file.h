@@ -1,4 +1,5 @@
-// JSON from other programs, read with limits, since it may come from anyone.
+// JSON from other programs, read with limits, since it may come from anyone; and JSON that the
+// program writes.
 #ifndef PRONK_CLI_OUTPUT_JSON_FILE_H_
 #define PRONK_CLI_OUTPUT_JSON_FILE_H_
 
@@ -7,18 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "gguf/json.h"
 #include "tokenizer/chat_template.h"
 
 namespace cli {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // to be written
+using gguf::JsonView;                 // that was read
 
 // All JSON from outside is read here. Throws engine::Error, which names the source, if the text is
 // not JSON, or has deeper nesting, objects with more keys, more values or larger numbers than any
 // real file.
-Json ParseJson(const std::string& text, const std::string& name);
+JsonView ParseJson(std::string text, const std::string& name);
 // The JSON in a file, "-" for stdin.
-Json ReadJson(const std::string& path);
+JsonView ReadJson(const std::string& path);
 // The value of a JSON string ("\"a\\nb\"" is two lines); empty if the text is not a string.
 std::optional<std::string> UnquoteJson(const std::string& text);
 // JSON as text that is safe on a terminal: bytes that are not UTF-8 are replaced, and control

@@ -69,7 +69,7 @@ TEST(ConvertCommand, WhatGoesWrongIsOneLine) {
   llama = {};
   llama.files["tokenizer_config.json"] = "{";
   refused(llama.Write(dir, "json"),
-          "tokenizer_config.json: expected JSON; it is no JSON from byte 2 on");
+          "tokenizer_config.json: expected JSON; it is not JSON from byte 2 on");
   EXPECT_EQ(test::ReadText(out), "as before");
   llama = {};
   const std::string read = llama.Write(dir, "read");

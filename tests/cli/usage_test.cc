@@ -93,18 +93,18 @@ TEST(Usage, JsonFromOutside) {
   };
   ExpectError(messages("[1, 2,, 3]"), 1, "j: is not JSON from byte 7 on");
   ExpectError(messages("[18446744073709551615]"), 1,
-              "j: is JSON with a number of more than 63 bits");
-  ExpectError(messages("[1e999]"), 1, "j: is JSON with a number that is too large");
+              "j: has a number of more than 63 bits");
+  ExpectError(messages("[1e999]"), 1, "j: has a number that is too large");
   ExpectError(messages("[" + std::string(2'200'000, '0').replace(0, 0, "")), 1, "j: is not JSON");
   std::string many = "[0";
   for (int i = 0; i < 1'100'000; ++i) many += ",0";
-  ExpectError(messages(many + "]"), 1, "j: is JSON with more than 1048576 values");
+  ExpectError(messages(many + "]"), 1, "j: has more than 1048576 values");
   for (const std::string command : {"template", "chat", "run"}) {
     std::vector<std::string> args = {command, "-m", kModel, "--template-var",
                                      "a=" + std::string(30'000, '[')};
     if (command == "run") args.insert(args.end(), {"--chat", "-p", "x"});
     if (command == "template") args.insert(args.end(), {"--messages", dir.Write("m", "[]")});
-    ExpectError(Pronk(args), 2, "is JSON with more than 64 levels");
+    ExpectError(Pronk(args), 2, "is nested deeper than 64 levels");
   }
   ExpectError(Pronk({"template", "-m", kModel, "--messages", dir.Write("m", "[]"), "--template-var",
                      "a=18446744073709551615"}),

@@ -22,6 +22,8 @@
 namespace convert {
 namespace {
 
+using Json = nlohmann::json;
+
 using gguf::DType;
 using test::HfLlama;
 using test::TempDir;
@@ -244,7 +246,8 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
 TEST(Convert, ModelsThatSeeAreOfTheirTextsFamily) {
   const auto name = [](const std::string& outer, const std::string& type) {
     const Json text = type.empty() ? Json::object() : Json{{"model_type", type}};
-    const Fields config("c", Json{{"architectures", {outer}}, {"text_config", text}});
+    const Fields config =
+        ParseObject("c", Json{{"architectures", {outer}}, {"text_config", text}}.dump());
     std::string found;
     const std::string error = test::ErrorOf([&] { found = FindFamily(config).name; });
     return error.empty() ? found : error;

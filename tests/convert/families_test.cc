@@ -30,6 +30,8 @@
 namespace convert {
 namespace {
 
+using Json = nlohmann::json;
+
 std::string DataOf(const gguf::TensorView& tensor) {
   return {reinterpret_cast<const char*>(tensor.data), tensor.bytes};
 }
@@ -230,7 +232,7 @@ TEST(ConvertFamilies, HaveAllThatRuns) {
       if (hf.empty()) break;
       const int n_experts = family.experts == Experts::kSome ? 8 : 0;
       const Json config = {{"architectures", {hf}}, {"n_routed_experts", n_experts}};
-      EXPECT_EQ(FindFamily(Fields("config.json", config)).name, family.name) << hf;
+      EXPECT_EQ(FindFamily(ParseObject("config.json", config.dump())).name, family.name) << hf;
     }
   }
   EXPECT_EQ(converted, run);

@@ -23,6 +23,8 @@
 namespace convert {
 namespace {
 
+using Json = nlohmann::json;
+
 namespace fs = std::filesystem;
 using test::HfLlama;
 using test::TempDir;
@@ -150,8 +152,8 @@ TEST(ConvertHostile, FilesThatAreTooMuch) {
     const auto old = name == "config.json" ? "{" + good.config + "}" : good.files.at(name);
     expect(name, "{\"a\":" + std::string(100'000, '['), "JSON; it is nested deeper than 32 levels");
     expect(name, many + "0]}", "JSON; it has more than 4194304 values");
-    expect(name, "{\"a\":1e999}", "JSON; it is no JSON from byte 10 on");
-    expect(name, "{\"a\":\"\xff\"}", "JSON; it is no JSON from byte 7 on");
+    expect(name, "{\"a\":1e999}", "JSON; it has a number that is too large at byte 6");
+    expect(name, "{\"a\":\"\xff\"}", "JSON; it is not JSON from byte 7 on");
     expect(name, "", "a text file, found an empty file");
     expect(name, "[]", "a JSON object, found a list");
     // Zeros that take no space on the disk.

@@ -79,7 +79,7 @@ TEST(Safetensors, HeaderMustFitIntoTheFile) {
 
 TEST(Safetensors, HeaderMustBeSoundJson) {
   EXPECT_EQ(ErrorOf(test::Safetensors("{\"a\":", 0)),
-            "f: expected JSON; it is no JSON from byte 6 on");
+            "f: expected JSON; it is not JSON from byte 6 on");
   const std::string entry = R"({"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   EXPECT_EQ(ErrorOf(test::Safetensors("{\"a\":" + entry + ",\"a\":" + entry + "}", 2)),
             "f: expected JSON; it has the key \"a\" twice");

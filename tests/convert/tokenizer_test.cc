@@ -19,6 +19,8 @@
 namespace convert {
 namespace {
 
+using Json = nlohmann::json;
+
 using tokenizer::TokenType;
 
 constexpr const char* kLlama3 =
@@ -38,7 +40,8 @@ std::string NameOf(const Json& steps, bool ignore_merges = false) {
   const Json pre = {{"type", "Sequence"}, {"pretokenizers", steps}};
   std::string name;
   const std::string error = test::ErrorOf([&] {
-    name = FindSplitRule({"t.json", Json{{"pre_tokenizer", pre}}}, ignore_merges).names[0];
+    name = FindSplitRule(ParseObject("t.json", Json{{"pre_tokenizer", pre}}.dump()), ignore_merges)
+               .names[0];
   });
   return error.empty() ? name : error;
 }

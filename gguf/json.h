@@ -1,0 +1,114 @@
+// The project's only reader of JSON (RFC 8259): of config.json and its kin, schemas, conversations
+// and whatever else strangers hand over. A text is checked once. After that a value is a place in
+// it, read when it is asked for: memory is the text's own size, whatever the text contains and
+// whoever reads it, and nothing has to be freed but the text.
+#ifndef PRONK_GGUF_JSON_H_
+#define PRONK_GGUF_JSON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gguf {
+
+// Beyond these a text is refused.
+struct JsonLimits {
+  size_t depth = 64;
+  size_t values = size_t{1} << 20;
+  size_t keys = 1000;        // in one object
+  bool unique_keys = false;  // otherwise the last of equal keys counts
+  bool any_number = false;   // otherwise none of 64 bits: tokenizer::Value has no such
+};
+
+// A text in JSON's quotes: controls, quotes and backslashes are escaped.
+std::string JsonQuoted(std::string_view text);
+
+class JsonView {
+ public:
+  enum class Kind : uint8_t { kAbsent, kNull, kBool, kNumber, kString, kArray, kObject };
+  struct Member;
+  class Iterator;
+
+  JsonView() = default;  // absent
+  // Throws gguf::Error, "is not JSON from byte 7 on" and the like, for callers to name the source.
+  static JsonView Parse(std::string text, const JsonLimits& limits = {});
+  // Of values that are there already.
+  static JsonView Array(const std::vector<JsonView>& items);
+  static JsonView Object(const std::vector<Member>& members);
+
+  Kind kind() const;
+  bool is_there() const { return !text_.empty(); }
+  bool IsBool() const { return kind() == Kind::kBool; }
+  bool IsNumber() const { return kind() == Kind::kNumber; }
+  bool IsString() const { return kind() == Kind::kString; }
+  bool IsArray() const { return kind() == Kind::kArray; }
+  bool IsObject() const { return kind() == Kind::kObject; }
+  const char* KindName() const;  // "null", "array"
+
+  // The value as it is written.
+  std::string_view text() const { return text_; }
+  // The same without white space, and with no escapes but JsonQuoted's.
+  std::string Compact() const;
+
+  // For values of this kind.
+  bool Bool() const { return text_ == "true"; }
+  double Number() const;
+  std::string String() const;
+  // The number, if it is whole, written as such, and in this range.
+  std::optional<int64_t> Signed() const;
+  std::optional<uint64_t> Unsigned() const;
+
+  // Items of an array (whose keys are empty) or members of an object, in the text's order; none of
+  // other values. Time grows with the part of the text that is passed.
+  Iterator begin() const;
+  std::default_sentinel_t end() const { return {}; }
+  size_t size() const;
+  // The member of this key, or absent.
+  JsonView operator[](std::string_view key) const;
+  // Members, each key once.
+  std::vector<Member> Members() const;
+
+  // The same value: members in the same order, numbers by value.
+  friend bool operator==(const JsonView& a, const JsonView& b);
+
+ private:
+  JsonView(std::shared_ptr<const std::string> source, std::string_view text)
+      : source_(std::move(source)), text_(text) {}
+
+  std::shared_ptr<const std::string> source_;  // contains text_
+  std::string_view text_;
+};
+
+struct JsonView::Member {
+  std::string key;
+  JsonView value;
+};
+
+class JsonView::Iterator {
+ public:
+  using value_type = Member;
+  using difference_type = std::ptrdiff_t;
+
+  explicit Iterator(const JsonView& container);
+  const Member& operator*() const { return member_; }
+  const Member* operator->() const { return &member_; }
+  Iterator& operator++();
+  void operator++(int) { ++*this; }
+  bool operator==(std::default_sentinel_t) const { return rest_.empty(); }
+
+ private:
+  std::string_view rest_;  // after the member; "" after the last
+  bool has_keys_ = false;
+  Member member_;
+};
+
+inline JsonView::Iterator JsonView::begin() const { return Iterator(*this); }
+
+}  // namespace gguf
+
+#endif  // PRONK_GGUF_JSON_H_

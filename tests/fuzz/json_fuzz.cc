@@ -1,0 +1,134 @@
+// The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
+// reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
+// file of weights; s a schema; v a template's values; m a conversation; b a baseline.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "cli/bench/bench.h"
+#include "cli/options/template_options.h"
+#include "cli/output/json_file.h"
+#include "convert/family.h"
+#include "convert/hf_tokenizer.h"
+#include "convert/json.h"
+#include "convert/safetensors.h"
+#include "engine/error.h"
+#include "gguf/error.h"
+#include "gguf/json.h"
+#include "gguf/load.h"
+#include "grammar/error.h"
+#include "grammar/json_schema.h"
+#include "tests/fuzz/input.h"
+
+namespace {
+
+using gguf::JsonView;
+
+void Check(bool holds) {
+  if (!holds) std::abort();
+}
+
+size_t Walk(const JsonView& value) {
+  size_t n = 1;
+  if (value.IsString()) Check(gguf::JsonQuoted(value.String()) == value.Compact());
+  if (value.Signed()) Check(static_cast<double>(*value.Signed()) == value.Number());
+  for (const auto& [key, part] : value) n += Walk(part);
+  if (!value.IsObject()) return n;
+  for (const auto& [key, part] : value.Members()) Check(value[key].text() == part.text());
+  return n;
+}
+
+// Both programs take the same texts, but for limits, and see the same values.
+void Compare(const std::string& text) {
+  using Other = nlohmann::ordered_json;
+  const Other other = Other::parse(text, nullptr, /*allow_exceptions=*/false);
+  JsonView view;
+  try {
+    view = JsonView::Parse(text, {.values = 1000});
+  } catch (const gguf::Error& error) {
+    const std::string_view what = error.what();
+    Check(other.is_discarded() ==
+          (what.starts_with("is not JSON") || what.find("too large") != std::string_view::npos));
+    return;
+  }
+  Check(!other.is_discarded());
+  Check(Walk(view) <= 1000);
+  const std::string compact = view.Compact();
+  Check(Other::parse(compact) == other);
+  Check(JsonView::Parse(compact) == view);
+  if (!view.IsObject()) return;
+  Check(JsonView::Object(view.Members()).Members().size() == view.Members().size());
+}
+
+void AsConfig(const std::string& text) {
+  const convert::Fields config = convert::ParseObject("config.json", text);
+  const convert::Fields all = convert::TextConfig(config);
+  for (const auto& [key, value] : config.json()) {
+    if (all.IsText(key)) Check(all.Text(key) == all.TextOr(key, ""));
+    if (all.IsObject(key)) Check(all.Object(key).is_there());
+  }
+  convert::FindFamily(config);
+}
+
+void AsWeights(const std::string& text) {
+  const uint64_t length = text.size();
+  std::string file(sizeof(length), '\0');
+  std::memcpy(file.data(), &length, sizeof(length));
+  file += text + std::string(64, 'w');
+  const auto* const bytes = reinterpret_cast<const std::byte*>(file.data());
+  convert::Safetensors::Parse("f", {bytes, file.size()});
+}
+
+// A file of this process that holds the text.
+std::string FileOf(const std::string& text) {
+  std::string path = "/tmp/pronk-json-fuzz-" + std::to_string(getpid());
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  Check(file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size());
+  std::fclose(file);
+  return path;
+}
+
+void Take(char what, const std::string& text) {
+  switch (what) {
+    case 'c':
+      return AsConfig(text);
+    case 't':
+      convert::ReadTokenizerJson(convert::ParseObject("tokenizer.json", text), "llama");
+      return;
+    case 'w':
+      return AsWeights(text);
+    case 's':
+      grammar::ParseJsonSchema(text);
+      return;
+    case 'v':
+      cli::ToTemplateValue(cli::ParseJson(text, "v"));
+      return;
+    case 'm':
+      cli::ReadMessages(FileOf(text));
+      return;
+    case 'b':
+      cli::Baseline(FileOf(text));
+      return;
+    default:
+      return Compare(text);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Input input(data, size);
+  const char what = static_cast<char>(input.Byte());
+  try {
+    Take(what, std::string(input.Rest()));
+  } catch (const gguf::Error&) {
+  } catch (const engine::Error&) {
+  } catch (const grammar::Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,141 @@
+// The reader of JSON: which texts it takes, held against another program's reader, its limits, and
+// what values are.
+#include "gguf/json.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/error_of.h"
+
+namespace gguf {
+namespace {
+
+std::string FaultOf(const std::string& text, const JsonLimits& limits = {}) {
+  return test::ErrorOf([&] { JsonView::Parse(text, limits); });
+}
+
+TEST(Json, TakesWhatIsJson) {
+  const std::vector<std::string> texts = {"",
+                                          "nul",
+                                          "null",
+                                          " true ",
+                                          "[1,]",
+                                          "[1,2",
+                                          "{\"a\" 1}",
+                                          "{\"a\":1,}",
+                                          "{a:1}",
+                                          "{1:1}",
+                                          "[1]]",
+                                          "1 2",
+                                          "-",
+                                          "-0",
+                                          "01",
+                                          "1.",
+                                          ".5",
+                                          "1.5e",
+                                          "1e+",
+                                          "1E-2",
+                                          "+1",
+                                          "0x1",
+                                          "NaN",
+                                          "1e999",
+                                          "-1e999",
+                                          "1e-999",
+                                          "\"a",
+                                          "\"\\x\"",
+                                          "\"\\u12\"",
+                                          "\"\\u12g4\"",
+                                          "\"\t\"",
+                                          "\"\x7f\"",
+                                          "\"\\ud800\"",
+                                          "\"\\ud800\\n\"",
+                                          "\"\\udc00\"",
+                                          "\"\\ud83d\\ude00\"",
+                                          "\"\xff\"",
+                                          "\"\xc3\xa9\"",
+                                          "\"\xc0\x80\"",
+                                          "\"\xed\xa0\x80\"",
+                                          "\"\\u0000\"",
+                                          "\xef\xbb\xbf[]",
+                                          "\xef\xbb[]",
+                                          "[] // x",
+                                          "/**/ []",
+                                          "'a'",
+                                          "[\"a\":1]",
+                                          "{\"a\":1,\"a\":2}",
+                                          "{}{}",
+                                          "[[[]]]",
+                                          "[1,2.5,\"\"]",
+                                          "{\"\":{\"b\":[null,false]}}"};
+  for (const std::string& text : texts) {
+    EXPECT_EQ(FaultOf(text).empty(), nlohmann::json::accept(text)) << text;
+  }
+  EXPECT_TRUE(FaultOf("[" + std::string(300, '1') + "]").empty());
+  EXPECT_EQ(FaultOf("[" + std::string(400, '1') + "]"), "has a number that is too large at byte 2");
+  EXPECT_EQ(FaultOf(std::string("\"a\0b\"", 5)), "is not JSON from byte 3 on");
+}
+
+TEST(Json, SaysWhereTheFaultIs) {
+  EXPECT_EQ(FaultOf("[1, 2,, 3]"), "is not JSON from byte 7 on");
+  EXPECT_EQ(FaultOf("[1"), "is not JSON from byte 3 on");
+  EXPECT_EQ(FaultOf(std::string(100'000, '[')), "is nested deeper than 64 levels");
+  EXPECT_EQ(FaultOf("[1,2]", {.values = 2}), "has more than 2 values");
+  EXPECT_EQ(FaultOf(R"({"a":1,"b":2})", {.keys = 1}), "has more than 1 keys in one object");
+  EXPECT_EQ(FaultOf("[9223372036854775808]"), "has a number of more than 63 bits at byte 2");
+  EXPECT_EQ(FaultOf("[9223372036854775808]", {.any_number = true}), "");
+}
+
+TEST(Json, FindsKeysThatAreThereTwice) {
+  const JsonLimits unique{.unique_keys = true};
+  EXPECT_EQ(FaultOf(R"({"a":{"b":1,"c":{"b":2}},"b":[{"a":1},{"a":1}]})", unique), "");
+  EXPECT_EQ(FaultOf(R"({"x":[{"b":1,"c":2,"\u0062":3}]})", unique), "has the key \"b\" twice");
+  EXPECT_EQ(JsonView::Parse(R"({"a":1,"b":2,"a":3})")["a"].Signed(), 3);
+  EXPECT_EQ(JsonView::Parse(R"({"a":1,"b":2,"a":3})").Members().size(), 2u);
+}
+
+TEST(Json, ReadsValues) {
+  const JsonView json = JsonView::Parse(
+      " {\"s\" : \"\\u00e9\\ud83d\\ude00\\n\\/\", \"n\":[ -5 , 2.5e1, 18446744073709551616 ],\n"
+      "\"o\":{\"]\":{}, \"z\":null}, \"b\" :true}\n");
+  EXPECT_EQ(json.size(), 4u);
+  EXPECT_EQ(json["s"].String(), "é😀\n/");
+  EXPECT_EQ(json["n"].size(), 3u);
+  EXPECT_EQ(json["n"].begin()->value.Signed(), -5);
+  EXPECT_EQ(json["n"].begin()->value.Unsigned(), std::nullopt);
+  std::vector<double> numbers;
+  for (const auto& item : json["n"]) numbers.push_back(item.value.Number());
+  EXPECT_EQ(numbers, (std::vector<double>{-5, 25, 18446744073709551616.0}));
+  EXPECT_TRUE(json["b"].Bool());
+  EXPECT_FALSE(json["c"].is_there());
+  EXPECT_FALSE(json["s"]["c"].is_there());
+  EXPECT_EQ(json["o"]["z"].kind(), JsonView::Kind::kNull);
+  EXPECT_EQ(json.Compact(),
+            "{\"s\":\"é😀\\n/\",\"n\":[-5,2.5e1,18446744073709551616],"
+            "\"o\":{\"]\":{},\"z\":null},\"b\":true}");
+}
+
+TEST(Json, ComparesAndBuildsValues) {
+  const auto parse = [](const char* text) { return JsonView::Parse(text); };
+  EXPECT_EQ(parse("[1, \"\\u0041\", {\"a\": 1e0}]"), parse(R"([1.0,"A",{"a":1}])"));
+  EXPECT_FALSE(parse("[1]") == parse("[1,2]"));
+  EXPECT_FALSE(parse("9007199254740993") == parse("9007199254740992"));
+  EXPECT_FALSE(parse(R"({"a":1,"b":2})") == parse(R"({"b":2,"a":1})"));
+  const JsonView list = JsonView::Array({parse("1"), parse(" {} ")});
+  EXPECT_EQ(JsonView::Object({{"a\"\x01", list}}).text(), "{\"a\\\"\\u0001\":[1,{}]}");
+}
+
+TEST(Json, StaysWhenItsTextGoes) {
+  JsonView inner;
+  {
+    const JsonView outer = JsonView::Parse(R"({"a":["x"]})");
+    inner = outer["a"];
+  }
+  EXPECT_EQ(inner.begin()->value.String(), "x");
+}
+
+}  // namespace
+}  // namespace gguf
