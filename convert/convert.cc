@@ -211,7 +211,8 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   const bool is_ternary = ReadQuantization(family.name, folder);
   OutModel model(folder, TextConfig(folder.config()), family.name);
   if (!family.defaults.empty()) {
-    model.config = model.config.Over(ParseObject(model.config.file(), family.defaults));
+    model.config =
+        model.config.Over(ParseObject(model.config.file(), std::string(family.defaults)));
   }
   model.is_ternary = is_ternary;
   CheckActivation(family, model.config);

@@ -12,6 +12,8 @@ namespace convert {
 namespace {
 
 constexpr size_t kMaxText = size_t{128} << 20;  // the largest tokenizer.json known has 33 MB
+// Of all texts but the largest: what is read is kept. Published folders have some 15 MB.
+constexpr size_t kMaxBeside = size_t{32} << 20;
 constexpr size_t kMaxShards = 4096;
 constexpr const char* kWhole = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
@@ -110,14 +112,19 @@ std::optional<std::string> HfFolder::Text(const std::string& name) const {
   const gguf::MappedFile file = gguf::MappedFile::Open(
       *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file", kMaxText);
   texts_.push_back(file.id());
+  n_bytes_ += file.bytes().size();
+  most_bytes_ = std::max(most_bytes_, file.bytes().size());
+  if (n_bytes_ - most_bytes_ > kMaxBeside) {
+    throw gguf::Error(gguf::PrintablePath(*path) + ": expected at most " +
+                      std::to_string(kMaxBeside) + " bytes in all texts of the folder but one");
+  }
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
 Fields HfFolder::Object(const std::string& name) const {
-  const std::optional<std::string> text = Text(name);
+  std::optional<std::string> text = Text(name);
   if (!text) return {};
-  const std::string path = Join(path_, name);
-  return ParseObject(path, *text);
+  return ParseObject(Join(path_, name), std::move(*text));
 }
 
 std::vector<gguf::FileId> HfFolder::ids() const {

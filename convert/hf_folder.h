@@ -33,7 +33,7 @@ class HfFolder {
 
   // The path of a file in the folder; empty if it is missing.
   std::optional<std::string> Find(const std::string& name) const;
-  // A text of at most kMaxText bytes. Throws gguf::Error.
+  // A text of at most kMaxText bytes, and all but the largest of kMaxBeside. Throws gguf::Error.
   std::optional<std::string> Text(const std::string& name) const;
   // A JSON object, empty if the file is missing. Throws gguf::Error.
   Fields Object(const std::string& name) const;
@@ -50,7 +50,8 @@ class HfFolder {
   Fields config_;
   std::vector<Safetensors> files_;
   std::deque<SafeTensor> replaced_;
-  mutable std::vector<gguf::FileId> texts_;  // read by Text()
+  mutable std::vector<gguf::FileId> texts_;      // read by Text()
+  mutable size_t n_bytes_ = 0, most_bytes_ = 0;  // of them all, of the largest
   std::map<std::string, const SafeTensor*, std::less<>> tensors_;
 };
 

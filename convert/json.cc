@@ -18,7 +18,7 @@ std::string KindOf(const JsonView& json) {
 
 }  // namespace
 
-Fields ParseObject(const std::string& file, std::string_view text) {
+Fields ParseObject(const std::string& file, std::string text) {
   // Vocabularies have some hundred thousand tokens, and equally many merges of two texts each.
   constexpr size_t kMaxValues = size_t{1} << 22;
   const gguf::JsonLimits limits{.depth = 32,
@@ -28,7 +28,7 @@ Fields ParseObject(const std::string& file, std::string_view text) {
                                 .any_number = true};
   JsonView json;
   try {
-    json = JsonView::Parse(std::string(text), limits);
+    json = JsonView::Parse(std::move(text), limits);
   } catch (const gguf::Error& error) {
     throw gguf::Error(gguf::PrintablePath(file) + ": expected JSON; it " + error.what());
   }

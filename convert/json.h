@@ -68,7 +68,7 @@ class Fields {
 
 // Throws gguf::Error if the text is not a JSON object, has deeper nesting or more values than any
 // real file, or has a key twice in an object. `file` is the name for messages.
-Fields ParseObject(const std::string& file, std::string_view text);
+Fields ParseObject(const std::string& file, std::string text);
 
 }  // namespace convert
 

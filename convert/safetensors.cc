@@ -126,7 +126,7 @@ std::vector<SafeTensor> Read(const std::string& path, std::span<const std::byte>
     fail("byte 8: expected a safetensors header, which begins with {");
   }
   const Fields head =
-      ParseObject(path, {reinterpret_cast<const char*>(rest.data()), static_cast<size_t>(length)});
+      ParseObject(path, std::string(reinterpret_cast<const char*>(rest.data()), length));
   const size_t n = head.json().size();
   if (n > gguf::kMaxItems) {
     fail("expected at most " + std::to_string(gguf::kMaxItems) + " tensors, found " +

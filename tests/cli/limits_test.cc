@@ -4,6 +4,7 @@
 // takes minutes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/hf_folder.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -265,6 +267,85 @@ TEST_F(Limits, TextsWithoutEnd) {
          "/dev/zero: is longer than 1048576 bytes");
   expect("template -m \"$MODEL\" --messages /dev/zero", 1,
          "/dev/zero: is longer than 16777216 bytes");
+}
+
+// --- JSON -------------------------------------------------------------------------------------
+
+// "[0],[0],": what values of a library take many times the text's size for.
+std::string Repeated(const std::string& text, size_t bytes) {
+  std::string all;
+  while (all.size() < bytes) all += text;
+  return all;
+}
+
+TEST_F(Limits, JsonTakesItsOwnSize) {
+  test::HfLlama llama;
+  const std::string unread = "\"unread\":[" + Repeated("{\"\":0},", 14 * kMB) + "0]";
+  llama.config += "," + unread;
+  llama.files["tokenizer.json"] = "{" + unread + "}";
+  llama.files["tokenizer_config.json"].replace(0, 1, "{" + unread + ",");
+  const std::string folder = llama.Write(dir_), out = dir_.Path("out.gguf");
+  const Finished converted = Pronk({"convert", folder, out});
+  EXPECT_EQ(converted.status, 0) << converted.err;
+  ExpectCost(converted, folder + "/tokenizer.json", (14 + 64) * kMB);
+
+  for (const std::string& schema :
+       {"{\"enum\":[" + Repeated("0,", 2 * kMB) + "0]}",
+        "{\"enum\":[" + Repeated("{\"\":[]},", 2 * kMB) + "0]}",
+        "{\"description\":[" + Repeated("{\"\":0},", 2 * kMB) + "0],\"type\":\"null\"}",
+        "{\"allOf\":[" + Repeated("{\"properties\":{\"a\":{\"enum\":[1,2,3,4,5]}}},", 2 * kMB) +
+            "true]}"}) {
+    const Finished run = Pronk(
+        {"run", "-m", test::kTinyModel, "-p", "x", "-n", "1", "-j", dir_.Write("schema", schema)});
+    EXPECT_LE(run.status, 1) << run.err;
+    ExpectCost(run, "", (10 * 2 + 16) * kMB);
+  }
+  for (const std::string& messages :
+       {Repeated("[0],", 10 * kMB) + "0",
+        Repeated("{\"role\":\"\",\"content\":\"\"},", 9 * kMB) + "0",
+        R"({"role":"user","content":")" + std::string(10 * kMB, 'x') + "\"}"}) {
+    const std::string file = dir_.Write("messages", "[" + messages + "]");
+    const Finished chat = Pronk({"chat", "-m", test::kTinyModel}, "/load " + file + "\n");
+    ExpectError(chat, 1, "messages: ");
+    ExpectCost(chat, "", (10 * 10 + 16) * kMB);
+  }
+  const std::string row =
+      R"({"model_size":1,"model_n_params":1,"n_prompt":1,"n_gen":1,"n_depth":0,"n_threads":1,)"
+      "\"samples_ts\":[1,2]}\n";
+  const Finished bench = Pronk({"bench", "-m", test::kTinyModel, "-p", "1", "-n", "0", "-r", "1",
+                                "--baseline", dir_.Write("rows", Repeated(row, 22 * kMB))});
+  ExpectError(bench, 1, "rows: is longer than 1048576 bytes");
+  ExpectCost(bench, "", 16 * kMB);
+}
+
+// At every limit that the program starts with there is an answer or one line.
+TEST_F(Limits, MemoryThatRunsOut) {
+  if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
+  test::HfLlama llama;
+  llama.config += ",\"unread\":[" + Repeated("[0],", 10 * kMB) + "0]";
+  const std::vector<std::string> environment = {
+      "FOLDER=" + llama.Write(dir_), "D=" + dir_.Path(""),
+      "SCHEMA=" + dir_.Write("s", "{\"enum\":[" + Repeated("[0],", 2 * kMB) + "0]}"),
+      "MESSAGES=" + dir_.Write("m", "[" + Repeated(R"({"role":"","content":""},)", 9 * kMB) + "0]"),
+      "ROWS=" + dir_.Write("rows", Repeated("{\"model_size\":1}\n", kMB / 2))};
+  for (const std::string command :
+       {"convert \"$FOLDER\" \"$D/out.gguf\" -t 1",
+        "run -m \"$MODEL\" -p x -n 1 -t 1 -j \"$SCHEMA\"", "chat -m \"$MODEL\" -t 1",
+        "bench -m \"$MODEL\" -p 1 -n 0 -r 1 -t 1 --baseline \"$ROWS\"",
+        "run -m \"$MODEL\" -p x -n 1 -t 1", "inspect --json \"$MODEL\""}) {
+    SCOPED_TRACE(command);
+    const Finished run = Shell(
+        "for v in $(seq 20 10 180); do "
+        "(ulimit -v ${v}000; exec \"$PRONK\" --version) >/dev/null 2>&1 || continue; "
+        "echo \"/load $MESSAGES\" | (ulimit -v ${v}000; exec \"$PRONK\" " +
+            command +
+            ") >/dev/null 2>\"$D/err\"; s=$?; "
+            "echo $v; [ $s = 0 ] || [ $s = 1 -a $(wc -l <\"$D/err\") = 1 ] || "
+            "{ echo \"$v MB: status $s\"; cat \"$D/err\"; } >&2; done",
+        environment);
+    EXPECT_EQ(run.err, "");
+    EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 10);
+  }
 }
 
 // --- Stacks and threads -----------------------------------------------------------------------
