@@ -46,6 +46,7 @@ size_t Walk(const JsonView& value) {
 // Both programs take the same texts, but for limits, and see the same values.
 void Compare(const std::string& text) {
   using Other = nlohmann::ordered_json;
+  if (text.find('\0') != std::string::npos) return;  // where the other one takes a text to end
   const Other other = Other::parse(text, nullptr, /*allow_exceptions=*/false);
   JsonView view;
   try {
