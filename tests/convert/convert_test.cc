@@ -236,7 +236,7 @@ TEST(Convert, UsualValuesNeedNotBeNamed) {
   const Fields text = TextConfig(config);
   const auto gemma = std::ranges::find(Families(), "gemma3", &Family::name);
   ASSERT_NE(gemma, Families().end());
-  const Fields all = text.Over(ParseObject("c", gemma->defaults));
+  const Fields all = text.Over(ParseObject("c", std::string(gemma->defaults)));
   EXPECT_EQ(all.Count("hidden_size"), 2560u);
   EXPECT_EQ(all.Count("num_attention_heads"), 16u);
   EXPECT_EQ(all.Count("num_key_value_heads"), 4u);
