@@ -19,8 +19,25 @@ constexpr const char* kWhole = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeightMap = "weight_map";
 
+namespace fs = std::filesystem;
+
 std::string Join(const std::string& folder, const std::string& name) {
-  return (std::filesystem::path(folder) / name).string();
+  return (fs::path(folder) / name).string();
+}
+
+bool IsIn(const fs::path& folder, const fs::path& path) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+// A folder from a stranger could hold links to private files. In the hub's cache all files are
+// links, to models--OWNER--NAME/blobs from models--OWNER--NAME/snapshots/REVISION.
+void CheckLinks(const std::string& folder, const std::string& path) {
+  const fs::path home = fs::canonical(folder), target = fs::weakly_canonical(path);
+  if (IsIn(home, target) || IsIn(home.parent_path().parent_path() / "blobs", target)) return;
+  throw gguf::Error(gguf::PrintablePath(path) + ": is a link out of the folder, to " +
+                    gguf::PrintablePath(target.string()) +
+                    ": if that is meant, put a copy in its place");
 }
 
 }  // namespace
@@ -28,10 +45,10 @@ std::string Join(const std::string& folder, const std::string& name) {
 HfFolder HfFolder::Open(const std::string& path) {
   HfFolder folder(path);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) {
-    throw gguf::Error(
-        gguf::PrintablePath(path) + ": expected a folder with config.json and safetensors files" +
-        (std::filesystem::exists(path, ignored) ? ", found a file" : ": no such folder"));
+  if (!fs::is_directory(path, ignored)) {
+    throw gguf::Error(gguf::PrintablePath(path) +
+                      ": expected a folder with config.json and safetensors files" +
+                      (fs::exists(path, ignored) ? ", found a file" : ": no such folder"));
   }
   folder.config_ = folder.Object("config.json");
   if (!folder.config_.is_there()) {
@@ -40,6 +57,7 @@ HfFolder HfFolder::Open(const std::string& path) {
   }
   const Fields index = folder.Object(kIndex);
   for (const std::string& shard : folder.Shards(index)) {
+    CheckLinks(path, Join(path, shard));
     folder.files_.push_back(Safetensors::Open(Join(path, shard)));
   }
   for (const Safetensors& file : folder.files_) {
@@ -102,7 +120,8 @@ void HfFolder::Replace(const SafeTensor& tensor) {
 std::optional<std::string> HfFolder::Find(const std::string& name) const {
   std::string path = Join(path_, name);
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  CheckLinks(path_, path);
   return path;
 }
 

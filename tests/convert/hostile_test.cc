@@ -202,20 +202,24 @@ TEST(ConvertHostile, FilesThatAreNone) {
     EXPECT_NE(error().find("found a pipe (FIFO)"), std::string::npos) << error();
     fs::remove(path);
     fs::create_symlink("/dev/zero", path);
-    EXPECT_NE(error().find("found a device"), std::string::npos) << error();
+    EXPECT_NE(error().find("is a link out of the folder, to /dev/zero"), std::string::npos);
   }
 }
 
-// Caches of Hugging Face's are folders of links to files elsewhere: those are followed.
+// The hub's cache consists of links to files in its blobs: those are followed.
 TEST(ConvertHostile, Links) {
   const HfLlama good = WithJson();
   const TempDir dir;
-  const std::string real = good.Write(dir, "real"), folder = dir.Path("links");
-  fs::create_directory(folder);
+  fs::create_directories(dir.Path("models--a--b/snapshots/1"));
+  const std::string real = good.Write(dir, "models--a--b/blobs");
+  const std::string folder = dir.Path("models--a--b/snapshots/1");
   for (const auto& file : fs::directory_iterator(real)) {
-    fs::create_symlink(file.path(), folder / file.path().filename());
+    fs::create_symlink("../../blobs/" + file.path().filename().string(),
+                       folder / file.path().filename());
   }
   EXPECT_EQ(ErrorOf(folder), "");
+  fs::create_symlink(folder, dir.Path("named"));
+  EXPECT_EQ(ErrorOf(dir.Path("named")), "");
   // What is read is not written over, by whatever name.
   const std::string before = test::ReadText(real + "/model.safetensors");
   const std::string error =
@@ -233,6 +237,46 @@ TEST(ConvertHostile, Links) {
     fs::remove(path);
     fs::create_symlink(real + "/" + name, path);
   }
+  EXPECT_EQ(ErrorOf(folder), "");
+}
+
+// A private file must not become a part of a model that is then given away.
+TEST(ConvertHostile, LinksOutOfTheFolder) {
+  const HfLlama good = WithJson();
+  const TempDir dir;
+  const std::string secret = dir.Write("secret", "{{ messages[0].content }}");
+  fs::create_directories(dir.Path("models--a--b/snapshots"));
+  fs::create_directory(dir.Path("models--a--b/blobs"));
+  const std::string folder = good.Write(dir, "models--a--b/snapshots/1");
+  const auto expect_refused = [&](const std::string& name, const std::string& target) {
+    SCOPED_TRACE(name + " -> " + target);
+    const std::string path = folder + "/" + name;
+    const bool is_there = fs::exists(path);
+    if (is_there) fs::rename(path, dir.Path("kept"));
+    fs::create_symlink(target, path);
+    const std::string error = ErrorOf(folder);
+    EXPECT_EQ(error, path + ": is a link out of the folder, to " + fs::canonical(path).string() +
+                         ": if that is meant, put a copy in its place");
+    fs::remove(path);
+    if (is_there) fs::rename(dir.Path("kept"), path);
+  };
+  for (const char* name :
+       {"chat_template.jinja", "config.json", "tokenizer.json", "tokenizer_config.json",
+        "generation_config.json", "model.safetensors", "model.safetensors.index.json"}) {
+    expect_refused(name, secret);
+    expect_refused(name, "../../../secret");
+  }
+  // By way of the blobs.
+  fs::create_symlink(secret, dir.Path("models--a--b/blobs/x"));
+  expect_refused("chat_template.jinja", "../../blobs/x");
+  fs::remove_all(dir.Path("models--a--b/blobs"));
+  fs::create_directory(dir.Path("private"));
+  dir.Write("private/x", "{{ messages[0].content }}");
+  fs::create_symlink(dir.Path("private"), dir.Path("models--a--b/blobs"));
+  expect_refused("chat_template.jinja", "../../blobs/x");
+  // Within the folder a link may lead anywhere.
+  dir.Write("models--a--b/snapshots/1/other", "{{ messages[0].content }}");
+  fs::create_symlink("other", folder + "/chat_template.jinja");
   EXPECT_EQ(ErrorOf(folder), "");
 }
 
