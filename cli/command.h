@@ -2,6 +2,7 @@
 #ifndef PRONK_CLI_COMMAND_H_
 #define PRONK_CLI_COMMAND_H_
 
+#include <array>
 #include <stdexcept>
 
 namespace cli {
@@ -38,6 +39,12 @@ void AddImatrix(CommandLine& line);
 void AddList(CommandLine& line);
 void AddCompletion(CommandLine& line);
 void AddManual(CommandLine& line);
+
+// All of them, in the order of --help.
+inline constexpr std::array kCommands = {
+    AddRun,      AddChat,    AddInspect, AddDiff,       AddTokenize,   AddTemplate,
+    AddBench,    AddCompare, AddTrace,   AddLogits,     AddPerplexity, AddConvert,
+    AddQuantize, AddImatrix, AddList,    AddCompletion, AddManual};
 
 }  // namespace cli
 

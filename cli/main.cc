@@ -13,6 +13,7 @@
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "engine/error.h"
 #include "kernels/machine/cpu.h"
 
 namespace {
@@ -25,12 +26,7 @@ int Main(int argc, char** argv) {
       "pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
       "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
       "inputs, and './pronk clean' removes what was built.");
-  for (const auto add : {cli::AddRun, cli::AddChat, cli::AddInspect, cli::AddDiff, cli::AddTokenize,
-                         cli::AddTemplate, cli::AddBench, cli::AddCompare, cli::AddTrace,
-                         cli::AddLogits, cli::AddPerplexity, cli::AddConvert, cli::AddQuantize,
-                         cli::AddImatrix, cli::AddList, cli::AddCompletion, cli::AddManual}) {
-    add(line);
-  }
+  for (const auto add : cli::kCommands) add(line);
   return line.Run({argv + 1, argv + argc});
 }
 
@@ -56,6 +52,8 @@ int Guarded(int argc, char** argv) {
   } catch (const cli::UsageError& error) {
     cli::Complain(error.what());
     return cli::kExitUsage;
+  } catch (const engine::TooLong& error) {
+    cli::Complain(std::string(error.what()) + "; -c makes it larger");
   } catch (const std::bad_alloc&) {
     // fputs allocates no memory.
     std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);

@@ -58,7 +58,6 @@ Importance Importance::Read(const std::string& path) {
   Importance importance;
   importance.path_ = path;
   const gguf::MappedFile file = gguf::MappedFile::Open(path, "an importance matrix");
-  importance.id_ = file.id();
   const std::span<const std::byte> bytes = file.bytes();
   const bool is_gguf = bytes.size() >= gguf::kMagic.size() &&
                        std::memcmp(bytes.data(), gguf::kMagic.data(), gguf::kMagic.size()) == 0;

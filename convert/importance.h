@@ -37,7 +37,6 @@ class Importance {
   static Importance Read(const std::string& path);
 
   const std::string& path() const { return path_; }
-  const gguf::FileId& id() const { return id_; }
   size_t n_tensors() const { return means_.size(); }
   // [cols] for the index-th matrix of a tensor (a stack has one per expert); null if the file does
   // not contain the tensor. Throws gguf::Error if its shape differs.
@@ -49,7 +48,6 @@ class Importance {
   void Add(std::string_view name, std::vector<float> means);
 
   std::string path_;
-  gguf::FileId id_;
   std::map<std::string, std::vector<float>, std::less<>> means_;  // [n_matrices][cols]
 };
 

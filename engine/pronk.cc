@@ -9,6 +9,7 @@
 
 #include "engine/model/model.h"
 #include "engine/sampling/dry.h"
+#include "engine/sampling/settings.h"
 #include "engine/session/chat.h"
 #include "engine/session/encode.h"
 #include "engine/session/generate.h"
@@ -22,16 +23,26 @@
 namespace pronk {
 namespace {
 
-// Runs the function and turns any exception into an Error.
+// Runs the function and turns any exception into an Error, but those of the host's own functions.
 template <class Function>
-auto Guarded(Function function) {
+auto Guarded(Function function, const bool& in_host = false) {
   try {
     return function();
-  } catch (const std::bad_alloc&) {
-    throw Error("out of memory");
   } catch (const std::exception& error) {
+    if (in_host) throw;
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw Error("out of memory");
     throw Error(error.what());
   }
+}
+
+// Calls the host's function; `in_host` is true meanwhile, and remains so if it throws.
+OnText Watched(const OnText& function, bool& in_host) {
+  return [&function, &in_host](std::string_view text) {
+    in_host = true;
+    const bool goes_on = function(text);
+    in_host = false;
+    return goes_on;
+  };
 }
 
 engine::SamplerOptions ToEngine(const Sampling& sampling, const tokenizer::Tokenizer& tokenizer) {
@@ -63,6 +74,9 @@ engine::SamplerOptions ToEngine(const Sampling& sampling, const tokenizer::Token
   if (sampling.ignore_end) {
     for (const auto id : tokenizer.vocab().eog) result.logit_bias.emplace_back(id, -INFINITY);
   }
+  for (const engine::Setting& setting : engine::Settings(result)) {
+    engine::CheckRange(setting.name, setting.Get(), setting.low, setting.high);
+  }
   if (!sampling.steps.empty()) result.steps.clear();
   for (const std::string& name : sampling.steps) {
     const auto step = engine::FindSamplerStep(name);
@@ -74,6 +88,8 @@ engine::SamplerOptions ToEngine(const Sampling& sampling, const tokenizer::Token
 
 engine::SessionOptions ToEngine(const Options& options, const engine::Model& model,
                                 const engine::Model* draft) {
+  engine::CheckRange("context", static_cast<double>(options.context), 0, engine::kMaxTokens);
+  engine::CheckRange("threads", options.threads, 0, engine::kMaxThreads);
   engine::SessionOptions result;
   result.context = options.context;
   result.n_threads = options.threads;
@@ -127,6 +143,7 @@ struct Borrower {
       constraint.reset();
       if (grammar != nullptr) constraint.emplace(grammar, *model->tokenizer);
     }
+    engine::CheckRange("max_tokens", limits.max_tokens, -1, engine::kMaxTokens);
     engine::GenerateOptions result;
     result.max_tokens = limits.max_tokens;
     result.stop_texts = limits.stops;
@@ -193,14 +210,18 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
-  return Guarded([&] {
-    engine::Session& session = impl_->session;
-    const std::vector<tokenizer::TokenId> ids =
-        engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
-                       session.capacity() - session.position());
-    return ToPublic(
-        engine::Generate(session, ids, impl_->OptionsFor(limits, limits.grammar.impl_), on_text));
-  });
+  bool in_host = false;
+  return Guarded(
+      [&] {
+        engine::Session& session = impl_->session;
+        const std::vector<tokenizer::TokenId> ids =
+            engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
+                           session.capacity() - session.position());
+        return ToPublic(engine::Generate(session, ids,
+                                         impl_->OptionsFor(limits, limits.grammar.impl_),
+                                         Watched(on_text, in_host)));
+      },
+      in_host);
 }
 
 void Session::Clear() { impl_->session.Rewind(0); }
@@ -218,11 +239,15 @@ Chat::Chat(Chat&&) noexcept = default;
 Chat& Chat::operator=(Chat&&) noexcept = default;
 
 Completion Chat::Say(const std::string& text, const OnText& on_text, const Limits& limits) {
-  return Guarded([&] {
-    engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
-    options.on_thinking = impl_->on_thinking;
-    return ToPublic(impl_->chat.Say(text, std::move(options), on_text).generated);
-  });
+  bool in_host = false;
+  return Guarded(
+      [&] {
+        engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
+        options.on_thinking = Watched(impl_->on_thinking, in_host);
+        return ToPublic(
+            impl_->chat.Say(text, std::move(options), Watched(on_text, in_host)).generated);
+      },
+      in_host);
 }
 
 void Chat::SetThinking(const std::string& level) {

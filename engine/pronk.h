@@ -5,8 +5,9 @@
 //   pronk::Session session(model);
 //   session.Complete("Once upon a time", [](std::string_view piece) { std::cout << piece; });
 //
-// Every failure is thrown as pronk::Error, with a one-line message. A model is immutable: any
-// number of sessions and chats may share it, each used by one thread at a time.
+// Every failure is thrown as pronk::Error, with a one-line message; what a function of the caller's
+// throws passes through unchanged. A model is immutable: any number of sessions and chats may share
+// it, each used by one thread at a time.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
 

@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/options/number_list.h"
@@ -95,6 +96,10 @@ std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
 // Each test of the plan with each of the values.
 template <class T, class Set>
 void Multiply(std::vector<BenchTest>& plan, const std::vector<T>& values, Set set) {
+  constexpr size_t kMaxTests = 10'000;
+  if (plan.size() * values.size() > kMaxTests) {
+    throw UsageError(Format("expected at most %zu tests, found more", kMaxTests));
+  }
   for (const BenchTest& test : std::exchange(plan, {})) {
     for (const T& value : values) set(plan.emplace_back(test), value);
   }
@@ -205,7 +210,7 @@ class Bench {
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
     OpenModels();
     // Opened now, so that a bad path fails before minutes of measuring.
-    if (!options.plot.empty()) plot_.emplace(options.plot, ids_);
+    if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
     for (const BenchModel& model : models_) {
       for (const BenchTest& test : tests) plan_.emplace_back(test).model = &model;
     }
@@ -254,7 +259,6 @@ class Bench {
       const engine::Stopwatch watch;
       const engine::Model model = engine::Model::From(OpenFile(which.ModelPath()));
       models_.push_back(Examine(model, watch.Seconds()));
-      for (const gguf::FileId& id : model.file.ids()) ids_.push_back(id);
     }
   }
 
@@ -297,7 +301,6 @@ class Bench {
   engine::SessionOptions session_;
   std::optional<Baseline> baseline_;
   std::vector<BenchModel> models_;  // not changed once the plan points to it
-  std::vector<gguf::FileId> ids_;
   std::optional<gguf::OutputFile> plot_;
   std::vector<BenchTest> plan_, done_;
   BenchSetting setting_;
@@ -307,8 +310,10 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   const auto list = [&](const char* flag, auto& values, const char* what) {
     command.Add(flag, values, what).Type("N,...");
   };
-  command.Add("-m,--model,MODEL MODEL", options.models,
-              "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)");
+  command
+      .Add("-m,--model,MODEL MODEL", options.models,
+           "A file or a name, repeatable (default: $PRONK_MODEL, else the one that ships)")
+      .Reads();
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
   list("-n,--n-gen", options.gens, "Tokens to generate (default: 128)");
   command.Add("--prompt-gen P,N", options.prompt_gens,
@@ -345,9 +350,11 @@ void AddBench(CommandLine& line) {
   command.Add("--output-err", options->output_err, "Also -oe: how they are written to stderr, too")
       .OneOf({"none", "md", "csv", "json", "jsonl"})
       .ShowDefault();
-  command.Add("--plot FILE.svg", options->plot, "Draw the results against the limits");
-  command.Add("--baseline FILE", options->baseline,
-              "Compare with what -o json wrote earlier; status 3 if something is slower");
+  command.Add("--plot FILE.svg", options->plot, "Draw the results against the limits").Writes();
+  command
+      .Add("--baseline FILE", options->baseline,
+           "Compare with what -o json wrote earlier; status 3 if something is slower")
+      .Reads();
   command.Add("--cpu NAME", options->cpu,
               "Limit the instruction set (a wrong name lists the right ones)");
   command.Add("--sysfs FOLDER", options->sysfs, "Where the system tells energy and temperature")

@@ -141,7 +141,7 @@ void AddChat(CommandLine& line) {
       .Add("-n,--n-predict,--predict N", conversation.max_tokens,
            "Tokens of an answer; -1: until its end")
       .ShowDefault()
-      .Between(-1, 1e9);
+      .Between(-1, kMaxTokens);
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");

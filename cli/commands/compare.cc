@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/signals.h"
@@ -60,14 +61,11 @@ class Compare {
     session_ = machine.Session();  // applies --cpu
     session_.n_threads = session_.n_threads_batch =
         options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
-    std::vector<gguf::FileId> ids;
     for (const std::string& name : options.models) {
       const engine::Model model = Open(ResolveModel(name));
-      for (const gguf::FileId& id : model.file.ids()) ids.push_back(id);
       report_.models.push_back(Describe(model));
     }
-    if (const auto id = FileIdOf(options.text)) ids.push_back(*id);
-    if (!options.plot.empty()) plot_.emplace(options.plot, ids);
+    if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
     report_.setting = ThisSetting(kSysfs);
     report_.text = options.text;
   }
@@ -177,9 +175,12 @@ void AddCompare(CommandLine& line) {
   command
       .Add("-m,--model,MODEL MODEL", options->models,
            "Files or names; the first one is what the others are held against")
-      .Required();
-  command.Add("-f,--file FILE", options->text,
-              "A text: how well it is predicted is compared, too; - for stdin");
+      .Required()
+      .Reads();
+  command
+      .Add("-f,--file FILE", options->text,
+           "A text: how well it is predicted is compared, too; - for stdin")
+      .Reads();
   command.Add("-c,--ctx-size N", options->window, "Tokens of a window of the text (default: 512)")
       .Between(4, kMaxTokens);
   command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
@@ -196,7 +197,7 @@ void AddCompare(CommandLine& line) {
   AddThreadsFlag(command, options->n_threads);
   command.Add("--cpu NAME", options->cpu,
               "Limit the instruction set (a wrong name lists the right ones)");
-  command.Add("--plot FILE", options->plot, "Draw the table");
+  command.Add("--plot FILE", options->plot, "Draw the table").Writes();
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Compare(*options).Run(); });
 }

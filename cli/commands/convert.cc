@@ -69,8 +69,8 @@ void AddConvert(CommandLine& line) {
   Command& command =
       line.Add("convert", "Write a folder of Hugging Face's (config.json, safetensors) as GGUF");
   ConvertOptions& options = command.Does(Convert);
-  command.Add("DIR FILE", options.folder, "The model's folder").Required();
-  command.Add("OUT FILE", options.out, "File to write").Required();
+  command.Add("DIR FILE", options.folder, "The model's folder").Required().Reads();
+  command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command
       .Add("TYPE", options.type,
            "What matrices become: F32, F16, BF16, Q8_0, ... (a wrong name lists them; default: "

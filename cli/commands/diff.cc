@@ -220,8 +220,8 @@ int Diff(const DiffOptions& options) {
 void AddDiff(CommandLine& line) {
   Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
   const auto options = std::make_shared<DiffOptions>();
-  command.Add("A MODEL", options->a, "A file or a name").Required();
-  command.Add("B MODEL", options->b, "The one that is compared with it").Required();
+  command.Add("A MODEL", options->a, "A file or a name").Required().Reads();
+  command.Add("B MODEL", options->b, "The one that is compared with it").Required().Reads();
   AddThreadsFlag(command, options->n_threads);
   command.Add("--json", options->json, "Print one JSON object");
   command.Does([options] { return Diff(*options); });

@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/loss/text_windows.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/signals.h"
@@ -52,9 +53,7 @@ int Imatrix(const ImatrixOptions& options) {
   const TextWindows windows =
       CutText(model, options.file, ReadText(options.file), session_options.context, 0);
   // Checked before work that may take hours: a bad name is reported now.
-  std::vector<gguf::FileId> read = model.file.ids();
-  if (const auto id = FileIdOf(options.file)) read.push_back(*id);
-  gguf::OutputFile out(options.out, read);
+  gguf::OutputFile out(options.out, Inputs());
   CheckNoModelIsLost(options.out);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
@@ -95,9 +94,9 @@ void AddImatrix(CommandLine& line) {
   Command& command = line.Add(
       "imatrix", "Find how much each column of the matrices counts, for quantize --imatrix");
   ImatrixOptions& options = command.Does(Imatrix);
-  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required();
+  command.Add("-f,--file FILE", options.file, "The text to read; - for stdin").Required().Reads();
   options.model.AddSessionFlags(command);
-  command.Add("OUT FILE", options.out, "File to write").Required();
+  command.Add("OUT FILE", options.out, "File to write").Required().Writes();
 }
 
 }  // namespace cli

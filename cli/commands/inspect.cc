@@ -225,7 +225,7 @@ int Inspect(const InspectOptions& options) {
 void AddInspect(CommandLine& line) {
   Command& command = line.Add("inspect", "Show what a GGUF file holds");
   const auto options = std::make_shared<InspectOptions>();
-  command.Add("-m,--model,MODEL MODEL", options->model, "A file or a name").Required();
+  command.Add("-m,--model,MODEL MODEL", options->model, "A file or a name").Required().Reads();
   command.Add("--tensors", options->tensors, "List every tensor");
   command.Add("--check", options->check,
               "Read every tensor: are all numbers finite, their range, their hash; will it run");

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "engine/model/model.h"
@@ -46,7 +47,7 @@ int Logits(const LogitsOptions& options) {
   const engine::Model model = ReadModel(options.model);
   engine::Session session(model, session_options);
 
-  gguf::OutputFile file(options.out, model.file.ids());
+  gguf::OutputFile file(options.out, Inputs());
   CheckNoModelIsLost(options.out);
   session.PrefillAllLogits(
       ids, [&](size_t, size_t, std::span<const float> rows) { file.Write(std::as_bytes(rows)); });
@@ -62,7 +63,9 @@ void AddLogits(CommandLine& line) {
   LogitsOptions& options = command.Does(Logits);
   options.model.AddSessionFlags(command);
   command.Add("--ids IDS", options.ids, "Token ids, for example \"1 300 12\"").Required();
-  command.Add("OUT FILE", options.out, "File to write: [positions][vocabulary]").Required();
+  command.Add("OUT FILE", options.out, "File to write: [positions][vocabulary]")
+      .Required()
+      .Writes();
 }
 
 }  // namespace cli

@@ -101,9 +101,7 @@ int MeasurePerplexity(const PerplexityOptions& options, const engine::Model& mod
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   std::optional<BaseLogitsWriter> base;
   if (!options.save.empty()) {
-    std::vector<gguf::FileId> inputs = model.file.ids();
-    if (const auto id = FileIdOf(options.file)) inputs.push_back(*id);
-    base.emplace(options.save, inputs, windows, model.tokenizer->vocab().size());
+    base.emplace(options.save, windows, model.tokenizer->vocab().size());
   }
   Mean surprise;
   ReadWindows(session, windows, [&](std::span<const float> logits, tokenizer::TokenId next) {
@@ -143,15 +141,22 @@ void AddPerplexity(CommandLine& line) {
   Command& command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
   const auto options = std::make_shared<PerplexityOptions>();
-  command.Add("-f,--file FILE", options->file, "The text; - for stdin");
+  command.Add("-f,--file FILE", options->file, "The text; - for stdin").Reads();
   command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
       .Between(1, kMaxTokens);
-  command.Add("--save-logits,--save-all-logits FILE", options->save,
-              "Keep all predictions in this file, for --kl");
-  command.Add("--kl FILE", options->kl,
-              "How far predictions are from those kept in this file, on its text");
-  command.Add("--kl-divergence-base FILE", options->kl_file,
-              "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl");
+  command
+      .Add("--save-logits,--save-all-logits FILE", options->save,
+           "Keep all predictions in this file, for --kl")
+      .Writes();
+  command
+      .Add("--kl FILE", options->kl,
+           "How far predictions are from those kept in this file, on its text")
+      .Reads();
+  command
+      .Add("--kl-divergence-base FILE", options->kl_file,
+           "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
+      .Reads()
+      .Writes();
   command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
   command.Add("--json", options->json, "Print one JSON object");
   options->model.AddSessionFlags(

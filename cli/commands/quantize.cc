@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/output/text.h"
@@ -140,9 +141,7 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
                        return converter.Next(planned, factor, done);
                      });
   }
-  std::vector<gguf::FileId> inputs = file.ids();
-  if (importance != nullptr) inputs.push_back(importance->id());
-  writer.WriteFile(options.out, inputs);
+  writer.WriteFile(options.out, Inputs());
 }
 
 // "36 of 47 tensors change: 5.4 MB of weights become 3.2 MB (5.13 bits a weight)"
@@ -203,15 +202,16 @@ int Quantize(const QuantizeOptions& options) {
 void AddQuantize(CommandLine& line) {
   Command& command = line.Add("quantize", "Write a model with its matrices in other types");
   QuantizeOptions& options = command.Does(Quantize);
-  command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required();
-  command.Add("OUT FILE", options.out, "File to write").Required();
+  command.Add("-m,--model,MODEL MODEL", options.in, "A file or a name").Required().Reads();
+  command.Add("OUT FILE", options.out, "File to write").Required().Writes();
   command
       .Add("TYPE", options.types.type,
            "What matrices become: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, Q3_K_M, IQ3_XXS, Q2_K, "
            "...; a wrong name lists all")
       .Type(MixNames())
       .Required();
-  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix");
+  command.Add("--imatrix FILE", options.imatrix, "How much columns count: a file of pronk imatrix")
+      .Reads();
   command.Add(
       "--tensor-type PATTERN=TYPE", options.types.patterns,
       "Matrices of which some part of the name matches this regular expression get TYPE; the "

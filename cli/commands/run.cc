@@ -286,17 +286,23 @@ void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
   RunOptions& options = command.Does(Run);
   command.Add("-p,--prompt TEXT", options.prompt, "The text to complete, as it is: \\n stays \\n");
-  command.Add("-f,--file FILE", options.file,
-              "A file (- for stdin) to complete, or that -p is about");
-  command.Add("--prompts FILE", options.prompts,
-              "Complete each line of a file; a line in JSON's quotes may hold \\n");
-  command.Add("--prompt-cache FILE", options.prompt_cache,
-              "Keep what was read of the prompt in this file, and start from it next time");
+  command
+      .Add("-f,--file FILE", options.file, "A file (- for stdin) to complete, or that -p is about")
+      .Reads();
+  command
+      .Add("--prompts FILE", options.prompts,
+           "Complete each line of a file; a line in JSON's quotes may hold \\n")
+      .Reads();
+  command
+      .Add("--prompt-cache FILE", options.prompt_cache,
+           "Keep what was read of the prompt in this file, and start from it next time")
+      .Reads()
+      .Writes();
   command
       .Add("-n,--n-predict,--predict N", options.max_tokens,
            "Tokens to generate; -1: until the end")
       .ShowDefault()
-      .Between(-1, 1e9);
+      .Between(-1, kMaxTokens);
   command.Add("-r,--reverse-prompt TEXT", options.stop_texts, "Stop before this text (repeatable)");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--chat,--single-turn", options.chat,

@@ -87,7 +87,8 @@ void AddTemplate(CommandLine& line) {
   options.model.AddModelFlag(command);
   options.form.AddFlags(command);
   command.Add("--messages FILE.json", options.messages, "The conversation (- for stdin)")
-      .Required();
+      .Required()
+      .Reads();
   command.Add("--no-generation-prompt", options.no_generation_prompt, "Do not begin an answer");
   command.Add("--bos TEXT", options.bos, "The text of bos_token");
   command.Add("--eos TEXT", options.eos, "The text of eos_token");

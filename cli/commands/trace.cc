@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
 #include "cli/terminal/charset.h"
@@ -43,9 +44,9 @@ struct TraceOptions {
 // The tokens of a page: attention's maps grow with the square of them.
 constexpr size_t kMaxShown = 256;
 
-// The tokens up to the traced one. Later ones would change nothing.
+// The text's tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
-  if (!options.prompt && !options.plain) return std::vector<TokenId>(options.depth + 1, 0);
+  if (!options.prompt && !options.plain) return {};
   const std::string text = FromTerminal(options.prompt.value_or("Once upon a time"));
   std::vector<TokenId> ids = model.tokenizer->Encode(text);
   if (ids.empty()) throw UsageError("-p: expected a text of at least one token");
@@ -137,23 +138,25 @@ int RunTrace(const TraceOptions& options) {
   CheckUsage(options);  // before anything is read
   engine::SessionOptions session_options = options.model.Session();
   const engine::Model model = ReadModel(options.model);
-  const std::vector<TokenId> tokens = Tokens(options, model);
+  std::vector<TokenId> tokens = Tokens(options, model);
   if (options.head >= 0) {
     WriteOut(HeadTable(model, tokens, static_cast<size_t>(options.layer),
                        static_cast<size_t>(options.head)));
     return kExitDone;
   }
   const size_t n_predict = options.n_predict < 0 ? 32 : static_cast<size_t>(options.n_predict);
-  session_options.context = tokens.size() + (options.plain ? n_predict : 0);
+  session_options.context =
+      options.depth + std::max<size_t>(tokens.size(), 1) + (options.plain ? n_predict : 0);
   if (options.plain) session_options.batch = kernels::kFewTokens;  // computed as single tokens
-  engine::Session session(model, session_options);
+  engine::Session session(model, session_options);  // checks that there is memory for so many
   if (options.plain) {
     WriteOut(PlainTable(session, tokens, n_predict));
     return kExitDone;
   }
+  tokens.resize(session_options.context);
   const std::string& path = options.html.empty() ? options.plot : options.html;
   std::optional<gguf::OutputFile> file;
-  if (!path.empty()) file.emplace(path, model.file.ids());
+  if (!path.empty()) file.emplace(path, Inputs());
 
   const TraceReport report = Measure(options, model, session, tokens);
   if (file) {
@@ -187,10 +190,12 @@ void AddTrace(CommandLine& line) {
               "Write on by the plain pass (engine/plain.cc), and compare its logits");
   command.Add("-n,--n-predict N", options->n_predict, "With --plain: tokens to write (default: 32)")
       .Between(0, kMaxTokens);
-  command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it");
-  command.Add(
-      "--html FILE", options->html,
-      "Write a page for a browser: attention of every head, each layer's prediction, times");
+  command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it")
+      .Writes();
+  command
+      .Add("--html FILE", options->html,
+           "Write a page for a browser: attention of every head, each layer's prediction, times")
+      .Writes();
   command.Add("--json", options->json,
               "Print one JSON object; with --values: all that the page of --html shows");
   options->model.AddModelFlag(command);

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "cli/options/loading.h"
+#include "cli/options/inputs.h"
 #include "gguf/cursor.h"
 #include "gguf/error.h"
 #include "gguf/load.h"
@@ -31,9 +31,9 @@ size_t RowBytes(size_t n_vocab) { return RowCodes(n_vocab) * sizeof(uint16_t); }
 
 }  // namespace
 
-BaseLogitsWriter::BaseLogitsWriter(const std::string& path, std::span<const gguf::FileId> inputs,
-                                   const TextWindows& windows, size_t n_vocab)
-    : file_(path, inputs), row_(RowCodes(n_vocab)) {
+BaseLogitsWriter::BaseLogitsWriter(const std::string& path, const TextWindows& windows,
+                                   size_t n_vocab)
+    : file_(path, Inputs()), row_(RowCodes(n_vocab)) {
   const std::array head = {static_cast<int32_t>(windows.length), static_cast<int32_t>(n_vocab),
                            static_cast<int32_t>(windows.count())};
   file_.Write(kMagic);
@@ -55,7 +55,7 @@ void BaseLogitsWriter::Write(std::span<const float> logits) {
 
 BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
     : path_(path), file_(gguf::MappedFile::Open(path, kExpected)), row_(n_vocab) {
-  CheckOutputs(path, {file_.id()});
+  CheckPrinted(path, {file_.id()});
   gguf::Cursor cursor(gguf::PrintablePath(path), file_.bytes());
   const std::byte* const magic = cursor.Take(kMagic.size(), "\"_logits_\"");
   if (std::memcmp(magic, kMagic.data(), kMagic.size()) != 0) {

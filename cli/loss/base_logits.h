@@ -28,8 +28,7 @@ namespace cli {
 class BaseLogitsWriter {
  public:
   // Throws gguf::Error if the path is one of the inputs.
-  BaseLogitsWriter(const std::string& path, std::span<const gguf::FileId> inputs,
-                   const TextWindows& windows, size_t n_vocab);
+  BaseLogitsWriter(const std::string& path, const TextWindows& windows, size_t n_vocab);
   // The next prediction.
   void Write(std::span<const float> logits);
   void Commit() { file_.Commit(); }

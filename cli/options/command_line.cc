@@ -1,16 +1,18 @@
 #include "cli/options/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <span>
 #include <sstream>
 #include <type_traits>
 
 #include "cli/command.h"
+#include "cli/options/inputs.h"
 #include "cli/options/other_names.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
@@ -94,7 +96,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
 // Words without a flag fill the places that no flag has filled, in order.
 void TakeWords(const std::vector<std::string>& words, Command& command) {
   // pronk run "Once upon a time": a text, and not a file name, is for the default model.
-  if (command.name == "run" && words.size() == 1 && !std::ifstream(words[0]) &&
+  if (command.name == "run" && words.size() == 1 && access(words[0].c_str(), F_OK) != 0 &&
       words[0].find_first_of(" \n") != std::string::npos && command.Find("-m")->given.empty()) {
     command.Find("-m")->given.push_back("");
   }
@@ -124,6 +126,17 @@ std::string HelpLine(const Flag& flag, std::string name) {
   if (!flag.default_text.empty()) name += "=" + flag.default_text;
   if (flag.required) name += " REQUIRED";
   return HelpLine(name, flag.what);
+}
+
+// Nothing is written into a file that is read, whichever flags name the two.
+void CheckFiles(const Command& command) {
+  AddInput("-");
+  for (const Flag& flag : command.flags) {
+    if (flag.reads && !flag.writes) std::ranges::for_each(flag.given, AddInput);
+  }
+  for (const Flag& flag : command.flags) {
+    if (flag.writes) std::ranges::for_each(flag.given, CheckOutput);
+  }
 }
 
 }  // namespace
@@ -285,6 +298,7 @@ int CommandLine::Run(const std::vector<std::string>& args) {
   for (const Flag& flag : command.flags) {
     if (flag.required && flag.given.empty()) return refuse(flag.Title() + " is required");
   }
+  CheckFiles(command);
   if (command.action) return command.action();
   std::fputs(Help(program_).c_str(), stderr);
   return kExitUsage;

@@ -35,6 +35,9 @@ struct Flag {
   Flag& ShowDefault();  // the variable's current value, in --help
   Flag& Group(const std::string& title) { return Set(group, title); }
   Flag& Required() { return Set(required, true); }
+  // Its value is a file that is read, or written; both: read, then replaced. "-" is stdin.
+  Flag& Reads() { return Set(reads, true); }
+  Flag& Writes() { return Set(writes, true); }
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
@@ -54,7 +57,7 @@ struct Flag {
   std::string group = "Options";
   double low = -HUGE_VAL, high = HUGE_VAL;
   bool may_be_alone = false;  // without a value it takes its first choice
-  bool required = false;
+  bool required = false, reads = false, writes = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
 
  private:

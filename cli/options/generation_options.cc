@@ -85,56 +85,55 @@ void GenerationOptions::AddFlags(Command& command) {
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
   constexpr const char* kGroup = "Sampling";
-  constexpr double kMax = 1e6, kNoEnd = HUGE_VAL;
-  const auto number = [&](const char* flag, auto& value, double low, double high,
-                          const char* what) {
+  const auto between = [&](const char* flag, Target value, double low, double high,
+                           const char* what) {
     command.Add(flag, value, what).ShowDefault().Type("X").Group(kGroup).Between(low, high);
   };
-  number("-s,--seed", seed, -1, kNoEnd, "Seed of the random numbers; -1 is another one each time");
-  number("--temp,--temperature", sampler.temperature, 0, kMax,
-         "Temperature; 0 takes the most likely token");
-  number("--top-k", sampler.top_k, -kNoEnd, kNoEnd, "Keep the K most likely; 0 keeps all");
-  number("--top-p", sampler.top_p, 0, 1, "Keep the most likely up to this probability together");
-  number("--min-p", sampler.min_p, 0, 1, "Keep those at least this share as likely as the best");
-  number("--typical,--typical-p", sampler.typical, 0, 1, "Locally typical sampling; 1 is off");
-  number("--repeat-penalty", sampler.penalties.repeat, 1e-3, 1e3,
-         "Divide logits of recent tokens; 1 is off");
-  number("--repeat-last-n", sampler.repeat_last_n, -1, kMaxTokens,
-         "Tokens the penalties look back on; -1: all");
-  number("--presence-penalty", sampler.penalties.presence, -kNoEnd, kNoEnd,
-         "Subtract from logits of recent tokens");
-  number("--frequency-penalty", sampler.penalties.frequency, -kNoEnd, kNoEnd,
-         "The same for each time they occurred");
+  const std::vector<engine::Setting> settings = engine::Settings(sampler);
+  const auto number = [&](const char* flag, const char* name, const char* what) {
+    const auto& [of, value, low, high] = engine::FindSetting(settings, name);
+    const auto* const real = std::get_if<float*>(&value);
+    between(flag, real ? Target(*real) : Target(std::get<int*>(value)), low, high, what);
+  };
+  between("-s,--seed", &seed, -1, HUGE_VAL,
+          "Seed of the random numbers; -1 is another one each time");
+  number("--temp,--temperature", "temperature", "Temperature; 0 takes the most likely token");
+  number("--top-k", "top_k", "Keep the K most likely; 0 keeps all");
+  number("--top-p", "top_p", "Keep the most likely up to this probability together");
+  number("--min-p", "min_p", "Keep those at least this share as likely as the best");
+  number("--typical,--typical-p", "typical", "Locally typical sampling; 1 is off");
+  number("--repeat-penalty", "repeat_penalty", "Divide logits of recent tokens; 1 is off");
+  number("--repeat-last-n", "penalty_last_n", "Tokens the penalties look back on; -1: all");
+  number("--presence-penalty", "presence_penalty", "Subtract from logits of recent tokens");
+  number("--frequency-penalty", "frequency_penalty", "The same for each time they occurred");
   command
       .Add("--logit-bias ID+BIAS", logit_bias, "ID+BIAS or ID-BIAS: make a token likelier or rarer")
       .Group(kGroup);
-  number("--dynatemp-range", sampler.temperature_range, 0, kMax,
+  number("--dynatemp-range", "temperature_range",
          "Temperature from --temp minus this, where the model is sure, to plus this; 0 is off");
-  number("--dynatemp-exp", sampler.temperature_exponent, 0, kMax,
+  number("--dynatemp-exp", "temperature_exponent",
          "How the entropy becomes that temperature: its power");
-  number("--top-nsigma,--top-n-sigma", sampler.top_n_sigma, -1, kMax,
+  number("--top-nsigma,--top-n-sigma", "top_n_sigma",
          "Keep logits so many standard deviations below the best; 0 or less is off");
-  number("--xtc-probability", sampler.xtc_probability, 0, 1,
+  number("--xtc-probability", "xtc_probability",
          "Exclude top choices, with this probability; 0 is off");
-  number("--xtc-threshold", sampler.xtc_threshold, 0, 1,
+  number("--xtc-threshold", "xtc_threshold",
          "Those at least this likely are top choices; the least likely of them stays");
-  engine::DryOptions& dry = sampler.dry;
-  number("--dry-multiplier", dry.multiplier, 0, kMax,
+  number("--dry-multiplier", "dry.multiplier",
          "DRY: logits of tokens that go on with a repetition fall by this; 0 is off");
-  number("--dry-base", dry.base, 1, kMax, "... times this for each token that it is longer");
-  number("--dry-allowed-length", dry.allowed_length, 0, kMaxTokens,
+  number("--dry-base", "dry.base", "... times this for each token that it is longer");
+  number("--dry-allowed-length", "dry.allowed_length",
          "... than so many tokens, which may repeat as they like");
-  number("--dry-penalty-last-n", dry.last_n, -1, kMaxTokens,
-         "Tokens that DRY looks back on; -1: all");
+  number("--dry-penalty-last-n", "dry.last_n", "Tokens that DRY looks back on; -1: all");
   command
       .Add("--dry-sequence-breaker TEXT", dry_breakers,
            "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
            "\" *)")
       .Group(kGroup);
-  number("--mirostat", mirostat, 0, 2,
-         "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
-  number("--mirostat-ent", sampler.mirostat.tau, 0, kMax, "The surprise to aim at, in bits");
-  number("--mirostat-lr", sampler.mirostat.eta, 0, kMax, "How fast Mirostat learns");
+  between("--mirostat", &mirostat, 0, 2,
+          "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
+  number("--mirostat-ent", "mirostat.tau", "The surprise to aim at, in bits");
+  number("--mirostat-lr", "mirostat.eta", "How fast Mirostat learns");
   command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'")
       .Group(kGroup);
   command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group(kGroup);
@@ -173,12 +172,14 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
   command
       .Add("-j,--json-schema,--json-schema-file FILE", schema,
            "Write JSON that is valid by this schema: a file, or {...}")
-      .Group(kGroup);
+      .Group(kGroup)
+      .Reads();
   command.Add("--json-object", json_object, "Write a JSON object").Group(kGroup);
   command
       .Add("--grammar,--grammar-file FILE", grammar,
            "Write what this grammar (GBNF) allows: a file, or the text with its ::=")
-      .Group(kGroup);
+      .Group(kGroup)
+      .Reads();
 }
 
 std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
@@ -208,8 +209,10 @@ void GenerationOptions::AddDraftFlags(Command& command) {
       .ShowDefault();
   command.Add("--draft-max N", draft_max, "With --draft auto, guess at most N tokens (default: 15)")
       .Between(1, engine::kMaxDrafts);
-  command.Add("--model-draft MODEL", draft_model,
-              "Also -md: a small model of the same vocabulary that guesses, too");
+  command
+      .Add("--model-draft MODEL", draft_model,
+           "Also -md: a small model of the same vocabulary that guesses, too")
+      .Reads();
 }
 
 std::optional<engine::Model> GenerationOptions::LoadDraftModel() const {

@@ -1,7 +1,6 @@
 #include "cli/options/loading.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/options/inputs.h"
 #include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
@@ -147,21 +147,6 @@ void Explain(const char* what, const std::string& text) {
 
 }  // namespace
 
-void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inputs) {
-  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
-    struct stat status;
-    if (fstat(fd, &status) != 0) continue;
-    if (std::ranges::find(inputs, gguf::FileId::Of(status)) == inputs.end()) continue;
-    throw engine::Error("what is printed would go into " + path + ", the file that is read");
-  }
-}
-
-std::optional<gguf::FileId> FileIdOf(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) return std::nullopt;
-  return gguf::FileId::Of(status);
-}
-
 void CheckNoModelIsLost(const std::string& out) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(out, error)) return;
@@ -186,7 +171,8 @@ void NoteWritten(const std::string& path, const std::string& what) {
 
 gguf::File OpenFile(const std::string& path) {
   gguf::File file = gguf::File::Open(path);
-  CheckOutputs(path, file.ids());
+  CheckPrinted(path, file.ids());
+  AddInputs(file.ids());
   return file;
 }
 

@@ -3,7 +3,6 @@
 #ifndef PRONK_CLI_OPTIONS_LOADING_H_
 #define PRONK_CLI_OPTIONS_LOADING_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +12,6 @@
 #include "gguf/file.h"
 
 namespace cli {
-
-// Throws engine::Error if printed text would go into one of the input files.
-void CheckOutputs(const std::string& path, const std::vector<gguf::FileId>& inputs);
-
-// Empty if there is no such file.
-std::optional<gguf::FileId> FileIdOf(const std::string& path);
 
 // Throws engine::Error if writing here would overwrite a model: a GGUF file that was not written by
 // `pronk imatrix`.

@@ -71,8 +71,10 @@ std::string ResolveModel(const std::string& name) {
 
 Flag& ModelOptions::AddModelFlag(Command& command) {
   command_ = &command;
-  return command.Add("-m,--model,MODEL MODEL", model,
-                     "A file or a name (default: $PRONK_MODEL, else the one that ships)");
+  return command
+      .Add("-m,--model,MODEL MODEL", model,
+           "A file or a name (default: $PRONK_MODEL, else the one that ships)")
+      .Reads();
 }
 
 void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {

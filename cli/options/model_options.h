@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "cli/options/command_line.h"
+#include "engine/sampling/settings.h"
 #include "engine/session/session.h"
 
 namespace cli {
 
-// Upper bounds of flags: more than any machine can use, and small enough that sizes computed from
-// them do not overflow.
-inline constexpr int kMaxThreads = 1024;
-inline constexpr int kMaxTokens = 1 << 30;
+using engine::kMaxThreads;
+using engine::kMaxTokens;
 
 // -t for a subcommand that runs no session.
 void AddThreadsFlag(Command& command, int& n_threads,

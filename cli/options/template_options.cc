@@ -35,7 +35,7 @@ tokenizer::Value ToTemplateValue(const JsonView& json) {
 }
 
 void TemplateOptions::AddFlags(Command& command) {
-  command.Add("--template FILE", file, "A chat template instead of the model's own");
+  command.Add("--template FILE", file, "A chat template instead of the model's own").Reads();
   command.Add("--template-var NAME=JSON", variables,
               "A variable for the template, for example enable_thinking=false (repeatable)");
   const auto& levels = engine::kThinkingLevels;

@@ -212,10 +212,25 @@ bool TextOutput::Finish(bool follows) {
 
 std::string ReadStdin(size_t most) { return ReadAll(stdin, "stdin", most); }
 
+// Opening a pipe would wait for its writer, perhaps for ever: it has a second to come.
 std::string ReadFile(const std::string& path, size_t most) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+  constexpr int kTries = 100;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fd < 0 ? nullptr : fdopen(fd, "rb"),
                                                              std::fclose);
   if (!file) throw engine::Error(path + ": cannot be opened: " + std::strerror(errno));
+  struct stat status = {};
+  fstat(fd, &status);
+  char first = 0;
+  ssize_t n = -1;  // 0: a pipe without a writer
+  for (int i = 0; S_ISFIFO(status.st_mode) && (n = read(fd, &first, 1)) == 0; ++i) {
+    if (i == kTries) {
+      throw engine::Error(path + ": is a pipe (FIFO) that nothing is written to");
+    }
+    usleep(10'000);
+  }
+  if (n == 1) std::ungetc(first, file.get());
+  fcntl(fd, F_SETFL, O_RDONLY);
   return ReadAll(file.get(), path, most);
 }
 

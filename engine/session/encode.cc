@@ -15,7 +15,7 @@ size_t DefaultContext(const Config& config) {
 void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config) {
   throw TooLong("the text needs " + std::string(at_least ? "at least " : "") +
                 std::to_string(needed) + " tokens, and the context has room for " +
-                std::to_string(room) + " (set with -c; the model was trained for " +
+                std::to_string(room) + " (the model was trained for " +
                 std::to_string(config.context_length) + ")");
 }
 

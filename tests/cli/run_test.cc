@@ -86,10 +86,10 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   // Others have little in common with it.
   EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
 
-  ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another --kv");
+  ExpectError(run(prompt, {"--prompt-cache", cache, "--kv", "f32"}), 1, "another type of cache");
   dir.Write("cache", "no session");
   ExpectError(run(prompt, {"--prompt-cache", cache}), 1, "is no session of pronk");
-  ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a GGUF file, not a session");
+  ExpectError(run(prompt, {"--prompt-cache", kModel}), 1, "is a file that is read");
   ExpectError(run(prompt, {"--prompt-cache", dir.Path("no/folder")}), 1, "no/folder");
   const std::string prompts = dir.Write("prompts", "a\nb\n");
   ExpectError(Pronk({"run", "-m", kModel, "--prompts", prompts, "--prompt-cache", cache}), 2,

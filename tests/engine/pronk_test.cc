@@ -5,15 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/support/allocations.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 #include "tests/support/scripted_model.h"
+#include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -85,6 +90,75 @@ TEST(Library, ThrowsOneType) {
   EXPECT_THROW(session.Complete("a b c d e f g h i j k l m n o p"), pronk::Error);
   options.context = size_t{1} << 60;
   EXPECT_THROW(pronk::Session(model, options), pronk::Error);
+}
+
+// By the ranges of the program's flags, and by the names of the fields.
+TEST(Library, NumbersOutOfRange) {
+  const pronk::Model model(kTiny);
+  const auto expect = [&](const std::string& says, auto change) {
+    pronk::Options options = Greedy();
+    change(options);
+    try {
+      pronk::Session session(model, options);
+      ADD_FAILURE() << says;
+    } catch (const pronk::Error& error) {
+      EXPECT_EQ(error.what(), says);
+    }
+  };
+  using O = pronk::Options;
+  const std::string number = ": expected a number from ";
+  expect("temperature" + number + "0 to 1000000, found -1",
+         [](O& o) { o.sampling.temperature = -1; });
+  expect("temperature" + number + "0 to 1000000, found nan",
+         [](O& o) { o.sampling.temperature = std::nanf(""); });
+  expect("top_p" + number + "0 to 1, found -3", [](O& o) { o.sampling.top_p = -3; });
+  expect("min_p" + number + "0 to 1, found 2", [](O& o) { o.sampling.min_p = 2; });
+  expect("typical" + number + "0 to 1, found 1.5", [](O& o) { o.sampling.typical = 1.5f; });
+  expect("top_k" + number + "-1 to 1073741824, found -2", [](O& o) { o.sampling.top_k = -2; });
+  expect("repeat_penalty" + number + "0.001 to 1000, found 0",
+         [](O& o) { o.sampling.repeat_penalty = 0; });
+  expect("penalty_last_n" + number + "-1 to 1073741824, found -2",
+         [](O& o) { o.sampling.penalty_last_n = -2; });
+  expect("xtc_probability" + number + "0 to 1, found 7",
+         [](O& o) { o.sampling.xtc_probability = 7; });
+  expect("dry.base" + number + "1 to 1000000, found 0.5", [](O& o) { o.sampling.dry.base = 0.5f; });
+  expect("mirostat.tau" + number + "0 to 1000000, found -1",
+         [](O& o) { o.sampling.mirostat.tau = -1; });
+  expect("threads" + number + "0 to 1024, found -7", [](O& o) { o.threads = -7; });
+  expect("threads" + number + "0 to 1024, found 1000000", [](O& o) { o.threads = 1'000'000; });
+  expect("context" + number + "0 to 1073741824, found 1.1529215e+18",
+         [](O& o) { o.context = size_t{1} << 60; });
+  pronk::Session session(model, Greedy());
+  EXPECT_THROW(session.Complete("a", {}, AtMost(-2)), pronk::Error);
+  // The limit is called by its field's name, not by the program's flag.
+  try {
+    session.Complete(std::string(10'000, 'x'));
+    FAIL();
+  } catch (const pronk::Error& error) {
+    EXPECT_EQ(std::string(error.what()).find("-c"), std::string::npos) << error.what();
+  }
+}
+
+// What the caller's function throws is the caller's, whatever it is.
+TEST(Library, ExceptionsOfTheCaller) {
+  struct Mine : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
+  const pronk::Model model(kTiny);
+  pronk::Session session(model, Greedy());
+  pronk::Chat chat(model, "", Greedy());
+  const auto throws = [](std::string_view) { throw Mine("mine"); };
+  EXPECT_THROW(session.Complete("Hello", throws), Mine);
+  EXPECT_THROW(chat.Say("Hello", throws), Mine);
+  EXPECT_THROW(session.Complete("Hello", [](std::string_view) { throw 7; }), int);
+  EXPECT_THROW(session.Complete("Hello", [](std::string_view) { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  EXPECT_THROW(session.Complete("Hello", [](std::string_view) { throw pronk::Error("mine"); }),
+               pronk::Error);
+  // A fault of ours after a call of theirs is still ours, and all goes on.
+  EXPECT_THROW(session.Complete(std::string(10'000, 'x'), [](std::string_view) {}), pronk::Error);
+  session.Clear();
+  EXPECT_EQ(session.Complete("Hello", {}, AtMost(3)).n_generated, 3u);
 }
 
 // A full session has room for no token, not for the default number.
@@ -261,6 +335,57 @@ TEST(Library, TellsThinkingFromTheAnswer) {
   chat.SetThinking("off");
   EXPECT_THROW(chat.SetThinking("low"), pronk::Error);
   EXPECT_THROW(pronk::Chat(pronk::Model(kDefault)).SetThinking("on"), pronk::Error);
+}
+
+// Whichever allocation fails: an Error is thrown, and nothing leaks. (The vocabulary is BPE's: in
+// sentencepiece a failed allocation ends in protobuf, which does not survive it.)
+TEST(Library, WithoutMemory) {
+  if (!test::kAllocationsAreCounted) GTEST_SKIP();
+  const test::TempDir dir;
+  test::SmallModel small;
+  small.tokenizer = "gpt2";
+  const std::string file = dir.Write("model.gguf", small.Bytes());
+  const pronk::Model model(file);
+  const std::string path = dir.Path("session");
+  pronk::Options options = Greedy();
+  options.sampling.temperature = 1;
+  options.sampling.dry.multiplier = 1;
+  const auto expect = [](const char* what, const auto& work) {
+    SCOPED_TRACE(what);
+    work();  // what is allocated once for all
+    size_t n_failures = 0;
+    for (size_t n = 1;; n += 1 + n / 32) {
+      const size_t before = test::CountAllocations().bytes;
+      bool has_thrown = false;
+      test::FailAllocation(n);
+      try {
+        work();
+      } catch (const pronk::Error&) {
+        has_thrown = true;
+      }
+      const bool has_failed = test::FailAllocation(0);
+      EXPECT_EQ(test::CountAllocations().bytes, before) << n;
+      EXPECT_TRUE(has_failed || !has_thrown) << n;  // some can be done without
+      if (!has_failed) break;
+      ++n_failures;
+    }
+    EXPECT_GT(n_failures, 10u);
+  };
+  expect("opening", [&] { pronk::Model open(file); });
+  expect("completing", [&] { pronk::Session(model, options).Complete("Hello", {}, AtMost(5)); });
+  expect("saving", [&] {
+    pronk::Session session(model, options);
+    session.Complete("Hello", {}, AtMost(0));
+    session.Save(path);
+  });
+  expect("loading", [&] { pronk::Session(model, options).Load(path); });
+  expect("conversing", [&] { pronk::Chat(model, "Be kind.", options).Say("Hi", {}, AtMost(5)); });
+  const std::string schema = R"({"properties": {"age": {"type": "integer"}}})";
+  expect("a schema", [&] {
+    pronk::Limits limits = AtMost(5);
+    limits.grammar = pronk::Grammar::JsonSchema(schema);
+    pronk::Session(model, options).Complete("Hello", {}, limits);
+  });
 }
 
 TEST(Library, TellsItsVersion) {

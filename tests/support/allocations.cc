@@ -12,7 +12,7 @@
 
 namespace {
 
-std::atomic<size_t> count = 0, bytes = 0, peak = 0;
+std::atomic<size_t> count = 0, bytes = 0, peak = 0, until_failure = 0;
 
 }  // namespace
 
@@ -25,6 +25,13 @@ size_t SizeOf(void* memory) {
 #else
   return malloc_usable_size(memory);
 #endif
+}
+
+bool Fails() {
+  size_t left = until_failure;
+  while (left > 0 && !until_failure.compare_exchange_weak(left, left - 1)) {
+  }
+  return left == 1;
 }
 
 void* Count(void* memory) {
@@ -42,10 +49,11 @@ void Free(void* memory) {
   std::free(memory);
 }
 
-void* Allocate(size_t n) { return std::malloc(n == 0 ? 1 : n); }
+void* Allocate(size_t n) { return Fails() ? nullptr : std::malloc(n == 0 ? 1 : n); }
 
 void* Allocate(size_t n, std::align_val_t alignment) {
   const auto multiple = static_cast<size_t>(alignment);
+  if (Fails()) return nullptr;
   return std::aligned_alloc(multiple, (n + multiple - 1) / multiple * multiple);
 }
 
@@ -79,5 +87,6 @@ namespace test {
 
 Allocations CountAllocations() { return {count, bytes, peak}; }
 void ResetPeak() { peak = bytes.load(); }
+bool FailAllocation(size_t n) { return until_failure.exchange(n) == 0; }
 
 }  // namespace test

@@ -25,6 +25,9 @@ struct Allocations {
 };
 Allocations CountAllocations();
 void ResetPeak();
+// Lets the n-th allocation from here on fail, and only that; 0: none. Returns whether the last one
+// to fail has done so.
+bool FailAllocation(size_t n);
 
 }  // namespace test
 

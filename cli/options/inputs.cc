@@ -1,0 +1,51 @@
+#include "cli/options/inputs.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/error.h"
+#include "gguf/error.h"
+
+namespace cli {
+namespace {
+
+// A process runs one command.
+std::vector<gguf::FileId>& All() {
+  static std::vector<gguf::FileId> ids;
+  return ids;
+}
+
+}  // namespace
+
+void AddInput(const std::string& path) {
+  struct stat status;
+  const bool is_there =
+      (path == "-" ? fstat(STDIN_FILENO, &status) : stat(path.c_str(), &status)) == 0;
+  if (is_there && S_ISREG(status.st_mode)) All().push_back(gguf::FileId::Of(status));
+}
+
+void AddInputs(const std::vector<gguf::FileId>& ids) {
+  All().insert(All().end(), ids.begin(), ids.end());
+}
+
+std::span<const gguf::FileId> Inputs() { return All(); }
+
+void CheckOutput(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return;
+  if (std::ranges::find(All(), gguf::FileId::Of(status)) == All().end()) return;
+  throw engine::Error(gguf::PrintablePath(path) + ": is a file that is read: give another name");
+}
+
+void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat status;
+    if (fstat(fd, &status) != 0) continue;
+    if (std::ranges::find(ids, gguf::FileId::Of(status)) == ids.end()) continue;
+    throw engine::Error("what is printed would go into " + path + ", the file that is read");
+  }
+}
+
+}  // namespace cli

@@ -1,0 +1,30 @@
+// The files that a command reads, so that it writes into none of them.
+#ifndef PRONK_CLI_OPTIONS_INPUTS_H_
+#define PRONK_CLI_OPTIONS_INPUTS_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gguf/file_id.h"
+
+namespace cli {
+
+// Registers files by device and inode. The command line registers all that flags name and the
+// standard input, whether they are read yet or not, and OpenFile() all parts of a model. "-" is the
+// standard input; only regular files count.
+void AddInput(const std::string& path);
+void AddInputs(const std::vector<gguf::FileId>& ids);
+
+// All of them, for OutputFile.
+std::span<const gguf::FileId> Inputs();
+
+// Throws engine::Error if this path, which will be written, is one of them.
+void CheckOutput(const std::string& path);
+
+// Throws engine::Error if printed text would go into one of these files, called `path`.
+void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_OPTIONS_INPUTS_H_

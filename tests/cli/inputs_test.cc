@@ -1,0 +1,149 @@
+// Nothing is written into a file that is read: every flag that names an input with every flag that
+// names an output, by the table that the command line itself is made of. And what inputs and
+// outputs are that are no files.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using cli::Flag;
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+using test::Shell;
+
+// Values of required flags other than those that are tried.
+const std::map<std::string, std::string> kRequired = {
+    {"MODEL", "$MODEL"}, {"A", "$MODEL"}, {"B", "$MODEL"},        {"DIR", "$DIR"},
+    {"OUT", "$NEW"},     {"TYPE", "F16"}, {"--ids", "1 2"},       {"SHELL", "bash"},
+    {"--file", "$TEXT"}, {"-f", "$TEXT"}, {"--messages", "$JSON"}};
+
+// What else makes a command reach its files, at little cost.
+const std::map<std::string, std::string> kRest = {{"run", " -n 1 --chat"},
+                                                  {"bench", " -p 4 -n 0 -r 1"},
+                                                  {"imatrix", " -c 8"},
+                                                  {"compare", " -p 4 -n 0 -r 1"},
+                                                  {"perplexity", " -c 8"}};
+
+struct Table {
+  Table() {
+    for (const auto add : cli::kCommands) add(line);
+  }
+  cli::CommandLine line{"pronk", "", "", ""};
+};
+
+class Inputs : public testing::Test {
+ protected:
+  // "pronk COMMAND ..." in which this flag has the value $IN, that one $OUT, and the required ones
+  // what they have above. Words come last and in order.
+  static std::string Line(const cli::Command& command, const Flag& in, const Flag& out) {
+    std::string flags, words;
+    for (const Flag& flag : command.flags) {
+      std::string value = &flag == &in ? "$IN" : &flag == &out ? "$OUT" : "";
+      // A word would fill its place.
+      if (value.empty() && flag.place == "MODEL" && !flag.required) value = "$MODEL";
+      if (value.empty() && flag.required) {
+        const auto given = kRequired.find(flag.place.empty() ? flag.Title() : flag.place);
+        if (given == kRequired.end()) ADD_FAILURE() << "a value for " << flag.Title();
+        if (given != kRequired.end()) value = given->second;
+      }
+      if (value.empty()) continue;
+      const bool is_word = !flag.place.empty() && flag.required;
+      (is_word ? words : flags) +=
+          " \"" + (is_word ? "" : flag.names.back() + "\" \"") + value + "\"";
+    }
+    return "\"$PRONK\" " + command.name + flags + words;
+  }
+  Finished Try(const std::string& line, const std::string& path) const {
+    return Shell("echo Hello | " + line,
+                 {"IN=" + path, "OUT=" + path, "PRONK_MODEL=" + test::kTinyModel, "TEXT=" + text_,
+                  "JSON=" + json_, "DIR=" + folder_, "NEW=" + dir_.Path("new")});
+  }
+
+  const test::TempDir dir_;
+  const std::string text_ = dir_.Write("text", std::string(3000, 'a'));
+  const std::string json_ = dir_.Write("json", "[]");
+  const std::string folder_ = test::HfLlama().Write(dir_, "model");
+  const Table table_;
+};
+
+TEST_F(Inputs, AreMarkedInTheTable) {
+  for (const cli::Command& command : table_.line.commands()) {
+    for (const Flag& flag : command.flags) {
+      const bool is_file = flag.type.starts_with("FILE") || flag.type == "MODEL";
+      EXPECT_EQ(is_file, flag.reads || flag.writes)
+          << command.name << " " << flag.Title() << ": is it read, or written?";
+    }
+  }
+}
+
+TEST_F(Inputs, AreNeverOutputs) {
+  const std::string file = dir_.Write("file", "read me\n"), link = dir_.Path("link");
+  fs::create_symlink(file, link);
+  fs::create_hard_link(file, dir_.Path("hard"));
+  size_t n_pairs = 0;
+  for (const cli::Command& command : table_.line.commands()) {
+    for (const Flag& in : command.flags) {
+      for (const Flag& out : command.flags) {
+        if (!in.reads || in.writes || !out.writes) continue;
+        ++n_pairs;
+        const std::string line = "exec " + Line(command, in, out);
+        for (const std::string& name : {file, link, dir_.Path("hard")}) {
+          SCOPED_TRACE(line + " " + name);
+          ExpectError(Shell(line, {"IN=" + file, "OUT=" + name}), 1,
+                      name + ": is a file that is read: give another name");
+          ExpectError(Shell(line + " <\"$OUT\"", {"IN=-", "OUT=" + name}), 1,
+                      name + ": is a file that is read: give another name");
+        }
+        ASSERT_EQ(test::ReadText(file), "read me\n") << line;
+      }
+    }
+  }
+  EXPECT_GT(n_pairs, 20u);
+}
+
+// With files that are what they should be: each of these was written over once.
+TEST_F(Inputs, ThatWereWrittenOver) {
+  const std::string baseline = dir_.Path("baseline");
+  ASSERT_EQ(
+      Shell("exec \"$PRONK\" bench -m \"$MODEL\" -p 4 -n 0 -r 1 -o json >\"$B\"", {"B=" + baseline})
+          .status,
+      0);
+  for (const std::string line :
+       {"bench -m \"$MODEL\" -p 4 -n 0 -r 1 --baseline \"$B\" --plot \"$B\"",
+        "imatrix -m \"$MODEL\" -f - -c 8 \"$T\" <\"$T\"",
+        "perplexity -m \"$MODEL\" -f - -c 8 --save-logits \"$T\" <\"$T\"",
+        "compare \"$MODEL\" \"$MODEL\" -f - -c 8 -p 4 -n 0 -r 1 --plot \"$T\" <\"$T\"",
+        "run -m \"$MODEL\" -n 1 --prompt-cache \"$T\" <\"$T\""}) {
+    SCOPED_TRACE(line);
+    const std::string before = test::ReadText(text_) + test::ReadText(baseline);
+    ExpectError(Shell("exec \"$PRONK\" " + line, {"B=" + baseline, "T=" + text_}), 1,
+                ": is a file that is read: give another name");
+    EXPECT_EQ(test::ReadText(text_) + test::ReadText(baseline), before);
+  }
+}
+
+TEST_F(Inputs, OfConvertAreAllFilesOfTheFolder) {
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_)) {
+    SCOPED_TRACE(file.path());
+    const std::string before = test::ReadText(file.path());
+    ExpectError(Pronk({"convert", folder_, file.path()}), 1, ": is a file that is read");
+    EXPECT_EQ(test::ReadText(file.path()), before);
+  }
+}
+
+}  // namespace
