@@ -119,7 +119,7 @@ struct Library {
 
 const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
-      {{"cpuid.h", "fcntl.h", "mach-o/dyld.h", "poll.h", "pthread.h", "sched.h", "sys/",
+      {{"cpuid.h", "fcntl.h", "linux/", "mach-o/dyld.h", "poll.h", "pthread.h", "sched.h", "sys/",
         "termios.h", "unistd.h"},  // the operating system
        {"gguf/", "kernels/", "engine/session/", "convert/", "cli/"}},
       {{"hwy/", "immintrin.h"}, {"kernels/"}},

@@ -92,8 +92,7 @@ TEST(Usage, JsonFromOutside) {
     return Pronk({"template", "-m", kModel, "--messages", dir.Write("j", json)});
   };
   ExpectError(messages("[1, 2,, 3]"), 1, "j: is not JSON from byte 7 on");
-  ExpectError(messages("[18446744073709551615]"), 1,
-              "j: has a number of more than 63 bits");
+  ExpectError(messages("[18446744073709551615]"), 1, "j: has a number of more than 63 bits");
   ExpectError(messages("[1e999]"), 1, "j: has a number that is too large");
   ExpectError(messages("[" + std::string(2'200'000, '0').replace(0, 0, "")), 1, "j: is not JSON");
   std::string many = "[0";
