@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxMerges = 64;
 // Of schemas, each time that they are looked at, and eight times for what merging makes: that is
 // kept for a while.
-constexpr size_t kMaxBytes = size_t{64} << 20, kCopied = 8;
+constexpr size_t kMaxSchemaBytes = size_t{64} << 20, kCopied = 8;
 constexpr size_t kMaxCompared = size_t{1} << 20;  // pairs of values of two enums
 constexpr size_t kMaxKeys = 1000;                 // required ones, merged
 constexpr size_t kMaxWays = 64;                   // in the product of two lists of alternatives
@@ -377,7 +377,7 @@ JsonView SchemaParts::Follow(const std::string& reference, const std::string& po
 
 void SchemaParts::Charge(size_t bytes, const std::string& pointer) {
   n_bytes_ += bytes;
-  if (n_bytes_ > kMaxBytes) FailAt(pointer, "the schema is too large");
+  if (n_bytes_ > kMaxSchemaBytes) FailAt(pointer, "the schema is too large");
 }
 
 // Adds b's rules to a's.
