@@ -127,7 +127,7 @@ TEST(Chat, RefusesWhatIsNoConversation) {
     return Chat("/load " + dir.Write("talk.json", text) + "\n");
   };
   ExpectError(load("{"), 1, "is not JSON");
-  ExpectError(load(std::string(100000, '[')), 1, "more than 64 levels");
+  ExpectError(load(std::string(100000, '[')), 1, "nested deeper than 64 levels");
   ExpectError(load(R"({"role": "user"})"), 1, "expected a list");
   ExpectError(load(R"([{"role": "user", "content": 7}])"), 1, "expected a list");
   ExpectError(load(R"([{"role": "assistant", "content": "x"}])"), 1, "the turn of 'user'");

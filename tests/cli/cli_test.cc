@@ -251,7 +251,7 @@ TEST(Template, RendersAConversation) {
   ExpectError(Pronk({"template", "-m", kModel, "--messages", dir.Write("b.json", "{")}), 1, "JSON");
   ExpectError(Pronk({"template", "-m", kModel, "--messages",
                      dir.Write("d.json", std::string(100000, '['))}),
-              1, "JSON with more than 64 levels");
+              1, "is nested deeper than 64 levels");
   const auto with_keys = [&](int n) {
     std::string json = R"({"messages": [{"role": "user", "content": "a")";
     for (int i = 2; i < n; ++i) json += ",\"" + std::to_string(i) + "\": {}";
