@@ -63,7 +63,7 @@ constexpr std::array kUsual = {
 
 // The end of a refusal: what a person may do who knows better.
 std::string WayOut(std::string_view key) {
-  return " (--override-kv " + std::string(key) + "= runs it without this key)";
+  return " (--override-kv " + gguf::Printable(key) + "= runs it without this key)";
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ TEST_F(Divergence, WrongUsage) {
   wrong({"--kl", base_, "-c", "8"}, "-c: the windows are in the file of --kl");
   wrong({"--kl", base_, "--save-logits", "x"}, "--save-logits: not together with --kl");
   wrong({"--kl", base_, "--chunks", "1"}, "--chunks: the windows");
-  wrong({"--kl", base_, "--kl-divergence", "--kl-divergence-base", base_}, "by --kl");
+  wrong({"--kl", base_, "--kl-divergence", "--kl-divergence-base", "x"}, "by --kl");
 }
 
 }  // namespace

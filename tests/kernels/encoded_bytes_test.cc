@@ -1,5 +1,6 @@
 // Encoders choose the same bytes on every CPU and with every compiler: hashes of rows that were
-// encoded on x86-64 by g++. So the slow tests of encoders need not run on emulated CPUs.
+// encoded on x86-64 by g++. So the slow tests of encoders need not run on emulated CPUs. Not those
+// of grids (IQ1, IQ2, IQ3): their sums are by SIMD, and ties are broken by its width.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -41,26 +42,19 @@ std::string Hash(const std::vector<std::byte>& bytes) {
 
 TEST(EncodedBytes, AreTheSameOnEveryCpu) {
   const std::map<std::string_view, std::string> expected = {
-      {"F32", "e6d1d84d538f13b1"},     {"F16", "bd6e3b5a5fcc683d"},
-      {"Q4_0", "3afdeb366bdb6f2c"},    {"Q4_1", "f2595ff06c85d101"},
-      {"Q5_0", "329c892944d82179"},    {"Q5_1", "3f103428efa3458a"},
-      {"Q8_0", "e52e785e225e63dd"},    {"Q2_K", "73a0ea00bf8c02dc"},
-      {"Q3_K", "678c1dcce5394dd2"},    {"Q4_K", "053d7fd7254af8c5"},
-      {"Q5_K", "36cf0ef31e84b5a3"},    {"Q6_K", "e5e25fe338f9e83a"},
-      {"IQ2_XXS", "289e2771f0b94655"}, {"IQ2_XS", "814459698c02edbf"},
-      {"IQ3_XXS", "b7dbde0ab042d145"}, {"IQ1_S", "d36b61911fa587d1"},
-      {"IQ4_NL", "2ec376d69ae5a09d"},  {"IQ3_S", "4edef986027a5ae6"},
-      {"IQ2_S", "11c239eb6211cc17"},   {"IQ4_XS", "d3bcd9104467f23d"},
-      {"IQ1_M", "050e5ede7dd1354f"},   {"BF16", "cdf0af5993bba5f5"},
-      {"TQ1_0", "32b6f073c35f608c"},   {"TQ2_0", "5f72d0ff0493459a"},
-      {"MXFP4", "269f13c15a50c3e1"},   {"NVFP4", "6376343e6018bcde"},
-      {"Q1_0", "f18206e01e6561f0"},    {"Q2_0", "79fc19f2c4966cec"},
+      {"F32", "e6d1d84d538f13b1"},    {"F16", "bd6e3b5a5fcc683d"},    {"Q4_0", "3afdeb366bdb6f2c"},
+      {"Q4_1", "f2595ff06c85d101"},   {"Q5_0", "329c892944d82179"},   {"Q5_1", "3f103428efa3458a"},
+      {"Q8_0", "e52e785e225e63dd"},   {"Q2_K", "73a0ea00bf8c02dc"},   {"Q3_K", "678c1dcce5394dd2"},
+      {"Q4_K", "053d7fd7254af8c5"},   {"Q5_K", "36cf0ef31e84b5a3"},   {"Q6_K", "e5e25fe338f9e83a"},
+      {"IQ4_NL", "2ec376d69ae5a09d"}, {"IQ4_XS", "d3bcd9104467f23d"}, {"BF16", "cdf0af5993bba5f5"},
+      {"TQ1_0", "32b6f073c35f608c"},  {"TQ2_0", "5f72d0ff0493459a"},  {"MXFP4", "269f13c15a50c3e1"},
+      {"NVFP4", "6376343e6018bcde"},  {"Q1_0", "f18206e01e6561f0"},   {"Q2_0", "79fc19f2c4966cec"},
   };
   const std::vector<float> x = Weights();
   std::vector<float> importance(kN);
   for (size_t i = 0; i < kN; ++i) importance[i] = static_cast<float>(1 + i * 7 % 16) / 8;
   for (const auto& [dtype, name, block_size, block_bytes] : gguf::AllDTypes()) {
-    if (!CanEncode(dtype)) continue;
+    if (!CanEncode(dtype) || (name.starts_with("IQ") && !name.starts_with("IQ4"))) continue;
     std::vector<std::byte> rows(2 * gguf::RowBytes(dtype, kN));
     ASSERT_TRUE(EncodeRow(dtype, x.data(), kN, rows.data()));
     ASSERT_TRUE(EncodeRow(dtype, x.data(), kN, &rows[rows.size() / 2], importance.data()));
