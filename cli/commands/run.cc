@@ -315,7 +315,7 @@ void AddRun(CommandLine& line) {
   options.form.AddFlags(command);
   options.model.AddSessionFlags(command);
   command.Add("TEXT TEXT", options.text,
-              "The text to complete, as -p; stands behind MODEL, or alone where no model is named");
+              "The text to complete, as -p; it follows MODEL, or is alone where no model is named");
   options.generation.AddFlags(command);
 }
 

@@ -78,7 +78,7 @@ BaseLogits::BaseLogits(const std::string& path, size_t n_vocab)
       windows_.length * sizeof(int32_t) + windows_.counted() * RowBytes(n_vocab);
   if (cursor.remaining() % window_bytes != 0 || cursor.remaining() / window_bytes != n) {
     Fail(path, "expected " + std::to_string(n) + " windows of " + std::to_string(window_bytes) +
-                   " bytes behind byte " + std::to_string(cursor.offset()) + ", found " +
+                   " bytes after byte " + std::to_string(cursor.offset()) + ", found " +
                    std::to_string(cursor.remaining()) + " bytes: was its writing cut off?");
   }
   windows_.n_tokens = n * windows_.length;
