@@ -331,35 +331,36 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
               "Also -ctv: the same; keys and values have one type");
 }
 
+int RunBench(const BenchOptions& options) { return Bench(options).Run(); }
+
 }  // namespace
 
 void AddBench(CommandLine& line) {
   Command& command =
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
-  const auto options = std::make_shared<BenchOptions>();
-  AddWhatIsMeasured(command, *options);
-  command.Add("-r,--repetitions N", options->repetitions, "Repetitions of each test")
+  BenchOptions& options = command.Does(RunBench);
+  AddWhatIsMeasured(command, options);
+  command.Add("-r,--repetitions N", options.repetitions, "Repetitions of each test")
       .Between(1, 1000)
       .ShowDefault();
-  command.Add("--delay N", options->delay, "Seconds to wait between tests")
+  command.Add("--delay N", options.delay, "Seconds to wait between tests")
       .Between(0, 3600)
       .ShowDefault();
-  command.Add("-o,--output", options->output, "How the results are written")
+  command.Add("-o,--output", options.output, "How the results are written")
       .OneOf({"md", "csv", "json", "jsonl"})
       .ShowDefault();
-  command.Add("--output-err", options->output_err, "Also -oe: how they are written to stderr, too")
+  command.Add("--output-err", options.output_err, "Also -oe: how they are written to stderr, too")
       .OneOf({"none", "md", "csv", "json", "jsonl"})
       .ShowDefault();
-  command.Add("--plot FILE.svg", options->plot, "Draw the results against the limits").Writes();
+  command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command
-      .Add("--baseline FILE", options->baseline,
+      .Add("--baseline FILE", options.baseline,
            "Compare with what -o json wrote earlier; status 3 if something is slower")
       .Reads();
-  command.Add("--cpu NAME", options->cpu,
+  command.Add("--cpu NAME", options.cpu,
               "Limit the instruction set (a wrong name lists the right ones)");
-  command.Add("--sysfs FOLDER", options->sysfs, "Where the system tells energy and temperature")
+  command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")
       .ShowDefault();
-  command.Does([options] { return Bench(*options).Run(); });
 }
 
 }  // namespace cli

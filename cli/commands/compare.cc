@@ -1,6 +1,5 @@
 // pronk compare: which of several files to use on this machine: memory, loss and speed of each.
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -167,39 +166,40 @@ class Compare {
   CompareReport report_;
 };
 
+int RunCompare(const CompareOptions& options) { return Compare(options).Run(); }
+
 }  // namespace
 
 void AddCompare(CommandLine& line) {
   Command& command = line.Add("compare", "Show which of several files suits this machine best");
-  const auto options = std::make_shared<CompareOptions>();
+  CompareOptions& options = command.Does(RunCompare);
   command
-      .Add("-m,--model,MODEL MODEL", options->models,
+      .Add("-m,--model,MODEL MODEL", options.models,
            "Files or names; the first one is what the others are held against")
       .Required()
       .Reads();
   command
-      .Add("-f,--file FILE", options->text,
+      .Add("-f,--file FILE", options.text,
            "A text: how well it is predicted is compared, too; - for stdin")
       .Reads();
-  command.Add("-c,--ctx-size N", options->window, "Tokens of a window of the text (default: 512)")
+  command.Add("-c,--ctx-size N", options.window, "Tokens of a window of the text (default: 512)")
       .Between(4, kMaxTokens);
-  command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
+  command.Add("--chunks N", options.most_windows, "Windows at most (default: all)")
       .Between(1, kMaxTokens);
-  command.Add("-p,--n-prompt N", options->n_prompt, "Tokens of prompt to read; 0: none")
+  command.Add("-p,--n-prompt N", options.n_prompt, "Tokens of prompt to read; 0: none")
       .Between(0, kMaxTokens)
       .ShowDefault();
-  command.Add("-n,--n-gen N", options->n_gen, "Tokens to generate; 0: none")
+  command.Add("-n,--n-gen N", options.n_gen, "Tokens to generate; 0: none")
       .Between(0, kMaxTokens)
       .ShowDefault();
-  command.Add("-r,--repetitions N", options->repetitions, "How often; the median is shown")
+  command.Add("-r,--repetitions N", options.repetitions, "How often; the median is shown")
       .Between(1, 1000)
       .ShowDefault();
-  AddThreadsFlag(command, options->n_threads);
-  command.Add("--cpu NAME", options->cpu,
+  AddThreadsFlag(command, options.n_threads);
+  command.Add("--cpu NAME", options.cpu,
               "Limit the instruction set (a wrong name lists the right ones)");
-  command.Add("--plot FILE", options->plot, "Draw the table").Writes();
-  command.Add("--json", options->json, "Print one JSON object");
-  command.Does([options] { return Compare(*options).Run(); });
+  command.Add("--plot FILE", options.plot, "Draw the table").Writes();
+  command.Add("--json", options.json, "Print one JSON object");
 }
 
 }  // namespace cli

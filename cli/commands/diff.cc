@@ -1,7 +1,6 @@
 // pronk diff: keys and tensors that differ in two GGUF files, and the error between their numbers.
 #include <cstring>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -219,12 +218,11 @@ int Diff(const DiffOptions& options) {
 
 void AddDiff(CommandLine& line) {
   Command& command = line.Add("diff", "Show how two GGUF files differ; status 3 where they do");
-  const auto options = std::make_shared<DiffOptions>();
-  command.Add("A MODEL", options->a, "A file or a name").Required().Reads();
-  command.Add("B MODEL", options->b, "The one that is compared with it").Required().Reads();
-  AddThreadsFlag(command, options->n_threads);
-  command.Add("--json", options->json, "Print one JSON object");
-  command.Does([options] { return Diff(*options); });
+  DiffOptions& options = command.Does(Diff);
+  command.Add("A MODEL", options.a, "A file or a name").Required().Reads();
+  command.Add("B MODEL", options.b, "The one that is compared with it").Required().Reads();
+  AddThreadsFlag(command, options.n_threads);
+  command.Add("--json", options.json, "Print one JSON object");
 }
 
 }  // namespace cli

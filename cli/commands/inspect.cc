@@ -1,7 +1,6 @@
 // pronk inspect: the contents of a GGUF file, for people (80 columns) or machines (--json).
 #include <cinttypes>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -224,14 +223,13 @@ int Inspect(const InspectOptions& options) {
 
 void AddInspect(CommandLine& line) {
   Command& command = line.Add("inspect", "Show what a GGUF file holds");
-  const auto options = std::make_shared<InspectOptions>();
-  command.Add("-m,--model,MODEL MODEL", options->model, "A file or a name").Required().Reads();
-  command.Add("--tensors", options->tensors, "List every tensor");
-  command.Add("--check", options->check,
+  InspectOptions& options = command.Does(Inspect);
+  command.Add("-m,--model,MODEL MODEL", options.model, "A file or a name").Required().Reads();
+  command.Add("--tensors", options.tensors, "List every tensor");
+  command.Add("--check", options.check,
               "Read every tensor: are all numbers finite, their range, their hash; will it run");
-  AddThreadsFlag(command, options->n_threads, "Threads of --check (default: performance cores)");
-  command.Add("--json", options->json, "Print one JSON object");
-  command.Does([options] { return Inspect(*options); });
+  AddThreadsFlag(command, options.n_threads, "Threads of --check (default: performance cores)");
+  command.Add("--json", options.json, "Print one JSON object");
 }
 
 }  // namespace cli

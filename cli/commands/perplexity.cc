@@ -2,7 +2,6 @@
 // --save-logits keeps the predictions in a file, and --kl compares another model with them: the
 // cost of quantizing.
 #include <cmath>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -140,28 +139,27 @@ int Perplexity(const PerplexityOptions& given) {
 void AddPerplexity(CommandLine& line) {
   Command& command = line.Add(
       "perplexity", "Measure how well a text is predicted, in windows of 512 tokens or -c");
-  const auto options = std::make_shared<PerplexityOptions>();
-  command.Add("-f,--file FILE", options->file, "The text; - for stdin").Reads();
-  command.Add("--chunks N", options->most_windows, "Windows at most (default: all)")
+  PerplexityOptions& options = command.Does(Perplexity);
+  command.Add("-f,--file FILE", options.file, "The text; - for stdin").Reads();
+  command.Add("--chunks N", options.most_windows, "Windows at most (default: all)")
       .Between(1, kMaxTokens);
   command
-      .Add("--save-logits,--save-all-logits FILE", options->save,
+      .Add("--save-logits,--save-all-logits FILE", options.save,
            "Keep all predictions in this file, for --kl")
       .Writes();
   command
-      .Add("--kl FILE", options->kl,
+      .Add("--kl FILE", options.kl,
            "How far predictions are from those kept in this file, on its text")
       .Reads();
   command
-      .Add("--kl-divergence-base FILE", options->kl_file,
+      .Add("--kl-divergence-base FILE", options.kl_file,
            "llama.cpp's way: as --save-logits, or with --kl-divergence as --kl")
       .Reads()
       .Writes();
-  command.Add("--kl-divergence", options->kl_switch, "See --kl-divergence-base");
-  command.Add("--json", options->json, "Print one JSON object");
-  options->model.AddSessionFlags(
+  command.Add("--kl-divergence", options.kl_switch, "See --kl-divergence-base");
+  command.Add("--json", options.json, "Print one JSON object");
+  options.model.AddSessionFlags(
       command, "Tokens of a window (default: 512, or what the model was trained for if less)");
-  command.Does([options] { return Perplexity(*options); });
 }
 
 }  // namespace cli

@@ -2,7 +2,6 @@
 #include "engine/pass/trace.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -173,38 +172,36 @@ int RunTrace(const TraceOptions& options) {
 
 void AddTrace(CommandLine& line) {
   Command& command = line.Add("trace", "Walk one token through the model, operation by operation");
-  const auto options = std::make_shared<TraceOptions>();
-  command.Add("-p,--prompt TEXT", options->prompt, "A text, whose last token is walked");
-  command.Add("--token N", options->token, "Walk this token of the text, counted from 1")
+  TraceOptions& options = command.Does(RunTrace);
+  command.Add("-p,--prompt TEXT", options.prompt, "A text, whose last token is walked");
+  command.Add("--token N", options.token, "Walk this token of the text, counted from 1")
       .Between(1, kMaxTokens);
-  command.Add("--values", options->values,
+  command.Add("--values", options.values,
               "Show, instead of times, what attention looks at and what each layer would say");
-  command.Add("--heads", options->heads, "With --values: every attention head by itself, too");
-  command.Add("--layer N", options->layer, "With --head: its layer, counted from 0")
+  command.Add("--heads", options.heads, "With --values: every attention head by itself, too");
+  command.Add("--layer N", options.layer, "With --head: its layer, counted from 0")
       .Between(0, kMaxTokens);
   command
-      .Add("--head N", options->head,
+      .Add("--head N", options.head,
            "With --values: the numbers of this head's attention, counted from 0")
       .Between(0, kMaxTokens);
-  command.Add("--plain", options->plain,
+  command.Add("--plain", options.plain,
               "Write on by the plain pass (engine/plain.cc), and compare its logits");
-  command.Add("-n,--n-predict N", options->n_predict, "With --plain: tokens to write (default: 32)")
+  command.Add("-n,--n-predict N", options.n_predict, "With --plain: tokens to write (default: 32)")
       .Between(0, kMaxTokens);
-  command.Add("--plot FILE", options->plot, "Draw the roofline with every operation on it")
-      .Writes();
+  command.Add("--plot FILE", options.plot, "Draw the roofline with every operation on it").Writes();
   command
-      .Add("--html FILE", options->html,
+      .Add("--html FILE", options.html,
            "Write a page for a browser: attention of every head, each layer's prediction, times")
       .Writes();
-  command.Add("--json", options->json,
+  command.Add("--json", options.json,
               "Print one JSON object; with --values: all that the page of --html shows");
-  options->model.AddModelFlag(command);
-  options->model.AddThreadsFlag(command);
-  options->model.AddMachineFlags(command);
-  command.Add("-d,--n-depth N", options->depth, "Without a text: tokens already in the cache")
+  options.model.AddModelFlag(command);
+  options.model.AddThreadsFlag(command);
+  options.model.AddMachineFlags(command);
+  command.Add("-d,--n-depth N", options.depth, "Without a text: tokens already in the cache")
       .Between(0, kMaxTokens)
       .ShowDefault();
-  command.Does([options] { return RunTrace(*options); });
 }
 
 }  // namespace cli
