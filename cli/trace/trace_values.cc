@@ -17,11 +17,10 @@ namespace {
 constexpr size_t kMaxLens = 5, kMaxNext = 8;
 
 std::vector<Share> MostLikely(std::span<const float> logits, size_t most) {
+  std::vector<Share> likely = Largest(std::vector<double>(logits.begin(), logits.end()), most);
   const double log_sum = LogSumExp(logits);
-  std::vector<double> probabilities;
-  probabilities.reserve(logits.size());
-  for (const float logit : logits) probabilities.push_back(std::exp(logit - log_sum));
-  return Largest(probabilities, most);
+  for (Share& token : likely) token.share = std::exp(token.share - log_sum);
+  return likely;
 }
 
 // Records a pass layer by layer.
