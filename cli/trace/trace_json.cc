@@ -33,23 +33,9 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-std::string_view MixerName(engine::Mixer mixer) {
-  switch (mixer) {
-    case engine::Mixer::kNone:
-      return "none";
-    case engine::Mixer::kAttention:
-      return "attention";
-    case engine::Mixer::kLatentAttention:
-      return "latent attention";
-    case engine::Mixer::kShortConv:
-      return "short convolution";
-    case engine::Mixer::kDeltaNet:
-      return "delta net";
-    case engine::Mixer::kMamba2:
-      return "Mamba-2";
-  }
-  return "";
-}
+// In the order of engine::Mixer.
+constexpr std::array<std::string_view, 6> kMixerNames = {
+    "none", "attention", "latent attention", "short convolution", "delta net", "Mamba-2"};
 
 Json TokenJson(const engine::Model& model, size_t token) {
   const auto id = static_cast<tokenizer::TokenId>(token);
@@ -85,9 +71,11 @@ Json HeadJson(const TraceReport& report, size_t layer, size_t head, Weights form
   std::string bytes;
   for (const TokenValues& token : report.values) {
     const std::vector<double>& row = token.layers[layer].heads[head];
-    if (form == Weights::kNumbers) rows.push_back(row);
-    if (form == Weights::kNumbers) continue;
-    for (const double weight : row) bytes += static_cast<char>(std::lround(255 * weight));
+    if (form == Weights::kNumbers) {
+      rows.push_back(row);
+    } else {
+      for (const double weight : row) bytes += static_cast<char>(std::lround(255 * weight));
+    }
   }
   return form == Weights::kNumbers ? rows : Json(Base64(bytes));
 }
@@ -95,7 +83,7 @@ Json HeadJson(const TraceReport& report, size_t layer, size_t head, Weights form
 // A layer's numbers, each a list of all tokens.
 Json LayerJson(const TraceReport& report, size_t layer, Weights form) {
   const engine::LayerPlan& plan = report.model.config.layers[layer];
-  Json json = {{"mixer", MixerName(plan.mixer)}};
+  Json json = {{"mixer", kMixerNames.at(static_cast<size_t>(plan.mixer))}};
   if (plan.window > 0) json["window"] = plan.window;
   if (report.model.weights.layers[layer].attn_sinks != nullptr) json["sinks"] = true;
   for (const TokenValues& token : report.values) {
