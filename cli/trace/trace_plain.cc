@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli/options/loading.h"
-#include "cli/output/json_file.h"
 #include "cli/output/text.h"
+#include "cli/trace/trace_report.h"
 #include "engine/error.h"
 #include "engine/plain.h"
 
@@ -19,20 +18,13 @@ using engine::PlainLlama;
 using engine::Rows;
 using tokenizer::TokenId;
 
-std::string Quoted(const engine::Model& model, TokenId id) {
-  return Cut(JsonLine(model.tokenizer->Piece(id, /*special=*/true)), 14);
-}
-
-// `"<s>"@1`: a token and its position, counted from 1.
-std::string At(const engine::Model& model, const std::vector<TokenId>& ids, size_t position) {
-  return Quoted(model, ids[position]) + Format("@%zu", position + 1);
-}
+constexpr size_t kToken = 14;  // columns
 
 // The likeliest token and its logit.
 template <class Number>
 std::string Best(const engine::Model& model, const Number* logits) {
   const Number* const best = std::max_element(logits, logits + model.tokenizer->vocab().size());
-  return Padded(Quoted(model, static_cast<TokenId>(best - logits)), 15) +
+  return Padded(TokenText(model, static_cast<TokenId>(best - logits), kToken), 15) +
          Format("%6.2f   ", double{*best});
 }
 
@@ -60,8 +52,8 @@ std::string PlainTable(engine::Session& session, std::vector<TokenId> ids, size_
       const double energy = std::inner_product(fast, fast + plain.cols, fast, 0.0);
       double error = 0;
       for (size_t i = 0; i < plain.cols; ++i) error += std::pow(fast[i] - plain[t][i], 2);
-      text += Padded(At(model, ids, t), 19) + Best(model, plain[t]) + Best(model, fast) +
-              Format("%7.1e\n", error / energy);
+      text += Padded(TokenAt(model, ids, t, kToken), 19) + Best(model, plain[t]) +
+              Best(model, fast) + Format("%7.1e\n", error / energy);
       all_errors += error;
       all_energy += energy;
     }
@@ -94,7 +86,9 @@ std::string HeadTable(const engine::Model& model, const std::vector<TokenId>& id
   const auto of_head = [&](const char* name, size_t token, size_t of) {
     return seen.at(name)[token] + of * dim;
   };
-  const auto label = [&](const char* what, size_t p) { return what + (" " + At(model, ids, p)); };
+  const auto label = [&](const char* what, size_t p) {
+    return what + (" " + TokenAt(model, ids, p, kToken));
+  };
   const double* const q = of_head("attn_q_rope", last, head);
   const double* const scores = seen.at("attn_scores")[last * plan.n_heads + head];
   const double* const shares = seen.at("attn_softmax")[last * plan.n_heads + head];

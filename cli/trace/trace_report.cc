@@ -64,15 +64,10 @@ std::string PartName(const engine::Trace& trace, size_t part) {
   return part > trace.layer_ends.size() ? "output" : "layer " + std::to_string(part - 1);
 }
 
-// A token in quotes, at most this wide.
-std::string TokenText(const TraceReport& report, tokenizer::TokenId id, size_t columns) {
-  return Cut(JsonLine(report.model.tokenizer->Piece(id, /*special=*/true)), columns - 1);
-}
-
 std::string TraceTitle(const TraceReport& report) {
   const size_t n = report.tokens.size();
   return Cut(ModelTitle(report.model), 20) + Format(": token %zu of %zu, ", n, n) +
-         TokenText(report, report.tokens.back(), 16);
+         TokenText(report.model, report.tokens.back(), 15);
 }
 
 // "name     A 50%  B 20%  C 10%": those of at least this share that fit into the line.
@@ -90,6 +85,15 @@ std::string ItemsLine(const std::string& name, const std::vector<Share>& shares,
 }
 
 }  // namespace
+
+std::string TokenText(const engine::Model& model, tokenizer::TokenId id, size_t columns) {
+  return Cut(JsonLine(model.tokenizer->Piece(id, /*special=*/true)), columns);
+}
+
+std::string TokenAt(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
+                    size_t position, size_t columns) {
+  return TokenText(model, ids[position], columns) + Format("@%zu", position + 1);
+}
 
 std::string StepPart(const engine::Trace& trace, size_t step) {
   return PartName(trace, PartOf(trace, step));
@@ -151,11 +155,11 @@ std::string ValuesText(const TraceReport& report, bool heads) {
   constexpr size_t kMaxPositions = 6;
   constexpr double kSeen = 0.005;  // not rounded to 0%
   const auto seen = [&](size_t position) {
-    return TokenText(report, report.tokens[position], 14) + Format("@%zu", position + 1);
+    return TokenAt(report.model, report.tokens, position, 13);
   };
   const auto expert = [](size_t number) { return std::to_string(number); };
   const auto next = [&](size_t id) {
-    return TokenText(report, static_cast<tokenizer::TokenId>(id), 14);
+    return TokenText(report.model, static_cast<tokenizer::TokenId>(id), 13);
   };
   const std::vector<LayerValues>& layers = report.values.back().layers;
   for (size_t i = 0; i < layers.size(); ++i) {

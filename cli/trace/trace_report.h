@@ -36,6 +36,10 @@ std::string TraceHtml(const TraceReport& report);
 // per byte read, below the machine's limits.
 std::string TraceSvg(const TraceReport& report);
 
+// A token in quotes, at most this wide; and with its position, counted from 1: `"<s>"@1`.
+std::string TokenText(const engine::Model& model, tokenizer::TokenId id, size_t columns);
+std::string TokenAt(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
+                    size_t position, size_t columns);
 // The part of the model that a step belongs to: "token", "layer 3" or "output".
 std::string StepPart(const engine::Trace& trace, size_t step);
 // "attn_q attn_k" for the tensors of a step; without `with_layer`, "blk.3." is left out.
