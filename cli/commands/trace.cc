@@ -40,8 +40,9 @@ struct TraceOptions {
   bool OfAllTokens() const { return !html.empty() || (json && values); }
 };
 
-// The tokens of a page: attention's maps grow with the square of them.
-constexpr size_t kMaxShown = 256;
+// The tokens of a page, whose maps of attention grow with the square of them, and of the plain
+// pass, which keeps every token's logits and attention.
+constexpr int kMaxShown = 256;
 
 // The text's tokens up to the traced one. Later ones would change nothing.
 std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& model) {
@@ -54,9 +55,13 @@ std::vector<TokenId> Tokens(const TraceOptions& options, const engine::Model& mo
                      std::to_string(ids.size()) + " tokens");
   }
   if (options.token != 0) ids.resize(options.token);
-  if (options.OfAllTokens() && ids.size() > kMaxShown) {
-    throw UsageError(std::string(options.html.empty() ? "--json --values" : "--html") +
-                     ": expected a text of at most " + std::to_string(kMaxShown) +
+  const std::string flag = options.plain           ? "--plain"
+                           : options.head >= 0     ? "--head"
+                           : !options.html.empty() ? "--html"
+                           : options.OfAllTokens() ? "--json --values"
+                                                   : "";
+  if (!flag.empty() && ids.size() > kMaxShown) {
+    throw UsageError(flag + ": expected a text of at most " + std::to_string(kMaxShown) +
                      " tokens, not of " + std::to_string(ids.size()) + "; --token " +
                      std::to_string(kMaxShown) + " leaves out the rest");
   }
@@ -188,7 +193,7 @@ void AddTrace(CommandLine& line) {
   command.Add("--plain", options.plain,
               "Write on by the plain pass (engine/plain.cc), and compare its logits");
   command.Add("-n,--n-predict N", options.n_predict, "With --plain: tokens to write (default: 32)")
-      .Between(0, kMaxTokens);
+      .Between(0, kMaxShown);
   command.Add("--plot FILE", options.plot, "Draw the roofline with every operation on it").Writes();
   command
       .Add("--html FILE", options.html,

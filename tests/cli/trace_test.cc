@@ -278,6 +278,13 @@ TEST(TracePlain, ComparesEveryToken) {
 
   const Finished packed = Pronk({"trace", "--plain", "-n", "1"});
   EXPECT_NE(packed.out.find("Both read the Q8_0 weights exactly"), std::string::npos);
+  const std::string words(600, 'z');
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--plain"}, {"--values", "--layer", "0", "--head", "0"}}) {
+    std::vector<std::string> args = {"trace", "-m", kModel, "-p", words};
+    args.insert(args.end(), flags.begin(), flags.end());
+    ExpectError(Pronk(args), 2, ": expected a text of at most 256 tokens, not of ");
+  }
   ExpectError(Pronk({"trace", "-m", test::DataPath("tiny/qwen3.gguf"), "--plain"}), 1,
               "reads dense llamas; this model has the family qwen3");
 }
