@@ -30,6 +30,13 @@ inline Finished Shell(const std::string& line, std::vector<std::string> environm
   return RunProgram({"/bin/sh", "-c", line}, "", environment);
 }
 
+// How often a text has this word.
+inline size_t Count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
 // One line on stderr that says this, nothing on stdout.
 inline void ExpectError(const Finished& run, int status, const std::string& says) {
   EXPECT_EQ(run.status, status);

@@ -16,6 +16,7 @@
 namespace {
 
 using nlohmann::json;
+using test::Count;
 using test::ExpectError;
 using test::Finished;
 using test::Pronk;
@@ -33,12 +34,6 @@ class TracePage : public testing::Test {
 
   const test::TempDir dir_;
 };
-
-size_t Count(const std::string& text, const std::string& word) {
-  size_t n = 0;
-  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) ++n;
-  return n;
-}
 
 std::string Between(const std::string& text, const std::string& first, const std::string& last) {
   const size_t begin = text.find(first) + first.size();

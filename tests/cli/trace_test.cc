@@ -313,11 +313,7 @@ TEST(TracePlot, HasEveryOperationThatReads) {
   }
   const std::string svg = test::ReadText(plot);
   EXPECT_EQ(svg.rfind("<svg ", 0), 0u);
-  const auto count = [&](const std::string& word) {
-    size_t found = 0;
-    for (size_t at = 0; (at = svg.find(word, at)) != std::string::npos; ++at) ++found;
-    return found;
-  };
+  const auto count = [&](const std::string& word) { return test::Count(svg, word); };
   EXPECT_EQ(count("</title></circle>") + count("</title></rect>"), n);
   EXPECT_EQ(count(">attention</text>"), 1u);  // named, and told apart from products
   EXPECT_EQ(count(", product</text>"), 5u);
