@@ -317,7 +317,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("-p,--n-prompt", options.prompts, "Tokens of prompt to read (default: 512)");
   list("-n,--n-gen", options.gens, "Tokens to generate (default: 128)");
   command.Add("--prompt-gen P,N", options.prompt_gens,
-              "Also -pg: read so many tokens, then generate so many (repeatable)");
+              "Also -pg: read P tokens, then generate N (repeatable)");
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");

@@ -55,7 +55,7 @@ std::string Bash(const std::deque<Command>& commands) {
 
 _pronk_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur"); }
 _pronk_files() { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); }
-# Not by compgen -W: it would run what stands in $(...) in a name, and names come with downloads.
+# Not by compgen -W: it would run what is in $(...) in a name, and names come with downloads.
 _pronk_models() {
   local name
   _pronk_files

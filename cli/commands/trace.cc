@@ -152,7 +152,7 @@ int RunTrace(const TraceOptions& options) {
   session_options.context =
       options.depth + std::max<size_t>(tokens.size(), 1) + (options.plain ? n_predict : 0);
   if (options.plain) session_options.batch = kernels::kFewTokens;  // computed as single tokens
-  engine::Session session(model, session_options);  // checks that there is memory for so many
+  engine::Session session(model, session_options);  // checks that there is memory for them
   if (options.plain) {
     WriteOut(PlainTable(session, tokens, n_predict));
     return kExitDone;

@@ -256,7 +256,7 @@ Command& CommandLine::Cut(const std::vector<std::string>& args) {
     return command;
   }
   if (IsFlag(args[0])) {
-    throw UsageError("a subcommand stands before " + gguf::Quoted(args[0]) +
+    throw UsageError("a subcommand comes before " + gguf::Quoted(args[0]) +
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
   // llama-cli both completes and converses; here these are two subcommands.

@@ -114,7 +114,7 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
   number("--dynatemp-exp", "temperature_exponent",
          "How the entropy becomes that temperature: its power");
   number("--top-nsigma,--top-n-sigma", "top_n_sigma",
-         "Keep logits so many standard deviations below the best; 0 or less is off");
+         "Keep logits at most this many standard deviations below the best; 0 or less is off");
   number("--xtc-probability", "xtc_probability",
          "Exclude top choices, with this probability; 0 is off");
   number("--xtc-threshold", "xtc_threshold",
@@ -123,7 +123,7 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
          "DRY: logits of tokens that go on with a repetition fall by this; 0 is off");
   number("--dry-base", "dry.base", "... times this for each token that it is longer");
   number("--dry-allowed-length", "dry.allowed_length",
-         "... than so many tokens, which may repeat as they like");
+         "... than this many tokens, which may repeat as they like");
   number("--dry-penalty-last-n", "dry.last_n", "Tokens that DRY looks back on; -1: all");
   command
       .Add("--dry-sequence-breaker TEXT", dry_breakers,

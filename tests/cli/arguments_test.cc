@@ -107,7 +107,7 @@ TEST(Arguments, ValuesThatAreNone) {
 TEST(Arguments, DidYouMean) {
   ExpectError(Pronk({"rnu"}), 2, "did you mean run? 'pronk --help'");
   ExpectError(Pronk({"ls"}), 2, "did you mean list?");
-  ExpectError(Pronk({"-m", "x"}), 2, "a subcommand stands before \"-m\"");
+  ExpectError(Pronk({"-m", "x"}), 2, "a subcommand comes before \"-m\"");
   ExpectError(Pronk({"run", "--tempp", "1", "--tpo-k", "2"}), 2,
               "\"--tempp\": did you mean --temp? 'pronk run --help'");
   ExpectError(Pronk({"run", "--frobnicate"}), 2,
