@@ -26,7 +26,8 @@ std::string SetNumber(const std::string& text, T& variable) {
   // For an unsigned type the flag's range, not the type, rejects a negative number.
   std::conditional_t<std::is_unsigned_v<T>, int64_t, T> value{};
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + text.starts_with('+'), end, value);
+  const bool is_plus = text.starts_with('+') && !text.starts_with("+-");
+  const auto [rest, error] = std::from_chars(text.data() + is_plus, end, value);
   if (error == std::errc::result_out_of_range) return "expected a smaller number, found " + text;
   bool is_number = error == std::errc() && rest == end;
   if constexpr (std::is_floating_point_v<T>) is_number = is_number && std::isfinite(value);

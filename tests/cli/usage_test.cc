@@ -39,6 +39,7 @@ TEST(Usage, NumbersThatAreNone) {
   expect({"-c", "12345678901234567890"}, "expected a number from 1 to 1073741824, found 1234567");
   expect({"-s", "-2"}, "expected a number from -1 on, found -2");
   expect({"-s", "0x10"}, "expected a whole number, found 0x10");
+  expect({"-n", "+-5"}, "expected a whole number, found +-5");
   for (const char* flag : {"--presence-penalty", "--frequency-penalty"}) {
     for (const std::string value : {"nan", "inf", "1e999"}) {
       expect({flag, value}, "expected a number from -1000000000 to 1000000000, found " + value);
