@@ -56,11 +56,7 @@ bool IsFlag(const std::string& arg) {
 
 // True if the flag chooses between run and chat and agrees with the subcommand.
 bool IsChoice(const Command& command, const std::string& name) {
-  const bool is_chat = command.name == "chat";
-  if (is_chat && name == "--no-conversation") {
-    throw UsageError(name + ": pronk chat converses, and pronk run completes a text");
-  }
-  return (is_chat && name == "--conversation") ||
+  return (command.name == "chat" && name == "--conversation") ||
          (command.name == "run" && name == "--no-conversation");
 }
 

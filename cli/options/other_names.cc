@@ -67,6 +67,7 @@ constexpr Synonyms kForeign[] = {
     {"nothing is computed before the prompt", "--no-warmup"},
     {"colour is used where the terminal has it; NO_COLOR=1 turns it off", "-co --color"},
     {"pronk reads no adapters: merge them into the model", "--lora --lora-scaled --control-vector"},
+    {"pronk chat converses, and pronk run completes a text", "-no-cnv --no-conversation"},
     {"pronk reads text only", "-mm --mmproj --image --audio"},
     {"pronk uses one model at a time", "-md --model-draft"},
     {"how many tokens are guessed follows from what it gains; --draft N sets the number",
