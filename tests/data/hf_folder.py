@@ -134,7 +134,7 @@ LLAMA = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
          "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "ffn_gate_inp": "mlp.gate"}
 AROUND = {"post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
           "post_ffw_norm": "post_feedforward_layernorm"}
-BEHIND = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+AFTER = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 PACKED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 LFM2 = {"attn_norm": "operator_norm", "ffn_norm": "ffn_norm", "attn_output": "self_attn.out_proj",
         "attn_q_norm": "self_attn.q_layernorm", "attn_k_norm": "self_attn.k_layernorm",
@@ -155,7 +155,7 @@ NEMOTRON = {"attn_norm": "norm", "attn_q": "mixer.q_proj", "attn_k": "mixer.k_pr
 BITNET = {"attn_sub_norm": "self_attn.attn_sub_norm", "ffn_sub_norm": "mlp.ffn_sub_norm"}
 NEXTN = {"eh_proj": "fc", "enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "shared_head_norm": "norm"}
 DELTA = {"post_attention_norm": "post_attention_layernorm", "ssm_norm": "linear_attn.norm", "ssm_ba": "linear_attn.in_proj_ba"}
-NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": {**LLAMA, **BEHIND}, "exaone4": {**LLAMA, **BEHIND},
+NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": {**LLAMA, **AFTER}, "exaone4": {**LLAMA, **AFTER},
          "phi3": {**LLAMA, **PACKED}, "bitnet": {**LLAMA, **BITNET},
          "glm4": {**LLAMA, "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm", **PACKED},
          "hunyuan-dense": {**LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},

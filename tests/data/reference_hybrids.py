@@ -8,32 +8,16 @@ values (deepseek2), per-layer embeddings (gemma4) and parallel streams (gemma3n)
 families alone, not from the engine; made the .f32 files of hybrids/. A recurrence runs token by token.
 T is the number of tokens, E the embedding's length, H the heads, K the key/value heads, D a head's width.
 """
-import sys
-
 import numpy as np
 
-from reference_logits import gelu, linear, main, read_gguf, rms_norm, rotate, sigmoid, silu, softmax, stretched
+import reference_logits
+from reference_logits import gelu, largest, linear, main, rms_norm, rotate, sigmoid, silu, softmax, stretched, unit_rms
 
 
-class Model:
-    """A file with its keys and tensors by their short names, and what a pass records."""
-
+class Model(reference_logits.Model):
     def __init__(self, path, context=None):
-        del context  # in no such family does the context's size matter
-        self.metadata, self.tensors = read_gguf(path)
-        self.arch = self.metadata["general.architecture"]
-        self.n_layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
-        self.E = self.key("embedding_length")
-        self.H = self.key("attention.head_count")
-        self.epsilon = self.key("attention.layer_norm_rms_epsilon")
-        self.router_margin = np.inf  # the smallest gap so far between what a router took and what it left out
-        self.kept = {}               # by layer: keys and values that later layers may share
-
-    def key(self, name, *default):
-        name = self.arch + "." + name
-        if name not in self.metadata and not default:
-            sys.exit("the file has no key %s" % name)
-        return self.metadata.get(name, *default)
+        super().__init__(path, context)
+        self.kept = {}  # by layer: keys and values that later layers may share
 
     def of_layer(self, l, name, *default):
         """A key that is one value for all layers or one for each."""
@@ -43,16 +27,9 @@ class Model:
     def kv_heads(self, l):
         return self.of_layer(l, "attention.head_count_kv", self.H)
 
-    def has(self, l, name):
-        return "blk.%d.%s.weight" % (l, name) in self.tensors
-
     def tensor(self, l, name):
         """By its name with the suffix."""
         return self.tensors["blk.%d.%s" % (l, name)]
-
-
-def unit_rms(model, x):
-    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + model.epsilon)
 
 
 def softplus(x):
@@ -268,17 +245,6 @@ def feed_forward(model, l, x, suffix="", expert=None):
     return linear(model, l, "ffn_down" + suffix, activation(gate) * up, expert)
 
 
-def largest(model, score, k):
-    """Which k of the last axis are the largest. What is -inf cannot be chosen."""
-    order = np.argsort(-score, axis=-1, kind="stable")
-    best = np.take_along_axis(score, order, axis=-1)
-    if k < score.shape[-1]:
-        model.router_margin = min(model.router_margin, (best[:, k - 1] - best[:, k]).min())
-    taken = np.zeros(score.shape, bool)
-    np.put_along_axis(taken, order[:, :k], True, axis=-1)
-    return taken
-
-
 def experts_taken(model, biased):
     """[T, experts]"""
     G = model.key("expert_group_count", 0)
@@ -300,7 +266,7 @@ def routed(model, l, x, inputs=None):
     if model.arch not in ("deepseek2", "nemotron_h_moe") or model.key("expert_weights_norm", False):
         weight /= np.maximum(weight.sum(axis=-1, keepdims=True), 6.103515625e-5)
     if model.arch in ("deepseek2", "nemotron_h_moe"):
-        weight *= model.key("expert_weights_scale", 0) or 1.0
+        weight *= model.scale("expert_weights_scale")
     latent = linear(model, l, "ffn_latent_down", x) if model.has(l, "ffn_latent_down") else x
     y = np.zeros_like(latent)
     for e in range(r.shape[1]):
@@ -342,7 +308,7 @@ def deepseek2_layer(model, l, x):
 
 
 def granitehybrid_layer(model, l, x):
-    scale = model.key("residual_scale", 0) or 1.0
+    scale = model.scale("residual_scale")
     mixer = plain_attention if model.kv_heads(l) > 0 else mamba2
     x = x + scale * mixer(model, l, rms_norm(model, l, "attn_norm", x))
     return x + scale * ffn(model, l, rms_norm(model, l, "ffn_norm", x))
@@ -432,7 +398,7 @@ def trunk(model, ids):
     """[T, E]: what the last norm reads."""
     x = model.tensors["token_embd.weight"][ids]
     if model.arch == "granitehybrid":
-        x = x * (model.key("embedding_scale", 0) or 1.0)
+        x = x * model.scale("embedding_scale")
     if model.arch in ("gemma4", "gemma3n"):
         x = x * np.sqrt(model.E)
         e = layer_embeddings(model, ids, x)
@@ -452,7 +418,7 @@ def logits(model, ids):
     x = unit_rms(model, trunk(model, ids)) * model.tensors[norm + ".weight"]
     y = x @ model.tensors["output.weight" if "output.weight" in model.tensors else "token_embd.weight"].T
     if model.arch == "granitehybrid":
-        y = y / (model.key("logit_scale", 0) or 1.0)
+        y = y / model.scale("logit_scale")
     if model.arch in ("gemma4", "gemma3n"):
         cap = 30.0 if model.arch == "gemma3n" else model.key("final_logit_softcapping", 30.0)
         y = cap * np.tanh(y / cap) if cap else y

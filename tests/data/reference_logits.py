@@ -147,7 +147,7 @@ class Model:
     def __init__(self, path, context=None):
         self.metadata, self.tensors = read_gguf(path)
         self.arch = self.metadata["general.architecture"]
-        self.family = FAMILIES[self.arch]
+        self.family = FAMILIES.get(self.arch)
         self.context = context or min(self.key("context_length"), 4096)  # the engine's context, not the prompt's length
         self.n_layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.E = self.key("embedding_length")
@@ -156,7 +156,7 @@ class Model:
         self.D = self.key("attention.key_length", self.E // self.H)
         self.R = self.key("rope.dimension_count", self.D)
         self.epsilon = self.key("attention.layer_norm_rms_epsilon")
-        self.router_margin = np.inf  # the smallest gap so far between the last expert taken and the first left out
+        self.router_margin = np.inf  # the smallest gap so far between what a router took and what it left out
 
     def key(self, name, *default):
         name = self.arch + "." + name
@@ -174,11 +174,15 @@ class Model:
 
 # --- Norms and products ---------------------------------------------------------------------------
 
+def unit_rms(model, x):
+    """x / sqrt(mean(x^2) + epsilon) over the last axis."""
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + model.epsilon)
+
+
 def rms_norm(model, l, name, x):
-    """x / sqrt(mean(x^2) + epsilon) * w over the last axis."""
     w = model.tensors["blk.%d.%s.weight" % (l, name)]
     assert w.shape == x.shape[-1:], name
-    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + model.epsilon) * w
+    return unit_rms(model, x) * w
 
 
 def linear(model, l, name, x, expert=None):
@@ -398,16 +402,21 @@ def feed_forward(model, l, x, suffix="", expert=None):
     return linear(model, l, "ffn_down" + suffix, hidden, expert)
 
 
+def largest(model, score, k):
+    """Which k of the last axis are the largest. What is -inf cannot be chosen."""
+    order = np.argsort(-score, axis=-1, kind="stable")
+    if k < score.shape[-1]:
+        best = np.take_along_axis(score, order, axis=-1)
+        model.router_margin = min(model.router_margin, (best[:, k - 1] - best[:, k]).min())
+    taken = np.zeros(score.shape, bool)
+    np.put_along_axis(taken, order[:, :k], True, axis=-1)
+    return taken
+
+
 def routed(model, l, x):
     """The sum over each token's experts of weight * feed_forward, and the shared expert's part."""
     r = linear(model, l, "ffn_gate_inp", x)  # [T, experts]: how much the router wants each
-    k = model.key("expert_used_count")
-    order = np.argsort(-r, axis=-1, kind="stable")
-    if k < r.shape[1]:
-        best = np.take_along_axis(r, order, axis=-1)
-        model.router_margin = min(model.router_margin, (best[:, k - 1] - best[:, k]).min())
-    taken = np.zeros(r.shape, bool)
-    np.put_along_axis(taken, order[:, :k], True, axis=-1)
+    taken = largest(model, r, model.key("expert_used_count"))
     weight = np.where(taken, softmax(r), 0)
     if not model.family.plain_routing:
         weight /= weight.sum(axis=-1, keepdims=True)
@@ -461,7 +470,7 @@ def logits(model, ids):
     x = embedding_scale(model) * model.tensors["token_embd.weight"][ids]
     for l in range(model.n_layers):
         x = layer(model, l, x)
-    x = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + model.epsilon) * model.tensors["output_norm.weight"]
+    x = unit_rms(model, x) * model.tensors["output_norm.weight"]
     y = x @ output_matrix(model).T * model.tensors.get("output.scale", 1.0)
     if model.arch in ("granite", "granitemoe"):
         y = y / model.key("logit_scale")
