@@ -9,7 +9,7 @@
 # is build-patches/source, its build build-patches/build. The first lines of a patch:
 #
 #   # tests: FILES...            the files of tests/ that the checks need (ops_test sampler_test);
-#                                others are not compiled. Without this line all are
+#                                others are not compiled
 #   # run: COMMAND               before the build, in the copy
 #   # check: PROGRAM ARGS...     must succeed, and run a test if it is one
 #   # fails: PROGRAM ARGS...     must fail
@@ -29,7 +29,7 @@ for argument; do
     *) patches+=("$(realpath "$argument")") ;;
   esac
 done
-[ "${#patches[@]}" -gt 0 ] || mapfile -t patches < <(ls "$PWD"/tests/patches/*.patch "$PWD"/tests/patches/lab/*.patch 2>/dev/null)
+[ "${#patches[@]}" -gt 0 ] || patches=("$PWD"/tests/patches/*.patch "$PWD"/tests/patches/lab/*.patch)
 [ ! -d build/highway-1.2.0 ] || options+=("-DFETCHCONTENT_SOURCE_DIR_HIGHWAY=$PWD/build/highway-1.2.0")
 
 # fail PATCH WHAT: says what went wrong and shows the end of the log.
@@ -49,45 +49,38 @@ apply() { patch -d "$copy" -p1 --force --fuzz=3 --no-backup-if-mismatch "${@:2}"
 
 # configure: with the test files that the patches need.
 configure() {
-  local patch files=() more
-  for patch in "${patches[@]}"; do
-    read -ra more <<<"$(lines tests "$patch" | tr '\n' ' ')"
-    [ "${#more[@]}" -gt 0 ] || more=(.)
-    files+=("${more[@]}")
-  done
+  local files
+  files=$(lines tests "${patches[@]}" | tr ' ' '\n' | sort -u)
   # One instruction set, and no optimization that the checks do not need.
   cmake -S "$copy" -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
     "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DCMAKE_CXX_FLAGS=-DHWY_COMPILE_ONLY_STATIC -DPRONK_TARGETS=native \
-    "-DPRONK_TEST_FILES=$(IFS='|'; echo "${files[*]}")" "${options[@]}" >"$log" 2>&1
+    "-DPRONK_TEST_FILES=${files//$'\n'/|}" "${options[@]}" >"$log" 2>&1
 }
-
-# programs PATCHES...: the targets to build.
-programs() { lines '(check|fails)' "$@" | cut -d ' ' -f 1 | sort -u; }
 
 # prepare PATCHES...: runs their commands and builds what they need.
 prepare() {
-  local command patch
+  local command patch targets
   for patch; do
     while read -r command; do
       (cd "$copy" && bash -euc "$command") >"$log" 2>&1 </dev/null || fail "$patch" "$command"
     done < <(lines run "$patch")
   done
-  mapfile -t targets < <(programs "$@")
+  mapfile -t targets < <(lines '(check|fails)' "$@" | cut -d ' ' -f 1 | sort -u)
   cmake --build "$build" --parallel "$jobs" --target "${targets[@]}" >"$log" 2>&1 || fail "$1" "the build"
 }
 
 # check PATCH: runs its checks and prints its line.
 check() {
-  local command n=0
-  while read -r command; do
-    (cd "$copy" && eval "$build/bin/$command") >"$log" 2>&1 </dev/null || fail "$1" "$command"
-    ! grep -q '^\[  PASSED  \] 0 tests' "$log" || fail "$1" "$command runs no test"
-    n=$((n + 1))
-  done < <(lines check "$1")
-  while read -r command; do
-    ! (cd "$copy" && eval "$build/bin/$command") >"$log" 2>&1 </dev/null || fail "$1" "$command does not fail"
-    n=$((n + 1))
-  done < <(lines fails "$1")
+  local kind command n=0 result
+  for kind in check fails; do
+    while read -r command; do
+      result=check
+      (cd "$copy" && eval "$build/bin/$command") >"$log" 2>&1 </dev/null || result=fails
+      [ "$result" = "$kind" ] || fail "$1" "$kind: $command"
+      ! grep -q '^\[==========\] 0 tests ' "$log" || fail "$1" "$command runs no test"
+      n=$((n + 1))
+    done < <(lines "$kind" "$1")
+  done
   [ "$n" -gt 0 ] || fail "$1" "it names no check"
   echo "$(name_of "$1"): $n passed"
 }
