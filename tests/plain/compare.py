@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The plain pass (engine/plain.cc), operation by operation, beside NumPy or PyTorch.
 
-  compare.py PROGRAM MODEL.gguf... [--torch] [--ids "1 300 12"] [--npz FILE] [--set KEY=NUMBER]
+  compare.py PROGRAM MODEL.gguf... [--torch] [--ids "1 300 12"] [--set KEY=NUMBER]
 
 PROGRAM is bin/plain_operations of a build with tests; MODEL a dense llama. Each operation is computed again from the
 file's weights and from what the plain pass itself gave the operation to read, so an error shows where it is made, not
 in all that follows. Prints for each operation the largest error of a layer: the squared differences as a share of the
-squares. Exits with 1 if one is above LIMIT, 77 without NumPy. --npz compares such a file instead of running PROGRAM;
---set tells this side (not the program) another value of a key of the file, to see that a difference is found.
+squares. Exits with 1 if one is above LIMIT, 77 without NumPy. --set tells this side (not the program) another value
+of a key of the file, to see that a difference is found.
 """
 import argparse
 import pathlib
@@ -170,7 +170,6 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--torch", action="store_true")
     parser.add_argument("--ids", default="1 300 12 45 99 319 7 263 264 265 300 301")
-    parser.add_argument("--npz", help="of the one model, with these ids")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=NUMBER")
     a = parser.parse_args()
     ids = [int(number) for number in a.ids.split()]
@@ -178,9 +177,8 @@ def main():
     wrong = False
     with tempfile.TemporaryDirectory() as folder:
         for path in a.models:
-            npz = a.npz or folder + "/operations.npz"
-            if not a.npz:
-                subprocess.run([a.program, path, npz, *map(str, ids)], check=True)
+            npz = folder + "/operations.npz"
+            subprocess.run([a.program, path, npz, *map(str, ids)], check=True)
             with np.load(npz) as arrays:
                 seen = {name: arrays[name] for name in arrays.files}
             wrong |= bool(compare(torch_operations() if a.torch else NumPy, path, seen, ids, keys))
