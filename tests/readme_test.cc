@@ -106,8 +106,6 @@ TEST(Documents, NameFilesThatExist) {
   static const std::regex name(R"re((^|[^\w*-])(\w[\w-]*(/\w[\w-]*)*\.(h|cc|py))\b)re");
   std::vector<std::string> files = FilesOfTree({".h", ".cc", ".py"});
   files.insert(files.end(), {"/omp.h", "/pronk/pronk.h"});
-  // Tools of the shared folder, which may lie beside the checkout.
-  files.insert(files.end(), {"/family_gguf.py", "/hybrid_gguf.py", "/random_gguf.py"});
   for (const std::string& path : FilesOfTree({".md"})) {
     for (const Lines& groups : FindInText(ReadLines(path), name)) {
       if (groups[2].find("NAME") != std::string::npos) continue;

@@ -99,9 +99,9 @@ FAMILIES = {
     "hunyuan-dense": Family(lambda m: PRE + QKV + QK_NORM + FFN, head, dict(head_dim=24, tied=True)),
     "exaone4": Family(lambda m: POST + QKV + QK_NORM + FFN, lambda m: {"vocab_size": m.vocab, **head(m), **window_list(m)}),
 }
-COMMON = dict(embd=64, heads=4, kv_heads=2, head_dim=None, ffn=96, layers=2, vocab=320, ctx=4096, rope_dims=None, base=500.0,
+COMMON = dict(embd=64, heads=4, kv_heads=2, head_dim=None, ffn=96, layers=2, vocab=256, ctx=4096, rope_dims=None, base=500.0,
               experts=6, experts_used=2, expert_ffn=None, shared_ffn=0, window=0, orig_ctx=None, yarn=None, linear=None,
-              tied=False, bias=False, std=0.2)
+              tied=False, std=0.2)
 
 
 def metadata(m, family):
@@ -130,7 +130,7 @@ def tensors(m, family):
     size["V"] = m.vocab
     for line in ["token_embd E V"] + family.top: add("", line)
     for l in range(m.layers):
-        for line in family.layer(m) + (BIAS if m.bias else []): add("blk.%d." % l, line)
+        for line in family.layer(m): add("blk.%d." % l, line)
     for line in ["output_norm E"] + ([] if m.tied else ["output E V"]): add("", line)
     return out
 
