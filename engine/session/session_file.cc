@@ -41,17 +41,22 @@ class Hash {
   std::vector<uint64_t> hashes_;
 };
 
+Hash HashOf(const gguf::Metadata& metadata) {
+  Hash hash;
+  for (const gguf::Metadata::Entry& entry : metadata.entries()) {
+    hash.Add(entry.key);
+    hash.Add({entry.value.data, entry.value.bytes});
+  }
+  return hash;
+}
+
 // All metadata and all weights, so that a session belongs to one model only. Pieces of a megabyte
 // are hashed by all threads. For 1.17 GB in memory `run --prompt-cache` takes 0.17 s of processor
 // time more on two shared cores, where a prompt of 36 tokens takes 1.4 s, and none while the stamp
 // holds.
 uint64_t HashOf(const Model& model, size_t n_threads) {
   constexpr size_t kPiece = size_t{1} << 20;
-  Hash hash;
-  for (const gguf::Metadata::Entry& entry : model.file.metadata().entries()) {
-    hash.Add(entry.key);
-    hash.Add({entry.value.data, entry.value.bytes});
-  }
+  Hash hash = HashOf(model.file.metadata());
   std::vector<std::span<const std::byte>> pieces;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     hash.Add(tensor.name);
@@ -72,12 +77,13 @@ uint64_t HashOf(const Model& model, size_t n_threads) {
   return hash.All();
 }
 
-// What tells that the model's files are still those of a known hash: device, inode, size and time
-// of the last change. 0 if a file changed so lately that its time might hide another change.
+// What tells that the model is still that of a known hash: its metadata, which --override-kv may
+// change, and its files' device, inode, size and time of the last change. 0 if a file changed so
+// lately that its time might hide another change.
 uint64_t StampOf(const gguf::File& file) {
   constexpr std::chrono::seconds kTicks(2);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  Hash hash;
+  Hash hash = HashOf(file.metadata());
   for (const gguf::FileId& id : file.ids()) {
     if (std::chrono::nanoseconds(id.changed) + kTicks > now) return 0;
     for (const uint64_t n : {id.device, id.inode, id.bytes, id.changed}) hash.Add(n);

@@ -4,7 +4,8 @@
 //        0  16   "pronk session 2\n"
 //       16   8   hash of the rest
 //       24   8   hash of the model: of its metadata and all of its weights
-//       32   8   stamp of the model's files: hash of device, inode, size and time of change; or 0
+//       32   8   stamp of the model: hash of its metadata and its files' device, inode, size
+//                and time of change; or 0
 //       40   8   n_tokens
 //       48   8   vocab_size
 //       56   8   type of the cache: 0 f32, 1 f16, 2 q8_0

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/error.h"
@@ -184,8 +185,7 @@ TEST_F(SessionFile, IsNotWrittenIntoTheModel) {
   EXPECT_EQ(test::ReadText(copy), test::ReadText(test::DataPath("hybrids") / "qwen35.gguf"));
 }
 
-// By every weight: a byte of each tensor, at the quarter that no sample of ends and middle has, and
-// two tensors' blocks in another order.
+// By every weight: a byte of each tensor, at the quarter that no sample of ends and middle has.
 TEST_F(SessionFile, TellsModelsApartByTheirWeights) {
   const std::string original = test::ReadText(test::DataPath("hybrids") / "qwen35.gguf");
   const auto expect_refused = [&](const std::string& bytes) {
@@ -244,6 +244,12 @@ TEST_F(SessionFile, TellsModelsApartByTheTimeOfTheirChange) {
   save();
   EXPECT_NE(stamp(), 0u);
   EXPECT_EQ(load(), "");
+  gguf::File file = gguf::File::Open(path);
+  file.metadata().SetFloat("qwen35.rope.freq_base", 5e6);  // as by --override-kv
+  const Model other = Model::From(std::move(file));
+  Session session(other, Options(64, 64));
+  EXPECT_NE(Message([&] { LoadSession(session, path_); }).find("belongs to another model"),
+            std::string::npos);
   change();
   EXPECT_NE(load().find("belongs to another model"), std::string::npos);
 }
