@@ -115,6 +115,7 @@ std::string Missing(const Config& config, const Weights& weights) {
   if (config.architecture != "llama") return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
+  if (plan.window > 0) return "a window of attention";
   const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
                         rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
   return is_plain ? "" : "a stretched context";

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/error.h"
@@ -121,8 +122,10 @@ TEST(Plain, ShowsEveryOperation) {
 }
 
 TEST(Plain, RefusesWhatItDoesNotKnow) {
-  const auto refusal = [](const std::string& file) {
-    const Model model = Model::Load(test::DataPath(file));
+  const auto refusal = [](const std::string& name, const char* key = nullptr) {
+    gguf::File file = gguf::File::Open(test::DataPath(name));
+    if (key != nullptr) file.metadata().SetInt(key, 4);
+    const Model model = Model::From(std::move(file));
     try {
       PlainLlama plain(model);
     } catch (const Error& error) {
@@ -136,6 +139,8 @@ TEST(Plain, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(refusal("tiny/llama-linear.gguf").find("this model has a stretched context"),
             std::string::npos);
   EXPECT_NE(refusal("families/mixtral.gguf").find("this model has experts"), std::string::npos);
+  EXPECT_NE(refusal("tiny/llama.gguf", "llama.attention.sliding_window").find("has a window"),
+            std::string::npos);
 }
 
 }  // namespace
