@@ -23,25 +23,32 @@
 namespace pronk {
 namespace {
 
+// What a function of the host threw, on its way through the engine.
+struct HostError {
+  std::exception_ptr thrown;
+};
+
 // Runs the function and turns any exception into an Error, but those of the host's own functions.
 template <class Function>
-auto Guarded(Function function, const bool& in_host = false) {
+auto Guarded(Function function) {
   try {
     return function();
+  } catch (const HostError& error) {
+    std::rethrow_exception(error.thrown);
+  } catch (const std::bad_alloc&) {
+    throw Error("out of memory");
   } catch (const std::exception& error) {
-    if (in_host) throw;
-    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw Error("out of memory");
     throw Error(error.what());
   }
 }
 
-// Calls the host's function; `in_host` is true meanwhile, and remains so if it throws.
-OnText Watched(const OnText& function, bool& in_host) {
-  return [&function, &in_host](std::string_view text) {
-    in_host = true;
-    const bool goes_on = function(text);
-    in_host = false;
-    return goes_on;
+OnText Marked(const OnText& function) {
+  return [&function](std::string_view text) {
+    try {
+      return function(text);
+    } catch (...) {
+      throw HostError{std::current_exception()};
+    }
   };
 }
 
@@ -210,18 +217,14 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
-  bool in_host = false;
-  return Guarded(
-      [&] {
-        engine::Session& session = impl_->session;
-        const std::vector<tokenizer::TokenId> ids =
-            engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
-                           session.capacity() - session.position());
-        return ToPublic(engine::Generate(session, ids,
-                                         impl_->OptionsFor(limits, limits.grammar.impl_),
-                                         Watched(on_text, in_host)));
-      },
-      in_host);
+  return Guarded([&] {
+    engine::Session& session = impl_->session;
+    const std::vector<tokenizer::TokenId> ids =
+        engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
+                       session.capacity() - session.position());
+    return ToPublic(engine::Generate(session, ids, impl_->OptionsFor(limits, limits.grammar.impl_),
+                                     Marked(on_text)));
+  });
 }
 
 void Session::Clear() { impl_->session.Rewind(0); }
@@ -239,15 +242,11 @@ Chat::Chat(Chat&&) noexcept = default;
 Chat& Chat::operator=(Chat&&) noexcept = default;
 
 Completion Chat::Say(const std::string& text, const OnText& on_text, const Limits& limits) {
-  bool in_host = false;
-  return Guarded(
-      [&] {
-        engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
-        options.on_thinking = Watched(impl_->on_thinking, in_host);
-        return ToPublic(
-            impl_->chat.Say(text, std::move(options), Watched(on_text, in_host)).generated);
-      },
-      in_host);
+  return Guarded([&] {
+    engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
+    options.on_thinking = Marked(impl_->on_thinking);
+    return ToPublic(impl_->chat.Say(text, std::move(options), Marked(on_text)).generated);
+  });
 }
 
 void Chat::SetThinking(const std::string& level) {
