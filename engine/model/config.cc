@@ -28,11 +28,6 @@ const Architecture& FindArchitecture(const Metadata& meta) {
     if (arch.name == name) return arch;
     known += (known.empty() ? "" : ", ") + std::string(arch.name);
   }
-  for (const std::string_view theirs : {"glm4moelite", "glmocr", "deepseekocr", "mllama"}) {
-    if (theirs == name)
-      meta.Fail(kKey, std::string(name) + " is Ollama's own make of a file: get the model as one " +
-                          "that llama.cpp's converter wrote");
-  }
   meta.Fail(kKey, "architecture " + gguf::Quoted(name, 40) +
                       " is not supported (this program runs " + known + ")");
 }
@@ -90,12 +85,11 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
   } else if (scaling == "dynamic") {
-    keys.Fail(
-        "rope.scaling.type",
-        "dynamic scaling changes the base as a text grows, so that earlier keys would have to "
-        "be computed again: not supported (--override-kv " +
-            std::string(arch.name) +
-            ".rope.scaling.type= runs it without, for texts of the trained length)");
+    keys.Fail("rope.scaling.type",
+              "dynamic scaling changes the base as a text grows, so that earlier keys would have "
+              "to be computed again: not supported (texts of the trained length run with "
+              "--override-kv " +
+                  std::string(arch.name) + ".rope.scaling.type=str:none)");
   } else if (scaling != "none") {
     keys.Fail("rope.scaling.type",
               "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));

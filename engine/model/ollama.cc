@@ -94,6 +94,11 @@ void CompleteLatents(gguf::File& file) {
 void RespellOllama(gguf::File& file) {
   gguf::Metadata& meta = file.metadata();
   const std::string own(meta.GetStringOr("general.architecture", ""));
+  for (const std::string_view name : {"glm4moelite", "glmocr", "deepseekocr", "mllama"}) {
+    if (own != name) continue;
+    meta.Fail("general.architecture", own + " is Ollama's own make of a file: get the model as " +
+                                          "one that llama.cpp's converter wrote");
+  }
   const auto* const row = std::find_if(std::begin(kSpellings), std::end(kSpellings),
                                        [&](const Spelling& s) { return own == s.architecture; });
   if (row == std::end(kSpellings)) return;

@@ -203,16 +203,21 @@ TEST(PublishedForms, PartsOfASplit) {
             LogitsOf(Model::Load(test::DataPath("hybrids/lfm2moe.gguf").string())));
 }
 
-// Ollama's first gpt-oss had rows of gates and ups in turn, which other files have in halves.
-TEST(PublishedForms, EarlyGptOssOfOllamas) {
-  gguf::Writer writer;
-  writer.Add("general.architecture", "gptoss");
-  const std::vector<float> numbers(8);
-  writer.AddTensor("blk.0.ffn_gate_up_exps.weight", DType::kF32, {2, 2, 2},
-                   std::as_bytes(std::span(numbers)));
-  const std::vector<std::byte> bytes = writer.ToBytes();
-  const std::string error = test::ErrorOf([&] { Model::From(gguf::File::Parse("f.gguf", bytes)); });
-  EXPECT_NE(error.find("an early file of Ollama's"), std::string::npos) << error;
+// Ollama's first gpt-oss had rows of gates and ups in turn, which other files have in halves. Some
+// architectures are its own.
+TEST(PublishedForms, RefusedOfOllamas) {
+  for (const auto& [architecture, says] : {std::pair("gptoss", "an early file of Ollama's"),
+                                           std::pair("glm4moelite", "Ollama's own make")}) {
+    gguf::Writer writer;
+    writer.Add("general.architecture", architecture);
+    const std::vector<float> numbers(8);
+    writer.AddTensor("blk.0.ffn_gate_up_exps.weight", DType::kF32, {2, 2, 2},
+                     std::as_bytes(std::span(numbers)));
+    const std::vector<std::byte> bytes = writer.ToBytes();
+    const std::string error =
+        test::ErrorOf([&] { Model::From(gguf::File::Parse("f.gguf", bytes)); });
+    EXPECT_NE(error.find(says), std::string::npos) << error;
+  }
 }
 
 }  // namespace

@@ -117,8 +117,7 @@ void Add(gguf::Writer& writer, const Key& key, size_t n_layers) {
   } else if (type.starts_with("arr[f32")) {
     AddArray<float>(writer, key, n_layers);
   } else if (type.starts_with("arr[bool")) {  // as GGUF writes them: a byte each
-    Key ints = key;
-    AddArray<uint8_t>(writer, ints, n_layers);
+    AddArray<uint8_t>(writer, key, n_layers);
   } else if (type.starts_with("arr[u32")) {
     AddArray<uint32_t>(writer, key, n_layers);
   } else if (type.starts_with("arr[i32")) {
