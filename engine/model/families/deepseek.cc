@@ -59,10 +59,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
     config.router.gate = kernels::Router::Gate::kSigmoid;
   }
   ReadRouter(keys, config);
-  config.attention_temperature_scale =
-      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.attention_temperature_span =
-      keys.CountOr("attention.temperature_length", rope.original_context, UINT32_MAX);
+  SetAttentionTemperature(keys, config);
   SkipNextn(keys, config);
 }
 

@@ -43,6 +43,8 @@ void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
 void SetLocalRope(const RopeConfig& rope, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
 void SetAttentionScale(float scale, Config& config);
+// Queries grow with their position (Config::attention_temperature_scale).
+void SetAttentionTemperature(const Keys& keys, Config& config);
 // Numbers of pairs for time, height and width of an image (M-RoPE), and for a fourth number, which
 // do not rotate in text; a file may lack the fourth.
 std::array<size_t, 4> ReadSections(const Keys& keys);

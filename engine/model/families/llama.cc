@@ -26,10 +26,7 @@ void Mistral3(const Keys& keys, Config& config) {
   rope.beta_fast = keys.PositiveOr("rope.scaling.yarn_beta_fast", rope.beta_fast);
   rope.beta_slow = keys.PositiveOr("rope.scaling.yarn_beta_slow", rope.beta_slow);
   rope.log_multiplier = keys.PositiveUnlessZero("rope.scaling.yarn_log_multiplier", 0);
-  config.attention_temperature_scale =
-      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
-  config.attention_temperature_span =
-      keys.CountOr("attention.temperature_length", rope.original_context, UINT32_MAX);
+  SetAttentionTemperature(keys, config);
 }
 
 constexpr Architecture kLlamaRows[] = {

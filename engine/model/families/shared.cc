@@ -31,6 +31,13 @@ void SetAttentionScale(float scale, Config& config) {
   for (LayerPlan& layer : config.layers) layer.attention_scale = scale;
 }
 
+void SetAttentionTemperature(const Keys& keys, Config& config) {
+  config.attention_temperature_scale =
+      static_cast<float>(keys.PositiveUnlessZero("attention.temperature_scale", 0));
+  config.attention_temperature_span =
+      keys.CountOr("attention.temperature_length", config.ropes[0].original_context, UINT32_MAX);
+}
+
 std::array<size_t, 4> ReadSections(const Keys& keys) {
   const size_t n = keys.Length("rope.dimension_sections") == 3 ? 3 : 4;
   std::array<size_t, 4> sections = {};
