@@ -38,6 +38,7 @@ constexpr string_view kDeepSeek3 =
     R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
+constexpr string_view kChineseJapanese = R"([\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)";
 constexpr string_view kChineseJapaneseKorean =
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
 
@@ -105,23 +106,19 @@ constexpr SplitRule kRules[] = {
      {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kChineseJapaneseKorean, R"(\p{N})"}},
     // Digits in groups of three; then Chinese and Japanese.
     {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
-     {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepSeek3}},
-    // The same, but line ends are words alone.
+     {R"(\p{N}{1,3})", kChineseJapanese, kDeepSeek3}},
+    // The same with single digits, but line ends are words alone.
     {{"spark2_5"},
-     {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)",
+     {R"(\p{N})", kChineseJapanese,
       R"([!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
-      R"( ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)",
-      R"(\p{N})"}},
+      R"( ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+)"}},
     // As Qwen 2, without "'s" and the like.
     {{"ufakzeka"},
      {R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
     // First punctuation, then as GPT-2, then numbers in groups of three digits.
     {{"default"}, {R"([\p{P}$+<=>^~|]+)", kGpt2, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
     // First digits in groups of three, then as Llama 3.
-    {{"minicpm5"},
-     {R"(\p{N}{1,3})", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+|)"
-                       R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
-     true},
+    {{"minicpm5"}, {R"(\p{N}{1,3})", kLlama3}, true},
     // As Qwen 2 on each line, and on each run of line ends.
     {{"laguna"}, {R"([^\n]+|\n+)", kQwen2}},
     // As Qwen 2, with 'D; punctuation keeps what it has taken, and line ends are words alone.
@@ -154,20 +151,15 @@ constexpr SplitRule kRules[] = {
       R"([^\r\n\p{L}\p{N}]?(?:(?!(?1))[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
       R"((?:(?!(?1))[\p{Ll}\p{Lm}\p{Lo}\p{M}])*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
       R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"}},
-    // Korean, full-width punctuation, Bopomofo, Chinese and Japanese; then as GPT-4o with single
+    // Korean, full-width punctuation, Bopomofo, Chinese and Japanese; then as GPT-4o; then single
     // digits.
     {{"youtu"},
      {R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019})"
       R"(\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|)"
       R"([\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+)",
-      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-      R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-      R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      kGpt4o, R"(\p{N})"},
      true},
-    // Numbers apart, and their digits in groups of three from the right; words and spaces together.
-    // The
+    // Numbers apart, their digits in groups of three from the right; words and spaces together. The
     // first alternative is the second's result after a group, without counting all digits again.
     {{"superbpe"},
      {R"(\p{N}+)", R"(\G(?<=\p{Nd})\p{Nd}{3}|(?s:.)(?:(?!(?:\p{Nd}{3})++(?!\p{Nd}))(?s:.))*+)"}},

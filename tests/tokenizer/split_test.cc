@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -167,80 +168,16 @@ TEST(Split, SpaceIsUnicodeWhiteSpace) {
 
 // All names that llama.cpp knows in the summer of 2026, with what is done.
 TEST(Split, KnowsTheNamesThatFilesUse) {
-  for (const std::string name : {"default",
-                                 "minicpm5",
-                                 "llama3",
-                                 "llama-v3",
-                                 "llama-bpe",
-                                 "falcon3",
-                                 "falcon-h1",
-                                 "pixtral",
-                                 "midm-2.0",
-                                 "lfm2",
-                                 "deepseek-llm",
-                                 "deepseek-v3",
-                                 "deepseek-coder",
-                                 "spark2_5",
-                                 "youtu",
-                                 "falcon",
-                                 "mpt",
-                                 "starcoder",
-                                 "gpt-2",
-                                 "phi-2",
-                                 "gigachat",
-                                 "a.x-4.0",
-                                 "mellum",
-                                 "jais-2",
-                                 "refact",
-                                 "command-r",
-                                 "qwen2",
-                                 "deepseek-r1-qwen",
-                                 "kormo",
-                                 "qwen35",
-                                 "stablelm2",
-                                 "olmo",
-                                 "dbrx",
-                                 "smaug-bpe",
-                                 "poro-chat",
-                                 "glm4",
-                                 "chatglm-bpe",
-                                 "viking",
-                                 "jais",
-                                 "tekken",
-                                 "smollm",
-                                 "codeshell",
-                                 "bloom",
-                                 "gpt3-finnish",
-                                 "exaone",
-                                 "exaone4",
-                                 "exaone-moe",
-                                 "minerva-7b",
-                                 "megrez",
-                                 "gpt-4o",
-                                 "llama4",
-                                 "kanana2",
-                                 "talkie",
-                                 "tiny_aya",
-                                 "cohere2moe",
-                                 "superbpe",
-                                 "trillion",
-                                 "granite-docling",
-                                 "bailingmoe",
-                                 "bailingmoe2",
-                                 "llada-moe",
-                                 "seed-coder",
-                                 "hunyuan",
-                                 "hunyuan-dense",
-                                 "hy_v4",
-                                 "joyai-llm",
-                                 "kimi-k2",
-                                 "ufakzeka",
-                                 "grok-2",
-                                 "afmoe",
-                                 "laguna",
-                                 "minimax-m2",
-                                 "solar-open",
-                                 "mellum2"}) {
+  std::istringstream names(
+      "default minicpm5 llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
+      "deepseek-llm deepseek-v3 deepseek-coder spark2_5 youtu falcon mpt starcoder gpt-2 phi-2 "
+      "gigachat a.x-4.0 mellum jais-2 refact command-r qwen2 deepseek-r1-qwen kormo qwen35 "
+      "stablelm2 olmo dbrx smaug-bpe poro-chat glm4 chatglm-bpe viking jais tekken smollm "
+      "codeshell bloom gpt3-finnish exaone exaone4 exaone-moe minerva-7b megrez gpt-4o llama4 "
+      "kanana2 talkie tiny_aya cohere2moe superbpe trillion granite-docling bailingmoe "
+      "bailingmoe2 llada-moe seed-coder hunyuan hunyuan-dense hy_v4 joyai-llm kimi-k2 ufakzeka "
+      "grok-2 afmoe laguna minimax-m2 solar-open mellum2");
+  for (std::string name; names >> name;) {
     EXPECT_NE(FindSplitRule(name), nullptr) << name;
     EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
   }
