@@ -149,9 +149,7 @@ TokenId ReadId(const gguf::Metadata& metadata, std::string_view key, Vocabulary&
   if (!metadata.Has(key)) return fallback;
   const int64_t id = metadata.GetInt(key);
   if (id == -1 || id == UINT32_MAX) return -1;
-  if (std::in_range<TokenId>(id) && vocab.Has(static_cast<TokenId>(id))) {
-    return static_cast<TokenId>(id);
-  }
+  if (id >= 0 && std::cmp_less(id, vocab.size())) return static_cast<TokenId>(id);
   vocab.notes.push_back(std::string(key) + ": " + std::to_string(id) + " is no token of the " +
                         std::to_string(vocab.size()) + ", and is passed over");
   return fallback;
