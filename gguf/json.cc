@@ -20,7 +20,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // --- The check --------------------------------------------------------------------------------
 
-// The four digits of \uXXXX, or nothing.
+// The four digits of \uXXXX; empty if there are fewer.
 std::optional<char32_t> HexDigits(std::string_view text) {
   uint32_t code = 0;
   const std::string_view digits = text.substr(0, 4);
@@ -69,7 +69,7 @@ std::string Unescaped(std::string_view text) {
 // The length of the string at the beginning of a checked text, with its quotes.
 size_t StringLength(std::string_view text) {
   size_t at = 1;
-  while (text[at = text.find_first_of("\"\\", at)] == '\\') at += 2;
+  while (text[at] != '"') at += text[at] == '\\' ? 2 : 1;
   return at + 1;
 }
 
@@ -86,7 +86,7 @@ size_t ValueLength(std::string_view text) {
       return std::min(text.find_first_of(kAfterScalar), text.size());
     } else {
       if (c == '}' || c == ']') --depth;
-      at = depth == 0 ? at + 1 : text.find_first_of("\"{}[]", at + 1);
+      ++at;
     }
   } while (depth > 0);
   return at;
@@ -108,7 +108,7 @@ std::optional<Number> Whole(std::string_view text) {
   Number number = 0;
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, number);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
   return number;
 }
 
@@ -299,25 +299,27 @@ JsonView JsonView::Parse(std::string text, const JsonLimits& limits) {
   return {source, Checker(*source, limits).Check()};
 }
 
+JsonView JsonView::Made(std::string text) {
+  const auto source = std::make_shared<const std::string>(std::move(text));
+  return {source, *source};
+}
+
 JsonView JsonView::Array(const std::vector<JsonView>& items) {
   std::string text = "[";
   for (const JsonView& item : items) {
     if (text.size() > 1) text += ',';
     text += item.text_;
   }
-  const auto source = std::make_shared<const std::string>(text + ']');
-  return {source, *source};
+  return Made(text + ']');
 }
 
 JsonView JsonView::Object(const std::vector<Member>& members) {
   std::string text = "{";
   for (const Member& member : members) {
     if (text.size() > 1) text += ',';
-    text += JsonQuoted(member.key) + ':';
-    text += member.value.text_;
+    text.append(JsonQuoted(member.key) + ':').append(member.value.text_);
   }
-  const auto source = std::make_shared<const std::string>(text + '}');
-  return {source, *source};
+  return Made(text + '}');
 }
 
 JsonView::Kind JsonView::kind() const {
@@ -347,11 +349,7 @@ std::string JsonView::Compact() const {
   std::string compact;
   for (std::string_view rest = text_; !rest.empty(); SkipWhite(rest)) {
     const size_t n = rest[0] == '"' ? StringLength(rest) : 1;
-    if (rest[0] == '"') {
-      compact += JsonQuoted(Unescaped(rest.substr(1, n - 2)));
-    } else {
-      compact += rest[0];
-    }
+    compact += n > 1 ? JsonQuoted(Unescaped(rest.substr(1, n - 2))) : std::string(1, rest[0]);
     rest.remove_prefix(n);
   }
   return compact;

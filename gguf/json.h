@@ -79,6 +79,7 @@ class JsonView {
  private:
   JsonView(std::shared_ptr<const std::string> source, std::string_view text)
       : source_(std::move(source)), text_(text) {}
+  static JsonView Made(std::string text);
 
   std::shared_ptr<const std::string> source_;  // contains text_
   std::string_view text_;
