@@ -45,15 +45,13 @@ Fields::Fields(std::string file, JsonView json, std::string prefix)
 
 JsonView Fields::Find(std::string_view key) const {
   for (const JsonView& layer : layers_) {
-    if (JsonView found = layer[key]; found.is_there()) return found;
+    const JsonView found = layer[key];
+    if (found.is_there()) return found.kind() == JsonView::Kind::kNull ? JsonView() : found;
   }
   return {};
 }
 
-bool Fields::Has(std::string_view key) const {
-  const JsonView::Kind kind = Find(key).kind();
-  return kind != JsonView::Kind::kAbsent && kind != JsonView::Kind::kNull;
-}
+bool Fields::Has(std::string_view key) const { return Find(key).is_there(); }
 bool Fields::IsText(std::string_view key) const { return Find(key).IsString(); }
 bool Fields::IsObject(std::string_view key) const { return Find(key).IsObject(); }
 bool Fields::IsList(std::string_view key) const { return Find(key).IsArray(); }
@@ -68,8 +66,9 @@ void Fields::FailKind(std::string_view key, const std::string& expected) const {
 }
 
 uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
-  if (!Has(key)) return fallback;
-  const std::optional<uint64_t> number = Find(key).Unsigned();
+  const JsonView value = Find(key);
+  if (!value.is_there()) return fallback;
+  const std::optional<uint64_t> number = value.Unsigned();
   if (!number || *number > UINT32_MAX) {
     FailKind(key, "a whole number from 0 to " + std::to_string(UINT32_MAX));
   }
@@ -77,8 +76,9 @@ uint64_t Fields::UintOr(std::string_view key, uint64_t fallback) const {
 }
 
 uint64_t Fields::Count(std::string_view key) const {
-  if (!Has(key) || UintOr(key, 0) == 0) FailKind(key, "a whole number above 0");
-  return UintOr(key, 0);
+  const uint64_t count = UintOr(key, 0);
+  if (count == 0) FailKind(key, "a whole number above 0");
+  return count;
 }
 
 uint64_t Fields::CountOr(std::string_view key, uint64_t fallback) const {
@@ -96,8 +96,8 @@ double Fields::NumberOr(std::string_view key, double fallback) const {
 }
 
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
-  if (!Has(key)) return fallback;
   const JsonView value = Find(key);
+  if (!value.is_there()) return fallback;
   if (!value.IsBool()) FailKind(key, "true or false");
   return value.Bool();
 }
@@ -116,9 +116,10 @@ Fields Fields::Object(std::string_view key) const {
   Fields fields;
   fields.file_ = file_;
   fields.prefix_ = prefix_ + std::string(key) + ".";
-  if (!Has(key)) return fields;
-  if (!IsObject(key)) FailKind(key, "an object");
-  fields.layers_ = {Find(key)};
+  const JsonView value = Find(key);
+  if (!value.is_there()) return fields;
+  if (!value.IsObject()) FailKind(key, "an object");
+  fields.layers_ = {value};
   return fields;
 }
 
@@ -164,8 +165,9 @@ std::optional<std::vector<uint64_t>> Fields::Wholes(std::string_view key) const 
 }
 
 std::vector<double> Fields::Numbers(std::string_view key) const {
-  if (!Has(key)) return {};
-  if (!IsList(key) && Find(key).IsNumber()) return {Number(key)};
+  const JsonView value = Find(key);
+  if (!value.is_there()) return {};
+  if (value.IsNumber()) return {value.Number()};
   std::vector<double> numbers;
   for (const auto& item : List(key, "numbers", kMaxListed)) {
     if (!item.value.IsNumber()) FailKind(key, "numbers");

@@ -58,7 +58,7 @@ class Fields {
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const;
 
  private:
-  JsonView Find(std::string_view key) const;
+  JsonView Find(std::string_view key) const;  // null is absent
   JsonView List(std::string_view key, const std::string& expected, size_t most) const;
   [[noreturn]] void FailKind(std::string_view key, const std::string& expected) const;
 
