@@ -33,7 +33,9 @@ bool IsIn(const fs::path& folder, const fs::path& path) {
 // A folder from a stranger could hold links to private files. In the hub's cache all files are
 // links, to models--OWNER--NAME/blobs from models--OWNER--NAME/snapshots/REVISION.
 void CheckLinks(const std::string& folder, const std::string& path) {
-  const fs::path home = fs::canonical(folder), target = fs::weakly_canonical(path);
+  std::error_code error;
+  const fs::path home = fs::canonical(folder), target = fs::weakly_canonical(path, error);
+  if (error) throw gguf::Error(gguf::PrintablePath(path) + ": " + error.message());
   if (IsIn(home, target) || IsIn(home.parent_path().parent_path() / "blobs", target)) return;
   throw gguf::Error(gguf::PrintablePath(path) + ": is a link out of the folder, to " +
                     gguf::PrintablePath(target.string()) +

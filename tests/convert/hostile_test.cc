@@ -274,6 +274,14 @@ TEST(ConvertHostile, LinksOutOfTheFolder) {
   dir.Write("private/x", "{{ messages[0].content }}");
   fs::create_symlink(dir.Path("private"), dir.Path("models--a--b/blobs"));
   expect_refused("chat_template.jinja", "../../blobs/x");
+  // To itself.
+  fs::rename(folder + "/model.safetensors", dir.Path("kept"));
+  dir.Write("models--a--b/snapshots/1/model.safetensors.index.json",
+            R"({"weight_map": {"a": "loop"}})");
+  fs::create_symlink("loop", folder + "/loop");
+  EXPECT_EQ(ErrorOf(folder), folder + "/loop: Too many levels of symbolic links");
+  fs::remove(folder + "/model.safetensors.index.json");
+  fs::rename(dir.Path("kept"), folder + "/model.safetensors");
   // Within the folder a link may lead anywhere.
   dir.Write("models--a--b/snapshots/1/other", "{{ messages[0].content }}");
   fs::create_symlink("other", folder + "/chat_template.jinja");
