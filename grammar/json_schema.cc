@@ -94,8 +94,7 @@ class Converter {
     const std::string place = Below(pointer, name);
     std::vector<JsonView> schemas;
     for (const auto& [key, way] : flat[name]) {
-      schemas.push_back(rest.IsAny() ? way
-                                     : ObjectOf("allOf", JsonView::Array({rest.Json(), way})));
+      schemas.push_back(rest.IsAny() ? way : Both(rest.Json(), way));
     }
     if (std::string_view(name) == "oneOf") {
       for (size_t i = 0; i < schemas.size(); ++i) {

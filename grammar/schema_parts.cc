@@ -26,21 +26,47 @@ constexpr auto kAnnotations = std::to_array<std::string_view>(
     {"title", "description", "default", "examples", "example", "$schema", "$id", "$comment",
      "deprecated", "readOnly", "writeOnly", "$defs", "definitions", "discriminator"});
 
+bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
+
+template <typename Fits>
+bool AllOf(const JsonView& values, Fits fits) {
+  for (const auto& [key, value] : values) {
+    if (!fits(value)) return false;
+  }
+  return true;
+}
+
+bool IsListOf(const JsonView& value, bool (*fits)(const JsonView&)) {
+  return value.IsArray() && value.begin() != value.end() && AllOf(value, fits);
+}
+bool IsText(const JsonView& value) { return value.IsString(); }
+
 // The required kind of a keyword's value.
-enum class Shape {
-  kAny,
-  kString,
-  kList,
-  kSchemas,
-  kObject,
-  kSchema,
-  kCount,
-  kNumber,
-  kBool,
-  kTypes,
-  kItems
+struct Shape {
+  const char* name;
+  bool (*fits)(const JsonView& value);
 };
-using enum Shape;
+constexpr Shape kAny{"anything", [](const JsonView&) { return true; }};
+constexpr Shape kString{"a string", IsText};
+constexpr Shape kList{"a list", [](const JsonView& v) { return v.IsArray(); }};
+constexpr Shape kSchemas{"a list of schemas",
+                         [](const JsonView& v) { return IsListOf(v, IsSchema); }};
+constexpr Shape kObject{"an object of schemas",
+                        [](const JsonView& v) { return v.IsObject() && AllOf(v, IsSchema); }};
+constexpr Shape kSchema{"a schema", IsSchema};
+constexpr Shape kCount{"a whole number of at least 0", [](const JsonView& v) {
+                         return v.IsNumber() && v.Number() >= 0 &&
+                                std::floor(v.Number()) == v.Number();
+                       }};
+constexpr Shape kNumber{"a number", [](const JsonView& v) { return v.IsNumber(); }};
+constexpr Shape kBool{"true or false", [](const JsonView& v) { return v.IsBool(); }};
+constexpr Shape kTypes{"a type or a list of types",
+                       [](const JsonView& v) { return v.IsString() || IsListOf(v, IsText); }};
+// A list in older drafts.
+constexpr Shape kItems{"a schema", [](const JsonView& v) {
+                         return IsSchema(v) || (v.IsArray() && AllOf(v, IsSchema));
+                       }};
+
 struct Keyword {
   std::string_view name;
   Shape shape;
@@ -79,62 +105,6 @@ const Keyword* Find(std::string_view name) {
   return found == kKeywords.end() ? nullptr : found;
 }
 
-bool IsSchema(const JsonView& value) { return value.IsObject() || value.IsBool(); }
-
-template <typename Fits>
-bool AllOf(const JsonView& values, Fits fits) {
-  for (const auto& [key, value] : values) {
-    if (!fits(value)) return false;
-  }
-  return true;
-}
-
-bool Has(const JsonView& value, Shape shape) {
-  const auto is_string = [](const JsonView& type) { return type.IsString(); };
-  switch (shape) {
-    case kAny:
-      return true;
-    case kString:
-      return value.IsString();
-    case kList:
-      return value.IsArray();
-    case kSchemas:
-      return value.IsArray() && value.begin() != value.end() && AllOf(value, IsSchema);
-    case kObject:
-      return value.IsObject() && AllOf(value, IsSchema);
-    case kSchema:
-      return IsSchema(value);
-    case kCount:
-      return value.IsNumber() && value.Number() >= 0 &&
-             std::floor(value.Number()) == value.Number();
-    case kNumber:
-      return value.IsNumber();
-    case kBool:
-      return value.IsBool();
-    case kTypes:
-      return value.IsString() ||
-             (value.IsArray() && value.begin() != value.end() && AllOf(value, is_string));
-    case kItems:  // a list in older drafts
-      return IsSchema(value) || (value.IsArray() && AllOf(value, IsSchema));
-  }
-  return false;
-}
-
-constexpr std::string_view ShapeName(Shape shape) {
-  constexpr std::array<std::string_view, 11> kNames = {"anything",
-                                                       "a string",
-                                                       "a list",
-                                                       "a list of schemas",
-                                                       "an object of schemas",
-                                                       "a schema",
-                                                       "a whole number of at least 0",
-                                                       "a number",
-                                                       "true or false",
-                                                       "a type or a list of types",
-                                                       "a schema"};
-  return kNames[static_cast<size_t>(shape)];
-}
-
 JsonView Text(std::string_view json) { return JsonView::Parse(std::string(json)); }
 
 std::vector<JsonView> ItemsOf(const JsonView& list) {
@@ -143,25 +113,19 @@ std::vector<JsonView> ItemsOf(const JsonView& list) {
   return items;
 }
 
-bool Contains(const std::vector<JsonView>& list, const JsonView& value) {
-  return std::ranges::find(list, value) != list.end();
-}
-
-JsonView Both(const JsonView& a, const JsonView& b) {
-  return ObjectOf("allOf", JsonView::Array({a, b}));
+template <typename List, typename Value>
+bool IsOneOf(const List& list, const Value& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 // A number is also an integer.
 std::vector<std::string> CommonTypes(const std::vector<std::string>& a,
                                      const std::vector<std::string>& b) {
   std::vector<std::string> common;
-  const auto has = [](const std::vector<std::string>& types, std::string_view type) {
-    return std::ranges::find(types, type) != types.end();
-  };
   for (const auto& [from, with] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     for (const std::string& type : *from) {
-      const bool allows = has(*with, type) || (type == "integer" && has(*with, "number"));
-      if (allows && !has(common, type)) common.push_back(type);
+      const bool allows = IsOneOf(*with, type) || (type == "integer" && IsOneOf(*with, "number"));
+      if (allows && !IsOneOf(common, type)) common.push_back(type);
     }
   }
   return common;
@@ -235,7 +199,7 @@ JsonView Common(const JsonView& a, const JsonView& b, const std::string& pointer
   if (mine.size() * others.size() > kMaxCompared) FailAt(pointer, "too many values to be merged");
   std::vector<JsonView> common;
   for (const JsonView& one : mine) {
-    if (Contains(others, one)) common.push_back(one);
+    if (IsOneOf(others, one)) common.push_back(one);
   }
   return JsonView::Array(common);
 }
@@ -244,7 +208,7 @@ JsonView United(const JsonView& a, const JsonView& b, const std::string& pointer
   std::vector<JsonView> all = ItemsOf(a);
   for (const auto& [key, value] : b) {
     if (all.size() > kMaxKeys) FailAt(pointer, "too many values to be merged");
-    if (!Contains(all, value)) all.push_back(value);
+    if (!IsOneOf(all, value)) all.push_back(value);
   }
   return JsonView::Array(all);
 }
@@ -287,13 +251,12 @@ void CheckAddresses(const JsonView& value, const std::string& pointer) {
 // Throws if a keyword is not supported or has a wrong value.
 void CheckKeywords(const std::vector<JsonView::Member>& keywords, const std::string& pointer) {
   for (const auto& [name, value] : keywords) {
-    if (std::ranges::find(kAnnotations, name) != kAnnotations.end() || name.starts_with("x-"))
-      continue;
+    if (IsOneOf(kAnnotations, name) || name.starts_with("x-")) continue;
     const Keyword* const keyword = Find(name);
     if (keyword == nullptr) FailAt(Below(pointer, name), "this keyword is not supported");
     const bool is_old = keyword->name.starts_with("exclusive") && value.IsBool();
-    if (!Has(value, keyword->shape) && !is_old) {
-      FailAt(Below(pointer, name), "expected " + std::string(ShapeName(keyword->shape)));
+    if (!keyword->shape.fits(value) && !is_old) {
+      FailAt(Below(pointer, name), std::string("expected ") + keyword->shape.name);
     }
   }
 }
@@ -325,8 +288,8 @@ JsonView At(JsonView value, std::string_view path) {
 
 }  // namespace
 
-JsonView ObjectOf(const char* name, const JsonView& value) {
-  return JsonView::Object({{name, value}});
+JsonView Both(const JsonView& a, const JsonView& b) {
+  return JsonView::Object({{"allOf", JsonView::Array({a, b})}});
 }
 
 JsonView Flat::operator[](std::string_view name) const {
@@ -426,6 +389,16 @@ void SchemaParts::Merge(Flat& a, const Flat& b, const std::string& pointer) {
   }
 }
 
+Flat SchemaParts::Resolve(const JsonView& schema, const std::string& pointer, size_t depth) {
+  Flat flat = Flatten(schema, pointer, depth);
+  for (size_t i = 0; flat.Has("$ref"); ++i) {
+    const std::string to = flat["$ref"].String();
+    if (i > kMaxMerges) FailAt(pointer, "'$ref' leads to itself");
+    flat = Flatten(Follow(to, pointer), to, depth);
+  }
+  return flat;
+}
+
 Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, size_t depth) {
   if (depth > kMaxMerges)
     FailAt(pointer, "the schema leads to itself through what has to be merged");
@@ -465,12 +438,7 @@ Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, si
     return Flatten(all.begin()->value, Below(Below(pointer, "allOf"), "0"), depth + 1);
   }
   const auto merge = [&](const JsonView& other, const std::string& place) {
-    Flat part = Flatten(other, place, depth + 1);
-    for (size_t i = 0; part.Has("$ref"); ++i) {
-      const std::string to = part["$ref"].String();
-      if (i > kMaxMerges) FailAt(place, "'$ref' leads to itself");
-      part = Flatten(Follow(to, place), to, depth + 1);
-    }
+    Flat part = Resolve(other, place, depth + 1);
     for (const Flat* const each : {&flat, &part}) {
       for (const auto& keyword : each->keywords) {
         Charge(kCopied * keyword.value.text().size(), place);
@@ -478,7 +446,7 @@ Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, si
     }
     Merge(flat, part, place);
   };
-  if (refers) merge(ObjectOf("$ref", reference), pointer);
+  if (refers) merge(JsonView::Object({{"$ref", reference}}), pointer);
   size_t i = 0;
   for (const auto& part : all)
     merge(part.value, Below(Below(pointer, "allOf"), std::to_string(i++)));
@@ -493,7 +461,7 @@ std::vector<std::string> TypesOf(const Flat& flat) {
   if (given.is_there()) return types;
   for (const Keyword& keyword : kKeywords) {
     if (keyword.type.empty() || !flat.Has(keyword.name)) continue;
-    if (std::ranges::find(types, keyword.type) == types.end()) types.emplace_back(keyword.type);
+    if (!IsOneOf(types, keyword.type)) types.emplace_back(keyword.type);
   }
   if (types.empty()) return {"object", "array", "string", "number", "boolean", "null"};
   return types;
@@ -509,15 +477,7 @@ bool SchemaParts::Misses(const JsonView& made, const JsonView& other, const std:
                          size_t depth) {
   constexpr size_t kFarEnough = 4;
   if (depth > kFarEnough) return false;
-  const auto flatten = [&](const JsonView& schema) {
-    Flat parts = Flatten(schema, pointer);
-    for (size_t i = 0; i < kMaxMerges && parts.Has("$ref"); ++i) {
-      const std::string reference = parts["$ref"].String();
-      parts = Flatten(Follow(reference, pointer), reference);
-    }
-    return parts;
-  };
-  const Flat from = flatten(made), to = flatten(other);
+  const Flat from = Resolve(made, pointer), to = Resolve(other, pointer);
   const auto plain = [](const Flat& s) {
     return s.fits && !s.Has("nullable") && !s.Has("anyOf") && !s.Has("oneOf");
   };
@@ -538,7 +498,7 @@ bool SchemaParts::Misses(const JsonView& made, const JsonView& other, const std:
   const bool is_closed = rest.is_there() ? IsFalse(rest) : names.is_there();
   const bool other_is_closed = IsFalse(to["additionalProperties"]);
   for (const auto& [key, need] : to["required"]) {
-    if (need.IsString() && is_closed && !names[need.String()].is_there() && !Contains(needs, need))
+    if (need.IsString() && is_closed && !names[need.String()].is_there() && !IsOneOf(needs, need))
       return true;
   }
   for (const JsonView& need : needs) {

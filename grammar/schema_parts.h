@@ -16,8 +16,8 @@ using gguf::JsonView;
 
 inline bool IsTrue(const JsonView& value) { return value.text() == "true"; }
 inline bool IsFalse(const JsonView& value) { return value.text() == "false"; }
-// {"name": value}.
-JsonView ObjectOf(const char* name, const JsonView& value);
+// A schema that requires both.
+JsonView Both(const JsonView& a, const JsonView& b);
 
 // A schema's keywords, each once. Their values are places in the schema's text, or merged ones.
 struct Flat {
@@ -52,6 +52,8 @@ class SchemaParts {
 
  private:
   void Charge(size_t bytes, const std::string& pointer);
+  // Flatten, then the same of what a lone reference leads to.
+  Flat Resolve(const JsonView& schema, const std::string& pointer, size_t depth = 0);
   void Merge(Flat& a, const Flat& b, const std::string& pointer);
   bool Misses(const JsonView& made, const JsonView& other, const std::string& pointer,
               size_t depth);
