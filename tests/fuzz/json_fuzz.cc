@@ -1,9 +1,6 @@
 // The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
 // reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
 // file of weights; s a schema; v a template's values; m a conversation; b a baseline.
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -24,6 +21,7 @@
 #include "grammar/error.h"
 #include "grammar/json_schema.h"
 #include "tests/fuzz/input.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -85,13 +83,9 @@ void AsWeights(const std::string& text) {
   convert::Safetensors::Parse("f", {bytes, file.size()});
 }
 
-// A file of this process that holds the text.
 std::string FileOf(const std::string& text) {
-  std::string path = "/tmp/pronk-json-fuzz-" + std::to_string(getpid());
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  Check(file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size());
-  std::fclose(file);
-  return path;
+  static const test::TempDir dir;
+  return dir.Write("text", text);
 }
 
 void Take(char what, const std::string& text) {
