@@ -2,6 +2,7 @@
 #include "gguf/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <string>
@@ -12,15 +13,25 @@
 namespace gguf {
 namespace {
 
-// Types removed from the format, named in messages.
-std::string_view RetiredTypeName(uint32_t id) {
+// Types removed from the format, and those of other programs, named in messages.
+std::string ForeignTypeName(uint32_t id) {
   constexpr std::pair<uint32_t, std::string_view> kRetired[] = {
       {4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
       {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
   for (const auto& [retired, name] : kRetired) {
-    if (retired == id) return name;
+    if (retired == id) return std::string(name);
   }
-  return {};
+  constexpr uint32_t kFirst = 133, kFirstRepacked = 202, kLastRepacked = 399;
+  constexpr auto kIk = std::to_array<std::string_view>(
+      {"Q6_0",  "IQ1_BN", "IQ2_BN", "Q8_K64", "IQ2_K",   "IQ3_K",  "IQ4_K",  "IQ5_K",  "IQ6_K",
+       "",      "",       "IQ4_KS", "IQ2_KS", "IQ4_KSS", "Q8_K16", "Q8_K32", "Q8_KR8", "Q8_K128",
+       "Q8_KV", "IQ5_KS", "IQ2_KT", "IQ3_KT", "IQ4_KT",  "IQ3_KS", "IQ2_KL", "IQ1_KT"});
+  if (id == 142 || id == 143) return "a type of PrismML's llama.cpp";
+  if (id >= kFirst && id < kFirst + kIk.size()) {
+    return std::string(kIk[id - kFirst]) + " of ik_llama.cpp";
+  }
+  const bool is_repacked = id >= kFirstRepacked && id <= kLastRepacked;
+  return is_repacked ? "a repacked type of ik_llama.cpp" : "";
 }
 
 void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
@@ -41,9 +52,9 @@ void CheckTypesKnown(const std::vector<TensorInfo>& infos, Cursor& cursor) {
       found += ", ...";
       break;
     }
-    const std::string_view name = RetiredTypeName(id);
+    const std::string name = ForeignTypeName(id);
     found += (found.empty() ? "" : ", ") + std::to_string(id);
-    found += " (" + (name.empty() ? "" : std::string(name) + ", ") + std::to_string(count) +
+    found += " (" + (name.empty() ? "" : name + ", ") + std::to_string(count) +
              (count == 1 ? " tensor)" : " tensors)");
   }
   cursor.set_item({"tensor", 0, first->name});
@@ -94,6 +105,29 @@ TensorView Place(const TensorInfo& info, std::span<const std::byte> data, uint64
           .bytes = bytes};
 }
 
+// PrismML's llama.cpp has written Q2_0 with groups of 128 weights, 34 bytes, under the id of Q2_0:
+// then the data between two offsets is that much smaller.
+void CheckGroupsOfQ2_0(const std::vector<TensorInfo>& infos, uint64_t data_bytes,
+                       uint64_t alignment, Cursor& cursor) {
+  constexpr uint64_t kGroup = 128, kGroupBytes = 34;
+  std::vector<uint64_t> offsets = {data_bytes};
+  for (const TensorInfo& info : infos) offsets.push_back(info.offset);
+  std::ranges::sort(offsets);
+  for (const TensorInfo& info : infos) {
+    if (info.type_id != static_cast<uint32_t>(DType::kQ2_0) || info.dims[0] % kGroup != 0) continue;
+    const uint64_t groups = info.dims[0] / kGroup * info.dims[1] * info.dims[2] * info.dims[3];
+    const auto next = std::ranges::upper_bound(offsets, info.offset);
+    if (next == offsets.end() || groups > data_bytes / kGroupBytes) continue;
+    const uint64_t room = *next - info.offset, bytes = groups * kGroupBytes;
+    if (room < bytes || room - bytes >= alignment) continue;
+    if (room >= RowBytes(DType::kQ2_0, groups * kGroup)) continue;
+    cursor.set_item({"tensor", static_cast<uint64_t>(&info - infos.data()), info.name});
+    cursor.Fail(info.info_at,
+                "expected type Q2_0 with a scale for 64 weights, found one for 128, as PrismML's "
+                "llama.cpp wrote it: get the model in another quantization");
+  }
+}
+
 void CheckOverlaps(const std::vector<TensorView>& tensors, const std::vector<TensorInfo>& infos,
                    Cursor& cursor) {
   std::vector<size_t> order(tensors.size());
@@ -118,6 +152,7 @@ std::vector<TensorView> PlaceTensors(const std::vector<TensorInfo>& infos, uint6
   const std::span<const std::byte> bytes = cursor.bytes();
   const uint64_t data_at = (cursor.offset() + alignment - 1) / alignment * alignment;
   const std::span<const std::byte> data = bytes.subspan(std::min(data_at, bytes.size()));
+  CheckGroupsOfQ2_0(infos, data.size(), alignment, cursor);
 
   std::vector<TensorView> tensors;
   tensors.reserve(infos.size());

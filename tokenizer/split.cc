@@ -79,6 +79,7 @@ constexpr SplitRule kRules[] = {
      true,
      true},
     {{"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, {kGpt4o}},
+    {{"granite-embed-multi-97m"}, {kGpt4o}, true},
     // Line ends; words of the scripts with upper case (as that tokenizer lists them); punctuation,
     // also full-width; spaces at the end; Chinese, Japanese, Korean; digits.
     {{"deepseek-llm"},

@@ -316,6 +316,47 @@ TEST(HostileTest, UnknownTypesAreListed) {
   EXPECT_TRUE(IsOneLine(error)) << error;
 }
 
+TEST(HostileTest, TypesOfOtherProgramsAreNamed) {
+  const auto error_of = [](uint32_t type) {
+    return ErrorOf(GgufBytes(1, 0).Tensor("t", {256}, type, 0).Data(256));
+  };
+  const std::pair<uint32_t, std::string> named[] = {
+      {133, "133 (Q6_0 of ik_llama.cpp, 1 tensor)"},
+      {141, "141 (IQ6_K of ik_llama.cpp, 1 tensor)"},
+      {142, "142 (a type of PrismML's llama.cpp, 1 tensor)"},
+      {143, "143 (a type of PrismML's llama.cpp, 1 tensor)"},
+      {144, "144 (IQ4_KS of ik_llama.cpp, 1 tensor)"},
+      {151, "151 (Q8_KV of ik_llama.cpp, 1 tensor)"},
+      {158, "158 (IQ1_KT of ik_llama.cpp, 1 tensor)"},
+      {202, "202 (a repacked type of ik_llama.cpp, 1 tensor)"},
+      {399, "399 (a repacked type of ik_llama.cpp, 1 tensor)"},
+      {43, "43 (1 tensor)"},
+      {159, "159 (1 tensor)"}};
+  for (const auto& [type, name] : named) {
+    EXPECT_TRUE(Contains(error_of(type), "found type " + name + ": get the model"))
+        << error_of(type);
+  }
+}
+
+// The same id in another program: only the sizes show it.
+TEST(HostileTest, Q2_0WithOtherGroupsIsToldApart) {
+  const std::string what = "found one for 128, as PrismML's llama.cpp wrote it";
+  const auto two = [](uint64_t second, uint64_t bytes) {
+    return ErrorOf(GgufBytes(2, 0)
+                       .Tensor("a", {1024, 4}, DType::kQ2_0, 0)
+                       .Tensor("b", {1024, 4}, DType::kQ2_0, second)
+                       .Data(bytes));
+  };
+  constexpr uint64_t kOurs = 1024 * 4 / 64 * 18, kTheirs = 1024 * 4 / 128 * 34;
+  EXPECT_EQ(two(kOurs, 2 * kOurs), "");
+  EXPECT_TRUE(Contains(two(kTheirs, 2 * kTheirs), "tensor \"a\": expected type Q2_0 with a scale"));
+  EXPECT_TRUE(Contains(two(kTheirs, 2 * kTheirs), what));
+  EXPECT_TRUE(Contains(two(kOurs, kOurs + kTheirs), "tensor \"b\": expected type Q2_0"));
+  // Damage of another kind is not taken for it.
+  EXPECT_FALSE(Contains(two(kOurs, 2 * kOurs - 32), what));
+  EXPECT_FALSE(Contains(two(kTheirs - 32, 2 * kOurs), what));
+}
+
 TEST(HostileTest, RowsAreWholeBlocks) {
   EXPECT_EQ(ErrorOf(OneTensor({128, 2}, DType::kQ4_K).Data(144)),
             "f.gguf: byte 24: tensor \"t\": expected rows of a multiple of 256 weights for type "

@@ -76,6 +76,13 @@ TEST(Split, Gpt4o) {
             (Words{"I'LL", " y", "'all", " x", "//\n", " \u1780\u17B6"}));
 }
 
+TEST(Split, GraniteEmbedding) {
+  EXPECT_EQ(Split("granite-embed-multi-97m", "camelCase it's 20245"),
+            (Words{"camel", "Case", " it's", " ", "202", "45"}));
+  EXPECT_TRUE(FindSplitRule("granite-embed-multi-97m")->ignore_merges);
+  EXPECT_FALSE(FindSplitRule("gpt-4o")->ignore_merges);
+}
+
 TEST(Split, DeepSeek3) {
   EXPECT_EQ(Split("deepseek-v3", "Hi, you're\n\n20245  \u4E2D\u6587\u3042\u3002x!?\n "),
             (Words{"Hi", ",", " you", "'re", "\n\n", "202", "45", "  ", "\u4E2D\u6587\u3042",
@@ -166,28 +173,60 @@ TEST(Split, SpaceIsUnicodeWhiteSpace) {
   EXPECT_EQ(Split("gpt-2", "a \u180E\u180E"), (Words{"a", " \u180E\u180E"}));
 }
 
-// All names that llama.cpp knows in the summer of 2026, with what is done.
+// All names that llama.cpp knows in the summer of 2026: each row's are one pattern, under the
+// first.
 TEST(Split, KnowsTheNamesThatFilesUse) {
-  std::istringstream names(
-      "default minicpm5 llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 "
-      "deepseek-llm deepseek-v3 deepseek-coder spark2_5 youtu falcon mpt starcoder gpt-2 phi-2 "
-      "gigachat a.x-4.0 mellum jais-2 refact command-r qwen2 deepseek-r1-qwen kormo qwen35 "
-      "stablelm2 olmo dbrx smaug-bpe poro-chat glm4 chatglm-bpe viking jais tekken smollm "
-      "codeshell bloom gpt3-finnish exaone exaone4 exaone-moe minerva-7b megrez gpt-4o llama4 "
-      "kanana2 talkie tiny_aya cohere2moe superbpe trillion granite-docling bailingmoe "
-      "bailingmoe2 llada-moe seed-coder hunyuan hunyuan-dense hy_v4 joyai-llm kimi-k2 ufakzeka "
-      "grok-2 afmoe laguna minimax-m2 solar-open mellum2");
-  for (std::string name; names >> name;) {
-    EXPECT_NE(FindSplitRule(name), nullptr) << name;
-    EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
+  size_t n = 0;
+  for (const char* const row :
+       {"default",
+        "minicpm5",
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+        "deepseek-llm",
+        "deepseek-v3 hunyuan-dense hy_v4 joyai-llm",
+        "deepseek-coder",
+        "spark2_5",
+        "youtu",
+        "falcon",
+        "gpt-2 mpt phi-2 gigachat a.x-4.0 mellum olmo jais exaone4 trillion granite-docling",
+        "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
+        "jais-2",
+        "qwen2 deepseek-r1-qwen kormo stablelm2 megrez hunyuan grok-2 solar-open",
+        "qwen35",
+        "dbrx smaug-bpe glm4 chatglm-bpe",
+        "bloom poro-chat gpt3-finnish",
+        "viking",
+        "tekken",
+        "gpt-4o llama4 kanana2 talkie minimax-m2",
+        "granite-embed-multi-97m",
+        "tiny_aya cohere2moe",
+        "superbpe",
+        "bailingmoe bailingmoe2 llada-moe",
+        "seed-coder",
+        "exaone-moe",
+        "kimi-k2",
+        "ufakzeka",
+        "afmoe",
+        "laguna"}) {
+    std::istringstream names(row);
+    const SplitRule* first = nullptr;
+    for (std::string name; names >> name; ++n) {
+      const SplitRule* const rule = FindSplitRule(name);
+      if (first == nullptr) first = rule;
+      ASSERT_NE(rule, nullptr) << name;
+      EXPECT_EQ(rule, first) << name;
+      EXPECT_NE(SplitRuleNames().find(name), std::string::npos) << name;
+    }
   }
+  size_t n_ours = 0;
+  for (const SplitRule& rule : SplitRules()) n_ours += rule.Names().size();
+  EXPECT_EQ(n, n_ours);  // none is left out above
+  // Refused, with the list of those that are known.
   for (const std::string name :
        {// Of models that write no text: embeddings.
         "jina-v5-nano", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en",
-        "jina-v2-code", "modern-bert", "roberta-bpe", "f2llmv2", "granite-embed-multi-97m",
-        "granite-embed-multi-311m", "whitespace",
+        "jina-v2-code", "modern-bert", "roberta-bpe", "f2llmv2", "whitespace",
         // Of models of images; merges on other text than bytes.
-        "chameleon", "gemma4", "sarvam-moe", "", "llama"}) {
+        "chameleon", "gemma4", "granite-embed-multi-311m", "sarvam-moe", "", "llama"}) {
     EXPECT_EQ(FindSplitRule(name), nullptr) << name;
   }
 }
