@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -21,6 +22,7 @@
 #include "convert/quantized.h"
 #include "convert/tensor_map.h"
 #include "engine/model/model.h"
+#include "engine/sampling/settings.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
 
@@ -129,6 +131,25 @@ void AddGeneralKeys(const std::string& path, DType type, uint32_t file_type, ggu
   if (!IsFloat(type)) keys.Add("general.quantization_version", kQuantizationVersion);
 }
 
+// The folder's recommended sampling as llama.cpp's keys. Only these two have other names there.
+void AddSampling(const Fields& recommended, gguf::Writer& keys) {
+  engine::SamplerOptions options;
+  for (const engine::Setting& setting : engine::Settings(options)) {
+    std::string name(setting.key);
+    if (name == "temp") name = "temperature";
+    if (name == "penalty_repeat" && !recommended.Has(name)) name = "repetition_penalty";
+    if (name.empty() || !recommended.Has(name)) continue;
+    const double number = recommended.Number(name);
+    std::string fault = engine::RangeFault(number, setting.low, setting.high);
+    if (fault.empty() && setting.is_whole() && number != std::floor(number))
+      fault = "expected a whole number";
+    if (!fault.empty()) recommended.Fail(name, fault);
+    const std::string key = std::string(engine::kSamplingPrefix) + std::string(setting.key);
+    setting.is_whole() ? keys.Add(key, static_cast<int32_t>(number))
+                       : keys.Add(key, static_cast<float>(number));
+  }
+}
+
 // The file without its weights, in full size: a mapping whose untouched pages take no memory.
 class Skeleton {
  public:
@@ -225,6 +246,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   const Types types = ChooseTypes(options, model);
   report.type = types.most;
   AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
+  AddSampling(folder.Object("generation_config.json"), model.keys);
   AddTokenizer(EmbeddingRows(model), model);
 
   Weights weights(model, types, options);

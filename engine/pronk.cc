@@ -52,26 +52,32 @@ OnText Marked(const OnText& function) {
   };
 }
 
-engine::SamplerOptions ToEngine(const Sampling& sampling, const tokenizer::Tokenizer& tokenizer) {
+engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& model) {
+  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   engine::SamplerOptions result;
+  engine::ReadSampling(model.file.metadata(), result);
+  const auto take = [](const auto& from, auto& to) { to = from.value_or(to); };
   result.seed = sampling.seed;
-  result.temperature = sampling.temperature;
+  take(sampling.temperature, result.temperature);
   result.temperature_range = sampling.temperature_range;
   result.temperature_exponent = sampling.temperature_exponent;
-  result.top_k = sampling.top_k;
+  take(sampling.top_k, result.top_k);
   result.typical = sampling.typical;
-  result.top_p = sampling.top_p;
-  result.min_p = sampling.min_p;
+  take(sampling.top_p, result.top_p);
+  take(sampling.min_p, result.min_p);
   result.top_n_sigma = sampling.top_n_sigma;
-  result.xtc_probability = sampling.xtc_probability;
-  result.xtc_threshold = sampling.xtc_threshold;
-  result.penalties = {sampling.repeat_penalty, sampling.frequency_penalty,
-                      sampling.presence_penalty};
-  result.repeat_last_n = sampling.penalty_last_n;
+  take(sampling.xtc_probability, result.xtc_probability);
+  take(sampling.xtc_threshold, result.xtc_threshold);
+  take(sampling.repeat_penalty, result.penalties.repeat);
+  result.penalties.frequency = sampling.frequency_penalty;
+  result.penalties.presence = sampling.presence_penalty;
+  take(sampling.penalty_last_n, result.repeat_last_n);
   const Dry& dry = sampling.dry;
   result.dry = {dry.multiplier, dry.base, dry.allowed_length, dry.last_n, {}};
   if (result.dry.Active()) result.dry.breakers = engine::TokensWith(dry.breakers, tokenizer);
-  result.mirostat = {sampling.mirostat.on, sampling.mirostat.tau, sampling.mirostat.eta};
+  if (sampling.mirostat.on) result.mirostat.version = *sampling.mirostat.on ? 2 : 0;
+  take(sampling.mirostat.tau, result.mirostat.tau);
+  take(sampling.mirostat.eta, result.mirostat.eta);
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (id < 0 || static_cast<size_t>(id) >= tokenizer.vocab().size()) {
       throw Error("logit_bias: the vocabulary has no token " + std::to_string(id));
@@ -102,7 +108,7 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   result.n_threads = options.threads;
   result.draft.on = true;  // does not change the text
   result.draft.model = draft;
-  result.sampler = ToEngine(options.sampling, *model.tokenizer);
+  result.sampler = ToEngine(options.sampling, model);
   return result;
 }
 

@@ -82,33 +82,34 @@ struct Dry {
 
 // Mirostat 2: keeps the surprise of the text near tau bits, in place of all truncating steps.
 struct Mirostat {
-  bool on = false;
-  float tau = 5;
-  float eta = 0.1f;  // how fast it learns
+  std::optional<bool> on;    // default: false
+  std::optional<float> tau;  // default: 5
+  std::optional<float> eta;  // how fast it learns; default: 0.1
 };
 
-// How the next token is chosen. The same options give the same text.
+// How the next token is chosen. The same options give the same text. What is not set is as the
+// model's file recommends it (general.sampling.*, as llama.cpp has them), else the default.
 struct Sampling {
   std::uint64_t seed = 0;
-  float temperature = 0.8f;        // 0: always the most likely token
-  int top_k = 40;                  // keeps the k most likely; 0: all
-  float top_p = 0.95f;             // keeps the most likely up to this sum of probabilities
-  float min_p = 0.05f;             // keeps those at least this times as likely as the best
-  float repeat_penalty = 1;        // above 1: makes recent tokens less likely
-  float frequency_penalty = 0;     // lowers the logit for each recent occurrence
-  float presence_penalty = 0;      // the same, once
-  int penalty_last_n = 64;         // recent tokens; -1: all
-  float typical = 1;               // keeps those of about the expected surprise; 1: all
+  std::optional<float> temperature;      // 0: always the most likely token; default: 0.8
+  std::optional<int> top_k;              // keeps the k most likely; 0: all; default: 40
+  std::optional<float> top_p;            // keeps the likeliest up to this sum; default: 0.95
+  std::optional<float> min_p;            // keeps those this share as likely as the best; 0.05
+  std::optional<float> repeat_penalty;   // above 1: makes recent tokens less likely; default: 1
+  std::optional<int> penalty_last_n;     // recent tokens; -1: all; default: 64
+  std::optional<float> xtc_probability;  // how often all likely tokens but the least of them are
+  std::optional<float> xtc_threshold;    // dropped (default: 0), likely meaning at least this (0.1)
+  float frequency_penalty = 0;           // lowers the logit for each recent occurrence
+  float presence_penalty = 0;            // the same, once
+  float typical = 1;                     // keeps those of about the expected surprise; 1: all
   float top_n_sigma = 0;           // keeps logits within n standard deviations of the best; 0: all
-  float xtc_probability = 0;       // how often all likely tokens but the least of them are dropped,
-  float xtc_threshold = 0.1f;      // likely meaning at least this probability
   float temperature_range = 0;     // above 0: temperature - range to + range,
   float temperature_exponent = 1;  // by the normalized entropy to this power
   Dry dry;
   Mirostat mirostat;
   std::vector<std::pair<std::int32_t, float>> logit_bias;  // added to the logits of tokens
   bool ignore_end = false;                                 // the end token is never sampled
-  // The steps' order; empty: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc,
+  // The steps' order; default: penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc,
   // temperature.
   std::vector<std::string> steps;
 };

@@ -41,25 +41,21 @@ std::string OurName(const std::string& name) {
   return name;
 }
 
-// The settings of /set, by Ollama's names.
+// What /set calls a setting: Ollama's name.
+std::string ShownName(std::string_view name) {
+  if (name == "typical") return "typical_p";
+  return name == "penalty_last_n" ? "repeat_last_n" : std::string(name);
+}
+
+// The settings of /set.
 std::vector<engine::Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"temperature", "temperature"},
-      {"top_k", "top_k"},
-      {"top_p", "top_p"},
-      {"min_p", "min_p"},
-      {"typical_p", "typical"},
-      {"repeat_penalty", "repeat_penalty"},
-      {"repeat_last_n", "penalty_last_n"},
-      {"presence_penalty", "presence_penalty"},
-      {"frequency_penalty", "frequency_penalty"},
-  };
+  constexpr const char* kNames[] = {
+      "temperature",      "top_k",          "top_p",          "min_p",
+      "typical",          "repeat_penalty", "penalty_last_n", "presence_penalty",
+      "frequency_penalty"};
   const std::vector<engine::Setting> all = engine::Settings(sampler);
   std::vector<engine::Setting> settings;
-  for (const auto& [name, ours] : kNames) {
-    settings.push_back(engine::FindSetting(all, ours));
-    settings.back().name = name;
-  }
+  for (const char* const name : kNames) settings.push_back(engine::FindSetting(all, name));
   settings.push_back({"seed", &sampler.seed, 0, 0x1p53});
   settings.push_back({"num_predict", &max_tokens, -1, kMaxTokens});
   return settings;
@@ -69,14 +65,14 @@ std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f"
 
 // "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if there is no such
 // setting, or it cannot have that value.
-void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int64_t& max_tokens) {
+void ChangeSetting(const std::string& text, ConversationOptions& options) {
   constexpr std::string_view kPrefix = "parameter ";
   const std::string rest = text.starts_with(kPrefix) ? text.substr(kPrefix.size()) : text;
   const std::string name = rest.substr(0, rest.find(' '));
   const size_t at = rest.find_first_not_of(' ', name.size());
   const std::string number = at == std::string::npos ? "" : rest.substr(at);
-  for (const engine::Setting& setting : Settings(sampler, max_tokens)) {
-    if (setting.name != name) continue;
+  for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
+    if (ShownName(setting.name) != name) continue;
     double value = 0;
     const char* const end = number.data() + number.size();
     const auto [stop, error] = std::from_chars(number.data(), end, value);
@@ -88,6 +84,7 @@ void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int
                           Number(setting.low) + " to " + Number(setting.high) + ", found '" +
                           number + "'");
     }
+    options.origins[std::string(setting.name)] = "/set";
     return setting.Set(value);
   }
   if (name == "num_ctx") {
@@ -97,14 +94,13 @@ void ChangeSetting(const std::string& text, engine::SamplerOptions& sampler, int
                       ": there is no such setting; /set alone shows those there are");
 }
 
-// All settings: "temperature 0.8, top_k 40, ...".
-std::string SettingsText(const engine::SamplerOptions& sampler, int64_t max_tokens) {
-  engine::SamplerOptions copy = sampler;
+// All settings: "temperature 0.7 (file), top_k 40, ...".
+std::string SettingsText(ConversationOptions options) {
   std::vector<std::string> texts;
-  for (const engine::Setting& setting : Settings(copy, max_tokens)) {
-    texts.push_back(std::string(setting.name) + " " + Number(setting.Get()));
+  for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
+    texts.push_back(SettingText(setting, ShownName(setting.name), options.origins));
   }
-  return Joined(texts, ", ");
+  return Joined(texts, ", ") + "; the rest by default";
 }
 
 }  // namespace
@@ -314,10 +310,10 @@ void Conversation::Set(const std::string& argument) {
   } else if (argument.starts_with("system ")) {
     return System(argument.substr(7));
   } else if (!argument.empty()) {
-    ChangeSetting(argument, options_.sampler, options_.max_tokens);
+    ChangeSetting(argument, options_);
     session_.SetSampling(options_.sampler);
   }
-  Note("(" + SettingsText(options_.sampler, options_.max_tokens) + ")");
+  Note("(" + SettingsText(options_) + ")");
 }
 
 void Conversation::Think(const std::string& argument) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/generation_options.h"
 #include "engine/session/chat.h"
 #include "engine/session/session.h"
 
@@ -18,6 +19,7 @@ struct ConversationOptions {
   int64_t max_tokens = -1;         // of an answer
   bool verbose = false;            // report how each answer was made
   engine::SamplerOptions sampler;  // the session's current options
+  Origins origins;                 // of their values
   std::vector<std::string> stop_texts;
   grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
 };

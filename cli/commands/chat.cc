@@ -106,13 +106,13 @@ int RunChat(const ChatOptions& options) {
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
   session_options.draft = options.generation.Draft(draft_model);
-  session_options.sampler = options.generation.Sampler(*model.tokenizer);
+  ConversationOptions how = options.conversation;
+  session_options.sampler = options.generation.Sampler(model, options.model.verbose, how.origins);
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
   const auto text = [&](const std::string& typed) {
     return options.escape ? Unescaped(FromTerminal(typed)) : FromTerminal(typed);
   };
-  ConversationOptions how = options.conversation;
   how.system = text(how.system);
   how.verbose = options.model.verbose;
   how.sampler = session_options.sampler;

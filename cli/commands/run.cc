@@ -256,7 +256,8 @@ int Run(const RunOptions& options) {
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
   session_options.draft = options.generation.Draft(draft_model);
-  session_options.sampler = options.generation.Sampler(*model.tokenizer);
+  Origins origins;
+  session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
   std::optional<engine::ChatForm> form;  // empty: prompts are plain text
   if (options.chat) form = options.form.For(model);
   std::optional<grammar::Constraint> constraint;

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -84,16 +85,18 @@ void GenerationOptions::AddFlags(Command& command) {
 }
 
 void GenerationOptions::AddSamplingFlags(Command& command) {
-  constexpr const char* kGroup = "Sampling";
+  constexpr const char* kGroup = "Sampling (a file may have other defaults: general.sampling.*)";
   const auto between = [&](const char* flag, Target value, double low, double high,
                            const char* what) {
-    command.Add(flag, value, what).ShowDefault().Type("X").Group(kGroup).Between(low, high);
+    return &command.Add(flag, value, what).ShowDefault().Type("X").Group(kGroup).Between(low, high);
   };
   const std::vector<engine::Setting> settings = engine::Settings(sampler);
   const auto number = [&](const char* flag, const char* name, const char* what) {
-    const auto& [of, value, low, high] = engine::FindSetting(settings, name);
-    const auto* const real = std::get_if<float*>(&value);
-    between(flag, real ? Target(*real) : Target(std::get<int*>(value)), low, high, what);
+    const engine::Setting& setting = engine::FindSetting(settings, name);
+    const auto* const real = std::get_if<float*>(&setting.value);
+    setting_flags_.emplace_back(
+        name, between(flag, real ? Target(*real) : Target(std::get<int*>(setting.value)),
+                      setting.low, setting.high, what));
   };
   between("-s,--seed", &seed, -1, HUGE_VAL,
           "Seed of the random numbers; -1 is another one each time");
@@ -130,8 +133,8 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
            "No repetition goes beyond this text (repeatable; none: no limit; default: line end : "
            "\" *)")
       .Group(kGroup);
-  between("--mirostat", &mirostat, 0, 2,
-          "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
+  number("--mirostat", "mirostat",
+         "2: steer the surprise of the text instead of cutting tokens off; 0 is off");
   number("--mirostat-ent", "mirostat.tau", "The surprise to aim at, in bits");
   number("--mirostat-lr", "mirostat.eta", "How fast Mirostat learns");
   command.Add("--samplers NAMES", samplers, "Their order, for example 'top_k;top_p;temperature'")
@@ -139,12 +142,39 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
   command.Add("--ignore-eos", ignore_eos, "Never end the text by itself").Group(kGroup);
 }
 
-engine::SamplerOptions GenerationOptions::Sampler(const tokenizer::Tokenizer& tokenizer) const {
+std::string SettingText(const engine::Setting& setting, const std::string& name,
+                        const Origins& origins) {
+  const double value = setting.Get();
+  const auto origin = origins.find(setting.name);
+  return name + Format(std::abs(value) >= 1e6 ? " %.0f" : " %.7g", value) +
+         (origin == origins.end() ? "" : " (" + origin->second + ")");
+}
+
+void GenerationOptions::TakeFlags(engine::SamplerOptions& options, Origins& origins) const {
+  engine::SamplerOptions given = sampler;
+  const std::vector<engine::Setting> from = engine::Settings(given), to = engine::Settings(options);
+  for (const auto& [name, flag] : setting_flags_) {
+    if (flag->given.empty()) continue;
+    engine::FindSetting(to, name).Set(engine::FindSetting(from, name).Get());
+    origins[std::string(name)] = "flag";
+  }
+  if (seed >= 0) origins["seed"] = "flag";
+  if (samplers.empty()) return;
+  options.steps = ParseSteps(samplers);
+  origins[std::string(engine::kSteps)] = "flag";
+}
+
+engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bool explain,
+                                                  Origins& origins) const {
+  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
-  engine::SamplerOptions options = sampler;
-  if (mirostat == 1)
+  engine::SamplerOptions options;
+  const auto [names, notes] = engine::ReadSampling(model.file.metadata(), options);
+  for (const std::string& note : notes) Note("note: " + gguf::Printable(note));
+  for (const std::string_view name : names) origins[std::string(name)] = "file";
+  TakeFlags(options, origins);
+  if (options.mirostat.version == 1 && origins["mirostat"] == "flag")
     throw UsageError("--mirostat 1: pronk has version 2 of it, which does the same simpler");
-  options.mirostat.on = mirostat == 2;
   if (!options.dry.Active() && !dry_breakers.empty()) {
     throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
   }
@@ -163,7 +193,17 @@ engine::SamplerOptions GenerationOptions::Sampler(const tokenizer::Tokenizer& to
   if (ignore_eos) {
     for (const tokenizer::TokenId id : vocab.eog) options.logit_bias.emplace_back(id, -INFINITY);
   }
-  if (!samplers.empty()) options.steps = ParseSteps(samplers);
+  if (explain) {
+    std::string text = "sampling";
+    for (const engine::Setting& setting : engine::Settings(options)) {
+      text +=
+          (text.size() > 8 ? ", " : " ") + SettingText(setting, std::string(setting.name), origins);
+    }
+    if (origins.contains(engine::kSteps)) {
+      text += ", order of the steps (" + origins.find(engine::kSteps)->second + ")";
+    }
+    Note(text + "; the rest by default");
+  }
   return options;
 }
 

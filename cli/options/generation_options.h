@@ -5,27 +5,37 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options/command_line.h"
 #include "engine/draft/speculation.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"
+#include "engine/sampling/settings.h"
 #include "engine/session/generate.h"
 #include "grammar/grammar.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cli {
 
+// Where the sampler's settings are from, by their names in engine/sampling/settings.h: "flag",
+// "file" or "/set"; the others have their default.
+using Origins = std::map<std::string, std::string, std::less<>>;
+
+// "NAME 0.7 (file)"; only NAME and value: the default.
+std::string SettingText(const engine::Setting& setting, const std::string& name,
+                        const Origins& origins);
+
 struct GenerationOptions {
   engine::SamplerOptions sampler;
   int64_t seed = -1;  // -1: a new one each time
   std::vector<std::string> logit_bias;
   std::string samplers;
-  int mirostat = 0;
   std::vector<std::string> dry_breakers;
   bool ignore_eos = false;
   std::string grammar;  // GBNF: a file, "-" for stdin, or the text itself
@@ -36,8 +46,9 @@ struct GenerationOptions {
   std::string draft_model;     // a small model, named as in -m
 
   void AddFlags(Command& command);
-  // The sampler's options for this vocabulary. Throws UsageError.
-  engine::SamplerOptions Sampler(const tokenizer::Tokenizer& tokenizer) const;
+  // The sampler's options for this model: flags win over what the file recommends. Notes what of
+  // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
+  engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;
   // nullptr if no flag was given. Throws UsageError if several were, and engine::Error, which names
   // the source, if it is not a valid grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar() const;
@@ -51,6 +62,10 @@ struct GenerationOptions {
   void AddGrammarFlags(Command& command);
   void AddSamplingFlags(Command& command);
   void AddDraftFlags(Command& command);
+  // Restores what flags said after the file's values were taken.
+  void TakeFlags(engine::SamplerOptions& options, Origins& origins) const;
+
+  std::vector<std::pair<std::string_view, const Flag*>> setting_flags_;  // by the setting's name
 };
 
 // Warns if a text ended in the middle of its grammar.

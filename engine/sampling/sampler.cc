@@ -36,8 +36,20 @@ bool Cuts(SamplerStep step) {
 }  // namespace
 
 std::optional<SamplerStep> FindSamplerStep(std::string_view name) {
+  // Other names that llama.cpp takes for them.
+  constexpr auto kAliases =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"temp", "temperature"},
+                                                                    {"typical_p", "typ_p"},
+                                                                    {"typical", "typ_p"},
+                                                                    {"typ", "typ_p"},
+                                                                    {"nucleus", "top_p"}});
+  std::string wanted(name);
+  std::ranges::replace(wanted, '-', '_');
+  for (const auto& [alias, known] : kAliases) {
+    if (wanted == alias) wanted = known;
+  }
   for (const auto& [known, step] : kNames) {
-    if (known == name) return step;
+    if (known == wanted) return step;
   }
   return std::nullopt;
 }
@@ -171,12 +183,12 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
   const bool greedy = options_.temperature < kColdest;
   for (const SamplerStep step : options_.steps) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
-               : !options_.mirostat.on || !Cuts(step)) {
+               : options_.mirostat.version == 0 || !Cuts(step)) {
       Apply(step);
     }
   }
   if (greedy) return candidates_.Best().id;
-  return options_.mirostat.on ? DrawByMirostat() : candidates_.items()[Draw()].id;
+  return options_.mirostat.version != 0 ? DrawByMirostat() : candidates_.items()[Draw()].id;
 }
 
 }  // namespace engine

@@ -39,7 +39,7 @@ std::string SamplerStepNames();
 // replaces the truncating steps: it drops tokens with a surprise above mu, samples from the rest,
 // and moves mu against the sampled token's difference from the target.
 struct Mirostat {
-  bool on = false;
+  int version = 0;   // 0: off; others are 2
   float tau = 5.0f;  // the target, in bits
   float eta = 0.1f;  // how fast it learns
 };

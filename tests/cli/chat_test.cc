@@ -169,8 +169,8 @@ TEST(Chat, SettingsChange) {
       "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 2\n"
       "/set verbose\nHello\n");
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(Says(run, "temperature 0, top_k 40, top_p 0.95")) << run.err;
-  EXPECT_TRUE(Says(run, "seed 7, num_predict 2)")) << run.err;
+  EXPECT_TRUE(Says(run, "temperature 0 (/set), top_k 40, top_p 0.95")) << run.err;
+  EXPECT_TRUE(Says(run, "seed 7 (/set), num_predict 2 (/set); the rest by default)")) << run.err;
   EXPECT_TRUE(Says(run, "cut after 2 tokens")) << run.err;
   EXPECT_TRUE(Says(run, "generated 2 tokens")) << run.err;
   // At temperature 0 the seed means nothing.

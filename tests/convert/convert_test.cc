@@ -56,6 +56,33 @@ std::string ErrorOfConfig(const std::string& text, const std::string& other) {
   return ErrorOf(llama);
 }
 
+// generation_config.json's settings become llama.cpp's keys, with its types.
+TEST(Convert, KeepsTheRecommendedSampling) {
+  const TempDir dir;
+  HfLlama llama;
+  llama.files["generation_config.json"] =
+      R"({"temperature":0.5,"top_k":20,"top_p":null,"min_p":0,"repetition_penalty":1.25,)"
+      R"("mirostat":0,"do_sample":true})";
+  Convert(llama.Write(dir), dir.Path("out"), {});
+  const gguf::File file = gguf::File::Open(dir.Path("out"));
+  const gguf::Metadata& keys = file.metadata();
+  EXPECT_EQ(keys.GetFloat("general.sampling.temp"), 0.5);
+  EXPECT_EQ(keys.GetInt("general.sampling.top_k"), 20);
+  EXPECT_EQ(keys.Find("general.sampling.top_k")->type, gguf::ValueType::kI32);
+  EXPECT_EQ(keys.Find("general.sampling.min_p")->type, gguf::ValueType::kF32);
+  EXPECT_EQ(keys.GetFloat("general.sampling.penalty_repeat"), 1.25);
+  EXPECT_FALSE(keys.Has("general.sampling.top_p"));
+  EXPECT_FALSE(keys.Has("general.sampling.xtc_threshold"));
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"temperature":-1})", "temperature: expected a number from 0 to 1000000, found -1"},
+           {R"({"top_k":1.5})", "top_k: expected a whole number"},
+           {R"({"top_p":"0.9"})", "top_p: "}}) {
+    llama.files["generation_config.json"] = text;
+    EXPECT_NE(ErrorOf(llama).find("generation_config.json: " + says), std::string::npos)
+        << ErrorOf(llama);
+  }
+}
+
 TEST(Convert, WeightsAreWhereTheyBelong) {
   const TempDir dir;
   const HfLlama llama;

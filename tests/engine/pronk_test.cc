@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "gguf/file.h"
+#include "gguf/writer.h"
 #include "tests/support/allocations.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
@@ -222,6 +224,28 @@ TEST(Library, WritesWhatAGrammarAllows) {
   EXPECT_THROW(pronk::Grammar::Gbnf("root ::= other"), pronk::Error);
   limits.grammar = pronk::Grammar::JsonObject();
   EXPECT_EQ(session.Complete("Once", {}, limits).text.front(), '{');
+}
+
+// What the file recommends, which the caller's options win over.
+TEST(Library, TakesTheFilesSampling) {
+  const test::TempDir dir;
+  gguf::Writer writer;
+  const gguf::File file = gguf::File::Open(kTiny);
+  for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+  writer.Add("general.sampling.temp", 0.0f);
+  for (const gguf::TensorView& t : file.tensors()) {
+    writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                     std::span(t.data, t.bytes));
+  }
+  writer.WriteFile(dir.Path("cold.gguf"));
+  const auto text = [](const std::string& path, const pronk::Options& options) {
+    return pronk::Session(pronk::Model(path), options).Complete("Hello", {}, AtMost(30)).text;
+  };
+  pronk::Options warm;
+  warm.sampling.temperature = 1;
+  EXPECT_EQ(text(dir.Path("cold.gguf"), {}), text(kTiny, Greedy()));
+  EXPECT_NE(text(kTiny, {}), text(kTiny, Greedy()));
+  EXPECT_EQ(text(dir.Path("cold.gguf"), warm), text(kTiny, warm));
 }
 
 // Each has an effect: the text is another one, or is the most likely one.

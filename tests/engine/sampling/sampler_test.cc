@@ -253,7 +253,7 @@ TEST(Sampler, MirostatKeepsTheSurprise) {
   options.seed = 5;
   options.temperature = 1;
   options.top_k = 1;  // has no effect: Mirostat takes the place of the steps that cut
-  options.mirostat = {.on = true, .tau = 3.0f, .eta = 0.1f};
+  options.mirostat = {.version = 2, .tau = 3.0f, .eta = 0.1f};
   std::vector<float> logits;
   double sum = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -1,0 +1,94 @@
+// A file's own sampling settings (general.sampling.*): defaults that flags and /set win over.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gguf/file.h"
+#include "gguf/writer.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::kTinyModel;
+using test::Pronk;
+
+bool Says(const Finished& run, const std::string& text) {
+  return run.err.find(text) != std::string::npos;
+}
+
+class FileSamplingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const gguf::File file = gguf::File::Open(kTinyModel);
+    gguf::Writer writer;
+    for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+    writer.Add("general.sampling.temp", 0.0f);
+    writer.Add("general.sampling.top_k", int32_t{7});
+    writer.Add("general.sampling.adaptive_target", 0.5f);
+    for (const gguf::TensorView& t : file.tensors()) {
+      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                       std::span(t.data, t.bytes));
+    }
+    writer.WriteFile(path_);
+  }
+
+  Finished Run(const std::vector<std::string>& more, const std::string& model = "") {
+    std::vector<std::string> args = {"run", "-m", model.empty() ? path_ : model};
+    args.insert(args.end(), {"-p", "Hello", "-n", "20", "--ignore-eos"});
+    args.insert(args.end(), more.begin(), more.end());
+    return Pronk(args);
+  }
+
+  test::TempDir dir_;
+  std::string path_ = dir_.Path("warm.gguf");
+};
+
+TEST_F(FileSamplingTest, IsTheDefaultAndFlagsWin) {
+  const Finished plain = Run({"-s", "1"});
+  EXPECT_EQ(plain.out, Run({"-s", "2"}).out) << "temperature 0 has one text";
+  EXPECT_EQ(plain.out, Run({"--temp", "0"}, kTinyModel).out);
+  EXPECT_NE(plain.out, Run({"--temp", "0.8", "-s", "1"}).out);
+  EXPECT_EQ(Run({"--temp", "0.8", "--top-k", "40", "-s", "1"}).out,
+            Run({"-s", "1"}, kTinyModel).out);
+  EXPECT_EQ(plain.err, "note: general.sampling.adaptive_target: there is no such sampler here\n");
+}
+
+TEST_F(FileSamplingTest, VerboseAndSetSayWhereAValueIsFrom) {
+  const Finished run = Run({"-v", "--min-p", "0.5", "--samplers", "top_k;temperature"});
+  for (const char* says :
+       {"temperature 0 (file), ", "top_k 7 (file), ", "top_p 0.95, ", "min_p 0.5 (flag), ",
+        "order of the steps (flag); the rest by default"}) {
+    EXPECT_TRUE(Says(run, says)) << says << "\n" << run.err;
+  }
+  const Finished chat = Pronk({"chat", "-m", path_, "--min-p", "0.5"}, "/set top_p 0.5\n");
+  EXPECT_TRUE(Says(chat,
+                   "(temperature 0 (file), top_k 7 (file), top_p 0.5 (/set), min_p 0.5 (flag), "
+                   "typical_p 1, "))
+      << chat.err;
+}
+
+TEST_F(FileSamplingTest, WrongValuesAreRefusedOnlyWhereTheyAreUsed) {
+  const std::vector<std::string> hot = {"--override-kv", "general.sampling.temp=float:-1"};
+  ExpectError(Run(hot), 1, "general.sampling.temp");
+  ExpectError(Run(hot), 1, "expected a number from 0 to 1000000, found -1");
+  const std::string text = dir_.Write("text", "Hello hello hello hello hello hello.");
+  std::vector<std::string> args = {"perplexity", "-m", path_, "-f", text, "-c", "8"};
+  const Finished plain = Pronk(args);
+  args.insert(args.end(), hot.begin(), hot.end());
+  EXPECT_EQ(Pronk(args).out, plain.out);
+  EXPECT_EQ(plain.status, 0) << plain.err;
+}
+
+TEST_F(FileSamplingTest, QuantizeKeepsIt) {
+  const std::string out = dir_.Path("out.gguf");
+  ASSERT_EQ(Pronk({"quantize", path_, out, "Q8_0"}).status, 0);
+  const gguf::File file = gguf::File::Open(out);
+  EXPECT_EQ(file.metadata().GetFloat("general.sampling.temp"), 0);
+  EXPECT_EQ(file.metadata().GetInt("general.sampling.top_k"), 7);
+}
+
+}  // namespace
