@@ -6,12 +6,6 @@
 // must stay below 2^31, with an error of about 1e-8 of their power, like f16. One instruction
 // multiplies and adds pairs: a number and the one a vector's lanes after it, which needs no
 // permutation.
-#if defined(PRONK_KERNELS_ATTENTION_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_INT16_INL_H_
-#undef PRONK_KERNELS_ATTENTION_INT16_INL_H_
-#else
-#define PRONK_KERNELS_ATTENTION_INT16_INL_H_
-#endif
 
 #include <algorithm>
 #include <cmath>
@@ -218,5 +212,3 @@ class Int16Products {
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_ATTENTION_INT16_INL_H_

@@ -1,12 +1,6 @@
 // Scores and weighted values of a tile of keys for many queries of a block (few.cc): the tile is
 // converted to floats, and its keys transposed, once for all of them. Every query's sums have the
 // order of a single query's. Included once per instruction set.
-#if defined(PRONK_KERNELS_ATTENTION_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
-#undef PRONK_KERNELS_ATTENTION_PANELS_INL_H_
-#else
-#define PRONK_KERNELS_ATTENTION_PANELS_INL_H_
-#endif
 
 #include <algorithm>
 #include <array>
@@ -230,5 +224,3 @@ HWY_INLINE void PanelValues(const Tile& tile, size_t length, size_t stride,
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_ATTENTION_PANELS_INL_H_

@@ -1,11 +1,5 @@
 // F32, F16 and BF16: unblocked weights, floats of 32 and 16 bits (half.h). Their input also stays
 // float, or becomes BF16 in batches if the CPU multiplies that faster.
-#if defined(PRONK_KERNELS_FORMATS_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_FLOATS_INL_H_
-#undef PRONK_KERNELS_FORMATS_FLOATS_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_FLOATS_INL_H_
-#endif
 
 #include <array>
 #include <bit>
@@ -106,5 +100,3 @@ using BF16 = Floats<gguf::DType::kBF16, hwy::bfloat16_t>;
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_FLOATS_INL_H_

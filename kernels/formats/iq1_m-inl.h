@@ -5,12 +5,6 @@
 //            32 ... 47   qh: a nibble for each 8 weights: three bits of index, the sign of delta
 //            48 ... 55   scales: four u16, each with four s of three bits and on top four bits of d
 //   weight   d * (2s + 1) * (level + delta), as in IQ1_S
-#if defined(PRONK_KERNELS_FORMATS_IQ1_M_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ1_M_INL_H_
-#endif
 
 #include "kernels/formats/iq1_s-inl.h"
 
@@ -82,5 +76,3 @@ struct IQ1_M : Iq1Type<IQ1_M, gguf::BlockIQ1_M, 3> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ1_M_INL_H_

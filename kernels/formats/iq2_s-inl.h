@@ -7,12 +7,6 @@
 //            66 ... 73   qh: the top two bits of each index
 //            74 ... 81   scales: a nibble s for each 16 weights
 //   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
-#if defined(PRONK_KERNELS_FORMATS_IQ2_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ2_S_INL_H_
-#endif
 
 #include "kernels/formats/iq2_xxs-inl.h"
 
@@ -89,5 +83,3 @@ struct IQ2_S : Iq2Type<IQ2_S, gguf::BlockIQ2_S, 4> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ2_S_INL_H_

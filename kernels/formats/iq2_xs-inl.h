@@ -6,12 +6,6 @@
 //                        (EvenSigns in tables.h)
 //            66 ... 73   scales: a nibble s for each 16 weights
 //   weight   d * (0.5 + s) / 4 * sign * level, levels as in IQ2_XXS
-#if defined(PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_
-#endif
 
 #include "kernels/formats/iq2_xxs-inl.h"
 
@@ -70,5 +64,3 @@ struct IQ2_XS : Iq2Type<IQ2_XS, gguf::BlockIQ2_XS, 4> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ2_XS_INL_H_

@@ -7,12 +7,6 @@
 //            74 ... 105    signs: a bit for each weight
 //            106 ... 109   scales: a nibble s for each 32 weights
 //   weight   d * (2s + 1) * sign * level, levels 1, 3, 5 ... 15
-#if defined(PRONK_KERNELS_FORMATS_IQ3_S_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ3_S_INL_H_
-#endif
 
 #include "kernels/formats/iq3_xxs-inl.h"
 
@@ -92,5 +86,3 @@ struct IQ3_S : Iq3Type<IQ3_S, gguf::BlockIQ3_S, 8> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ3_S_INL_H_

@@ -3,12 +3,6 @@
 //   bytes    0 1        d
 //            2 ... 17   qs: nibbles as in Q4_0
 //   weight   d * values[q], values in tables.h: -127 to 113
-#if defined(PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_
-#endif
 
 #include "kernels/formats/q4_0-inl.h"
 #include "kernels/formats/shared/tables.h"
@@ -43,5 +37,3 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ4_NL_INL_H_

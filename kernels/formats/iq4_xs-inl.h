@@ -6,12 +6,6 @@
 //            4 ... 7     scales_l: four bits of each
 //            8 ... 135   qs: of each 32 weights 16 bytes of nibbles, as in Q4_0
 //   weight   d * (scale - 32) * values[q], values as in IQ4_NL
-#if defined(PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
-#undef PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_
-#endif
 
 #include "kernels/formats/shared/groups32-inl.h"
 #include "kernels/formats/shared/tables.h"
@@ -66,5 +60,3 @@ struct IQ4_XS : Signed32<IQ4_XS, gguf::BlockIQ4_XS> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_IQ4_XS_INL_H_

@@ -4,12 +4,6 @@
 //   bytes    0          e
 //            1 ... 16   qs: nibbles as in Q4_0
 //   weight   2^(e - 128) * values[q], values in tables.h: twice the 4-bit floats, -12 to 12
-#if defined(PRONK_KERNELS_FORMATS_MXFP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_MXFP4_INL_H_
-#undef PRONK_KERNELS_FORMATS_MXFP4_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_MXFP4_INL_H_
-#endif
 
 #include "kernels/formats/q4_0-inl.h"
 #include "kernels/formats/shared/tables.h"
@@ -53,5 +47,3 @@ struct MXFP4 : Type32<MXFP4, gguf::BlockMXFP4, 12, 24> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_MXFP4_INL_H_

@@ -5,12 +5,6 @@
 //            4 ... 35   qs: of each 16 weights eight bytes: byte j has weight j in its low
 //                       nibble and weight j + 8 in its high
 //   weight   d * values[q] / 2, values as in MXFP4
-#if defined(PRONK_KERNELS_FORMATS_NVFP4_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_NVFP4_INL_H_
-#undef PRONK_KERNELS_FORMATS_NVFP4_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_NVFP4_INL_H_
-#endif
 
 #include "kernels/formats/shared/groups32-inl.h"
 #include "kernels/formats/shared/tables.h"
@@ -146,5 +140,3 @@ struct NVFP4 {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_NVFP4_INL_H_

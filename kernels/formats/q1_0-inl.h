@@ -3,12 +3,6 @@
 //   bytes    0 1        d
 //            2 ... 17   qs: bit j % 8 of byte j / 8 is weight j
 //   weight   d where the bit is set, else -d
-#if defined(PRONK_KERNELS_FORMATS_Q1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q1_0_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q1_0_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q1_0_INL_H_
-#endif
 
 #include "kernels/formats/q2_0-inl.h"
 
@@ -76,5 +70,3 @@ struct Q1_0 : InOrder<gguf::BlockQ1_0, 8> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q1_0_INL_H_

@@ -8,12 +8,6 @@
 //   scales   the low four bits of 0 to 7 are the low nibbles of bytes 0 to 7, of 8 to 15 the high
 //            ones; the top two of scale s are bits 2 (s / 4) and up of byte 8 + s % 4
 //   weight   d * (scale - 32) * (q - 4)
-#if defined(PRONK_KERNELS_FORMATS_Q3_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q3_K_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q3_K_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q3_K_INL_H_
-#endif
 
 #include "kernels/formats/q2_k-inl.h"
 
@@ -92,5 +86,3 @@ struct Q3_K : RunType<Q3_K, gguf::BlockQ3_K, false> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q3_K_INL_H_

@@ -4,12 +4,6 @@
 //            2 3        m
 //            4 ... 19   qs: nibbles as in Q4_0
 //   weight   d * q + m
-#if defined(PRONK_KERNELS_FORMATS_Q4_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q4_1_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q4_1_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q4_1_INL_H_
-#endif
 
 #include "kernels/formats/q4_0-inl.h"
 
@@ -31,5 +25,3 @@ struct Q4_1 : Type32<Q4_1, gguf::BlockQ4_1, 8, 15, true> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q4_1_INL_H_

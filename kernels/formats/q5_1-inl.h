@@ -5,12 +5,6 @@
 //            4 ... 7    qh: fifth bits, as in Q5_0
 //            8 ... 23   qs: the low four bits, nibbles as in Q4_0
 //   weight   d * q + m
-#if defined(PRONK_KERNELS_FORMATS_Q5_1_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q5_1_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q5_1_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q5_1_INL_H_
-#endif
 
 #include "kernels/formats/q5_0-inl.h"
 
@@ -34,5 +28,3 @@ struct Q5_1 : Type32<Q5_1, gguf::BlockQ5_1, 16, 31, true> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q5_1_INL_H_

@@ -7,12 +7,6 @@
 //            16 ... 47    qh: bit g of byte l is the fifth of weight 32g + l
 //            48 ... 175   qs: the low four bits, as in Q4_K
 //   weight   d * sc * q - dmin * min
-#if defined(PRONK_KERNELS_FORMATS_Q5_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q5_K_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q5_K_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q5_K_INL_H_
-#endif
 
 #include "kernels/formats/q4_k-inl.h"
 
@@ -66,5 +60,3 @@ struct Q5_K : Type32<Q5_K, gguf::BlockQ5_K, 16, 31, true, true> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q5_K_INL_H_

@@ -9,12 +9,6 @@
 //            high ones 64 to 127
 //   qh       of each half 32 bytes: bits 2k and 2k + 1 have run k of 32 weights
 //   weight   d * scale * (q - 32)
-#if defined(PRONK_KERNELS_FORMATS_Q6_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q6_K_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q6_K_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q6_K_INL_H_
-#endif
 
 #include "kernels/formats/shared/groups16-inl.h"
 
@@ -59,5 +53,3 @@ struct Q6_K : RunType<Q6_K, gguf::BlockQ6_K, false> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q6_K_INL_H_

@@ -4,12 +4,6 @@
 //            4 ... 259     qs: byte j is weight j, signed
 //            260 ... 291   bsums, which weights do not need
 //   weight   d * q
-#if defined(PRONK_KERNELS_FORMATS_Q8_K_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_Q8_K_INL_H_
-#undef PRONK_KERNELS_FORMATS_Q8_K_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_Q8_K_INL_H_
-#endif
 
 #include "kernels/formats/q8_0-inl.h"
 
@@ -38,5 +32,3 @@ struct Q8_K : Signed32<Q8_K, gguf::BlockQ8_K> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_Q8_K_INL_H_

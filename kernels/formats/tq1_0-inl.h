@@ -8,12 +8,6 @@
 //   weight   d * (digit - 1)
 //
 // The 52 bytes are padded with zeros to 64.
-#if defined(PRONK_KERNELS_FORMATS_TQ1_0_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
-#undef PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
-#else
-#define PRONK_KERNELS_FORMATS_TQ1_0_INL_H_
-#endif
 
 #include "kernels/formats/shared/lookup-inl.h"
 #include "kernels/formats/tq2_0-inl.h"
@@ -151,5 +145,3 @@ struct TQ1_0 : TernaryType<TQ1_0, gguf::BlockTQ1_0, 5> {
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_FORMATS_TQ1_0_INL_H_

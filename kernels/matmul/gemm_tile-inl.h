@@ -3,12 +3,6 @@
 //
 // Integer dots of a block are products of bytes added up in pairs (AVX2) or dots of four bytes
 // (VNNI, NEON). Both add up and scale in the same order.
-#if defined(PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
-#undef PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
-#else
-#define PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_
-#endif
 
 #include <algorithm>
 
@@ -192,5 +186,3 @@ HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, Til
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_MATMUL_GEMM_TILE_INL_H_

@@ -42,12 +42,6 @@
 //   static void Look(const uint8_t* w, uint16_t* index)
 //                               stores a step's indices, up to kLookAhead steps ahead
 //   static Unpacked Unpack(w, index), UnpackForOne(w, index = nullptr)
-#if defined(PRONK_KERNELS_MATMUL_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_MATMUL_ROWS_INL_H_
-#undef PRONK_KERNELS_MATMUL_ROWS_INL_H_
-#else
-#define PRONK_KERNELS_MATMUL_ROWS_INL_H_
-#endif
 
 #include <algorithm>
 #include <array>
@@ -334,5 +328,3 @@ void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const Act
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_MATMUL_ROWS_INL_H_

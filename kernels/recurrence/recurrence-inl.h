@@ -14,12 +14,6 @@
 //
 // Every sum is a separate chain in the order of keys, so no token's bits depend on the others of
 // its batch.
-#if defined(PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
-#undef PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
-#else
-#define PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
-#endif
 
 #include <algorithm>
 #include <cmath>
@@ -186,5 +180,3 @@ HWY_INLINE void Walk(const RecurrentHead& head, size_t begin, size_t end) {
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
-
-#endif  // PRONK_KERNELS_RECURRENCE_RECURRENCE_INL_H_
