@@ -16,49 +16,50 @@ constexpr DTypeInfo Plain(DType type, std::string_view name) {
   return {type, name, 1, kBytes};
 }
 
-template <typename Block>
+template <typename Block, uint32_t kBytes>
 constexpr DTypeInfo Packed(DType type, std::string_view name) {
+  static_assert(sizeof(Block) == kBytes);
   // The reader guarantees blocks at multiples of 8, so that they can be read in place.
   static_assert(8 % alignof(Block) == 0);
-  return {type, name, Block::kWeights, sizeof(Block)};
+  return {type, name, Block::kWeights, kBytes};
 }
 
 constexpr std::array kTypes = {
     Plain<4>(DType::kF32, "F32"),
     Plain<2>(DType::kF16, "F16"),
-    Packed<BlockQ4_0>(DType::kQ4_0, "Q4_0"),
-    Packed<BlockQ4_1>(DType::kQ4_1, "Q4_1"),
-    Packed<BlockQ5_0>(DType::kQ5_0, "Q5_0"),
-    Packed<BlockQ5_1>(DType::kQ5_1, "Q5_1"),
-    Packed<BlockQ8_0>(DType::kQ8_0, "Q8_0"),
-    Packed<BlockQ8_1>(DType::kQ8_1, "Q8_1"),
-    Packed<BlockQ2_K>(DType::kQ2_K, "Q2_K"),
-    Packed<BlockQ3_K>(DType::kQ3_K, "Q3_K"),
-    Packed<BlockQ4_K>(DType::kQ4_K, "Q4_K"),
-    Packed<BlockQ5_K>(DType::kQ5_K, "Q5_K"),
-    Packed<BlockQ6_K>(DType::kQ6_K, "Q6_K"),
-    Packed<BlockQ8_K>(DType::kQ8_K, "Q8_K"),
-    Packed<BlockIQ2_XXS>(DType::kIQ2_XXS, "IQ2_XXS"),
-    Packed<BlockIQ2_XS>(DType::kIQ2_XS, "IQ2_XS"),
-    Packed<BlockIQ3_XXS>(DType::kIQ3_XXS, "IQ3_XXS"),
-    Packed<BlockIQ1_S>(DType::kIQ1_S, "IQ1_S"),
-    Packed<BlockIQ4_NL>(DType::kIQ4_NL, "IQ4_NL"),
-    Packed<BlockIQ3_S>(DType::kIQ3_S, "IQ3_S"),
-    Packed<BlockIQ2_S>(DType::kIQ2_S, "IQ2_S"),
-    Packed<BlockIQ4_XS>(DType::kIQ4_XS, "IQ4_XS"),
+    Packed<BlockQ4_0, 18>(DType::kQ4_0, "Q4_0"),
+    Packed<BlockQ4_1, 20>(DType::kQ4_1, "Q4_1"),
+    Packed<BlockQ5_0, 22>(DType::kQ5_0, "Q5_0"),
+    Packed<BlockQ5_1, 24>(DType::kQ5_1, "Q5_1"),
+    Packed<BlockQ8_0, 34>(DType::kQ8_0, "Q8_0"),
+    Packed<BlockQ8_1, 36>(DType::kQ8_1, "Q8_1"),
+    Packed<BlockQ2_K, 84>(DType::kQ2_K, "Q2_K"),
+    Packed<BlockQ3_K, 110>(DType::kQ3_K, "Q3_K"),
+    Packed<BlockQ4_K, 144>(DType::kQ4_K, "Q4_K"),
+    Packed<BlockQ5_K, 176>(DType::kQ5_K, "Q5_K"),
+    Packed<BlockQ6_K, 210>(DType::kQ6_K, "Q6_K"),
+    Packed<BlockQ8_K, 292>(DType::kQ8_K, "Q8_K"),
+    Packed<BlockIQ2_XXS, 66>(DType::kIQ2_XXS, "IQ2_XXS"),
+    Packed<BlockIQ2_XS, 74>(DType::kIQ2_XS, "IQ2_XS"),
+    Packed<BlockIQ3_XXS, 98>(DType::kIQ3_XXS, "IQ3_XXS"),
+    Packed<BlockIQ1_S, 50>(DType::kIQ1_S, "IQ1_S"),
+    Packed<BlockIQ4_NL, 18>(DType::kIQ4_NL, "IQ4_NL"),
+    Packed<BlockIQ3_S, 110>(DType::kIQ3_S, "IQ3_S"),
+    Packed<BlockIQ2_S, 82>(DType::kIQ2_S, "IQ2_S"),
+    Packed<BlockIQ4_XS, 136>(DType::kIQ4_XS, "IQ4_XS"),
     Plain<1>(DType::kI8, "I8"),
     Plain<2>(DType::kI16, "I16"),
     Plain<4>(DType::kI32, "I32"),
     Plain<8>(DType::kI64, "I64"),
     Plain<8>(DType::kF64, "F64"),
-    Packed<BlockIQ1_M>(DType::kIQ1_M, "IQ1_M"),
+    Packed<BlockIQ1_M, 56>(DType::kIQ1_M, "IQ1_M"),
     Plain<2>(DType::kBF16, "BF16"),
-    Packed<BlockTQ1_0>(DType::kTQ1_0, "TQ1_0"),
-    Packed<BlockTQ2_0>(DType::kTQ2_0, "TQ2_0"),
-    Packed<BlockMXFP4>(DType::kMXFP4, "MXFP4"),
-    Packed<BlockNVFP4>(DType::kNVFP4, "NVFP4"),
-    Packed<BlockQ1_0>(DType::kQ1_0, "Q1_0"),
-    Packed<BlockQ2_0>(DType::kQ2_0, "Q2_0"),
+    Packed<BlockTQ1_0, 54>(DType::kTQ1_0, "TQ1_0"),
+    Packed<BlockTQ2_0, 66>(DType::kTQ2_0, "TQ2_0"),
+    Packed<BlockMXFP4, 17>(DType::kMXFP4, "MXFP4"),
+    Packed<BlockNVFP4, 36>(DType::kNVFP4, "NVFP4"),
+    Packed<BlockQ1_0, 18>(DType::kQ1_0, "Q1_0"),
+    Packed<BlockQ2_0, 18>(DType::kQ2_0, "Q2_0"),
 };
 
 // kRowOf[id] is 1 + the row of the type in kTypes, 0 for an unknown id: RowBytes is called for

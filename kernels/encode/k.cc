@@ -126,7 +126,7 @@ Groups EncodeGroups(const Part& part, const Lines& lines) {
   return groups;
 }
 
-// Q4_K and Q5_K share scales and the low four bits, as gguf/blocks.h shows them.
+// Q4_K and Q5_K share scales and the low four bits, as formats/q4_k-inl.h shows them.
 template <class Block>
 void StoreGroups(const Groups& groups, Block& block) {
   block.d = groups.d;

@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Reference, GoldenBlocks, testing::ValuesIn(TypesWithGol
                          [](const auto& type) { return std::string(gguf::Info(type.param).name); });
 
 TEST(Reference, Q8_1) {  // no golden file: elsewhere only an intermediate form
-  gguf::BlockQ8_1 block = {F32ToF16(-0.375f), F32ToF16(1000.0f), {}};
+  gguf::BlockQ8_1 block = {{}, F32ToF16(-0.375f), F32ToF16(1000.0f), {}};
   for (int j = 0; j < 32; ++j) block.qs[j] = static_cast<int8_t>(j * 8 - 128);
   std::vector<float> weights(32);
   DequantizeRow(DType::kQ8_1, reinterpret_cast<const std::byte*>(&block), 32, weights.data());
