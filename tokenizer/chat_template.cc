@@ -17,7 +17,7 @@ class Importer {
   Importer(jinja::Runtime& rt, bool foreign) : rt_(rt), foreign_(foreign) {}
 
   Value Copy(const Value& value) {
-    const jinja::Runtime::Level level(rt_);
+    const Nesting nesting = rt_.OneLevel();
     if (value.IsString()) {
       rt_.GrantFor(value.view().size());
       return rt_.Make(jinja::Text(value.view(), foreign_));

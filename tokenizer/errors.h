@@ -52,6 +52,21 @@ template <typename... Parts>
   FailAt(0, parts...);
 }
 
+// One more level of nesting during its lifetime. Throws a TemplateError beyond `most`.
+class Nesting {
+ public:
+  Nesting(int& depth, int most, int line = 0) : depth_(depth) {
+    if (depth >= most) FailAt(line, "nested more than ", most, " levels deep");
+    ++depth;
+  }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  int& depth_;
+};
+
 }  // namespace tokenizer
 
 #endif  // PRONK_TOKENIZER_ERRORS_H_

@@ -30,7 +30,7 @@ Value Interpreter::Lookup(const std::string& name) const {
 }
 
 Value Interpreter::Eval(const Expr& expr) {
-  const Runtime::Level level(rt_);
+  const Nesting nesting = rt_.OneLevel();
   rt_.PaySteps();
   line_ = expr.line;
   return std::visit([this](const auto& node) { return Eval(node); }, expr.node);

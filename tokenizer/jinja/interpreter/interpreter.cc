@@ -61,7 +61,7 @@ Text Interpreter::Render(const Block& block) {
 }
 
 Interpreter::Flow Interpreter::Exec(const Block& block) {
-  const Runtime::Level level(rt_);
+  const Nesting nesting = rt_.OneLevel();
   for (const Stmt& stmt : block) {
     rt_.PaySteps();
     line_ = stmt.line;
@@ -224,7 +224,7 @@ Interpreter::Flow Interpreter::Exec(const CallStmt& stmt) {
 
 Value Interpreter::CallMacro(const MacroStmt& macro, const std::shared_ptr<Scope>& closure,
                              const Arguments& args) {
-  const Runtime::Level level(rt_);
+  const Nesting nesting = rt_.OneLevel();
   const InnerScope scope(*this, closure);
   const int call_line = line_;
   auto named = args.named;

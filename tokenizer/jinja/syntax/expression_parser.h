@@ -37,7 +37,7 @@ class ExpressionParser : protected TokenCursor {
   }
 
   ExprPtr ParseExpression() {
-    const Nesting nesting(*this);
+    const Nesting nesting = OneLevel();
     ExprPtr value = ParseOr();
     while (AtName("if")) {
       const int line = Next().line;
@@ -107,7 +107,7 @@ class ExpressionParser : protected TokenCursor {
 
   ExprPtr ParseNot() {
     if (!AtName("not")) return ParseCompare();
-    const Nesting nesting(*this);
+    const Nesting nesting = OneLevel();
     const int line = Next().line;
     return Make(line, NotExpr{ParseNot()});
   }
@@ -164,7 +164,7 @@ class ExpressionParser : protected TokenCursor {
   ExprPtr ParseFilteredUnary() { return ParseUnary(/*with_filters=*/true); }
 
   ExprPtr ParseUnary(bool with_filters) {
-    const Nesting nesting(*this);
+    const Nesting nesting = OneLevel();
     ExprPtr value;
     if (AtOperator("-") || AtOperator("+")) {
       const Token& op = Next();

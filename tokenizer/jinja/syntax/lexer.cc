@@ -150,13 +150,9 @@ class Lexer {
     SkipSpace();
     if (SkipIf("raw")) {
       SkipSpace();
-      // trim_blocks does not trim after this mark.
-      if (SkipIf("-%}")) {
-        SkipSpace();
-        LexRawText();
-        return true;
-      }
-      if (SkipIf("%}")) {
+      const bool trims = SkipIf("-%}");
+      if (trims) SkipSpace();
+      if (trims || SkipIf("%}")) {  // trim_blocks does not trim after this mark
         LexRawText();
         return true;
       }

@@ -25,7 +25,7 @@ class Parser : private ExpressionParser {
   // Statements up to one named in `ends`, whose "{%" is consumed and whose name comes next; or to
   // the end of the template. `opened`: the statement they belong to.
   Block ParseBlock(Names ends, std::string_view opened) {
-    const Nesting nesting(*this);
+    const Nesting nesting = OneLevel();
     const int line = Peek().line;
     Block block;
     for (;;) {
@@ -217,7 +217,7 @@ class Parser : private ExpressionParser {
   }
 
   Target ParseSingleTarget(bool attributes) {
-    const Nesting nesting(*this);
+    const Nesting nesting = OneLevel();
     if (SkipOperator("(")) {
       Target target = ParseTarget(false);
       ExpectOperator(")");

@@ -17,23 +17,8 @@ class TokenCursor {
  protected:
   explicit TokenCursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  // One more level of nesting, of brackets and statements, during its lifetime.
-  class Nesting {
-   public:
-    explicit Nesting(TokenCursor& cursor) : cursor_(cursor) {
-      if (cursor.nesting_ >= kMaxNesting) {
-        cursor.Fail("nested more than ", kMaxNesting, " levels deep");
-      }
-      ++cursor.nesting_;
-    }
-    ~Nesting() { --cursor_.nesting_; }
-    Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-
-   private:
-    static constexpr int kMaxNesting = 200;
-    TokenCursor& cursor_;
-  };
+  // Of brackets and statements.
+  Nesting OneLevel() { return {nesting_, 200, Peek().line}; }
 
   const Token& Peek(size_t ahead = 0) const {
     return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];

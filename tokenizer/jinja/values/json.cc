@@ -13,7 +13,7 @@ class JsonWriter {
   JsonWriter(Runtime& rt, const JsonOptions& options) : rt_(rt), options_(options) {}
 
   void Write(const Value& value) {
-    const Runtime::Level level(rt_);
+    const Nesting nesting = rt_.OneLevel();
     rt_.PaySteps();
     if (value.IsString()) {
       WriteString(value.text());

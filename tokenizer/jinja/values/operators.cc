@@ -166,7 +166,7 @@ std::partial_ordering OrderNumbers(const Value& left, const Value& right) {
 }
 
 std::partial_ordering Order(Runtime& rt, const Value& left, const Value& right, CompareOp op) {
-  const Runtime::Level level(rt);
+  const Nesting nesting = rt.OneLevel();
   rt.PaySteps();
   RequireDefined(left);
   RequireDefined(right);
@@ -254,7 +254,7 @@ Value Negate(const Value& value) {
 }
 
 bool Equal(Runtime& rt, const Value& left, const Value& right) {
-  const Runtime::Level level(rt);
+  const Nesting nesting = rt.OneLevel();
   rt.PaySteps();
   if (left.IsNumber() && right.IsNumber()) return OrderNumbers(left, right) == 0;
   if (left.IsString() && right.IsString()) {

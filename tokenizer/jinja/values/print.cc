@@ -62,7 +62,7 @@ void AppendListRepr(Runtime& rt, const Value& value, Text& out) {
 }
 
 void AppendRepr(Runtime& rt, const Value& value, Text& out) {
-  const Runtime::Level level(rt);
+  const Nesting nesting = rt.OneLevel();
   rt.PaySteps();
   rt.PayBytes(16);
   if (value.IsUndefined()) {

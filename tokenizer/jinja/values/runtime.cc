@@ -62,9 +62,4 @@ const Value* Runtime::FindEntry(const Dict& dict, const Value& key) {
   return dict.Find(key);
 }
 
-Runtime::Level::Level(Runtime& rt) : rt_(rt) {
-  if (rt.depth_ >= rt.limits_.depth) Fail("nested more than ", rt.limits_.depth, " levels deep");
-  ++rt_.depth_;
-}
-
 }  // namespace tokenizer::jinja

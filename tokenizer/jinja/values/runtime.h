@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/value.h"
 
 namespace tokenizer::jinja {
@@ -67,17 +68,7 @@ class Runtime {
   // The value of a key or null, like Dict::Find.
   const Value* FindEntry(const Dict& dict, const Value& key);
 
-  // One more level of nesting, for a scope.
-  class Level {
-   public:
-    explicit Level(Runtime& rt);
-    ~Level() { --rt_.depth_; }
-    Level(const Level&) = delete;
-    Level& operator=(const Level&) = delete;
-
-   private:
-    Runtime& rt_;
-  };
+  Nesting OneLevel() { return {depth_, limits_.depth}; }
 
  private:
   static constexpr size_t kOverhead = 64;    // bytes of a shared allocation, roughly
