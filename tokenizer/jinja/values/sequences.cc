@@ -22,12 +22,8 @@ Values CharsOf(Runtime& rt, const Text& text) {
 }
 
 // The bounds of a slice of `length` items, as in Python's slice.indices().
-struct SliceBounds {
-  int64_t start, stop, step;
-};
-
-SliceBounds Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
-  SliceBounds out{};
+List::Range Bounds(int64_t length, const Value& start, const Value& stop, const Value& step) {
+  List::Range out;
   out.step = step.IsNone() ? 1 : ToInteger(step, "a slice's step");
   if (out.step == 0) Fail("slice step cannot be zero");
   out.step = std::clamp(out.step, -length - 1, length + 1);  // a larger step gives the same result
@@ -45,14 +41,14 @@ SliceBounds Bounds(int64_t length, const Value& start, const Value& stop, const 
 }
 
 template <typename Fn>
-void ForEachIndex(const SliceBounds& bounds, Fn fn) {
+void ForEachIndex(const List::Range& bounds, Fn fn) {
   for (int64_t i = bounds.start; bounds.step > 0 ? i < bounds.stop : i > bounds.stop;
        i += bounds.step) {
     fn(static_cast<size_t>(i));
   }
 }
 
-Text SliceText(Runtime& rt, const Text& text, const SliceBounds& bounds) {
+Text SliceText(Runtime& rt, const Text& text, const List::Range& bounds) {
   if (bounds.step == 1) {
     if (bounds.stop <= bounds.start) return Text();
     const size_t begin = ByteOfChar(text.view(), static_cast<size_t>(bounds.start));
@@ -73,7 +69,7 @@ Text SliceText(Runtime& rt, const Text& text, const SliceBounds& bounds) {
 }
 
 // A slice of a range is a range.
-List::Range SliceRange(const List::Range& range, const SliceBounds& bounds, const Value& step) {
+List::Range SliceRange(const List::Range& range, const List::Range& bounds, const Value& step) {
   const auto start_plus = [&range](int64_t start, int64_t steps) {
     int64_t value = 0;
     if (__builtin_mul_overflow(steps, range.step, &value) ||
@@ -158,12 +154,12 @@ Value Slice(Runtime& rt, const Value& value, const Value& start, const Value& st
             const Value& step) {
   RequireDefined(value);
   if (value.IsString()) {
-    const SliceBounds bounds = Bounds(LengthOf(rt, value), start, stop, step);
+    const List::Range bounds = Bounds(LengthOf(rt, value), start, stop, step);
     return rt.Make(SliceText(rt, value.text(), bounds));
   }
   if (!value.IsList() || !value.list().CanIndex()) Fail(QuotedType(value), " object has no slices");
   const Values& items = value.list().items;
-  const SliceBounds bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
+  const List::Range bounds = Bounds(static_cast<int64_t>(items.size()), start, stop, step);
   Values out;
   ForEachIndex(bounds, [&](size_t i) { out.push_back(items[i]); });
   Value slice = rt.Make(std::move(out), value.list().kind);
