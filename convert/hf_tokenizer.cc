@@ -1,10 +1,10 @@
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "gguf/error.h"
 
@@ -15,15 +15,12 @@ using tokenizer::TokenType;
 
 constexpr float kAddedScore = -1000;
 
-struct SpecialToken {
-  const char* hf;
-  const char* key;
-};
-constexpr std::array kSpecials = {
-    SpecialToken{"bos_token", "tokenizer.ggml.bos_token_id"},
-    SpecialToken{"eos_token", "tokenizer.ggml.eos_token_id"},
-    SpecialToken{"unk_token", "tokenizer.ggml.unknown_token_id"},
-    SpecialToken{"pad_token", "tokenizer.ggml.padding_token_id"},
+// A folder's names of special tokens, and the keys of their ids.
+constexpr std::pair<const char*, const char*> kSpecials[] = {
+    {"bos_token", "tokenizer.ggml.bos_token_id"},
+    {"eos_token", "tokenizer.ggml.eos_token_id"},
+    {"unk_token", "tokenizer.ggml.unknown_token_id"},
+    {"pad_token", "tokenizer.ggml.padding_token_id"},
 };
 
 // Some folders mark special tokens as ordinary ones.
@@ -171,11 +168,11 @@ class TokenizerWriter {
     return ids;
   }
 
-  std::optional<uint64_t> FindSpecial(const SpecialToken& special) const {
+  std::optional<uint64_t> FindSpecial(const char* name) const {
     for (const Fields* fields : {&config_, &map_}) {
-      if (const auto id = IdOf(*fields, special.hf)) return id;
+      if (const auto id = IdOf(*fields, name)) return id;
     }
-    const std::string key = std::string(special.hf) + "_id";
+    const std::string key = std::string(name) + "_id";
     for (const Fields* fields : {static_cast<const Fields*>(&model_.config), &generation_}) {
       if (const auto ids = Ids(*fields, key); !ids.empty()) return ids[0];
     }
@@ -184,11 +181,11 @@ class TokenizerWriter {
 
   void WriteSpecials() {
     std::map<std::string_view, uint64_t> found;
-    for (const SpecialToken& special : kSpecials) {
-      const auto id = FindSpecial(special);
+    for (const auto& [name, key] : kSpecials) {
+      const auto id = FindSpecial(name);
       if (!id) continue;
-      found[special.hf] = *id;
-      model_.keys.Add(special.key, static_cast<uint32_t>(*id));
+      found[name] = *id;
+      model_.keys.Add(key, static_cast<uint32_t>(*id));
     }
     // If several tokens end a text, the first one other than eos.
     for (const uint64_t id : Ids(generation_, "eos_token_id")) {

@@ -51,11 +51,6 @@ JsonView Fields::Find(std::string_view key) const {
   return {};
 }
 
-bool Fields::Has(std::string_view key) const { return Find(key).is_there(); }
-bool Fields::IsText(std::string_view key) const { return Find(key).IsString(); }
-bool Fields::IsObject(std::string_view key) const { return Find(key).IsObject(); }
-bool Fields::IsList(std::string_view key) const { return Find(key).IsArray(); }
-
 void Fields::Fail(std::string_view key, const std::string& what) const {
   throw gguf::Error(gguf::PrintablePath(file_) + ": " +
                     gguf::Printable(prefix_ + std::string(key)) + ": " + what);
@@ -81,18 +76,10 @@ uint64_t Fields::Count(std::string_view key) const {
   return count;
 }
 
-uint64_t Fields::CountOr(std::string_view key, uint64_t fallback) const {
-  return Has(key) ? Count(key) : fallback;
-}
-
 double Fields::Number(std::string_view key) const {
   const JsonView value = Find(key);
   if (!value.IsNumber()) FailKind(key, "a number");
   return value.Number();
-}
-
-double Fields::NumberOr(std::string_view key, double fallback) const {
-  return Has(key) ? Number(key) : fallback;
 }
 
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
@@ -106,10 +93,6 @@ std::string Fields::Text(std::string_view key) const {
   const JsonView value = Find(key);
   if (!value.IsString()) FailKind(key, "a text");
   return value.String();
-}
-
-std::string Fields::TextOr(std::string_view key, const std::string& fallback) const {
-  return Has(key) ? Text(key) : fallback;
 }
 
 Fields Fields::Object(std::string_view key) const {

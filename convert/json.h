@@ -24,18 +24,24 @@ class Fields {
 
   const std::string& file() const { return file_; }
   bool is_there() const { return !layers_.empty(); }
-  bool Has(std::string_view key) const;
+  bool Has(std::string_view key) const { return Find(key).is_there(); }
   JsonView json() const { return is_there() ? layers_[0] : JsonView(); }
 
   // Throw gguf::Error if the value has another kind, is out of range, or (without "Or") is absent.
   uint64_t Count(std::string_view key) const;  // 1 to 2^32 - 1
-  uint64_t CountOr(std::string_view key, uint64_t fallback) const;
+  uint64_t CountOr(std::string_view key, uint64_t fallback) const {
+    return Has(key) ? Count(key) : fallback;
+  }
   uint64_t UintOr(std::string_view key, uint64_t fallback) const;  // 0 to 2^32 - 1
   double Number(std::string_view key) const;
-  double NumberOr(std::string_view key, double fallback) const;
+  double NumberOr(std::string_view key, double fallback) const {
+    return Has(key) ? Number(key) : fallback;
+  }
   bool BoolOr(std::string_view key, bool fallback) const;
   std::string Text(std::string_view key) const;
-  std::string TextOr(std::string_view key, const std::string& fallback) const;
+  std::string TextOr(std::string_view key, const std::string& fallback) const {
+    return Has(key) ? Text(key) : fallback;
+  }
   // The object under this key, empty if absent.
   Fields Object(std::string_view key) const;
   std::vector<Fields> Objects(std::string_view key) const;  // a list of objects
@@ -47,9 +53,9 @@ class Fields {
 
   // Empty if the value is not a list of non-negative integers.
   std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
-  bool IsText(std::string_view key) const;
-  bool IsObject(std::string_view key) const;
-  bool IsList(std::string_view key) const;
+  bool IsText(std::string_view key) const { return Find(key).IsString(); }
+  bool IsObject(std::string_view key) const { return Find(key).IsObject(); }
+  bool IsList(std::string_view key) const { return Find(key).IsArray(); }
 
   // These fields, completed by those of `outer` that they lack.
   Fields Over(const Fields& outer) const;

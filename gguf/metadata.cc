@@ -157,10 +157,6 @@ uint64_t Metadata::GetUint(std::string_view key, uint64_t max) const {
                               : checked(LoadUnsigned(value.type, value.data));
 }
 
-uint64_t Metadata::GetUintOr(std::string_view key, uint64_t fallback, uint64_t max) const {
-  return Has(key) ? GetUint(key, max) : fallback;
-}
-
 int64_t Metadata::GetInt(std::string_view key) const {
   const Value& value = Need(key, "an integer");
   if (!IsInteger(value.type)) FailType(key, "an integer", value);
@@ -178,10 +174,6 @@ double Metadata::GetFloat(std::string_view key) const {
                               : static_cast<double>(LoadUnsigned(value.type, value.data));
 }
 
-double Metadata::GetFloatOr(std::string_view key, double fallback) const {
-  return Has(key) ? GetFloat(key) : fallback;
-}
-
 bool Metadata::GetBoolOr(std::string_view key, bool fallback) const {
   const Value* const value = Find(key);
   if (value == nullptr) return fallback;
@@ -193,10 +185,6 @@ std::string_view Metadata::GetString(std::string_view key) const {
   const Value& value = Need(key, "a string");
   if (value.type != ValueType::kString) FailType(key, "a string", value);
   return LoadString(value.data, value.wide);
-}
-
-std::string_view Metadata::GetStringOr(std::string_view key, std::string_view fallback) const {
-  return Has(key) ? GetString(key) : fallback;
 }
 
 StringArray Metadata::GetStrings(std::string_view key) const {

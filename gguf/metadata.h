@@ -102,13 +102,19 @@ class Metadata {
   // GetUint accepts any integer type with a value from 0 to `max`, GetInt any integer type,
   // GetFloat f32, f64 and integers. Floats may be NaN or infinite: the caller checks the range.
   uint64_t GetUint(std::string_view key, uint64_t max = UINT64_MAX) const;
-  uint64_t GetUintOr(std::string_view key, uint64_t fallback, uint64_t max = UINT64_MAX) const;
+  uint64_t GetUintOr(std::string_view key, uint64_t fallback, uint64_t max = UINT64_MAX) const {
+    return Has(key) ? GetUint(key, max) : fallback;
+  }
   int64_t GetInt(std::string_view key) const;
   double GetFloat(std::string_view key) const;
-  double GetFloatOr(std::string_view key, double fallback) const;
+  double GetFloatOr(std::string_view key, double fallback) const {
+    return Has(key) ? GetFloat(key) : fallback;
+  }
   bool GetBoolOr(std::string_view key, bool fallback) const;
   std::string_view GetString(std::string_view key) const;
-  std::string_view GetStringOr(std::string_view key, std::string_view fallback) const;
+  std::string_view GetStringOr(std::string_view key, std::string_view fallback) const {
+    return Has(key) ? GetString(key) : fallback;
+  }
   // Arrays. The numbers are copied (aligned), the strings are not.
   StringArray GetStrings(std::string_view key) const;
   std::vector<float> GetFloats(std::string_view key) const;  // elements f32 or f64
