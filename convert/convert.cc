@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -178,38 +177,25 @@ void CheckThatItRuns(const std::string& folder, const gguf::Writer& writer) {
   engine::Model::From(gguf::File::Parse(folder + ", as GGUF", skeleton.bytes()));
 }
 
-// Adds the weights to the writer, which encodes each tensor when it writes it.
-class Weights {
- public:
-  Weights(const OutModel& model, const Types& types, const Options& options)
-      : model_(model), types_(types), options_(options), encoder_(options.n_threads) {}
-
-  // `writer` must not outlive this.
-  void AddTo(gguf::Writer& writer) {
-    for (const OutTensor& tensor : model_.tensors) {
-      const DType type = TypeOf(tensor, types_);
-      total_ += gguf::RowBytes(type, tensor.dims[0]) * tensor.rows();
-      writer.AddTensor(
-          tensor.name, type, tensor.dims,
-          [this, &tensor, type, row = uint64_t{0}]() mutable { return Next(tensor, type, row); });
-    }
+// Writes the file; each tensor is encoded when it is written.
+void Write(const OutModel& model, const Types& types, const Options& options,
+           const std::string& out) {
+  gguf::Writer writer = model.keys;
+  Encoder encoder(options.n_threads);
+  uint64_t done = 0, total = 0;
+  for (const OutTensor& tensor : model.tensors) {
+    const DType type = TypeOf(tensor, types);
+    total += gguf::RowBytes(type, tensor.dims[0]) * tensor.rows();
+    writer.AddTensor(tensor.name, type, tensor.dims, [&, type, row = uint64_t{0}]() mutable {
+      const std::span<const std::byte> bytes = encoder.Next(tensor, type, row);
+      done += bytes.size();
+      if (options.progress) options.progress(done, total);
+      return bytes;
+    });
   }
-  uint64_t total() const { return total_; }
-
- private:
-  std::span<const std::byte> Next(const OutTensor& tensor, DType type, uint64_t& row) {
-    const std::span<const std::byte> bytes = encoder_.Next(tensor, type, row);
-    done_ += bytes.size();
-    if (options_.progress) options_.progress(done_, total_);
-    return bytes;
-  }
-
-  const OutModel& model_;
-  Types types_;
-  const Options& options_;
-  Encoder encoder_;
-  uint64_t done_ = 0, total_ = 0;
-};
+  CheckThatItRuns(model.folder.path(), writer);
+  writer.WriteFile(out, model.folder.ids());
+}
 
 uint64_t EmbeddingRows(const OutModel& model) {
   const auto found = std::ranges::find(model.tensors, "token_embd.weight", &OutTensor::name);
@@ -248,12 +234,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
   AddSampling(folder.Object("generation_config.json"), model.keys);
   AddTokenizer(EmbeddingRows(model), model);
-
-  Weights weights(model, types, options);
-  gguf::Writer writer = model.keys;
-  weights.AddTo(writer);
-  CheckThatItRuns(path, writer);
-  writer.WriteFile(out, folder.ids());
+  Write(model, types, options, out);
   report.architecture = model.architecture;
   report.n_tensors = model.tensors.size();
   report.notes = model.notes;
