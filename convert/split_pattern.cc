@@ -1,7 +1,6 @@
 #include "convert/split_pattern.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <set>
@@ -19,15 +18,6 @@ struct Atom {
   uint32_t code = 0;
   std::string text;  // empty for a character
 };
-
-uint32_t CodeOf(std::string_view character) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(character[i]); };
-  uint32_t code = byte(0);
-  if (character.size() == 1) return code;
-  code &= 0xFFu >> (character.size() + 1);
-  for (size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(i) & 0x3F);
-  return code;
-}
 
 class Parser {
  public:
@@ -58,10 +48,9 @@ class Parser {
 
   Atom Next() {
     if (rest_[0] == '\\' && rest_.size() > 1) return Escape();
-    const size_t length = std::max<size_t>(1, gguf::NextUtf8(rest_).length);
-    const Atom atom{CodeOf(rest_.substr(0, length)), ""};
-    rest_.remove_prefix(length);
-    return atom;
+    const gguf::Utf8Step step = gguf::NextUtf8(rest_);
+    rest_.remove_prefix(step.length);
+    return {step.code, ""};
   }
 
   Atom Escape() {
@@ -82,11 +71,9 @@ class Parser {
       return {code, ""};
     }
     take(2);
-    constexpr std::array<std::pair<char, uint32_t>, 3> kControls = {
-        {{'r', '\r'}, {'n', '\n'}, {'t', '\t'}}};
-    for (const auto& [letter, code] : kControls) {
-      if (kind == letter) return {code, ""};
-    }
+    constexpr std::string_view kLetters = "rnt", kControls = "\r\n\t";
+    const size_t i = kLetters.find(kind);
+    if (i != kLetters.npos) return {static_cast<uint8_t>(kControls[i]), ""};
     const bool is_letter = (kind >= 'a' && kind <= 'z') || (kind >= 'A' && kind <= 'Z');
     return is_letter ? Atom{0, std::string("\\") + kind} : Atom{static_cast<uint8_t>(kind), ""};
   }
@@ -135,8 +122,6 @@ class Parser {
 
 constexpr std::string_view kAnyCase = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 constexpr std::string_view kBothCases = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])";
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 // The expressions of one step, or of a sequence of steps.
 void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
@@ -153,7 +138,8 @@ void AddPatterns(const Fields& step, std::vector<std::string>& patterns) {
   } else if (type == "Digits") {
     patterns.push_back(step.BoolOr("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
   } else if (type == "ByteLevel") {
-    if (step.BoolOr("use_regex", true)) patterns.emplace_back(kGpt2);
+    if (!step.BoolOr("use_regex", true)) return;
+    patterns.emplace_back(tokenizer::FindSplitRule("gpt-2")->patterns[0]);
   } else if (type == "Punctuation") {
     patterns.emplace_back(R"(\p{P})");
   } else {
