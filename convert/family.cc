@@ -2,8 +2,8 @@
 #include "convert/family.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <utility>
 
 #include "convert/families/families.h"
 #include "gguf/error.h"
@@ -38,33 +38,31 @@ constexpr TensorRule kCommon[] = {
 
 // Models with vision or audio whose text model is of one of several families, named in
 // config.json's text_config.
-constexpr std::array<std::string_view, 9> kWrappers = {
+constexpr std::string_view kWrappers[] = {
     "Mistral3ForConditionalGeneration",  "LlavaForConditionalGeneration",
     "LlavaNextForConditionalGeneration", "Idefics3ForConditionalGeneration",
     "SmolVLMForConditionalGeneration",   "InternVLForConditionalGeneration",
     "Lfm2VlForConditionalGeneration",    "VoxtralForConditionalGeneration",
     "LightOnOCRForConditionalGeneration"};
 
-struct TextModel {
-  std::string_view type, name;
-};
-constexpr std::array kTextModels = {
-    TextModel{"llama", "LlamaForCausalLM"},        TextModel{"mistral", "MistralForCausalLM"},
-    TextModel{"mixtral", "MixtralForCausalLM"},    TextModel{"ministral3", "Ministral3ForCausalLM"},
-    TextModel{"qwen2", "Qwen2ForCausalLM"},        TextModel{"qwen3", "Qwen3ForCausalLM"},
-    TextModel{"qwen3_moe", "Qwen3MoeForCausalLM"}, TextModel{"granite", "GraniteForCausalLM"},
-    TextModel{"smollm3", "SmolLM3ForCausalLM"},    TextModel{"gpt_oss", "GptOssForCausalLM"},
-    TextModel{"lfm2", "Lfm2ForCausalLM"},          TextModel{"lfm2_moe", "Lfm2MoeForCausalLM"}};
+// By their model_type.
+constexpr std::pair<std::string_view, std::string_view> kTextModels[] = {
+    {"llama", "LlamaForCausalLM"},        {"mistral", "MistralForCausalLM"},
+    {"mixtral", "MixtralForCausalLM"},    {"ministral3", "Ministral3ForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"},        {"qwen3", "Qwen3ForCausalLM"},
+    {"qwen3_moe", "Qwen3MoeForCausalLM"}, {"granite", "GraniteForCausalLM"},
+    {"smollm3", "SmolLM3ForCausalLM"},    {"gpt_oss", "GptOssForCausalLM"},
+    {"lfm2", "Lfm2ForCausalLM"},          {"lfm2_moe", "Lfm2MoeForCausalLM"}};
 
 // config.json's name for the text model.
 std::string NameOf(const Fields& config, const std::string& outer) {
-  if (std::ranges::find(kWrappers, outer) == kWrappers.end()) return outer;
+  if (std::ranges::count(kWrappers, outer) == 0) return outer;
   const Fields text = config.Object("text_config");
   // Libraries omit default names.
   const std::string type =
       text.TextOr("model_type", outer.starts_with("Mistral3") ? "mistral" : "llama");
-  for (const TextModel& model : kTextModels) {
-    if (type == model.type) return std::string(model.name);
+  for (const auto& [known, name] : kTextModels) {
+    if (type == known) return std::string(name);
   }
   text.Fail("model_type", "a text model of type " + gguf::Quoted(type, 60) +
                               " cannot be converted from " + outer);

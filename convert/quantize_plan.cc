@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace convert {
 namespace {
@@ -260,32 +261,15 @@ DType MixType(const Mix& mix, const MixFacts& facts, std::string_view name, uint
 }
 
 DType FittingType(DType type, uint64_t cols) {
+  constexpr std::pair<DType, DType> kOthers[] = {
+      {kTQ1_0, kQ4_0}, {kTQ2_0, kQ4_0}, {kQ2_K, kQ4_0}, {kQ3_K, kQ4_0},
+      {kQ4_K, kQ5_0},  {kQ5_K, kQ5_1},  {kQ6_K, kQ8_0}, {kNVFP4, kMXFP4},
+  };
   const auto fits = [cols](DType t) { return cols % gguf::Info(t).block_size == 0; };
   if (fits(type)) return type;
-  DType other = kF16;
-  switch (type) {
-    case kTQ1_0:
-    case kTQ2_0:
-    case kQ2_K:
-    case kQ3_K:
-      other = kQ4_0;
-      break;
-    case kQ4_K:
-      other = kQ5_0;
-      break;
-    case kQ5_K:
-      other = kQ5_1;
-      break;
-    case kQ6_K:
-      other = kQ8_0;
-      break;
-    case kNVFP4:
-      other = kMXFP4;
-      break;
-    default:
-      if (gguf::Info(type).block_size > 32) other = kIQ4_NL;
-  }
-  return fits(other) ? other : kF16;
+  const auto* const row = std::ranges::find(kOthers, type, &std::pair<DType, DType>::first);
+  const DType other = row != std::end(kOthers) ? row->second : kIQ4_NL;
+  return gguf::Info(type).block_size > 32 && fits(other) ? other : kF16;
 }
 
 }  // namespace convert

@@ -1,7 +1,6 @@
 #include "convert/tensor_map.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -15,35 +14,27 @@ namespace {
 constexpr uint64_t kMaxExperts = 1u << 16;
 
 // Models with vision or audio put a prefix before the text model's names.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextPrefixes = {{
+constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.language_model.", "model."},
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
-}};
+};
 // Vision and audio parts.
-constexpr std::array<std::string_view, 16> kLeftOut = {"vision_tower.",
-                                                       "model.vision_tower.",
-                                                       "vision_model.",
-                                                       "model.vision_model.",
-                                                       "multi_modal_projector.",
-                                                       "model.multi_modal_projector.",
-                                                       "model.connector.",
-                                                       "image_newline",
-                                                       "model.image_newline",
-                                                       "model.visual.",
-                                                       "visual.",
-                                                       "audio_tower.",
-                                                       "model.audio_tower.",
-                                                       "model.embed_audio.",
-                                                       "model.embed_vision.",
-                                                       "vision_encoder."};
+// clang-format off
+constexpr std::string_view kLeftOut[] = {
+    "vision_tower.", "model.vision_tower.", "vision_model.", "model.vision_model.",
+    "multi_modal_projector.", "model.multi_modal_projector.", "model.connector.",
+    "image_newline", "model.image_newline", "model.visual.", "visual.", "vision_encoder.",
+    "audio_tower.", "model.audio_tower.", "model.embed_audio.", "model.embed_vision.",
+};
+// clang-format on
 // Blocks that predict further tokens, if they have names of their own.
 constexpr std::string_view kNextn = "mtp.", kNextnLayers = "mtp.layers.";
 constexpr std::string_view kLayer = "model.layers.{i}.";  // TensorRule's "."
 // The words before an expert's number.
-constexpr std::array<std::string_view, 3> kStacks = {"experts.", "altup_projections.",
-                                                     "altup_unembed_projections."};
+constexpr std::string_view kStacks[] = {"experts.", "altup_projections.",
+                                        "altup_unembed_projections."};
 
 // A name as in the tables, with its numbers separated.
 struct Name {
