@@ -22,7 +22,8 @@ Constraint::Constraint(std::shared_ptr<const grammar::Grammar> grammar,
                        const tokenizer::Tokenizer& tokenizer)
     : grammar_(std::move(grammar)),
       tokenizer_(tokenizer),
-      trie_(tokenizer),
+      named_(*grammar_, tokenizer),
+      trie_(tokenizer, named_),
       matcher_(*grammar_),
       masks_(tokenizer.vocab(), trie_, matcher_),
       all_but_end_((tokenizer.vocab().size() + 63) / 64, ~uint64_t{0}),
@@ -60,21 +61,34 @@ bool Constraint::Allows(TokenId id) {
   if (!vocab.Has(id)) return false;
   if (vocab.IsEog(id)) return may_end();
   if (waiting_ || (opening_ >= 0 && id == opening_)) return true;
-  const std::string piece = tokenizer_.Piece(id);
-  return !piece.empty() && piece.size() <= grammar::TokenTrie::kMaxBytes &&
-         matcher_.Steps(at_, piece) != ItemSets::kNothing;
+  return After(id) != ItemSets::kNothing;
+}
+
+// The token as text, or as the grammar names it, or both.
+SetId Constraint::After(TokenId id) {
+  const std::string text = TokenTrie::TextOf(tokenizer_, id), name = named_.Spelling(id);
+  const SetId by_text = text.empty() ? ItemSets::kNothing : matcher_.Steps(at_, text);
+  const SetId by_name = name.empty() ? ItemSets::kNothing : matcher_.Steps(at_, name);
+  if (by_text == ItemSets::kNothing || by_name == ItemSets::kNothing) {
+    return std::max(by_text, by_name);
+  }
+  const auto first = matcher_.Items(by_text), second = matcher_.Items(by_name);
+  std::vector<Item> both(first.begin(), first.end());
+  both.insert(both.end(), second.begin(), second.end());
+  return matcher_.Intern(both);
 }
 
 void Constraint::Accept(TokenId id) {
   if (std::exchange(opening_, -1) == id && id >= 0) waiting_ = true;
   if (waiting_) return;
-  AcceptText(tokenizer_.Piece(id));
+  if (!tokenizer_.Piece(id).empty() || !named_.Spelling(id).empty()) MoveTo(After(id));
   if (last_.size() == kContextTokens) last_.erase(last_.begin());
   last_.push_back(id);
 }
 
-void Constraint::AcceptText(std::string_view text) {
-  const grammar::SetId next = matcher_.Steps(at_, text);
+void Constraint::AcceptText(std::string_view text) { MoveTo(matcher_.Steps(at_, text)); }
+
+void Constraint::MoveTo(SetId next) {
   if (next == ItemSets::kNothing) {
     throw Error("the text has left the grammar");
   }
@@ -91,7 +105,7 @@ std::vector<TokenId> Constraint::Forced() {
   grammar::SetId at = at_;
   while (text.size() < kMaxForcedBytes) {
     const std::optional<uint8_t> byte = matcher_.OnlyByte(at);
-    if (!byte) break;
+    if (!byte || *byte == kTokenByte) break;
     text.push_back(static_cast<char>(*byte));
     at = matcher_.Step(at, *byte);
   }

@@ -27,18 +27,21 @@ namespace grammar {
 // Follows one text at a time; cached results are reused for the next. Not thread-safe.
 class Constraint {
  public:
-  // The tokenizer must outlive it.
+  // The tokenizer must outlive it. Throws grammar::Error if it lacks a token that the grammar
+  // names.
   Constraint(std::shared_ptr<const grammar::Grammar> grammar,
              const tokenizer::Tokenizer& tokenizer);
 
   // Begins a new text.
   void Restart();
   // The text has not begun, since the model thinks first: until Begin() every token is allowed
-  // except those that end the generation.
-  void Wait() { waiting_ = true; }
+  // except those that end the generation. A grammar that names tokens says itself how to think.
+  void Wait() { waiting_ = grammar_->tokens().empty(); }
   void Begin() { waiting_ = false; }
   // Allows this token, which begins the thinking, as the first one; then it acts as Wait().
-  void MayWait(tokenizer::TokenId opening) { opening_ = opening; }
+  void MayWait(tokenizer::TokenId opening) {
+    if (grammar_->tokens().empty()) opening_ = opening;
+  }
   bool waiting() const { return waiting_; }
 
   // A bit for each id that may come next (bit id % 64 of word id / 64). It is set for tokens that
@@ -62,10 +65,13 @@ class Constraint {
   bool may_end() { return !waiting_ && matcher_.MayEnd(at_); }
 
  private:
+  grammar::SetId After(tokenizer::TokenId id);
+  void MoveTo(grammar::SetId next);
   std::vector<tokenizer::TokenId> Cut(std::string_view text) const;
 
   std::shared_ptr<const grammar::Grammar> grammar_;
   const tokenizer::Tokenizer& tokenizer_;
+  grammar::NamedTokens named_;
   grammar::TokenTrie trie_;
   grammar::Matcher matcher_;
   grammar::TokenMasks masks_;

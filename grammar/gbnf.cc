@@ -146,9 +146,7 @@ class Parser : private Scanner {
       uses_.emplace_back(name, begin);
       return builder_.Call(rule);
     }
-    if (c == '<' || c == '!') {
-      Fail(at_, "tokens by their names or numbers are not supported, only text");
-    }
+    if (c == '<' || c == '!') return Token();
     if (c != '(') return std::nullopt;
     if (depth == kMaxParentheses) {
       Fail(at_, "parentheses are nested more than " + std::to_string(kMaxParentheses) + " deep");
@@ -158,6 +156,22 @@ class Parser : private Scanner {
     const Part part = Alternatives(depth + 1);
     if (!Take(")")) Expected("')' or another part of the group");
     return part;
+  }
+
+  // <name>, <[number]>, or ! and one of them.
+  Part Token() {
+    const size_t begin = at_;
+    const bool but_this = Take("!");
+    const size_t end = std::min(text_.find('>', at_), text_.find('\n', at_));
+    const std::string_view name = text_.substr(at_, end - at_);
+    const bool is_number = name.starts_with("<[") && name.ends_with("]");
+    if (end == text_.npos || text_[end] != '>' || !name.starts_with('<') ||
+        (is_number && (name.size() > 12 || name.size() == 3 ||
+                       name.find_first_not_of("0123456789", 2) != name.size() - 1))) {
+      Fail(begin, "expected a token as <name> or <[number]>");
+    }
+    at_ = end + 1;
+    return builder_.Token(std::string(name) + '>', but_this);
   }
 
   // The bounds of a repetition; empty if no repetition follows.

@@ -2,6 +2,7 @@
 //
 //     root   ::= "yes" | "no, " reason     # alternatives; a comment
 //     reason ::= [a-z]+ (" " [^ \n]{1,9})* .?
+//     think  ::= <think> !</think>* <[10]>   # tokens: by name, any other, by number
 //
 // A rule ends with its line, except inside parentheses, after ::= or |, and before a |.
 // Literals and classes know the escapes \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH.

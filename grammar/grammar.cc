@@ -72,6 +72,20 @@ Part Builder::Characters(const CodePoints& set) {
   return Call(sets_[set] = Outline(any));
 }
 
+Part Builder::Token(const std::string& name, bool but_this) {
+  std::vector<TokenName>& tokens = grammar_.tokens_;
+  const auto found = std::ranges::find(tokens, name, &TokenName::name);
+  const auto index = static_cast<uint8_t>(found - tokens.begin());
+  if (index == kOtherToken) throw Error("the grammar names more than 255 tokens");
+  if (index == tokens.size()) tokens.push_back({name, false});
+  tokens[index].is_wanted |= !but_this;
+  std::vector<Part> ways;
+  if (!but_this) ways.push_back(Byte(index, index));
+  if (but_this && index > 0) ways.push_back(Byte(0, static_cast<uint8_t>(index - 1)));
+  if (but_this) ways.push_back(Byte(static_cast<uint8_t>(index + 1), kOtherToken));
+  return Then(Byte(kTokenByte, kTokenByte), Either(ways));
+}
+
 Part Builder::Call(RuleId rule) {
   const StateId end = Fork();
   return {Add({.kind = Kind::kCall, .next = end, .other = rule}), end};

@@ -51,6 +51,12 @@ struct Repetition {
   uint32_t left;  // calls of the row from this one on; none of them is empty
 };
 
+// A token as a grammar names it: "<think>", or "<[10]>" for the id.
+struct TokenName {
+  std::string name;
+  bool is_wanted;  // not only left out, as in !<think>
+};
+
 // Immutable: any number of generations may share it.
 class Grammar {
  public:
@@ -61,6 +67,8 @@ class Grammar {
   size_t n_states() const { return states_.size(); }
   size_t n_rules() const { return rules_.size(); }
   RuleId root() const { return root_; }
+  // Empty if it is of text alone.
+  const std::vector<TokenName>& tokens() const { return tokens_; }
 
  private:
   friend class Builder;
@@ -68,8 +76,13 @@ class Grammar {
   std::vector<State> states_;
   std::vector<Rule> rules_;
   std::vector<Repetition> repetitions_;  // sorted by call
+  std::vector<TokenName> tokens_;
   RuleId root_ = 0;
 };
+
+// A named token is spelt as two bytes: this one, which is in no text in UTF-8, and its index in
+// Grammar::tokens(). All others are spelt with kOtherToken.
+inline constexpr uint8_t kTokenByte = 0xFF, kOtherToken = 0xFF;
 
 // More states are refused: 3 MB. A schema of a hundred properties has a few thousand.
 inline constexpr size_t kMaxStates = size_t{1} << 18;
@@ -86,6 +99,7 @@ class Builder {
   Part Literal(std::string_view bytes);
   Part Characters(const CodePoints& set);  // one of them; the set is not empty
   Part Call(RuleId rule);
+  Part Token(const std::string& name, bool but_this);  // that one, or any other
   Part Then(Part first, Part second) {
     Link(first.end, second.start);
     return {first.start, second.end};

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "gguf/utf8.h"
@@ -13,12 +13,19 @@
 namespace grammar {
 namespace {
 
+constexpr std::string_view kCompact = R"(
+ws  ::= ""
+gap ::= " "
+)";
+constexpr std::string_view kFree = R"(
+ws  ::= | " " | "\n" [ \t]{0,20}
+gap ::= ws
+)";
 constexpr std::string_view kRules = R"(
-ws      ::= | " " | "\n" [ \t]{0,20}
 value   ::= object | array | string | number | boolean | null
-object  ::= "{" ws (member ("," ws member)* ws)? "}"
-member  ::= string ":" ws value
-array   ::= "[" ws (value ("," ws value)* ws)? "]"
+object  ::= "{" ws (member ("," gap member)* ws)? "}"
+member  ::= string ":" gap value
+array   ::= "[" ws (value ("," gap value)* ws)? "]"
 string  ::= "\"" char* "\""
 char    ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" unit)
 # A surrogate only as half of a pair.
@@ -92,117 +99,120 @@ CodePoints Intersection(const CodePoints& a, const CodePoints& b) {
   return Complement(Normal(std::move(outside)));
 }
 
-Part Digits(Builder& builder, uint32_t least, uint32_t most) {
-  return builder.Repeat(builder.Characters({{'0', '9'}}), least, most);
-}
-
-// Numbers from low to high, both with the same number of digits.
-Part SameLength(Builder& builder, const std::string& low, const std::string& high) {
-  const auto n = static_cast<uint32_t>(low.size());
-  if (low == std::string(n, '0') && high == std::string(n, '9')) return Digits(builder, n, n);
-  const auto digits = [&](char from, char to) {
-    return builder.Characters({{static_cast<CodePoint>(from), static_cast<CodePoint>(to)}});
-  };
-  const std::string low_rest = low.substr(1), high_rest = high.substr(1);
-  if (low[0] == high[0]) {
-    return builder.Then(digits(low[0], low[0]), SameLength(builder, low_rest, high_rest));
-  }
-  std::vector<Part> ways;
-  ways.push_back(
-      builder.Then(digits(low[0], low[0]), SameLength(builder, low_rest, std::string(n - 1, '9'))));
-  if (low[0] + 1 < high[0]) {
-    ways.push_back(
-        builder.Then(digits(static_cast<char>(low[0] + 1), static_cast<char>(high[0] - 1)),
-                     Digits(builder, n - 1, n - 1)));
-  }
-  ways.push_back(builder.Then(digits(high[0], high[0]),
-                              SameLength(builder, std::string(n - 1, '0'), high_rest)));
-  return builder.Either(ways);
-}
-
-// Whole numbers from low to high without leading zeros.
-Part Whole(Builder& builder, uint64_t low, uint64_t high) {
-  std::vector<Part> ways;
-  for (;;) {
-    const std::string from = std::to_string(low);
-    const std::string longest(from.size(), '9');
-    const std::string to = std::to_string(high);
-    ways.push_back(SameLength(builder, from, to.size() > from.size() ? longest : to));
-    if (to.size() == from.size()) return builder.Either(ways);
-    low = 1;
-    for (size_t i = 0; i < from.size(); ++i) low *= 10;
-  }
-}
-
 constexpr int64_t kLargest = 9'999'999'999'999'999;  // if there is no bound
-
+// With digits after the point: a double tells any two numbers of 15 digits apart.
+constexpr int64_t kLargestFine = 999'999'999'999'999;
+constexpr double kMaxFineBound = 1e9;
+constexpr uint32_t kMaxDecimals = 6;
 // A number and a bound with more digits could be the same double.
-constexpr double kMaxFineBound = 999'999'999;
-constexpr size_t kMaxFineDigits = 5;  // after the point
+constexpr double kFinestBound = 1e5;
 
-// Bounds of DIGITS in 0.DIGITS, themselves digits after the point (none: no bound; "": zero).
-struct FractionBounds {
-  std::optional<std::string> low, high;
-  bool above_low = false, below_high = false;
-};
+double PowerOfTen(uint32_t n) { return n == 0 ? 1 : 10 * PowerOfTen(n - 1); }
 
-// At most `most` digits, and at least one unless `may_end`; empty if no digits fit.
-std::optional<Part> Fraction(Builder& builder, FractionBounds bounds, uint32_t most, bool may_end) {
-  if (bounds.low == "" && !bounds.above_low) bounds.low.reset();
-  if (!bounds.low && !bounds.high) return Digits(builder, may_end ? 0 : 1, most);
-  std::vector<Part> ways;
-  if (may_end && !bounds.low && (bounds.high != "" || !bounds.below_high)) {
-    ways.push_back(builder.Empty());
+// A bound as the first or last unit inside it, a unit being 10^-decimals.
+int64_t ToUnits(double bound, bool is_min, bool leaves_out, uint32_t decimals) {
+  double units = bound;
+  if (decimals > 0 && std::abs(bound) > kMaxFineBound) {
+    const bool is_far = is_min == (bound > 0);  // nothing lies inside
+    units = std::copysign(is_far ? 2e15 : kMaxFineBound * PowerOfTen(decimals), bound);
+  } else if (decimals > 0) {
+    // A quotient of whole numbers below 2^53 is rounded to no other whole number.
+    units = std::round(bound * PowerOfTen(kMaxDecimals)) / PowerOfTen(kMaxDecimals - decimals);
   }
-  const auto first = [](const std::string& digits) { return digits.empty() ? '0' : digits[0]; };
-  const char low = bounds.low ? first(*bounds.low) : '0' - 1;
-  const char high = bounds.high ? first(*bounds.high) : '9' + 1;
-  if (most > 0 && low + 1 < high) {  // after this digit no bound applies
-    const Part digit =
-        builder.Characters({{static_cast<CodePoint>(low + 1), static_cast<CodePoint>(high - 1)}});
-    ways.push_back(builder.Then(digit, Digits(builder, 0, most - 1)));
-  }
-  for (const char digit : {low, high}) {
-    if (most == 0 || digit < '0' || digit > '9' || digit < low || digit > high) continue;
-    FractionBounds rest = bounds;
-    const auto after = [](const std::string& d) { return d.substr(std::min<size_t>(d.size(), 1)); };
-    if (rest.low) rest.low = digit == low ? std::optional(after(*rest.low)) : std::nullopt;
-    if (rest.high) rest.high = digit == high ? std::optional(after(*rest.high)) : std::nullopt;
-    if (const auto part = Fraction(builder, rest, most - 1, /*may_end=*/true)) {
-      const auto c = static_cast<CodePoint>(digit);
-      ways.push_back(builder.Then(builder.Characters({{c, c}}), *part));
+  const double whole = is_min ? std::ceil(units) : std::floor(units);
+  return static_cast<int64_t>(leaves_out && whole == units ? whole + (is_min ? 1 : -1) : whole);
+}
+
+// Multiples of a number of units, digit by digit.
+class Numerals {
+ public:
+  Numerals(Builder& builder, uint64_t step, uint32_t decimals)
+      : builder_(builder), step_(step), decimals_(decimals) {}
+
+  // Those from low to high without leading zeros; empty if there are none.
+  std::optional<Part> Between(int64_t low, int64_t high) {
+    if (low > high) return std::nullopt;
+    const auto digits = [&](int64_t units) {
+      const std::string text = std::to_string(units);
+      return std::string(decimals_ + 1 - std::min<size_t>(text.size(), decimals_ + 1), '0') + text;
+    };
+    std::vector<Part> ways;
+    const std::string last = digits(high);
+    for (std::string from = digits(low); from.size() <= last.size();) {
+      const std::string nines(from.size(), '9');
+      const auto part = Digits(from, from.size() < last.size() ? nines : last, 0);
+      if (part) ways.push_back(*part);
+      from = '1' + std::string(from.size(), '0');
     }
-    if (low == high) break;
+    return Either(ways);
   }
-  if (ways.empty()) return std::nullopt;
-  return builder.Either(ways);
-}
 
-// The digits of a bound >= 0: before and after the point.
-struct Decimal {
-  uint64_t whole;
-  std::string fraction;
+ private:
+  std::optional<Part> Either(const std::vector<Part>& ways) {
+    return ways.empty() ? std::nullopt : std::optional(builder_.Either(ways));
+  }
+
+  // A digit and the rest, from low to high, after digits that are `before` modulo the step.
+  std::optional<Part> Digits(const std::string& low, const std::string& high, uint64_t before) {
+    const std::string zeros(low.size() - 1, '0'), nines(low.size() - 1, '9');
+    const std::string low_rest = low.substr(1), high_rest = high.substr(1);
+    std::vector<Part> ways;
+    for (char digit = low[0]; digit <= high[0]; ++digit) {
+      const std::string& from = digit == low[0] ? low_rest : zeros;
+      const char first = digit;
+      // Digits after which the same may follow.
+      const bool is_free = from == zeros && (digit < high[0] || high_rest == nines);
+      while (is_free && step_ == 1 && digit + (high_rest == nines ? 0 : 1) < high[0]) ++digit;
+      const auto rest = Rest(from, digit == high[0] ? high_rest : nines,
+                             (before * 10 + static_cast<uint64_t>(digit - '0')) % step_);
+      const CodePoints digits = {{static_cast<CodePoint>(first), static_cast<CodePoint>(digit)}};
+      if (rest) ways.push_back(builder_.Then(builder_.Characters(digits), *rest));
+    }
+    return Either(ways);
+  }
+
+  // What may follow them, with the point; digits after it that are left out are zeros.
+  std::optional<Part> Rest(const std::string& low, const std::string& high, uint64_t before) {
+    const size_t n = low.size();
+    const bool has_low = low != std::string(n, '0'), has_high = high != std::string(n, '9');
+    uint64_t with_zeros = before, least_digits = 0;
+    for (size_t i = 0; i < n; ++i) with_zeros = with_zeros * 10 % step_;
+    for (uint64_t left = (step_ - with_zeros) % step_; left > 0; left /= 10) ++least_digits;
+    if (least_digits > n) return std::nullopt;
+    const bool is_free = n > 0 && !has_low && !has_high;
+    if (const auto known = free_.find({n, with_zeros}); is_free && known != free_.end()) {
+      return builder_.Call(known->second);
+    }
+    std::vector<Part> ways;
+    if (n <= decimals_ && !has_low && with_zeros == 0) ways.push_back(builder_.Empty());
+    if (const auto more = n > 0 ? Digits(low, high, before) : std::nullopt) {
+      ways.push_back(n == decimals_ ? builder_.Then(builder_.Literal("."), *more) : *more);
+    }
+    if (!is_free || ways.empty()) return Either(ways);
+    const RuleId rule = free_[{n, with_zeros}] = builder_.Declare("");
+    builder_.Define(rule, builder_.Either(ways));
+    return builder_.Call(rule);
+  }
+
+  Builder& builder_;
+  uint64_t step_;
+  uint32_t decimals_;
+  // The rules of any digits, by their number and what those before make with zeros.
+  std::map<std::pair<size_t, uint64_t>, RuleId> free_;
 };
-
-Decimal ToDecimal(double value) {
-  std::array<char, 400> text{};
-  const char* const end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed).ptr;
-  const std::string digits(text.data(), static_cast<size_t>(end - text.data()));
-  const size_t point = digits.find('.');
-  return {static_cast<uint64_t>(value), point == std::string::npos ? "" : digits.substr(point + 1)};
-}
 
 }  // namespace
 
 bool IsFine(double bound) {
   const double size = std::abs(bound);
-  if (size > kMaxBound) return false;
-  return std::floor(size) == size ||
-         (size < kMaxFineBound && ToDecimal(size).fraction.size() <= kMaxFineDigits);
+  return size <= kMaxBound &&
+         (std::floor(size) == size ||
+          (size < kMaxFineBound && std::round(size * kFinestBound) / kFinestBound == size));
 }
 
-JsonRules::JsonRules(Builder& builder) : builder_(builder), find_(AddGbnf(kRules, builder)) {}
+JsonRules::JsonRules(Builder& builder, bool free_space)
+    : builder_(builder),
+      find_(AddGbnf(std::string(free_space ? kFree : kCompact).append(kRules), builder)) {}
 
 std::optional<Lengths> JsonRules::LengthsOf(std::string_view format) {
   constexpr auto kFormats = std::to_array<std::pair<std::string_view, Lengths>>({
@@ -291,72 +301,49 @@ Part JsonRules::KeyBut(const std::vector<std::string>& names) {
   return builder_.Then({open.start, end}, builder_.Literal("\""));
 }
 
-std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
-  if (!bounds.min && !bounds.max) return Call("integer");
-  const auto bound = [](double value, double step, bool leaves_out) {
-    const double whole = step > 0 ? std::ceil(value) : std::floor(value);
-    return static_cast<int64_t>(leaves_out && whole == value ? whole + step : whole);
-  };
-  const int64_t low = bounds.min ? bound(*bounds.min, 1, bounds.above_min) : -kLargest;
-  const int64_t high = bounds.max ? bound(*bounds.max, -1, bounds.below_max) : kLargest;
+std::optional<Part> JsonRules::Between(const NumberBounds& bounds, uint64_t step,
+                                       uint32_t decimals) {
+  const int64_t limit = decimals == 0 ? kLargest : kLargestFine;
+  int64_t low = -limit, high = limit;
+  if (bounds.min) low = std::max(low, ToUnits(*bounds.min, true, bounds.above_min, decimals));
+  if (bounds.max) high = std::min(high, ToUnits(*bounds.max, false, bounds.below_max, decimals));
+  Numerals numerals(builder_, step, decimals);
   std::vector<Part> ways;
-  const auto add = [&](std::string_view sign, int64_t from, int64_t to) {
-    if (from > to) return;
-    ways.push_back(
-        builder_.Then(builder_.Literal(sign),
-                      Whole(builder_, static_cast<uint64_t>(from), static_cast<uint64_t>(to))));
-  };
-  add("", std::max<int64_t>(low, 0), high);
-  add("-", std::max<int64_t>(-high, 1), -low);
+  if (const auto part = numerals.Between(std::max<int64_t>(low, 0), high)) ways.push_back(*part);
+  if (const auto part = numerals.Between(std::max<int64_t>(-high, 1), -low)) {
+    ways.push_back(builder_.Then(builder_.Literal("-"), *part));
+  }
   if (ways.empty()) return std::nullopt;
   return builder_.Either(ways);
 }
 
-// Numbers with a point, on one side of zero. Above kMaxFineBound, bounded numbers have no digits
-// after the point: a double would round them.
-void JsonRules::AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways) {
-  constexpr auto kTop = static_cast<uint64_t>(kMaxFineBound);
-  const auto mirrored = [&](const std::optional<double>& bound) {
-    return bound && negative ? std::optional(-*bound) : bound;
-  };
-  std::optional<double> least = mirrored(negative ? bounds.max : bounds.min);
-  const std::optional<double> most = mirrored(negative ? bounds.min : bounds.max);
-  bool above_low = negative ? bounds.below_max : bounds.above_min;
-  const bool below_high = negative ? bounds.above_min : bounds.below_max;
-  if (most && (negative ? *most <= 0 : *most < 0)) return;
-  if (!least || *least < 0) least = 0, above_low = false;
-  const Decimal low = ToDecimal(*least),
-                high = ToDecimal(std::min(most.value_or(kMaxBound), kMaxBound));
-  const bool has_high = most && high.whole <= kTop;
-  const uint64_t last = std::min(high.whole, kTop);
-  const auto add = [&](uint64_t from, uint64_t to, bool is_low, bool is_high) {
-    if (from > to) return;
-    FractionBounds inside;
-    inside.above_low = above_low;
-    inside.below_high = below_high;
-    if (is_low) inside.low = low.fraction;
-    if (is_high && has_high) inside.high = high.fraction;
-    const auto fraction = Fraction(builder_, inside, kMaxFineDigits + 1, /*may_end=*/false);
-    if (!fraction) return;
-    const Part whole = builder_.Then(Whole(builder_, from, to), builder_.Literal("."));
-    ways.push_back(
-        builder_.Then(builder_.Literal(negative ? "-" : ""), builder_.Then(whole, *fraction)));
-  };
-  if (low.whole == last) return add(last, last, true, true);
-  if (low.whole > last) return;
-  add(low.whole, low.whole, true, false);
-  add(low.whole + 1, last - 1, false, false);
-  add(last, last, false, true);
+std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
+  if (!bounds.min && !bounds.max && !bounds.step) return Call("integer");
+  if (!bounds.step) return Between(bounds, 1, 0);
+  // The whole multiples of 1.5 are those of 3.
+  const auto one = static_cast<uint64_t>(PowerOfTen(bounds.step->decimals));
+  return Between(bounds, bounds.step->units / std::gcd(bounds.step->units, one), 0);
 }
 
 std::optional<Part> JsonRules::Number(const NumberBounds& bounds) {
+  if (bounds.step) return Between(bounds, bounds.step->units, bounds.step->decimals);
   if (!bounds.min && !bounds.max) return Call("number");
   std::vector<Part> ways;
-  if (const auto whole = Integer(bounds)) ways.push_back(*whole);
-  AddFractions(bounds, /*negative=*/false, ways);
-  AddFractions(bounds, /*negative=*/true, ways);
+  for (const auto& way : {Between(bounds, 1, 0), Between(bounds, 1, kMaxDecimals)}) {
+    if (way) ways.push_back(*way);
+  }
   if (ways.empty()) return std::nullopt;
   return builder_.Either(ways);
+}
+
+std::optional<Step> StepOf(double number) {
+  for (uint32_t decimals = 0; decimals <= kMaxDecimals; ++decimals) {
+    const double one = PowerOfTen(decimals), units = std::round(number * one);
+    if (units >= 1 && units <= kMaxBound && units / one == number) {
+      return Step{static_cast<uint64_t>(units), decimals};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace grammar

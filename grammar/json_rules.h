@@ -1,6 +1,7 @@
 // The rules of JSON that all schemas use: values of any kind, and restricted strings and numbers.
 //
-// White space is allowed after { [ , : and before } ]: at most one space, or one line end with the
+// JSON is compact, with one space after each colon and comma: what models were trained on. Free
+// white space is allowed after { [ , : and before } ]: at most one space, or one line end with the
 // indentation of the next line, so that no model fills a context with blanks. Numbers have at most
 // 16 digits before and after the point and two-digit exponents, which any reader can represent.
 #ifndef PRONK_GRAMMAR_JSON_RULES_H_
@@ -17,10 +18,18 @@
 
 namespace grammar {
 
-// Bounds of a number, and whether each is exclusive.
+// A number as units of 10^-decimals; empty if it is not above 0, or has more than 6 decimals.
+struct Step {
+  uint64_t units;
+  uint32_t decimals;
+};
+std::optional<Step> StepOf(double number);
+
+// Bounds of a number, and whether each is exclusive, and of what it is a multiple.
 struct NumberBounds {
   std::optional<double> min, max;
   bool above_min = false, below_max = false;
+  std::optional<Step> step;
 };
 // The largest bound supported.
 inline constexpr double kMaxBound = 1e15;
@@ -34,10 +43,11 @@ struct Lengths {
 
 class JsonRules {
  public:
-  explicit JsonRules(Builder& builder);
+  JsonRules(Builder& builder, bool free_space);
 
-  // "ws", "value", "object", "array", "string", "number", "integer", "boolean", "null", and of
-  // strings in their quotes the formats: "date", "email", ...
+  // "ws" (inside brackets), "gap" (after a colon or comma), "value", "object", "array", "string",
+  // "number", "integer", "boolean", "null", and of strings in their quotes the formats: "date",
+  // "email", ...
   Part Call(std::string_view name) { return builder_.Call(find_(name)); }
   // The possible lengths of a format's strings; empty for an unknown format.
   static std::optional<Lengths> LengthsOf(std::string_view format);
@@ -54,7 +64,7 @@ class JsonRules {
   std::optional<Part> Number(const NumberBounds& bounds);
 
  private:
-  void AddFractions(const NumberBounds& bounds, bool negative, std::vector<Part>& ways);
+  std::optional<Part> Between(const NumberBounds& bounds, uint64_t step, uint32_t decimals);
 
   Builder& builder_;
   std::function<RuleId(std::string_view name)> find_;

@@ -1,6 +1,7 @@
 #include "grammar/json_schema.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -24,7 +25,8 @@ constexpr size_t kMaxProperties = 2000;
 // Turns schemas into parts of rules; a schema that no value matches gives an empty result.
 class Converter {
  public:
-  explicit Converter(const JsonView& root) : parts_(root), json_(builder_) {}
+  Converter(const JsonView& root, const SchemaOptions& options)
+      : options_(options), parts_(root), json_(builder_, options.free_space) {}
 
   Grammar Convert() {
     const RuleId root = builder_.Declare("#");
@@ -113,9 +115,9 @@ class Converter {
   }
 
   // The enum values of the right type.
-  MaybePart Listed(const Flat& flat, const std::string& pointer) {
+  std::vector<JsonView> ListedValues(const Flat& flat, const std::string& pointer) {
     for (const auto& [name, value] : flat.keywords) {
-      if (name != "enum" && name != "type")
+      if (name != "enum" && name != "type" && name != "not")
         FailAt(Below(pointer, name), "not supported beside enum or const");
     }
     const std::vector<std::string> types = TypesOf(flat);
@@ -126,20 +128,59 @@ class Converter {
       const bool is_whole = value.text().find_first_not_of("-0123456789") == std::string::npos;
       return has(value.KindName()) || (is_whole && has("integer"));
     };
-    std::vector<MaybePart> ways;
+    std::vector<JsonView::Member> but;
+    for (const auto& one : flat["not"]["enum"]) but.push_back(one);
+    std::vector<JsonView> values;
     for (const auto& [key, value] : flat["enum"]) {
-      if (allows(value)) ways.emplace_back(builder_.Literal(value.Compact()));
+      const auto same = [&value = value](const auto& other) { return other.value == value; };
+      if (allows(value) && std::ranges::none_of(but, same)) values.push_back(value);
+    }
+    return values;
+  }
+  MaybePart Listed(const Flat& flat, const std::string& pointer) {
+    std::vector<MaybePart> ways;
+    for (const JsonView& value : ListedValues(flat, pointer)) {
+      ways.emplace_back(builder_.Literal(Spelled(value)));
     }
     return Either(ways);
   }
 
+  std::string Spelled(const JsonView& value) const {
+    const bool is_object = value.IsObject();
+    if (options_.free_space || (!is_object && !value.IsArray())) return value.Compact();
+    std::string text;
+    for (const auto& [key, part] : value) {
+      text += (text.empty() ? "" : ", ") + (is_object ? gguf::JsonQuoted(key) + ": " : "");
+      text += Spelled(part);
+    }
+    return is_object ? "{" + text + "}" : "[" + text + "]";
+  }
+
+  // The values of a kind that "not" excludes.
+  static std::vector<JsonView> Excluded(const Flat& flat, JsonView::Kind kind) {
+    std::vector<JsonView> values;
+    for (const auto& [key, value] : flat["not"]["enum"]) {
+      if (value.kind() == kind) values.push_back(value);
+    }
+    return values;
+  }
+
   MaybePart OfType(const std::string& type, const Flat& flat, const std::string& pointer) {
-    if (type == "null" || type == "boolean") return json_.Call(type);
+    if (type == "null" || type == "boolean") {
+      const bool is_null = type == "null";
+      return Listed({.keywords = {{"enum", JsonView::Parse(is_null ? "[null]" : "[true, false]")},
+                                  {"not", flat["not"]}}},
+                    pointer);
+    }
     if (type == "string") return String(flat, pointer);
-    if (type == "integer") return json_.Integer(Bounds(flat, pointer, /*whole=*/true));
-    if (type == "number") return json_.Number(Bounds(flat, pointer, /*whole=*/false));
-    if (type == "array") return Array(flat, pointer);
-    if (type == "object") return Object(flat, pointer);
+    if (type == "integer" || type == "number") return Numbers(flat, pointer, type == "integer");
+    const bool is_array = type == "array";
+    if (is_array || type == "object") {
+      if (!Excluded(flat, is_array ? JsonView::Kind::kArray : JsonView::Kind::kObject).empty()) {
+        FailAt(Below(pointer, "not"), "lists and objects cannot be left out");
+      }
+      return is_array ? Array(flat, pointer) : Object(flat, pointer);
+    }
     FailAt(Below(pointer, "type"), "\"" + type + "\" is no type of JSON");
   }
 
@@ -154,32 +195,76 @@ class Converter {
   MaybePart String(const Flat& flat, const std::string& pointer) {
     const uint32_t least = Count(flat, "minLength", 0, pointer);
     const uint32_t most = Count(flat, "maxLength", kNone, pointer);
-    const bool has_pattern = flat.Has("pattern"), has_format = flat.Has("format");
-    if (has_format) {
-      const std::string format = flat["format"].String();
-      const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
-      if (!lengths) {
-        FailAt(Below(pointer, "format"), "the format \"" + format + "\" is not supported");
-      }
-      if (!has_pattern && least <= lengths->least && lengths->most <= most)
-        return json_.Call(format);
+    const bool has_pattern = flat.Has("pattern");
+    const std::string format = flat.Has("format") ? flat["format"].String() : "";
+    const std::optional<Lengths> lengths = JsonRules::LengthsOf(format);
+    const bool is_free = lengths && least <= lengths->least && lengths->most <= most;
+    if (flat.Has("format") && !lengths) {
+      options_.note(Below(pointer, "format") + ": " + gguf::Quoted(format) +
+                    " is unknown, and any string may be written");
     }
-    if (has_pattern + has_format + (least > 0 || most != kNone) > 1) {
-      FailAt(pointer, "pattern, format and lengths are not supported beside each other");
+    std::vector<std::string> but;
+    for (const JsonView& text : Excluded(flat, JsonView::Kind::kString)) {
+      but.push_back(text.String());
     }
-    if (has_pattern) {
-      try {
-        return PatternString(flat["pattern"].String(), builder_, json_);
-      } catch (const Error& error) {
-        FailAt(Below(pointer, "pattern"), error.what());
-      }
+    const bool has_lengths = !is_free && (least > 0 || most != kNone);
+    if (has_pattern + lengths.has_value() + has_lengths + !but.empty() > 1) {
+      FailAt(pointer, "pattern, format, lengths and not are not supported beside each other");
     }
+    if (lengths) return json_.Call(format);
+    if (!but.empty()) return json_.KeyBut(but);
+    if (has_pattern) return Pattern(flat["pattern"].String(), Below(pointer, "pattern"));
     if (least > most) return std::nullopt;
     return json_.String(least, most);
   }
 
+  template <typename Make>
+  auto At(const std::string& place, Make make) {
+    try {
+      return make();
+    } catch (const Error& error) {
+      FailAt(place, error.what());
+    }
+  }
+  Part Pattern(const std::string& pattern, const std::string& place) {
+    return At(place, [&] { return PatternString(pattern, builder_, json_); });
+  }
+
+  // The numbers between the bounds, but those that are excluded.
+  MaybePart Numbers(const Flat& flat, const std::string& pointer, bool whole) {
+    const NumberBounds all = Bounds(flat, pointer, whole);
+    std::vector<double> but;
+    for (const JsonView& number : Excluded(flat, JsonView::Kind::kNumber)) {
+      but.push_back(number.Number());
+      if (!IsFine(but.back())) FailAt(Below(pointer, "not"), "a number of too many digits");
+    }
+    std::ranges::sort(but);
+    std::vector<MaybePart> ways;
+    for (size_t i = 0; i <= but.size(); ++i) {
+      NumberBounds part = all;
+      if (i > 0) Tighten(part, /*is_min=*/true, but[i - 1], /*leaves_out=*/true);
+      if (i < but.size()) Tighten(part, /*is_min=*/false, but[i], /*leaves_out=*/true);
+      const std::string place = part.step ? Below(pointer, "multipleOf") : pointer;
+      ways.push_back(At(place, [&] { return whole ? json_.Integer(part) : json_.Number(part); }));
+    }
+    return Either(ways);
+  }
+
+  static void Tighten(NumberBounds& bounds, bool is_min, double value, bool leaves_out) {
+    std::optional<double>& mine = is_min ? bounds.min : bounds.max;
+    bool& mine_leaves_out = is_min ? bounds.above_min : bounds.below_max;
+    const bool is_tighter = !mine || (is_min ? value > *mine : value < *mine);
+    if (!is_tighter && value != *mine) return;
+    mine_leaves_out = leaves_out || (!is_tighter && mine_leaves_out);
+    mine = value;
+  }
+
   NumberBounds Bounds(const Flat& flat, const std::string& pointer, bool whole) {
     NumberBounds bounds;
+    if (const JsonView step = flat["multipleOf"]; step.is_there()) {
+      bounds.step = StepOf(step.Number());
+      if (!bounds.step) FailAt(Below(pointer, "multipleOf"), "too many digits");
+    }
     const auto read = [&](const char* name, bool is_min, bool is_exclusive) {
       if (!flat.Has(name)) return;
       const double value = flat[name].Number();
@@ -187,12 +272,7 @@ class Converter {
       if (!whole && !IsFine(value)) {
         FailAt(Below(pointer, name), "too many digits for a bound of numbers that are not whole");
       }
-      std::optional<double>& mine = is_min ? bounds.min : bounds.max;
-      bool& leaves_out = is_min ? bounds.above_min : bounds.below_max;
-      const bool is_tighter = !mine || (is_min ? value > *mine : value < *mine);
-      if (!is_tighter && value != *mine) return;
-      leaves_out = is_exclusive || (!is_tighter && leaves_out);
-      mine = value;
+      Tighten(bounds, is_min, value, is_exclusive);
     };
     read("minimum", true, false);
     read("exclusiveMinimum", true, true);
@@ -209,12 +289,26 @@ class Converter {
     return rule;
   }
   Part After(std::string_view text, Part part) {
-    return builder_.Then(builder_.Then(builder_.Literal(text), json_.Call("ws")), part);
+    const Part space = json_.Call(text == "," ? "gap" : "ws");
+    return builder_.Then(builder_.Then(builder_.Literal(text), space), part);
+  }
+
+  // The ends of a list or an object: its body begins at the end of `open` and is linked to one of
+  // the others.
+  struct Brackets {
+    Part open;
+    StateId after_some, after_none, end;
+  };
+  Brackets BracketsOf(char bracket) {
+    const Part space = json_.Call("ws"), close = builder_.Literal(bracket == '{' ? "}" : "]");
+    builder_.Link(space.end, close.start);
+    return {After({&bracket, 1}, builder_.Empty()), space.start, close.start, close.end};
+  }
+  Part Item(RuleId rule, bool is_first) {
+    return is_first ? builder_.Call(rule) : After(",", builder_.Call(rule));
   }
 
   MaybePart Array(const Flat& flat, const std::string& pointer) {
-    if (IsTrue(flat["uniqueItems"]))
-      FailAt(Below(pointer, "uniqueItems"), "this keyword is not supported");
     const uint32_t least = Count(flat, "minItems", 0, pointer);
     uint32_t most = Count(flat, "maxItems", kNone, pointer);
     // Older drafts have a list of items, and additionalItems for the rest.
@@ -239,23 +333,25 @@ class Converter {
     }
     if (!rest) most = std::min(most, static_cast<uint32_t>(first.size()));
     if (least > most) return std::nullopt;
+    if (IsTrue(flat["uniqueItems"]) && most > 1) {
+      const auto values =
+          first.empty() && has_rest ? ValuesOf(flat[rest_name], pointer) : std::nullopt;
+      if (!values)
+        FailAt(Below(pointer, "uniqueItems"), "supported for items of a few values only");
+      return Unique(*values, least, most);
+    }
     return Items(first, rest, least, most);
   }
 
   // An array of `least` to `most` items: the first ones, then the rest.
   Part Items(const std::vector<RuleId>& first, std::optional<RuleId> rest, uint32_t least,
              uint32_t most) {
-    const Part open = After("[", builder_.Empty());
-    const Part close = builder_.Then(json_.Call("ws"), builder_.Literal("]"));
-    const Part close_empty = builder_.Literal("]");
-    const StateId end = builder_.Fork();
-    builder_.Link(close.end, end);
-    builder_.Link(close_empty.end, end);
-    StateId at = open.end;
+    const Brackets brackets = BracketsOf('[');
+    StateId at = brackets.open.end;
     uint32_t n = 0;
     const auto item = [&](RuleId rule) {
-      if (n >= least) builder_.Link(at, n == 0 ? close_empty.start : close.start);
-      const Part part = n == 0 ? builder_.Call(rule) : After(",", builder_.Call(rule));
+      if (n >= least) builder_.Link(at, n == 0 ? brackets.after_none : brackets.after_some);
+      const Part part = Item(rule, n == 0);
       builder_.Link(at, part.start);
       at = part.end;
       ++n;
@@ -263,16 +359,16 @@ class Converter {
     for (; n < first.size() && n < most;) item(first[n]);
     if (rest && n == 0 && most > 0) item(*rest);
     if (n == 0) {
-      builder_.Link(at, close_empty.start);
+      builder_.Link(at, brackets.after_none);
     } else if (rest && n < most) {
       const Part more = builder_.Repeat(After(",", builder_.Call(*rest)), least > n ? least - n : 0,
                                         most == kNone ? kNone : most - n);
       builder_.Link(at, more.start);
-      builder_.Link(more.end, close.start);
+      builder_.Link(more.end, brackets.after_some);
     } else {
-      builder_.Link(at, close.start);
+      builder_.Link(at, brackets.after_some);
     }
-    return {open.start, end};
+    return {brackets.open.start, brackets.end};
   }
 
   struct Property {
@@ -280,8 +376,108 @@ class Converter {
     bool required;
   };
 
+  // All values of a schema, if they are few and none is a list or an object.
+  std::optional<std::vector<JsonView>> ValuesOf(const JsonView& schema,
+                                                const std::string& pointer) {
+    const Flat flat = parts_.Resolve(schema, pointer);
+    if (!flat.fits) return std::vector<JsonView>();
+    std::vector<JsonView> all, values;
+    if (flat.Has("anyOf") && flat.keywords.size() == 1) {
+      for (const auto& [key, way] : flat["anyOf"]) {
+        const auto some = ValuesOf(way, pointer);
+        if (!some) return std::nullopt;
+        all.insert(all.end(), some->begin(), some->end());
+      }
+    } else if (flat.Has("enum")) {
+      all = ListedValues(flat, pointer);
+    } else {
+      for (const std::string& type : TypesOf(flat)) {
+        if (type != "boolean" && type != "null") return std::nullopt;
+        for (const char* const value : {"true", "false", "null"}) {
+          if ((type == "null") == (value[0] == 'n')) all.push_back(JsonView::Parse(value));
+        }
+      }
+    }
+    for (const JsonView& value : all) {
+      if (value.IsArray() || value.IsObject()) return std::nullopt;
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+    }
+    return values;
+  }
+
+  // Each value at most once: in any order if they are few, otherwise in the schema's.
+  MaybePart Unique(const std::vector<JsonView>& values, uint32_t least, uint32_t most) {
+    constexpr size_t kFew = 8;
+    if (least > std::min<size_t>(values.size(), most)) return std::nullopt;
+    std::vector<Property> items;
+    for (const JsonView& value : values) {
+      items.push_back({*Rule(builder_.Literal(Spelled(value)), "uniqueItems"), false});
+    }
+    if (items.size() > kFew) return Members('[', items, {}, least, most);
+    const Brackets brackets = BracketsOf('[');
+    std::vector<StateId> after;  // by a bit for each value that is there
+    for (size_t there = 0; there < size_t{1} << items.size(); ++there) {
+      after.push_back(builder_.Fork());
+    }
+    for (size_t there = 0; there < after.size(); ++there) {
+      const auto n = static_cast<uint32_t>(std::popcount(there));
+      if (n >= least) {
+        builder_.Link(after[there], n == 0 ? brackets.after_none : brackets.after_some);
+      }
+      for (size_t i = 0; i < items.size() && n < most; ++i) {
+        if ((there >> i & 1) != 0) continue;
+        const Part next = Item(items[i].rule, there == 0);
+        builder_.Link(after[there], next.start);
+        builder_.Link(next.end, after[there | size_t{1} << i]);
+      }
+    }
+    builder_.Link(brackets.open.end, after[0]);
+    return Part{brackets.open.start, brackets.end};
+  }
+
+  struct KeyPattern {
+    std::string pattern, place;
+    JsonView schema;
+    Grammar keys;
+  };
+
+  std::vector<KeyPattern> PatternsOf(const Flat& flat, const std::string& pointer) {
+    std::vector<KeyPattern> patterns;
+    for (const auto& [pattern, schema] : flat["patternProperties"]) {
+      const std::string place = Below(Below(pointer, "patternProperties"), pattern);
+      Pattern(pattern, place);  // throws with its place
+      patterns.push_back({pattern, place, schema, PatternStrings(pattern)});
+    }
+    return patterns;
+  }
+
+  // Members whose keys fit a pattern; their values are valid by all patterns that the keys may fit.
+  MaybePart ByPatterns(const std::vector<KeyPattern>& patterns, const JsonView& named) {
+    std::vector<MaybePart> ways;
+    for (const KeyPattern& one : patterns) {
+      // A key that is described would be written twice.
+      bool is_named = false;
+      for (const auto& [name, value] : named) is_named |= FitsKey(one.keys, name);
+      JsonView all = one.schema;
+      for (const KeyPattern& other : patterns) {
+        if (!(other.schema == one.schema) && MayOverlap(one.keys, other.keys)) {
+          all = Both(all, other.schema);
+        }
+      }
+      const MaybePart value = is_named ? std::nullopt : Visit(all, one.place);
+      if (value) ways.emplace_back(Member(Pattern(one.pattern, one.place), *value));
+    }
+    return Either(ways);
+  }
+
+  Part Member(Part key, Part value) {
+    return builder_.Then(builder_.Then(key, builder_.Literal(":")),
+                         builder_.Then(json_.Call("gap"), value));
+  }
+
   MaybePart Object(const Flat& flat, const std::string& pointer) {
     const JsonView rest = flat["additionalProperties"];
+    const std::vector<KeyPattern> patterns = PatternsOf(flat, pointer);
     std::vector<JsonView::Member> named = flat["properties"].Members();
     std::set<std::string> required, known;
     for (const JsonView::Member& property : named) known.insert(property.key);
@@ -289,73 +485,81 @@ class Converter {
       if (!name.IsString()) FailAt(Below(pointer, "required"), "expected a list of strings");
       // A required property without a description can have any value.
       required.insert(name.String());
-      if (known.insert(name.String()).second) named.push_back({name.String(), rest});
+      if (known.insert(name.String()).second) named.push_back({name.String(), {}});
       if (known.size() > kMaxProperties) FailAt(pointer, "too many properties");
     }
     std::vector<Property> properties;
     std::vector<std::string> names;
-    for (const auto& [name, schema] : named) {
+    for (auto& [name, schema] : named) {
+      const bool is_described = schema.is_there();
+      for (const KeyPattern& pattern : patterns) {
+        if (!FitsKey(pattern.keys, name)) continue;
+        schema = schema.is_there() ? Both(schema, pattern.schema) : pattern.schema;
+      }
+      if (!is_described && !schema.is_there()) schema = rest;
       const std::string place = Below(Below(pointer, "properties"), name);
       const bool is_required = required.contains(name);
       names.push_back(name);
       const MaybePart value = schema.is_there() ? Visit(schema, place) : json_.Call("value");
       if (!value && is_required) return std::nullopt;
       if (!value) continue;
-      const Part key = builder_.Literal(gguf::JsonQuoted(name) + ":");
-      properties.push_back(
-          {*Rule(builder_.Then(builder_.Then(key, json_.Call("ws")), *value), place), is_required});
+      const Part key = builder_.Literal(gguf::JsonQuoted(name));
+      properties.push_back({*Rule(Member(key, *value), place), is_required});
     }
-    std::optional<RuleId> others;
-    if (rest.is_there() || !flat.Has("properties")) {
+    std::optional<RuleId> others = Rule(ByPatterns(patterns, flat["properties"]), pointer);
+    if (patterns.empty() && (rest.is_there() || !flat.Has("properties"))) {
       const std::string place = Below(pointer, "additionalProperties");
       if (const MaybePart value = rest.is_there() ? Visit(rest, place) : json_.Call("value")) {
         const Part key = names.empty() ? json_.Call("string") : json_.KeyBut(names);
-        others = Rule(builder_.Then(builder_.Then(key, builder_.Literal(":")),
-                                    builder_.Then(json_.Call("ws"), *value)),
-                      place);
+        others = Rule(Member(key, *value), place);
       }
     }
-    return Members(properties, others);
+    const uint32_t least = Count(flat, "minProperties", 0, pointer);
+    if (others && least > properties.size() + 1) {
+      FailAt(Below(pointer, "minProperties"), "only one property may be needed that is not named");
+    }
+    return Members('{', properties, others, least, Count(flat, "maxProperties", kNone, pointer));
   }
 
-  // Two chains run along the properties, one before and one after the first one present: only after
-  // it does a comma precede the next.
-  Part Members(const std::vector<Property>& properties, std::optional<RuleId> others) {
-    const Part open = After("{", builder_.Empty());
-    StateId none = open.end, some = builder_.Fork();
-    for (const Property& property : properties) {
-      const StateId next_none = builder_.Fork(), next_some = builder_.Fork();
-      const Part first = builder_.Call(property.rule);
-      const Part later = After(",", builder_.Call(property.rule));
-      builder_.Link(none, first.start);
-      builder_.Link(some, later.start);
-      builder_.Link(first.end, next_some);
-      builder_.Link(later.end, next_some);
-      if (!property.required) {
-        builder_.Link(none, next_none);
-        builder_.Link(some, next_some);
+  // Chains run along the members, one for each number of those that are there: only after the
+  // first does a comma precede the next. The last chain counts no further unless it has to. Others
+  // come last and could be one key again and again, so they count as one of the least.
+  MaybePart Members(char bracket, const std::vector<Property>& members,
+                    std::optional<RuleId> others, uint32_t least, uint32_t most) {
+    const auto n_counted = static_cast<uint32_t>(
+        std::min<size_t>(members.size(), most != kNone ? most : std::max(least, 1u)));
+    const auto is_needed = [](const Property& member) { return member.required; };
+    if (std::cmp_greater(std::ranges::count_if(members, is_needed), most) ||
+        least > std::min<size_t>(members.size() + (others ? 1 : 0), most)) {
+      return std::nullopt;
+    }
+    const Brackets brackets = BracketsOf(bracket);
+    std::vector<StateId> at = {brackets.open.end};
+    for (const Property& member : members) {
+      std::vector<StateId> after;
+      for (uint32_t n = 0; n <= n_counted; ++n) after.push_back(builder_.Fork());
+      for (uint32_t n = 0; n < at.size(); ++n) {
+        if (!member.required) builder_.Link(at[n], after[n]);
+        if (n == most) continue;
+        const Part part = Item(member.rule, n == 0);
+        builder_.Link(at[n], part.start);
+        builder_.Link(part.end, after[std::min(n + 1, n_counted)]);
       }
-      none = next_none;
-      some = next_some;
+      at = after;
     }
-    if (others) {
-      const Part first = builder_.Call(*others);
-      const Part later = After(",", builder_.Call(*others));
-      builder_.Link(none, first.start);
-      builder_.Link(some, later.start);
-      builder_.Link(first.end, some);
-      builder_.Link(later.end, some);
+    for (uint32_t n = 0; n < at.size(); ++n) {
+      if (n >= least) builder_.Link(at[n], n == 0 ? brackets.after_none : brackets.after_some);
+      if (!others || n + 1 < least || n >= most) continue;
+      const Part more = builder_.Then(
+          Item(*others, n == 0),
+          builder_.Repeat(Item(*others, false), 0, most == kNone ? kNone : most - n - 1));
+      builder_.Link(at[n], more.start);
+      builder_.Link(more.end, brackets.after_some);
     }
-    const Part close = builder_.Then(json_.Call("ws"), builder_.Literal("}"));
-    const Part close_empty = builder_.Literal("}");
-    const StateId end = builder_.Fork();
-    builder_.Link(none, close_empty.start);
-    builder_.Link(some, close.start);
-    builder_.Link(close.end, end);
-    builder_.Link(close_empty.end, end);
-    return {open.start, end};
+    return Part{brackets.open.start, brackets.end};
   }
 
+  const SchemaOptions& options_;
   SchemaParts parts_;
   Builder builder_;
   JsonRules json_;
@@ -366,7 +570,7 @@ class Converter {
 
 }  // namespace
 
-Grammar ParseJsonSchema(const std::string& text) {
+Grammar ParseJsonSchema(const std::string& text, const SchemaOptions& options) {
   const auto root = [&] {
     try {
       return JsonView::Parse(text);
@@ -375,9 +579,11 @@ Grammar ParseJsonSchema(const std::string& text) {
     }
   }();
   if (!root.IsObject() && !root.IsBool()) throw Error("#: a schema is an object");
-  return Converter(root).Convert();
+  return Converter(root, options).Convert();
 }
 
-Grammar JsonObject() { return ParseJsonSchema(R"({"type": "object"})"); }
+Grammar JsonObject(const SchemaOptions& options) {
+  return ParseJsonSchema(R"({"type": "object"})", options);
+}
 
 }  // namespace grammar

@@ -1,11 +1,14 @@
 #include "grammar/pattern.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "gguf/json.h"
 #include "grammar/error.h"
+#include "grammar/matcher.h"
 #include "grammar/scanner.h"
 
 namespace grammar {
@@ -228,6 +231,41 @@ class PatternParser : private Scanner {
 
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json) {
   return PatternParser(pattern, builder, json).Parse();
+}
+
+Grammar PatternStrings(std::string_view pattern) {
+  Builder builder;
+  JsonRules json(builder, /*free_space=*/false);
+  const RuleId root = builder.Declare("");
+  builder.Define(root, PatternString(pattern, builder, json));
+  return std::move(builder).Finish(root);
+}
+
+bool FitsKey(const Grammar& strings, const std::string& name) {
+  const std::string key = gguf::JsonQuoted(name);
+  Matcher matcher(strings);
+  return key.find("\\u") != std::string::npos ||
+         matcher.MayEnd(matcher.Steps(matcher.Start(), key));
+}
+
+// Both are followed at once, through all texts that both have begun.
+bool MayOverlap(const Grammar& a, const Grammar& b) {
+  constexpr size_t kMaxPairs = 2000;
+  Matcher in_a(a), in_b(b);
+  std::set<std::pair<SetId, SetId>> seen = {{in_a.Start(), in_b.Start()}};
+  std::vector<std::pair<SetId, SetId>> todo(seen.begin(), seen.end());
+  while (!todo.empty()) {
+    const auto [from_a, from_b] = todo.back();
+    todo.pop_back();
+    if ((in_a.MayEnd(from_a) && in_b.MayEnd(from_b)) || seen.size() > kMaxPairs) return true;
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      const SetId to_a = in_a.Step(from_a, static_cast<uint8_t>(byte));
+      const SetId to_b = in_b.Step(from_b, static_cast<uint8_t>(byte));
+      if (to_a == ItemSets::kNothing || to_b == ItemSets::kNothing) continue;
+      if (seen.emplace(to_a, to_b).second) todo.emplace_back(to_a, to_b);
+    }
+  }
+  return false;
 }
 
 }  // namespace grammar

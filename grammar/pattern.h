@@ -3,6 +3,7 @@
 #ifndef PRONK_GRAMMAR_PATTERN_H_
 #define PRONK_GRAMMAR_PATTERN_H_
 
+#include <string>
 #include <string_view>
 
 #include "grammar/grammar.h"
@@ -15,6 +16,13 @@ namespace grammar {
 // (which changes nothing). Throws grammar::Error that names what is not supported, or if a pattern
 // needs characters that no string can contain.
 Part PatternString(std::string_view pattern, Builder& builder, JsonRules& json);
+
+// The same as a grammar.
+Grammar PatternStrings(std::string_view pattern);
+// Whether a key of this name is one of them; true also of names that only escapes can write.
+bool FitsKey(const Grammar& strings, const std::string& name);
+// Whether a string is in both; true also if that takes long to say.
+bool MayOverlap(const Grammar& a, const Grammar& b);
 
 }  // namespace grammar
 

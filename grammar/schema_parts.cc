@@ -58,6 +58,8 @@ constexpr Shape kCount{"a whole number of at least 0", [](const JsonView& v) {
                          return v.IsNumber() && v.Number() >= 0 &&
                                 std::floor(v.Number()) == v.Number();
                        }};
+constexpr Shape kAboveZero{"a number above 0",
+                           [](const JsonView& v) { return v.IsNumber() && v.Number() > 0; }};
 constexpr Shape kNumber{"a number", [](const JsonView& v) { return v.IsNumber(); }};
 constexpr Shape kBool{"true or false", [](const JsonView& v) { return v.IsBool(); }};
 constexpr Shape kTypes{"a type or a list of types",
@@ -79,9 +81,16 @@ constexpr auto kKeywords = std::to_array<Keyword>({
     {"anyOf", kSchemas, ""},
     {"oneOf", kSchemas, ""},
     {"allOf", kSchemas, ""},
+    {"not", kSchema, ""},
+    {"if", kSchema, ""},
+    {"then", kSchema, ""},
+    {"else", kSchema, ""},
     {"$ref", kString, ""},
     {"nullable", kBool, ""},
     {"properties", kObject, "object"},
+    {"patternProperties", kObject, "object"},
+    {"minProperties", kCount, "object"},
+    {"maxProperties", kCount, "object"},
     {"required", kList, "object"},
     {"additionalProperties", kSchema, "object"},
     {"items", kItems, "array"},
@@ -94,11 +103,16 @@ constexpr auto kKeywords = std::to_array<Keyword>({
     {"maxLength", kCount, "string"},
     {"pattern", kString, "string"},
     {"format", kString, "string"},
+    {"multipleOf", kAboveZero, "number"},
     {"minimum", kNumber, "number"},
     {"maximum", kNumber, "number"},
     {"exclusiveMinimum", kNumber, "number"},
     {"exclusiveMaximum", kNumber, "number"},
 });
+
+// Of which Flatten() makes others.
+constexpr auto kMerged =
+    std::to_array<std::string_view>({"allOf", "$ref", "not", "if", "then", "else"});
 
 const Keyword* Find(std::string_view name) {
   const auto* const found = std::ranges::find(kKeywords, name, &Keyword::name);
@@ -138,8 +152,12 @@ JsonView And(const JsonView& a, const JsonView& b) {
   return Both(a, b);
 }
 
+JsonView Made(const std::string& name, const JsonView& value) {
+  return JsonView::Object({{name, value}});
+}
+
 // The rules of both objects: one schema's additionalProperties apply to properties that only the
-// other names.
+// other names, or whose names only the other has a pattern for.
 void MergeObjects(Flat& a, const Flat& b) {
   const JsonView rest_a = a["additionalProperties"], rest_b = b["additionalProperties"];
   std::vector<JsonView::Member> named = a["properties"].Members();
@@ -156,6 +174,12 @@ void MergeObjects(Flat& a, const Flat& b) {
     named[i].value = And(named[i].value, other == named_b.end() ? rest_b : other->value);
   }
   if (!named.empty()) a.Set("properties", JsonView::Object(named));
+  const bool is_mine = a.Has("patternProperties");
+  if (is_mine != b.Has("patternProperties")) {
+    std::vector<JsonView::Member> patterns = (is_mine ? a : b)["patternProperties"].Members();
+    for (auto& [pattern, schema] : patterns) schema = And(schema, is_mine ? rest_b : rest_a);
+    a.Set("patternProperties", JsonView::Object(patterns));
+  }
   if (rest_a.is_there() || rest_b.is_there()) a.Set("additionalProperties", And(rest_a, rest_b));
 }
 
@@ -211,6 +235,24 @@ JsonView United(const JsonView& a, const JsonView& b, const std::string& pointer
     if (!IsOneOf(all, value)) all.push_back(value);
   }
   return JsonView::Array(all);
+}
+
+// Numbers go with the whole ones: no grammar has the others alone.
+void ExcludeTypes(Flat& flat, const std::vector<std::string>& types) {
+  std::vector<JsonView> left;
+  const std::vector<std::string> allowed = TypesOf(flat);
+  // Without "type" those that no keyword applies to are valid as well.
+  if (!flat.Has("type") && allowed.size() < 6) flat.exact = false;
+  for (const std::string& type : allowed) {
+    const bool has_whole = type == "number" && IsOneOf(types, "integer");
+    const bool is_whole = type == "integer" && IsOneOf(types, "number");
+    if (has_whole && !IsOneOf(types, type)) flat.exact = false;
+    if (!has_whole && !is_whole && !IsOneOf(types, type)) {
+      left.push_back(Text(gguf::JsonQuoted(type)));
+    }
+  }
+  flat.fits = flat.fits && !left.empty();
+  flat.Set("type", JsonView::Array(left));
 }
 
 // A reference is part of a URI: %25 in it is a percent sign.
@@ -289,7 +331,7 @@ JsonView At(JsonView value, std::string_view path) {
 }  // namespace
 
 JsonView Both(const JsonView& a, const JsonView& b) {
-  return JsonView::Object({{"allOf", JsonView::Array({a, b})}});
+  return Made("allOf", JsonView::Array({a, b}));
 }
 
 JsonView Flat::operator[](std::string_view name) const {
@@ -345,16 +387,19 @@ void SchemaParts::Charge(size_t bytes, const std::string& pointer) {
 
 // Adds b's rules to a's.
 void SchemaParts::Merge(Flat& a, const Flat& b, const std::string& pointer) {
+  a.exact = a.exact && b.exact;
   if (!a.fits || !b.fits) {
-    a = {.fits = false, .keywords = {}};
+    a = {.fits = false, .exact = a.exact, .keywords = {}};
     return;
   }
+  const bool merges_patterns = !a.Has("patternProperties") || !b.Has("patternProperties");
   MergeObjects(a, b);
   const bool merges_items =
       (a.Has("items") || a.Has("prefixItems")) && (b.Has("items") || b.Has("prefixItems"));
   if (merges_items) MergeItems(a, b);
   for (const auto& [name, value] : b.keywords) {
     if (name == "properties" || name == "additionalProperties") continue;
+    if (name == "patternProperties" && merges_patterns) continue;
     if (merges_items && (name == "items" || name == "prefixItems" || name == "additionalItems")) {
       continue;
     }
@@ -373,6 +418,8 @@ void SchemaParts::Merge(Flat& a, const Flat& b, const std::string& pointer) {
       a.Set(name, Common(mine, value, Below(pointer, name)));
     } else if (name == "required") {
       a.Set(name, United(mine, value, Below(pointer, name)));
+    } else if (name == "not") {
+      a.Set(name, Made("enum", United(mine["enum"], value["enum"], Below(pointer, name))));
     } else if (name == "anyOf" || name == "oneOf") {
       a.Set(name, Product(mine, value, Below(pointer, name)));
     } else if (name.starts_with("min") || name == "exclusiveMinimum") {
@@ -414,7 +461,7 @@ Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, si
     if (name == "const" || name == "enum") {
       const Flat listed{.keywords = {{"enum", name == "enum" ? value : JsonView::Array({value})}}};
       Merge(flat, listed, pointer);
-    } else if (name != "allOf" && name != "$ref" && Find(name) != nullptr) {
+    } else if (!IsOneOf(kMerged, name) && Find(name) != nullptr) {
       flat.Set(name, value);
     }
   }
@@ -429,12 +476,15 @@ Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, si
     flat.Erase(bound);
   }
   const JsonView reference = schema["$ref"], all = schema["allOf"];
-  const bool refers = reference.is_there(), merges = all.is_there();
+  const JsonView excluded = schema["not"], condition = schema["if"];
+  const bool refers = reference.is_there();
+  const bool merges = all.is_there() || excluded.is_there() || condition.is_there();
   if (refers && !merges && flat.keywords.empty()) {
     flat.Set("$ref", reference);
     return flat;
   }
-  if (merges && !refers && flat.keywords.empty() && all.size() == 1) {
+  if (all.size() == 1 && !refers && !excluded.is_there() && !condition.is_there() &&
+      flat.keywords.empty()) {
     return Flatten(all.begin()->value, Below(Below(pointer, "allOf"), "0"), depth + 1);
   }
   const auto merge = [&](const JsonView& other, const std::string& place) {
@@ -450,7 +500,61 @@ Flat SchemaParts::Flatten(const JsonView& schema, const std::string& pointer, si
   size_t i = 0;
   for (const auto& part : all)
     merge(part.value, Below(Below(pointer, "allOf"), std::to_string(i++)));
+  const JsonView then = schema["then"], otherwise = schema["else"];
+  if (condition.is_there() && (then.is_there() || otherwise.is_there())) {
+    const std::string place = Below(pointer, "if");
+    const JsonView fails = Negation(condition, place, depth + 1);
+    merge(Made("anyOf", JsonView::Array({And(condition, then), And(fails, otherwise)})), place);
+  }
+  if (!excluded.is_there()) return flat;
+  const std::string place = Below(pointer, "not");
+  const Flat plainly{.keywords = excluded.Members()};
+  CheckKeywords(plainly.keywords, place);
+  if (plainly.keywords.size() == 1 && plainly.Has("type")) {
+    ExcludeTypes(flat, TypesOf(plainly));
+  } else if (plainly.keywords.size() == 1 && plainly.Has("enum")) {
+    Merge(flat, {.keywords = {{"not", excluded}}}, pointer);
+  } else {
+    merge(Negation(excluded, place, depth + 1), place);
+  }
   return flat;
+}
+
+// Each keyword is a way not to be valid.
+JsonView SchemaParts::Negation(const JsonView& schema, const std::string& pointer, size_t depth) {
+  const Flat flat = Resolve(schema, pointer, depth);
+  if (!flat.fits) return Text("true");
+  if (!flat.exact)
+    FailAt(pointer, "what pronk allows of this is narrower, so it cannot be negated");
+  std::vector<JsonView> ways;
+  const auto add_object = [&](const std::string& name, const JsonView& value, bool is_there) {
+    std::vector<JsonView::Member> rules = {{"type", Text("\"object\"")},
+                                           {"properties", Made(name, value)}};
+    if (is_there) rules.push_back({"required", JsonView::Array({Text(gguf::JsonQuoted(name))})});
+    ways.push_back(JsonView::Object(rules));
+  };
+  for (const auto& [name, value] : flat.keywords) {
+    if (name == "type" || name == "enum") {
+      ways.push_back(Made("not", Made(name, value)));
+    } else if (name == "not") {
+      ways.push_back(value);
+    } else if (name == "required" && AllOf(value, IsText)) {
+      for (const auto& key : value) add_object(key.value.String(), Text("false"), false);
+    } else if (name == "properties") {
+      for (const auto& [key, part] : value) {
+        const JsonView other = Negation(part, Below(Below(pointer, name), key), depth + 1);
+        if (!IsFalse(other)) add_object(key, other, true);
+      }
+    } else if (name == "anyOf") {
+      std::vector<JsonView> all;
+      for (const auto& way : value) all.push_back(Negation(way.value, pointer, depth + 1));
+      ways.push_back(Made("allOf", JsonView::Array(all)));
+    } else {
+      FailAt(Below(pointer, name), "this keyword cannot be negated, as not and if need it");
+    }
+  }
+  if (ways.size() == 1) return ways[0];
+  return ways.empty() ? Text("false") : Made("anyOf", JsonView::Array(ways));
 }
 
 std::vector<std::string> TypesOf(const Flat& flat) {
@@ -479,7 +583,8 @@ bool SchemaParts::Misses(const JsonView& made, const JsonView& other, const std:
   if (depth > kFarEnough) return false;
   const Flat from = Resolve(made, pointer), to = Resolve(other, pointer);
   const auto plain = [](const Flat& s) {
-    return s.fits && !s.Has("nullable") && !s.Has("anyOf") && !s.Has("oneOf");
+    return s.fits && !s.Has("nullable") && !s.Has("anyOf") && !s.Has("oneOf") &&
+           !s.Has("patternProperties");
   };
   if (!plain(from) || !plain(to)) return false;
   if (from.Has("enum") && to.Has("enum")) {

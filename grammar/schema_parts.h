@@ -1,5 +1,5 @@
-// A JSON Schema before it becomes rules: references are followed, allOf is merged, unsupported
-// keywords are refused. For json_schema.cc.
+// A JSON Schema before it becomes rules: references are followed, allOf is merged, negations and
+// conditions become alternatives, unsupported keywords are refused. For json_schema.cc.
 #ifndef PRONK_GRAMMAR_SCHEMA_PARTS_H_
 #define PRONK_GRAMMAR_SCHEMA_PARTS_H_
 
@@ -21,7 +21,8 @@ JsonView Both(const JsonView& a, const JsonView& b);
 
 // A schema's keywords, each once. Their values are places in the schema's text, or merged ones.
 struct Flat {
-  bool fits = true;  // false: no value does
+  bool fits = true;   // false: no value does
+  bool exact = true;  // false: it leaves out values that are valid
   std::vector<JsonView::Member> keywords;
 
   bool IsAny() const { return fits && keywords.empty(); }
@@ -47,13 +48,15 @@ class SchemaParts {
   // other keywords; a lone reference is kept. Throws grammar::Error if a
   // keyword is not supported or has a wrong value, or schemas cannot be merged.
   Flat Flatten(const JsonView& schema, const std::string& pointer, size_t depth = 0);
+  // The same of what a lone reference leads to.
+  Flat Resolve(const JsonView& schema, const std::string& pointer, size_t depth = 0);
   // Whether no value generated for one schema is valid under the other. false: unknown.
   bool Apart(const JsonView& a, const JsonView& b, const std::string& pointer, size_t depth = 0);
 
  private:
   void Charge(size_t bytes, const std::string& pointer);
-  // Flatten, then the same of what a lone reference leads to.
-  Flat Resolve(const JsonView& schema, const std::string& pointer, size_t depth = 0);
+  // A schema of exactly the values that are not valid under this one.
+  JsonView Negation(const JsonView& schema, const std::string& pointer, size_t depth);
   void Merge(Flat& a, const Flat& b, const std::string& pointer);
   bool Misses(const JsonView& made, const JsonView& other, const std::string& pointer,
               size_t depth);

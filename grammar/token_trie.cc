@@ -4,19 +4,58 @@
 #include <string>
 #include <utility>
 
+#include "grammar/error.h"
+
 namespace grammar {
 
 using tokenizer::TokenId;
 
-TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer) {
+NamedTokens::NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tokenizer) {
+  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
+  for (const auto& [name, is_wanted] : grammar.tokens()) {
+    std::vector<TokenId> found;
+    if (name.starts_with("<[") && name.ends_with("]>")) {
+      const int64_t id = std::stoll(name.substr(2));
+      if (std::cmp_less(id, vocab.size())) found.push_back(static_cast<TokenId>(id));
+    } else {
+      found = tokenizer.Encode(name, {.add_bos = false, .parse_special = true});
+    }
+    if (found.size() != 1) throw Error(name + " is no token of this model");
+    if (is_wanted && vocab.IsEog(found[0])) {
+      throw Error(name + " ends a generation: it is written where the grammar ends");
+    }
+    if (std::ranges::find(ids_, found[0]) != ids_.end()) {
+      throw Error("the grammar has two names of one token, of which one is " + name);
+    }
+    ids_.push_back(found[0]);
+  }
+}
+
+std::string NamedTokens::Spelling(TokenId id) const {
+  if (ids_.empty()) return "";
+  const auto found = std::ranges::find(ids_, id);
+  const auto index = static_cast<uint8_t>(found - ids_.begin());
+  const uint8_t last = found == ids_.end() ? kOtherToken : index;
+  return {static_cast<char>(kTokenByte), static_cast<char>(last)};
+}
+
+std::string TokenTrie::TextOf(const tokenizer::Tokenizer& tokenizer, TokenId id) {
+  std::string text = tokenizer.Piece(id);
+  const bool is_text = text.find(static_cast<char>(kTokenByte)) == std::string::npos;
+  return is_text && text.size() <= kMaxBytes ? text : "";
+}
+
+TokenTrie::TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& named) {
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
   std::vector<std::pair<std::string, TokenId>> texts;
   texts.reserve(vocab.size());
   for (size_t i = 0; i < vocab.size(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    std::string text = tokenizer.Piece(id);
-    if (text.empty() || text.size() > kMaxBytes || vocab.IsEog(id)) continue;
-    texts.emplace_back(std::move(text), id);
+    if (vocab.IsEog(id)) continue;
+    if (std::string text = TextOf(tokenizer, id); !text.empty())
+      texts.emplace_back(std::move(text), id);
+    if (std::string name = named.Spelling(id); !name.empty())
+      texts.emplace_back(std::move(name), id);
   }
   std::sort(texts.begin(), texts.end());
   std::vector<uint32_t> path;  // the previous text's nodes

@@ -9,19 +9,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "grammar/grammar.h"
 #include "tokenizer/tokenizer.h"
 
 namespace grammar {
+
+// The tokens that a grammar names: their ids, in the order of Grammar::tokens().
+class NamedTokens {
+ public:
+  // Throws grammar::Error if a name is not that of one token, or of one that ends a generation.
+  NamedTokens(const Grammar& grammar, const tokenizer::Tokenizer& tokenizer);
+  // How the grammar spells this token; empty if it names none.
+  std::string Spelling(tokenizer::TokenId id) const;
+
+ private:
+  std::vector<tokenizer::TokenId> ids_;
+};
 
 class TokenTrie {
  public:
   // Longer tokens are left out, and so never allowed. The longest in use are runs of spaces.
   static constexpr size_t kMaxBytes = 255;
 
-  // Contains the text tokens: no control tokens and none that end a generation.
-  explicit TokenTrie(const tokenizer::Tokenizer& tokenizer);
+  // Contains the text tokens: no control tokens and none that end a generation. If a grammar names
+  // tokens, it contains all tokens but the latter as that grammar spells them, too.
+  TokenTrie(const tokenizer::Tokenizer& tokenizer, const NamedTokens& named);
+  // Empty for a token whose text no grammar allows.
+  static std::string TextOf(const tokenizer::Tokenizer& tokenizer, tokenizer::TokenId id);
 
   struct Node {
     uint32_t end;     // first node after this one's branch

@@ -216,6 +216,10 @@ void GenerationOptions::AddGrammarFlags(Command& command) {
       .Reads();
   command.Add("--json-object", json_object, "Write a JSON object").Group(kGroup);
   command
+      .Add("--json-free-space", json_free_space,
+           "In JSON, white space as the model wants it: otherwise a space after : and , alone")
+      .Group(kGroup);
+  command
       .Add("--grammar,--grammar-file FILE", grammar,
            "Write what this grammar (GBNF) allows: a file, or the text with its ::=")
       .Group(kGroup)
@@ -226,11 +230,16 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
   if (!grammar.empty() + !schema.empty() + json_object > 1) {
     throw UsageError("--grammar, --json-schema and --json-object: give one of them");
   }
-  if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject());
+  const grammar::SchemaOptions options{
+      .free_space = json_free_space,
+      .note = [](const std::string& what) { Complain("note: " + what); }};
+  if (json_object) return std::make_shared<const Grammar>(grammar::JsonObject(options));
   if (!schema.empty()) {
+    const auto read = [&](const std::string& text) { return ParseJsonSchema(text, options); };
     return std::make_shared<const Grammar>(
-        From(schema, IsSchemaText(schema), "--json-schema", grammar::ParseJsonSchema));
+        From(schema, IsSchemaText(schema), "--json-schema", read));
   }
+  if (json_free_space) throw UsageError("--json-free-space: needs --json-schema or --json-object");
   if (grammar.empty()) return nullptr;
   const bool is_text = grammar.find("::=") != std::string::npos;
   return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));

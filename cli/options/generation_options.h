@@ -41,6 +41,7 @@ struct GenerationOptions {
   std::string grammar;  // GBNF: a file, "-" for stdin, or the text itself
   std::string schema;   // JSON Schema: likewise
   bool json_object = false;
+  bool json_free_space = false;
   std::string draft = "auto";  // or off, or a number
   size_t draft_max = 0;        // 0: as many as fit into a pass
   std::string draft_model;     // a small model, named as in -m

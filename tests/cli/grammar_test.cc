@@ -85,6 +85,30 @@ TEST(Grammar, AnObjectInAChat) {
   }
 }
 
+TEST(Grammar, CompactJsonOrFreeSpace) {
+  const std::vector<std::string> compact = {
+      "run",
+      "-m",
+      kModel,
+      "-p",
+      "x",
+      "--no-display-prompt",
+      "-s",
+      "3",
+      "-j",
+      R"({"properties": {"a": {"const": [1, 2]}, "b": {"format": "iri", "maxLength": 2}}, "required": ["a", "b"]})"};
+  const Finished run = Pronk(compact);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out.substr(0, 20), R"({"a": [1, 2], "b": ")") << run.out;
+  EXPECT_NE(run.err.find("note: #/properties/b/format: \"iri\" is unknown"), std::string::npos)
+      << run.err;
+  std::vector<std::string> free = compact;
+  free.push_back("--json-free-space");
+  const Finished spaced = Pronk(free);
+  EXPECT_EQ(spaced.status, 0) << spaced.err;
+  EXPECT_EQ(json::parse(spaced.out)["a"], json::parse("[1,2]")) << spaced.out;
+}
+
 TEST(Grammar, SaysWhereATextIsCut) {
   const Finished run =
       Pronk({"run", "-m", kModel, "-p", "x", "-n", "3", "--grammar", "root ::= [a-z]{100}"});
@@ -103,9 +127,11 @@ TEST(Grammar, WhatIsWrong) {
   ExpectError(run({"--grammar", "root ::= x"}), 1,
               "--grammar: line 1, column 10: there is no rule 'x'");
   ExpectError(run({"--grammar", dir.Path("none")}), 1, "none: cannot be opened");
-  const std::string schema = dir.Write("s.json", R"({"properties": {"a": {"not": {}}}})");
+  const std::string schema = dir.Write("s.json", R"({"properties": {"a": {"contains": {}}}})");
   ExpectError(run({"--json-schema", schema}), 1,
-              "s.json: #/properties/a/not: this keyword is not supported");
+              "s.json: #/properties/a/contains: this keyword is not supported");
+  ExpectError(run({"--json-free-space"}), 2, "needs --json-schema or --json-object");
+  ExpectError(run({"--grammar", "root ::= <nowhere>"}), 1, "<nowhere> is no token of this model");
   ExpectError(run({"--json-schema", "{\"type\": "}), 1, "--json-schema: is not JSON from byte");
   ExpectError(run({"--json-schema", "{}", "--grammar", bad}), 2, "give one of them");
   ExpectError(run({"--json-schema", "{}", "--json-object"}), 2, "give one of them");

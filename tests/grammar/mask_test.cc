@@ -2,6 +2,7 @@
 // vocabularies; what is forced.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
@@ -196,6 +197,78 @@ TEST(Constraint, ForcesEndlessTextInPieces) {
     }
   }
   EXPECT_EQ(text.size(), 10'000u);
+}
+
+// Tokens by name and by number, control tokens too; each is itself and not its text.
+TEST(Constraint, NamedTokens) {
+  test::VocabSpec spec = test::SpmSpec();
+  spec.more.Add("tokenizer.ggml.eos_token_id", uint32_t{2});
+  const TokenId think = spec.Add("<think>", 0, tokenizer::TokenType::kControl);
+  const TokenId end = spec.Add("</think>", 0, tokenizer::TokenType::kUserDefined);
+  const TokenId ab = spec.Add("ab"), a = spec.Add("a");
+  const Vocab vocab(spec);
+  const size_t n = vocab->vocab().size();
+  const auto allowed = [&](Constraint& constraint) {
+    const std::vector<TokenId> ids = Set(constraint.Allowed(), n);
+    for (size_t i = 0; i < n; ++i) {
+      const auto id = static_cast<TokenId>(i);
+      const bool has = std::find(ids.begin(), ids.end(), id) != ids.end();
+      EXPECT_EQ(constraint.Allows(id), has) << id;
+    }
+    return ids;
+  };
+  Constraint constraint(Gbnf("root ::= <think> !<[260]>* <[260]> \"ab\""), *vocab);
+  ASSERT_EQ(end, 260);
+  EXPECT_EQ(allowed(constraint), std::vector<TokenId>{think});
+  EXPECT_TRUE(constraint.Forced().empty());
+  constraint.Accept(think);
+  // Any, or that one, but not the end of a generation; byte 255 is a token as others are.
+  EXPECT_EQ(allowed(constraint).size(), n - 1);
+  EXPECT_FALSE(constraint.Allows(2));
+  for (const TokenId id : {think, TokenId{258}, ab, TokenId{1}}) constraint.Accept(id);
+  constraint.Accept(end);
+  EXPECT_TRUE(constraint.Allows(ab));
+  EXPECT_FALSE(constraint.Allows(end));
+  EXPECT_FALSE(constraint.Allows(258));
+  constraint.Accept(a);
+  constraint.AcceptText("b");
+  EXPECT_TRUE(constraint.done());
+
+  // The text of a token is not the token; one token can be both.
+  Constraint text(Gbnf("root ::= \"ab\" | <[" + std::to_string(ab) + "]> \"a\""), *vocab);
+  constraint.Restart();
+  text.Accept(ab);
+  EXPECT_TRUE(text.may_end());
+  EXPECT_FALSE(text.done());
+  text.Accept(a);
+  EXPECT_TRUE(text.done());
+  text.Restart();
+  text.AcceptText("ab");
+  EXPECT_TRUE(text.done());
+  Constraint other(Gbnf("root ::= !<think> !<[260]> | <think>"), *vocab);
+  EXPECT_TRUE(other.Allows(think));
+  EXPECT_TRUE(other.Allows(end));
+  other.Accept(end);
+  EXPECT_TRUE(other.Allows(think));
+  EXPECT_FALSE(other.Allows(end));
+  // Such a grammar says how to think; nobody waits for it.
+  other.Restart();
+  other.Wait();
+  EXPECT_FALSE(other.waiting());
+
+  for (const auto& [rules, fault] :
+       {std::pair("root ::= <none>", "<none> is no token of this model"),
+        std::pair("root ::= <[100000]>", "<[100000]> is no token of this model"),
+        std::pair("root ::= </think> <[260]>", "two names of one token"),
+        std::pair("root ::= </s>", "</s> ends a generation")}) {
+    try {
+      Constraint wrong(Gbnf(rules), *vocab);
+      FAIL() << rules;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(fault), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(Constraint(Gbnf("root ::= !</s>*"), *vocab));
 }
 
 TEST(Constraint, WaitsForTheAnswer) {

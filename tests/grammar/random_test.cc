@@ -80,7 +80,7 @@ class RandomModel {
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
-TEST(RandomText, IsValidByItsSchema) {
+TEST(RandomText, IsValidByItsSchema) {  // compact or not
   const std::vector<std::string> schemas = {
       "{}",
       R"({"type": "object"})",
@@ -96,15 +96,29 @@ TEST(RandomText, IsValidByItsSchema) {
       R"({"prefixItems": [{"format": "duration"}, {"format": "email"}, {"format": "hostname"}, {"format": "ipv4"}, {"format": "ipv6"}, {"format": "uri"}], "minItems": 6})",
       R"({"allOf": [{"prefixItems": [{"minimum": -0.75}, {"type": "boolean"}]}, {"prefixItems": [{"exclusiveMaximum": 1.25}]}], "items": {"type": ["number", "boolean"]}, "minItems": 2, "maxItems": 4})",
       R"({"allOf": [{"properties": {"a": {"type": "integer", "exclusiveMinimum": 3}}, "required": ["a"]}, {"properties": {"b": {"const": {"c": [1, null]}}}, "required": ["b"]}]})",
+      R"({"prefixItems": [{"type": "integer", "multipleOf": 7, "minimum": -500, "maximum": 12345}, {"type": "number", "multipleOf": 0.25, "minimum": -3, "exclusiveMaximum": 70.1},
+          {"type": "integer", "multipleOf": 12}, {"type": "number", "multipleOf": 500}], "minItems": 4, "items": false})",
+      R"({"items": {"items": {"enum": ["a", "ab", 1, null, true]}, "uniqueItems": true, "minItems": 2, "maxItems": 4}, "minItems": 3, "maxItems": 6})",
+      R"({"items": {"enum": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, "uniqueItems": true, "minItems": 2, "maxItems": 7})",
+      R"({"properties": {"a": {"type": "null"}, "b": {"const": 1}, "ab": {"type": "boolean"}}, "minProperties": 2, "maxProperties": 3, "additionalProperties": {"type": "integer"}})",
+      R"({"patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 3}, "^1": {"type": "string", "maxLength": 4}}, "minProperties": 1, "maxProperties": 4})",
+      R"({"type": ["string", "integer", "boolean", "null", "number"], "maxLength": 9, "not": {"type": ["null", "boolean"]}})",
+      R"({"items": {"type": ["string", "integer", "boolean"], "not": {"enum": ["a", "ab", 1, -1, true]}}, "minItems": 4, "maxItems": 8})",
+      R"({"type": "object", "properties": {"ab": {"enum": ["a", "b", "ab"]}, "n": {"type": "number", "minimum": 0, "maximum": 9}, "t": {"type": "boolean"}}, "required": ["ab"],
+          "allOf": [{"if": {"properties": {"ab": {"const": "a"}}}, "then": {"required": ["n"], "properties": {"n": {"minimum": 5}}}, "else": {"properties": {"t": false}}},
+                    {"if": {"required": ["n"]}, "then": {"properties": {"n": {"multipleOf": 0.5}}}, "else": {"required": ["ab"]}}]})",
+      R"({"not": {"anyOf": [{"type": "object"}, {"type": "array"}, {"enum": ["", 0, false]}]}, "type": ["string", "integer", "boolean", "array"], "minimum": -9})",
   };
   const RandomModel model;
   std::mt19937 random(5);
   for (const std::string& text : schemas) {
     const nlohmann::json schema = nlohmann::json::parse(text);
-    Constraint constraint(std::make_shared<const Grammar>(ParseJsonSchema(text)),
-                          model.tokenizer());
+    const SchemaOptions free{.free_space = true};
+    Constraint compact(std::make_shared<const Grammar>(ParseJsonSchema(text)), model.tokenizer());
+    Constraint spaced(std::make_shared<const Grammar>(ParseJsonSchema(text, free)),
+                      model.tokenizer());
     for (int i = 0; i < 40; ++i) {
-      const std::string written = model.Write(constraint, random);
+      const std::string written = model.Write(i % 2 == 0 ? compact : spaced, random);
       const nlohmann::json value =
           nlohmann::json::parse(written, nullptr, /*allow_exceptions=*/false);
       ASSERT_FALSE(value.is_discarded()) << written;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -77,6 +78,11 @@ class SchemaCheck {
       expect(n_fitting() > 0);
     } else if (rule == "oneOf") {
       expect(n_fitting() == 1);
+    } else if (rule == "not") {
+      expect(!Faults(value, what, place).empty());
+    } else if (rule == "if") {
+      const char* const way = Faults(value, what, place).empty() ? "then" : "else";
+      if (schema.contains(way)) add(value, schema[way], place);
     } else if (rule == "allOf") {
       for (const Json& part : what) add(value, part, place);
     } else if (rule == "$ref") {
@@ -96,6 +102,10 @@ class SchemaCheck {
     } else if (value.is_string()) {
       OfString(value, rule, what, expect);
     } else if (value.is_number()) {
+      if (rule == "multipleOf") {
+        const double times = value.get<double>() / what.get<double>();
+        expect(std::abs(times - std::round(times)) < 1e-9);
+      }
       if (rule == "minimum") expect(value >= what);
       if (rule == "maximum") expect(value <= what);
       if (rule == "exclusiveMinimum") expect(value > what);
@@ -110,15 +120,29 @@ class SchemaCheck {
   static void OfObject(const Json& value, const Json& schema, const std::string& rule,
                        const Json& what, const std::string& place, Add add, Expect expect) {
     const Json named = schema.value("properties", Json::object());
+    const Json patterns = schema.value("patternProperties", Json::object());
+    const auto fits = [](const std::string& key, const std::string& pattern) {
+      return std::regex_search(key, std::regex(pattern));
+    };
+    if (rule == "minProperties") expect(value.size() >= what);
+    if (rule == "maxProperties") expect(value.size() <= what);
     if (rule == "required") {
       for (const Json& key : what) expect(value.contains(key));
+    } else if (rule == "patternProperties") {
+      for (const auto& [pattern, part] : what.items()) {
+        for (const auto& [key, member] : value.items()) {
+          if (fits(key, pattern)) add(member, part, place + "." + key);
+        }
+      }
     } else if (rule == "properties") {
       for (const auto& [key, part] : what.items()) {
         if (value.contains(key)) add(value[key], part, place + "." + key);
       }
     } else if (rule == "additionalProperties") {
       for (const auto& [key, part] : value.items()) {
-        if (!named.contains(key)) add(part, what, place + "." + key);
+        bool is_known = named.contains(key);
+        for (const auto& pattern : patterns.items()) is_known |= fits(key, pattern.key());
+        if (!is_known) add(part, what, place + "." + key);
       }
     }
   }
@@ -131,6 +155,10 @@ class SchemaCheck {
     };
     if (rule == "minItems") expect(value.size() >= what);
     if (rule == "maxItems") expect(value.size() <= what);
+    if (rule == "uniqueItems" && what == true) {
+      for (auto at = value.begin(); at != value.end(); ++at)
+        expect(std::find(value.begin(), at, *at) == at);
+    }
     if (rule == "prefixItems" || (rule == "items" && what.is_array())) {
       for (size_t i = 0; i < std::min(what.size(), value.size()); ++i)
         add(value[i], what[i], place + "[]");
@@ -201,6 +229,14 @@ class SchemaCheck {
                                                    "exclusiveMinimum",
                                                    "exclusiveMaximum",
                                                    "uniqueItems",
+                                                   "not",
+                                                   "if",
+                                                   "then",
+                                                   "else",
+                                                   "multipleOf",
+                                                   "minProperties",
+                                                   "maxProperties",
+                                                   "patternProperties",
                                                    "nullable",
                                                    "title",
                                                    "description",
