@@ -14,6 +14,13 @@
 
 namespace engine {
 
+// Which layers of a family with experts have a dense network instead.
+enum class DenseLayers {
+  kNone,
+  kLeading,        // a key gives their number
+  kWithoutRouter,  // no key does: those without ffn_gate_inp
+};
+
 struct Architecture {
   std::string_view name;  // general.architecture
   kernels::RopePairs rope_pairs = kernels::RopePairs::kHalves;
@@ -23,7 +30,7 @@ struct Architecture {
   // Of families whose layers may have experts.
   std::optional<kernels::Router> router = {};
   Presence router_bias = Presence::kNone;
-  bool leading_dense = false;  // a key gives the number of layers before those with experts
+  DenseLayers dense_layers = DenseLayers::kNone;
   // Completes a config that was read from the common keys; or null. Throws gguf::Error (file, key,
   // expected, found).
   void (*refine)(const Keys& keys, Config& config) = nullptr;

@@ -75,6 +75,11 @@ WeightView Binder::Matrix(const std::string& name, uint64_t rows, uint64_t cols)
   return view;
 }
 
+uint64_t Binder::Rows(const std::string& name) const {
+  const gguf::TensorView* const tensor = file_.FindTensor(name + ".weight");
+  return tensor != nullptr ? tensor->dims[1] : 0;
+}
+
 WeightView Binder::Rows(const WeightView& matrix, uint64_t first, uint64_t n) {
   WeightView view = matrix;
   view.data = matrix.row(first);

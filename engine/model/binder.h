@@ -25,6 +25,8 @@ class Binder {
   WeightView Matrix(const std::string& name, uint64_t rows, uint64_t cols);
   // A matrix without scale and bias.
   WeightView Table(const std::string& name, uint64_t rows, uint64_t cols);
+  // The rows of a matrix in the file; 0 if there is none.
+  uint64_t Rows(const std::string& name) const;
   // Rows [first, first + n) of a matrix, with their part of its bias.
   static WeightView Rows(const WeightView& matrix, uint64_t first, uint64_t n);
   // `n` matrices of this shape, one after the other.

@@ -115,7 +115,8 @@ void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config)
 }
 
 // Files of models without experts may have these keys: 0 of 0.
-void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
+void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& arch,
+                 Config& config) {
   const size_t n_experts = keys.UintOr("expert_count", 0, kMaxExperts);
   const size_t n_used = keys.UintOr("expert_used_count", 0, kMaxExperts);
   if (n_used > n_experts) {
@@ -134,11 +135,16 @@ void ReadExperts(const Keys& keys, const Architecture& arch, Config& config) {
   const size_t own_length = keys.Has("expert_feed_forward_length")
                                 ? keys.Count("expert_feed_forward_length", kMaxLength)
                                 : 0;
-  const size_t n_dense =
-      arch.leading_dense ? keys.UintOr("leading_dense_block_count", 0, config.n_layers()) : 0;
+  const size_t n_dense = arch.dense_layers == DenseLayers::kLeading
+                             ? keys.UintOr("leading_dense_block_count", 0, config.n_layers())
+                             : 0;
   for (size_t i = n_dense; i < config.n_layers(); ++i) {
     LayerPlan& layer = config.layers[i];
     if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
+    if (arch.dense_layers == DenseLayers::kWithoutRouter &&
+        file.FindTensor("blk." + std::to_string(i) + ".ffn_gate_inp.weight") == nullptr) {
+      continue;
+    }
     layer.n_experts = n_experts;
     layer.shared_ffn_length = shared;
     layer.expert_length = own_length != 0 ? own_length : layer.ffn_length;
@@ -170,7 +176,8 @@ void CheckLayers(const Keys& keys, const Config& config) {
                                               Found(rope.n_dims));
       }
     }
-    if (attends && config.attention_gate && layer.value_length != layer.key_length) {
+    if (attends && config.attention_gate == AttentionGate::kInQueries &&
+        layer.value_length != layer.key_length) {
       keys.Fail("attention.value_length", "gates have key_length " +
                                               std::to_string(layer.key_length) + " numbers" +
                                               Found(layer.value_length));
@@ -209,9 +216,10 @@ Config Config::Read(const gguf::File& file) {
   config.embedding_length = keys.Count("embedding_length", kMaxLength);
   config.layers.resize(keys.Count("block_count", kMaxLayers));
   ReadFeedForward(keys, arch, config);
-  ReadExperts(keys, arch, config);
+  ReadExperts(file, keys, arch, config);
   ReadHeads(keys, arch, config);
-  config.norm_eps = static_cast<float>(keys.Positive("attention.layer_norm_rms_epsilon"));
+  config.norm_eps = static_cast<float>(keys.Positive(
+      config.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
   config.ropes = {ReadRope(keys, arch, config)};
   if (arch.refine != nullptr) arch.refine(keys, config);
   CheckLayers(keys, config);

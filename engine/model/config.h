@@ -4,6 +4,7 @@
 #define PRONK_ENGINE_MODEL_CONFIG_H_
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,6 +42,8 @@ struct RopeConfig {
   // The numbers of pairs for time, height and width of an image (M-RoPE, Wang et al. 2024); all 0:
   // none. Text has one position for the three, and pairs beyond them do not rotate.
   std::array<size_t, 4> sections = {};
+  bool sections_in_turn =
+      true;  // pairs go to the three in turn (Qwen3-VL), not one after the other
 };
 
 // How the tokens of a layer read earlier ones.
@@ -94,11 +97,14 @@ struct LayerPlan {
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
   RecurrentPlan recurrent;
 
-  size_t ffn_length = 0;         // width of the feed-forward network's hidden layer; 0: none
-  float ffn_sparsity = 0;        // gates pass above mean plus this many deviations; 0: all
-  size_t n_experts = 0;          // 0: none
-  size_t expert_length = 0;      // width of an expert's hidden layer
-  size_t shared_ffn_length = 0;  // of the expert that every token passes; 0: none
+  size_t ffn_length = 0;       // width of the feed-forward network's hidden layer; 0: none
+  float ffn_sparsity = 0;      // gates pass above mean plus this many deviations; 0: all
+  float ffn_limit = INFINITY;  // of Activation::kLimitedSilu, dense or in the shared expert
+  float expert_limit = INFINITY;
+  std::optional<kernels::Xielu> xielu;  // in place of Config::activation, without a gate
+  size_t n_experts = 0;                 // 0: none
+  size_t expert_length = 0;             // width of an expert's hidden layer
+  size_t shared_ffn_length = 0;         // of the expert that every token passes; 0: none
 };
 
 // Names of the norms' tensors, by role; "": none.
@@ -120,6 +126,14 @@ enum class QkNorm {
 
 enum class Presence { kNone, kOptional, kRequired };
 
+// A gate of attention's output, computed from the layer's input.
+enum class AttentionGate {
+  kNone,
+  kInQueries,  // attn_q has for each head its query's rows, then its gate's
+  kOwn,        // the matrix attn_gate: a number for each head, or for each of its values
+  kOwnIfThere,
+};
+
 // Where the output matrix is.
 enum class OutputMatrix {
   kOwnOrEmbedding,  // output where the file has it, else token_embd
@@ -131,14 +145,19 @@ enum class OutputMatrix {
 // (architecture.h). The defaults are llama's.
 struct Traits {
   NormRoles norms = {};
+  bool layer_norm = false;  // norms of the stream subtract its mean (Ba et al. 2016)
+  // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
+  bool parallel = false;
   QkNorm qk_norm = QkNorm::kNone;
+  bool qk_norm_optional = false;
   kernels::Activation activation = kernels::Activation::kSilu;
-  bool sub_norms = false;        // norms of the inputs of attn_output and ffn_down
-  bool sinks = false;            // each head has an extra score without a token
-  bool biases = false;           // attention, router and experts must have biases
-  bool shared_gate = false;      // the shared expert's weight depends on the token
-  bool value_norm = false;       // RMSNorm of values, without weights
-  bool attention_gate = false;   // a gate computed from the token scales each head's output
+  bool sub_norms = false;            // norms of the inputs of attn_output and ffn_down
+  Presence sinks = Presence::kNone;  // each head has an extra score without a token
+  bool biases = false;               // attention, router and experts must have biases
+  bool shared_gate = false;          // the shared expert's weight depends on the token
+  bool value_norm = false;           // RMSNorm of values, without weights
+  AttentionGate attention_gate = AttentionGate::kNone;
+  kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
 };
@@ -160,6 +179,7 @@ struct Config : Traits {
   size_t per_layer_length = 0;  // numbers that a token has for each layer; 0: none
 
   float embedding_scale = 1;    // of a token's row of token_embd
+  float attention_scale = 1;    // of attention's output
   float residual_scale = 1;     // of a block's output
   float attention_softcap = 0;  // c: scores become c * tanh(score / c); 0: none
   float logit_scale = 1;
@@ -170,8 +190,12 @@ struct Config : Traits {
   size_t attention_temperature_span = 1;
 
   std::vector<RopeConfig> ropes;  // at least one
+  size_t n_rope_freqs = 0;        // the file's divisors of frequencies; ropes may have fewer pairs
   std::vector<LayerPlan> layers;  // at least one
-  size_t n_skipped_layers = 0;    // after them in the file; not used to generate text
+  // The layers are so many runs through the blocks of the file, each with its own keys and values.
+  size_t n_runs = 1;
+  bool norm_between_runs = false;  // by output_norm
+  size_t n_skipped_layers = 0;     // after them in the file; not used to generate text
   // The first of those, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
@@ -181,6 +205,8 @@ struct Config : Traits {
   static Config Read(const gguf::File& file);
 
   size_t n_layers() const { return layers.size(); }
+  // The number of the file's block in which a layer has its weights.
+  size_t block(size_t layer) const { return layer % (layers.size() / n_runs); }
   // With the block of `nextn` as the only layer.
   Config OfNextn() const;
   // The largest value of `member` in any layer.

@@ -131,9 +131,10 @@ std::vector<size_t> Keys::Array(std::string_view key, size_t n, uint64_t min, ui
 std::vector<double> Keys::Numbers(std::string_view key, size_t n) const {
   const gguf::Value* const value = meta_.Find(Full(key));
   const bool is_array = value != nullptr && value->type == gguf::ValueType::kArray;
-  if (is_array && value->count != n) FailCount(key, n, value->count);
-  const bool floats = is_array && (value->element_type == gguf::ValueType::kF32 ||
-                                   value->element_type == gguf::ValueType::kF64);
+  if (!is_array) return std::vector<double>(n, Number(key));
+  if (value->count != n) FailCount(key, n, value->count);
+  const bool floats =
+      value->element_type == gguf::ValueType::kF32 || value->element_type == gguf::ValueType::kF64;
   if (!floats) {
     const std::vector<int64_t> found = meta_.GetInts(Full(key));
     return {found.begin(), found.end()};

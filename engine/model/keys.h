@@ -29,6 +29,9 @@ class Keys {
   Keys(const gguf::Metadata& meta, std::string_view architecture)
       : meta_(meta), prefix_(std::string(architecture) + ".") {}
 
+  // Keys with another prefix, of which none is refused.
+  Keys Of(std::string_view prefix) const { return {meta_, prefix}; }
+
   bool Has(std::string_view key) const { return meta_.Has(Full(key)); }
 
   // An integer from 1 to max.
@@ -53,7 +56,7 @@ class Keys {
   // Elements of a list; 0 if there is none.
   size_t Length(std::string_view key) const;
 
-  // Any number; n of them, one for each layer.
+  // Any number; n of them, one for each layer: a list, or one for all.
   double Number(std::string_view key) const { return meta_.GetFloat(Full(key)); }
   std::vector<double> Numbers(std::string_view key, size_t n) const;
 

@@ -16,7 +16,7 @@ class LayerBinder {
       : bind_(bind),
         config_(config),
         plan_(config.layers[layer]),
-        blk_("blk." + std::to_string(layer) + "."),
+        blk_("blk." + std::to_string(config.block(layer)) + "."),
         width_(config.embedding_length) {}
 
   LayerWeights Bind() {
@@ -67,15 +67,21 @@ class LayerBinder {
     return name.empty() ? nullptr : bind_.Vector(Name(name), n);
   }
 
+  const float* QkNormOf(const char* name, size_t n) {
+    return config_.qk_norm_optional ? bind_.OptionalVector(Name(name), n)
+                                    : bind_.Vector(Name(name), n);
+  }
+
   void BindAttention(LayerWeights& w) {
     const size_t q_rows = plan_.n_heads * plan_.key_length;
     const size_t k_rows = plan_.n_kv_heads * plan_.key_length;
     const size_t v_rows = plan_.n_kv_heads * plan_.value_length;
     const size_t out_cols = plan_.n_heads * plan_.value_length;
     const bool own_kv = plan_.kv_layer == LayerPlan::kOwn;
-    const bool joined = own_kv && !config_.attention_gate && bind_.Has(Name("attn_qkv"));
-    if (!joined) {  // gated: for each head its query's rows, then its gate's
-      w.attn_q = bind_.Matrix(Name("attn_q"), config_.attention_gate ? 2 * q_rows : q_rows, width_);
+    const bool gates = config_.attention_gate == AttentionGate::kInQueries;
+    const bool joined = own_kv && !gates && bind_.Has(Name("attn_qkv"));
+    if (!joined) {
+      w.attn_q = bind_.Matrix(Name("attn_q"), gates ? 2 * q_rows : q_rows, width_);
     }
     if (joined) {
       const WeightView qkv = bind_.Matrix(Name("attn_qkv"), q_rows + k_rows + v_rows, width_);
@@ -91,14 +97,21 @@ class LayerBinder {
     }
     if (config_.qk_norm != QkNorm::kNone) {
       const bool all = config_.qk_norm == QkNorm::kAllBeforeRope;
-      w.attn_q_norm = bind_.Vector(Name("attn_q_norm"), all ? q_rows : plan_.key_length);
-      if (own_kv)
-        w.attn_k_norm = bind_.Vector(Name("attn_k_norm"), all ? k_rows : plan_.key_length);
+      w.attn_q_norm = QkNormOf("attn_q_norm", all ? q_rows : plan_.key_length);
+      if (own_kv) w.attn_k_norm = QkNormOf("attn_k_norm", all ? k_rows : plan_.key_length);
     }
     if (!own_kv) {  // some files have these
       for (const char* const name : {"attn_k.", "attn_v.", "attn_k_norm."}) bind_.Skip(Name(name));
     }
-    if (config_.sinks) w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
+    if (config_.sinks == Presence::kRequired ||
+        (config_.sinks == Presence::kOptional && bind_.Has(Name("attn_sinks")))) {
+      w.attn_sinks = bind_.Vector(Name("attn_sinks"), plan_.n_heads);
+    }
+    if (config_.attention_gate == AttentionGate::kOwn ||
+        (config_.attention_gate == AttentionGate::kOwnIfThere && bind_.Has(Name("attn_gate")))) {
+      const bool by_head = bind_.Rows(Name("attn_gate")) == plan_.n_heads;
+      w.attn_gate = bind_.Matrix(Name("attn_gate"), by_head ? plan_.n_heads : out_cols, width_);
+    }
     if (config_.sub_norms) w.attn_sub_norm = bind_.Vector(Name("attn_sub_norm"), out_cols);
     w.attn_output = bind_.Matrix(Name("attn_output"), width_, out_cols);
     if (config_.biases) {
@@ -195,7 +208,9 @@ class LayerBinder {
   }
 
   // Networks with a one-input activation have no gate.
-  bool IsGated() const { return config_.activation != kernels::Activation::kReluSquared; }
+  bool IsGated() const {
+    return config_.activation != kernels::Activation::kReluSquared && !plan_.xielu;
+  }
 
   void BindFeedForward(LayerWeights& w) {
     const size_t hidden = plan_.ffn_length;

@@ -46,7 +46,11 @@ uint64_t Model::BytesPerToken() const {
                 (experts->n_experts - config.n_experts_used);
     }
   }
-  return file.tensor_bytes() - unread;
+  uint64_t again = 0;  // by further runs through the layers
+  for (const gguf::TensorView& tensor : file.tensors()) {
+    if (tensor.name.starts_with("blk.")) again += (config.n_runs - 1) * tensor.bytes;
+  }
+  return file.tensor_bytes() - unread + again;
 }
 
 std::span<const std::byte> Model::LargestStretch() const {

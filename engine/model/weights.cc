@@ -34,9 +34,10 @@ NextnWeights BindNextn(Binder& bind, const Config& config) {
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
   Binder bind(file);
   const size_t width = config.embedding_length, n_pairs = config.ropes[0].n_dims / 2;
+  const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;
   w.token_embd = bind.Table("token_embd", config.vocab_size, width);
-  w.rope_freqs = bind.OptionalVector("rope_freqs", n_pairs);
+  w.rope_freqs = bind.OptionalVector("rope_freqs", n_freqs);
   if (bind.Has("rope_factors_short") || bind.Has("rope_factors_long")) {
     w.rope_factors_short = bind.Vector("rope_factors_short", n_pairs);
     w.rope_factors_long = bind.Vector("rope_factors_long", n_pairs);

@@ -34,6 +34,7 @@ struct LayerWeights {
   const float* attn_q_norm = nullptr;  // [key_length], or all heads (Config::qk_norm)
   const float* attn_k_norm = nullptr;
   const float* attn_sinks = nullptr;      // [n_heads]
+  WeightView attn_gate;                   // [n_heads or n_heads * value_length][embedding_length]
   const float* attn_sub_norm = nullptr;   // [n_heads * value_length]
   WeightView attn_output;                 // [embedding_length][n_heads * value_length]
   const float* attn_post_norm = nullptr;  // [embedding_length]

@@ -11,8 +11,11 @@ void Dense(const LayerPlan& plan, const LayerWeights& w, const float* in, Scratc
     pass.MatMul(in, {{w.ffn_gate, s.hidden.get()}, {w.ffn_up, s.joined.get()}});
     pass.StatisticalTopK(plan.ffn_sparsity, plan.ffn_length, s.hidden.get());
     pass.Gate(pass.activation(), s.hidden.get(), s.joined.get(), plan.ffn_length);
+  } else if (plan.xielu) {
+    pass.MatMul(in, {{w.ffn_up, s.hidden.get()}});
+    pass.Xielu(*plan.xielu, plan.ffn_length, s.hidden.get());
   } else {
-    pass.GatedMatMul(in, w.ffn_gate, w.ffn_up, s.hidden.get());
+    pass.GatedMatMul(in, w.ffn_gate, w.ffn_up, plan.ffn_limit, s.hidden.get());
   }
   const float* const hidden =
       pass.Normed(s.hidden.get(), w.ffn_sub_norm, plan.ffn_length, s.hidden.get());
@@ -27,13 +30,13 @@ void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in, Scra
   pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
   if (w.ffn_latent_down.tensor != nullptr) {  // experts of another width than the stream
     pass.MatMul(in, {{w.ffn_latent_down, s.expert_in.get()}});
-    pass.Experts(w, s.expert_in.get(), s.chosen.get(), s.shares.get(), s.expert_out.get());
+    pass.Experts(plan, w, s.expert_in.get(), s.chosen.get(), s.shares.get(), s.expert_out.get());
     pass.MatMul(s.expert_out.get(), {{w.ffn_latent_up, s.delta.get()}});
   } else {
-    pass.Experts(w, in, s.chosen.get(), s.shares.get(), s.delta.get());
+    pass.Experts(plan, w, in, s.chosen.get(), s.shares.get(), s.delta.get());
   }
   if (plan.shared_ffn_length == 0) return;
-  pass.GatedMatMul(in, w.ffn_gate_shexp, w.ffn_up_shexp, s.hidden.get());
+  pass.GatedMatMul(in, w.ffn_gate_shexp, w.ffn_up_shexp, plan.ffn_limit, s.hidden.get());
   pass.MatMul(s.hidden.get(), {{w.ffn_down_shexp, s.shared.get()}});
   if (w.ffn_gate_inp_shexp.tensor != nullptr) {
     pass.MatMul(in, {{w.ffn_gate_inp_shexp, s.shared_gate.get()}});
@@ -52,7 +55,7 @@ void DenseAndExperts(const LayerPlan& plan, const LayerWeights& w, size_t width,
   pass.MatMul(in, {{w.ffn_gate_inp, s.router.get()}});
   pass.Route(plan, w, s.router.get(), s.chosen.get(), s.shares.get());
   in = pass.Normed(x, w.ffn_pre_norm_2, width, s.normed.get());
-  pass.Experts(w, in, s.chosen.get(), s.shares.get(), s.delta.get());
+  pass.Experts(plan, w, in, s.chosen.get(), s.shares.get(), s.delta.get());
   pass.Normed(s.delta.get(), w.ffn_post_norm_2, width, s.delta.get());
   pass.Add(s.delta.get(), s.shared.get(), 1);
 }

@@ -57,6 +57,8 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
     const LayerPlan& plan = c.layers[i];
     const LayerWeights& w = model.weights.layers[i];
 
+    if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
+      pass.Normed(x, model.weights.output_norm, width, x);
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
@@ -66,7 +68,8 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
       AugmentResidual(w, in, s, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
-      const float* const in = pass.Normed(x, w.ffn_norm, width, s.normed.get());
+      const float* const in =
+          c.parallel ? s.normed.get() : pass.Normed(x, w.ffn_norm, width, s.normed.get());
       FeedForward(c, plan, w, x, in, s, pass);  // dense, or experts
       pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
       residual.Add();

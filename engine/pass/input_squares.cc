@@ -23,7 +23,7 @@ void InputSquares::Add(const gguf::TensorView* tensor, const Rows& rows, size_t 
   }
 }
 
-void InputSquares::AddExperts(const LayerWeights& w, kernels::Activation activation,
+void InputSquares::AddExperts(const LayerWeights& w, const kernels::ExpertLayer& experts,
                               const float* in, size_t n_tokens, const uint32_t* chosen,
                               size_t n_used, kernels::Team& team) {
   const ExpertsView &gate = w.ffn_gate_exps, &up = w.ffn_up_exps, &down = w.ffn_down_exps;
@@ -42,7 +42,8 @@ void InputSquares::AddExperts(const LayerWeights& w, kernels::Activation activat
     if (gate.tensor != up.tensor) Add(gate.tensor, rows, e, up.n_experts);
     if (n > 0) {
       input.Set(gathered.data(), n, cols);
-      kernels::GatedLayer layer{{}, up.expert(e), nullptr, up.expert_bias(e), activation};
+      kernels::GatedLayer layer{
+          {}, up.expert(e), nullptr, up.expert_bias(e), experts.activation, experts.limit};
       if (gate.n_experts != 0) {
         layer.gate = gate.expert(e);
         layer.gate_bias = gate.expert_bias(e);

@@ -37,7 +37,7 @@ class InputSquares {
            size_t n_matrices = 1);
   // The inputs of experts: `in` is [n_tokens][cols], `chosen` [n_tokens][n_used]. The inputs of
   // their down matrices are recomputed here.
-  void AddExperts(const LayerWeights& w, kernels::Activation activation, const float* in,
+  void AddExperts(const LayerWeights& w, const kernels::ExpertLayer& layer, const float* in,
                   size_t n_tokens, const uint32_t* chosen, size_t n_used, kernels::Team& team);
 
   const SquaresByTensor& squares() const { return squares_; }

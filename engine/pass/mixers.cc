@@ -25,9 +25,12 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
                const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, length = plan.key_length;
   float *const q = s.q.get(), *k = s.k.get(), *v = s.v.get();
-  float* const queries = c.attention_gate ? s.joined.get() : q;
-  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}});
-  if (c.attention_gate) {  // [tokens][n_heads][query, gate]
+  const bool in_queries = c.attention_gate == AttentionGate::kInQueries;
+  const bool by_head = w.attn_gate.rows == n_heads;
+  float* const queries = in_queries ? s.joined.get() : q;
+  float* const gate = by_head ? s.joined.get() : s.gate.get();
+  pass.MatMul(in, {{w.attn_q, queries}, {w.attn_k, k}, {w.attn_v, v}, {w.attn_gate, gate}});
+  if (in_queries) {  // [tokens][n_heads][query, gate]
     const Heads both = {queries, 2 * n_heads * length, 2 * length};
     pass.CopyHeads(both, {q, n_heads * length, length}, n_heads, length);
     pass.CopyHeads(both.from(length), {s.gate.get(), n_heads * length, length}, n_heads, length);
@@ -45,11 +48,13 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
   pass.Attend(plan, w.attn_sinks, cache, q, k, v, s.attended.get());
   const size_t width = n_heads * plan.value_length;
   const float* out = pass.Normed(s.attended.get(), w.attn_sub_norm, width, s.attended.get());
-  if (c.attention_gate) {
-    pass.Gate(kernels::Activation::kSigmoid, s.gate.get(), out, width);
+  if (in_queries || w.attn_gate.tensor != nullptr) {
+    if (by_head) pass.Repeat(gate, n_heads, plan.value_length, s.gate.get());
+    pass.Gate(c.gate_activation, s.gate.get(), out, width);
     out = s.gate.get();
   }
   pass.MatMul(out, {{w.attn_output, s.delta.get()}});
+  pass.Scale(s.delta.get(), c.attention_scale);
 }
 
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,

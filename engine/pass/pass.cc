@@ -76,8 +76,9 @@ void Pass::SetPositions(std::span<const RopeAngles> ropes) {
 
 const float* Pass::Normed(const float* in, const float* weight, size_t width, float* out) {
   if (weight == nullptr) return in;
+  const auto norm = config_.layer_norm ? kernels::LayerNorm : kernels::RmsNorm;
   EachToken("norm", [&](size_t t) {
-    kernels::RmsNorm(in + t * width, weight, config_.norm_eps, width, out + t * width);
+    norm(in + t * width, weight, config_.norm_eps, width, out + t * width);
   });
   return out;
 }
@@ -111,6 +112,11 @@ void Pass::CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t 
                   to.data + t * to.token_stride + h * to.head_stride);
     }
   });
+}
+
+void Pass::Repeat(const float* in, size_t n_heads, size_t length, float* out) {
+  EachRow("copy", n_tokens_ * n_heads, 0,
+          [&](size_t i) { std::fill_n(out + i * length, length, in[i]); });
 }
 
 void Pass::HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out) {
@@ -181,7 +187,8 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   });
 }
 
-void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out) {
+void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                       float* out) {
   const std::array traced = {Traced(up), Traced(gate)};
   const size_t n = gate.tensor != nullptr ? 2 : 1;
   if (inputs() != nullptr) {
@@ -190,8 +197,8 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
   }
   Step("matmul", Bytes(gate) + Bytes(up), std::span(traced).first(n), [&] {
     scratch_.input.Set(in, n_tokens_, up.cols);
-    kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation}, scratch_.input,
-                         out);
+    kernels::GatedMatMul(team_, {gate, up, gate.bias, up.bias, config_.activation, limit},
+                         scratch_.input, out);
   });
 }
 
@@ -256,8 +263,10 @@ uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const 
          (Bytes(w.ffn_gate_exps.first) + Bytes(w.ffn_up_exps.first) + Bytes(w.ffn_down_exps.first));
 }
 
-void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chosen,
-                   const float* shares, float* out) {
+void Pass::Experts(const LayerPlan& plan, const LayerWeights& w, const float* in,
+                   const uint32_t* chosen, const float* shares, float* out) {
+  const kernels::ExpertLayer layer = {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps,
+                                      config_.activation, plan.expert_limit};
   std::vector<TraceWeights> tensors;
   if (trace_ != nullptr) {
     for (const ExpertsView* view : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
@@ -267,12 +276,11 @@ void Pass::Experts(const LayerWeights& w, const float* in, const uint32_t* chose
     }
   }
   if (inputs() != nullptr) {
-    inputs()->AddExperts(w, config_.activation, in, n_tokens_, chosen, config_.n_experts_used,
-                         team_);
+    inputs()->AddExperts(w, layer, in, n_tokens_, chosen, config_.n_experts_used, team_);
   }
   Step("experts", trace_ != nullptr ? ChosenBytes(w, chosen) : 0, tensors, [&] {
-    kernels::Experts(team_, {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps, config_.activation},
-                     in, n_tokens_, chosen, shares, config_.n_experts_used, scratch_.experts, out);
+    kernels::Experts(team_, layer, in, n_tokens_, chosen, shares, config_.n_experts_used,
+                     scratch_.experts, out);
   });
 }
 
@@ -288,7 +296,12 @@ void Pass::Multiply(float* x, const float* y, size_t width) {
   });
 }
 
+void Pass::Xielu(const kernels::Xielu& xielu, size_t width, float* x) {
+  EachToken("gate", [&](size_t t) { kernels::ApplyXielu(xielu, x + t * width, width); });
+}
+
 void Pass::Scale(float* x, float factor) {
+  if (factor == 1) return;
   const size_t width = config_.embedding_length;
   EachToken("scale", [&](size_t t) { kernels::Scale(x + t * width, factor, width); });
 }

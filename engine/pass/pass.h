@@ -65,7 +65,7 @@ class Pass {
   void FinishLogits(float* logits);
 
   // --- Norms ---
-  // out = rmsnorm(in) * weight for rows [n_tokens][width]; returns it. Without weights, returns in.
+  // out = norm(in) * weight for rows [n_tokens][width]; returns it. Without weights, returns in.
   const float* Normed(const float* in, const float* weight, size_t width, float* out);
   // RMSNorm of n rows of `length` numbers that begin `stride` apart, all with the same weights
   // (null: all ones); in place.
@@ -100,6 +100,8 @@ class Pass {
   // Copies the first `length` numbers of each token and head. A head_stride of 0 in `from` gives
   // all heads the same.
   void CopyHeads(const Heads& from, const Heads& to, size_t n_heads, size_t length);
+  // out[t][h][i] = in[t][h] for each i below `length`
+  void Repeat(const float* in, size_t n_heads, size_t length, float* out);
   // out[t][h] = matrix h . in[t][h]
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
@@ -118,19 +120,21 @@ class Pass {
     float* out;  // [n_tokens][weights.rows]
   };
   void MatMul(const float* in, std::initializer_list<Output> outputs);
-  // out = activation(gate . in) * (up . in)
-  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float* out);
+  // out = activation(gate . in) * (up . in); limit: of Activation::kLimitedSilu
+  void GatedMatMul(const float* in, const WeightView& gate, const WeightView& up, float limit,
+                   float* out);
   // The n_experts_used experts with a token's largest router logits, and their shares.
   void Route(const LayerPlan& plan, const LayerWeights& w, float* router, uint32_t* chosen,
              float* shares);
   // out[t] = sum of shares[t][i] * expert chosen[t][i] of in[t]
-  void Experts(const LayerWeights& w, const float* in, const uint32_t* chosen, const float* shares,
-               float* out);
+  void Experts(const LayerPlan& plan, const LayerWeights& w, const float* in,
+               const uint32_t* chosen, const float* shares, float* out);
 
   // --- Elementwise ---
   // gate = activation(gate) * x; x *= y; rows [n_tokens][width].
   void Gate(kernels::Activation activation, float* gate, const float* x, size_t width);
   void Multiply(float* x, const float* y, size_t width);
+  void Xielu(const kernels::Xielu& xielu, size_t width, float* x);
   // Subtracts from each row of gate [n_tokens][width] its mean plus `deviations` standard
   // deviations, and keeps what is positive: about a fixed share of the largest, without sorting
   // ("statistical top-k", You et al. 2025).

@@ -25,13 +25,13 @@ double YarnKept(const RopeConfig& c, size_t pair) {
   return 1 - std::clamp(ramp, 0.0, 1.0);
 }
 
-// Pairs go to time, height and width in turn until each has its number (Qwen3-VL); the rest do not
-// rotate. A text's three positions are equal.
+// Pairs go to time, height and width, in turn until each has its number, or one after the other;
+// the rest do not rotate. A text's three positions are equal.
 bool Rotates(const RopeConfig& c, size_t pair) {
   const size_t n = std::accumulate(c.sections.begin(), c.sections.end(), size_t{0});
   if (n == 0) return true;
   const size_t i = pair % n;
-  return i < 3 * c.sections[i % 3];
+  return c.sections_in_turn ? i < 3 * c.sections[i % 3] : i < n - c.sections[3];
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ size_t Joined(const Config& c, const LayerPlan& l) {
     case Mixer::kMamba2:
       return 0;
     case Mixer::kAttention:
-      return std::max(c.attention_gate ? 2 * l.n_heads * l.key_length : 0,
+      return std::max(c.attention_gate != AttentionGate::kNone ? 2 * l.n_heads * l.key_length : 0,
                       l.ffn_sparsity > 0 ? l.ffn_length : 0);
     case Mixer::kLatentAttention:
       return l.query_rank + l.n_heads * (l.head_key_length + l.head_value_length) +
@@ -52,10 +52,10 @@ Scratch::Layout::Layout(const Config& c) {
   const size_t hidden_width = std::max(
       {widest([](const LayerPlan& l) { return std::max(l.ffn_length, l.shared_ffn_length); }),
        c.per_layer_length, c.laurel_length});
-  const size_t gate_width =
-      std::max(c.attention_gate ? q_width : 0, widest([](const LayerPlan& l) {
-                 return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
-               }));
+  const size_t gate_width = std::max(
+      c.attention_gate != AttentionGate::kNone ? attended_width : 0, widest([](const LayerPlan& l) {
+        return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
+      }));
   const size_t per_layer_width = c.n_layers() * c.per_layer_length;
   size_t joined_width = c.joins_hidden ? 2 * stream : 0, angles = 0;
   for (const LayerPlan& l : c.layers) joined_width = std::max(joined_width, Joined(c, l));

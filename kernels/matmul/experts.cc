@@ -244,7 +244,8 @@ GemmInput ExpertPass::Packed(size_t e, gguf::DType dtype, size_t cols) const {
 }
 
 void ExpertPass::GateAndUpRows(size_t e, size_t begin, size_t end, size_t thread) {
-  GatedLayer gated{{}, layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation};
+  GatedLayer gated{
+      {}, layer_.up.expert(e), nullptr, layer_.up.expert_bias(e), layer_.activation, layer_.limit};
   if (layer_.has_gate()) {
     gated.gate = layer_.gate.expert(e);
     gated.gate_bias = layer_.gate.expert_bias(e);

@@ -38,6 +38,7 @@ struct ExpertStack {
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;
+  float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
 
   bool has_gate() const { return gate.n_experts != 0; }
 };

@@ -52,6 +52,7 @@ struct GemmOutput {
   size_t stride;
   const float* bias = nullptr;                     // [weights.rows], is added
   std::optional<Activation> gated = std::nullopt;  // combines it with the gate in out
+  float limit = 0;                                 // of that activation
   // If not null: out[tokens[t]] += factors[t] * (result of token t).
   const uint32_t* tokens = nullptr;
   const float* factors = nullptr;

@@ -95,6 +95,7 @@ struct GatedLayer {
   const float* gate_bias = nullptr;  // [gate.rows]
   const float* up_bias = nullptr;    // [up.rows]
   Activation activation = Activation::kSilu;
+  float limit = std::numeric_limits<float>::infinity();  // of Activation::kLimitedSilu
 };
 
 // out[token][row] = activation(gate.scale * (gate.row(row) . x[token]) + gate_bias[row], the same

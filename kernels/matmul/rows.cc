@@ -53,7 +53,8 @@ void GatedRows(const GatedLayer& layer, size_t begin, size_t end, std::span<cons
     LinearRows(layer.gate, layer.gate_bias, first, last, x, out, stride, scratch);
     LinearRows(layer.up, layer.up_bias, first, last, x, ups, kWaitingRows, scratch);
     for (size_t t = 0; t < x.size(); ++t) {
-      GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first);
+      GatedActivation(layer.activation, out + t * stride, ups + t * kWaitingRows, last - first,
+                      layer.limit);
     }
     out += last - first;
   }
@@ -71,6 +72,7 @@ void GatedPanels(const GatedLayer& layer, size_t begin, size_t end, const GemmIn
   FormatOf(layer.gate.dtype).panels(layer.gate, begin, end, gate_input, output, scratch);
   output.bias = layer.up_bias;
   output.gated = layer.activation;
+  output.limit = layer.limit;
   FormatOf(layer.up.dtype).panels(layer.up, begin, end, up_input, output, scratch);
 }
 

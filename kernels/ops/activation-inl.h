@@ -20,9 +20,50 @@ HWY_INLINE V TimesSigmoid(D d, V g, V z) {
   return hn::Div(g, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(z))));
 }
 
+// x, not above `most`, or not below `least`; a NaN stays one.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V AtMost(D d, V x, float most) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, most)), hn::Set(d, most), x);
+}
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V AtLeast(D d, V x, float least) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, least)), hn::Set(d, least), x);
+}
+
+// ln(1 + exp(x)) = max(x, 0) + ln(1 + y) with y = exp(-|x|) in (0, 1]; the second term is
+// 2 atanh(z) = 2 (z + z^3 / 3 + z^5 / 5 + ...) with z = y / (2 + y) <= 1/3. What the series leaves
+// out is below 2e-9 of its sum.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V Softplus(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const V y = Exp(d, hn::Neg(hn::Abs(x)));
+  const V z = hn::Div(y, hn::Add(y, hn::Set(d, 2.0f)));
+  const V square = hn::Mul(z, z);
+  V sum = hn::Set(d, 2.0f / 15);
+  for (const float term : {2.0f / 13, 2.0f / 11, 2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3, 2.0f}) {
+    sum = hn::MulAdd(sum, square, hn::Set(d, term));
+  }
+  return hn::MulAdd(sum, z, AtLeast(d, x, 0.0f));
+}
+
+// exp(x) - 1 for x <= 0, also near 0, where that is a sum of its powers.
+template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+HWY_INLINE V ExpMinusOne(D d, V x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  V sum = hn::Set(d, 1.0f / 362880);
+  for (const float term :
+       {1.0f / 40320, 1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f}) {
+    sum = hn::MulAdd(sum, x, hn::Set(d, term));
+  }
+  const V far = hn::Sub(Exp(d, x), hn::Set(d, 1.0f));
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, -0.5f)), hn::Mul(sum, x), far);
+}
+
 // act(gate) * up, see Activation. Propagates NaN.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
-HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
+HWY_INLINE V Gated(D d, Activation activation, V gate, V up, float limit) {
   namespace hn = hwy::HWY_NAMESPACE;
   switch (activation) {
     case Activation::kSilu:
@@ -34,10 +75,7 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
       return hn::Mul(TimesSigmoid(d, gate, z), up);
     }
     case Activation::kSwigluOai: {
-      const V most = hn::Set(d, 7.0f), least = hn::Set(d, -7.0f);
-      const V g = hn::IfThenElse(hn::Gt(gate, most), most, gate);
-      V u = hn::IfThenElse(hn::Gt(up, most), most, up);
-      u = hn::IfThenElse(hn::Lt(u, least), least, u);
+      const V g = AtMost(d, gate, 7.0f), u = AtLeast(d, AtMost(d, up, 7.0f), -7.0f);
       const V value = TimesSigmoid(d, g, hn::Mul(g, hn::Set(d, 1.702f)));
       return hn::Mul(value, hn::Add(u, hn::Set(d, 1.0f)));
     }
@@ -49,6 +87,11 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up) {
       const V squared = hn::Mul(positive, positive);
       return activation == Activation::kReluSquared ? squared : hn::Mul(squared, up);
     }
+    case Activation::kSoftplus:
+      return hn::Mul(Softplus(d, gate), up);
+    case Activation::kLimitedSilu:
+      return hn::Mul(AtMost(d, TimesSigmoid(d, gate, gate), limit),
+                     AtLeast(d, AtMost(d, up, limit), -limit));
   }
   return hn::Mul(TimesSigmoid(d, gate, gate), up);
 }

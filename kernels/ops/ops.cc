@@ -60,6 +60,17 @@ void RmsNormT(const float* x, const float* weight, float eps, size_t n, float* o
   }
 }
 
+void LayerNormT(const float* x, const float* weight, float eps, size_t n, float* out) {
+  const D d;
+  V sum = hn::Zero(d);
+  for (size_t i = 0; i < n; i += kLanes) {
+    sum = hn::Add(sum, hn::LoadN(d, x + i, std::min(kLanes, n - i)));
+  }
+  const V mean = hn::Set(d, hn::ReduceSum(d, sum) / static_cast<float>(n));
+  Zip(x, x, n, out, [mean](V v, V) { return hn::Sub(v, mean); });
+  RmsNormT(out, weight, eps, n, out);
+}
+
 void RopeAdjacent(float* head, size_t n_pairs, const float* cos, const float* sin) {
   const D d;
   size_t i = 0;
@@ -105,11 +116,11 @@ void RopeT(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const fl
 }
 
 template <Activation kActivation>
-HWY_INLINE void Gate(float* gate, const float* up, size_t n) {
-  Zip(gate, up, n, gate, [](V g, V u) { return Gated(D(), kActivation, g, u); });
+HWY_INLINE void Gate(float* gate, const float* up, size_t n, float limit = 0) {
+  Zip(gate, up, n, gate, [limit](V g, V u) { return Gated(D(), kActivation, g, u, limit); });
 }
 
-void GatedActivationT(Activation activation, float* gate, const float* up, size_t n) {
+void GatedActivationT(Activation activation, float* gate, const float* up, size_t n, float limit) {
   switch (activation) {
     case Activation::kSilu:
       return Gate<Activation::kSilu>(gate, up, n);
@@ -123,7 +134,22 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kReluSquared>(gate, gate, n);  // there may be no up
     case Activation::kGatedReluSquared:
       return Gate<Activation::kGatedReluSquared>(gate, up, n);
+    case Activation::kSoftplus:
+      return Gate<Activation::kSoftplus>(gate, up, n);
+    case Activation::kLimitedSilu:
+      return Gate<Activation::kLimitedSilu>(gate, up, n, limit);
   }
+}
+
+void ApplyXieluT(const Xielu& xielu, float* x, size_t n) {
+  const D d;
+  const V positive = hn::Set(d, xielu.positive), negative = hn::Set(d, xielu.negative),
+          beta = hn::Set(d, xielu.beta);
+  Zip(x, x, n, x, [=](V v, V) {
+    const V below = hn::Mul(negative, hn::Sub(ExpMinusOne(D(), AtMost(D(), v, xielu.eps)), v));
+    const V above = hn::Mul(positive, hn::Mul(v, v));
+    return hn::MulAdd(beta, v, hn::IfThenElse(hn::Gt(v, hn::Zero(D())), above, below));
+  });
 }
 
 void AddT(float* x, const float* y, size_t n) {
@@ -151,6 +177,8 @@ HWY_AFTER_NAMESPACE();
 namespace kernels {
 
 HWY_EXPORT(RmsNormT);
+HWY_EXPORT(LayerNormT);
+HWY_EXPORT(ApplyXieluT);
 HWY_EXPORT(RopeT);
 HWY_EXPORT(GatedActivationT);
 HWY_EXPORT(AddT);
@@ -162,13 +190,21 @@ void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* ou
   HWY_DYNAMIC_DISPATCH(RmsNormT)(x, weight, eps, n, out);
 }
 
+void LayerNorm(const float* x, const float* weight, float eps, size_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(LayerNormT)(x, weight, eps, n, out);
+}
+
 void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const float* cos,
           const float* sin, RopePairs pairs) {
   HWY_DYNAMIC_DISPATCH(RopeT)(heads, n_heads, head_dim, n_rot, cos, sin, pairs);
 }
 
-void GatedActivation(Activation activation, float* gate, const float* up, size_t n) {
-  HWY_DYNAMIC_DISPATCH(GatedActivationT)(activation, gate, up, n);
+void GatedActivation(Activation activation, float* gate, const float* up, size_t n, float limit) {
+  HWY_DYNAMIC_DISPATCH(GatedActivationT)(activation, gate, up, n, limit);
+}
+
+void ApplyXielu(const Xielu& xielu, float* x, size_t n) {
+  HWY_DYNAMIC_DISPATCH(ApplyXieluT)(xielu, x, n);
 }
 
 void Add(float* x, const float* y, size_t n) { HWY_DYNAMIC_DISPATCH(AddT)(x, y, n); }

@@ -4,12 +4,16 @@
 #define PRONK_KERNELS_OPS_OPS_H_
 
 #include <cstddef>
+#include <limits>
 
 namespace kernels {
 
 // out[i] = x[i] * weight[i] / sqrt(mean(x^2) + eps). RMSNorm, Zhang and Sennrich 2019. out may be
 // x. weight may be null: all ones, with the same bits.
 void RmsNorm(const float* x, const float* weight, float eps, size_t n, float* out);
+
+// The same of x - mean(x). LayerNorm without bias, Ba et al. 2016.
+void LayerNorm(const float* x, const float* weight, float eps, size_t n, float* out);
 
 // How rope pairs the dimensions of a head.
 enum class RopePairs {
@@ -31,10 +35,21 @@ enum class Activation {
   kSigmoid,      // u / (1 + exp(-g)): gated attention
   kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
   kGatedReluSquared,  // max(0, g)^2 * u (BitNet b1.58 2B4T)
+  kSoftplus,          // ln(1 + exp(g)) * u
+  kLimitedSilu,       // min(g / (1 + exp(-g)), limit) * clamp(u, -limit, limit)
 };
 
-// gate[i] = activation(gate[i], up[i]). up may be null for kReluSquared.
-void GatedActivation(Activation activation, float* gate, const float* up, size_t n);
+// gate[i] = activation(gate[i], up[i]). up may be null for kReluSquared. limit, above 0: of
+// kLimitedSilu.
+void GatedActivation(Activation activation, float* gate, const float* up, size_t n,
+                     float limit = std::numeric_limits<float>::infinity());
+
+// xIELU (Huang and Schlag 2024): an activation without a gate, whose parameters are learned.
+struct Xielu {
+  float positive, negative, beta, eps;
+};
+// x[i] = positive x^2 + beta x where x > 0, else negative (exp(min(x, eps)) - 1 - x) + beta x
+void ApplyXielu(const Xielu& xielu, float* x, size_t n);
 
 // x[i] += y[i]
 void Add(float* x, const float* y, size_t n);

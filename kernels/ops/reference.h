@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "kernels/ops/ops.h"
 
@@ -20,6 +21,21 @@ inline void RmsNormReference(const float* x, const float* weight, float eps, siz
   for (size_t i = 0; i < n; ++i) {
     out[i] = double{x[i]} * (weight != nullptr ? double{weight[i]} : 1.0) / root;
   }
+}
+
+inline void LayerNormReference(const float* x, const float* weight, float eps, size_t n,
+                               double* out) {
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < n; ++i) sum += double{x[i]};
+  const double mean = sum / static_cast<double>(n);
+  for (size_t i = 0; i < n; ++i) squares += (double{x[i]} - mean) * (double{x[i]} - mean);
+  const double root = std::sqrt(squares / static_cast<double>(n) + double{eps});
+  for (size_t i = 0; i < n; ++i) out[i] = (double{x[i]} - mean) / root * double{weight[i]};
+}
+
+inline double XieluReference(const Xielu& c, double x) {
+  if (x > 0) return double{c.positive} * x * x + double{c.beta} * x;
+  return double{c.negative} * (std::expm1(std::min(x, double{c.eps})) - x) + double{c.beta} * x;
 }
 
 // Rotates pair i of a head by the angle with this cosine and sine; copies other numbers. out is
@@ -38,7 +54,8 @@ inline void RopeReference(const float* head, size_t head_dim, size_t n_rot, cons
 }
 
 // act(gate) * up, see Activation.
-inline double GatedReference(Activation activation, double gate, double up) {
+inline double GatedReference(Activation activation, double gate, double up,
+                             double limit = std::numeric_limits<double>::infinity()) {
   switch (activation) {
     case Activation::kSilu:
       break;
@@ -60,6 +77,10 @@ inline double GatedReference(Activation activation, double gate, double up) {
       return gate < 0 ? 0 : gate * gate;
     case Activation::kGatedReluSquared:
       return gate < 0 ? 0 : gate * gate * up;
+    case Activation::kSoftplus:
+      return (std::max(gate, 0.0) + std::log1p(std::exp(-std::abs(gate)))) * up;
+    case Activation::kLimitedSilu:
+      return std::min(gate / (1 + std::exp(-gate)), limit) * std::clamp(up, -limit, limit);
   }
   return gate / (1 + std::exp(-gate)) * up;
 }

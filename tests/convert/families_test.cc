@@ -147,6 +147,7 @@ void ExpectNoHarmByShapes(const std::string& folder, const std::string& out) {
 TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
   std::vector<std::filesystem::path> paths = test::SmallModels();
+  std::erase_if(paths, [](const auto& path) { return path.parent_path().filename() == "more"; });
   for (const char* const plain : {"llama", "llama-linear", "llama-yarn", "qwen2", "qwen3"}) {
     paths.push_back(test::DataPath("tiny/" + std::string(plain) + ".gguf"));
   }
@@ -219,11 +220,16 @@ TEST(ConvertFamilies, BitNetIsRoundedOnce) {
   }
 }
 
-// What runs can be converted, and what is converted runs; each name in config.json finds its row.
+// What runs can be converted, but for those of tests/data/more, and what is converted runs; each
+// name in config.json finds its row.
 TEST(ConvertFamilies, HaveAllThatRuns) {
-  std::set<std::string> run, converted;
+  std::set<std::string> run, converted, more;
+  std::ifstream lines(test::DataPath("more") / "models.txt");
+  for (std::string name, family, rest; lines >> name >> family && std::getline(lines, rest);) {
+    more.insert(family);
+  }
   for (const engine::Architecture& architecture : engine::Architectures()) {
-    run.emplace(architecture.name);
+    if (!more.contains(std::string(architecture.name))) run.emplace(architecture.name);
   }
   for (const Family& family : Families()) {
     converted.emplace(family.name);

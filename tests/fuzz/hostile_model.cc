@@ -35,8 +35,12 @@ std::vector<std::string> KeysOfSources() {
                                 "split.no",
                                 "split.count",
                                 "split.tensors.count",
-                                "tokenizer.chat_template"};
-  const std::regex own("(?:keys\\.\\w+\\(|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
+                                "tokenizer.chat_template",
+                                "xielu.alpha_n",
+                                "xielu.alpha_p",
+                                "xielu.beta",
+                                "xielu.eps"};
+  const std::regex own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
   const std::regex whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {
     for (const fs::directory_entry& file :

@@ -81,6 +81,51 @@ TEST(RmsNorm, ReadsNothingPastTheEnd) {
   });
 }
 
+TEST(LayerNorm, IsTheDefinition) {
+  ForEachTarget([] {
+    for (const size_t n : kLengths) {
+      std::vector<float> x = NormalFloats(n, 1);
+      const std::vector<float> weight = NormalFloats(n, 2);
+      for (float& number : x) number += 3;
+      std::vector<float> out(n + 1, kSentinel);
+      std::vector<double> expected(n);
+      LayerNormReference(x.data(), weight.data(), 1e-2f, n, expected.data());
+      LayerNorm(x.data(), weight.data(), 1e-2f, n, out.data());
+      // A mean of n numbers around 3, rounded, and differences that are divided by 0.1 or more.
+      const double of_x = 60 * kEps * (4 + static_cast<double>(n) / 16);
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(out[i], expected[i], of_x * std::abs(weight[i]) + 1e-30) << n;
+      }
+      ASSERT_EQ(out[n], kSentinel);
+      LayerNorm(x.data(), weight.data(), 1e-2f, n, x.data());
+      EXPECT_TRUE(std::equal(x.begin(), x.end(), out.begin()));
+    }
+  });
+}
+
+TEST(ApplyXielu, IsTheDefinition) {
+  const Xielu xielu = {0.9f, 1.3f, 0.5f, -1e-6f};
+  ForEachTarget([&] {
+    for (const size_t n : kLengths) {
+      std::vector<float> x = NormalFloats(n, 1);
+      for (size_t i = 0; i < n; ++i) x[i] *= i % 3 == 0 ? 30.0f : i % 3 == 1 ? 1.0f : 1e-3f;
+      std::vector<float> out = x;
+      out.push_back(kSentinel);
+      ApplyXielu(xielu, out.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        const double most = (x[i] * x[i] + std::abs(x[i])) * 8 * kEps;
+        ASSERT_NEAR(out[i], XieluReference(xielu, x[i]), most) << x[i];
+      }
+      ASSERT_EQ(out[n], kSentinel);
+    }
+    float x[] = {0.0f, NAN, -1e30f};
+    ApplyXielu(xielu, x, 3);
+    EXPECT_NEAR(x[0], 0.0f, 2e-6f);
+    EXPECT_TRUE(std::isnan(x[1]));
+    EXPECT_GT(x[2], 0.0f);
+  });
+}
+
 TEST(Rope, TurnsPairs) {
   constexpr size_t kHeads = 3;
   ForEachTarget([] {
@@ -154,7 +199,7 @@ TEST(GatedActivation, KeepsItsLimitsAndNaN) {
       float gate[] = {0.0f, NAN, 1.0f, 1e30f, -1e30f};
       const float up[] = {1.0f, 1.0f, NAN, 1.0f, 1.0f};
       GatedActivation(activation, gate, up, 5);
-      EXPECT_EQ(gate[0], activation == Activation::kSigmoid ? 0.5f : 0.0f);
+      EXPECT_NEAR(gate[0], GatedReference(activation, 0, 1), 1e-6);
       EXPECT_TRUE(std::isnan(gate[1]));
       if (activation == Activation::kReluSquared) {
         EXPECT_EQ(gate[2], 1.0f);
@@ -175,6 +220,15 @@ TEST(GatedActivation, KeepsItsLimitsAndNaN) {
     EXPECT_EQ(gate[1], gate[0]);
     EXPECT_EQ(gate[2], gate[0]);
     EXPECT_EQ(gate[4], gate[3]);
+    float limited[] = {3.0f, 3.0f, -2.0f, kInf};
+    const float ups[] = {1.0f, 9.0f, -9.0f, kInf};
+    const std::vector<float> gates(limited, limited + 4);
+    GatedActivation(Activation::kLimitedSilu, limited, ups, 4, 1.5f);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_NEAR(limited[i], GatedReference(Activation::kLimitedSilu, gates[i], ups[i], 1.5),
+                  1e-6);
+    }
+    EXPECT_EQ(limited[3], 2.25f);
   });
 }
 

@@ -26,7 +26,7 @@ void DeepSeek2(const Keys& keys, Config& config) {
               "expected 1, found " + std::to_string(rope.attention_factor));
   }
   const size_t query_rank = keys.UintOr("attention.q_lora_rank", 0, kMaxLength);
-  const size_t n_shared = keys.UintOr("expert_shared_count", 1, kMaxStateHeads);
+  SetSharedExperts(SharedCount(keys, 1), config);
   for (LayerPlan& layer : config.layers) {
     layer.mixer = Mixer::kLatentAttention;
     layer.latent_length = latent_length;
@@ -51,7 +51,6 @@ void DeepSeek2(const Keys& keys, Config& config) {
     layer.rope_offset = layer.key_length - rope.n_dims;
     layer.attention_scale =
         static_cast<float>(growth * growth / std::sqrt(static_cast<double>(layer.head_key_length)));
-    if (layer.n_experts > 0) layer.shared_ffn_length = n_shared * layer.expert_length;
   }
   // GLM 4.7 Flash was first published without a key for its gate.
   const size_t n_blocks = config.n_layers();
@@ -68,7 +67,7 @@ constexpr Architecture kDeepSeekRows[] = {
      .rope_pairs = kernels::RopePairs::kAdjacent,
      .router = kernels::Router{.normed = false},
      .router_bias = Presence::kOptional,
-     .leading_dense = true,
+     .dense_layers = DenseLayers::kLeading,
      .refine = DeepSeek2},
 };
 

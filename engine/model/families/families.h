@@ -23,6 +23,7 @@ std::span<const Architecture> SingleLineages();
 std::span<const Architecture> Lfm2Lineage();
 std::span<const Architecture> DeepSeekLineage();
 std::span<const Architecture> NemotronLineage();
+std::span<const Architecture> ExpertsLineage();
 
 constexpr uint64_t kMaxWindow = UINT32_MAX;
 constexpr uint64_t kMaxStateHeads = 1u << 16;
@@ -39,9 +40,18 @@ constexpr NormRoles kFfnNormIsPostAttention = {"attn_norm", "", "post_attention_
 // The last layer of every `period` sees all keys, the others those in the window. A file may name
 // another period; published lists of layers agree with the family's period.
 void SetWindows(const Keys& keys, size_t window, size_t period, Config& config);
+// The layers with a window are those that the file's list has, which it must have.
+void SetListedWindows(const Keys& keys, Config& config);
 // Layers with a window use this rope.
 void SetLocalRope(const RopeConfig& rope, Config& config);
+// The same, with the base that the file has for them.
+void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config);
 RopeConfig Unscaled(RopeConfig rope);
+// Layers without a window do not rotate.
+void RotateInWindowsOnly(Config& config);
+// Nor does the last layer of every four (Yang et al. 2025, "RoPE to NoPE and back again").
+void LeaveOutFourthRope(Config& config);
+void ScaleEmbeddings(Config& config);  // by the root of their length
 void SetAttentionScale(float scale, Config& config);
 // Queries grow with their position (Config::attention_temperature_scale).
 void SetAttentionTemperature(const Keys& keys, Config& config);
@@ -56,6 +66,11 @@ void SkipNextn(const Keys& keys, Config& config);
 
 // How experts are chosen, as the keys specify.
 void ReadRouter(const Keys& keys, Config& config);
+// The same where only their groups have keys; others are without effect in these families.
+void ReadGroups(const Keys& keys, Config& config);
+// The shared expert is `factor` times as wide as the file says, or as the others if it does not.
+void SetSharedExperts(size_t factor, Config& config);
+size_t SharedCount(const Keys& keys, size_t fallback);
 
 // The shape of delta nets and Mamba-2; in its keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);

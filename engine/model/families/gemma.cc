@@ -18,10 +18,6 @@ namespace {
 
 using kernels::Activation;
 
-void ScaleEmbeddings(Config& config) {
-  config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
-}
-
 // The attention scale is 1 / sqrt(key_length), except in the largest model of each generation,
 // which is recognized by its number of layers.
 void SetGemmaScales(size_t n_layers_of_largest, Config& config) {
@@ -30,12 +26,6 @@ void SetGemmaScales(size_t n_layers_of_largest, Config& config) {
     const size_t width = config.embedding_length / config.layers[0].n_heads;
     SetAttentionScale(1.0f / std::sqrt(static_cast<float>(width)), config);
   }
-}
-
-// The rope of layers with a window: `rope` with its own base.
-void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
-  rope.base = keys.PositiveOr("rope.freq_base_swa", fallback);
-  SetLocalRope(rope, config);
 }
 
 void Gemma2(const Keys& keys, Config& config) {

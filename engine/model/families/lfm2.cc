@@ -37,7 +37,7 @@ constexpr Architecture kLfm2Rows[] = {
      .without_heads = Mixer::kShortConv,
      .router = kernels::Router{},
      .router_bias = Presence::kRequired,
-     .leading_dense = true,
+     .dense_layers = DenseLayers::kLeading,
      .refine = Lfm2Moe},
 };
 

@@ -1,7 +1,8 @@
 // Qwen: Qwen2 (Yang et al. 2024) has biases of q, k and v, Qwen3 (Yang et al. 2025) norms of query
-// and key heads instead; both have relatives with experts. Qwen3-Next (2025) and Qwen3.5 (2026)
-// replace three layers of four by gated delta nets (Yang et al. 2024, "Gated Delta Networks") and
-// gate attention's output.
+// and key heads instead; both have relatives with experts, and relatives that read images
+// (Qwen2-VL, Qwen3-VL; Bai et al. 2025), of which text runs here. Qwen3-Next (2025) and Qwen3.5
+// (2026) replace three layers of four by gated delta nets (Yang et al. 2024, "Gated Delta
+// Networks") and gate attention's output.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -32,6 +33,26 @@ void Qwen2Moe(const Keys& keys, Config& config) {
   QwenExperts(keys, config);
 }
 
+void Qwen2Vl(const Keys& keys, Config& config) {
+  config.ropes[0].sections = ReadSections(keys);
+  config.ropes[0].sections_in_turn = false;
+}
+
+// In text, time, height and width have one position; pairs that belong to none do not rotate.
+void SetSections(const Keys& keys, Config& config) {
+  config.ropes[0].sections = ReadSections(keys);
+  if (config.ropes[0].sections == std::array<size_t, 4>{}) {
+    keys.Fail("rope.dimension_sections", "expected a number above 0, found none");
+  }
+}
+
+void Qwen3Vl(const Keys& keys, Config& config) {
+  SetSections(keys, config);
+  keys.Ignore("n_deepstack_layers");  // rows of images that the first layers get
+  if (config.n_experts_used > 0) QwenExperts(keys, config);
+  ReadGroups(keys, config);
+}
+
 // The last layer of every `full_attention_interval` is attention. Per-layer flags take precedence,
 // if a file has them.
 void QwenNext(const Keys& keys, Config& config) {
@@ -54,12 +75,8 @@ void QwenNext(const Keys& keys, Config& config) {
   if (config.n_skipped_layers == 1) config.nextn = attention;
 }
 
-// In text, time, height and width have one position; pairs that belong to none do not rotate.
 void Qwen35(const Keys& keys, Config& config) {
-  config.ropes[0].sections = ReadSections(keys);
-  if (config.ropes[0].sections == std::array<size_t, 4>{}) {
-    keys.Fail("rope.dimension_sections", "expected a number above 0, found none");
-  }
+  SetSections(keys, config);
   QwenNext(keys, config);
 }
 
@@ -67,11 +84,11 @@ constexpr Traits kQwen3 = {.qk_norm = QkNorm::kHeadBeforeRope};
 constexpr Traits kQwen3Next = {.norms = kFfnNormIsPostAttention,
                                .qk_norm = QkNorm::kHeadBeforeRope,
                                .shared_gate = true,
-                               .attention_gate = true};
+                               .attention_gate = AttentionGate::kInQueries};
 constexpr Traits kQwen35 = {.norms = kFfnNormIsPostAttention,
                             .qk_norm = QkNorm::kHeadBeforeRope,
                             .shared_gate = true,
-                            .attention_gate = true,
+                            .attention_gate = AttentionGate::kInQueries,
                             .tiled_key_heads = true};
 
 constexpr Architecture kQwenRows[] = {
@@ -82,6 +99,9 @@ constexpr Architecture kQwenRows[] = {
      .refine = Qwen2Moe},
     {.name = "qwen3", .traits = kQwen3, .refine = Qwen2},
     {.name = "qwen3moe", .traits = kQwen3, .router = Router{}, .refine = QwenExperts},
+    {.name = "qwen2vl", .refine = Qwen2Vl},
+    {.name = "qwen3vl", .traits = kQwen3, .refine = Qwen3Vl},
+    {.name = "qwen3vlmoe", .traits = kQwen3, .router = Router{}, .refine = Qwen3Vl},
     {.name = "qwen35", .traits = kQwen35, .refine = Qwen35},
     {.name = "qwen35moe", .traits = kQwen35, .router = Router{}, .refine = Qwen35},
     {.name = "qwen3next", .traits = kQwen3Next, .router = Router{}, .refine = QwenNext},

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "engine/model/families/families.h"
@@ -15,11 +16,37 @@ void SetWindows(const Keys& keys, size_t window, size_t period, Config& config) 
   }
 }
 
+void SetListedWindows(const Keys& keys, Config& config) {
+  const size_t window = keys.Count("attention.sliding_window", kMaxWindow);
+  const auto slides =
+      keys.PerLayer("attention.sliding_window_pattern", config.n_layers(), 0, kMaxWindow);
+  for (size_t i = 0; i < slides.size(); ++i) config.layers[i].window = slides[i] != 0 ? window : 0;
+}
+
 void SetLocalRope(const RopeConfig& rope, Config& config) {
   config.ropes.push_back(rope);
   for (LayerPlan& layer : config.layers) {
     if (layer.window > 0) layer.rope = config.ropes.size() - 1;
   }
+}
+
+void SetLocalBase(const Keys& keys, RopeConfig rope, double fallback, Config& config) {
+  rope.base = keys.PositiveOr("rope.freq_base_swa", fallback);
+  SetLocalRope(rope, config);
+}
+
+void RotateInWindowsOnly(Config& config) {
+  for (LayerPlan& layer : config.layers) {
+    if (layer.window == 0) layer.rope = LayerPlan::kNoRope;
+  }
+}
+
+void LeaveOutFourthRope(Config& config) {
+  for (size_t i = 3; i < config.layers.size(); i += 4) config.layers[i].rope = LayerPlan::kNoRope;
+}
+
+void ScaleEmbeddings(Config& config) {
+  config.embedding_scale = std::sqrt(static_cast<float>(config.embedding_length));
 }
 
 RopeConfig Unscaled(RopeConfig rope) {
@@ -65,6 +92,16 @@ void ReadRouter(const Keys& keys, Config& config) {
   if (gate == 1) router.gate = kernels::Router::Gate::kSoftmax;
   router.normed = keys.BoolOr("expert_weights_norm", router.normed);
   router.scale = static_cast<float>(keys.PositiveUnlessZero("expert_weights_scale", 1));
+  ReadGroups(keys, config);
+}
+
+void ReadGroups(const Keys& keys, Config& config) {
+  for (const char* const key :
+       {"expert_gating_func", "expert_weights_norm", "expert_weights_scale"}) {
+    keys.Ignore(key);
+  }
+  if (config.n_experts_used == 0) return;
+  kernels::Router& router = config.router;
   router.n_groups =
       std::max<size_t>(keys.UintOr("expert_group_count", 1, kernels::kMaxExpertGroups), 1);
   router.n_groups_used =
@@ -81,6 +118,19 @@ void ReadRouter(const Keys& keys, Config& config) {
                                                " experts, and a token uses " +
                                                std::to_string(config.n_experts_used));
     }
+  }
+}
+
+size_t SharedCount(const Keys& keys, size_t fallback) {
+  return keys.UintOr("expert_shared_count", fallback, kMaxStateHeads);
+}
+
+void SetSharedExperts(size_t factor, Config& config) {
+  for (LayerPlan& layer : config.layers) {
+    if (layer.n_experts == 0) continue;
+    const size_t each =
+        layer.shared_ffn_length != 0 ? layer.shared_ffn_length : layer.expert_length;
+    layer.shared_ffn_length = factor * each;
   }
 }
 

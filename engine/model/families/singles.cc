@@ -1,9 +1,12 @@
 // Lineages with a single supported architecture: Phi-3 (Abdin et al. 2024), gpt-oss (OpenAI 2025),
 // OLMo 2 and 3 (OLMo et al. 2025), GLM-4 (GLM et al. 2024), BitNet (Ma et al. 2025), ERNIE 4.5
-// (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research 2025).
+// (Baidu 2025), Hunyuan dense (Tencent 2025), EXAONE 4 (LG AI Research 2025), Seed-OSS (ByteDance
+// 2025), Command R7B and A (Cohere 2024, 2025), Apertus (Swiss AI 2025).
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/model/families/families.h"
 #include "gguf/error.h"
@@ -19,18 +22,15 @@ void Phi3(const Keys& keys, Config&) { keys.Ignore("attention.sliding_window"); 
 
 void GptOss(const Keys& keys, Config& config) {
   SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 2, config);
-  RopeConfig local = config.ropes[0];
-  local.base = keys.PositiveOr("rope.freq_base_swa", local.base);
-  SetLocalRope(local, config);
+  SetLocalBase(keys, config.ropes[0], config.ropes[0].base, config);
 }
 
 // OLMo 2 has no window, OLMo 3 has one.
 void Olmo2(const Keys& keys, Config& config) {
   SetWindows(keys, keys.UintOr("attention.sliding_window", 0, kMaxWindow), 4, config);
   RopeConfig local = Unscaled(config.ropes[0]);
-  local.base = keys.PositiveOr("rope.freq_base_swa", local.base);
   local.attention_factor = 1;
-  SetLocalRope(local, config);
+  SetLocalBase(keys, local, local.base, config);
 }
 
 // Models that also read images (GLM-4.6V-Flash) are published with their rows of q and k in the
@@ -67,8 +67,37 @@ void Exaone4(const Keys& keys, Config& config) {
   const size_t window = keys.CountOr("attention.sliding_window", 4096, kMaxWindow);
   if (config.layers.size() != 64) return;
   SetWindows(keys, window, 4, config);
-  for (LayerPlan& layer : config.layers) {
-    if (layer.window == 0) layer.rope = LayerPlan::kNoRope;
+  RotateInWindowsOnly(config);
+}
+
+void Cohere2(const Keys& keys, Config& config) {
+  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow), 4, config);
+  RotateInWindowsOnly(config);
+  keys.Ignore("rope.freq_base_swa");
+  config.logit_scale = static_cast<float>(keys.Positive("logit_scale"));
+}
+
+// The activation's parameters have keys without the architecture's name.
+void Apertus(const Keys& of_architecture, Config& config) {
+  const Keys keys = of_architecture.Of("xielu");
+  const size_t n = config.n_layers();
+  const auto numbers = [&](const char* key) {
+    std::vector<double> found = keys.Numbers(key, n);
+    for (const double x : found) {
+      if (!std::isfinite(x)) keys.Fail(key, "expected finite numbers, found " + std::to_string(x));
+    }
+    return found;
+  };
+  const auto alpha_n = numbers("alpha_n"), alpha_p = numbers("alpha_p");
+  const auto beta = numbers("beta"), eps = numbers("eps");
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
+  for (size_t i = 0; i < n; ++i) {
+    config.layers[i].xielu = {.positive = static_cast<float>(softplus(alpha_p[i])),
+                              .negative = static_cast<float>(beta[i] + softplus(alpha_n[i])),
+                              .beta = static_cast<float>(beta[i]),
+                              .eps = static_cast<float>(eps[i])};
   }
 }
 
@@ -77,7 +106,7 @@ constexpr Architecture kSingleRows[] = {
     {.name = "gpt-oss",
      .traits = {.norms = kFfnNormIsPostAttention,
                 .activation = Activation::kSwigluOai,
-                .sinks = true,
+                .sinks = Presence::kRequired,
                 .biases = true},
      .router = kernels::Router{},
      .refine = GptOss},
@@ -95,6 +124,17 @@ constexpr Architecture kSingleRows[] = {
     {.name = "exaone4",
      .traits = {.norms = kPostNorms, .qk_norm = QkNorm::kHeadBeforeRope},
      .refine = Exaone4},
+    {.name = "seed_oss", .traits = {.norms = kFfnNormIsPostAttention}},
+    {.name = "cohere2",
+     .rope_pairs = kAdjacent,
+     .traits = {.norms = {.ffn = ""},
+                .layer_norm = true,
+                .parallel = true,
+                .output = OutputMatrix::kEmbedding},
+     .refine = Cohere2},
+    {.name = "apertus",
+     .traits = {.qk_norm = QkNorm::kHeadBeforeRope, .output = OutputMatrix::kOwn},
+     .refine = Apertus},
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr size_t kPrompt = 12;
 
 std::vector<std::filesystem::path> FamilyModels() {
   std::vector<std::filesystem::path> paths;
-  for (const char* const folder : {"families", "hybrids"}) {
+  for (const char* const folder : {"families", "more", "hybrids"}) {
     for (const auto& file : std::filesystem::directory_iterator(test::DataPath(folder))) {
       if (file.path().extension() == ".gguf") paths.push_back(file.path());
     }

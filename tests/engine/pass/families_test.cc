@@ -1,7 +1,7 @@
 // One model for each way in which a family differs from a dense llama, against logits of an
-// independent model: small ones of tests/data/families and hybrids (reference_logits.py,
-// reference_hybrids.py), and where the shared folder exists those of golden/families and hybrids,
-// whose logits are another engine's.
+// independent model: small ones of tests/data/families, more and hybrids (reference_logits.py,
+// reference_more.py, reference_hybrids.py), and where the shared folder exists those of
+// golden/families, more and hybrids, whose logits are another engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,9 +58,9 @@ struct Golden {
 // The first is of the fresh clone.
 std::vector<Golden> Goldens(const std::string& name) {
   std::vector<Golden> goldens;
-  for (const auto& folder :
-       {test::DataPath("families"), test::DataPath("hybrids"), test::SharedPath("golden/families"),
-        test::SharedPath("golden/hybrids")}) {
+  for (const auto& folder : {test::DataPath("families"), test::DataPath("more"),
+                             test::DataPath("hybrids"), test::SharedPath("golden/families"),
+                             test::SharedPath("golden/more"), test::SharedPath("golden/hybrids")}) {
     if (folder.empty() || !std::filesystem::exists(folder / (name + ".gguf"))) continue;
     std::ifstream ids(folder / "ids.txt");
     goldens.push_back({folder / (name + ".gguf"),
@@ -187,6 +187,16 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"nemotron_h", "blk.2.ffn_down.weight"},
            {"nemotron_h_moe", "blk.2.exp_probs_b.bias"},
            {"nemotron_h_moe-latent", "blk.0.ffn_latent_up.weight"},
+           {"afmoe", "blk.0.attn_gate.weight"},
+           {"apertus", "blk.1.attn_q_norm.weight"},
+           {"arcee", "blk.0.ffn_up.weight"},
+           {"bailingmoe2", "blk.1.ffn_up_shexp.weight"},
+           {"dots1", "output.weight"},
+           {"glm4moe", "blk.1.exp_probs_b.bias"},
+           {"laguna", "blk.2.attn_gate.weight"},
+           {"mimo2", "blk.3.attn_v.weight"},
+           {"minimax-m2", "blk.0.exp_probs_b.bias"},
+           {"step35", "blk.3.ffn_down_shexp.weight"},
            {"gemma3n", "blk.0.altup_correct_scale.weight"},
            {"gemma3n", "blk.1.laurel_r.weight"},
            {"gemma3n", "altup_unembd_proj.weight"}}) {
@@ -221,17 +231,20 @@ std::vector<Family> FamiliesOf(const char* folder) {
 
 // The generator still makes the models that are here.
 TEST(Families, ModelsAreThoseOfTheirLines) {
-  const test::TempDir dir;
-  const test::Finished made = test::RunProgram(
-      {"/bin/sh", "-c", "python3 -c 'import numpy' || exit 77; exec python3 \"$@\"", "sh",
-       test::DataPath("family_gguf.py"), "--lines", dir.Path("")},
-      "");
-  if (made.status == 77) GTEST_SKIP() << "no python3 with numpy";
-  ASSERT_EQ(made.status, 0) << made.err;
-  for (const Family& family : FamiliesOf("families")) {
-    const std::string name = family.name + ".gguf";
-    EXPECT_TRUE(test::ReadText(dir.Path(name)) == test::ReadText(test::DataPath("families") / name))
-        << name;
+  for (const auto& [folder, script] :
+       {std::pair("families", "family_gguf.py"), std::pair("more", "more_gguf.py")}) {
+    const test::TempDir dir;
+    const test::Finished made = test::RunProgram(
+        {"/bin/sh", "-c", "python3 -c 'import numpy' || exit 77; exec python3 \"$@\"", "sh",
+         test::DataPath(script), "--lines", dir.Path("")},
+        "");
+    if (made.status == 77) GTEST_SKIP() << "no python3 with numpy";
+    ASSERT_EQ(made.status, 0) << made.err;
+    for (const Family& family : FamiliesOf(folder)) {
+      const std::string name = family.name + ".gguf";
+      EXPECT_TRUE(test::ReadText(dir.Path(name)) == test::ReadText(test::DataPath(folder) / name))
+          << name;
+    }
   }
 }
 
@@ -242,6 +255,7 @@ std::string NameOf(const testing::TestParamInfo<Family>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyTest, testing::ValuesIn(FamiliesOf("families")), NameOf);
+INSTANTIATE_TEST_SUITE_P(More, FamilyTest, testing::ValuesIn(FamiliesOf("more")), NameOf);
 INSTANTIATE_TEST_SUITE_P(Hybrids, FamilyTest, testing::ValuesIn(FamiliesOf("hybrids")), NameOf);
 
 }  // namespace
