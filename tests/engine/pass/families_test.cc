@@ -218,6 +218,7 @@ std::vector<Family> FamiliesOf(const char* folder) {
                                     {"gpt-oss", kF16Deep},
                                     {"gpt-oss-mxfp4", kF16Deep, kInt8},
                                     {"llama-nvfp4", kF16Deep, kInt8},
+                                    {"nanbeige", kF16Deep},  // its layers run twice
                                     {"qwen3moe-nvfp4", kF16Deep, kInt8}};
   std::vector<Family> families;
   std::ifstream lines(test::DataPath(folder) / "models.txt");
