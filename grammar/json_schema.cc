@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 200;  // nested schemas
 constexpr size_t kMaxProperties = 2000;
+constexpr size_t kMaxUnique = 1000;  // values that a list may have once each
 
 // Turns schemas into parts of rules; a schema that no value matches gives an empty result.
 class Converter {
@@ -114,8 +115,10 @@ class Converter {
     return Either(parts);
   }
 
-  // The enum values of the right type.
-  std::vector<JsonView> ListedValues(const Flat& flat, const std::string& pointer) {
+  // Calls `take` with each of the enum values of the right type. They are not collected: a list may
+  // have millions, of which `take` refuses what is too many.
+  template <typename Take>
+  void ForEachListed(const Flat& flat, const std::string& pointer, const Take& take) {
     for (const auto& [name, value] : flat.keywords) {
       if (name != "enum" && name != "type" && name != "not")
         FailAt(Below(pointer, name), "not supported beside enum or const");
@@ -130,18 +133,16 @@ class Converter {
     };
     std::vector<JsonView::Member> but;
     for (const auto& one : flat["not"]["enum"]) but.push_back(one);
-    std::vector<JsonView> values;
     for (const auto& [key, value] : flat["enum"]) {
       const auto same = [&value = value](const auto& other) { return other.value == value; };
-      if (allows(value) && std::ranges::none_of(but, same)) values.push_back(value);
+      if (allows(value) && std::ranges::none_of(but, same)) take(value);
     }
-    return values;
   }
   MaybePart Listed(const Flat& flat, const std::string& pointer) {
     std::vector<MaybePart> ways;
-    for (const JsonView& value : ListedValues(flat, pointer)) {
+    ForEachListed(flat, pointer, [&](const JsonView& value) {
       ways.emplace_back(builder_.Literal(Spelled(value)));
-    }
+    });
     return Either(ways);
   }
 
@@ -334,11 +335,11 @@ class Converter {
     if (!rest) most = std::min(most, static_cast<uint32_t>(first.size()));
     if (least > most) return std::nullopt;
     if (IsTrue(flat["uniqueItems"]) && most > 1) {
-      const auto values =
-          first.empty() && has_rest ? ValuesOf(flat[rest_name], pointer) : std::nullopt;
-      if (!values)
+      std::vector<JsonView> values;
+      if (!first.empty() || !has_rest || !AddValues(flat[rest_name], pointer, 0, values)) {
         FailAt(Below(pointer, "uniqueItems"), "supported for items of a few values only");
-      return Unique(*values, least, most);
+      }
+      return Unique(values, least, most);
     }
     return Items(first, rest, least, most);
   }
@@ -376,33 +377,32 @@ class Converter {
     bool required;
   };
 
-  // All values of a schema, if they are few and none is a list or an object.
-  std::optional<std::vector<JsonView>> ValuesOf(const JsonView& schema,
-                                                const std::string& pointer) {
+  // Adds all values of a schema to those at hand, each once. Succeeds if they are at most
+  // kMaxUnique, and none is a list or an object.
+  bool AddValues(const JsonView& schema, const std::string& pointer, size_t depth,
+                 std::vector<JsonView>& values) {
     const Flat flat = parts_.Resolve(schema, pointer);
-    if (!flat.fits) return std::vector<JsonView>();
-    std::vector<JsonView> all, values;
+    if (!flat.fits) return true;
+    bool is_plain = depth < kMaxDepth;
+    const auto add = [&](const JsonView& value) {
+      is_plain = is_plain && values.size() <= kMaxUnique && !value.IsArray() && !value.IsObject();
+      if (is_plain && std::ranges::find(values, value) == values.end()) values.push_back(value);
+    };
     if (flat.Has("anyOf") && flat.keywords.size() == 1) {
       for (const auto& [key, way] : flat["anyOf"]) {
-        const auto some = ValuesOf(way, pointer);
-        if (!some) return std::nullopt;
-        all.insert(all.end(), some->begin(), some->end());
+        is_plain = is_plain && AddValues(way, pointer, depth + 1, values);
       }
     } else if (flat.Has("enum")) {
-      all = ListedValues(flat, pointer);
+      ForEachListed(flat, pointer, add);
     } else {
       for (const std::string& type : TypesOf(flat)) {
-        if (type != "boolean" && type != "null") return std::nullopt;
+        if (type != "boolean" && type != "null") return false;
         for (const char* const value : {"true", "false", "null"}) {
-          if ((type == "null") == (value[0] == 'n')) all.push_back(JsonView::Parse(value));
+          if ((type == "null") == (value[0] == 'n')) add(JsonView::Parse(value));
         }
       }
     }
-    for (const JsonView& value : all) {
-      if (value.IsArray() || value.IsObject()) return std::nullopt;
-      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
-    }
-    return values;
+    return is_plain && values.size() <= kMaxUnique;
   }
 
   // Each value at most once: in any order if they are few, otherwise in the schema's.

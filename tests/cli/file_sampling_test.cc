@@ -11,7 +11,6 @@
 
 namespace {
 
-using test::ExpectError;
 using test::Finished;
 using test::kTinyModel;
 using test::Pronk;
@@ -73,8 +72,10 @@ TEST_F(FileSamplingTest, VerboseAndSetSayWhereAValueIsFrom) {
 
 TEST_F(FileSamplingTest, WrongValuesAreRefusedOnlyWhereTheyAreUsed) {
   const std::vector<std::string> hot = {"--override-kv", "general.sampling.temp=float:-1"};
-  ExpectError(Run(hot), 1, "general.sampling.temp");
-  ExpectError(Run(hot), 1, "expected a number from 0 to 1000000, found -1");
+  const Finished run = Run(hot);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(Says(run, "\"general.sampling.temp\": expected a number from 0 to 1000000, found -1"))
+      << run.err;
   const std::string text = dir_.Write("text", "Hello hello hello hello hello hello.");
   std::vector<std::string> args = {"perplexity", "-m", path_, "-f", text, "-c", "8"};
   const Finished plain = Pronk(args);

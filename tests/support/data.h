@@ -29,8 +29,8 @@ inline std::filesystem::path SharedPath(const std::string& name) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
-// Models of tests/data/families, more and hybrids, of which every architecture has one, that have fewer
-// than 64 KB; in an order that does not change.
+// Models of tests/data/families, more and hybrids, of which every architecture has one, that have
+// fewer than 64 KB; in an order that does not change.
 inline std::vector<std::filesystem::path> SmallModels() {
   std::vector<std::filesystem::path> paths;
   for (const char* const folder : {"families", "more", "hybrids"}) {
