@@ -410,6 +410,7 @@ class Converter {
     constexpr size_t kFew = 8;
     if (least > std::min<size_t>(values.size(), most)) return std::nullopt;
     std::vector<Property> items;
+    items.reserve(values.size());
     for (const JsonView& value : values) {
       items.push_back({*Rule(builder_.Literal(Spelled(value)), "uniqueItems"), false});
     }

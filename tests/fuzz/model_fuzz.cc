@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Counts counts;
   const auto use = [&](const auto& open, size_t model_bytes, const char* name) {
     fuzz::Add(fuzz::UseModel(open, fuzz::kContextOfFuzzers), model_bytes, name, counts,
-              fuzz::kLimitsOfFuzzers);
+              fuzz::kLimitsOfTemplates);
   };
   if (choose(16) == 0) {
     const test::TempDir folder;
