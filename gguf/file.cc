@@ -127,7 +127,10 @@ void File::OpenOtherParts() {
 
 void File::AddTensors(const std::vector<TensorView>& tensors) {
   // Cannot wrap: tensors do not overlap, so a part's tensors are at most its bytes.
-  for (const TensorView& tensor : tensors) tensor_bytes_ += tensor.bytes;
+  for (const TensorView& tensor : tensors) {
+    tensor_bytes_ += tensor.bytes;
+    elements_ += tensor.elements();
+  }
   tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
 }
 
@@ -142,7 +145,8 @@ void File::IndexTensors() {
               ": expected each name once, found it again");
 }
 
-void File::RenameTensors(std::string_view part, std::string_view by) {
+bool File::RenameTensors(std::string_view part, std::string_view by) {
+  const size_t before = renamed_.size();
   for (TensorView& tensor : tensors_) {
     const size_t at = tensor.name.rfind(part);
     if (at == std::string_view::npos) continue;
@@ -151,6 +155,7 @@ void File::RenameTensors(std::string_view part, std::string_view by) {
     tensor.name = renamed_.back();
   }
   IndexTensors();
+  return renamed_.size() > before;
 }
 
 std::vector<FileId> File::ids() const {

@@ -40,6 +40,7 @@ class File {
   uint32_t n_parts() const { return n_parts_; }
   uint64_t file_bytes() const { return file_bytes_; }      // of all parts
   uint64_t tensor_bytes() const { return tensor_bytes_; }  // of all tensors
+  uint64_t elements() const { return elements_; }          // of all tensors
   const Metadata& metadata() const { return metadata_; }
   Metadata& metadata() { return metadata_; }
   // In the file's own order (of a split file: part after part).
@@ -47,8 +48,8 @@ class File {
   // The tensor, or nullptr.
   const TensorView* FindTensor(std::string_view name) const;
   // Puts `by` in the place of `part` in the names of tensors. A part without a dot after it counts
-  // only at the end. Throws if two have one name then.
-  void RenameTensors(std::string_view part, std::string_view by);
+  // only at the end. Returns whether there was one. Throws if two have one name then.
+  bool RenameTensors(std::string_view part, std::string_view by);
 
  private:
   File(const std::string& path, Part first, uint64_t bytes);
@@ -61,7 +62,7 @@ class File {
   uint64_t alignment_;
   uint32_t n_parts_ = 1;
   uint64_t file_bytes_;
-  uint64_t tensor_bytes_ = 0;
+  uint64_t tensor_bytes_ = 0, elements_ = 0;
   std::vector<MappedFile> mappings_;  // one per part; none for bytes in memory
   Metadata metadata_;
   std::vector<TensorView> tensors_;

@@ -33,8 +33,9 @@ void Qwen2Moe(const Keys& keys, Config& config) {
   QwenExperts(keys, config);
 }
 
+// Ollama's files may lack the sections of relatives that read images: all pairs rotate.
 void Qwen2Vl(const Keys& keys, Config& config) {
-  config.ropes[0].sections = ReadSections(keys);
+  if (keys.Has("rope.dimension_sections")) config.ropes[0].sections = ReadSections(keys);
   config.ropes[0].sections_in_turn = false;
 }
 
@@ -47,7 +48,7 @@ void SetSections(const Keys& keys, Config& config) {
 }
 
 void Qwen3Vl(const Keys& keys, Config& config) {
-  SetSections(keys, config);
+  if (keys.Has("rope.dimension_sections")) SetSections(keys, config);
   keys.Ignore("n_deepstack_layers");  // rows of images that the first layers get
   if (config.n_experts_used > 0) QwenExperts(keys, config);
   ReadGroups(keys, config);
@@ -68,11 +69,12 @@ void QwenNext(const Keys& keys, Config& config) {
     flags = keys.PerLayer("attention.recurrent_layers", config.n_layers(), 0, 1);
   }
   for (size_t i = 0; i < config.n_layers(); ++i) {
-    const bool recurrent = flags.empty() ? (i + 1) % interval != 0 : flags[i] != 0;
+    const bool listed = flags.empty() ? (i + 1) % interval != 0 : flags[i] != 0;
+    const bool recurrent = listed || config.layers[i].n_heads == 0;
     if (recurrent) SetMixer(Mixer::kDeltaNet, delta, config.layers[i]);
   }
   SkipNextn(keys, config);
-  if (config.n_skipped_layers == 1) config.nextn = attention;
+  if (config.n_skipped_layers == 1 && attention.n_heads > 0) config.nextn = attention;
 }
 
 void Qwen35(const Keys& keys, Config& config) {
@@ -102,8 +104,12 @@ constexpr Architecture kQwenRows[] = {
     {.name = "qwen2vl", .refine = Qwen2Vl},
     {.name = "qwen3vl", .traits = kQwen3, .refine = Qwen3Vl},
     {.name = "qwen3vlmoe", .traits = kQwen3, .router = Router{}, .refine = Qwen3Vl},
-    {.name = "qwen35", .traits = kQwen35, .refine = Qwen35},
-    {.name = "qwen35moe", .traits = kQwen35, .router = Router{}, .refine = Qwen35},
+    {.name = "qwen35", .traits = kQwen35, .without_heads = Mixer::kDeltaNet, .refine = Qwen35},
+    {.name = "qwen35moe",
+     .traits = kQwen35,
+     .without_heads = Mixer::kDeltaNet,
+     .router = Router{},
+     .refine = Qwen35},
     {.name = "qwen3next", .traits = kQwen3Next, .router = Router{}, .refine = QwenNext},
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -78,14 +79,15 @@ gguf::File Make(const Variant& variant) {
   return gguf::File::Parse("f.gguf", bytes);
 }
 
-std::vector<float> LogitsOf(const Variant& variant) {
-  const Model model = Model::From(Make(variant));
+std::vector<float> LogitsOf(const Model& model) {
   SessionOptions options;
   options.context = 64;
   options.kv_type = kernels::KvType::kF32;
   options.n_threads = 1;
   return test::AllLogits(model, {1, 30, 12, 9, 36, 7, 26, 27, 30, 17}, options);
 }
+
+std::vector<float> LogitsOf(const Variant& variant) { return LogitsOf(Model::From(Make(variant))); }
 
 std::string ErrorOf(const Variant& variant) {
   return test::ErrorOf([&] { Model::From(Make(variant)); });
@@ -227,6 +229,32 @@ TEST(HybridKeys, TemperatureOfLatentAttention) {
 }
 
 // Flags decide, whatever the interval says.
+// A model without shared experts is one whose shared experts add nothing.
+TEST(HybridKeys, NoSharedExpertsInDeepSeek) {
+  const gguf::File good = gguf::File::Open(test::DataPath("hybrids/deepseek2.gguf"));
+  std::array<std::vector<float>, 2> logits;
+  for (const bool has_shared : {false, true}) {
+    gguf::Writer writer;
+    for (const gguf::Metadata::Entry& entry : good.metadata().entries()) {
+      if (has_shared || entry.key != "deepseek2.expert_shared_count") writer.Add(entry);
+    }
+    if (!has_shared) writer.Add("deepseek2.expert_shared_count", uint32_t{0});
+    const std::vector<std::byte> zeros(100'000);
+    size_t n_shared = 0;
+    for (const gguf::TensorView& t : good.tensors()) {
+      const bool is_shared = t.name.find("_shexp.") != std::string_view::npos;
+      n_shared += is_shared ? 1 : 0;
+      if (is_shared && !has_shared) continue;
+      writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                       is_shared ? std::span(zeros.data(), t.bytes) : std::span(t.data, t.bytes));
+    }
+    ASSERT_GT(n_shared, 0u);
+    const std::vector<std::byte> bytes = writer.ToBytes();
+    logits[has_shared ? 1 : 0] = LogitsOf(Model::From(gguf::File::Parse("f.gguf", bytes)));
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
 TEST(HybridKeys, FlagsOfRecurrentLayersGoBeforeTheInterval) {
   const Change flags = {"attention.recurrent_layers", Numbers{1, 1, 0}};
   EXPECT_EQ(LogitsOf({"qwen35", {}}),
