@@ -109,13 +109,18 @@ void Append(Rows& rows, const Rows& more) {
 }
 
 // What a model has that this file does not; empty: nothing.
-std::string Missing(const Config& config, const Weights& weights) {
+std::string Missing(const Model& model) {
+  const Config& config = model.config;
+  const Weights& weights = model.weights;
   const RopeConfig& rope = config.ropes[0];
   const LayerPlan& plan = config.layers[0];
+  const auto is_scaled = [](const LayerWeights& w) { return w.layer_output_scale != nullptr; };
   if (config.architecture != "llama") return "the family " + config.architecture;
   if (plan.n_experts > 0) return "experts";
   if (plan.key_length != plan.value_length) return "keys and values of different lengths";
   if (plan.window > 0) return "a window of attention";
+  if (std::ranges::any_of(weights.layers, is_scaled)) return "layers with scaled outputs";
+  if (!model.tokenizer->vocab().suppressed.empty()) return "tokens that are never chosen";
   const bool is_plain = rope.scaling != RopeScaling::kYarn && rope.factor == 1 &&
                         rope.attention_factor == 1 && weights.rope_factors_long == nullptr;
   return is_plain ? "" : "a stretched context";
@@ -125,7 +130,7 @@ std::string Missing(const Config& config, const Weights& weights) {
 
 PlainLlama::PlainLlama(const Model& model, PlainObserver observer)
     : model_(model), observer_(std::move(observer)) {
-  const std::string missing = Missing(model.config, model.weights);
+  const std::string missing = Missing(model);
   if (!missing.empty()) {
     throw Error(gguf::PrintablePath(model.file.path()) +
                 ": the plain pass (engine/plain.cc) reads dense llamas; this model has " + missing);

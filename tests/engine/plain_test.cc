@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,25 +125,40 @@ TEST(Plain, ShowsEveryOperation) {
 }
 
 TEST(Plain, RefusesWhatItDoesNotKnow) {
-  const auto refusal = [](const std::string& name, const char* key = nullptr) {
+  using Changes = std::function<void(gguf::Metadata&)>;
+  const auto load = [](const std::string& name, const Changes& change) {
     gguf::File file = gguf::File::Open(test::DataPath(name));
-    if (key != nullptr) file.metadata().SetInt(key, 4);
-    const Model model = Model::From(std::move(file));
+    change(file.metadata());
+    return Model::From(std::move(file));
+  };
+  const auto expect_refusal = [](const Model& model, const std::string& has) {
     try {
       PlainLlama plain(model);
+      ADD_FAILURE() << has;
     } catch (const Error& error) {
-      return std::string(error.what());
+      EXPECT_NE(std::string(error.what()).find("this model has " + has), std::string::npos)
+          << error.what();
     }
-    return std::string();
   };
-  EXPECT_NE(refusal("tiny/qwen3.gguf").find("this model has the family qwen3"), std::string::npos);
-  EXPECT_NE(refusal("tiny/llama-yarn.gguf").find("this model has a stretched context"),
-            std::string::npos);
-  EXPECT_NE(refusal("tiny/llama-linear.gguf").find("this model has a stretched context"),
-            std::string::npos);
-  EXPECT_NE(refusal("families/mixtral.gguf").find("this model has experts"), std::string::npos);
-  EXPECT_NE(refusal("tiny/llama.gguf", "llama.attention.sliding_window").find("has a window"),
-            std::string::npos);
+  const Changes none = [](auto&) {};
+  expect_refusal(load("tiny/qwen3.gguf", none), "the family qwen3");
+  expect_refusal(load("tiny/llama-yarn.gguf", none), "a stretched context");
+  expect_refusal(load("tiny/llama-linear.gguf", none), "a stretched context");
+  expect_refusal(load("families/mixtral.gguf", none), "experts");
+  const Changes window = [](auto& meta) { meta.SetInt("llama.attention.sliding_window", 4); };
+  expect_refusal(load("tiny/llama.gguf", window), "a window");
+  const int32_t id = 5;
+  const Changes suppressed = [&](auto& meta) {
+    meta.Set("tokenizer.ggml.suppress_tokens", {.type = gguf::ValueType::kArray,
+                                                .element_type = gguf::ValueType::kI32,
+                                                .data = std::as_bytes(std::span(&id, 1)).data(),
+                                                .bytes = sizeof(id)});
+  };
+  expect_refusal(load("tiny/llama.gguf", suppressed), "tokens that are never chosen");
+  Model scaled = load("tiny/llama.gguf", none);
+  const float scale = 2;
+  scaled.weights.layers[1].layer_output_scale = &scale;
+  expect_refusal(scaled, "layers with scaled outputs");
 }
 
 }  // namespace
