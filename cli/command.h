@@ -21,6 +21,8 @@ inline constexpr int kExitUsage = 2;
 // The things compared differ: pronk bench --baseline finds something slower, pronk diff finds a
 // difference.
 inline constexpr int kExitDiffers = 3;
+// pronk run: a text kept to a grammar was cut before its end, so it does not parse.
+inline constexpr int kExitCut = 4;
 
 void AddRun(CommandLine& line);
 void AddChat(CommandLine& line);

@@ -70,5 +70,6 @@ int main(int argc, char** argv) {
   cli::SetUpSignals();
   const int status = Guarded(argc, argv);
   cli::ExpectExit();
+  cli::EndIfInterrupted();
   return status;
 }

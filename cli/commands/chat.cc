@@ -85,6 +85,7 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
     if (!TakeEntry(conversation, *first)) return;
   }
   for (std::string entry; !(single_turn && conversation.has_answered());) {
+    if (Interrupted() && !IsTerminal(0)) return;  // a script's Ctrl-C is not for one answer
     CatchInterrupts();
     const LineEditor::Result result = ReadEntry(editor, entry);
     if (result == LineEditor::Result::kEnd) return;

@@ -53,7 +53,8 @@ Where the Hugging Face cache and Ollama's store are, if they are not at their us
 If set, nothing is in colour.
 .SH "EXIT STATUS"
 0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
-pronk bench found something slower than in the file of \fB\-\-baseline\fR.
+pronk bench found something slower than in the file of \fB\-\-baseline\fR, or pronk diff a difference, 4 where
+pronk run cut a text before the end of its grammar, 130 after Ctrl\-C (by the signal).
 .SH EXAMPLES
 .nf
 pronk run \-p "Once upon a time"

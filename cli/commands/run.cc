@@ -265,6 +265,7 @@ int Run(const RunOptions& options) {
   grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
   const double load_seconds = watch.Seconds();
   CatchInterrupts();
+  int status = kExitDone;
   for (const std::string& prompt : prompts) {
     TextOutput out;
     const engine::GenerateResult result =
@@ -275,10 +276,11 @@ int Run(const RunOptions& options) {
     const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
                                    : out.Finish(/*follows=*/&prompt != &prompts.back());
     ReportRun(options, model, result);
-    ComplainIfCut(kept_to, result.stop_reason);
-    if (!open || Interrupted()) break;
+    if (!open) return kExitDone;  // nobody reads any more
+    if (ComplainIfCut(kept_to, result.stop_reason)) status = kExitCut;
+    if (Interrupted()) break;
   }
-  return kExitDone;
+  return status;
 }
 
 }  // namespace

@@ -245,9 +245,11 @@ std::shared_ptr<const Grammar> GenerationOptions::ReadGrammar() const {
   return std::make_shared<const Grammar>(From(grammar, is_text, "--grammar", grammar::ParseGbnf));
 }
 
-void ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason) {
-  if (constraint == nullptr || reason == engine::StopReason::kEos || constraint->may_end()) return;
-  Complain("note: the text ends before its grammar does, so it is incomplete");
+bool ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason) {
+  const bool is_whole =
+      constraint == nullptr || reason == engine::StopReason::kEos || constraint->may_end();
+  if (!is_whole) Complain("note: the text ends before its grammar does, so it is incomplete");
+  return !is_whole;
 }
 
 void GenerationOptions::AddDraftFlags(Command& command) {

@@ -69,8 +69,8 @@ struct GenerationOptions {
   std::vector<std::pair<std::string_view, const Flag*>> setting_flags_;  // by the setting's name
 };
 
-// Warns if a text ended in the middle of its grammar.
-void ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason);
+// Warns, and returns true, if a text ended in the middle of its grammar.
+bool ComplainIfCut(grammar::Constraint* constraint, engine::StopReason reason);
 
 }  // namespace cli
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -86,6 +87,13 @@ void SetUpSignals() {
 }
 
 void ExpectExit() { exit_expected = true; }
+
+void EndIfInterrupted() {
+  if (interrupted == 0) return;
+  std::fflush(nullptr);
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+}
 
 void CatchInterrupts() {
   interrupted = 0;

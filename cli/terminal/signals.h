@@ -15,6 +15,10 @@ namespace cli {
 void SetUpSignals();
 // For main, after all else: from here on exit() is intended.
 void ExpectExit();
+// For main, too: if Ctrl-C stopped the work, ends the program by that signal. Its status is 130 to
+// a shell, which then ends a loop of such programs as well; after a status of our own it would go
+// on.
+void EndIfInterrupted();
 
 // From here on the first Ctrl-C sets a flag and ends a wait for input, and a second one ends the
 // program as usual. No effect if the parent has set Ctrl-C to be ignored.

@@ -152,7 +152,7 @@ TEST(Bench, KeepsRowsOnCtrlC) {
   const Finished run = Shell(
       "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
       "-r 1 --delay 100 -o json -oe csv");
-  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.status, 130);
   const json tests = json::parse(run.out);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(tests[0]["n_prompt"], 4);

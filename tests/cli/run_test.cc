@@ -184,6 +184,19 @@ TEST(Run, ClosedPipe) {
   EXPECT_NE(full.err.find("cannot write to the output"), std::string::npos) << full.err;
 }
 
+// Signals without a terminal, as a script sees them.
+TEST(Run, StatusAfterASignal) {
+  const std::string flags = " -m \"$MODEL\" --ignore-eos -c 200000 >/dev/null";
+  const auto timeout = [&](const std::string& signal, const std::string& command) {
+    return Shell("yes Hi | timeout --foreground --preserve-status -s " + signal +
+                 " 0.3 \"$PRONK\" " + command + flags)
+        .status;
+  };
+  EXPECT_EQ(timeout("INT", "run -p Hi"), 130);
+  EXPECT_EQ(timeout("TERM", "run -p Hi"), 143);
+  EXPECT_EQ(timeout("INT", "chat"), 130);
+}
+
 // Text passes through as bytes, whatever the locale; nothing else goes to stdout.
 TEST(Run, NoEscapeCodesIntoPipes) {
   for (const char* locale : {"LC_ALL=C", "LC_ALL=C.UTF-8", "LC_ALL=de_DE.ISO-8859-1"}) {

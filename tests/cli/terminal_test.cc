@@ -92,6 +92,17 @@ TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
+// A shell that runs several goes on only after a program that was not ended by the signal itself.
+TEST_F(TerminalTest, CtrlCEndsALoopOfRuns) {
+  if (test::Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  test::Tmux tmux("bash -c 'for i in 1 2 3; do " + test::Program() + " run -m " + test::kTinyModel +
+                  " -p x --ignore-eos -c 200000; done; echo went on'");
+  ASSERT_TRUE(tmux.WaitUntil([](const auto& screen) { return screen.size() > 300; }));
+  tmux.Keys({"C-c"});
+  EXPECT_EQ(tmux.WaitForEnd(), 130) << tmux.Screen();
+  EXPECT_EQ(tmux.Screen().find("went on"), std::string::npos) << tmux.Screen();
+}
+
 // At the prompt and while an answer is written the keyboard is read in another way than usual.
 TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
   for (const std::string signal : {"TERM", "HUP", "BUS"}) {
