@@ -1,4 +1,5 @@
 // pronk run: completes one or several prompts and streams the text.
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -40,8 +41,8 @@ struct RunOptions {
   GenerationOptions generation;
   std::optional<std::string> prompt;
   std::optional<std::string> text;  // the prompt given without a flag
-  std::string file;
-  std::string prompts;  // a file with several
+  std::vector<std::string> files;   // documents
+  std::string prompts;              // a file with several
   std::string prompt_cache;
   std::string system;
   int64_t max_tokens = -1;
@@ -69,21 +70,26 @@ std::vector<std::string> ReadPrompts(const std::string& path) {
   return prompts;
 }
 
-// What is piped in besides -p; "" if nothing is. Some programs start others with a pipe that nobody
-// writes to: a pipe without a byte within a second counts as such.
+// What is piped in besides -p and -f; "" if nothing is. Some programs start others with a pipe that
+// nobody writes to: a pipe without a byte within a second counts as such.
 std::string Piped() {
   constexpr int kPatience = 1000;  // milliseconds
   if (!IsPiped(0)) return "";
   if (HasInput(0, kPatience)) return WithoutLastNewline(ReadStdin(kMaxTextBytes));
-  Complain("note: nothing came from stdin so far, so -p is all; '-f -' would wait for it");
+  Complain("note: nothing came from stdin so far, so it is left out; '-f -' would wait for it");
   return "";
 }
 
-// The text of -p follows the document it refers to.
-std::string Joined(const std::string& document, const std::string& prompt) {
-  return document.empty() ? prompt : document + "\n\n" + prompt;
+// Adds a part behind an empty line. The first one is not copied: it may be hundreds of megabytes.
+void Append(std::string part, std::string& text) {
+  if (text.empty()) {
+    text = std::move(part);
+  } else if (!part.empty()) {
+    text += "\n\n" + part;
+  }
 }
 
+// What is piped in, the files in their order, and the text of -p, which is about them.
 std::vector<std::string> PromptsOf(const RunOptions& options) {
   std::string prompt = FromTerminal(options.prompt.value_or(options.text.value_or("")));
   if (options.escape) prompt = Unescaped(prompt);
@@ -92,24 +98,24 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
     throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
   }
   if (!options.prompts.empty()) {
-    if (has_prompt || !options.file.empty()) {
+    if (has_prompt || !options.files.empty()) {
       throw UsageError("--prompts and -p or -f: give one of them");
     }
     return ReadPrompts(options.prompts);
   }
-  if (!options.file.empty()) {
-    std::string document = WithoutLastNewline(ReadText(options.file));
-    if (has_prompt) return {Joined(document, prompt)};
-    std::vector<std::string> prompts;
-    prompts.push_back(std::move(document));  // may be hundreds of megabytes
-    return prompts;
-  }
-  if (has_prompt) return {Joined(Piped(), prompt)};
-  if (IsTerminal(0)) {
+  std::vector<std::string> prompts(1);
+  const bool is_given = has_prompt || !options.files.empty();
+  if (!is_given && !IsTerminal(0)) prompts[0] = WithoutLastNewline(ReadStdin(kMaxTextBytes));
+  if (!is_given && prompts[0].empty()) {
     throw UsageError(
         "no prompt: give one with -p TEXT or -f FILE, or pipe it in; 'pronk chat' converses");
   }
-  return {WithoutLastNewline(ReadStdin(kMaxTextBytes))};
+  if (is_given && std::ranges::count(options.files, "-") == 0) prompts[0] = Piped();
+  for (const std::string& file : options.files) {
+    Append(WithoutLastNewline(ReadText(file)), prompts[0]);
+  }
+  Append(std::move(prompt), prompts[0]);
+  return prompts;
 }
 
 // The default context has room for the -n tokens, even beyond the length used in training; but a
@@ -290,7 +296,8 @@ void AddRun(CommandLine& line) {
   RunOptions& options = command.Does(Run);
   command.Add("-p,--prompt TEXT", options.prompt, "The text to complete, as it is: \\n stays \\n");
   command
-      .Add("-f,--file FILE", options.file, "A file (- for stdin) to complete, or that -p is about")
+      .Add("-f,--file FILE", options.files,
+           "A file (- for stdin) to complete, or that -p is about (repeatable: joined in order)")
       .Reads();
   command
       .Add("--prompts FILE", options.prompts,

@@ -128,8 +128,12 @@ std::string HelpLine(const Flag& flag, std::string name) {
 // Nothing is written into a file that is read, whichever flags name the two.
 void CheckFiles(const Command& command) {
   AddInput("-");
+  ptrdiff_t n_stdin = 0;
   for (const Flag& flag : command.flags) {
-    if (flag.reads && !flag.writes) std::ranges::for_each(flag.given, AddInput);
+    if (!flag.reads || flag.writes) continue;
+    std::ranges::for_each(flag.given, AddInput);
+    if (flag.type == "FILE") n_stdin += std::ranges::count(flag.given, "-");
+    if (n_stdin > 1) throw UsageError(flag.Title() + " -: the standard input can be read once");
   }
   for (const Flag& flag : command.flags) {
     if (flag.writes) std::ranges::for_each(flag.given, CheckOutput);

@@ -156,10 +156,27 @@ TEST(Arguments, StdinIsJoinedToThePrompt) {
   const test::TempDir dir;
   EXPECT_EQ(Text({"run", "-m", kModel, "-n", "4", "-p", "Sum", "-f", dir.Write("d", "A document")}),
             joined);
+  // All that is given, in order, with what is piped in first, unless a dash says where.
+  const auto all = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"run", "-m", kModel, "-n", "0"});
+    return Text(args, "piped\n");
+  };
+  const std::string a = dir.Write("a", "A\n"), b = dir.Write("b", "B\r\n"), c = dir.Write("c", "");
+  EXPECT_EQ(all({"-f", a, "-f", c, "-f", b, "-p", "Sum"}), "piped\n\nA\n\nB\n\nSum\n");
+  EXPECT_EQ(all({"-f", b, "-f", "-", "-f", a}), "B\n\npiped\n\nA\n");
+  ExpectError(Pronk({"run", "-m", kModel, "-f", "-", "-j", "-"}), 2, "can be read once");
   // The program waits for a pipe that nobody writes to, but not forever.
   const Finished silent = test::Shell("sleep 3 | \"$PRONK\" run -m \"$MODEL\" -n 0 -p Sum 2>&1");
   EXPECT_NE(silent.out.find("nothing came from stdin"), std::string::npos) << silent.out;
   EXPECT_NE(silent.out.find("Sum\n"), std::string::npos) << silent.out;
+}
+
+TEST(Arguments, WithoutAPromptItIsAskedFor) {
+  for (const char* input : {"</dev/null", "</dev/null -j '{}'"}) {
+    const Finished run = test::Shell(std::string("\"$PRONK\" run -m \"$MODEL\" ") + input);
+    ExpectError(run, 2, "no prompt: give one with -p TEXT or -f FILE, or pipe it in");
+  }
+  EXPECT_EQ(Text({"run", "-m", kModel, "-n", "0", "-p", ""}), "\n");  // said to be empty
 }
 
 TEST(Arguments, OneLineFeedEndsAPipedText) {
