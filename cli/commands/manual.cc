@@ -46,8 +46,8 @@ constexpr std::string_view kRest = R"(.SH ENVIRONMENT
 \fBPRONK_MODEL\fR
 The model to use where \-m names none.
 .TP
-\fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR
-Where the Hugging Face cache and Ollama's store are, if they are not at their usual places.
+\fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR, \fBLLAMA_CACHE\fR
+Where the Hugging Face cache, Ollama's store and llama.cpp's cache are, if they are not at their usual places.
 .TP
 \fBNO_COLOR\fR
 If set, nothing is in colour.

@@ -95,6 +95,7 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
   if (options.escape) prompt = Unescaped(prompt);
   const bool has_prompt = options.prompt || options.text;
   if (options.prompt && options.text) {
+    options.model.command()->RefuseValue(*options.text);
     throw UsageError("-p and " + gguf::Quoted(*options.text) + ": give one of them");
   }
   if (!options.prompts.empty()) {
@@ -105,6 +106,7 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
   }
   std::vector<std::string> prompts(1);
   const bool is_given = has_prompt || !options.files.empty();
+  if (!is_given) options.model.ModelPath();  // a word that names no model may be the prompt
   if (!is_given && !IsTerminal(0)) prompts[0] = WithoutLastNewline(ReadStdin(kMaxTextBytes));
   if (!is_given && prompts[0].empty()) {
     throw UsageError(

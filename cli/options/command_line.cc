@@ -77,12 +77,14 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
   if (flag == nullptr) RefuseFlag(command, typed);
   const auto take = [&](const std::string& text, size_t n_args) {
     flag->given.push_back(text);
+    flag->typed = typed;
     return n_args;
   };
   if (value) return take(*value, 1);
   if (flag->is_switch()) return take("", 1);
   if (flag->may_be_alone) {  // --think low, or --think followed by something else
     const bool is_one = args.size() > 1 && std::ranges::count(flag->choices, args[1]) > 0;
+    if (!is_one && args.size() > 1) flag->followed = args[1];
     return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
@@ -104,6 +106,7 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
     while (n_taken < std::min(most, words.size())) flag.given.push_back(words[n_taken++]);
   }
   if (n_taken == words.size()) return;
+  command.RefuseValue(words[n_taken]);
   throw UsageError("pronk " + command.name + " has no use for " + gguf::Quoted(words[n_taken]) +
                    ": 'pronk " + command.name + " --help' shows what it takes");
 }
@@ -222,6 +225,13 @@ Flag* Command::Find(std::string_view flag_name) {
     if (std::ranges::find(flag.names, flag_name) != flag.names.end()) return &flag;
   }
   return nullptr;
+}
+
+void Command::RefuseValue(const std::string& word) const {
+  for (const Flag& flag : flags) {
+    if (flag.followed.empty() || flag.followed != word) continue;
+    throw UsageError(flag.Title() + ": expected " + flag.type + ", found " + word);
+  }
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& what,

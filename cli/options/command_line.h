@@ -59,6 +59,8 @@ struct Flag {
   bool may_be_alone = false;  // without a value it takes its first choice
   bool required = false, reads = false, writes = false;
   std::vector<std::string> given = {};  // the arguments' values, in order; "" for a switch
+  std::string typed;                    // the name it was given by; "" for a word without a flag
+  std::string followed;  // given alone, the word after it, which may be meant as its value
 
  private:
   std::string ReadOne(const std::string& text) const;
@@ -88,6 +90,8 @@ struct Command {
     return *options;
   }
   Flag* Find(std::string_view name);  // by one of its names; nullptr: none
+  // For a word that makes no sense: throws UsageError if it follows a flag as if it were its value.
+  void RefuseValue(const std::string& word) const;
 
   std::string name, what;
   std::deque<Flag> flags = {};  // a deque keeps their addresses valid

@@ -270,6 +270,7 @@ std::optional<engine::Model> GenerationOptions::LoadDraftModel() const {
   if (draft_model.empty()) return {};
   ModelOptions options;
   options.model = draft_model;
+  options.named_by = "-md";
   return LoadModel(options);
 }
 

@@ -118,14 +118,27 @@ bool ModelOptions::IsKvType(const std::string& name) {
 }
 
 std::string ModelOptions::ModelPath() const {
-  if (model.empty()) return ResolveModel(FromEnvironment("PRONK_MODEL").value_or(kDefaultModel));
+  const std::string usual = FromEnvironment("PRONK_MODEL").value_or("");
+  if (model.empty() && usual.empty()) return ResolveModel(kDefaultModel);
   try {
-    return ResolveModel(model);
+    return ResolveModel(model.empty() ? usual : model);
   } catch (const engine::Error& error) {
-    const bool takes_text = command_ != nullptr && command_->Find("--prompt") != nullptr;
-    if (!takes_text || model.ends_with(".gguf")) throw;
-    throw engine::Error(std::string(error.what()) + "; a text needs -p");
+    std::string by = command_ != nullptr ? command_->Find("--model")->typed : named_by;
+    if (model.empty()) by = "PRONK_MODEL";
+    const std::string what = (by.empty() ? "" : by + ": ") + error.what();
+    if (by.find("-hf") != std::string::npos)
+      throw engine::Error(what + "; pronk downloads nothing");
+    throw engine::Error(what + (by.empty() ? WordHint() : ""));
   }
+}
+
+std::string ModelOptions::WordHint() const {
+  if (command_ == nullptr) return "";
+  command_->RefuseValue(model);
+  if (command_->Find("--prompt") == nullptr || model.ends_with(".gguf")) return "";
+  const bool completes = command_->name == "run";
+  if (model == "-") return completes ? "; to complete the standard input: -f -" : "";
+  return completes ? "; to complete it as a text: -p" : "; to take it as a text: -p";
 }
 
 engine::SessionOptions ModelOptions::Session() const {

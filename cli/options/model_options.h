@@ -19,7 +19,8 @@ void AddThreadsFlag(Command& command, int& n_threads,
                     const std::string& what = "Threads (default: performance cores)");
 
 struct ModelOptions {
-  std::string model;  // as given; empty: default
+  std::string model;     // as given; empty: default
+  std::string named_by;  // the flag it is from, where these are not all of a command's; or ""
   std::string cpu;
   std::string kv = "f16";
   std::string kv_keys, kv_values;  // the same under llama.cpp's names; empty: as kv
@@ -41,12 +42,18 @@ struct ModelOptions {
   // True for a name that --kv accepts.
   static bool IsKvType(const std::string& name);
   // The file to open: -m, else $PRONK_MODEL, else the default model; see ResolveModel. Throws
-  // engine::Error.
+  // engine::Error, which names the one that was wrong, and UsageError.
   std::string ModelPath() const;
   // Applies --cpu and returns the rest for a session. Throws UsageError.
   engine::SessionOptions Session() const;
 
+  Command* command() const { return command_; }
+
  private:
+  // What the word in the model's place was meant as, if it names none; "" if that is not known.
+  // Throws UsageError if it was a flag's value.
+  std::string WordHint() const;
+
   Command* command_ = nullptr;  // whose flags these are
 };
 

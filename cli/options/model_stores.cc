@@ -1,15 +1,18 @@
 #include "cli/options/model_stores.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 
+#include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "gguf/error.h"
 
 namespace cli {
 namespace {
@@ -27,6 +30,7 @@ fs::path FolderFrom(const char* name, const fs::path& otherwise) {
 }
 
 fs::path Home() { return FolderFrom("HOME", "/nonexistent"); }
+fs::path Cache() { return FolderFrom("XDG_CACHE_HOME", Home() / ".cache"); }
 
 // Calls visit(path) for every non-folder below `root`; links to folders are not followed, so this
 // ends.
@@ -43,7 +47,7 @@ void ForEachFile(const fs::path& root, Visit visit) {
 
 // "model-00001-of-00003.gguf" counts as the whole model; image encoders are no language models.
 bool IsWholeModel(const std::string& file) {
-  if (!file.ends_with(".gguf") || file.starts_with("mmproj")) return false;
+  if (!file.ends_with(".gguf") || file.find("mmproj") != std::string::npos) return false;
   constexpr std::string_view kPart = "-00001-of-00003.gguf";
   if (file.size() < kPart.size()) return true;
   const std::string end = file.substr(file.size() - kPart.size());
@@ -77,9 +81,8 @@ std::vector<fs::path> FoldersIn(const fs::path& folder) {
 }
 
 void AddHuggingFace(Stores& stores) {
-  const fs::path cache = FolderFrom("XDG_CACHE_HOME", Home() / ".cache");
   const fs::path hub =
-      FolderFrom("HF_HUB_CACHE", FolderFrom("HF_HOME", cache / "huggingface") / "hub");
+      FolderFrom("HF_HUB_CACHE", FolderFrom("HF_HOME", Cache() / "huggingface") / "hub");
   constexpr std::string_view kModels = "models--";
   for (const fs::path& folder : FoldersIn(hub)) {
     std::string repository = folder.filename().string();
@@ -144,6 +147,18 @@ bool IsNameOf(const std::string& query, const StoredModel& model) {
          query + ":latest" == name;
 }
 
+// hf.co/OWNER/REPO is OWNER/REPO in the caches.
+std::string WithoutHost(std::string query) {
+  for (const std::string_view host : {"https://", "huggingface.co/", "hf.co/"}) {
+    if (query.starts_with(host)) query.erase(0, host.size());
+  }
+  return query;
+}
+
+bool HasWord(const std::string& query) {
+  return std::ranges::any_of(query, [](unsigned char c) { return c >= 0x80 || std::isalnum(c); });
+}
+
 bool HoldsAllWords(const std::string& name, const std::string& query) {
   constexpr std::string_view kSeparators = " /:";
   for (size_t at = 0; (at = query.find_first_not_of(kSeparators, at)) != std::string::npos;) {
@@ -181,6 +196,7 @@ Stores FindModels() {
     AddOllama(Home() / ".ollama" / "models", stores);
     AddOllama("/usr/share/ollama/.ollama/models", stores);  // of the system service
   }
+  AddFolder(FolderFrom("LLAMA_CACHE", Cache() / "llama.cpp"), "", "llama.cpp", stores);
   AddFolder(Home() / ".lmstudio" / "models", "", "LM Studio", stores);
   AddFolder(Home() / ".cache" / "lm-studio" / "models", "", "LM Studio", stores);
 
@@ -205,20 +221,25 @@ std::string PathOfModel(const std::string& name, const Stores& stores) {
       if (is_it(model)) found.push_back(&model);
     }
   };
-  add_if([&](const StoredModel& model) { return IsNameOf(query, model); });
-  if (found.empty()) {
-    add_if([&](const StoredModel& model) { return HoldsAllWords(Lower(model.name), query); });
+  // The second time without the host of an address: Ollama keeps it in its names, others do not.
+  for (const std::string& part : {query, WithoutHost(query)}) {
+    if (found.empty()) add_if([&](const StoredModel& model) { return IsNameOf(part, model); });
+    if (!found.empty() || !HasWord(part)) continue;
+    add_if([&](const StoredModel& model) { return HoldsAllWords(Lower(model.name), part); });
   }
   if (found.size() == 1) return found.front()->path;
-  if (found.size() > 1) throw engine::Error("-m " + name + ": could be " + Listed(found));
+  const std::string shown = name.find(' ') == std::string::npos ? name : gguf::Quoted(name);
+  if (found.size() > 1) throw engine::Error(shown + " could be " + Listed(found));
+  const StoredModel usual = {kDefaultModel, "", ""};
+  found.push_back(&usual);
   add_if([](const StoredModel&) { return true; });
   const auto likeness = [&](const StoredModel* m) { return SharedTrigrams(query, Lower(m->name)); };
   std::erase_if(found, [&](const StoredModel* model) { return likeness(model) == 0; });
   std::stable_sort(found.begin(), found.end(), [&](const StoredModel* a, const StoredModel* b) {
     return likeness(a) > likeness(b);
   });
-  throw engine::Error("-m " + name + ": no such file, and no model of that name ('pronk list')" +
-                      (found.empty() ? "" : "; near are " + Listed(found)));
+  throw engine::Error("no file and no model called " + shown + " ('pronk list')" +
+                      (found.empty() ? "" : "; near: " + Listed(found)));
 }
 
 }  // namespace cli

@@ -1,9 +1,11 @@
-// Where people already keep models: the Hugging Face cache, Ollama's store and LM Studio's folder.
+// Where people already keep models: the caches of Hugging Face and llama.cpp, Ollama's store and LM
+// Studio's folder.
 //
 //   Hugging Face   $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub:
 //                  models--OWNER--REPO/snapshots/REVISION/.../FILE.gguf
 //   Ollama         $OLLAMA_MODELS or ~/.ollama/models: manifests/HOST/USER/MODEL/TAG is JSON that
 //                  names the file in blobs/ by its hash
+//   llama.cpp      $LLAMA_CACHE or ~/.cache/llama.cpp: OWNER_REPO_FILE.gguf
 //   LM Studio      ~/.lmstudio/models (before: ~/.cache/lm-studio/models): PUBLISHER/REPO/FILE.gguf
 #ifndef PRONK_CLI_OPTIONS_MODEL_STORES_H_
 #define PRONK_CLI_OPTIONS_MODEL_STORES_H_
@@ -16,7 +18,7 @@ namespace cli {
 struct StoredModel {
   std::string name;   // what -m takes: "llama3.2:1b", "OWNER/REPO/FILE.gguf"
   std::string path;   // of the first part if the model is split
-  std::string store;  // "Hugging Face", "Ollama", "LM Studio"
+  std::string store;  // "Hugging Face", "Ollama", "llama.cpp", "LM Studio"
 };
 
 struct Stores {
@@ -26,8 +28,8 @@ struct Stores {
 Stores FindModels();
 
 // The path of the one model that `name` means: its full name, its file's name, or words that only
-// its name contains ("qwen q4_k_m"), ignoring case. Throws engine::Error, with similar names, if no
-// model or more than one fits.
+// its name contains ("qwen q4_k_m", "hf.co/OWNER/REPO:Q4_0"), ignoring case. Throws engine::Error,
+// with similar names, if no model or more than one fits.
 std::string PathOfModel(const std::string& name, const Stores& stores);
 
 }  // namespace cli

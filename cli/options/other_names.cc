@@ -32,6 +32,7 @@ constexpr Synonyms kLongNames[] = {
     {"--output-err", "-oe"},
     {"--model-draft", "-md"},
     {"--draft-max", "--draft-n-max"},
+    {"--model", "-hf -hfr --hf-repo"},  // found if it was downloaded before
 };
 
 // Other programs' names of our subcommands.
@@ -60,7 +61,7 @@ constexpr Synonyms kForeign[] = {
     {"pronk computes on the CPU only, so there is nothing to set",
      "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
      "--main-gpu -ncmoe -ot"},
-    {kNoDownloads, "-hf -hfr --hf-repo -hff --hf-file -mu --model-url"},
+    {kNoDownloads, "-hff --hf-file -mu --model-url"},
     {"that is always so here", "-fa --flash-attn --allow-requantize --jinja"},
     {"pronk always maps the file; --mlock keeps it in memory", "--mmap --no-mmap"},
     {"this subcommand does not keep the weights in memory; run and chat do", "--mlock"},

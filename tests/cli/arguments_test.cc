@@ -72,7 +72,7 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   for (const auto& [flag, says] :
        std::vector<std::pair<std::string, std::string>>{{"-ngl", "CPU only"},
                                                         {"--n-gpu-layers=99", "CPU only"},
-                                                        {"-hf", "downloads nothing"},
+                                                        {"-hff", "downloads nothing"},
                                                         {"-fa", "always so"},
                                                         {"--no-mmap", "always maps"},
                                                         {"--lora", "no adapters"},

@@ -44,6 +44,10 @@ class ModelsTest : public testing::Test {
     Copy(".lmstudio/models/publisher/repo/split-00001-of-00002.gguf");
     Copy(".lmstudio/models/publisher/repo/split-00002-of-00002.gguf");
     Write(".lmstudio/models/publisher/repo/broken.gguf", "<!DOCTYPE html>");
+    // llama.cpp.
+    Copy("llama/acme_Wee-GGUF_wee-q4_0.gguf");
+    Copy("llama/acme_Wee-GGUF_mmproj-wee.gguf");
+    Write("llama/manifest=acme=Wee-GGUF=latest.json", "{}");
   }
 
   static std::string Manifest(const std::string& digest) {
@@ -62,9 +66,10 @@ class ModelsTest : public testing::Test {
   }
 
   Finished Pronk(const std::vector<std::string>& args) {
-    return test::Pronk(args, "",
-                       {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"),
-                        "OLLAMA_MODELS=" + dir_.Path("ollama")});
+    return test::Pronk(
+        args, "",
+        {"HOME=" + dir_.Path(""), "HF_HUB_CACHE=" + dir_.Path("hub"),
+         "OLLAMA_MODELS=" + dir_.Path("ollama"), "LLAMA_CACHE=" + dir_.Path("llama")});
   }
   // The error of -m `name`, or "" where it is found.
   std::string ErrorOf(const std::string& name) {
@@ -105,6 +110,7 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
   std::vector<std::string> names;
   for (const auto& [name, model] : models) names.push_back(name);
   const std::vector<std::string> expected = {"Owner/Tiny-GGUF/Tiny-Q8_0.gguf",
+                                             "acme_Wee-GGUF_wee-q4_0.gguf",
                                              "publisher/repo/broken.gguf",
                                              "publisher/repo/other-model.gguf",
                                              "publisher/repo/split-00001-of-00002.gguf",
@@ -130,10 +136,13 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
 }
 
 TEST_F(ModelsTest, NamesThatAreFound) {
-  for (const char* name : {"small", "SMALL:latest", "somebody/small:1b", "owner/tiny-gguf:q8_0",
-                           "Tiny-Q8_0.gguf", "tiny-q8_0", "other", "publisher other-model"}) {
+  for (const char* name :
+       {"small", "SMALL:latest", "somebody/small:1b", "owner/tiny-gguf:q8_0", "Tiny-Q8_0.gguf",
+        "tiny-q8_0", "other", "publisher other-model", "hf.co/Owner/Tiny-GGUF",
+        "https://huggingface.co/acme/Wee-GGUF:Q4_0", "acme/wee-GGUF"}) {
     EXPECT_EQ(ErrorOf(name), "") << name;
   }
+  EXPECT_EQ(Pronk({"tokenize", "-hf", "acme/Wee-GGUF", "-p", "x"}).err, "");  // as llama.cpp has it
 }
 
 TEST_F(ModelsTest, NamesThatAreNot) {
@@ -142,26 +151,53 @@ TEST_F(ModelsTest, NamesThatAreNot) {
     ExpectError(Pronk({"run", "-m", name, "-p", "x"}), 1, says);
   };
   expect("smal", "could be small:latest, somebody/small:1b");
-  expect("somebody/smell", "near are somebody/small:1b");
-  expect("xyz", "no model of that name ('pronk list'); a text needs -p\n");
+  expect("somebody/smell", "near: somebody/small:1b");
+  expect("xyz", "pronk: -m: no file and no model called xyz ('pronk list')\n");
+  expect("defualt", "no model called defualt ('pronk list'); near: default");
   expect("broken", "HTML");
-  expect("gone:7b", "no model of that name");
+  expect("gone:7b", "no model called gone:7b");
   expect("./small", "no such file");  // a path is no name
 }
 
 // A text where the model is expected.
 TEST_F(ModelsTest, ATextIsNoModel) {
-  for (const char* command : {"tokenize", "trace"}) {
-    ExpectError(Pronk({command, "Xyz, xyz"}), 1, "('pronk list'); a text needs -p\n");
+  for (const char* command : {"chat", "tokenize", "trace"}) {
+    ExpectError(Pronk({command, "Xyz, xyz"}), 1,
+                "no model called \"Xyz, xyz\" ('pronk list'); to take it as a text: -p\n");
   }
   ExpectError(Pronk({"inspect", "Xyz, xyz"}), 1, "('pronk list')\n");  // reads no text
-  EXPECT_EQ(ErrorOf("xyz.gguf").find("a text"), std::string::npos);    // no text ends so
+  ExpectError(Pronk({"run", "hi"}), 1,
+              "no file and no model called hi ('pronk list'); to complete it as a text: -p\n");
+  ExpectError(Pronk({"run", "-"}), 1,
+              "called - ('pronk list'); to complete the standard input: -f -");
+  EXPECT_EQ(ErrorOf("xyz.gguf").find("a text"), std::string::npos);  // no text ends so
+}
+
+// The flag that was wrong is named, and not -m.
+TEST_F(ModelsTest, WhatNamedTheModel) {
+  const std::vector<std::string> run = {"run", "-p", "x", "-n", "1"};
+  const auto with = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), run.begin(), run.end());
+    return Pronk(args);
+  };
+  ExpectError(with({"-m", test::kTinyModel, "-md", "xyz"}), 1, "-md: no file and no model called");
+  ExpectError(with({"--model", "xyz"}), 1, "--model: no file and no model called xyz");
+  ExpectError(with({"-hf", "xyz"}), 1,
+              "-hf: no file and no model called xyz ('pronk list'); pronk d");
+  ExpectError(test::Pronk({"tokenize", "-p", "x"}, "", {"PRONK_MODEL=xyz", "HOME=/nonexistent"}), 1,
+              "pronk: PRONK_MODEL: no file and no model called xyz");
+  // A word after a flag that may stand alone.
+  const std::string expected = "--think: expected on|off|low|medium|high, found maybe";
+  ExpectError(with({"--chat", "--think", "maybe"}), 2, expected);
+  ExpectError(with({"-m", test::kTinyModel, "--chat", "--think", "maybe"}), 2, expected);
+  ExpectError(Pronk({"chat", "-m", test::kTinyModel, "--think", "maybe"}), 2, expected);
+  ExpectError(Pronk({"chat", test::kTinyModel, "--think", "maybe"}), 2, expected);
 }
 
 TEST_F(ModelsTest, NoStoresAtAll) {
-  const Finished run =
-      test::Pronk({"list", "--names"}, "",
-                  {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent", "OLLAMA_MODELS=/dev/null"});
+  const Finished run = test::Pronk({"list", "--names"}, "",
+                                   {"HOME=/nonexistent", "HF_HUB_CACHE=/nonexistent",
+                                    "OLLAMA_MODELS=/dev/null", "LLAMA_CACHE=/dev/null"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.err, "");
 }

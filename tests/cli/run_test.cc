@@ -52,7 +52,7 @@ TEST(Run, TakesATextAlone) {
       Pronk({"run", "Hello you", "-n", "3", "--temp", "0"}, "", {"PRONK_MODEL=" + kModel});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.out.rfind("Hello you", 0), 0u) << run.out;
-  ExpectError(Pronk({"run", "Hello"}), 1, "no model of that name");
+  ExpectError(Pronk({"run", "Hello"}), 1, "no model called Hello");
 }
 
 // A prompt that was read once is not read again, and what is written is the same.
