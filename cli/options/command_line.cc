@@ -74,7 +74,10 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
     if (flag != nullptr && flag->is_switch()) flag = nullptr;
     value = arg.substr(2);
   }
-  if (flag == nullptr) RefuseFlag(command, typed);
+  if (flag == nullptr) {
+    if (const size_t n = TakeIdleFlag(args, command)) return n;
+    RefuseFlag(command, typed);
+  }
   const auto take = [&](const std::string& text, size_t n_args) {
     flag->given.push_back(text);
     flag->typed = typed;
@@ -310,6 +313,7 @@ int CommandLine::Run(const std::vector<std::string>& args) {
     if (flag.required && flag.given.empty()) return refuse(flag.Title() + " is required");
   }
   CheckFiles(command);
+  if (!command.idle.empty()) Note("note: no effect here: " + Joined(command.idle, ", "));
   if (command.action) return command.action();
   std::fputs(Help(program_).c_str(), stderr);
   return kExitUsage;

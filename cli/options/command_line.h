@@ -96,6 +96,7 @@ struct Command {
   std::string name, what;
   std::deque<Flag> flags = {};  // a deque keeps their addresses valid
   std::function<int()> action = {};
+  std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
 };
 
 class CommandLine {

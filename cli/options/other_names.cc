@@ -1,6 +1,8 @@
 #include "cli/options/other_names.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <numeric>
 #include <span>
 #include <string_view>
@@ -35,6 +37,36 @@ constexpr Synonyms kLongNames[] = {
     {"--model", "-hf -hfr --hf-repo"},  // found if it was downloaded before
 };
 
+enum class Takes { kNone, kOne, kMaybe };  // kMaybe: yes or no, in some of llama.cpp's programs
+
+// llama.cpp's flags that would change nothing here, by reason. Scripts that give them go on.
+struct Idle {
+  std::string_view why;
+  Takes takes;
+  std::string_view words;
+};
+
+constexpr Idle kIdle[] = {
+    {"CPU only", Takes::kOne,
+     "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
+     "--main-gpu -ncmoe --n-cpu-moe -ot --override-tensor"},
+    {"CPU only", Takes::kMaybe,
+     "-nkvo --no-kv-offload -kvo --kv-offload -cmoe --cpu-moe -nopo --no-op-offload --no-host"},
+    {"always so", Takes::kMaybe, "-fa --flash-attn"},
+    {"always so", Takes::kNone,
+     "--jinja --no-escape --no-context-shift --allow-requantize --no-mmproj --offline"},
+    {"the file is mapped", Takes::kMaybe, "--mmap --no-mmap -mmp -dio --direct-io"},
+    {"run has none, bench needs one", Takes::kNone, "--no-warmup"},
+    {"no log is kept", Takes::kNone, "--log-disable"},
+    {"no log is kept", Takes::kOne, "-lv --verbosity --log-verbosity"},
+    {"as the terminal has it", Takes::kMaybe, "-co --color"},
+    {"without a terminal it is always so", Takes::kNone, "--simple-io"},
+    {"-v prints timings", Takes::kNone, "--perf --no-perf"},
+    {"nice does that", Takes::kOne, "--prio"},
+    {"taskset does that", Takes::kOne, "-C --cpu-mask -Cr --cpu-range --cpu-strict"},
+    {"threads wait as OpenMP has it", Takes::kOne, "--poll"},
+};
+
 // Other programs' names of our subcommands.
 constexpr Synonyms kOtherCommands[] = {{"list", "ls"},
                                        {"inspect", "show info"},
@@ -58,41 +90,46 @@ constexpr Synonyms kForeignCommands[] = {
 
 // llama.cpp's flags without an equivalent here, by reason.
 constexpr Synonyms kForeign[] = {
-    {"pronk computes on the CPU only, so there is nothing to set",
-     "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg "
-     "--main-gpu -ncmoe -ot"},
     {kNoDownloads, "-hff --hf-file -mu --model-url"},
-    {"that is always so here", "-fa --flash-attn --allow-requantize --jinja"},
-    {"pronk always maps the file; --mlock keeps it in memory", "--mmap --no-mmap"},
     {"this subcommand does not keep the weights in memory; run and chat do", "--mlock"},
-    {"nothing is computed before the prompt", "--no-warmup"},
-    {"colour is used where the terminal has it; NO_COLOR=1 turns it off", "-co --color"},
     {"pronk reads no adapters: merge them into the model", "--lora --lora-scaled --control-vector"},
     {"pronk chat converses, and pronk run completes a text", "-no-cnv --no-conversation"},
     {"pronk reads text only", "-mm --mmproj --image --audio"},
     {"pronk uses one model at a time", "-md --model-draft"},
     {"how many tokens are guessed follows from what it gains; --draft N sets the number",
      "--draft-min --draft-n-min --draft-p-min"},
-    {"pronk keeps no log; -v says what was chosen and why", "--log-disable --log-file -lv"},
-    {"without a terminal, input and output are plain", "--simple-io"},
+    {"pronk keeps no log; -v says what was chosen and why", "--log-file"},
     {"numactl places a program on the nodes of a machine", "--numa"},
-    {"nice sets a program's priority", "--prio"},
     {"the context does not shift: run ends where it is full, chat forgets the oldest messages",
-     "--context-shift --no-context-shift --keep"},
+     "--context-shift --keep"},
     {"--template takes a file", "--chat-template"},
     {"--template does that", "--chat-template-file"},
     {"--template-var NAME=JSON does that", "--chat-template-kwargs"},
     {"--no-think turns thinking off where the template can", "--reasoning-budget"},
 };
 
+// The row that has the word; nullptr if none has.
+template <class Rows>
+auto RowOf(const Rows& table, const std::string& word) -> decltype(std::data(table)) {
+  if (word.find(' ') != std::string::npos) return nullptr;
+  for (const auto& row : table) {
+    const std::string words = " " + std::string(row.words) + " ";
+    if (words.find(" " + word + " ") != std::string::npos) return &row;
+  }
+  return nullptr;
+}
+
 // "" if no row has the word.
 std::string Find(std::span<const Synonyms> table, const std::string& word) {
-  if (word.find(' ') != std::string::npos) return "";
-  for (const Synonyms& row : table) {
-    const std::string words = " " + std::string(row.words) + " ";
-    if (words.find(" " + word + " ") != std::string::npos) return std::string(row.meaning);
-  }
-  return "";
+  const Synonyms* const row = RowOf(table, word);
+  return row != nullptr ? std::string(row->meaning) : "";
+}
+
+// "on", or "0,1" as llama-bench has it.
+bool IsYesOrNo(const std::string& text) {
+  constexpr auto kWords = std::to_array<std::string_view>({"on", "off", "auto", "true", "false"});
+  return std::ranges::find(kWords, text) != kWords.end() ||
+         (!text.empty() && text.find_first_not_of("01,") == std::string::npos);
 }
 
 // The edit distance: letters to change, add or remove to turn one word into the other.
@@ -132,6 +169,17 @@ std::string Guess(std::string_view typed, const std::vector<std::string>& words)
 std::string OurFlag(const std::string& name) {
   const std::string ours = Find(kLongNames, name);
   return ours.empty() ? name : ours;
+}
+
+size_t TakeIdleFlag(std::span<const std::string> args, Command& command) {
+  const std::string name = args[0].substr(0, args[0].find('='));
+  const Idle* const idle = RowOf(kIdle, name);
+  if (idle == nullptr || command.Find("--model") == nullptr) return 0;
+  command.idle.push_back(name + " (" + std::string(idle->why) + ")");
+  const bool is_apart = name == args[0] && args.size() > 1;
+  const bool has_value = is_apart && (idle->takes == Takes::kOne ||
+                                      (idle->takes == Takes::kMaybe && IsYesOrNo(args[1])));
+  return has_value ? 2 : 1;
 }
 
 void RefuseFlag(const Command& command, const std::string& name) {

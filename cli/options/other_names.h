@@ -3,6 +3,8 @@
 #ifndef PRONK_CLI_OPTIONS_OTHER_NAMES_H_
 #define PRONK_CLI_OPTIONS_OTHER_NAMES_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include "cli/options/command_line.h"
@@ -11,6 +13,10 @@ namespace cli {
 
 // Our name of llama.cpp's flag; any other name is returned as it is.
 std::string OurFlag(const std::string& name);
+
+// Takes the flag args[0], with its value, if it is one of llama.cpp's that change nothing here and
+// the command runs a model. Returns the number of arguments taken, 0 if it is none.
+size_t TakeIdleFlag(std::span<const std::string> args, Command& command);
 
 // Both throw UsageError.
 [[noreturn]] void RefuseFlag(const Command& command, const std::string& name);

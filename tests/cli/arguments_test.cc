@@ -70,12 +70,9 @@ TEST(Arguments, NoClusters) {
 
 TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   for (const auto& [flag, says] :
-       std::vector<std::pair<std::string, std::string>>{{"-ngl", "CPU only"},
-                                                        {"--n-gpu-layers=99", "CPU only"},
-                                                        {"-hff", "downloads nothing"},
-                                                        {"-fa", "always so"},
-                                                        {"--no-mmap", "always maps"},
+       std::vector<std::pair<std::string, std::string>>{{"-hff", "downloads nothing"},
                                                         {"--lora", "no adapters"},
+                                                        {"--log-file=x", "no log"},
                                                         {"--mmproj", "text only"}}) {
     ExpectError(Pronk({"run", flag, "x"}), 2, says);
     ExpectError(Pronk({"run", flag, "x"}), 2, flag.substr(0, flag.find('=')) + ": ");
@@ -84,6 +81,34 @@ TEST(Arguments, ForeignFlagsAreAnsweredInASentence) {
   ExpectError(Pronk({"chat", "-no-cnv"}), 2, "pronk run completes");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-ctk", "f16", "-ctv", "q8_0"}), 2,
               "keys and values have one type");
+}
+
+// Scripts for llama-cli and llama-bench go on, with one note.
+TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
+  const std::vector<std::string> run = {"run", "-m", kModel, "-n", "2", "-s", "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), run.begin(), run.end());
+    return Pronk(more);
+  };
+  const Finished plain = with({"Hi you"});
+  const Finished idle = with({"-ngl", "99", "--n-gpu-layers=-1", "-fa", "on", "-fa", "--no-mmap",
+                              "--no-warmup", "--log-disable", "--color", "--jinja", "-sm", "none",
+                              "-mg", "0", "--prio", "-1", "Hi you"});
+  EXPECT_EQ(idle.status, 0) << idle.err;
+  EXPECT_EQ(idle.out, plain.out);
+  EXPECT_EQ(
+      idle.err.find("note: no effect here: -ngl (CPU only), --n-gpu-layers (CPU only), -fa ("), 0u)
+      << idle.err;
+  EXPECT_EQ(test::Count(idle.err, "\n"), 1u) << idle.err;
+  const Finished bench = Pronk({"bench", "-m", kModel, "-p",     "4",   "-n",    "0",    "-r",
+                                "1",     "-o", "json", "-fa",    "0,1", "-ngl",  "0,99", "-mmp",
+                                "1",     "-C", "0xff", "--prio", "2",   "-nkvo", "0"});
+  EXPECT_EQ(bench.status, 0) << bench.err;
+  EXPECT_EQ(nlohmann::json::parse(bench.out).size(), 1u);
+  EXPECT_NE(bench.err.find("-mmp (the file is mapped), -C (taskset does that), --prio (nice "),
+            std::string::npos)
+      << bench.err;
+  ExpectError(Pronk({"list", "-ngl", "99"}), 2, "pronk list has no flag");  // it runs no model
 }
 
 TEST(Arguments, CommandsOfOllama) {
