@@ -50,6 +50,7 @@ struct Queries {
   size_t n_heads;
   size_t n_tokens;
   size_t first_pos;
+  size_t end;  // positions of the text so far
 };
 
 // How queries are split into blocks of at most `queries`: tokens times heads that share a key-value
@@ -88,6 +89,7 @@ QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_
       .n_tokens = std::min(blocks.tokens, all.n_tokens - token),
       .n_heads = std::min(blocks.heads, blocks.group - first_head),
       .first_pos = all.first_pos + token,
+      .end = all.end,
       .params = params,
   };
 }
@@ -129,7 +131,9 @@ struct FewTokens {
   size_t FirstPart(size_t token) const {
     return FirstVisible(all.first_pos + token, all.params.window) / part_keys;
   }
-  size_t LastPart(size_t token) const { return (all.first_pos + token) / part_keys; }
+  size_t LastPart(size_t token) const {
+    return LastVisible(all.first_pos + token, all.params.ahead, all.end) / part_keys;
+  }
 };
 
 // The results of AttendPart for each query.
@@ -252,6 +256,13 @@ KvHead KvLayer::head(size_t i) const {
           .value_stride = stride};
 }
 
+KvLayer KvLayer::From(size_t first) const {
+  KvLayer rest = *this;
+  rest.k += first * KvBytes(type, key_length);
+  if (v != nullptr) rest.v += first * KvBytes(type, value_length);
+  return rest;
+}
+
 void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens, const float* k,
              const float* v) {
   team.For(n_tokens, kStoredTokens, [&](size_t begin, size_t end, size_t /*thread*/) {
@@ -272,7 +283,8 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out) {
   if (n_tokens > kFewTokens) {
-    return AttendBatch(team, {cache, params, q, out, n_heads, n_tokens, first_pos});
+    return AttendBatch(team,
+                       {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens});
   }
   // As many tokens at a time as scratch has room for one part of. If for none, keys are one part.
   const size_t token_floats = n_heads * (cache.value_length + 4);
@@ -288,7 +300,8 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
                           .out = out + token * n_heads * cache.value_length,
                           .n_heads = n_heads,
                           .n_tokens = n_tokens * (step + 1) / n_steps - token,
-                          .first_pos = first_pos + token};
+                          .first_pos = first_pos + token,
+                          .end = first_pos + n_tokens};
     AttendFew(team, {some, part_keys}, scratch);
   }
 }

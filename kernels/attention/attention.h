@@ -45,12 +45,15 @@ struct KvLayer {
   size_t value_length = 0;
 
   KvHead head(size_t i) const;
+  // A cache in the slots from `first` on, for another text; it does not wrap.
+  KvLayer From(size_t first) const;
 };
 
 // A layer's parameters besides its shapes.
 struct AttentionParams {
   float scale = 1;    // of q . k
   size_t window = 0;  // a token at position p sees the keys p - window + 1 .. p; 0: all up to p
+  size_t ahead = 0;   // and as many keys after p, of those that there are; SIZE_MAX: all
   float softcap = 0;  // c: scores become c * tanh(score / c) (Gemma 2); 0: no cap
   // [n_heads]: one more score for each query head, unscaled and without a value, in the softmax
   // (gpt-oss); or null.
@@ -60,6 +63,10 @@ struct AttentionParams {
 // The first position that a token at `pos` sees.
 constexpr size_t FirstVisible(size_t pos, size_t window) {
   return window == 0 || pos < window ? 0 : pos + 1 - window;
+}
+// The last one, of a text of `end` tokens so far.
+constexpr size_t LastVisible(size_t pos, size_t ahead, size_t end) {
+  return ahead < end - pos ? pos + ahead : end - 1;
 }
 
 // Batches of up to this many tokens are computed like single tokens: a token's result has the same
@@ -73,7 +80,7 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
              const float* v);
 
 // out[t][h] = softmax_p(score[t][h][p]) v[h'][p] over the positions p that token t, at position
-// first_pos + t, sees (params.window), where score[t][h][p] = scale * q[t][h] . k[h'][p], and query
+// first_pos + t, sees (window, ahead), where score[t][h][p] = scale * q[t][h] . k[h'][p], and query
 // head h reads key-value head h' = h / (n_heads / n_kv_heads) (grouped-query attention, Ainslie et
 // al. 2023). q is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length].
 //

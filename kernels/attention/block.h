@@ -22,6 +22,7 @@ struct QueryBlock {
   size_t n_tokens;
   size_t n_heads;
   size_t first_pos;        // of the first token
+  size_t end;              // positions of the text so far
   AttentionParams params;  // sinks: those of the block's heads
 };
 

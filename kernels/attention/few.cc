@@ -166,8 +166,9 @@ HWY_INLINE void BeginBlock(const QueryBlock& block, const KeyPart& part, BlockSt
     s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
     s.max[i] = part.max + token * part.sum_stride + head;
     s.sum[i] = part.sum + token * part.sum_stride + head;
-    s.last[i] = block.first_pos + token;
-    s.first[i] = FirstVisible(s.last[i], block.params.window);
+    const size_t pos = block.first_pos + token;
+    s.first[i] = FirstVisible(pos, block.params.window);
+    s.last[i] = LastVisible(pos, block.params.ahead, block.end);
     // A sink acts like a key before all others.
     const bool sink = block.params.sinks != nullptr && s.first[i] >= part.begin;
     *s.max[i] = sink ? block.params.sinks[head] : std::numeric_limits<float>::lowest();
@@ -197,7 +198,7 @@ HWY_INLINE void Attend(const QueryBlock& block, const KeyPart& part) {
   const bool many = s.n_queries >= kManyQueries && block.kv.key_length <= kMaxPanel;
   size_t position =
       std::max(part.begin, FirstVisible(block.first_pos, block.params.window) / kTile * kTile);
-  const size_t end = std::min(part.end, block.first_pos + block.n_tokens);
+  const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
   for (; position < end; position += kTile) {
     const size_t slot = position % block.kv.capacity;
     const Tile tile = {block.kv.k + slot * CachedBytes<T>(block.kv.key_length),

@@ -37,8 +37,8 @@ struct TileState {
   alignas(64) float keep[kTileQueries], gain[kTileQueries];
   std::array<const float*, kTileQueries> q;
   std::array<float*, kTileQueries> out;
-  std::array<size_t, kTileQueries> first, position;  // the query sees the keys [first, position]
-  size_t n_present;                                  // queries
+  std::array<size_t, kTileQueries> first, last;  // the query sees the keys [first, last]
+  size_t n_present;                              // queries
   size_t n_queries;  // rounded up to a multiple of kQueryUnit by repeating the last query
 };
 
@@ -55,12 +55,12 @@ HWY_INLINE size_t HiddenKeys(const TileState& s, size_t i, size_t key, size_t n_
 HWY_INLINE size_t HiddenUnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
   return HiddenKeys(s, unit / kQueryUnit * kQueryUnit, key, n_keys);
 }
-// The number of keys up to query i's own position: hidden ones and those that it sees.
+// The number of keys up to the last that query i sees, hidden ones included.
 HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
-  const size_t end = s.position[i] + 1;
+  const size_t end = s.last[i] + 1;
   return std::min(n_keys, end - std::min(key, end));
 }
-// Likewise up to the position of a unit's last query.
+// Likewise of a unit's last query, which sees the furthest.
 HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
   return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
 }

@@ -58,13 +58,14 @@ void AttentionReference(const AttentionShape& shape, const float* q, const float
     const size_t pos = first_pos + query / shape.n_heads;
     const size_t head = query % shape.n_heads;
     const size_t first = FirstVisible(pos, params.window);
+    const size_t last = LastVisible(pos, params.ahead, first_pos + n_tokens);
     AttentionWeights(q + query * shape.key_length,
-                     k + first * stride + head / group * shape.key_length, pos + 1 - first,
+                     k + first * stride + head / group * shape.key_length, last + 1 - first,
                      shape.key_length, stride, params,
                      params.sinks != nullptr ? params.sinks + head : nullptr, weights.data());
     double* const mean = out + query * shape.value_length;
     std::fill_n(mean, shape.value_length, 0.0);
-    for (size_t p = first; p <= pos; ++p) {
+    for (size_t p = first; p <= last; ++p) {
       const size_t row = p * shape.n_kv_heads + head / group;
       const float* const value =
           v != nullptr ? v + row * shape.value_length : k + row * shape.key_length;

@@ -153,8 +153,9 @@ HWY_INLINE void BeginTile(const QueryBlock& tile, TileState& s) {
     const size_t token = query / tile.n_heads, head = query % tile.n_heads;
     s.q[i] = tile.q + token * tile.q_stride + head * tile.kv.key_length;
     s.out[i] = tile.out + token * tile.out_stride + head * tile.kv.value_length;
-    s.position[i] = tile.first_pos + token;
-    s.first[i] = FirstVisible(s.position[i], tile.params.window);
+    const size_t pos = tile.first_pos + token;
+    s.first[i] = FirstVisible(pos, tile.params.window);
+    s.last[i] = LastVisible(pos, tile.params.ahead, tile.end);
     std::fill_n(s.out[i], tile.kv.value_length, 0.0f);
     // A sink acts like a key without a value before all others.
     if (tile.params.sinks != nullptr) {
@@ -170,7 +171,7 @@ HWY_INLINE void Attend(const QueryBlock& tile) {
   BeginTile(tile, s);
   Products products;
   const size_t begin = FirstVisible(tile.first_pos, tile.params.window);
-  const size_t end = tile.first_pos + tile.n_tokens;
+  const size_t end = s.last[s.n_queries - 1] + 1;
   for (size_t key = begin, next; key < end; key = next) {
     next = std::min((key / kKeys + 1) * kKeys, end);  // aligned, so that no tile wraps
     const TileKeys keys = {key, key % tile.kv.capacity, next - key};

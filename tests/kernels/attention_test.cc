@@ -29,13 +29,14 @@ struct Case {
   bool sinks = false;
   size_t capacity = 0;  // 0: for all positions and some more
   bool values_in_keys = false;
+  size_t ahead = 0;
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
     return out << "heads " << c.shape.n_heads << "/" << c.shape.n_kv_heads << ", lengths "
                << c.shape.key_length << ", " << c.shape.value_length << ", " << c.n_tokens
                << " tokens from " << c.first_pos << ", window " << c.window << ", softcap "
                << c.softcap << ", sinks " << c.sinks << ", capacity " << c.capacity
-               << ", values in keys " << c.values_in_keys;
+               << ", values in keys " << c.values_in_keys << ", ahead " << c.ahead;
   }
 };
 
@@ -89,6 +90,23 @@ const std::vector<Case> kInKeys = {
     WithValuesInKeys({{3, 3, 34, 34}, 10, 5}),
     WithValuesInKeys({{4, 2, 96, 32}, 300, 16, 100, 30, true, 128}),
     WithValuesInKeys({{6, 3, 96, 64}, 1300, 40, 64, 50, true, 128}),
+};
+
+Case WithAhead(Case c, size_t ahead) {
+  c.ahead = ahead;
+  return c;
+}
+
+// Tokens that see later ones: all, or as many as they see before them.
+const std::vector<Case> kBothWays = {
+    WithAhead({{1, 1, 2, 2}, 0, 1}, SIZE_MAX),
+    WithAhead({{4, 2, 24, 24}, 0, 9}, SIZE_MAX),
+    WithAhead({{4, 2, 64, 64}, 0, 16, 3}, 2),
+    WithAhead({{4, 2, 64, 64}, 1020, 11, 6}, 5),       // the keys are in two parts
+    WithAhead({{600, 2, 120, 100}, 0, 15}, SIZE_MAX),  // more than there is scratch for
+    WithAhead({{3, 3, 64, 64}, 0, 300}, SIZE_MAX),
+    WithAhead({{6, 2, 48, 20}, 0, 290, 65, 30}, 64),
+    WithAhead({{5, 1, 32, 32}, 0, 140, 4, 0, true}, 130),
 };
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -158,7 +176,7 @@ class Attended {
 
  private:
   AttentionParams params() const {
-    return {0.125f, c_.window, c_.softcap, c_.sinks ? sinks_.data() : nullptr};
+    return {0.125f, c_.window, c_.ahead, c_.softcap, c_.sinks ? sinks_.data() : nullptr};
   }
 
   size_t capacity() const {
@@ -234,7 +252,7 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
 }
 
 TEST(Attention, IsTheWeightedMeanOfValues) {
-  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys}) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays}) {
     for (const Case& c : *cases) {
       for (const KvType type : kTypes) {
         for (const float spread : {1.0f, 20.0f}) {  // gentle, and one key far above the others
@@ -270,7 +288,7 @@ TEST(Attention, GivesATokenTheSameBitsInAFewAsAlone) {
 }
 
 TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
-  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys}) {
+  for (const std::vector<Case>* cases : {&kPlain, &kAll, &kInKeys, &kBothWays}) {
     for (const Case& c : *cases) {
       SCOPED_TRACE(testing::Message() << c);
       for (const KvType type : kTypes) {
