@@ -31,6 +31,8 @@ void AddDiff(CommandLine& line);
 void AddTokenize(CommandLine& line);
 void AddTemplate(CommandLine& line);
 void AddLogits(CommandLine& line);
+void AddEmbed(CommandLine& line);
+void AddRerank(CommandLine& line);
 void AddBench(CommandLine& line);
 void AddCompare(CommandLine& line);
 void AddTrace(CommandLine& line);
@@ -44,8 +46,8 @@ void AddManual(CommandLine& line);
 
 // All of them, in the order of --help.
 inline constexpr std::array kCommands = {
-    AddRun,      AddChat,    AddInspect, AddDiff,       AddTokenize,   AddTemplate,
-    AddBench,    AddCompare, AddTrace,   AddLogits,     AddPerplexity, AddConvert,
+    AddRun,      AddChat,    AddInspect, AddDiff,       AddTokenize, AddTemplate,   AddBench,
+    AddCompare,  AddTrace,   AddLogits,  AddEmbed,      AddRerank,   AddPerplexity, AddConvert,
     AddQuantize, AddImatrix, AddList,    AddCompletion, AddManual};
 
 }  // namespace cli

@@ -191,6 +191,7 @@ void ReadSpecialIds(const gguf::Metadata& metadata, bool llama, Vocabulary& voca
   const auto llama_id = [&](TokenId id) { return llama && vocab.IsControl(id) ? id : -1; };
   vocab.bos = ReadId(metadata, "tokenizer.ggml.bos_token_id", vocab, llama_id(1));
   vocab.eos = ReadId(metadata, "tokenizer.ggml.eos_token_id", vocab, llama_id(2));
+  vocab.sep = ReadId(metadata, "tokenizer.ggml.seperator_token_id", vocab, -1);  // spelt so
   vocab.eot = ReadId(metadata, "tokenizer.ggml.eot_token_id", vocab, -1);
   vocab.unk = ReadId(metadata, "tokenizer.ggml.unknown_token_id", vocab,
                      FirstOfType(vocab, TokenType::kUnknown));
@@ -262,6 +263,7 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab, -1));
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
   vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
+  vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", false);
   vocab.add_space_prefix =
       defaults.llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);
   return vocab;

@@ -29,10 +29,12 @@ struct Vocabulary {
   std::vector<float> scores;                       // SPM only, else empty
   std::vector<TokenType> types;                    // one per token
   TokenId bos = -1, eos = -1, eot = -1, unk = -1;  // -1: none
+  TokenId sep = -1;                                // between two texts
   std::vector<TokenId> eog;                        // all ids that end a generation, ascending
   std::vector<TokenId> suppressed;                 // ids that are never sampled
   std::vector<std::string> notes;                  // what of the file is passed over, a line each
   bool add_bos = false, add_eos = false;           // put around every text
+  bool add_sep = false;                            // put between two texts
   bool add_space_prefix = false;                   // SPM: a text starts as if after a space
 
   size_t size() const { return tokens.size(); }

@@ -1,6 +1,5 @@
 // pronk logits: the logits of every position of a sequence of ids, to compare engines with.
 #include <bit>
-#include <charconv>
 #include <string>
 
 #include "cli/command.h"
@@ -8,6 +7,7 @@
 #include "cli/options/inputs.h"
 #include "cli/options/loading.h"
 #include "cli/options/model_options.h"
+#include "cli/options/number_list.h"
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
@@ -19,26 +19,6 @@ struct LogitsOptions {
   ModelOptions model;
   std::string ids, out;
 };
-
-// "1 300 12"; commas are allowed, too.
-std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
-  std::vector<tokenizer::TokenId> ids;
-  constexpr std::string_view kSeparators = " ,\t\n[]";
-  for (size_t at = text.find_first_not_of(kSeparators); at != std::string::npos;) {
-    tokenizer::TokenId id = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + at, end, id);
-    if (error != std::errc() ||
-        (rest != end && kSeparators.find(*rest) == std::string_view::npos)) {
-      throw UsageError("--ids: expected numbers with spaces between, found '" +
-                       text.substr(at, 20) + "'");
-    }
-    ids.push_back(id);
-    at = text.find_first_not_of(kSeparators, static_cast<size_t>(rest - text.data()));
-  }
-  if (ids.empty()) throw UsageError("--ids: no ids given");
-  return ids;
-}
 
 int Logits(const LogitsOptions& options) {
   static_assert(std::endian::native == std::endian::little, "the output is little-endian");

@@ -96,4 +96,23 @@ std::vector<size_t> ParseNumbers(const std::string& flag, const std::vector<std:
   return std::move(reader.numbers);
 }
 
+std::vector<tokenizer::TokenId> ParseIds(const std::string& text) {
+  std::vector<tokenizer::TokenId> ids;
+  constexpr std::string_view kSeparators = " ,\t\n[]";
+  for (size_t at = text.find_first_not_of(kSeparators); at != std::string::npos;) {
+    tokenizer::TokenId id = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + at, end, id);
+    if (error != std::errc() ||
+        (rest != end && kSeparators.find(*rest) == std::string_view::npos)) {
+      throw UsageError("--ids: expected numbers with spaces between, found '" +
+                       text.substr(at, 20) + "'");
+    }
+    ids.push_back(id);
+    at = text.find_first_not_of(kSeparators, static_cast<size_t>(rest - text.data()));
+  }
+  if (ids.empty()) throw UsageError("--ids: no ids given");
+  return ids;
+}
+
 }  // namespace cli

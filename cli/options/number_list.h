@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tokenizer/vocabulary.h"
+
 namespace cli {
 
 // The numbers of a flag given with these texts, each a list separated by commas; order and
@@ -14,6 +16,9 @@ namespace cli {
 // not from low to high, or there are too many numbers.
 std::vector<size_t> ParseNumbers(const std::string& flag, const std::vector<std::string>& texts,
                                  size_t low, size_t high);
+
+// Token ids, "1 300 12" or "[1, 300, 12]", at least one. Throws UsageError.
+std::vector<tokenizer::TokenId> ParseIds(const std::string& text);
 
 }  // namespace cli
 

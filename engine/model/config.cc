@@ -152,6 +152,14 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& a
   }
 }
 
+void ReadPooling(const Keys& keys, Config& config) {
+  config.pooling = static_cast<Pooling>(keys.UintOr("pooling_type", 0, 4));
+  if (config.pooling != Pooling::kRank) return;
+  constexpr std::string_view kLabels = "classifier.output_labels";
+  config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;
+  if (config.n_labels == 0) keys.Fail(kLabels, "expected a list with a name for each score");
+}
+
 // A layer that uses another's keys and values must have the same number of key-value heads.
 void CheckShared(const Keys& keys, const Config& config, const LayerPlan& layer) {
   if (layer.kv_layer == LayerPlan::kOwn) return;
@@ -221,10 +229,15 @@ Config Config::Read(const gguf::File& file) {
   config.norm_eps = static_cast<float>(keys.Positive(
       config.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
   config.ropes = {ReadRope(keys, arch, config)};
+  ReadPooling(keys, config);
   if (arch.refine != nullptr) arch.refine(keys, config);
   CheckLayers(keys, config);
   config.encoders = keys.RequireAllRead();
   return config;
+}
+
+bool Config::SeesAhead() const {
+  return Widest([](const LayerPlan& layer) { return layer.ahead; }) > 0;
 }
 
 Config Config::OfNextn() const {

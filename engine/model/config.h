@@ -87,7 +87,8 @@ struct LayerPlan {
   float attention_scale = 0;  // of q . k
   size_t rope = 0;            // index into Config::ropes, or kNoRope
   size_t rope_offset = 0;     // index in a head of the first rotated number
-  size_t window = 0;          // keys that a token sees, itself included; 0: all
+  size_t window = 0;          // keys up to its own that a token sees; 0: all
+  size_t ahead = 0;           // keys after its own that it sees; SIZE_MAX: all
   size_t kv_layer = kOwn;     // the earlier layer whose keys and values it uses, or kOwn
   // Latent attention:
   size_t latent_length = 0;      // of the vector that keys and values come from
@@ -141,6 +142,16 @@ enum class OutputMatrix {
   kOwn,
 };
 
+// How the vectors of a text's positions become one (the values of pooling_type).
+enum class Pooling { kNone, kMean, kFirst, kLast, kRank };
+
+// A reranker turns a position's vector, or their mean, into scores.
+struct RankTraits {
+  Pooling from = Pooling::kFirst;
+  bool gelu = false;     // the activation after the first matrix, else tanh
+  bool softmax = false;  // of the scores
+};
+
 // Properties of an architecture that neither keys nor tensors specify: part of the table's rows
 // (architecture.h). The defaults are llama's.
 struct Traits {
@@ -160,6 +171,7 @@ struct Traits {
   kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
+  RankTraits rank = {};
 };
 
 struct Config : Traits {
@@ -198,6 +210,9 @@ struct Config : Traits {
   size_t n_skipped_layers = 0;     // after them in the file; not used to generate text
   // The first of those, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
+  Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
+  size_t n_labels = 0;               // scores of Pooling::kRank
+  size_t dense_length = 0;    // width between the two matrices after pooling; 0: there are none
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
   bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
 
@@ -207,6 +222,10 @@ struct Config : Traits {
   size_t n_layers() const { return layers.size(); }
   // The number of the file's block in which a layer has its weights.
   size_t block(size_t layer) const { return layer % (layers.size() / n_runs); }
+  // Some layer sees tokens ahead, so a text is read as a whole.
+  bool SeesAhead() const;
+  // False if it turns texts into vectors or scores and cannot continue one.
+  bool WritesText() const { return pooling != Pooling::kRank && !SeesAhead(); }
   // With the block of `nextn` as the only layer.
   Config OfNextn() const;
   // The largest value of `member` in any layer.

@@ -12,10 +12,9 @@ namespace {
 
 // Keys without effect on the logits. YaRN's have none in the architectures that do not read them:
 // published files have the usual values there.
-constexpr std::array<std::string_view, 10> kWithoutEffect = {
+constexpr std::array<std::string_view, 9> kWithoutEffect = {
     "vocab_size",
     "tensor_data_layout",
-    "pooling_type",
     "attention.layer_norm_epsilon",  // of models whose norms are not RMSNorm
     "rope.scaling.finetuned",
     "rope.scaling.yarn_beta_fast",
@@ -183,9 +182,6 @@ bool Keys::RequireAllRead() const {
     if (std::ranges::any_of(kOfEncoders, [&](auto head) { return key.starts_with(head); })) {
       encoders = true;
       continue;
-    }
-    if (key == "classifier.output_labels") {
-      meta_.Fail(entry.key, "this is a reranker, which scores pairs of texts and writes none");
     }
     const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
                                     [key](const UsualValue& u) { return u.key == key; });

@@ -29,6 +29,20 @@ NextnWeights BindNextn(Binder& bind, const Config& config) {
   return w;
 }
 
+PoolingWeights BindPooling(Binder& bind, const Config& config) {
+  const size_t width = config.embedding_length;
+  PoolingWeights w;
+  if (config.dense_length > 0 && bind.Has("dense_2")) {
+    w.dense_2 = bind.Matrix("dense_2", config.dense_length, width);
+    w.dense_3 = bind.Matrix("dense_3", width, config.dense_length);
+  }
+  if (config.pooling != Pooling::kRank) return w;
+  if (bind.Has("cls")) w.cls = bind.Matrix("cls", width, width);
+  w.cls_norm = bind.OptionalVector("cls.norm", width);
+  w.cls_output = bind.Matrix("cls.output", config.n_labels, width);
+  return w;
+}
+
 }  // namespace
 
 Weights Weights::Bind(const gguf::File& file, const Config& config) {
@@ -55,6 +69,7 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   for (size_t layer = 0; layer < config.n_layers(); ++layer) {
     w.layers.push_back(LayerWeights::Bind(bind, config, layer));
   }
+  w.pooling = BindPooling(bind, config);
   if (config.nextn) w.nextn = BindNextn(bind, config);
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");

@@ -126,6 +126,16 @@ struct NextnWeights {
   WeightView shared_head_head;              // as output; optional
 };
 
+// After pooling (pass/pooling.h). What a model lacks is null.
+struct PoolingWeights {
+  WeightView dense_2;  // [dense_length][embedding_length]
+  WeightView dense_3;  // [embedding_length][dense_length]
+  // Pooling::kRank:
+  WeightView cls;                   // [embedding_length][embedding_length]
+  const float* cls_norm = nullptr;  // [embedding_length]
+  WeightView cls_output;            // [n_labels][embedding_length]
+};
+
 struct Weights {
   WeightView token_embd;  // [vocab_size][embedding_length]
   // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long ones are for contexts longer
@@ -142,7 +152,8 @@ struct Weights {
   ExpertsView altup_unembd_proj;
   std::vector<LayerWeights> layers;    // one for each of Config::layers
   const float* output_norm = nullptr;  // [embedding_length]
-  WeightView output;           // [vocab_size][embedding_length]; token_embd where the file has none
+  WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
+  PoolingWeights pooling;
   NextnWeights nextn;          // eh_proj.tensor is null where the file has none
   uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
   uint64_t encoder_bytes = 0;  // of those, the ones of encoders of images or sound

@@ -40,11 +40,12 @@ void MixTokens(const Model& model, size_t i, SequenceState& state, const float* 
 
 void Forward(const Model& model, std::span<const RopeAngles> ropes,
              std::span<const tokenizer::TokenId> tokens, size_t first_position,
-             SequenceState& state, Scratch& s, kernels::Team& team, Trace* trace) {
+             SequenceState& state, Scratch& s, kernels::Team& team, Trace* trace,
+             std::span<const size_t> ends) {
   const Config& c = model.config;
   const size_t width = c.embedding_length;
   float* const x = s.x.get();
-  Pass pass(c, tokens.size(), first_position, s, team, trace);
+  Pass pass(c, tokens.size(), first_position, s, team, trace, ends);
   ResidualStream residual(c, s, pass);
 
   // A token starts as its row of the embedding matrix.

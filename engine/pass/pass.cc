@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <vector>
 
@@ -63,11 +64,16 @@ void Pass::GateByLayer(size_t layer, const float* per_layer, float* gate) {
   });
 }
 
+size_t Pass::PositionOf(size_t t) const {
+  const auto end = std::ranges::upper_bound(ends_, t);
+  return end == ends_.begin() ? first_position_ + t : t - *std::prev(end);
+}
+
 void Pass::SetPositions(std::span<const RopeAngles> ropes) {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
     for (const RopeAngles& rope : ropes) {
-      rope.Fill(first_position_ + t, scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
+      rope.Fill(PositionOf(t), scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
                 scratch_.rope_sin.get() + offset + t * rope.n_pairs());
       offset += n_tokens_ * rope.n_pairs();
     }
@@ -158,7 +164,7 @@ void Pass::ScaleQueries(const LayerPlan& plan, float* q) {
   if (config_.attention_temperature_scale == 0) return;
   const size_t width = plan.n_heads * plan.key_length;
   EachToken("scale", [&](size_t t) {
-    const size_t spans = (first_position_ + t) / config_.attention_temperature_span;
+    const size_t spans = PositionOf(t) / config_.attention_temperature_span;
     const float growth = std::log(1 + static_cast<float>(spans));
     kernels::Scale(q + t * width, 1 + config_.attention_temperature_scale * growth, width);
   });
@@ -210,12 +216,20 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
   const kernels::AttentionParams params = {
       .scale = plan.attention_scale,
       .window = plan.window,
+      .ahead = plan.ahead,
       .softcap = config_.attention_softcap,
       .sinks = sinks,
   };
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
-    if (k != nullptr) kernels::StoreKv(team_, cache, first_position_, n_tokens_, k, v);
-    kernels::Attention(team_, cache, q, plan.n_heads, n_tokens_, first_position_, params, out);
+    const size_t keys = cache.n_kv_heads * cache.key_length;
+    const size_t values = cache.n_kv_heads * cache.value_length;
+    EachText([&](size_t first, size_t n, size_t position) {
+      const kernels::KvLayer own = cache.From(first);
+      if (k != nullptr)
+        kernels::StoreKv(team_, own, position, n, k + first * keys, v + first * values);
+      kernels::Attention(team_, own, q + first * plan.n_heads * plan.key_length, plan.n_heads, n,
+                         position, params, out + first * plan.n_heads * plan.value_length);
+    });
   });
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
 }
@@ -225,7 +239,8 @@ void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
   const size_t last = first_position_ + n_tokens_ - 1;
   size_t n_scores = 0;  // of a head
   for (size_t p = first_position_; p <= last; ++p) {
-    n_scores += p + 1 - kernels::FirstVisible(p, plan.window);
+    n_scores +=
+        kernels::LastVisible(p, plan.ahead, last + 1) + 1 - kernels::FirstVisible(p, plan.window);
   }
   trace_->steps.back().operations =
       2.0 * static_cast<double>(n_scores * plan.n_heads * (cache.key_length + cache.value_length));

@@ -29,15 +29,17 @@ namespace engine {
 
 class Pass {
  public:
-  // The batch's first token is at first_position. trace may be null.
+  // The batch's first token is at first_position; or it is several texts, as in Forward(). trace
+  // may be null.
   Pass(const Config& config, size_t n_tokens, size_t first_position, Scratch& scratch,
-       kernels::Team& team, Trace* trace)
+       kernels::Team& team, Trace* trace, std::span<const size_t> ends = {})
       : config_(config),
         n_tokens_(n_tokens),
         first_position_(first_position),
         scratch_(scratch),
         team_(team),
-        trace_(trace) {}
+        trace_(trace),
+        ends_(ends) {}
 
   size_t n_tokens() const { return n_tokens_; }
   kernels::Activation activation() const { return config_.activation; }
@@ -159,6 +161,18 @@ class Pass {
       for (size_t i = begin; i < end; ++i) work(i);
     });
   }
+  // Calls work(first, n, position) for each text: its first token in the batch, their number, the
+  // first one's position.
+  template <class Work>
+  void EachText(Work work) const {
+    size_t first = 0;
+    for (const size_t end : ends_) {
+      work(first, end - first, size_t{0});
+      first = end;
+    }
+    if (ends_.empty()) work(size_t{0}, n_tokens_, first_position_);
+  }
+  size_t PositionOf(size_t t) const;
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
   // The observer of matrix inputs, or null.
@@ -171,6 +185,7 @@ class Pass {
   Scratch& scratch_;
   kernels::Team& team_;
   Trace* trace_;
+  std::span<const size_t> ends_;  // of several texts
 };
 
 template <class Work>

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/model/config.h"
+#include "engine/model/model.h"
 
 namespace engine {
 
@@ -29,6 +29,8 @@ class RopeAngles {
 
 // One Rope for each of Config::ropes, all with the same divisors ([n_dims / 2] or null).
 std::vector<RopeAngles> MakeRopes(const Config& config, const float* freq_divisors);
+// The same with the model's divisors for a context of this length, however much of it a text fills.
+std::vector<RopeAngles> MakeRopes(const Model& model, size_t context);
 
 }  // namespace engine
 

@@ -51,7 +51,7 @@ Scratch::Layout::Layout(const Config& c) {
   });
   const size_t hidden_width = std::max(
       {widest([](const LayerPlan& l) { return std::max(l.ffn_length, l.shared_ffn_length); }),
-       c.per_layer_length, c.laurel_length});
+       c.per_layer_length, c.laurel_length, c.dense_length});
   const size_t gate_width = std::max(
       c.attention_gate != AttentionGate::kNone ? attended_width : 0, widest([](const LayerPlan& l) {
         return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();

@@ -30,7 +30,7 @@ struct Scratch {
   Buffer<float> k;         // [tokens][n_kv_heads][key_length]
   Buffer<float> v;         // [tokens][n_kv_heads][value_length]
   Buffer<float> attended;  // [tokens][n_heads][value_length]
-  Buffer<float> hidden;    // [tokens][ffn_length]
+  Buffer<float> hidden;    // [tokens][ffn_length], or of another inner layer
   Buffer<float> delta;     // [tokens][embedding_length] what a mixer or a network adds to x
   Buffer<float> gate;      // [tokens][n_heads * value_length or a recurrent layer's width]
   // Recurrent layers:

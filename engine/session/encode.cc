@@ -19,6 +19,14 @@ void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config
                 std::to_string(config.context_length) + ")");
 }
 
+void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {
+  for (const tokenizer::TokenId id : ids) {
+    if (id >= 0 && static_cast<size_t>(id) < config.vocab_size) continue;
+    throw Error("token id " + std::to_string(id) + " is not in the vocabulary of " +
+                std::to_string(config.vocab_size));
+  }
+}
+
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
   size_t longest = 1;  // a token's spelling in the file is never shorter than its text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
@@ -35,6 +43,46 @@ std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text
   options.most_ids = room + kCounted;
   std::vector<tokenizer::TokenId> ids = model.tokenizer->Encode(text, options);
   if (ids.size() > options.most_ids) ThrowNoRoom(ids.size(), /*at_least=*/true, room, model.config);
+  return ids;
+}
+
+std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
+                                           std::string_view document, size_t room) {
+  const std::string_view form =
+      model.file.metadata().GetStringOr("tokenizer.chat_template.rerank", "");
+  if (!form.empty()) {
+    std::string text;
+    std::vector<tokenizer::ByteSpan> plain;  // control tokens count only in the template
+    for (size_t at = 0; at < form.size();) {
+      const std::string_view rest = form.substr(at);
+      const bool is_query = rest.starts_with("{query}"),
+                 is_document = rest.starts_with("{document}");
+      if (!is_query && !is_document) {
+        text += form[at++];
+        continue;
+      }
+      const std::string_view with = is_query ? query : document;
+      at += is_query ? sizeof("{query}") - 1 : sizeof("{document}") - 1;
+      plain.push_back({text.size(), text.size() + with.size()});
+      text += with;
+      CheckTextSize(model, text.size(), room);  // there may be any number of places
+    }
+    return Encode(model, text, {.add_bos = false, .parse_special = true, .plain = plain}, room);
+  }
+  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  std::vector<tokenizer::TokenId> ids;
+  const auto add = [&](bool wanted, tokenizer::TokenId id) {
+    if (wanted && id >= 0) ids.push_back(id);
+  };
+  const auto add_text = [&](std::string_view text) {
+    const auto more = Encode(model, text, {.add_bos = false}, room);
+    ids.insert(ids.end(), more.begin(), more.end());
+    add(vocab.add_eos, vocab.eos >= 0 ? vocab.eos : vocab.sep);
+  };
+  add(vocab.add_bos, vocab.bos);
+  add_text(query);
+  add(vocab.add_sep, vocab.sep);
+  add_text(document);
   return ids;
 }
 

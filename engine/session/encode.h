@@ -2,6 +2,7 @@
 #ifndef PRONK_ENGINE_SESSION_ENCODE_H_
 #define PRONK_ENGINE_SESSION_ENCODE_H_
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,9 @@ size_t DefaultContext(const Config& config);
 // Throws engine::TooLong: `needed` tokens, or at least that many, do not fit into `room`.
 [[noreturn]] void ThrowNoRoom(size_t needed, bool at_least, size_t room, const Config& config);
 
+// Throws engine::Error if an id is outside the vocabulary.
+void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config);
+
 // Throws engine::TooLong if a text of n_bytes cannot fit into `room` tokens, however it is
 // tokenized. Takes no time, unlike tokenizing a hundred megabytes.
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room);
@@ -25,6 +29,11 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room);
 // so that Session::CheckRoom can report its number of tokens.
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room);
+
+// The ids of a query and a document for a reranker, likewise: by the file's template for them, else
+// with the tokens that begin, separate and end texts.
+std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
+                                           std::string_view document, size_t room);
 
 }  // namespace engine
 

@@ -21,14 +21,6 @@ using tokenizer::TokenId;
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-// Divisors for the session's context, however much of it a text fills.
-const float* RopeDivisors(const Model& model, size_t context) {
-  const Weights& w = model.weights;
-  if (w.rope_factors_long == nullptr) return w.rope_freqs;
-  const bool is_long = context > model.config.ropes[0].original_context;
-  return is_long ? w.rope_factors_long : w.rope_factors_short;
-}
-
 // The drafters that the options request and the model has. The team must outlive them.
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
                                              size_t capacity, kernels::Team& team) {
@@ -42,6 +34,14 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOp
     drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, team));
   }
   return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
+}
+
+// The model, if it can continue a text.
+const Model& Writing(const Model& model) {
+  if (model.config.WritesText()) return model;
+  throw Error(model.config.pooling == Pooling::kRank
+                  ? "this is a reranker, which scores pairs of texts and writes none"
+                  : "this model sees a text as a whole and makes a vector of it: it writes none");
 }
 
 // The model's own tokens that are never sampled have the bias of the impossible.
@@ -58,7 +58,7 @@ Session::Session(const Model& model, const SessionOptions& options)
     : Session(model, options, MachineMemory().available) {}
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
-    : model_(model),
+    : model_(Writing(model)),
       team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads(),
             kernels::Oversubscription::kGoAlone),
       batch_team_(
@@ -72,7 +72,7 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
            .kv_type = options.kv_type},
           available)),
-      ropes_(MakeRopes(model.config, RopeDivisors(model, plan_.context))),
+      ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
       scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(WithSuppressed(model, options.sampler)),
@@ -86,12 +86,7 @@ void Session::CheckRoom(std::span<const TokenId> tokens) const {
   if (tokens.size() > capacity() - position()) {
     ThrowNoRoom(position() + tokens.size(), /*at_least=*/false, capacity(), model_.config);
   }
-  for (const TokenId id : tokens) {
-    if (id < 0 || static_cast<size_t>(id) >= model_.config.vocab_size) {
-      throw Error("token id " + std::to_string(id) + " is not in the vocabulary of " +
-                  std::to_string(model_.config.vocab_size));
-    }
-  }
+  CheckIds(tokens, model_.config);
 }
 
 bool Session::Prefill(std::span<const TokenId> tokens, const Progress& progress) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <span>
 #include <vector>
 
 #include "engine/error.h"
 #include "engine/model/model.h"
 #include "engine/session/chat.h"
+#include "engine/session/embedder.h"
 #include "engine/session/encode.h"
 #include "engine/session/session.h"
 #include "gguf/error.h"
@@ -24,9 +26,16 @@ size_t Use(gguf::File file, size_t most_context) {
   engine::SessionOptions options;
   options.n_threads = 1;
   options.context = std::min(engine::DefaultContext(model.config), most_context);
-  engine::Session session(model, options);
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
+  if (model.config.pooling != engine::Pooling::kNone || !model.config.WritesText()) {
+    engine::Embedder embedder(model, options);
+    const std::vector<std::vector<TokenId>> texts = {
+        ids, engine::EncodePair(model, "a query", "an answer", embedder.capacity()), {0}};
+    embedder.Embed(texts, [](size_t, size_t, std::span<const float>) { return true; });
+    if (!model.config.WritesText()) return 0;
+  }
+  engine::Session session(model, options);
   session.Prefill(ids);
   std::string text;
   for (int i = 0; i < 4; ++i) {

@@ -29,11 +29,12 @@ inline std::filesystem::path SharedPath(const std::string& name) {
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }
 
-// Models of tests/data/families, more and hybrids, of which every architecture has one, that have
-// fewer than 64 KB; in an order that does not change.
-inline std::vector<std::filesystem::path> SmallModels() {
+// Models of these folders of tests/data that have fewer than 64 KB, in an order that does not
+// change. With vectors/ every architecture has one; the others write text.
+inline std::vector<std::filesystem::path> SmallModels(
+    const std::vector<const char*>& folders = {"families", "more", "hybrids"}) {
   std::vector<std::filesystem::path> paths;
-  for (const char* const folder : {"families", "more", "hybrids"}) {
+  for (const char* const folder : folders) {
     for (const auto& file : std::filesystem::directory_iterator(DataPath(folder))) {
       if (file.path().extension() == ".gguf" && file.file_size() < 64'000) {
         paths.push_back(file.path());

@@ -51,6 +51,8 @@ RopeConfig Unscaled(RopeConfig rope);
 void RotateInWindowsOnly(Config& config);
 // Nor does the last layer of every four (Yang et al. 2025, "RoPE to NoPE and back again").
 void LeaveOutFourthRope(Config& config);
+// Tokens see later ones as far as earlier ones, for which windows are set: all, or window - 1.
+void SeeBothWays(const Keys& keys, Config& config);
 void ScaleEmbeddings(Config& config);  // by the root of their length
 void SetAttentionScale(float scale, Config& config);
 // Queries grow with their position (Config::attention_temperature_scale).

@@ -3,8 +3,8 @@
 // layers, with their own rope. Gemma 3n (2025) has four residual streams (AltUp, Baykal et al.
 // 2023), a low-rank matrix beside each mixer (LAuReL, Menghani et al. 2024), an input for each
 // layer, sparse gates, and late layers that see the keys and values of earlier ones. Gemma 4 (2026)
-// keeps the last two, and may have experts beside a dense network. All are reports of Google
-// DeepMind's.
+// keeps the last two, and may have experts beside a dense network. EmbeddingGemma (2025) is a Gemma
+// 3 that sees both ways. All are reports of Google DeepMind's.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -43,7 +43,7 @@ void Gemma3(const Keys& keys, Config& config) {
   SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
 }
 
-// For keys with a constant value within a family.
+// For keys with a constant value within a family or file.
 void Expect(const Keys& keys, std::string_view key, size_t value) {
   if (!keys.Has(key) || keys.Number(key) == static_cast<double>(value)) return;
   keys.Fail(key,
@@ -60,6 +60,23 @@ void ExpectOfLayers(const Keys& keys, std::string_view key, size_t n_layers,
     keys.Fail(key, "expected what models of this architecture have, found " +
                        std::to_string(found[i]) + " for layer " + std::to_string(i));
   }
+}
+
+// After pooling two matrices may widen the vector and narrow it again.
+void ReadDense(const Keys& keys, Config& config) {
+  config.dense_length = keys.UintOr("dense_2_feat_out", 0, kMaxLength);
+  Expect(keys, "dense_2_feat_in", config.embedding_length);
+  Expect(keys, "dense_3_feat_in", config.dense_length);
+  Expect(keys, "dense_3_feat_out", config.embedding_length);
+}
+
+// A window is half on each side of the token.
+void GemmaEmbedding(const Keys& keys, Config& config) {
+  ScaleEmbeddings(config);
+  SetWindows(keys, keys.Count("attention.sliding_window", kMaxWindow) / 2 + 1, 6, config);
+  SetLocalBase(keys, Unscaled(config.ropes[0]), 10000, config);
+  SeeBothWays(keys, config);
+  ReadDense(keys, config);
 }
 
 void Gemma3n(const Keys& keys, Config& config) {
@@ -153,6 +170,11 @@ constexpr Architecture kGemmaRows[] = {
                 .qk_norm = QkNorm::kHeadBeforeRope,
                 .activation = Activation::kGelu},
      .refine = Gemma3},
+    {.name = "gemma-embedding",
+     .traits = {.norms = kSandwichNorms,
+                .qk_norm = QkNorm::kHeadBeforeRope,
+                .activation = Activation::kGelu},
+     .refine = GemmaEmbedding},
     {.name = "gemma3n",
      .traits = {.norms = kSandwichNorms,
                 .qk_norm = QkNorm::kHeadBeforeRope,

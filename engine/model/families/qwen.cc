@@ -82,7 +82,8 @@ void Qwen35(const Keys& keys, Config& config) {
   QwenNext(keys, config);
 }
 
-constexpr Traits kQwen3 = {.qk_norm = QkNorm::kHeadBeforeRope};
+constexpr Traits kQwen3 = {.qk_norm = QkNorm::kHeadBeforeRope,
+                           .rank = {.from = Pooling::kLast, .softmax = true}};
 constexpr Traits kQwen3Next = {.norms = kFfnNormIsPostAttention,
                                .qk_norm = QkNorm::kHeadBeforeRope,
                                .shared_gate = true,

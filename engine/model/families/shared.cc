@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "engine/model/families/families.h"
@@ -43,6 +44,13 @@ void RotateInWindowsOnly(Config& config) {
 
 void LeaveOutFourthRope(Config& config) {
   for (size_t i = 3; i < config.layers.size(); i += 4) config.layers[i].rope = LayerPlan::kNoRope;
+}
+
+void SeeBothWays(const Keys& keys, Config& config) {
+  keys.Ignore("attention.causal");
+  for (LayerPlan& layer : config.layers) {
+    layer.ahead = layer.window == 0 ? SIZE_MAX : layer.window - 1;
+  }
 }
 
 void ScaleEmbeddings(Config& config) {

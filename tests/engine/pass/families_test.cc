@@ -58,9 +58,10 @@ struct Golden {
 // The first is of the fresh clone.
 std::vector<Golden> Goldens(const std::string& name) {
   std::vector<Golden> goldens;
-  for (const auto& folder : {test::DataPath("families"), test::DataPath("more"),
-                             test::DataPath("hybrids"), test::SharedPath("golden/families"),
-                             test::SharedPath("golden/more"), test::SharedPath("golden/hybrids")}) {
+  for (const auto& folder :
+       {test::DataPath("families"), test::DataPath("more"), test::DataPath("hybrids"),
+        test::DataPath("vectors"), test::SharedPath("golden/families"),
+        test::SharedPath("golden/more"), test::SharedPath("golden/hybrids")}) {
     if (folder.empty() || !std::filesystem::exists(folder / (name + ".gguf"))) continue;
     std::ifstream ids(folder / "ids.txt");
     goldens.push_back({folder / (name + ".gguf"),
@@ -197,6 +198,8 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"mimo2", "blk.3.attn_v.weight"},
            {"minimax-m2", "blk.0.exp_probs_b.bias"},
            {"step35", "blk.3.ffn_down_shexp.weight"},
+           {"gemma-embedding", "dense_3.weight"},
+           {"qwen3-rerank", "cls.output.weight"},
            {"gemma3n", "blk.0.altup_correct_scale.weight"},
            {"gemma3n", "blk.1.laurel_r.weight"},
            {"gemma3n", "altup_unembd_proj.weight"}}) {
@@ -233,7 +236,8 @@ std::vector<Family> FamiliesOf(const char* folder) {
 // The generator still makes the models that are here.
 TEST(Families, ModelsAreThoseOfTheirLines) {
   for (const auto& [folder, script] :
-       {std::pair("families", "family_gguf.py"), std::pair("more", "more_gguf.py")}) {
+       {std::pair("families", "family_gguf.py"), std::pair("more", "more_gguf.py"),
+        std::pair("vectors", "vectors_gguf.py")}) {
     const test::TempDir dir;
     const test::Finished made = test::RunProgram(
         {"/bin/sh", "-c", "python3 -c 'import numpy' || exit 77; exec python3 \"$@\"", "sh",

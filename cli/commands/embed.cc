@@ -1,0 +1,254 @@
+// pronk embed and pronk rerank: texts as vectors, and the lines of a file by how well they answer a
+// query.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options/command_line.h"
+#include "cli/options/inputs.h"
+#include "cli/options/loading.h"
+#include "cli/options/model_options.h"
+#include "cli/options/number_list.h"
+#include "cli/output/json_file.h"
+#include "cli/output/text.h"
+#include "cli/terminal/charset.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+#include "engine/model/model.h"
+#include "engine/session/embedder.h"
+#include "engine/session/encode.h"
+#include "engine/stopwatch.h"
+#include "gguf/error.h"
+#include "gguf/output_file.h"
+
+namespace cli {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "raw output is little-endian");
+
+using tokenizer::TokenId;
+
+struct EmbedOptions {
+  ModelOptions model;
+  std::vector<std::string> words;  // texts, or with --ids the file to write
+  std::string file, ids, pooling;
+  std::optional<std::string> query;
+  bool raw = false, json = false;
+};
+
+// The texts that are words, else the lines of a file or of standard input.
+std::vector<std::string> ReadTexts(const EmbedOptions& options) {
+  std::vector<std::string> texts;
+  for (const std::string& word : options.words) texts.push_back(FromTerminal(word));
+  if (!texts.empty() && !options.file.empty())
+    throw UsageError("-f and " + gguf::Quoted(options.words[0]) + ": give one of them");
+  if (!texts.empty()) return texts;
+  if (options.file.empty() && IsTerminal(0))
+    throw UsageError("no texts: give some as words, in a file (-f), or pipe them in, one a line");
+  std::istringstream lines(ReadText(options.file.empty() ? "-" : options.file));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    texts.push_back(line);
+  }
+  return texts;
+}
+
+// A line in JSON's quotes may contain line feeds as \n.
+std::string Unquoted(const std::string& line) { return UnquoteJson(line).value_or(line); }
+
+std::optional<engine::Pooling> PoolingOf(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return name == "mean"  ? engine::Pooling::kMean
+         : name == "cls" ? engine::Pooling::kFirst
+                         : engine::Pooling::kLast;
+}
+
+void CheckFinite(std::span<const float> numbers) {
+  if (std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); })) return;
+  throw engine::Error("the model's results are not numbers: its weights are broken");
+}
+
+// For --ids: the result of one text.
+int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
+  if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
+  const std::vector<TokenId> ids = ParseIds(options.ids);
+  gguf::OutputFile file(options.words[0], Inputs());
+  CheckNoModelIsLost(options.words[0]);
+  embedder.Embed({&ids, 1}, [&](size_t, size_t, std::span<const float> row) {
+    file.Write(std::as_bytes(row));
+    return true;
+  });
+  file.Commit();
+  return kExitDone;
+}
+
+// Calls `result` with the number of each text, of its tokens, and its vector or scores.
+template <class Encode, class Result>
+void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
+              const std::vector<std::string>& texts, Encode encode, Result result) {
+  constexpr size_t kAtOnce = 256;  // texts that are tokens before the first is a vector
+  const engine::Stopwatch watch;
+  ProgressLine progress("embedding", 1.0, "texts");
+  size_t n_tokens = 0, done = 0;
+  while (done < texts.size()) {
+    std::vector<std::vector<TokenId>> ids;
+    for (size_t i = done; i < std::min(done + kAtOnce, texts.size()); ++i) {
+      try {
+        ids.push_back(encode(texts[i]));
+        embedder.Check(ids.back());
+      } catch (const engine::Error& error) {
+        throw engine::Error("text " + std::to_string(i + 1) + ": " + error.what());
+      }
+    }
+    bool open = true;
+    embedder.Embed(ids, [&](size_t first, size_t n, std::span<const float> rows) {
+      CheckFinite(rows);
+      for (size_t i = 0; open && i < n; ++i) {
+        const size_t tokens = ids[first + i].size();
+        n_tokens += tokens;
+        open =
+            result(done + first + i, tokens, rows.subspan(i * embedder.width(), embedder.width()));
+      }
+      progress.Update(done + first + n, texts.size());
+      if (Interrupted()) throw engine::Error("interrupted");
+      return open;
+    });
+    if (!open) return;
+    done += ids.size();
+  }
+  progress.Clear();
+  if (!IsTerminal(2) && !options.model.verbose) return;
+  const double seconds = watch.Seconds();
+  Note(Format("%zu texts, %zu tokens, %.1f t/s", texts.size(), n_tokens,
+              static_cast<double>(n_tokens) / seconds));
+}
+
+// The shortest digits that are this number again.
+void AddNumber(float x, std::string& out) {
+  std::array<char, 32> digits;
+  out.append(digits.data(), std::to_chars(digits.data(), digits.end(), x).ptr);
+}
+
+int Embed(const EmbedOptions& options) {
+  const engine::SessionOptions session_options = options.model.Session();
+  const std::vector<std::string> texts =
+      options.ids.empty() ? ReadTexts(options) : std::vector<std::string>();
+  if (options.raw && IsTerminal(1)) throw UsageError("--raw: not to a terminal");
+  const engine::Model model = LoadModel(options.model);
+  if (model.config.pooling == engine::Pooling::kRank)
+    throw engine::Error("this is a reranker, which makes scores, not vectors: pronk rerank");
+  engine::Embedder embedder(model, session_options, PoolingOf(options.pooling));
+  if (!options.ids.empty()) return WriteOne(options, embedder);
+  CatchInterrupts();
+  Output out;
+  const auto encode = [&](const std::string& text) {
+    return engine::Encode(model, Unquoted(text), {}, embedder.capacity());
+  };
+  EmbedAll(options, embedder, texts, encode,
+           [&](size_t i, size_t n_tokens, std::span<const float> vector) {
+             if (options.raw) {
+               out.Add({reinterpret_cast<const char*>(vector.data()), vector.size_bytes()});
+               return out.is_open();
+             }
+             std::string line = "{\"index\": " + std::to_string(i) +
+                                ", \"tokens\": " + std::to_string(n_tokens) + ", \"embedding\": [";
+             for (const float x : vector) {
+               AddNumber(x, line);
+               line += ", ";
+             }
+             line.replace(line.size() - 2, 2, "]}\n");
+             out.Add(line);
+             return out.is_open();
+           });
+  out.Flush();
+  return kExitDone;
+}
+
+int Rerank(const EmbedOptions& options) {
+  const engine::SessionOptions session_options = options.model.Session();
+  std::vector<std::string> texts;
+  if (options.ids.empty()) {
+    if (!options.query) throw UsageError("-p: expected the query");
+    texts = ReadTexts(options);
+  }
+  const engine::Model model = LoadModel(options.model);
+  engine::Embedder embedder(model, session_options, engine::Pooling::kRank);
+  if (!options.ids.empty()) return WriteOne(options, embedder);
+  CatchInterrupts();
+  const std::string query = FromTerminal(*options.query);
+  const auto encode = [&](const std::string& text) {
+    return engine::EncodePair(model, query, Unquoted(text), embedder.capacity());
+  };
+  std::vector<std::pair<float, size_t>> scores;  // of texts, and their numbers
+  EmbedAll(options, embedder, texts, encode, [&](size_t i, size_t, std::span<const float> row) {
+    scores.emplace_back(row[0], i);
+    return true;
+  });
+  std::ranges::stable_sort(scores, std::greater(), &std::pair<float, size_t>::first);
+  Output out;
+  for (const auto& [score, i] : scores) {
+    std::string line;
+    if (options.json) {
+      line = JsonLine({{"index", i}, {"score", score}, {"text", Unquoted(texts[i])}});
+    } else {
+      AddNumber(score, line);
+      line += "\t" + texts[i];
+    }
+    out.Add(line + "\n");
+  }
+  out.Flush();
+  return kExitDone;
+}
+
+EmbedOptions& AddCommand(CommandLine& line, const std::string& name, const std::string& what,
+                         int (*does)(const EmbedOptions&), Command*& command) {
+  command = &line.Add(name, what);
+  EmbedOptions& options = command->Does(does);
+  options.model.kv = "f32";  // keys and values are kept for one pass
+  options.model.AddSessionFlags(*command);
+  command
+      ->Add("-f,--file FILE", options.file,
+            "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n")
+      .Reads();
+  command->Add(
+      "--ids IDS", options.ids,
+      "In place of texts, token ids (\"1 300 12\"): write the result as raw little-endian f32");
+  return options;
+}
+
+}  // namespace
+
+void AddEmbed(CommandLine& line) {
+  Command* command = nullptr;
+  EmbedOptions& options =
+      AddCommand(line, "embed", "Turn texts into vectors of length 1", Embed, command);
+  command->Add("TEXT", options.words, "The texts; with --ids, the file to write");
+  command
+      ->Add("--pooling", options.pooling,
+            "How a text's positions become a vector (default: as the file says)")
+      .OneOf({"mean", "cls", "last"});
+  command->Add("--raw", options.raw, "Write raw little-endian f32 instead of a JSON object a line");
+}
+
+void AddRerank(CommandLine& line) {
+  Command* command = nullptr;
+  EmbedOptions& options =
+      AddCommand(line, "rerank", "Sort texts by how well they answer a query", Rerank, command);
+  command->Add("-p,--query,--prompt TEXT", options.query, "The query");
+  command->Add("TEXT", options.words, "The texts to sort; with --ids, the file to write");
+  command->Add("--json", options.json, "Print a JSON object a line: index, score, text");
+}
+
+}  // namespace cli

@@ -1,0 +1,57 @@
+// Embedder: turns whole texts into vectors, or pairs of texts into scores, several in a pass. Owns
+// all mutable state and borrows the model, as a Session does.
+#ifndef PRONK_ENGINE_SESSION_EMBEDDER_H_
+#define PRONK_ENGINE_SESSION_EMBEDDER_H_
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/pass/rope.h"
+#include "engine/pass/scratch.h"
+#include "engine/pass/sequence_state.h"
+#include "engine/session/memory.h"
+#include "engine/session/session.h"
+#include "kernels/machine/team.h"
+
+namespace engine {
+
+class Embedder {
+ public:
+  // Of the options, batch is the number of tokens of several texts in a pass. pooling: in place of
+  // the file's. Throws engine::Error if neither names one that the model has, or the machine lacks
+  // memory.
+  Embedder(const Model& model, const SessionOptions& options, std::optional<Pooling> pooling = {});
+
+  size_t width() const;     // of a result: a vector of length 1, or a score for each label
+  size_t capacity() const;  // tokens of a text, at most
+
+  // Throws engine::TooLong if a text does not fit, engine::Error if it has no tokens, or one that
+  // is outside the vocabulary.
+  void Check(std::span<const tokenizer::TokenId> text) const;
+
+  // Called with results [first, first + n) as [n][width] as they come; false ends it.
+  using Results = std::function<bool(size_t first, size_t n, std::span<const float> rows)>;
+  // Throws as Check(). A text's bits do not depend on the number of threads.
+  void Embed(std::span<const std::vector<tokenizer::TokenId>> texts, const Results& results);
+
+ private:
+  void Read(std::span<const tokenizer::TokenId> tokens, std::span<const size_t> ends);
+
+  const Model& model_;
+  Pooling pooling_;
+  kernels::Team team_;
+  MemoryPlan plan_;
+  size_t batch_;
+  std::vector<RopeAngles> ropes_;
+  SequenceState state_;
+  Scratch scratch_;
+  std::vector<float> pooled_, results_;  // [texts][embedding_length], [texts][width]
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_EMBEDDER_H_

@@ -1,0 +1,115 @@
+// pronk embed and pronk rerank: their output, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using nlohmann::json;
+using test::ExpectError;
+using test::Pronk;
+
+const std::string kEmbed = test::DataPath("vectors/qwen3-embed.gguf");
+const std::string kRerank = test::DataPath("vectors/qwen3-rerank.gguf");
+
+std::vector<json> Lines(const std::string& text) {
+  std::vector<json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+TEST(Embed, WritesALineForEachText) {
+  const test::TempDir dir;
+  const std::vector<std::string> embed = {"embed", test::kTinyModel, "--pooling", "mean"};
+  const auto run = [&](std::vector<std::string> more, const std::string& input = "") {
+    more.insert(more.begin(), embed.begin(), embed.end());
+    return Pronk(more, input);
+  };
+  const auto words = run({"a", "b c"});
+  ASSERT_EQ(words.status, 0) << words.err;
+  EXPECT_EQ(words.err, "");
+  const std::vector<json> lines = Lines(words.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0]["embedding"], lines[1]["embedding"]);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(lines[i]["index"], i);
+    EXPECT_GT(lines[i]["tokens"], 1);
+    double squares = 0;
+    for (const double x : lines[i]["embedding"]) squares += x * x;
+    EXPECT_NEAR(squares, 1, 1e-6);
+  }
+  EXPECT_EQ(run({"-f", dir.Write("texts", "a\r\n\"b c\"\n")}).out, words.out);
+  EXPECT_EQ(run({}, "a\nb c\n").out, words.out);
+  const std::string raw = run({"--raw", "a", "b c"}).out;
+  const std::vector<float> first = lines[0]["embedding"];
+  ASSERT_EQ(raw.size(), 2 * first.size() * sizeof(float));
+  EXPECT_EQ(
+      raw.compare(0, raw.size() / 2, reinterpret_cast<const char*>(first.data()), raw.size() / 2),
+      0);
+  ExpectError(run({"-c", "8", "a", std::string(80, '3')}), 1, "text 2: the text needs");
+}
+
+TEST(Embed, WritesTheResultOfIds) {
+  const test::TempDir dir;
+  for (const std::string command : {"embed", "rerank"}) {
+    const std::string& model = command == "embed" ? kEmbed : kRerank;
+    const std::string out = dir.Path(command);
+    ASSERT_EQ(Pronk({command, "-m", model, "--ids", "1 2", out}).status, 0);
+    const auto expected = test::ReadFloats(test::DataPath(
+        command == "embed" ? "vectors/qwen3-embed.f32" : "vectors/qwen3-rerank.f32"));
+    const auto found = test::ReadFloats(out);
+    ASSERT_EQ(found.size(), expected.size() / 3);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
+    EXPECT_EQ(Pronk({command, model, "--ids", "[1, 2]", out}).status, 0);
+    ExpectError(Pronk({command, model, "--ids", "1"}), 2, "expected the file to write");
+    ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
+    ExpectError(Pronk({command, model, "--ids", "1", model}), 1, "is a file that is read");
+  }
+}
+
+TEST(Embed, RefusesModelsThatMakeNoVectors) {
+  ExpectError(Pronk({"embed", test::kTinyModel, "a"}), 1, "names no pooling");
+  EXPECT_EQ(Pronk({"embed", test::kTinyModel, "--pooling", "last", "a"}).status, 0);
+  ExpectError(Pronk({"embed", kRerank, "a"}), 1, "is a reranker");
+  ExpectError(Pronk({"rerank", kEmbed, "-p", "(1)", "a"}), 1, "is no reranker");
+  ExpectError(Pronk({"rerank", kRerank, "a"}), 2, "expected the query");
+  ExpectError(Pronk({"run", kRerank, "-p", "a"}), 1, "writes none");
+  ExpectError(Pronk({"embed", kEmbed, "-f", "x", "a"}), 2, "give one of them");
+}
+
+TEST(Rerank, SortsTexts) {
+  const test::TempDir dir;
+  const std::string file = dir.Write("texts", "0\n1 2\n\"3\\n4\"\n");
+  const auto run = Pronk({"rerank", "-m", kRerank, "-p", "(1)", "-f", file});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::vector<json> lines =
+      Lines(Pronk({"rerank", kRerank, "-p", "(1)", "--json", "-f", file}).out);
+  ASSERT_EQ(lines.size(), 3u);
+  std::istringstream in(run.out);
+  double last = 1;
+  for (const json& line : lines) {
+    const double score = line["score"];
+    EXPECT_LE(score, last);
+    EXPECT_GT(score, 0);
+    last = score;
+    double shown = 0;
+    std::string text;
+    in >> shown;
+    in.get();
+    std::getline(in, text);
+    EXPECT_NEAR(shown, score, 1e-6);
+    const std::string texts[] = {"0", "1 2", "3\n4"}, written[] = {"0", "1 2", "\"3\\n4\""};
+    EXPECT_EQ(line["text"], texts[line["index"].get<size_t>()]);
+    EXPECT_EQ(text, written[line["index"].get<size_t>()]);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,201 @@
+// Vectors and scores of texts, against an independent model's: small models of tests/data/vectors
+// (reference_vectors.py), and where the shared folder exists those of golden/embeddings.
+#include "engine/session/embedder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/model/architecture.h"
+#include "engine/model/model.h"
+#include "engine/session/encode.h"
+#include "engine/session/session.h"
+#include "tests/support/data.h"
+#include "tests/support/error_of.h"
+#include "tests/support/logits.h"
+
+namespace engine {
+namespace {
+
+using test::Nmse;
+using tokenizer::TokenId;
+
+using Texts = std::vector<std::vector<TokenId>>;
+
+struct Golden {
+  std::filesystem::path model;
+  Texts texts;
+  std::vector<float> results;
+};
+
+void PrintTo(const Golden& golden, std::ostream* out) { *out << golden.model.stem().string(); }
+
+std::vector<Golden> Goldens() {
+  std::vector<Golden> goldens;
+  for (const auto& folder : {test::DataPath("vectors"), test::SharedPath("golden/embeddings")}) {
+    if (folder.empty()) continue;
+    Texts texts;
+    std::ifstream lines(folder / "ids.txt");
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream ids(line);
+      texts.emplace_back(std::istream_iterator<TokenId>(ids), std::istream_iterator<TokenId>());
+    }
+    std::ifstream models(folder / "models.txt");
+    for (std::string name, arch, rest; models >> name >> arch && std::getline(models, rest);) {
+      const std::filesystem::path path = folder / (name + ".gguf");
+      const gguf::File file = gguf::File::Open(path);
+      const auto own = file.metadata().GetString("general.architecture");
+      if (std::ranges::find(Architectures(), own, &Architecture::name) == Architectures().end())
+        continue;
+      goldens.push_back({path, texts, test::ReadFloats(folder / (name + ".f32"))});
+    }
+  }
+  return goldens;
+}
+
+SessionOptions Options(kernels::KvType kv, size_t batch, int threads = 1) {
+  SessionOptions options;
+  options.kv_type = kv;
+  options.batch = batch;
+  options.n_threads = threads;
+  return options;
+}
+
+std::vector<float> Embedded(const Model& model, const Texts& texts, const SessionOptions& options,
+                            std::optional<Pooling> pooling = {}) {
+  Embedder embedder(model, options, pooling);
+  std::vector<float> all;
+  embedder.Embed(texts, [&](size_t first, size_t n, std::span<const float> rows) {
+    EXPECT_EQ(first * embedder.width(), all.size());
+    EXPECT_EQ(rows.size(), n * embedder.width());
+    all.insert(all.end(), rows.begin(), rows.end());
+    return true;
+  });
+  return all;
+}
+
+class EmbedderTest : public testing::TestWithParam<Golden> {};
+
+// All texts in a pass; or each by itself, those that do not see ahead in parts.
+TEST_P(EmbedderTest, EqualsTheReference) {
+  const auto& [path, texts, expected] = GetParam();
+  const Model model = Model::Load(path);
+  for (const size_t batch : {512u, 7u, 1u}) {
+    SCOPED_TRACE(batch);
+    EXPECT_LT(Nmse(Embedded(model, texts, Options(kernels::KvType::kF32, batch)), expected), 1e-9);
+    EXPECT_LT(Nmse(Embedded(model, texts, Options(kernels::KvType::kF16, batch)), expected), 1e-5);
+  }
+}
+
+TEST_P(EmbedderTest, SameBitsForAnyNumberOfThreads) {
+  const auto& [path, texts, expected] = GetParam();
+  const Model model = Model::Load(path);
+  for (const size_t batch : {512u, 1u}) {
+    const auto one = Embedded(model, texts, Options(kernels::KvType::kF32, batch, 1));
+    for (const int threads : {2, 3}) {
+      EXPECT_EQ(Embedded(model, texts, Options(kernels::KvType::kF32, batch, threads)), one);
+    }
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<Golden>& info) {
+  std::string name = info.param.model.stem().string() + "_" + std::to_string(info.index);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Vectors, EmbedderTest, testing::ValuesIn(Goldens()), NameOf);
+
+std::string ErrorOfEngine(const std::function<void()>& code) {
+  try {
+    code();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Model Load(const std::string& name) { return Model::Load(test::DataPath(name + ".gguf")); }
+
+TEST(Embedder, RefusesWhatAModelIsNotFor) {
+  const Model embed = Load("vectors/qwen3-embed"), rerank = Load("vectors/qwen3-rerank"),
+              both_ways = Load("vectors/gemma-embedding"), writes = Load("tiny/llama");
+  const auto error = [](const Model& model, std::optional<Pooling> pooling = {}) {
+    return ErrorOfEngine([&] { Embedder(model, {}, pooling); });
+  };
+  EXPECT_EQ(error(embed), "");
+  EXPECT_NE(error(writes).find("names no pooling"), std::string::npos);
+  EXPECT_EQ(error(writes, Pooling::kMean), "");
+  EXPECT_NE(error(rerank, Pooling::kMean).find("makes scores, not vectors"), std::string::npos);
+  EXPECT_NE(error(embed, Pooling::kRank).find("is no reranker"), std::string::npos);
+  const auto session = [](const Model& model) {
+    return ErrorOfEngine([&] { Session(model, {}); });
+  };
+  EXPECT_EQ(session(embed), "");
+  EXPECT_NE(session(rerank).find("scores pairs of texts and writes none"), std::string::npos);
+  EXPECT_NE(session(both_ways).find("sees a text as a whole"), std::string::npos);
+}
+
+TEST(Embedder, NamesTheTextThatDoesNotFit) {
+  const Model model = Load("vectors/gemma-embedding");
+  const auto error = [&](const Texts& texts) {
+    return ErrorOfEngine([&] { Embedded(model, texts, {}); });
+  };
+  EXPECT_EQ(error({std::vector<TokenId>(64, 5)}), "");
+  EXPECT_NE(error({std::vector<TokenId>(65, 5)}).find("needs 65 tokens"), std::string::npos);
+  EXPECT_NE(error({{}}).find("without tokens"), std::string::npos);
+  EXPECT_NE(error({{56}}).find("56 is not in the vocabulary of 56"), std::string::npos);
+}
+
+// Families with a recurrent state cannot read several texts at once.
+TEST(Embedder, ReadsTextsOfRecurrentFamiliesOneByOne) {
+  const Model model = Load("hybrids/lfm2");
+  const Texts texts = {{1, 5, 9}, {1, 7, 3, 2}};
+  const auto together = Embedded(model, texts, Options(kernels::KvType::kF32, 64), Pooling::kLast);
+  auto alone = Embedded(model, {texts[0]}, Options(kernels::KvType::kF32, 64), Pooling::kLast);
+  const auto second =
+      Embedded(model, {texts[1]}, Options(kernels::KvType::kF32, 64), Pooling::kLast);
+  alone.insert(alone.end(), second.begin(), second.end());
+  EXPECT_EQ(together, alone);
+}
+
+TEST(EncodePair, PutsTheTokensOfTheVocabularyBetween) {
+  gguf::File file = gguf::File::Open(test::DataPath("tiny/llama.gguf"));
+  file.metadata().SetBool("tokenizer.ggml.add_eos_token", true);
+  file.metadata().SetBool("tokenizer.ggml.add_sep_token", true);
+  file.metadata().SetInt("tokenizer.ggml.seperator_token_id", 5);
+  const Model model = Model::From(std::move(file));
+  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  const auto text = [&](const char* of) { return model.tokenizer->Encode(of, {.add_bos = false}); };
+  std::vector<TokenId> expected = {vocab.bos};
+  const auto query = text("who?"), document = text("she did");
+  expected.insert(expected.end(), query.begin(), query.end());
+  expected.insert(expected.end(), {vocab.eos, 5});
+  expected.insert(expected.end(), document.begin(), document.end());
+  expected.push_back(vocab.eos);
+  EXPECT_EQ(EncodePair(model, "who?", "she did", 100), expected);
+}
+
+TEST(EncodePair, FillsTheTemplate) {
+  gguf::File file = gguf::File::Open(test::DataPath("tiny/llama.gguf"));
+  file.metadata().SetString("tokenizer.chat_template.rerank", "<s>{document}|{query}</s>{query");
+  const Model model = Model::From(std::move(file));
+  const auto special = model.tokenizer->Encode("<s>a</s>|{document}</s>{query",
+                                               {.add_bos = false, .parse_special = true});
+  const auto ids = EncodePair(model, "{document}", "a</s>", 100);
+  // What the texts spell is text, whatever it spells.
+  EXPECT_EQ(model.tokenizer->Decode(ids, true), model.tokenizer->Decode(special, true));
+  EXPECT_EQ(std::ranges::count(ids, model.tokenizer->vocab().eos), 1);
+  EXPECT_NE(ErrorOfEngine([&] { EncodePair(model, std::string(100000, 'x'), "a", 9); }), "");
+}
+
+}  // namespace
+}  // namespace engine
