@@ -1,5 +1,6 @@
 // What a benchmark measures. commands/bench.cc plans the tests, bench_measure.cc measures one,
-// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc compares with earlier ones.
+// bench_format.cc and bench_plot.cc show the results, bench_baseline.cc reads earlier ones,
+// bench_pairs.cc measures beside another program, bench_gate.cc decides whether one is slower.
 //
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
 // per second, too: the speed if the machine only read the weights and multiplied. They are measured
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 
 #include "engine/model/model.h"
 #include "engine/session/session.h"
+#include "engine/stopwatch.h"
 #include "gguf/json.h"
 
 namespace cli {
@@ -36,11 +39,11 @@ struct BenchSetting {
   std::string commit, date;  // date: when the run started
   std::string cpu_name, cpu_target;
   bool has_energy = false;
-  std::string baseline;  // the file to compare results with; "" for none
+  std::string other;  // the file or program to compare results with; "" for none
 
   std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
 };
-BenchSetting ThisSetting(const std::string& sysfs, const std::string& baseline = "");
+BenchSetting ThisSetting(const std::string& sysfs, const std::string& other = "");
 
 // Measured right before or after a repetition.
 struct BenchLimits {
@@ -49,13 +52,18 @@ struct BenchLimits {
   double integer = 0;  // operations per second: no limit, but shows whether others share the cores
 };
 
-// A test's result now compared with an earlier one.
+// A test's speed relative to an earlier run's or another program's.
+enum class Verdict { kNotSlower, kSlower, kUnknown };
 struct Comparison {
-  double before_ts = 0;  // the earlier median
-  double ratio = 0;      // now / before
-  double spread = 0;     // of the ratio: 19 of 20 runs of an equal program are within it
-  bool IsSlower() const { return ratio + spread < 1; }
-  bool IsFaster() const { return ratio - spread > 1; }
+  double other_ts = 0;       // the other's median
+  double ratio = 0;          // of the speeds, this / other
+  double low = 0, high = 0;  // the interval that holds the true ratio, at the gate's confidence
+  // By the change that is looked for (0.05: slower by 5%); the interval may be too wide for either.
+  Verdict For(double detect) const {
+    if (low > 1 - detect) return Verdict::kNotSlower;
+    return high < 1 ? Verdict::kSlower : Verdict::kUnknown;
+  }
+  Verdict verdict = Verdict::kUnknown;
 };
 
 struct BenchTest {
@@ -106,10 +114,13 @@ struct BenchTest {
   std::vector<std::string> Notes() const;
 };
 
+// Whether to measure once more, after a repetition.
+using WantsMore = std::function<bool(const BenchTest&)>;
+
 // Runs a test in its own session: warm-up, then the repetitions with limits measured in between.
 // options sets what the test does not. `sysfs` is "/sys". Returns false if Ctrl-C ended it.
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
-             const std::string& sysfs, BenchTest& test);
+             const std::string& sysfs, BenchTest& test, const WantsMore& more = {});
 
 // Writes tests one by one, in one format. Each function returns the text to write now.
 class BenchFormat {
@@ -140,8 +151,7 @@ class Baseline {
   // Throws engine::Error.
   explicit Baseline(const std::string& path);
   bool Has(const BenchTest& test) const { return Find(test) != nullptr; }
-  // Empty if there is no such test, or too few repetitions to estimate their spread.
-  std::optional<Comparison> Compare(const BenchTest& test) const;
+  Comparison Compare(const BenchTest& test, double error) const;  // one that it has
 
  private:
   // Fields that an older or another program does not write are assumed to be equal.
@@ -160,8 +170,37 @@ class Baseline {
 double MedianOf(std::vector<double> values);
 double MeanOf(const std::vector<double>& values);
 double SquaredDeviations(const std::vector<double>& values);  // sum, from the mean
-// The ratio of the medians and its spread. Empty if either side has fewer than two repetitions.
-std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now);
+
+// The ratio of the medians. error: the probability that the interval misses the true ratio; with
+// too few samples for it the interval is everything.
+Comparison CompareSamples(const BenchSamples& before, const BenchSamples& now, double error);
+// The same for two programs that took turns: each entry of `now` has its partner in `other`.
+Comparison ComparePairs(const std::vector<double>& other, const std::vector<double>& now,
+                        double error);
+
+// When to end one test's comparison: it is looked at when the samples have doubled in number, and
+// ends if it is decided or the time is over. All looks at all tests share the error of 1%.
+class Gate {
+ public:
+  using Compare = std::function<Comparison(double error)>;
+  // first: samples at the first look; seconds: for this test.
+  Gate(double detect, size_t n_tests, size_t first, double seconds)
+      : detect_(detect), n_tests_(n_tests), next_(first), seconds_(seconds) {}
+  // After n samples: true if more are wanted, otherwise `result` is final.
+  bool WantsMore(size_t n, const Compare& compare, Comparison& result);
+
+ private:
+  double detect_;
+  size_t n_tests_, next_;
+  double seconds_;
+  size_t looks_ = 0;
+  engine::Stopwatch watch_;
+};
+
+// Measures a test by running two programs in turn, each in processes of its own with --repetitions
+// each: `other` (a pronk, or a llama-bench) and this one. Returns false if Ctrl-C ended it.
+bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
+                  BenchTest& test);
 
 }  // namespace cli
 

@@ -1,6 +1,4 @@
 // pronk bench --baseline: finds the same tests in an earlier run and compares their speed.
-#include <algorithm>
-#include <cmath>
 #include <sstream>
 
 #include "cli/bench/bench.h"
@@ -10,20 +8,6 @@
 
 namespace cli {
 namespace {
-
-// Student's t for 95%, in standard errors, by the degrees of freedom (at least 1). Beyond the table
-// the formula is accurate to a percent.
-double StudentT(size_t freedom) {
-  constexpr double kFirst[] = {12.71, 4.303, 3.182, 2.776};
-  if (freedom <= 4) return kFirst[std::max<size_t>(freedom, 1) - 1];
-  const double n = static_cast<double>(freedom);
-  return 1.96 + 2.37 / n + 2.8 / (n * n);
-}
-
-double SquaredLogDeviations(std::vector<double> values) {
-  for (double& value : values) value = std::log(value);
-  return SquaredDeviations(values);
-}
 
 // One result of a file; fields are checked when they are read.
 class Fields {
@@ -127,35 +111,11 @@ const Baseline::Row* Baseline::Find(const BenchTest& test) const {
   return nullptr;
 }
 
-std::optional<Comparison> Baseline::Compare(const BenchTest& test) const {
-  const Row* const before = Find(test);
-  if (before == nullptr) return std::nullopt;
-  return CompareSamples(before->samples,
-                        {test.samples_ts, test.Limit(), test.MedianLimit(&BenchLimits::integer),
-                         test.share_of_cores});
-}
-
-// Speeds vary in proportion to their size, so logarithms are compared. Equal programs differ for
-// two reasons. Repetitions vary: the pooled deviation measures that. Repetitions of one run are
-// seconds apart and alike, so the median counts as no more certain than one of them. And the
-// machine is faster or slower at another time: the limits, the integer operations and the share of
-// CPU time measure that. The two are added, since repetitions on a changing machine see several of
-// its states, but too little of each.
-std::optional<Comparison> CompareSamples(const BenchSamples& before, const BenchSamples& now) {
-  if (before.ts.size() < 2 || now.ts.size() < 2) return std::nullopt;
-  const size_t freedom = before.ts.size() + now.ts.size() - 2;
-  const double variance = (SquaredLogDeviations(before.ts) + SquaredLogDeviations(now.ts)) /
-                          static_cast<double>(freedom);
-  const double within = StudentT(freedom) * std::sqrt(2 * variance);
-  const auto drift = [](double then, double later) {
-    return then > 0 && later > 0 ? std::log(later / then) : 0;
-  };
-  const double between =
-      std::hypot(drift(before.limit, now.limit), drift(before.integer_rate, now.integer_rate),
-                 drift(before.cores, now.cores));
-  const double median = MedianOf(before.ts);
-  const double ratio = MedianOf(now.ts) / median;
-  return Comparison{median, ratio, ratio * std::expm1(within + between)};
+Comparison Baseline::Compare(const BenchTest& test, double error) const {
+  return CompareSamples(
+      Find(test)->samples,
+      {test.samples_ts, test.Limit(), test.MedianLimit(&BenchLimits::integer), test.share_of_cores},
+      error);
 }
 
 }  // namespace cli

@@ -71,13 +71,13 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
       {"test", 0, [](const Test& test) { return test.Name(); }},
       {"t/s, median ± sd", 20,
        [](const Test& test) { return Format("%.2f ± %.2f", test.Median(), test.Deviation()); }},
-      {"of the baseline", 15,
+      {"of the other", 21,
        [](const Test& test) {
-         return test.comparison
-                    ? Format("%.3f ± %.3f", test.comparison->ratio, test.comparison->spread)
-                    : "";
+         if (!test.comparison) return std::string();
+         const Comparison& found = *test.comparison;
+         return Format("%.3f (%.3f-%.3f)", found.ratio, found.low, found.high);
        },
-       false, !setting.baseline.empty()},
+       false, !setting.other.empty()},
       {"limit, t/s", 10, [](const Test& test) { return Format("%.2f", test.Limit()); }},
       {"share", 5, [](const Test& test) { return Format("%.0f%%", 100 * test.Share()); }},
       {"GB/s", 7, [](const Test& test) { return Amount("%.2f", test.ReadsPerSecond() / 1e9); }},
@@ -205,9 +205,10 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"celsius_after", known(test.celsius_after.has_value(), test.celsius_after.value_or(0))},
       {"share_alone", test.share_alone},
       {"share_of_cores", test.share_of_cores},
-      {"baseline_ts", known(compared, comparison.before_ts)},
+      {"baseline_ts", known(compared, comparison.other_ts)},
       {"baseline_ratio", known(compared, comparison.ratio)},
-      {"baseline_spread", known(compared, comparison.spread)},
+      {"baseline_low", known(compared, comparison.low)},
+      {"baseline_high", known(compared, comparison.high)},
       {"notes", test.Notes()},
       {"load_ms", model.load_ms},
       {"first_token_ms", model.first_token_ms}};

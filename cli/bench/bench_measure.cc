@@ -181,7 +181,7 @@ double MedianBy(size_t n, Of of) {
 }  // namespace
 
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
-             const std::string& sysfs, BenchTest& test) {
+             const std::string& sysfs, BenchTest& test, const WantsMore& more) {
   const double n_tokens = static_cast<double>(test.n_prompt + test.n_gen);
   test.date = DateNow();
   Work work(model, options, test);
@@ -205,7 +205,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   const size_t alone_before = work.session().n_passes_alone();
   CoreTime core_time;
   double seconds = 0;
-  for (int i = 0; i < repetitions; ++i) {
+  for (int i = 1;; ++i) {
     work.FindPace();
     work.Rewind();
     meter.Joules();
@@ -222,10 +222,11 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
                            (before.integer + after.integer) / 2});
     before = after;
+    test.share_of_cores = core_time.Share(seconds, i, test.n_threads);
+    if (i >= repetitions && !(more && more(test))) break;
   }
   test.clock_after = MeasureClock();
   test.celsius_after = Temperature(sysfs);
-  test.share_of_cores = core_time.Share(seconds, repetitions, test.n_threads);
   test.share_alone = static_cast<double>(work.session().n_passes_alone() - alone_before) /
                      static_cast<double>(work.session().n_passes() - passes_before);
   return true;
@@ -257,10 +258,10 @@ double SquaredDeviations(const std::vector<double>& values) {
   return sum;
 }
 
-BenchSetting ThisSetting(const std::string& sysfs, const std::string& baseline) {
+BenchSetting ThisSetting(const std::string& sysfs, const std::string& other) {
   return {PRONK_VERSION, BuildCommit(),        DateNow(),
           CpuName(),     kernels::CpuTarget(), EnergyMeter(sysfs).Works(),
-          baseline};
+          other};
 }
 
 double BenchTest::Median() const { return MedianOf(samples_ts); }
@@ -322,12 +323,13 @@ std::vector<std::string> BenchTest::Notes() const {
   } else if (share_of_cores < 0.9) {
     notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
   }
-  constexpr double kUnsteady = 0.5;
-  if (comparison && comparison->spread > kUnsteady * comparison->ratio) {
-    notes.emplace_back("too unsteady to compare");
+  if (comparison) {
+    const bool is_faster = comparison->low > 1;
+    notes.emplace_back(is_faster                                    ? "faster"
+                       : comparison->verdict == Verdict::kSlower    ? "slower"
+                       : comparison->verdict == Verdict::kNotSlower ? "not slower"
+                                                                    : "could not tell");
   }
-  if (comparison && comparison->IsSlower()) notes.emplace_back("slower than before");
-  if (comparison && comparison->IsFaster()) notes.emplace_back("faster than before");
   return notes;
 }
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -43,12 +45,14 @@ struct BenchOptions {
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
   std::vector<std::string> keys, values;  // cache types
-  int repetitions = 5;
-  int delay = 0;  // seconds
+  int repetitions = 0;                    // 5, or 1 a turn
+  int delay = 0;                          // seconds
   std::string output = "md";
   std::string output_err = "none";
   std::string plot;
-  std::string baseline;
+  std::string baseline, against;
+  std::string detect = "5%";
+  int max_time = 300;  // seconds
   std::string sysfs = "/sys";
 };
 
@@ -103,6 +107,17 @@ void Multiply(std::vector<BenchTest>& plan, const std::vector<T>& values, Set se
   for (const BenchTest& test : std::exchange(plan, {})) {
     for (const T& value : values) set(plan.emplace_back(test), value);
   }
+}
+
+// "5%" or "5": 0.05.
+double ParseShare(const std::string& flag, const std::string& text) {
+  char* end = nullptr;
+  const double percent = std::strtod(text.c_str(), &end);
+  const std::string_view rest = end;
+  if (!(percent >= 0.1 && percent <= 50) || (!rest.empty() && rest != "%")) {
+    throw UsageError(flag + ": expected from 0.1% to 50%, found " + text);
+  }
+  return percent / 100;
 }
 
 // All tests of one model, in the order in which they are measured.
@@ -207,6 +222,10 @@ class Bench {
     machine.cpu = options.cpu;
     session_ = machine.Session();  // applies --cpu
     const std::vector<BenchTest> tests = PlanFor(options);
+    detect_ = ParseShare("--detect", options.detect);
+    if (!options.baseline.empty() && !options.against.empty()) {
+      throw UsageError("--baseline and --against are two ways to compare: one of them");
+    }
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
     OpenModels();
     // Opened now, so that a bad path fails before minutes of measuring.
@@ -218,7 +237,7 @@ class Bench {
     if (baseline_ && std::none_of(plan_.begin(), plan_.end(), has_before)) {
       throw engine::Error(options.baseline + ": has none of the tests that were asked for");
     }
-    setting_ = ThisSetting(options.sysfs, options.baseline);
+    setting_ = ThisSetting(options.sysfs, Other());
   }
 
   int Run() {
@@ -239,7 +258,7 @@ class Bench {
       test.single_ts = SingleSpeed(test);
       done_.push_back(test);
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
-      if (!outputs.Row(test) && !plot_ && !baseline_) return kExitDone;
+      if (!outputs.Row(test) && !plot_ && Other().empty()) return kExitDone;
     }
     outputs.End(done_);
     if (plot_ && !done_.empty()) {
@@ -262,15 +281,33 @@ class Bench {
     }
   }
 
+  const std::string& Other() const {
+    return options_.against.empty() ? options_.baseline : options_.against;
+  }
+
   bool RunTest(const engine::Model& model, BenchTest& test) {
+    const int once = options_.against.empty() ? 5 : 1;
+    const int repetitions = options_.repetitions > 0 ? options_.repetitions : once;
+    // The time that is left is for all tests that are.
+    const double seconds =
+        (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
+    constexpr size_t kPairs = 12;  // too few for a verdict about ten tests
+    Gate gate(detect_, plan_.size(), options_.against.empty() ? size_t(repetitions) : kPairs,
+              seconds);
+    test.bytes_per_token = static_cast<double>(model.BytesPerToken());
+    test.operations_per_token = model.OperationsPerToken();
+    if (!options_.against.empty()) {
+      return MeasurePairs(options_.against, repetitions, options_.cpu, gate, test);
+    }
     ModelOptions machine;
     machine.kv = test.kv;
     machine.cpu = options_.cpu;
-    test.bytes_per_token = static_cast<double>(model.BytesPerToken());
-    test.operations_per_token = model.OperationsPerToken();
-    const bool done = Measure(model, machine.Session(), options_.repetitions, options_.sysfs, test);
-    if (done && baseline_) test.comparison = baseline_->Compare(test);
-    return done;
+    if (baseline_ && baseline_->Has(test)) test.comparison.emplace();
+    const auto more = [&](const BenchTest& now) {
+      const auto compare = [&](double error) { return baseline_->Compare(now, error); };
+      return test.comparison && gate.WantsMore(now.samples_ts.size(), compare, *test.comparison);
+    };
+    return Measure(model, machine.Session(), repetitions, options_.sysfs, test, more);
   }
 
   // The speed of the same test with passes of one token: this test or an earlier one.
@@ -288,13 +325,24 @@ class Bench {
       throw engine::Error(
           Format("interrupted: %zu of %zu tests are done", done_.size(), plan_.size()));
     }
-    if (!baseline_) return kExitDone;
+    if (Other().empty()) return kExitDone;
+    const auto named = [&](Verdict verdict) {
+      std::string names;
+      for (const BenchTest& test : done_) {
+        if (!test.comparison || test.comparison->verdict != verdict) continue;
+        const Comparison& found = *test.comparison;
+        names += (names.empty() ? "" : ", ") + test.Name() +
+                 Format(" (%.3f, between %.3f and %.3f)", found.ratio, found.low, found.high);
+      }
+      return names;
+    };
+    const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
     const auto compared = count([](const auto& test) { return test.comparison.has_value(); });
-    const auto slower =
-        count([](const auto& test) { return test.comparison && test.comparison->IsSlower(); });
-    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + options_.baseline +
-             Format(", %td slower by more than the spread", slower));
-    return slower > 0 ? kExitDiffers : kExitDone;
+    Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + Other() + ": " +
+             (!slower.empty()    ? "slower: " + slower
+              : !unknown.empty() ? "could not tell, the machine is too unsteady: " + unknown
+                                 : "not slower by " + options_.detect));
+    return !slower.empty() ? kExitDiffers : !unknown.empty() ? kExitUnknown : kExitDone;
   }
 
   const BenchOptions& options_;
@@ -304,6 +352,8 @@ class Bench {
   std::optional<gguf::OutputFile> plot_;
   std::vector<BenchTest> plan_, done_;
   BenchSetting setting_;
+  double detect_ = 0;
+  engine::Stopwatch watch_;
 };
 
 void AddWhatIsMeasured(Command& command, BenchOptions& options) {
@@ -340,9 +390,10 @@ void AddBench(CommandLine& line) {
       line.Add("bench", "Measure tokens per second and the share of the machine's limits");
   BenchOptions& options = command.Does(RunBench);
   AddWhatIsMeasured(command, options);
-  command.Add("-r,--repetitions N", options.repetitions, "Repetitions of each test")
-      .Between(1, 1000)
-      .ShowDefault();
+  command
+      .Add("-r,--repetitions N", options.repetitions,
+           "Repetitions of each test (default: 5; with --against 1 in each turn)")
+      .Between(1, 1000);
   command.Add("--delay N", options.delay, "Seconds to wait between tests")
       .Between(0, 3600)
       .ShowDefault();
@@ -355,8 +406,21 @@ void AddBench(CommandLine& line) {
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command
       .Add("--baseline FILE", options.baseline,
-           "Compare with what -o json wrote earlier; status 3 if something is slower")
+           "Compare with what -o json wrote earlier: status 3 if something is slower, 5 if it "
+           "cannot tell")
       .Reads();
+  command
+      .Add("--against FILE", options.against,
+           "The same, with another program, a pronk or a llama-bench, which takes turns with this "
+           "one")
+      .Reads();
+  command.Add("--detect PERCENT", options.detect, "The change of speed that is looked for")
+      .ShowDefault();
+  command
+      .Add("--max-time N", options.max_time,
+           "Seconds after which no comparison gets more repetitions")
+      .Between(1, 86400)
+      .ShowDefault();
   command.Add("--cpu NAME", options.cpu,
               "Limit the instruction set (a wrong name lists the right ones)");
   command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")

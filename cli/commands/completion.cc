@@ -42,13 +42,6 @@ std::string Escaped(std::string_view text, std::string_view special) {
   return escaped;
 }
 
-// In single quotes for bash and zsh.
-std::string Quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string Bash(const std::deque<Command>& commands) {
   std::ostringstream out;
   out << R"sh(# bash completion for pronk, written by 'pronk completion bash'.
@@ -101,9 +94,9 @@ void WriteZshFlag(const Flag& flag, std::ostream& out) {
   const std::string value =
       flag.type.empty() ? "" : ":" + Escaped(flag.type, ":\\") + ":" + CompletionsOf(flag).zsh;
   for (const std::string& name : flag.names) {
-    out << " \\\n    " << Quoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
+    out << " \\\n    " << ShellQuoted(name + "[" + Escaped(flag.what, ":[]\\") + "]" + value);
   }
-  if (!flag.place.empty()) out << " \\\n    " << Quoted(value);
+  if (!flag.place.empty()) out << " \\\n    " << ShellQuoted(value);
 }
 
 std::string Zsh(const std::deque<Command>& commands) {
@@ -123,7 +116,7 @@ _pronk() {
   commands=(
 )sh";
   for (const Command& command : commands) {
-    out << "    " << Quoted(command.name + ":" + Escaped(command.what, ":\\")) << "\n";
+    out << "    " << ShellQuoted(command.name + ":" + Escaped(command.what, ":\\")) << "\n";
   }
   out << R"sh(  )
   if (( CURRENT == 2 )); then

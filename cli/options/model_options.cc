@@ -21,19 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The path of this binary, links resolved.
-fs::path ProgramPath() {
-  std::error_code error;
-#if defined(__APPLE__)
-  char buffer[4096];
-  uint32_t size = sizeof(buffer);
-  if (_NSGetExecutablePath(buffer, &size) != 0) return {};
-  return fs::canonical(buffer, error);
-#else
-  return fs::canonical("/proc/self/exe", error);
-#endif
-}
-
 const std::vector<std::string>& KvTypes() {
   static const std::vector<std::string> types = {"f16", "f32", "q8_0"};
   return types;
@@ -46,6 +33,18 @@ bool MayBeFile(const std::string& path) {
 }
 
 }  // namespace
+
+std::filesystem::path ProgramPath() {
+  std::error_code error;
+#if defined(__APPLE__)
+  char buffer[4096];
+  uint32_t size = sizeof(buffer);
+  if (_NSGetExecutablePath(buffer, &size) != 0) return {};
+  return fs::canonical(buffer, error);
+#else
+  return fs::canonical("/proc/self/exe", error);
+#endif
+}
 
 std::string DefaultModelPath() {
   const fs::path bin = ProgramPath().parent_path();

@@ -2,6 +2,7 @@
 #ifndef PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_
 #define PRONK_CLI_OPTIONS_MODEL_OPTIONS_H_
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct ModelOptions {
 std::string ResolveModel(const std::string& name);
 
 inline constexpr const char* kDefaultModel = "default";  // its name
+
+// The path of this binary, links resolved; "" where the system does not tell.
+std::filesystem::path ProgramPath();
 
 // The included model: models/default.gguf of the checkout this binary was built in, or
 // share/pronk/default.gguf of the installation. Empty if neither exists.

@@ -23,6 +23,12 @@ std::string Format(const char* format, ...) {
   return text;
 }
 
+std::string ShellQuoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string HumanBytes(double bytes) {
   constexpr std::array kUnits = {"bytes", "KB", "MB", "GB", "TB"};
   size_t unit = 0;

@@ -35,6 +35,9 @@ std::string Joined(const Words& words, std::string_view between) {
   return text;
 }
 
+// One word of a shell's command line, in single quotes.
+std::string ShellQuoted(std::string_view text);
+
 size_t TextColumns(std::string_view text);
 
 // Adds spaces after it, or before it if right, to fill at least this many columns.

@@ -5,11 +5,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -374,9 +377,16 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
             "cores taken: one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
             "cores taken: had 60% of its time");
-  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.1}; }), "slower than before");
-  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.3}; }), "0 notes");
-  EXPECT_EQ(note([](auto& test) { test.comparison = {10, 0.8, 0.5}; }), "too unsteady to compare");
+  const auto verdict = [&](double low, double high) {
+    return note([=](auto& test) {
+      test.comparison = {10, 0.97, low, high};
+      test.comparison->verdict = test.comparison->For(0.05);
+    });
+  };
+  EXPECT_EQ(verdict(0.96, 0.98), "not slower");  // but by less than 5%
+  EXPECT_EQ(verdict(0.94, 0.98), "slower");
+  EXPECT_EQ(verdict(0.94, 1.02), "could not tell");
+  EXPECT_EQ(verdict(1.01, 1.02), "faster");
 }
 
 // A prompt is computed, tokens are read: the limit of both is the sum of their times.
@@ -394,26 +404,108 @@ TEST(BenchNotes, LimitOfBoth) {
 
 // --- Against earlier runs ------------------------------------------------------------------------
 
-TEST(BenchBaseline, SpreadOfRatios) {
-  EXPECT_FALSE(cli::CompareSamples({{1}}, {{1, 2}}));
+TEST(BenchBaseline, IntervalOfRatios) {
+  EXPECT_EQ(cli::CompareSamples({{1}}, {{1}}, 0.05).high, HUGE_VAL);
   // Without any spread, only drift is uncertain.
-  const auto same = cli::CompareSamples({{10, 10, 10}, 100, 1e9}, {{9, 9, 9}, 100, 1e9});
-  EXPECT_DOUBLE_EQ(same->ratio, 0.9);
-  EXPECT_DOUBLE_EQ(same->spread, 0);
-  EXPECT_TRUE(same->IsSlower());
+  const auto same = cli::CompareSamples({{10, 10, 10}, 100, 1e9}, {{9, 9, 9}, 100, 1e9}, 0.05);
+  EXPECT_DOUBLE_EQ(same.ratio, 0.9);
+  EXPECT_DOUBLE_EQ(same.low, 0.9);
+  EXPECT_DOUBLE_EQ(same.high, 0.9);
   for (const cli::BenchSamples& now :
        {cli::BenchSamples{{9, 9, 9}, 85, 1e9, 1}, cli::BenchSamples{{9, 9, 9}, 0, 0.85e9, 1},
         cli::BenchSamples{{9, 9, 9}, 100, 0, 0.85}}) {
-    const auto drifted = cli::CompareSamples({{10, 10, 10}, 100, 1e9, 1}, now);
-    EXPECT_NEAR(drifted->spread, 0.9 * (1 / 0.85 - 1), 1e-12);
-    EXPECT_FALSE(drifted->IsSlower());
+    const auto drifted = cli::CompareSamples({{10, 10, 10}, 100, 1e9, 1}, now, 0.05);
+    EXPECT_NEAR(drifted.high, 0.9 / 0.85, 1e-12);
+    EXPECT_NEAR(drifted.low, 0.9 * 0.85, 1e-12);
   }
-  // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2, Student's t of two
-  // degrees of freedom 4.303, so that the spread of the ratio is e^(4.303 * 0.02) - 1.
+  // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2. Student's t of two
+  // degrees of freedom, and of 1, 3, 5 and 20, as printed tables have it.
   const double e = std::exp(0.01);
-  const auto spread = cli::CompareSamples({{10 / e, 10 * e}}, {{10 / e, 10 * e}});
-  EXPECT_NEAR(spread->spread, std::expm1(4.303 * 0.02), 1e-12);
-  EXPECT_FALSE(spread->IsSlower() || spread->IsFaster());
+  const std::vector<double> pair = {10 / e, 10 * e};
+  EXPECT_NEAR(cli::CompareSamples({pair}, {pair}, 0.05).high, std::exp(4.30265 * 0.02), 1e-7);
+  const auto t = [&](size_t freedom, double error) {
+    std::vector<double> more = pair;
+    while (more.size() < freedom + 1) more.push_back(10);
+    const double deviation = 0.01 * std::sqrt(4.0 / static_cast<double>(freedom));
+    const cli::Comparison found = cli::CompareSamples({more}, {{10}}, error);
+    return std::log(found.high / found.ratio) / deviation;
+  };
+  EXPECT_NEAR(t(1, 0.05), 12.7062, 1e-3);
+  EXPECT_NEAR(t(3, 0.01), 5.84091, 1e-4);
+  EXPECT_NEAR(t(5, 0.01), 4.03214, 1e-4);
+  EXPECT_NEAR(t(20, 0.001), 3.84952, 1e-4);
+}
+
+// --- Gates
+// -----------------------------------------------------------------------------------------
+
+// Wilcoxon's tables: with 8 pairs and an error of 5% the 4th smallest and largest means count.
+TEST(BenchGate, IntervalOfPairs) {
+  const std::vector<double> ones(8, 1);
+  std::vector<double> now, means;
+  for (int i = 0; i < 8; ++i) now.push_back(std::exp(std::pow(2, i) / 1000));
+  for (int i = 0; i < 8; ++i) {
+    for (int k = 0; k <= i; ++k) means.push_back((std::pow(2, i) + std::pow(2, k)) / 2000);
+  }
+  std::sort(means.begin(), means.end());
+  const cli::Comparison found = cli::ComparePairs(ones, now, 0.05);
+  EXPECT_NEAR(std::log(found.low), means[3], 1e-12);
+  EXPECT_NEAR(std::log(found.high), means[means.size() - 4], 1e-12);
+  EXPECT_NEAR(std::log(found.ratio), cli::MedianOf(means), 1e-12);
+  EXPECT_EQ(cli::ComparePairs(ones, now, 0.005).high, HUGE_VAL);  // 2 of 256 signs are more
+}
+
+// Logarithms of the ratios of 64 pairs of turns of one binary (tg64, two threads), in thousandths,
+// measured on two cores of a server with a load of 11.
+constexpr std::array kNoise = {-16, -9,  -104, -23, 1,   4,   -5, -221, -30, 1,   -219, 26,   74,
+                               19,  -39, 104,  -10, 27,  11,  4,  25,   -43, 0,   25,   -15,  -27,
+                               -14, 30,  -16,  20,  -12, 0,   -7, 166,  4,   -16, 7,    -19,  -529,
+                               153, 15,  -2,   -17, 3,   0,   4,  16,   238, 15,  -41,  -116, -83,
+                               0,   -89, -356, -23, 32,  336, 5,  -3,   -60, -9,  -8,   19};
+
+// How many of n gates, with noise drawn from the measured one and a true ratio, end with a verdict.
+size_t Gates(size_t n, double true_ratio, cli::Verdict verdict, size_t max_pairs) {
+  std::mt19937 random(1);
+  size_t count = 0;
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<double> other, now;
+    cli::Comparison result;
+    cli::Gate gate(0.05, 2, 12, 1e9);
+    const auto compare = [&](double error) { return cli::ComparePairs(other, now, error); };
+    do {
+      const double noise = kNoise[random() % kNoise.size()] * (random() % 2 == 0 ? 1e-3 : -1e-3);
+      other.push_back(100);
+      now.push_back(100 * true_ratio * std::exp(noise));
+    } while (gate.WantsMore(now.size(), compare, result) && now.size() < max_pairs);
+    count += result.verdict == verdict;
+  }
+  return count;
+}
+
+TEST(BenchGate, EndsRightlyWithNoiseOfRealRuns) {
+  EXPECT_LE(Gates(400, 1, cli::Verdict::kSlower, 96), 2u);
+  EXPECT_GE(Gates(200, 0.95, cli::Verdict::kSlower, 96), 190u);
+}
+
+// A program that tells a thousand times our speed.
+TEST(BenchGate, TakesTurnsWithAnotherProgram) {
+  const test::TempDir dir;
+  const std::string other = dir.Write("other's", "#!/bin/sh\n" + test::Program() + R"( "$@" |
+    sed 's/"samples_ts": *.[0-9]*/&000/')");
+  fs::permissions(other, fs::perms::owner_all);
+  const Finished run = Bench({"-r", "1", "--against", other, "-o", "json"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find("other's: slower: pp4 (0.0"), std::string::npos) << run.err;
+  const json row = json::parse(run.out)[0];
+  EXPECT_EQ(test::SchemaFaults(json::array({row}), Schema()), std::vector<std::string>());
+  EXPECT_EQ(row["samples_ts"].size(), 12u);
+  EXPECT_LT(row["baseline_high"], 1);
+}
+
+TEST(BenchGate, RefusesWhatCannotTakeTurns) {
+  ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: no program is there");
+  ExpectError(Bench({"--against", "a", "--baseline", "b"}), 2, "one of them");
+  ExpectError(Bench({"--detect", "0"}), 2, "--detect: expected from 0.1% to 50%, found 0");
 }
 
 class BaselineTest : public testing::Test {
@@ -436,6 +528,7 @@ TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
     const Finished run = Against(old.dump());
     EXPECT_EQ(run.status, status) << run.err;
     EXPECT_NE(run.err.find("1 of 1 tests compared with "), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(status == 3 ? ": slower: pp" : ": not slower by 5%"), std::string::npos);
     const json now = json::parse(run.out);
     EXPECT_EQ(test::SchemaFaults(now, Schema()), std::vector<std::string>());
     EXPECT_EQ(now[0]["baseline_ts"], speed);

@@ -1,0 +1,84 @@
+// Measures a test beside another program: the two take turns, so that the machine's changes, which
+// are larger than what is looked for, meet both alike.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "cli/bench/bench.h"
+#include "cli/bench/machine.h"
+#include "cli/options/model_options.h"
+#include "cli/output/json_file.h"
+#include "cli/output/text.h"
+#include "cli/terminal/signals.h"
+#include "engine/error.h"
+
+namespace cli {
+namespace {
+
+// What one test of a program prints; its messages go where ours go.
+JsonView Turn(const std::string& program, const std::string& flags) {
+  const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";
+  // Without a terminal no progress is drawn.
+  const std::string command =
+      "TERM=dumb exec " + ShellQuoted(program) + (is_llama_bench ? "" : " bench") + flags;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw engine::Error(program + ": cannot be started");
+  std::string text(size_t{1} << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  if (pclose(pipe) != 0 && !Interrupted()) {
+    throw engine::Error(program + ": cannot measure this test");
+  }
+  return ParseJson(Interrupted() ? "{}" : std::move(text), program);
+}
+
+std::vector<double> Numbers(const JsonView& list) {
+  std::vector<double> numbers;
+  for (const auto& item : list) numbers.push_back(item.value.Number());
+  return numbers;
+}
+
+}  // namespace
+
+bool MeasurePairs(const std::string& other, int repetitions, const std::string& cpu, Gate gate,
+                  BenchTest& test) {
+  if (access(other.c_str(), X_OK) != 0) throw engine::Error(other + ": no program is there");
+  const auto flag = [](const char* name, auto value) {
+    return std::string(" ") + name + " " + std::to_string(value);
+  };
+  std::string flags = " -o jsonl -m " + ShellQuoted(test.model->file) + flag("-t", test.n_threads) +
+                      flag("-b", test.n_batch) + flag("-ub", test.n_ubatch) +
+                      flag("-r", repetitions);
+  const bool both = test.n_prompt > 0 && test.n_gen > 0;
+  flags += flag("-p", both ? 0 : test.n_prompt) + flag("-n", both ? 0 : test.n_gen);
+  if (both) flags += flag("-pg", test.n_prompt) + "," + std::to_string(test.n_gen);
+  if (test.n_depth > 0) flags += flag("-d", test.n_depth);
+  if (test.n_pass > 1) flags += flag("--draft", test.n_pass);
+  if (test.kv != BenchTest().kv) flags += " -ctk " + test.kv + " -ctv " + test.kv;
+  const std::string own = ProgramPath();
+  const std::string own_flags = cpu.empty() ? flags : flags + " --cpu " + ShellQuoted(cpu);
+  test.date = DateNow();
+  std::vector<double> others;
+  Comparison& comparison = test.comparison.emplace();
+  const auto compare = [&](double error) { return ComparePairs(others, test.samples_ts, error); };
+  do {
+    // Whoever begins changes with each pair.
+    const bool begins = others.size() % 2 == 1;
+    const JsonView first = begins ? Turn(own, own_flags) : Turn(other, flags);
+    const JsonView second = begins ? Turn(other, flags) : Turn(own, own_flags);
+    if (Interrupted()) return false;
+    const JsonView &mine = begins ? first : second, &theirs = begins ? second : first;
+    others.push_back(MedianOf(Numbers(theirs["samples_ts"])));
+    test.samples_ts.push_back(MedianOf(Numbers(mine["samples_ts"])));
+    const auto number = [&](const char* key) {
+      return mine[key].IsNumber() ? mine[key].Number() : 0;
+    };
+    test.limits.push_back({number("read_limit"), number("dot_limit"), number("int_rate")});
+    if (others.size() == 1) test.clock_before = number("clock_before_ghz");
+    test.clock_after = number("clock_after_ghz");
+  } while (gate.WantsMore(others.size(), compare, comparison));
+  return true;
+}
+
+}  // namespace cli
