@@ -81,6 +81,7 @@ struct BenchTest {
 
   // What was measured.
   std::string date;
+  int n_cores = 0;                  // that this process may use; 0 if unknown
   std::vector<double> samples_ts;   // tokens per second of each repetition,
   std::vector<BenchLimits> limits;  // and the higher of the limits before and after it
   double clock_before = 0;          // GHz under load
@@ -131,7 +132,7 @@ class BenchFormat {
   virtual std::string Row(const BenchTest& test) = 0;
   virtual std::string End(const std::vector<BenchTest>& done) = 0;
 };
-// name: md, csv, json or jsonl. The setting must outlive the format.
+// name: md, csv, json, jsonl or sql. The setting must outlive the format.
 std::unique_ptr<BenchFormat> MakeBenchFormat(const std::string& name, const BenchSetting& setting);
 
 // The results as an SVG picture.

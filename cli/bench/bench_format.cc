@@ -70,7 +70,11 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
       {"cache", 0, [](const Test& test) { return test.kv; }, false, caches},
       {"test", 0, [](const Test& test) { return test.Name(); }},
       {"t/s, median ± sd", 20,
-       [](const Test& test) { return Format("%.2f ± %.2f", test.Median(), test.Deviation()); }},
+       [](const Test& test) {
+         const std::string median = Format("%.2f", test.Median());
+         const bool alone = test.samples_ts.size() < 2;
+         return alone ? median : median + Format(" ± %.2f", test.Deviation());
+       }},
       {"of the other", 21,
        [](const Test& test) {
          if (!test.comparison) return std::string();
@@ -214,49 +218,64 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"first_token_ms", model.first_token_ms}};
 }
 
-std::string CsvQuoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
+// In the quotes of CSV (") or SQL (').
+std::string InQuotes(const std::string& text, char quote) {
+  std::string quoted(1, quote);
+  for (const char c : text) quoted += c == quote ? std::string(2, c) : std::string(1, c);
+  return quoted + quote;
 }
 
-// RFC 4180, but with line feeds only. Lists are separated by spaces; unknown values are empty.
-std::string CsvCell(const Json& value) {
-  if (value.is_null()) return "";
-  if (value.is_string()) return CsvQuoted(gguf::PrintablePath(value.get<std::string>()));
+// A list is a text of its items.
+std::string Cell(const Json& value, char quote) {
+  if (value.is_null()) return quote == '"' ? "" : "NULL";
+  if (value.is_string()) return InQuotes(gguf::PrintablePath(value.get<std::string>()), quote);
   if (!value.is_array()) return value.dump();
   std::string text;
   for (const Json& item : value) {
     text += (text.empty() ? "" : item.is_string() ? "; " : " ");
     text += item.is_string() ? item.get<std::string>() : item.dump();
   }
-  return CsvQuoted(text);
+  return InQuotes(text, quote);
 }
 
+// RFC 4180, but with line feeds only. The line of names comes before the others.
 std::string CsvLine(const Json& fields, bool names) {
   std::string line;
   for (const auto& [name, value] : fields.items()) {
-    line += (line.empty() ? "" : ",") + (names ? CsvQuoted(name) : CsvCell(value));
+    line += (line.empty() ? "" : ",") + (names ? InQuotes(name, '"') : Cell(value, '"'));
   }
   return line + "\n";
 }
 
-// One line of CSV, one object of a JSON array, or one object per line for each test.
+std::string SqlLine(const Json& fields, bool names) {
+  std::string line;
+  for (const auto& [name, value] : fields.items()) {
+    const bool is_text = value.is_string() || value.is_array();
+    line += (line.empty() ? "" : ", ") +
+            (names ? name + (is_text ? " TEXT" : " REAL") : Cell(value, '\''));
+  }
+  return (names ? "CREATE TABLE IF NOT EXISTS pronk_bench (" : "INSERT INTO pronk_bench VALUES (") +
+         line + ");\n";
+}
+
+// One line of CSV or SQL, one object of a JSON array, or one object per line for each test.
 class FieldRows : public BenchFormat {
  public:
   FieldRows(std::string format, const BenchSetting& setting)
       : format_(std::move(format)), setting_(setting) {}
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
-    if (format_ != "csv") return format_ == "json" ? "[" : "";
+    if (format_ == "json" || format_ == "jsonl") return format_ == "json" ? "[" : "";
     BenchTest sample = plan.front();
     sample.samples_ts = {1};
     sample.limits = {{1, 1, 1}};
-    return CsvLine(TestFields(setting_, sample), /*names=*/true);
+    const Json fields = TestFields(setting_, sample);
+    return format_ == "csv" ? CsvLine(fields, /*names=*/true) : SqlLine(fields, /*names=*/true);
   }
   std::string Row(const BenchTest& test) override {
     const Json fields = TestFields(setting_, test);
     if (format_ == "csv") return CsvLine(fields, /*names=*/false);
+    if (format_ == "sql") return SqlLine(fields, /*names=*/false);
     if (format_ == "jsonl") return JsonText(fields, -1);
     // Printed as an array of one element, without its brackets.
     const std::string text = JsonText(Json::array({fields}), 2);

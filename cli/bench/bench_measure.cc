@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <thread>
 
 #include "cli/bench/bench.h"
 #include "cli/bench/machine.h"
@@ -13,6 +14,7 @@
 #include "cli/terminal/signals.h"
 #include "engine/stopwatch.h"
 #include "kernels/machine/cpu.h"
+#include "kernels/machine/default_threads.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/ceiling.h"
 
@@ -170,12 +172,12 @@ class Work {
   double seconds_ = 0;  // of the last run
 };
 
-// The median of Of(i) over n repetitions.
+// Of(i) for each of n repetitions.
 template <class Of>
-double MedianBy(size_t n, Of of) {
+std::vector<double> Each(size_t n, Of of) {
   std::vector<double> all;
   for (size_t i = 0; i < n; ++i) all.push_back(of(i));
-  return MedianOf(all);
+  return all;
 }
 
 }  // namespace
@@ -184,6 +186,8 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
              const std::string& sysfs, BenchTest& test, const WantsMore& more) {
   const double n_tokens = static_cast<double>(test.n_prompt + test.n_gen);
   test.date = DateNow();
+  test.n_cores = std::min(static_cast<int>(std::thread::hardware_concurrency()),
+                          kernels::CoresOfControlGroups("/"));
   Work work(model, options, test);
   work.Do();  // the warm-up
   kernels::Team team(test.n_threads);
@@ -286,15 +290,15 @@ double BenchTest::LimitOf(size_t repetition) const {
 }
 
 double BenchTest::Limit() const {
-  return MedianBy(limits.size(), [&](size_t i) { return LimitOf(i); });
+  return MedianOf(Each(limits.size(), [&](size_t i) { return LimitOf(i); }));
 }
 
 double BenchTest::MedianLimit(double BenchLimits::*which) const {
-  return MedianBy(limits.size(), [&](size_t i) { return limits[i].*which; });
+  return MedianOf(Each(limits.size(), [&](size_t i) { return limits[i].*which; }));
 }
 
 double BenchTest::Share() const {
-  return MedianBy(limits.size(), [&](size_t i) { return samples_ts[i] / LimitOf(i); });
+  return MedianOf(Each(limits.size(), [&](size_t i) { return samples_ts[i] / LimitOf(i); }));
 }
 
 bool BenchTest::DiffersInPasses(const BenchTest& other) const {
@@ -317,7 +321,14 @@ std::vector<std::string> BenchTest::Notes() const {
   if (clock_after < kSlowed * clock_before) {
     notes.push_back(Format("slowed down: %.2f to %.2f GHz", clock_before, clock_after));
   }
-  if (share_alone > 0.05) {
+  const auto limit = [&](size_t i) { return LimitOf(i); };
+  const std::vector<double> all = Each(limits.size(), limit);
+  const auto [least, most] = std::minmax_element(all.begin(), all.end());
+  constexpr double kMoved = 1.2;
+  if (*most > kMoved * *least) notes.push_back(Format("limit moved: %.0f to %.0f", *least, *most));
+  if (n_cores > 0 && n_threads > n_cores) {
+    notes.push_back(Format("%d threads on %d cores", n_threads, n_cores));
+  } else if (share_alone > 0.05) {
     notes.push_back(
         Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));
   } else if (share_of_cores < 0.9) {

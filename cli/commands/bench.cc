@@ -22,6 +22,7 @@
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "convert/quantize_plan.h"
 #include "engine/error.h"
 #include "engine/stopwatch.h"
 #include "gguf/output_file.h"
@@ -145,6 +146,23 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   return plan;
 }
 
+// As llama-bench has it: "Q8_0", "Q4_K - Medium".
+std::string TypeName(const gguf::File& file) {
+  const gguf::Value* const number = file.metadata().Find("general.file_type");
+  const bool is_known = number != nullptr && number->type == gguf::ValueType::kU32;
+  for (const convert::Mix& mix : convert::AllMixes()) {
+    if (!is_known || mix.is_plain) continue;
+    if (file.metadata().GetUint("general.file_type") != mix.file_type) continue;
+    for (const std::string_view size : {"Small", "Medium", "Large"}) {
+      const std::string end = std::string("K_") + size[0];
+      if (!mix.name.ends_with(end)) continue;
+      return std::string(mix.name.substr(0, mix.name.size() - 2)) + " - " + std::string(size);
+    }
+    return std::string(mix.name);
+  }
+  return std::string(gguf::Info(engine::MainType(file)).name);
+}
+
 // What is known of a model once it is open, and how long it took to be ready.
 BenchModel Examine(const engine::Model& model, double load_seconds) {
   BenchModel result;
@@ -163,7 +181,7 @@ BenchModel Examine(const engine::Model& model, double load_seconds) {
   const double n = static_cast<double>(result.n_params);
   result.type = model.config.architecture +
                 (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
-                std::string(gguf::Info(engine::MainType(model.file)).name);
+                TypeName(model.file);
   return result;
 }
 
@@ -398,10 +416,10 @@ void AddBench(CommandLine& line) {
       .Between(0, 3600)
       .ShowDefault();
   command.Add("-o,--output", options.output, "How the results are written")
-      .OneOf({"md", "csv", "json", "jsonl"})
+      .OneOf({"md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
   command.Add("--output-err", options.output_err, "Also -oe: how they are written to stderr, too")
-      .OneOf({"none", "md", "csv", "json", "jsonl"})
+      .OneOf({"none", "md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command

@@ -348,7 +348,7 @@ cli::BenchTest Measured() {
   test.n_gen = 10;
   test.bytes_per_token = 1e9;
   test.samples_ts = {9, 10, 8};
-  test.limits = {{12e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
+  test.limits = {{11.5e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
   test.clock_before = test.clock_after = 3;
   return test;
 }
@@ -358,7 +358,7 @@ TEST(BenchNotes, NothingWhereAllIsWell) {
   EXPECT_EQ(test.Notes(), std::vector<std::string>());
   EXPECT_DOUBLE_EQ(test.Median(), 9);
   EXPECT_DOUBLE_EQ(test.Limit(), 11);
-  EXPECT_DOUBLE_EQ(test.Share(), 0.8);  // of 9/12, 10/11, 8/10
+  EXPECT_DOUBLE_EQ(test.Share(), 0.8);  // of 9/11.5, 10/11, 8/10
 }
 
 TEST(BenchNotes, SayWhatSpoilsAResult) {
@@ -373,6 +373,13 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
             }).find("above the limit"),
             std::string::npos);
   EXPECT_EQ(note([](auto& test) { test.clock_after = 2.5; }), "slowed down: 3.00 to 2.50 GHz");
+  EXPECT_EQ(note([](auto& test) { test.limits[0].read = 14e9; }), "limit moved: 10 to 14");
+  EXPECT_EQ(note([](auto& test) {
+              test.n_threads = 8;
+              test.n_cores = 2;
+              test.share_alone = 0.5;
+            }),
+            "8 threads on 2 cores");
   EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
             "cores taken: one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
@@ -400,6 +407,28 @@ TEST(BenchNotes, LimitOfBoth) {
   test.n_gen = 0;
   test.n_prompt = 2;
   EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);  // few tokens: reading the weights once takes longer
+}
+
+// SQLite is not among the dependencies: the statements have one value for each column.
+TEST(BenchFormats, Sql) {
+  const Finished run = Bench({"-o", "sql"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const std::vector<std::string> lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(
+      lines[0].find("CREATE TABLE IF NOT EXISTS pronk_bench (version TEXT, build_commit TEXT"), 0u);
+  EXPECT_EQ(lines[1].find("INSERT INTO pronk_bench VALUES ('"), 0u);
+  EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), ','),
+            std::count(lines[1].begin(), lines[1].end(), ','));
+}
+
+TEST(BenchFormats, NamesOfMixesAreLlamaBenchs) {
+  const test::TempDir dir;
+  const std::string small = dir.Path("small.gguf");
+  ASSERT_EQ(Pronk({"quantize", "default", small, "Q4_K_M"}).status, 0);
+  const Finished run = Pronk({"bench", "-m", small, "-p", "1", "-n", "0", "-r", "1"});
+  EXPECT_NE(run.out.find("llama 5.0M Q4_K - Medium"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find(" ± "), run.out.find(" ± sd"));  // one repetition has no deviation
 }
 
 // --- Against earlier runs ------------------------------------------------------------------------
