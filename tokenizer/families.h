@@ -1,4 +1,4 @@
-// The three families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
+// The four families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
 #ifndef PRONK_TOKENIZER_FAMILIES_H_
 #define PRONK_TOKENIZER_FAMILIES_H_
 
@@ -22,6 +22,9 @@ std::unique_ptr<Tokenizer> CreateBpe(const gguf::Metadata& metadata, size_t rows
 
 // "gemma4" (raw_bpe.cc): byte-pair merges on text spelt as in SPM.
 std::unique_ptr<Tokenizer> CreateRawBpe(const gguf::Metadata& metadata, size_t rows);
+
+// "bert" (wordpiece.cc): WordPiece. BERT and other encoders.
+std::unique_ptr<Tokenizer> CreateWordPiece(const gguf::Metadata& metadata, size_t rows);
 
 }  // namespace tokenizer
 

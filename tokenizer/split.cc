@@ -54,7 +54,7 @@ constexpr SplitRule kRules[] = {
      true},
     {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {kLlama3}},
     {{"gpt-2", "phi-2", "olmo", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion",
-      "gigachat", "jais", "mpt"},
+      "gigachat", "jais", "mpt", "modern-bert"},
      {kGpt2}},
     {{"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
       "solar-open"},
@@ -258,8 +258,10 @@ struct Splitter::Pattern {
 
 // One pass of a text through all patterns.
 struct Splitter::Run {
-  Run(const Splitter& the_splitter, const std::function<void(string_view)>& the_word)
+  Run(const Splitter& the_splitter, bool keeps_rest,
+      const std::function<void(string_view)>& the_word)
       : splitter(the_splitter),
+        rest_is_cut(keeps_rest),
         word(the_word),
         context(pcre2_match_context_create(nullptr)),
         match(pcre2_match_data_create(1, nullptr)) {
@@ -275,6 +277,7 @@ struct Splitter::Run {
       return;
     }
     const pcre2_code* code = splitter.patterns_[pattern]->code.get();
+    const bool keeps = rest_is_cut || pattern + 1 < splitter.patterns_.size();
     size_t done = 0;
     while (done < text.size()) {
       // Without NO_UTF_CHECK every match would check the whole text, which is quadratic.
@@ -286,14 +289,15 @@ struct Splitter::Run {
       const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
       const size_t begin = bounds[0];
       const size_t end = bounds[1];
-      Cut(text.substr(done, begin - done), pattern + 1);
+      if (keeps) Cut(text.substr(done, begin - done), pattern + 1);
       Cut(text.substr(begin, end - begin), pattern + 1);
       done = end;
     }
-    Cut(text.substr(done), pattern + 1);
+    if (keeps) Cut(text.substr(done), pattern + 1);
   }
 
   const Splitter& splitter;
+  bool rest_is_cut;  // what is between matches of the last pattern
   const std::function<void(string_view)>& word;
   MatchContext context;
   MatchData match;
@@ -308,7 +312,11 @@ Splitter::Splitter(const SplitRule& rule) {
 Splitter::~Splitter() = default;
 
 void Splitter::Split(string_view text, const std::function<void(string_view)>& word) const {
-  Run(*this, word).Cut(text, 0);
+  Run(*this, true, word).Cut(text, 0);
+}
+
+void Splitter::Match(string_view text, const std::function<void(string_view)>& word) const {
+  Run(*this, false, word).Cut(text, 0);
 }
 
 }  // namespace tokenizer

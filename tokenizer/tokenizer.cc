@@ -29,9 +29,11 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
     tokenizer = CreateSpm(metadata, rows);
   } else if (model == "gpt2") {
     tokenizer = CreateBpe(metadata, rows);
+  } else if (model == "bert") {
+    tokenizer = CreateWordPiece(metadata, rows);
   } else {
-    metadata.Fail(kModel,
-                  "expected \"llama\", \"gpt2\" or \"gemma4\", found " + gguf::Quoted(model));
+    metadata.Fail(kModel, "expected \"llama\", \"gpt2\", \"gemma4\" or \"bert\", found " +
+                              gguf::Quoted(model));
   }
   tokenizer->FindSpecials();
   return tokenizer;
@@ -81,6 +83,7 @@ void Tokenizer::EncodeAll(std::string_view text, const EncodeOptions& options, I
     at = match.begin + match.length;
   }
   if (options.add_bos && vocab_.add_eos && vocab_.eos >= 0) out.push_back(vocab_.eos);
+  if (options.add_bos && vocab_.ends_with_sep && vocab_.sep >= 0) out.push_back(vocab_.sep);
 }
 
 // Text between special tokens: valid UTF-8 goes to the family's algorithm, other bytes become

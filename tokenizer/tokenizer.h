@@ -1,6 +1,6 @@
 // Text to token ids and back, with the vocabulary of a GGUF file.
 //
-// There are three families (families.h). The shared part is here: special tokens, options, and
+// There are four families (families.h). The shared part is here: special tokens, options, and
 // decoding ids to bytes.
 #ifndef PRONK_TOKENIZER_TOKENIZER_H_
 #define PRONK_TOKENIZER_TOKENIZER_H_

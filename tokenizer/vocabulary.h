@@ -35,6 +35,7 @@ struct Vocabulary {
   std::vector<std::string> notes;                  // what of the file is passed over, a line each
   bool add_bos = false, add_eos = false;           // put around every text
   bool add_sep = false;                            // put between two texts
+  bool ends_with_sep = false;                      // put after every text
   bool add_space_prefix = false;                   // SPM: a text starts as if after a space
 
   size_t size() const { return tokens.size(); }

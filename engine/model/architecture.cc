@@ -11,7 +11,7 @@ std::span<const Architecture> Architectures() {
     std::vector<Architecture> all;
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
-          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage()}) {
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;

@@ -45,6 +45,12 @@ class Binder {
     return Has(name) ? Vector(name, n) : nullptr;
   }
 
+  // Both of a norm; without a name none.
+  NormView Norm(const std::string& name, uint64_t n) {
+    if (name.empty()) return {};
+    return {Vector(name, n), OptionalFloats(name + ".bias", {n})};
+  }
+
   // Numbers of type F32 in a tensor of any shape, by its full name.
   const float* Floats(const std::string& name, const std::vector<uint64_t>& dims);
   const float* OptionalFloats(const std::string& name, const std::vector<uint64_t>& dims) {

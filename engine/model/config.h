@@ -112,9 +112,12 @@ struct LayerPlan {
 struct NormRoles {
   std::string_view attn = "attn_norm";  // of the mixer's input
   std::string_view attn_post = "";      // of its output, before it is added to the stream
+  std::string_view attn_sum = "";       // of the stream, after that
   std::string_view ffn = "ffn_norm";    // likewise of the feed-forward network
   std::string_view ffn_post = "";
+  std::string_view ffn_sum = "";
   std::string_view output = "output_norm";  // of the stream after the last layer
+  std::string_view embedding = "";          // of the stream before the first
 };
 
 // RMSNorm of queries and keys.
@@ -157,11 +160,13 @@ struct RankTraits {
 struct Traits {
   NormRoles norms = {};
   bool layer_norm = false;  // norms of the stream subtract its mean (Ba et al. 2016)
+  bool first_norm = true;   // the first mixer's input has its norm
   // Mixer and feed-forward network read the same normed stream (GPT-J, Wang and Komatsuzaki 2021).
   bool parallel = false;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_optional = false;
   kernels::Activation activation = kernels::Activation::kSilu;
+  bool learned_positions = false;    // each of context_length positions has a vector
   bool sub_norms = false;            // norms of the inputs of attn_output and ffn_down
   Presence sinks = Presence::kNone;  // each head has an extra score without a token
   bool biases = false;               // attention, router and experts must have biases
@@ -210,6 +215,7 @@ struct Config : Traits {
   size_t n_skipped_layers = 0;     // after them in the file; not used to generate text
   // The first of those, if it can predict further tokens (draft/nextn.h).
   std::optional<LayerPlan> nextn;
+  size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
   Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
   size_t n_labels = 0;               // scores of Pooling::kRank
   size_t dense_length = 0;    // width between the two matrices after pooling; 0: there are none

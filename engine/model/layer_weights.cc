@@ -16,18 +16,21 @@ class LayerBinder {
       : bind_(bind),
         config_(config),
         plan_(config.layers[layer]),
+        is_first_(layer == 0),
         blk_("blk." + std::to_string(config.block(layer)) + "."),
         width_(config.embedding_length) {}
 
   LayerWeights Bind() {
     const uint64_t before = bind_.matrix_elements();
     LayerWeights w;
-    w.attn_norm = Norm(config_.norms.attn, width_);
+    if (config_.first_norm || !is_first_) w.attn_norm = Norm(config_.norms.attn, width_);
     w.attn_post_norm = Norm(config_.norms.attn_post, width_);
+    w.attn_sum_norm = NormOfSum(config_.norms.attn_sum);
     const bool one_part = plan_.mixer == Mixer::kNone || plan_.ffn_length + plan_.n_experts == 0;
     if (plan_.mixer == Mixer::kNone) std::swap(w.attn_norm, w.ffn_norm);
     if (!one_part) w.ffn_norm = Norm(config_.norms.ffn, width_);
     w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
+    w.ffn_sum_norm = NormOfSum(config_.norms.ffn_sum);
     switch (plan_.mixer) {
       case Mixer::kNone:
         break;
@@ -65,6 +68,10 @@ class LayerBinder {
 
   const float* Norm(std::string_view name, size_t n) {
     return name.empty() ? nullptr : bind_.Vector(Name(name), n);
+  }
+
+  NormView NormOfSum(std::string_view name) {
+    return bind_.Norm(name.empty() ? "" : Name(name), width_);
   }
 
   const float* QkNormOf(const char* name, size_t n) {
@@ -208,9 +215,7 @@ class LayerBinder {
   }
 
   // Networks with a one-input activation have no gate.
-  bool IsGated() const {
-    return config_.activation != kernels::Activation::kReluSquared && !plan_.xielu;
-  }
+  bool IsGated() const { return kernels::IsGated(config_.activation) && !plan_.xielu; }
 
   void BindFeedForward(LayerWeights& w) {
     const size_t hidden = plan_.ffn_length;
@@ -284,6 +289,7 @@ class LayerBinder {
   Binder& bind_;
   const Config& config_;
   const LayerPlan& plan_;
+  bool is_first_;
   std::string blk_;
   size_t width_;
 };

@@ -51,6 +51,11 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   const size_t n_freqs = config.n_rope_freqs != 0 ? config.n_rope_freqs : n_pairs;
   Weights w;
   w.token_embd = bind.Table("token_embd", config.vocab_size, width);
+  if (config.learned_positions)
+    w.position_embd = bind.Table("position_embd", config.context_length, width);
+  if (config.n_token_types > 0 && bind.Has("token_types"))
+    w.token_types = bind.Table("token_types", config.n_token_types, width);
+  w.token_embd_norm = bind.Norm(std::string(config.norms.embedding), width);
   w.rope_freqs = bind.OptionalVector("rope_freqs", n_freqs);
   if (bind.Has("rope_factors_short") || bind.Has("rope_factors_long")) {
     w.rope_factors_short = bind.Vector("rope_factors_short", n_pairs);
@@ -74,7 +79,8 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
   }
-  w.output_norm = bind.Vector(std::string(config.norms.output), width);
+  if (!config.norms.output.empty())
+    w.output_norm = bind.Vector(std::string(config.norms.output), width);
   const bool own = config.output == OutputMatrix::kOwn ||
                    (config.output == OutputMatrix::kOwnOrEmbedding && bind.Has("output"));
   w.output = own ? bind.Matrix("output", config.vocab_size, width) : w.token_embd;

@@ -25,6 +25,12 @@ struct ExpertsView : kernels::ExpertStack {
   const gguf::TensorView* tensor = nullptr;
 };
 
+// LayerNorm with a bias, which is optional.
+struct NormView {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+};
+
 // Members are named as the tensors, norms as in NormRoles. What a layer lacks is null.
 struct LayerWeights {
   const float* attn_norm = nullptr;    // [embedding_length]
@@ -38,6 +44,7 @@ struct LayerWeights {
   const float* attn_sub_norm = nullptr;   // [n_heads * value_length]
   WeightView attn_output;                 // [embedding_length][n_heads * value_length]
   const float* attn_post_norm = nullptr;  // [embedding_length]
+  NormView attn_sum_norm;                 // [embedding_length]
 
   // Mixer::kLatentAttention. Queries come from two matrices, or from attn_q alone:
   WeightView attn_q_a;  // [query_rank][embedding_length]
@@ -71,6 +78,7 @@ struct LayerWeights {
   const float* ffn_sub_norm = nullptr;   // [ffn_length]
   WeightView ffn_down;                   // [embedding_length][ffn_length]
   const float* ffn_post_norm = nullptr;  // [embedding_length]
+  NormView ffn_sum_norm;                 // [embedding_length]
 
   // If LayerPlan::n_experts > 0:
   WeightView ffn_gate_inp;                    // [n_experts][embedding_length] the router
@@ -137,7 +145,10 @@ struct PoolingWeights {
 };
 
 struct Weights {
-  WeightView token_embd;  // [vocab_size][embedding_length]
+  WeightView token_embd;     // [vocab_size][embedding_length]
+  WeightView position_embd;  // [context_length][embedding_length], if Config::learned_positions
+  WeightView token_types;    // [n_token_types][embedding_length]; optional
+  NormView token_embd_norm;  // [embedding_length]; optional
   // Divisors of rope's frequencies, [rope.n_dims / 2]; optional. Long ones are for contexts longer
   // than in training, short ones for others.
   const float* rope_freqs = nullptr;

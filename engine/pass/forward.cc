@@ -1,6 +1,5 @@
 // The main chapter: a transformer (Vaswani et al. 2017) of the llama family (Touvron et al. 2023),
 // from token ids to logits. What plain.cc does for one kind of model, for all of them, and fast.
-//
 // Every line is one operation for the whole batch: pass.h describes the operations, scratch.h the
 // buffers, weights.h the weights. Shapes are rows first, [tokens][width]. Models differ by their
 // layers' plans (config.h) and by which tensors are there, never by name.
@@ -14,8 +13,7 @@
 namespace engine {
 namespace {
 
-// The mixer, through which tokens read earlier ones: from `in` to s.delta, both
-// [tokens][embedding_length].
+// The mixer, through which tokens read others: from `in` to s.delta, both [tokens][width].
 void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
                Pass& pass) {
   const LayerPlan& plan = model.config.layers[i];
@@ -50,6 +48,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
+  pass.EmbedPositions(model.weights, x);
   pass.SetPositions(ropes);
   residual.Begin(model.weights);
   pass.PerLayerEmbeddings(model.weights, tokens, x, s.per_layer.get());
@@ -57,7 +56,6 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
   for (size_t i = 0; i < c.n_layers(); ++i) {
     const LayerPlan& plan = c.layers[i];
     const LayerWeights& w = model.weights.layers[i];
-
     if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
       pass.Normed(x, model.weights.output_norm, width, x);
     residual.BeginLayer(w);
@@ -65,7 +63,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
       MixTokens(model, i, state, in, s, pass);  // attention, or a recurrence
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
-      residual.Add();
+      residual.Add(w.attn_sum_norm);
       AugmentResidual(w, in, s, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {
@@ -73,7 +71,7 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
           c.parallel ? s.normed.get() : pass.Normed(x, w.ffn_norm, width, s.normed.get());
       FeedForward(c, plan, w, x, in, s, pass);  // dense, or experts
       pass.Normed(s.delta.get(), w.ffn_post_norm, width, s.delta.get());
-      residual.Add();
+      residual.Add(w.ffn_sum_norm);
     }
     residual.EndLayer(w);
     AddPerLayerEmbedding(w, i, width, residual, s, pass);

@@ -36,6 +36,20 @@ void Pass::Embed(const WeightView& token_embd, std::span<const tokenizer::TokenI
   });
 }
 
+void Pass::EmbedPositions(const Weights& w, float* x) {
+  const size_t width = config_.embedding_length;
+  for (const WeightView* const table : {&w.position_embd, &w.token_types}) {
+    if (table->tensor == nullptr) continue;
+    EachRow("embed", n_tokens_, n_tokens_ * table->row_bytes(), [&](size_t t) {
+      float* const row = scratch_.normed.get() + t * width;
+      const size_t i = table == &w.position_embd ? PositionOf(t) : 0;
+      kernels::DequantizeRow(table->dtype, table->row(i), width, row);
+      kernels::Add(x + t * width, row, width);
+    });
+  }
+  NormStream(w.token_embd_norm, x);
+}
+
 void Pass::PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
                               const float* x, float* out) {
   const size_t length = config_.per_layer_length;
@@ -87,6 +101,16 @@ const float* Pass::Normed(const float* in, const float* weight, size_t width, fl
     norm(in + t * width, weight, config_.norm_eps, width, out + t * width);
   });
   return out;
+}
+
+void Pass::NormStream(const NormView& norm, float* x) {
+  if (norm.weight == nullptr) return;
+  const size_t width = config_.embedding_length;
+  EachToken("norm", [&](size_t t) {
+    float* const row = x + t * width;
+    kernels::LayerNorm(row, norm.weight, config_.norm_eps, width, row);
+    if (norm.bias != nullptr) kernels::Add(row, norm.bias, width);
+  });
 }
 
 void Pass::NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows) {

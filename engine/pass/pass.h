@@ -53,6 +53,8 @@ class Pass {
   // --- Input and output ---
   // out[t] = the embedding's row of tokens[t], times the model's embedding_scale.
   void Embed(const WeightView& token_embd, std::span<const tokenizer::TokenId> tokens, float* out);
+  // Adds the vectors of positions and of the first kind of token, and norms the sum.
+  void EmbedPositions(const Weights& w, float* x);
   // The angles of the batch's positions, for Rotate().
   void SetPositions(std::span<const RopeAngles> ropes);
   // The tokens' embeddings for each layer ("per-layer embeddings"), half from x, their embeddings,
@@ -69,6 +71,8 @@ class Pass {
   // --- Norms ---
   // out = norm(in) * weight for rows [n_tokens][width]; returns it. Without weights, returns in.
   const float* Normed(const float* in, const float* weight, size_t width, float* out);
+  // x = norm(x) * weight + bias; without weights x is unchanged.
+  void NormStream(const NormView& norm, float* x);
   // RMSNorm of n rows of `length` numbers that begin `stride` apart, all with the same weights
   // (null: all ones); in place.
   void NormRows(const float* weight, size_t n, size_t length, size_t stride, float* rows);

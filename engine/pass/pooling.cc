@@ -22,7 +22,7 @@ void Normalize(float* x, size_t n) {
   if (squares != 0) kernels::Scale(x, static_cast<float>(1 / std::sqrt(squares)), n);
 }
 
-void Score(const Model& model, size_t n, Scratch& s, Pass& pass, float* pooled, float* out) {
+void Score(const Model& model, Scratch& s, Pass& pass, float* pooled, float* out) {
   const Config& c = model.config;
   const PoolingWeights& w = model.weights.pooling;
   const size_t width = c.embedding_length;
@@ -30,11 +30,10 @@ void Score(const Model& model, size_t n, Scratch& s, Pass& pass, float* pooled, 
   if (w.cls.tensor != nullptr) {
     float* const rows = s.delta.get();
     pass.MatMul(in, {{w.cls, rows}});
-    std::fill_n(pooled, n * width, 1.0f);
     pass.EachToken("activation", [&](size_t t) {
       float* const row = rows + t * width;
       if (c.rank.gelu) {
-        kernels::GatedActivation(kernels::Activation::kGelu, row, pooled + t * width, width);
+        kernels::GatedActivation(kernels::Activation::kGeluAlone, row, nullptr, width);
       } else {
         for (size_t i = 0; i < width; ++i) row[i] = std::tanh(row[i]);
       }
@@ -74,7 +73,7 @@ void FinishPooled(const Model& model, Pooling pooling, size_t n, Scratch& s, ker
   const size_t width = model.config.embedding_length;
   const PoolingWeights& w = model.weights.pooling;
   Pass pass(model.config, n, 0, s, team, nullptr);
-  if (pooling == Pooling::kRank) return Score(model, n, s, pass, pooled, out);
+  if (pooling == Pooling::kRank) return Score(model, s, pass, pooled, out);
   if (w.dense_2.tensor != nullptr) {
     pass.MatMul(pooled, {{w.dense_2, s.hidden.get()}});
     pass.MatMul(s.hidden.get(), {{w.dense_3, out}});

@@ -29,7 +29,10 @@ WeightView Of(const ExpertsView& stack, size_t i) {
 
 }  // namespace
 
-void ResidualStream::Add() { pass_.Add(x(), s_.delta.get(), config_.residual_scale); }
+void ResidualStream::Add(const NormView& norm) {
+  pass_.Add(x(), s_.delta.get(), config_.residual_scale);
+  pass_.NormStream(norm, x());
+}
 
 void ResidualStream::Begin(const Weights& weights) {
   if (is_one()) return;

@@ -166,9 +166,8 @@ HWY_INLINE void BeginBlock(const QueryBlock& block, const KeyPart& part, BlockSt
     s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
     s.max[i] = part.max + token * part.sum_stride + head;
     s.sum[i] = part.sum + token * part.sum_stride + head;
-    const size_t pos = block.first_pos + token;
-    s.first[i] = FirstVisible(pos, block.params.window);
-    s.last[i] = LastVisible(pos, block.params.ahead, block.end);
+    s.first[i] = FirstVisible(block.first_pos + token, block.params.window);
+    s.last[i] = LastVisible(block.first_pos + token, block.params.ahead, block.end);
     // A sink acts like a key before all others.
     const bool sink = block.params.sinks != nullptr && s.first[i] >= part.begin;
     *s.max[i] = sink ? block.params.sinks[head] : std::numeric_limits<float>::lowest();

@@ -33,8 +33,7 @@ struct ExpertStack {
 };
 
 // gate and up: [n_ff][n_embd]; down: [n_embd][n_ff]. n_embd is the experts' width, which need not
-// be the model's. Without a gate (gate.n_experts == 0) the activation is one of up alone
-// (kReluSquared).
+// be the model's. Without a gate (gate.n_experts == 0) the activation is one of up alone.
 struct ExpertLayer {
   ExpertStack gate, up, down;
   Activation activation = Activation::kSilu;

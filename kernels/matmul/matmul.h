@@ -87,7 +87,7 @@ struct Product {
 void MatMul(Team& team, std::span<const Product> products, Activations& x);
 
 // The first half of a feed-forward layer. gate and up have the same shape; without a gate
-// (gate.rows == 0) the activation applies to up alone (kReluSquared).
+// (gate.rows == 0) the activation applies to up alone.
 struct GatedLayer {
   bool has_gate() const { return gate.rows != 0; }
 

@@ -12,7 +12,7 @@ namespace {
 
 // Applies an activation without a gate to n numbers of each token.
 void ActivateAlone(Activation activation, size_t n, size_t n_tokens, float* out, size_t stride) {
-  assert(activation == Activation::kReluSquared);
+  assert(!IsGated(activation));
   for (size_t t = 0; t < n_tokens; ++t) {
     GatedActivation(activation, out + t * stride, nullptr, n);
   }

@@ -68,11 +68,13 @@ HWY_INLINE V Gated(D d, Activation activation, V gate, V up, float limit) {
   switch (activation) {
     case Activation::kSilu:
       break;
-    case Activation::kGelu: {
+    case Activation::kGelu:
+    case Activation::kGeluAlone: {
       // (1 + tanh(a)) / 2 = 1 / (1 + exp(-2a)), with 2a = 2 sqrt(2/pi) (g + 0.044715 g^3).
       const V cubic = hn::MulAdd(hn::Mul(gate, gate), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
       const V z = hn::Mul(hn::Mul(gate, hn::Set(d, 1.59576912f)), cubic);
-      return hn::Mul(TimesSigmoid(d, gate, z), up);
+      const V value = TimesSigmoid(d, gate, z);
+      return activation == Activation::kGelu ? hn::Mul(value, up) : value;
     }
     case Activation::kSwigluOai: {
       const V g = AtMost(d, gate, 7.0f), u = AtLeast(d, AtMost(d, up, 7.0f), -7.0f);

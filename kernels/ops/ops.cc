@@ -126,12 +126,14 @@ void GatedActivationT(Activation activation, float* gate, const float* up, size_
       return Gate<Activation::kSilu>(gate, up, n);
     case Activation::kGelu:
       return Gate<Activation::kGelu>(gate, up, n);
+    case Activation::kGeluAlone:
+      return Gate<Activation::kGeluAlone>(gate, gate, n);  // there may be no up
     case Activation::kSwigluOai:
       return Gate<Activation::kSwigluOai>(gate, up, n);
     case Activation::kSigmoid:
       return Gate<Activation::kSigmoid>(gate, up, n);
     case Activation::kReluSquared:
-      return Gate<Activation::kReluSquared>(gate, gate, n);  // there may be no up
+      return Gate<Activation::kReluSquared>(gate, gate, n);
     case Activation::kGatedReluSquared:
       return Gate<Activation::kGatedReluSquared>(gate, up, n);
     case Activation::kSoftplus:

@@ -31,6 +31,7 @@ void Rope(float* heads, size_t n_heads, size_t head_dim, size_t n_rot, const flo
 enum class Activation {
   kSilu,         // g / (1 + exp(-g)) * u
   kGelu,         // 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * u, Hendrycks and Gimpel 2016
+  kGeluAlone,    // kGelu of g, without a gate
   kSwigluOai,    // with g = min(g, 7), u = clamp(u, -7, 7): g / (1 + exp(-1.702 g)) * (u + 1)
   kSigmoid,      // u / (1 + exp(-g)): gated attention
   kReluSquared,  // max(0, g)^2, without a gate. So et al. 2021, Primer
@@ -39,7 +40,11 @@ enum class Activation {
   kLimitedSilu,       // min(g / (1 + exp(-g)), limit) * clamp(u, -limit, limit)
 };
 
-// gate[i] = activation(gate[i], up[i]). up may be null for kReluSquared. limit, above 0: of
+constexpr bool IsGated(Activation activation) {
+  return activation != Activation::kReluSquared && activation != Activation::kGeluAlone;
+}
+
+// gate[i] = activation(gate[i], up[i]). up may be null if there is no gate. limit, above 0: of
 // kLimitedSilu.
 void GatedActivation(Activation activation, float* gate, const float* up, size_t n,
                      float limit = std::numeric_limits<float>::infinity());

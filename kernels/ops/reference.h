@@ -59,13 +59,14 @@ inline double GatedReference(Activation activation, double gate, double up,
   switch (activation) {
     case Activation::kSilu:
       break;
-    case Activation::kGelu: {
+    case Activation::kGelu:
+    case Activation::kGeluAlone: {
       constexpr double kPi = 3.14159265358979323846;
       const double a = std::sqrt(2 / kPi) * (gate + 0.044715 * gate * gate * gate);
       // For large negative a, 1 + tanh(a) is lost to cancellation even in double.
       const double factor =
           a < -10 ? 2 * std::exp(2 * a) / (1 + std::exp(2 * a)) : 1 + std::tanh(a);
-      return 0.5 * gate * factor * up;
+      return 0.5 * gate * factor * (activation == Activation::kGelu ? up : 1);
     }
     case Activation::kSwigluOai: {
       const double g = std::min(gate, 7.0), u = std::clamp(up, -7.0, 7.0);

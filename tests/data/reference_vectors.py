@@ -7,17 +7,32 @@ OUT gets the results of all texts, one after the other. As reference_logits.py, 
 it uses. Written from the definitions of the families alone, not from the engine; made the .f32 files of vectors/.
 """
 import argparse
+import sys
 
 import numpy as np
 
-from reference_logits import Model, gelu, linear, rms_norm, rotate, silu, softmax, unit_rms
+from reference_logits import Model, gelu, largest, linear, rms_norm, rotate, silu, softmax, unit_rms
 
 
 def window(model, l):
     """How far a token of layer l sees to each side; None: to the ends."""
-    period = model.key("attention.sliding_window_pattern", 6)
-    slides = model.arch == "gemma-embedding" and (period == 0 or l % period < period - 1)
-    return model.key("attention.sliding_window") // 2 if slides else None
+    width, period = model.key("attention.sliding_window", 0), model.key("attention.sliding_window_pattern", 0)
+    if model.arch == "gemma-embedding":
+        period = model.key("attention.sliding_window_pattern", 6)
+        slides = period == 0 or l % period < period - 1
+    else:
+        slides = width > 0 and l % (period or 3) != 0
+    return width // 2 if slides else None
+
+
+def norm(model, name, x):
+    """LayerNorm."""
+    x = unit_rms(model, x - x.mean(axis=-1, keepdims=True)) * model.tensors[name + ".weight"]
+    return x + model.tensors.get(name + ".bias", 0.0)
+
+
+def layer_norm(model, l, name, x):
+    return norm(model, "blk.%d.%s" % (l, name), x) if model.has(l, name) else x
 
 
 def angles(model, l, n):
@@ -30,9 +45,15 @@ def angles(model, l, n):
 
 
 def queries_keys_values(model, l, x):
-    q, k, v = (linear(model, l, "attn_" + name, x) for name in "qkv")
+    if model.has(l, "attn_qkv"):
+        q, k, v = np.split(linear(model, l, "attn_qkv", x), 3, axis=-1)
+    else:
+        q, k, v = (linear(model, l, "attn_" + name, x) for name in "qkv")
     q, k, v = (t.reshape(len(x), -1, model.D) for t in (q, k, v))
-    q, k = rms_norm(model, l, "attn_q_norm", q), rms_norm(model, l, "attn_k_norm", k)
+    if model.has(l, "attn_q_norm"):
+        q, k = rms_norm(model, l, "attn_q_norm", q), rms_norm(model, l, "attn_k_norm", k)
+    if model.arch == "bert":
+        return q, k, v
     table = angles(model, l, len(x))
     return rotate(q, *table, False), rotate(k, *table, False), v
 
@@ -53,12 +74,42 @@ def attention(model, l, x):
     return linear(model, l, "attn_output", heads.reshape(len(x), -1))
 
 
+def activation(model):
+    named = silu if model.key("hidden_activation", "") in ("silu", "swish", "swiglu") else gelu
+    return silu if model.arch in ("qwen3", "nomic-bert") else named
+
+
 def feed_forward(model, l, x):
-    act = silu if model.arch == "qwen3" else gelu
-    return linear(model, l, "ffn_down", act(linear(model, l, "ffn_gate", x)) * linear(model, l, "ffn_up", x))
+    if model.has(l, "ffn_gate_inp"):
+        return experts(model, l, x)
+    up = linear(model, l, "ffn_up", x)
+    if model.has(l, "ffn_gate"):
+        hidden = activation(model)(linear(model, l, "ffn_gate", x)) * up
+    elif model.arch == "modern-bert":
+        gate, up = np.split(up, 2, axis=-1)
+        hidden = activation(model)(gate) * up
+    else:
+        hidden = gelu(up)
+    return linear(model, l, "ffn_down", hidden)
+
+
+def experts(model, l, x):
+    weights = softmax(linear(model, l, "ffn_gate_inp", x))
+    taken = largest(model, weights, model.key("expert_used_count"))
+    y = np.zeros_like(x)
+    for e in range(weights.shape[1]):
+        t = taken[:, e]
+        y[t] += weights[t, e, None] * linear(model, l, "ffn_down_exps", gelu(linear(model, l, "ffn_up_exps", x[t], e)), e)
+    return y
 
 
 def layer(model, l, x):
+    if model.arch == "modern-bert":
+        x = x + attention(model, l, layer_norm(model, l, "attn_norm", x))
+        return x + feed_forward(model, l, layer_norm(model, l, "ffn_norm", x))
+    if "bert" in model.arch:
+        x = layer_norm(model, l, "attn_output_norm", x + attention(model, l, x))
+        return layer_norm(model, l, "layer_output_norm", x + feed_forward(model, l, x))
     post = lambda name, y: rms_norm(model, l, name, y) if model.has(l, name) else y
     x = x + post("post_attention_norm", attention(model, l, rms_norm(model, l, "attn_norm", x)))
     return x + post("post_ffw_norm", feed_forward(model, l, rms_norm(model, l, "ffn_norm", x)))
@@ -69,8 +120,16 @@ def hidden(model, ids):
     x = model.tensors["token_embd.weight"][ids]
     if model.arch == "gemma-embedding":
         x = x * np.sqrt(model.E)
+    if "token_types.weight" in model.tensors:
+        x = x + model.tensors["token_types.weight"][0]
+    if model.arch == "bert":
+        x = x + model.tensors["position_embd.weight"][:len(x)]
+    if "bert" in model.arch:
+        x = norm(model, "token_embd_norm", x)
     for l in range(model.n_layers):
         x = layer(model, l, x)
+    if "bert" in model.arch:
+        return norm(model, "output_norm", x) if model.arch == "modern-bert" else x
     return unit_rms(model, x) * model.tensors["output_norm.weight"]
 
 
@@ -81,9 +140,12 @@ def matrix(model, name, x):
 
 
 def scores(model, x):
-    y = x[-1] if model.arch == "qwen3" else x[0]
+    y = {"qwen3": x[-1], "modern-bert": x.mean(axis=0)}.get(model.arch, x[0])
     if "cls.weight" in model.tensors:
-        y = np.tanh(matrix(model, "cls", y))
+        y = matrix(model, "cls", y)
+        y = gelu(y) if model.arch == "modern-bert" else np.tanh(y)
+    if "cls.norm.weight" in model.tensors:
+        y = norm(model, "cls.norm", y)
     y = matrix(model, "cls.output", y)
     return softmax(y) if model.arch == "qwen3" else y
 
@@ -105,6 +167,8 @@ def main():
     args = parser.parse_args()
     model = Model(args.model)
     np.concatenate([result(model, [int(word) for word in ids.split()]) for ids in args.ids]).astype("<f4").tofile(args.out)
+    if np.isfinite(model.router_margin):
+        print("smallest margin of the router: %.4f" % model.router_margin, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ std::vector<std::string> KeysOfSources() {
                                 "split.count",
                                 "split.tensors.count",
                                 "tokenizer.chat_template",
+                                "tokenizer.ggml.token_type_count",
                                 "xielu.alpha_n",
                                 "xielu.alpha_p",
                                 "xielu.beta",

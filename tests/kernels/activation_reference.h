@@ -10,10 +10,15 @@
 
 namespace kernels {
 
-inline constexpr Activation kActivations[] = {
-    Activation::kSilu,     Activation::kGelu,        Activation::kSwigluOai,
-    Activation::kSigmoid,  Activation::kReluSquared, Activation::kGatedReluSquared,
-    Activation::kSoftplus, Activation::kLimitedSilu};
+inline constexpr Activation kActivations[] = {Activation::kSilu,
+                                              Activation::kGelu,
+                                              Activation::kSwigluOai,
+                                              Activation::kGeluAlone,
+                                              Activation::kSigmoid,
+                                              Activation::kReluSquared,
+                                              Activation::kGatedReluSquared,
+                                              Activation::kSoftplus,
+                                              Activation::kLimitedSilu};
 
 // GatedReference, and how far off arithmetic in float may be: what is under exp, z, is rounded
 // three times, each of which is |z| eps / 2 of the result; exp itself is right to 2e-7, and five
@@ -26,7 +31,7 @@ inline GatedExpected ExpectGated(Activation activation, double gate, double up) 
   const double eps = std::numeric_limits<float>::epsilon();
   const double value = GatedReference(activation, gate, up);
   double z = gate;
-  if (activation == Activation::kGelu) {
+  if (activation == Activation::kGelu || activation == Activation::kGeluAlone) {
     z = 2 * std::sqrt(2 / kPi) * (gate + 0.044715 * gate * gate * gate);
   } else if (activation == Activation::kSwigluOai) {
     gate = std::min(gate, 7.0);

@@ -179,7 +179,7 @@ TEST(GatedActivation, IsTheDefinition) {
   }
 }
 
-TEST(GatedActivation, NeedsNoUpForReluSquared) {
+TEST(GatedActivation, NeedsNoUpWithoutAGate) {
   ForEachTarget([] {
     for (const size_t n : kLengths) {
       const std::vector<float> x = NormalFloats(n, 1);
@@ -187,6 +187,12 @@ TEST(GatedActivation, NeedsNoUpForReluSquared) {
       out.push_back(kSentinel);
       GatedActivation(Activation::kReluSquared, out.data(), nullptr, n);
       for (size_t i = 0; i < n; ++i) ASSERT_EQ(out[i], x[i] < 0 ? 0.0f : x[i] * x[i]);
+      ASSERT_EQ(out[n], kSentinel);
+      std::copy(x.begin(), x.end(), out.begin());
+      GatedActivation(Activation::kGeluAlone, out.data(), nullptr, n);
+      for (size_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(out[i], GatedReference(Activation::kGelu, x[i], 1), 2e-6);
+      }
       ASSERT_EQ(out[n], kSentinel);
     }
   });
@@ -201,11 +207,7 @@ TEST(GatedActivation, KeepsItsLimitsAndNaN) {
       GatedActivation(activation, gate, up, 5);
       EXPECT_NEAR(gate[0], GatedReference(activation, 0, 1), 1e-6);
       EXPECT_TRUE(std::isnan(gate[1]));
-      if (activation == Activation::kReluSquared) {
-        EXPECT_EQ(gate[2], 1.0f);
-      } else {
-        EXPECT_TRUE(std::isnan(gate[2]));
-      }
+      EXPECT_EQ(std::isnan(gate[2]), IsGated(activation));
       if (activation == Activation::kReluSquared || activation == Activation::kGatedReluSquared) {
         EXPECT_EQ(gate[3], kInf);
       } else {

@@ -38,8 +38,8 @@ void ExpectError(const VocabSpec& spec, const std::string& key, const std::strin
 
 TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   VocabSpec spec = SpmSpec();
-  spec.model = "bert";
-  ExpectError(spec, "model", "found \"bert\"");
+  spec.model = "t5";
+  ExpectError(spec, "model", "found \"t5\"");
   spec.model = "";
   ExpectError(spec, "model", "expected a string, found no such key");
 }

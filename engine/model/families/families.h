@@ -24,18 +24,20 @@ std::span<const Architecture> Lfm2Lineage();
 std::span<const Architecture> DeepSeekLineage();
 std::span<const Architecture> NemotronLineage();
 std::span<const Architecture> ExpertsLineage();
+std::span<const Architecture> BertLineage();
 
 constexpr uint64_t kMaxWindow = UINT32_MAX;
 constexpr uint64_t kMaxStateHeads = 1u << 16;
 constexpr uint64_t kMaxStateLength = 1u << 10;  // real files have 64 to 256
 
 // Norms of a block's input and output ("sandwich": Ding et al. 2021, CogView).
-constexpr NormRoles kSandwichNorms = {"attn_norm", "post_attention_norm", "ffn_norm",
-                                      "post_ffw_norm"};
+constexpr NormRoles kSandwichNorms = {.attn_post = "post_attention_norm",
+                                      .ffn_post = "post_ffw_norm"};
 // Norms of a block's output alone ("post norm": Liu et al. 2022, Swin v2).
-constexpr NormRoles kPostNorms = {"", "post_attention_norm", "", "post_ffw_norm"};
+constexpr NormRoles kPostNorms = {
+    .attn = "", .attn_post = "post_attention_norm", .ffn = "", .ffn_post = "post_ffw_norm"};
 // Pre-norms; the feed-forward network's is named like a post norm.
-constexpr NormRoles kFfnNormIsPostAttention = {"attn_norm", "", "post_attention_norm", ""};
+constexpr NormRoles kFfnNormIsPostAttention = {.ffn = "post_attention_norm"};
 
 // The last layer of every `period` sees all keys, the others those in the window. A file may name
 // another period; published lists of layers agree with the family's period.

@@ -200,6 +200,10 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"step35", "blk.3.ffn_down_shexp.weight"},
            {"gemma-embedding", "dense_3.weight"},
            {"qwen3-rerank", "cls.output.weight"},
+           {"bert-cls", "position_embd.weight"},
+           {"nomic-bert", "token_embd_norm.weight"},
+           {"nomic-bert-moe", "blk.2.layer_output_norm.weight"},
+           {"modern-bert", "blk.1.attn_norm.weight"},
            {"gemma3n", "blk.0.altup_correct_scale.weight"},
            {"gemma3n", "blk.1.laurel_r.weight"},
            {"gemma3n", "altup_unembd_proj.weight"}}) {

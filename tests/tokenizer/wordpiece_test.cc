@@ -1,0 +1,109 @@
+// "bert" vocabularies: ids worked out by hand, and golden ones where the shared folder exists.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/data.h"
+#include "tests/tokenizer/vocab_file.h"
+#include "tokenizer/decomposition.h"
+#include "tokenizer/tokenizer.h"
+
+namespace tokenizer {
+namespace {
+
+using test::Ids;
+using test::VocabFile;
+using test::VocabSpec;
+
+const std::string kMark = "\u2581";
+
+// Tokens that begin a word, and tokens that continue one.
+struct Example {
+  Example() {
+    spec.model = "bert";
+    cls = Special("[CLS]");
+    sep = Special("[SEP]");
+    unk = Special("[UNK]");
+    spec.more.Add("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(cls));
+    spec.more.Add("tokenizer.ggml.seperator_token_id", static_cast<uint32_t>(sep));
+    spec.more.Add("tokenizer.ggml.unknown_token_id", static_cast<uint32_t>(unk));
+    sing = spec.Add(kMark + "sing"), s = spec.Add(kMark + "s"), cafe = spec.Add(kMark + "cafe");
+    ing = spec.Add("ing"), i = spec.Add("i"), er = spec.Add("er");
+    comma = spec.Add(kMark + ","), plus = spec.Add(kMark + "+"), han = spec.Add(kMark + "\u4E2D");
+    big = spec.Add(kMark + "CAF"), acute = spec.Add("\u00C9");
+  }
+  TokenId Special(const char* text) { return spec.Add(text, 0, TokenType::kControl); }
+
+  VocabSpec spec;
+  TokenId cls, sep, unk, sing, s, cafe, ing, i, er, comma, plus, han, big, acute;
+};
+
+Ids Encoded(const VocabFile& file, const std::string& text) {
+  return file->Encode(text, {.add_bos = false});
+}
+
+TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
+  const Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(Encoded(file, "singing"), (Ids{x.sing, x.ing}));
+  EXPECT_EQ(Encoded(file, "sing ser"), (Ids{x.sing, x.s, x.er}));
+  EXPECT_EQ(Encoded(file, "singi, s"), (Ids{x.sing, x.i, x.comma, x.s}));
+  EXPECT_EQ(Encoded(file, "ing s"), (Ids{x.unk, x.s}));       // no token begins a word so
+  EXPECT_EQ(Encoded(file, "singings s"), (Ids{x.unk, x.s}));  // nor continues one
+  EXPECT_EQ(Encoded(file, "s\u4E2Ds+\u00A0\t\u3000s"), (Ids{x.s, x.han, x.s, x.plus, x.s}));
+  EXPECT_EQ(Encoded(file, " \n"), Ids{});
+  EXPECT_EQ(file->Encode(""), (Ids{x.cls, x.sep}));
+  EXPECT_EQ(file->Encode("s"), (Ids{x.cls, x.s, x.sep}));
+  EXPECT_EQ(file->Decode({x.sing, x.ing, x.comma}), " singing ,");
+}
+
+TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
+  Example x;
+  const VocabFile file(x.spec);
+  EXPECT_EQ(Encoded(file, "CAF\u00C9 cafe\u0301 c\u00ADaf\u0007e\u200B"),
+            (Ids{x.cafe, x.cafe, x.cafe}));
+  EXPECT_EQ(Encoded(file, "s\u0085s"), (Ids{x.s, x.s}));  // white space, though a control character
+  x.spec.more.Add("tokenizer.ggml.normalizer.lowercase", false);
+  EXPECT_EQ(Encoded(VocabFile(x.spec), "CAF\u00C9 SING"), (Ids{x.big, x.acute, x.unk}));
+  x.spec.more.Add("tokenizer.ggml.normalizer.strip_accents", true);
+  EXPECT_EQ(Encoded(VocabFile(x.spec), "caf\u00E9 CAF\u00C9"), (Ids{x.cafe, x.unk}));
+}
+
+TEST(WordPiece, DecomposesToTheFirstCharacter) {
+  EXPECT_EQ(WithoutAccents(U'e'), U'e');
+  EXPECT_EQ(WithoutAccents(U'\u00E9'), U'e');
+  EXPECT_EQ(WithoutAccents(U'\u00C6'), U'\u00C6');
+  EXPECT_EQ(WithoutAccents(U'\u1EAD'), U'a');
+  EXPECT_EQ(WithoutAccents(U'\uAC01'), U'\u1100');
+  EXPECT_EQ(WithoutAccents(U'\uD7A3'), U'\u1112');
+  EXPECT_EQ(WithoutAccents(U'\uFA10'), U'\u585A');
+  EXPECT_EQ(WithoutAccents(U'\U0002FA1D'), U'\U0002A600');
+  EXPECT_EQ(WithoutAccents(U'\U0010FFFF'), U'\U0010FFFF');
+}
+
+TEST(WordPiece, EqualsTheGoldenIds) {
+  const auto folder = test::SharedPath("golden/embeddings");
+  if (folder.empty()) GTEST_SKIP() << "no golden data beside the checkout";
+  const auto all = nlohmann::json::parse(test::ReadText(folder / "tokens.json"));
+  for (const auto& item : all.items()) {
+    const std::string name = item.key();
+    const bool is_real = name == "bert-vocab";
+    gguf::File file = gguf::File::Open(folder / (is_real ? "bert-vocab.gguf" : "bert-cls.gguf"));
+    // "tiny-lower0-strip2": 2 means that there is no such key.
+    const auto set = [&](const char* key, const char* flag) {
+      const char value = is_real ? '2' : name[name.find(flag) + std::string(flag).size()];
+      if (value != '2') file.metadata().SetBool(key, value == '1');
+    };
+    set("tokenizer.ggml.normalizer.lowercase", "lower");
+    set("tokenizer.ggml.normalizer.strip_accents", "strip");
+    const auto tokenizer = Tokenizer::Create(file);
+    for (const auto& entry : item.value()["cases"]) {
+      EXPECT_EQ(tokenizer->Encode(entry[0].get<std::string>()), entry[1].get<Ids>())
+          << name << ": " << entry[0];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tokenizer
