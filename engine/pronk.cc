@@ -42,10 +42,11 @@ auto Guarded(Function function) {
   }
 }
 
-OnText Marked(const OnText& function) {
-  return [&function](std::string_view text) {
+template <class... Args>
+Callback<Args...> Marked(const Callback<Args...>& function) {
+  return [&function](Args... args) {
     try {
-      return function(text);
+      return function(args...);
     } catch (...) {
       throw HostError{std::current_exception()};
     }
@@ -161,6 +162,7 @@ struct Borrower {
     result.max_tokens = limits.max_tokens;
     result.stop_texts = limits.stops;
     result.constraint = constraint ? &*constraint : nullptr;
+    result.prompt_progress = Marked(limits.on_prompt);
     return result;
   }
 

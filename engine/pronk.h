@@ -122,33 +122,40 @@ struct Options {
   std::optional<Model> draft;
 };
 
-// Receives text as it is generated, in whole UTF-8 characters. The function may return false to
-// stop; if it returns void, generation runs to its end.
-class OnText {
+// A function of the caller's that may return false to stop; if it returns void, all runs to its
+// end.
+template <class... Args>
+class Callback {
  public:
-  OnText() = default;
+  Callback() = default;
   template <class Function,
-            class = std::enable_if_t<std::is_invocable_v<Function&, std::string_view> &&
-                                     !std::is_same_v<std::decay_t<Function>, OnText>>>
-  OnText(Function function)  // NOLINT(google-explicit-constructor): stands in for the function
-      : call_([function = std::move(function)](std::string_view text) mutable {
-          if constexpr (std::is_void_v<decltype(function(text))>) {
-            function(text);
+            class = std::enable_if_t<std::is_invocable_v<Function&, Args...> &&
+                                     !std::is_same_v<std::decay_t<Function>, Callback<Args...>>>>
+  Callback(Function function)  // NOLINT(google-explicit-constructor): stands in for the function
+      : call_([function = std::move(function)](Args... args) mutable {
+          if constexpr (std::is_void_v<decltype(function(args...))>) {
+            function(args...);
             return true;
           } else {
-            return static_cast<bool>(function(text));
+            return static_cast<bool>(function(args...));
           }
         }) {}
-  bool operator()(std::string_view text) const { return !call_ || call_(text); }
+  bool operator()(Args... args) const { return !call_ || call_(args...); }
 
  private:
-  std::function<bool(std::string_view)> call_;
+  std::function<bool(Args...)> call_;
 };
+// Receives text as it is generated, in whole UTF-8 characters.
+using OnText = Callback<std::string_view>;
+// Receives how many tokens of the prompt are read, of how many: about 20 times a second, and at the
+// end. false ends the reading within 0.2 s, whatever the model's size; what was read stays.
+using OnPrompt = Callback<std::size_t, std::size_t>;
 
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
   Grammar grammar = {};                 // of the text; thinking before it is not constrained
+  OnPrompt on_prompt = {};              // sees the prompt being read, and may end that
 };
 
 enum class End {
@@ -156,7 +163,7 @@ enum class End {
   kStop,     // one of Limits::stops came up
   kLength,   // Limits::max_tokens
   kContext,  // the context is full
-  kCaller,   // OnText returned false
+  kCaller,   // OnText or OnPrompt returned false
 };
 
 struct Completion {

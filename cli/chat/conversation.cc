@@ -161,14 +161,17 @@ bool Conversation::Take(const std::string& entry) {
 
 void Conversation::Answer(const std::string& question) {
   const QuietKeyboard quiet;
-  ProgressLine progress("reading", 1.0);
+  ProgressLine progress("reading");
   TextOutput out;
   engine::GenerateOptions generate;
   generate.max_tokens = options_.max_tokens;
   generate.stop_texts = options_.stop_texts;
   generate.constraint = options_.constraint;
   generate.interrupted = Interrupted;
-  generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  generate.prompt_progress = [&](size_t done, size_t total) {
+    progress.Update(done, total);
+    return true;
+  };
   generate.on_thinking = [&](std::string_view text) {
     progress.Clear();
     out.WriteThinking(text);
@@ -201,6 +204,11 @@ void Conversation::ExplainEnd(const engine::Chat::Answer& answer) const {
       return Note("(the answer was cut after " + Counted(answer.generated.tokens.size(), "token") +
                   ", as -n says)");
     case engine::StopReason::kInterrupted:
+      if (answer.generated.n_unread > 0) {
+        return Note("(stopped while reading: the question is taken back; " +
+                    Counted(answer.generated.n_unread, "token") + " of it were not read, " +
+                    std::to_string(answer.generated.n_prompt) + " were)");
+      }
       return Note(answer.generated.text.empty() && answer.generated.thinking.empty()
                       ? "(stopped before the first word: the question is taken back)"
                       : "(stopped)");

@@ -120,7 +120,7 @@ class Compare {
     Divergence divergence;
     const size_t n_vocab = base.model().tokenizer->vocab().size();
     std::vector<float> kept(windows.counted() * n_vocab);  // ln(probability)
-    ProgressLine progress("window", 1.0, "windows");
+    ProgressLine progress("window", "windows");
     for (size_t i = 0; i < windows.count(); ++i) {
       if (Interrupted()) throw engine::Error("interrupted");
       float* to = kept.data();
@@ -140,7 +140,7 @@ class Compare {
 
   // In rounds: when the machine is slow for a while, all models are slowed alike.
   void MeasureSpeeds() {
-    ProgressLine progress("measuring", 1.0, "runs");
+    ProgressLine progress("measuring", "runs");
     const size_t n_runs = static_cast<size_t>(options_.repetitions) * report_.models.size();
     for (size_t run = 0; run < n_runs; ++run) {
       progress.Update(run, n_runs);

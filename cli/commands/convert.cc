@@ -53,7 +53,7 @@ int Convert(const ConvertOptions& options) {
   convert::Options how;
   if (!options.type.empty()) SetType(options.type, how);
   how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
-  ProgressLine progress("convert", 0.5, "MB");
+  ProgressLine progress("convert", "MB");
   how.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done / 1'000'000, total / 1'000'000);
   };

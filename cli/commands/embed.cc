@@ -100,7 +100,7 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
               const std::vector<std::string>& texts, Encode encode, Result result) {
   constexpr size_t kAtOnce = 256;  // texts that are tokens before the first is a vector
   const engine::Stopwatch watch;
-  ProgressLine progress("embedding", 1.0, "texts");
+  ProgressLine progress("embedding", "texts");
   size_t n_tokens = 0, done = 0;
   while (done < texts.size()) {
     std::vector<std::vector<TokenId>> ids;

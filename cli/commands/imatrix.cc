@@ -62,7 +62,7 @@ int Imatrix(const ImatrixOptions& options) {
   engine::Trace trace;
   trace.inputs = &inputs;
   session.TraceTo(&trace);
-  ProgressLine progress("window", 1.0, "windows");
+  ProgressLine progress("window", "windows");
   for (size_t i = 0; i < windows.count(); ++i) {
     if (Interrupted()) throw engine::Error("interrupted");
     session.Rewind(0);

@@ -177,7 +177,7 @@ int Check(const InspectOptions& options, gguf::File file) {
                                     "most", "zero", "XXH64"));
   }
   kernels::Team team(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
-  ProgressLine progress("checking", 0.5, "MB");
+  ProgressLine progress("checking", "MB");
   std::vector<std::string_view> broken;
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : file.tensors()) {

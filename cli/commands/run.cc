@@ -177,7 +177,7 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
-  ProgressLine progress("reading the prompt:", 1.0);
+  ProgressLine progress("reading the prompt:");
   engine::GenerateOptions generate;
   generate.max_tokens = options.max_tokens;
   generate.stop_texts = options.stop_texts;
@@ -192,7 +192,10 @@ engine::GenerateResult Complete(const RunOptions& options, const engine::Model& 
     return true;
   };
   generate.interrupted = Interrupted;
-  generate.prompt_progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  generate.prompt_progress = [&](size_t done, size_t total) {
+    progress.Update(done, total);
+    return true;
+  };
   // The space that SPM puts before a text belongs to the vocabulary, not to the text: without a
   // prompt before it, it is not shown.
   bool at_start = constraint == nullptr &&

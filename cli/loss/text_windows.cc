@@ -54,7 +54,7 @@ void ReadWindow(engine::Session& session, const TextWindows& windows, size_t i,
 
 void ReadWindows(engine::Session& session, const TextWindows& windows,
                  const PredictionVisitor& visit) {
-  ProgressLine progress("window", 1.0, "windows");
+  ProgressLine progress("window", "windows");
   for (size_t i = 0; i < windows.count(); ++i) {
     if (Interrupted()) throw engine::Error("interrupted");
     ReadWindow(session, windows, i, visit);

@@ -83,7 +83,7 @@ void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
   // If not all of it fits, the first bytes would be evicted by the time the last are read.
   if (total > engine::MachineMemory().available || IsResident(model.LargestStretch())) return;
-  ProgressLine progress("loading", 0.5, "MB");
+  ProgressLine progress("loading", "MB");
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
     const std::span<const std::byte> bytes(tensor.data, tensor.bytes);

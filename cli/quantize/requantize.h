@@ -79,7 +79,7 @@ class Converter {
   const convert::Importance* importance_;
   kernels::Team team_;
   std::vector<std::byte> bytes_;
-  ProgressLine progress_{"quantize", 0.5, "MB"};
+  ProgressLine progress_{"quantize", "MB"};
   uint64_t bytes_read_ = 0;
 };
 

@@ -7,9 +7,11 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -276,16 +278,25 @@ QuietKeyboard::QuietKeyboard() {
   tcsetattr(STDIN_FILENO, TCSANOW, &silent);
 }
 
-ProgressLine::ProgressLine(std::string what, double after_seconds, std::string unit)
-    : what_(std::move(what)), unit_(std::move(unit)), after_seconds_(after_seconds) {}
+ProgressLine::ProgressLine(std::string what, std::string unit)
+    : what_(std::move(what)), unit_(std::move(unit)) {}
 
 void ProgressLine::Update(size_t done, size_t total) {
   const double now = watch_.Seconds();
-  if (!HasEscapes(STDERR_FILENO) || now < after_seconds_ || now - last_ < 0.1) return;
-  last_ = now;
+  if (done > done_) {
+    done_ = done;
+    expected_ = now * static_cast<double>(total) / static_cast<double>(done);
+  }
+  constexpr double kFirst = 0.4, kStep = 0.1;  // seconds
+  if (!HasEscapes(STDERR_FILENO) || now < kFirst || now - drawn_ < kStep) return;
+  drawn_ = now;
   shown_ = true;
-  std::fprintf(stderr, "\r%s %zu of %zu %s, %.0f a second \033[K", what_.c_str(), done, total,
-               unit_.c_str(), static_cast<double>(done) / now);
+  std::fprintf(stderr, "\r%s %zu of %zu %s", what_.c_str(), done, total, unit_.c_str());
+  if (done > 0) {
+    const auto left = static_cast<size_t>(std::ceil(std::max(expected_ - now, 0.0)));
+    std::fprintf(stderr, ", %zu:%02zu left", left / 60, left % 60);
+  }
+  std::fputs(" \033[K", stderr);
 }
 
 void ProgressLine::Clear() {

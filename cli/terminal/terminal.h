@@ -130,11 +130,11 @@ class QuietKeyboard {
   KeyboardGuard guard_;
 };
 
-// A line on stderr that is overwritten as work goes on; only on a terminal with escape codes, and
-// only if it takes longer than `after_seconds`.
+// A line on stderr that is overwritten as work goes on, with the time left; only on a terminal with
+// escape codes, and only if it takes longer than half a second.
 class ProgressLine {
  public:
-  ProgressLine(std::string what, double after_seconds, std::string unit = "tokens");
+  explicit ProgressLine(std::string what, std::string unit = "tokens");
   ~ProgressLine() { Clear(); }
   void Update(size_t done, size_t total);
   void Clear();
@@ -142,9 +142,10 @@ class ProgressLine {
  private:
   std::string what_;
   std::string unit_;
-  double after_seconds_;
   engine::Stopwatch watch_;
-  double last_ = 0;
+  double drawn_ = 0;  // when, in seconds
+  size_t done_ = 0;
+  double expected_ = 0;  // the seconds of all, by what was done when that last changed
   bool shown_ = false;
 };
 

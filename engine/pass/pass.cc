@@ -276,6 +276,7 @@ void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
 }
 
 void Pass::EndLayer(const float* x) {
+  ++scratch_.n_layers_done;
   if (trace_ == nullptr) return;
   trace_->layer_ends.push_back(trace_->steps.size());
   if (trace_->observer == nullptr) return;

@@ -63,7 +63,7 @@ class Pass {
                           const float* x, float* out);
   // gate = activation(gate) * the layer's part of per_layer; gate is [n_tokens][per_layer_length].
   void GateByLayer(size_t layer, const float* per_layer, float* gate);
-  // The end of a layer, for a trace.
+  // The end of a layer, for a trace and for who waits.
   void EndLayer(const float* x);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);

@@ -56,6 +56,7 @@ struct Scratch {
   kernels::ExpertScratch experts;
   kernels::HeadScratch heads;  // latent attention
   kernels::Activations input;  // the input of the next products, quantized
+  size_t n_layers_done = 0;    // by the pass at hand, to report its progress
 
  private:
   struct Layout;

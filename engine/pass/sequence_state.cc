@@ -39,13 +39,11 @@ size_t RecurrentFloats(const Config& config) {
 // A recurrence's input of a token.
 size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
 
-// The current state, the snapshots, and the state before a batch that may be undone.
-size_t Slots(const SequenceState::Size& size) {
-  return 1 + SequenceState::kSnapshots + (size.max_undo > 0 ? 1 : 0);
-}
+// The current state, the snapshots, and the state before a batch that may be undone or abandoned.
+constexpr size_t kSlots = 1 + SequenceState::kSnapshots + 1;
 
 size_t AllFloats(const Config& config, const SequenceState::Size& size) {
-  size_t n = Slots(size) * RecurrentFloats(config);
+  size_t n = kSlots * RecurrentFloats(config);
   for (const LayerPlan& plan : config.layers) n += size.max_undo * InputFloats(plan.recurrent);
   return n;
 }
@@ -65,15 +63,14 @@ SequenceState::SequenceState(const Config& config, const Size& size)
     : size_(size),
       bytes_(static_cast<size_t>(BytesFor(config, size))),
       n_floats_(RecurrentFloats(config)),
-      n_slots_(Slots(size)),
-      before_(size.max_undo > 0 ? n_slots_ - 1 : 0),
+      before_(kSlots - 1),
       // Untouched pages cost nothing.
       recurrent_(std::make_unique_for_overwrite<float[]>(AllFloats(config, size))) {
   const kernels::KvType type = size.kv_type;
   data_ =
       std::make_unique_for_overwrite<std::byte[]>(bytes_ - AllFloats(config, size) * sizeof(float));
   std::byte* next = data_.get();
-  size_t next_float = 0, next_input = n_slots_ * n_floats_;
+  size_t next_float = 0, next_input = kSlots * n_floats_;
   for (size_t i = 0; i < config.n_layers(); ++i) {
     const LayerPlan& plan = config.layers[i];
     Layer layer;
@@ -119,6 +116,11 @@ void SequenceState::Extend(size_t end) {
 
 void SequenceState::Undo(size_t position) {
   position_ = position;
+  std::swap(now_, before_);
+}
+
+void SequenceState::Abandon(size_t end) {
+  end_ = std::max(end_, end);
   std::swap(now_, before_);
 }
 

@@ -4,6 +4,7 @@
 #ifndef PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 #define PRONK_ENGINE_PASS_SEQUENCE_STATE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -36,7 +37,7 @@ class SequenceState {
   struct Recurrent {
     float* history;   // [n_taps - 1][channels] the convolution's last inputs
     float* matrices;  // [n_value_heads][key_length][value_length]
-    // A copy of both from before the next batch if that may be undone; else null.
+    // Gets a copy of both from before the next batch if that may be undone; else null.
     float* before;
     // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
@@ -60,6 +61,10 @@ class SequenceState {
   // before it stay; recurrent layers are as before the batch, with its input in conv_in, alpha and
   // beta for Replay() (forward.h).
   void Undo(size_t position);
+  // The next batch may be abandoned: keeps the recurrent layers' states.
+  void ExpectAbandon() { std::copy_n(now(), n_floats_, slot(before_)); }
+  // That batch, up to `end`, was not finished: the state is as before it.
+  void Abandon(size_t end);
   // Copies the recurrent layers' states, so that Rewind() can return to this position. The newest
   // snapshot replaces the earliest if there are kSnapshots.
   void Snapshot();
@@ -98,13 +103,12 @@ class SequenceState {
   Size size_;
   size_t bytes_;
   size_t position_ = 0;                 // of the next token
-  size_t end_ = 0;                      // the furthest position that the text had
+  size_t end_ = 0;                      // the furthest position that was written
   size_t restored_ = 0;                 // Restore()'s
   std::unique_ptr<std::byte[]> data_;   // [layers][keys, values]
   size_t n_floats_ = 0;                 // of all recurrent layers
-  size_t n_slots_ = 0;                  // current, snapshots, before the last batch
   size_t now_ = 0, before_ = 0;         // slots
-  std::unique_ptr<float[]> recurrent_;  // [n_slots][n_floats], then the inputs of all layers
+  std::unique_ptr<float[]> recurrent_;  // [slots][n_floats], then the inputs of all layers
   bool may_undo_ = false;
   std::vector<Kept> kept_;  // by position
   std::vector<Layer> layers_;

@@ -12,6 +12,8 @@ namespace {
 
 using tokenizer::TokenId;
 
+constexpr double kReportSeconds = 0.05;  // between two reports of a prompt's progress
+
 // The last tokens of a prompt, in which a template may begin the thinking.
 constexpr size_t kPromptEnd = 32;
 
@@ -91,14 +93,23 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
     throw Error("the prompt is empty, and this model has no token to begin with");
 
   GenerateResult result;
-  result.n_prompt = prompt.size();
+  const size_t begin = session.position();
   const Stopwatch prompt_watch;
+  double reported = 0;
+  const auto report = [&](size_t done) {
+    return !options.prompt_progress || options.prompt_progress(done, prompt.size());
+  };
   const bool read = session.Prefill(prompt, [&](size_t done) {
-    if (options.prompt_progress) options.prompt_progress(done, prompt.size());
-    return !interrupted();
+    if (interrupted()) return false;
+    const double now = prompt_watch.Seconds();
+    if (now < reported + kReportSeconds) return true;
+    reported = now;
+    return report(done);
   });
   result.prompt_seconds = prompt_watch.Seconds();
-  if (!read) {
+  result.n_prompt = session.position() - begin;
+  result.n_unread = prompt.size() - result.n_prompt;
+  if (!read || !report(prompt.size())) {
     result.stop_reason = StopReason::kInterrupted;
     return result;
   }

@@ -30,10 +30,11 @@ struct GenerateOptions {
   int64_t max_tokens = -1;  // -1: until the end
   // Generation ends before any of these; they are not part of the text.
   std::vector<std::string> stop_texts;
-  // Reports the number of prompt tokens read so far; then the start of sampling.
-  std::function<void(size_t done, size_t total)> prompt_progress;
+  // Gets the number of prompt tokens read so far, several times a second and at the end; false ends
+  // the reading within milliseconds. Then the start of sampling.
+  std::function<bool(size_t done, size_t total)> prompt_progress;
   std::function<void()> prompt_read;
-  std::function<bool()> interrupted;  // asked before every token and batch
+  std::function<bool()> interrupted;  // asked before every token, and all the time in a prompt
   bool bookmarks = false;             // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking;
@@ -49,7 +50,8 @@ struct GenerateResult {
   std::string thinking;  // before the text
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   StopReason stop_reason = StopReason::kLength;
-  size_t n_prompt = 0;
+  size_t n_prompt = 0;  // tokens read,
+  size_t n_unread = 0;  // and left, if the reading was interrupted
   double prompt_seconds = 0;
   size_t n_decoded = 0;  // generated tokens that were decoded,
   size_t n_passes = 0;   // in this many passes
@@ -58,7 +60,8 @@ struct GenerateResult {
 };
 
 // Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
-// returns false to stop (as an interruption). An empty prompt continues from the session's logits.
+// returns false to stop (as an interruption). What was read of an interrupted prompt stays in the
+// session. An empty prompt continues from the session's logits.
 // Throws engine::Error if it has none, or if the prompt does not fit.
 GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
                         const GenerateOptions& options,

@@ -104,16 +104,16 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
                    const LogitRows& rows) {
   if (tokens.empty()) return true;
   ForgetAhead();
+  const size_t begin = position();
   kernels::Team& team = TeamFor(tokens.size());
   const size_t vocab_size = model_.config.vocab_size;
   std::vector<float> buffer(rows ? kLogitRows * vocab_size : 0);
   for (size_t done = 0; done < tokens.size();) {
-    if (done != 0 && progress && !progress(done)) return false;
     size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
     const bool is_last = !rows && done + n == tokens.size();
-    team.Run([&] {
+    const auto pass = [&] {
       Forward(model_, ropes_, batch, position(), state_, scratch_, team, trace_);
       if (is_last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
@@ -121,9 +121,13 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
         Logits(model_, first, count, scratch_, team, buffer.data(), trace_);
         rows(done + first, count, {buffer.data(), count * vocab_size});
       }
-    });
-    ++n_batches_;
+    };
     row_ = 0;
+    if (!RunWhile(team, progress, done, n, pass)) {
+      has_logits_ = false;
+      break;
+    }
+    ++n_batches_;
     if (speculation_) speculation_->Read(batch, position(), scratch_);
     for (const TokenId id : batch) Append(id);
     state_.Extend(position());
@@ -135,7 +139,31 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
     done += n;
   }
   if (speculation_) speculation_->Cut(position());  // these are not compared with drafts
-  return true;
+  return begin + tokens.size() == position();
+}
+
+// Reads a batch of n tokens, of which `pass` is the work, after `done` others. Returns false, with
+// the state as before, if `progress` stopped it. A few tokens of a recurrent model are read to
+// their end: to keep its states would take a noticeable part of their time.
+bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
+                       kernels::FunctionRef<void()> pass) {
+  if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) {
+    team.Run(pass);
+    return true;
+  }
+  state_.ExpectAbandon();
+  scratch_.n_layers_done = 0;
+  const size_t n_layers = model_.config.n_layers();
+  try {
+    const auto wanted = [&] { return progress(done + n * scratch_.n_layers_done / n_layers); };
+    if (team.RunWhile(wanted, pass)) return true;
+  } catch (...) {  // of `progress`
+    state_.Abandon(position() + n);
+    has_logits_ = false;
+    throw;
+  }
+  state_.Abandon(position() + n);
+  return false;
 }
 
 // Adds the leading tokens that are already read ahead to the text, and returns their number. (More

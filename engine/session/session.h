@@ -56,7 +56,9 @@ class Session {
   // is outside the vocabulary.
   void CheckRoom(std::span<const tokenizer::TokenId> tokens) const;
 
-  // Called between batches of a prompt with the tokens read so far; false stops the reading there.
+  // Asked between chunks of the work on a prompt, thousands of times a second, with the tokens read
+  // so far (of a batch in proportion to its layers). false: the reading stops within milliseconds,
+  // at the end of the last whole batch.
   using Progress = std::function<bool(size_t done)>;
 
   // Reads tokens after the text so far and computes the logits of the last one. Throws as
@@ -116,6 +118,8 @@ class Session {
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
             const LogitRows& rows);
+  bool RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
+                kernels::FunctionRef<void()> pass);
   void Append(tokenizer::TokenId id);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts();

@@ -128,6 +128,9 @@ class OversubscriptionWatch {
   double together_ = 0;  // seconds of work by the whole team since then
 };
 
+// Thrown in a body that RunWhile() no longer wants.
+struct Stopped {};
+
 // Smaller stacks are too small for an operation.
 constexpr size_t kMinStack = size_t{256} << 10;
 
@@ -215,14 +218,30 @@ struct Team::Shared {
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
   std::vector<Claim> claims;
+  const FunctionRef<bool()>* wanted = nullptr;  // RunWhile()'s; the caller's alone
+  std::exception_ptr thrown;                    // what then leaves the body
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
-  std::atomic<bool> done{false};  // workers leave the region
+  std::atomic<bool> done{false};     // workers leave the region
+  std::atomic<bool> stopped{false};  // chunks are claimed, and not done
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   alignas(kCacheLine) std::atomic<size_t> next_item{0};
 
   void DoJob(uint64_t job, size_t thread);
   void DoChunk(size_t chunk, size_t thread);
+  void Ask();
 };
+
+// Nothing may be thrown before the other threads have finished the operation.
+void Team::Shared::Ask() {
+  if (wanted == nullptr || stopped.load(std::memory_order_relaxed)) return;
+  try {
+    if ((*wanted)()) return;
+    thrown = std::make_exception_ptr(Stopped());
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  stopped.store(true, std::memory_order_relaxed);
+}
 
 // All chunks of a job are claimed before the next begins, so job number j has those from
 // (j - 1) * kChunks to j * kChunks of each thread. A late thread that still asks for chunks of a
@@ -244,11 +263,15 @@ void Team::Shared::DoJob(uint64_t job, size_t thread) {
 }
 
 void Team::Shared::DoChunk(size_t chunk, size_t thread) {
+  if (thread == 0) Ask();
+  if (stopped.load(std::memory_order_relaxed)) return;
   if (dynamic) {
     for (;;) {
       const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
       if (begin >= n) return;
       (*work)(begin, std::min(begin + grain, n), thread);
+      if (thread == 0) Ask();
+      if (stopped.load(std::memory_order_relaxed)) return;
     }
   }
   const size_t n_grains = (n + grain - 1) / grain;
@@ -278,6 +301,25 @@ void Team::Run(FunctionRef<void()> body) {
   const double start = Now();
   body();  // outside RunTogether(), For() is serial
   shared_->watch.RanAlone(Now() - start);
+}
+
+bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
+  Shared& s = *shared_;
+  s.wanted = &wanted;
+  s.stopped.store(false);
+  bool whole = true;
+  std::exception_ptr error;
+  try {
+    Run(body);
+  } catch (const Stopped&) {
+    whole = false;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  s.wanted = nullptr;
+  s.stopped.store(false);
+  if (error) std::rethrow_exception(error);
+  return whole;
 }
 
 // Opening and closing the region takes microseconds if every thread has a core; any more is lost
@@ -339,10 +381,24 @@ void Team::WorkerLoop(size_t thread) {
   }
 }
 
+// One thread, which asks as often as it would in a team.
+void Team::DoAlone(size_t n, size_t grain, bool dynamic, Work work) {
+  Shared& s = *shared_;
+  if (s.wanted == nullptr) return work(0, n, 0);
+  const size_t step = dynamic ? grain : ((n - 1) / (grain * kChunks) + 1) * grain;
+  for (size_t begin = 0; begin < n; begin += step) {
+    work(begin, std::min(begin + step, n), 0);
+    s.Ask();
+    if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
+  }
+}
+
 void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   if (n == 0) return;
   Shared& s = *shared_;
-  if (!s.running || n <= grain) return work(0, n, 0);
+  s.Ask();
+  if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
+  if (!s.running || n <= grain) return DoAlone(n, grain, dynamic, work);
   s.work = &work;
   s.n = n;
   s.grain = grain;
@@ -352,6 +408,7 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
   s.DoJob(job, 0);
   s.waited += WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
+  if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
 }
 
 void Team::For(size_t n, size_t grain, Work work) { Dispatch(n, grain, false, work); }

@@ -22,20 +22,20 @@ namespace kernels {
 // A reference to a callable, which has to outlive it: nothing is copied or allocated.
 template <class Signature>
 class FunctionRef;
-template <class... Args>
-class FunctionRef<void(Args...)> {
+template <class Result, class... Args>
+class FunctionRef<Result(Args...)> {
  public:
   template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
   FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): stands in for the callable itself
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
-        call_([](void* object, Args... args) {
-          (*static_cast<std::remove_reference_t<F>*>(object))(args...);
+        call_([](void* object, Args... args) -> Result {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
         }) {}
-  void operator()(Args... args) const { call_(object_, args...); }
+  Result operator()(Args... args) const { return call_(object_, args...); }
 
  private:
   void* object_;
-  void (*call_)(void*, Args...);
+  Result (*call_)(void*, Args...);
 };
 
 // What a team does when other processes take its cores: see Team::Run().
@@ -65,6 +65,11 @@ class Team {
   // by some that the calling thread does alone; the results are the same.
   void Run(FunctionRef<void()> body);
 
+  // The same for as long as `wanted` says: the calling thread asks it between its chunks. If
+  // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
+  // are not done. Returns whether `body` came to its end.
+  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
+
   size_t n_runs() const { return n_runs_; }
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
 
@@ -82,6 +87,7 @@ class Team {
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
   void RunTogether(FunctionRef<void()> body);
   void RunWatched(FunctionRef<void()> body);
+  void DoAlone(size_t n, size_t grain, bool dynamic, Work work);
 
   size_t size_;
   Oversubscription policy_;

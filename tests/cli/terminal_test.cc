@@ -103,6 +103,26 @@ TEST_F(TerminalTest, CtrlCEndsALoopOfRuns) {
   EXPECT_EQ(tmux.Screen().find("went on"), std::string::npos) << tmux.Screen();
 }
 
+TEST_F(TerminalTest, APromptIsWatchedAndStopped) {
+  const test::TempDir dir;
+  std::string text = "Tom saw";
+  for (int i = 0; i < 8'000; ++i) text += " it";
+  const std::string path =
+      dir.Write("talk.json", R"([{"role": "user", "content": ")" + text +
+                                 R"("}, {"role": "assistant", "content": ""}])");
+  test::Tmux tmux(test::Program() + " chat -t 1 -c 12000 -n 1");
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  tmux.Keys({"/load " + path, "Enter", "Why?", "Enter"});
+  ASSERT_TRUE(tmux.WaitUntil([](const std::string& screen) {
+    return screen.find("reading ") != std::string::npos &&
+           screen.find(" left") != std::string::npos;
+  })) << tmux.Screen();
+  tmux.Keys({"C-c"});
+  EXPECT_TRUE(tmux.WaitFor("(stopped while reading: the question is taken back")) << tmux.Screen();
+  tmux.Keys({"C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+}
+
 // At the prompt and while an answer is written the keyboard is read in another way than usual.
 TEST_F(TerminalTest, SignalsLeaveTheTerminalAsItWas) {
   for (const std::string signal : {"TERM", "HUP", "BUS"}) {

@@ -164,6 +164,35 @@ TEST(Library, ExceptionsOfTheCaller) {
 }
 
 // A full session has room for no token, not for the default number.
+TEST(Library, APromptCanBeWatchedAndStopped) {
+  const pronk::Model model(kDefault);
+  pronk::Options options = Greedy();
+  options.context = 4000;
+  pronk::Session session(model, options);
+  std::string prompt = "Tom saw";
+  for (int i = 0; i < 3000; ++i) prompt += " it";
+  pronk::Limits limits = AtMost(1);
+  std::vector<std::pair<std::size_t, std::size_t>> seen;
+  limits.on_prompt = [&](std::size_t read, std::size_t all) {
+    seen.emplace_back(read, all);
+    return false;
+  };
+  const pronk::Completion stopped = session.Complete(prompt, {}, limits);
+  EXPECT_EQ(stopped.end, pronk::End::kCaller);
+  ASSERT_EQ(seen.size(), 1u);
+  const std::size_t n = model.Tokenize(prompt).size();
+  EXPECT_EQ(seen[0].second, n);
+  EXPECT_LE(stopped.n_prompt, seen[0].first);
+  // A void function does not stop it; the last call says that all is read.
+  session.Clear();
+  limits.on_prompt = [&](std::size_t read, std::size_t) { seen.emplace_back(read, 0); };
+  EXPECT_EQ(session.Complete(prompt, {}, limits).n_prompt, n);
+  EXPECT_EQ(seen.back().first, n);
+  session.Clear();
+  limits.on_prompt = [](std::size_t, std::size_t) -> bool { throw 42; };
+  EXPECT_THROW(session.Complete(prompt, {}, limits), int);
+}
+
 TEST(Library, AFullContextRefusesMore) {
   const pronk::Model model(kDefault);
   pronk::Options options = Greedy();

@@ -129,6 +129,34 @@ TEST_P(TeamTest, ExceptionLeavesTheRegion) {
   EXPECT_EQ(done, 1);
 }
 
+// From the question that is answered with no, threads do at most the chunk that they are in.
+TEST_P(TeamTest, StopsBetweenChunks) {
+  Team team(GetParam());
+  for (const bool dynamic : {false, true}) {
+    int n_asked = 0;
+    std::atomic<int> n_items = 0;
+    bool went_on = false;
+    const auto work = [&](size_t begin, size_t end, size_t) {
+      n_items += static_cast<int>(end - begin);
+    };
+    const auto wanted = [&] { return ++n_asked < 3; };
+    const auto body = [&] {
+      for (int i = 0; i < 3; ++i) {
+        dynamic ? team.ForDynamic(100, 1, work) : team.For(100, 1, work);
+      }
+      went_on = true;
+    };
+    EXPECT_FALSE(team.RunWhile(wanted, body));
+    EXPECT_FALSE(went_on);
+    EXPECT_EQ(n_asked, 3);
+    if (team.size() == 1) EXPECT_EQ(n_items, dynamic ? 2 : 26);  // two chunks
+    const auto fail = [&]() -> bool { throw std::runtime_error("mine"); };
+    EXPECT_THROW(team.RunWhile(fail, body), std::runtime_error);
+    EXPECT_TRUE(team.RunWhile([] { return true; }, body));
+    EXPECT_TRUE(went_on);
+  }
+}
+
 // Five threads are more than some test machines have cores: waiting must yield.
 INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, testing::Values(1, 2, 5));
 

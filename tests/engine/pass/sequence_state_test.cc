@@ -52,6 +52,8 @@ TEST(SequenceState, GoesBackAsFarAsTheRingReaches) {
   EXPECT_EQ(state.Rewind(0), 0u);
   state.Extend(50);  // again
   EXPECT_EQ(state.Rewind(20), 20u);
+  state.Abandon(1000);  // what it wrote is not forgotten
+  EXPECT_EQ(state.Rewind(10), 0u);
 }
 
 TEST(SequenceState, WithoutWindowsGoesBackAnywhere) {

@@ -121,6 +121,28 @@ TEST_P(BookmarkTest, ATurnReadsOnlyWhatIsNew) {
   EXPECT_EQ(chat.Undo(), "Why?");
 }
 
+// Stopped at any of its chunks, a batch leaves no trace, and the text before it stays.
+TEST_P(BookmarkTest, AStoppedPassIsUndone) {
+  SessionOptions options = Options();
+  options.batch = 24;
+  Session fresh(model_, options);
+  fresh.Prefill(Ids(0, 24));
+  fresh.Prefill(Ids(24, 100));
+  for (const size_t stop_at : {0u, 1u, 30u, 60u}) {
+    for (const int n_threads : {1, 2}) {
+      options.n_threads = n_threads;
+      Session session(model_, options);
+      session.Prefill(Ids(0, 24));
+      ASSERT_FALSE(session.Prefill(Ids(24, 100), [&](size_t done) { return done < stop_at; }));
+      EXPECT_EQ(session.position(), 24 + stop_at / 24 * 24);
+      EXPECT_FALSE(session.has_logits());
+      const size_t reached = session.position();
+      session.Prefill(Ids(reached, 100));
+      EXPECT_EQ(Logits(session), Logits(fresh)) << stop_at << ", " << n_threads;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Hybrids, BookmarkTest, testing::Values("qwen35", "lfm2"));
 
 // Layers with attention go back anywhere; their logits are kept as well.

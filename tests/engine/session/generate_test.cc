@@ -105,8 +105,9 @@ TEST_F(GenerateTest, StopTextIsNotPartOfTheText) {
 
 TEST_F(GenerateTest, Interruption) {
   GenerateOptions options;
-  int asked = 0;
-  options.interrupted = [&] { return ++asked > 3; };
+  int asked = 0;  // since the prompt was read
+  options.prompt_read = [&] { asked = 0; };
+  options.interrupted = [&] { return ++asked > 3 && !streamed_.empty(); };
   const GenerateResult result = Run(64, options);
   EXPECT_EQ(result.stop_reason, StopReason::kInterrupted);
   EXPECT_EQ(result.tokens.size(), 3u);

@@ -98,11 +98,24 @@ TEST_F(SessionTest, ProgressCanStopThePrompt) {
   std::vector<size_t> seen;
   const std::vector<TokenId> ids = {1, 2, 3, 4, 5, 6};
   EXPECT_FALSE(session.Prefill(ids, [&](size_t done) {
-    seen.push_back(done);
-    return done < 4;
+    if (seen.empty() || done != seen.back()) seen.push_back(done);
+    return done < 5;
   }));
-  EXPECT_EQ(seen, (std::vector<size_t>{2, 4}));
+  // A batch counts in proportion to its layers.
+  EXPECT_EQ(seen, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(session.position(), 4u);
+  EXPECT_FALSE(session.has_logits());
+}
+
+TEST_F(SessionTest, WhatProgressThrowsLeavesTheTextAsItWas) {
+  Session session(model_, Small(16));
+  const std::vector<TokenId> first = {1, 2, 3}, ids = {4, 5, 6};
+  session.Prefill(first);
+  const auto fail = [](size_t) -> bool { throw std::runtime_error("mine"); };
+  EXPECT_THROW(session.Prefill(ids, fail), std::runtime_error);
+  Session fresh(model_, Small(16));
+  fresh.Prefill(first);
+  EXPECT_EQ(LogitsAfter(session, ids), LogitsAfter(fresh, ids));
 }
 
 TEST_F(SessionTest, ImpossibleContextIsRefusedInOneLine) {
