@@ -13,10 +13,6 @@ namespace {
 
 double Rate(size_t n, double seconds) { return n == 0 ? 0 : static_cast<double>(n) / seconds; }
 
-double Gain(const engine::DraftCounts& drafts) {
-  return drafts.seconds > 0 ? drafts.seconds_without / drafts.seconds : 1;
-}
-
 }  // namespace
 
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
@@ -41,9 +37,10 @@ std::string DraftLine(const engine::DraftCounts& drafts) {
   const std::string text =
       Format("drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass", drafts.drafted,
              drafts.accepted, Rate(drafts.n_tokens, static_cast<double>(drafts.n_passes)));
+  const std::optional<double> gain = drafts.Gain();
   // If no draft was right, the gain would be only timing noise.
-  if (drafts.accepted == 0) return text;
-  return text + Format("; about %.1f times as fast as without", Gain(drafts));
+  if (drafts.accepted == 0 || !gain) return text;
+  return text + Format("; about %.1f times as fast as without", *gain);
 }
 
 std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, double load_seconds,
@@ -65,8 +62,8 @@ std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, doub
   if (result.drafts.n_passes > 0) {
     json["draft"] = {{"drafted", result.drafts.drafted},
                      {"accepted", result.drafts.accepted},
-                     {"passes", result.drafts.n_passes},
-                     {"gain", Gain(result.drafts)}};
+                     {"passes", result.drafts.n_passes}};
+    if (const auto gain = result.drafts.Gain()) json["draft"]["gain"] = *gain;
   }
   return JsonText(json, indent);
 }

@@ -17,7 +17,8 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
                       size_t measure_with_threads = 0);
 
 // The gain from drafts: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times as fast
-// as without". The last part is written only if some guesses were right.
+// as without". The last part, by the clock, is written only if some guesses were right and enough
+// passes were without any.
 std::string DraftLine(const engine::DraftCounts& drafts);
 
 // One JSON object: text, thinking (if any), prompt_tokens, tokens, stop_reason, seed, timings,

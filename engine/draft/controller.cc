@@ -1,6 +1,7 @@
 #include "engine/draft/controller.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace engine {
@@ -15,6 +16,17 @@ constexpr double kMemory = 16;
 constexpr double kForgetting = 1 - 1 / 256.0;
 // Interpolation from other sizes counts as this many measurements.
 constexpr double kOthers = 0.5;
+// Passes with one token before the first drafts, which are compared with them: before those that
+// are free, and others. The very first, with cold caches, may take several times as long: it counts
+// little.
+constexpr size_t kPlainBeforeFree = 2, kPlainBeforeOthers = 4;
+constexpr double kColdWeight = 0.03;
+
+// Passes of the first trial of a draft model, each longer than the last; of one that is off; and of
+// one that ends early, since it lost more than kMaxLoss tokens.
+constexpr double kFirstTrial = 8, kLongestTrial = 64, kShortTrial = 3;
+constexpr double kMaxLoss = 2;
+
 // One disturbed pass must not flip the choice.
 constexpr double kMaxChange = 2;
 
@@ -44,6 +56,7 @@ void PassCosts::Tell(size_t n_tokens, double seconds) {
     for (Measured& other : by_size_) other.seconds *= mean / measured.seconds;
   }
   measured.seconds = mean;
+  if (std::exchange(is_first_, false)) measured.weight = kColdWeight;
 }
 
 // The very first pass has one token, so size 1 is always measured.
@@ -90,7 +103,7 @@ std::array<double, kMaxDrafts> Acceptance::All() const {
 DraftController::DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts)
     : max_drafts_(std::min(max_drafts, kMaxDrafts)) {
   for (const KindGuess& guess : guesses) {
-    kinds_.push_back({Acceptance(guess.acceptance), guess.is_free});
+    kinds_.push_back({Acceptance(guess.acceptance), guess.is_free, guess.cost});
   }
 }
 
@@ -102,22 +115,57 @@ DraftController::Choice DraftController::Best(const Kind& kind, size_t available
   double tokens = 1, reached = 1;  // expected of a pass with n drafts; how often the n-th is right
   for (size_t n = 0; n <= most; ++n) {
     if (n > 0) tokens += reached *= acceptance[n - 1];
-    const double seconds = costs_.Of(1 + n) + static_cast<double>(n) * kind.draft_seconds;
+    const double seconds = costs_.Of(1 + n) + static_cast<double>(n) * DraftSeconds(kind);
     if (tokens / seconds > best.tokens_per_s) best = {n, tokens / seconds};
   }
   return best;
 }
 
+// Costs and acceptance are means that follow slowly, and what a draft model does to the caches is
+// in none of them: so the clock has the last word. A loss turns the kind off; then drafts are only
+// tried, as far as the budget allows, until a few have shown a profit.
+void DraftController::Judge(Kind& kind) const {
+  Trial& trial = kind.trial;
+  if (trial.seconds > 0) {
+    const double profit = trial.tokens - trial.seconds / costs_.Of(1);
+    trial = {.n = trial.n + 1,
+             .profit = trial.profit + profit,
+             .squares = trial.squares + profit * profit};
+  }
+  const double mean = trial.profit / std::max(trial.n, 1.0);
+  const double error = std::sqrt(std::max(trial.squares - trial.n * mean * mean, 0.0)) /
+                       std::max(trial.n, 1.0);  // of the mean
+  if (kind.is_off) {
+    if (trial.n < kShortTrial || (mean <= 0 && trial.n < kFirstTrial)) return;
+    kind.is_off = mean <= 0;
+    kind.trial_length = kFirstTrial;
+  } else {
+    const bool is_short = trial.n >= kShortTrial && trial.profit < -kMaxLoss;
+    if (trial.n < kind.trial_length && !is_short) return;
+    kind.is_off = mean + error < 0;
+    kind.trial_length = kind.is_off ? kFirstTrial : std::min(2 * kind.trial_length, kLongestTrial);
+  }
+  trial = {};
+}
+
 DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
-  if (!costs_.IsFresh(1)) return {};
-  const Choice best = Best(kinds_[kind], available);
+  Kind& of = kinds_[kind];
+  if (n_plain_ < (of.is_free ? kPlainBeforeFree : kPlainBeforeOthers)) return {};
+  Choice best = Best(of, available);
+  if (!of.is_free) {
+    const double one = costs_.Of(1);
+    Judge(of);
+    if (of.is_off) best = {0, 1 / one};
+    // Not even drafts that are all right would pay.
+    if (best.n == 0 && costs_.Of(2) + DraftSeconds(of) > 2 * one) return best;
+  }
   // Trying more drafts shows whether they are right, and what longer passes cost.
   const size_t most = std::min(available, max_drafts_);
   size_t tried = std::min(best.n + 1, most);
   if (costs_.IsFresh(1 + tried)) tried = std::min(2 * best.n, most);
   if (best.n == 0) tried = std::min<size_t>(1, most);
   if (tried <= best.n || (best.n > 0 && costs_.IsFresh(1 + tried))) return best;
-  const double more = static_cast<double>(tried - best.n) * kinds_[kind].draft_seconds;
+  const double more = static_cast<double>(tried - best.n) * DraftSeconds(of);
   const double loss = costs_.Of(1 + tried) - costs_.Of(1 + best.n) + more;
   if (budget_ < loss) return best;
   budget_ -= loss;
@@ -127,7 +175,9 @@ DraftController::Choice DraftController::Choose(size_t kind, size_t available) {
 void DraftController::Drafted(size_t kind, size_t n, double seconds) {
   if (n == 0) return;
   Kind& of = kinds_[kind];
+  drafted_ = &of;
   if (!std::exchange(of.has_begun, true)) return;  // the first includes reading the prompt
+  of.trial.seconds += seconds;
   double one = seconds / static_cast<double>(n);
   if (of.n_measured > 0) one = std::min(one, kMaxChange * of.draft_seconds);
   of.n_measured = std::min(of.n_measured + 1, kMemory);
@@ -136,6 +186,11 @@ void DraftController::Drafted(size_t kind, size_t n, double seconds) {
 
 void DraftController::Passed(size_t n_tokens, double seconds) {
   costs_.Tell(n_tokens, seconds);
+  if (n_tokens == 1) ++n_plain_;
+  if (Kind* const kind = std::exchange(drafted_, nullptr)) {
+    kind->trial.seconds += seconds;
+    kind->trial.tokens += 1;
+  }
   budget_ = std::min(budget_ + kTrying * seconds, kMaxTries * costs_.Of(1));
 }
 

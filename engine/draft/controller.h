@@ -36,6 +36,7 @@ class PassCosts {
   double Between(size_t n_tokens) const;  // interpolated
 
   std::array<Measured, kMaxPassTokens + 1> by_size_ = {};
+  bool is_first_ = true;  // pass of all
 };
 
 // The acceptance rate of one kind of drafts, by their place in a pass.
@@ -60,6 +61,7 @@ class DraftController {
   struct KindGuess {
     double acceptance;  // prior: how often its first draft is right
     bool is_free;       // drafting takes no time
+    double cost = 0;    // prior: the time of a draft, relative to a pass with one token
   };
   // One guess for each kind of drafts.
   DraftController(const std::vector<KindGuess>& guesses, size_t max_drafts);
@@ -76,25 +78,43 @@ class DraftController {
   void Drafted(size_t kind, size_t n, double seconds);
   void Checked(size_t kind, size_t place, bool right) {
     kinds_[kind].acceptance.Tell(place, right);
+    kinds_[kind].trial.tokens += right ? 1 : 0;
   }
   void Passed(size_t n_tokens, double seconds);
 
   const PassCosts& costs() const { return costs_; }
 
  private:
+  // Drafts that are not free are judged by the clock, in trials of some passes. The profit of a
+  // pass is what it added to the text, less what plain passes would have added in its time,
+  // drafting included; in tokens.
+  struct Trial {
+    double tokens = 0, seconds = 0;  // of the last pass, until it is settled
+    double n = 0, profit = 0, squares = 0;
+  };
   struct Kind {
     Acceptance acceptance;
     bool is_free;
+    double cost;
     bool has_begun = false;
     double draft_seconds = 0;  // of one, a mean
     double n_measured = 0;
+    Trial trial = {};
+    double trial_length = 8;  // passes
+    bool is_off = false;      // the last trial showed a loss
   };
+  double DraftSeconds(const Kind& kind) const {
+    return kind.n_measured > 0 ? kind.draft_seconds : kind.cost * costs_.Of(1);
+  }
   Choice Best(const Kind& kind, size_t available) const;
+  void Judge(Kind& kind) const;
 
   std::vector<Kind> kinds_;
   size_t max_drafts_;
   PassCosts costs_;
-  double budget_ = 0;  // seconds that exploration may cost
+  size_t n_plain_ = 0;       // passes with one token
+  Kind* drafted_ = nullptr;  // the pass to come has drafts of this kind, which are not free
+  double budget_ = 0;        // seconds that exploration may cost
 };
 
 }  // namespace engine

@@ -30,6 +30,8 @@ class Drafter {
                      std::vector<tokenizer::TokenId>& drafts) = 0;
   // Whether drafts cost next to nothing: then they are made, to learn from, even if none is read.
   virtual bool is_free() const { return false; }
+  // A guess at the time of a draft, relative to a pass of the model with one token.
+  virtual double cost() const { return 0; }
 
   // Called after each pass, while the scratch still has its residual stream, with the tokens from
   // position `first` on. Those that are rejected are Cut() afterwards.

@@ -15,14 +15,18 @@ using tokenizer::TokenId;
 constexpr std::array kFreeGuesses = {0.3, 0.5, 0.6, 0.75, 0.85};
 constexpr double kModelGuess = 0.6;
 
+// A draft model's first draft touches all of its memory for the first time, which takes
+// milliseconds: not before that is a hundredth of the seconds spent.
+constexpr double kBeforeModels = 0.25;
+
 std::vector<DraftController::KindGuess> Guesses(
     const std::vector<std::shared_ptr<Drafter>>& drafters) {
   std::vector<DraftController::KindGuess> guesses;
   for (const auto& drafter : drafters) {
     for (size_t i = 0; i < drafter->n_kinds(); ++i) {
       const bool is_free = drafter->is_free();
-      guesses.push_back(
-          {is_free ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess, is_free});
+      guesses.push_back({is_free ? kFreeGuesses[std::min(i, kFreeGuesses.size() - 1)] : kModelGuess,
+                         is_free, drafter->cost()});
     }
   }
   return guesses;
@@ -31,9 +35,19 @@ std::vector<DraftController::KindGuess> Guesses(
 }  // namespace
 
 DraftCounts DraftCounts::operator-(const DraftCounts& before) const {
-  return {drafted - before.drafted,   accepted - before.accepted,
-          n_tokens - before.n_tokens, n_passes - before.n_passes,
-          seconds - before.seconds,   seconds_without - before.seconds_without};
+  return {drafted - before.drafted,
+          accepted - before.accepted,
+          n_tokens - before.n_tokens,
+          n_passes - before.n_passes,
+          n_plain - before.n_plain,
+          seconds - before.seconds,
+          plain_seconds - before.plain_seconds};
+}
+
+std::optional<double> DraftCounts::Gain() const {
+  constexpr uint64_t kEnough = 8;
+  if (n_plain < kEnough) return {};
+  return static_cast<double>(n_tokens) * plain_seconds / static_cast<double>(n_plain) / seconds;
 }
 
 Speculation::Speculation(std::vector<std::shared_ptr<Drafter>> drafters,
@@ -63,6 +77,7 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
   size_t best_kind = 0;
   DraftController::Choice best;
   for (Source& source : sources_) {
+    if (!is_fixed && !source.drafter->is_free() && counts_.seconds < kBeforeModels) continue;
     const std::optional<size_t> found = source.drafter->Look(text);
     if (!found) continue;
     const size_t kind = source.first_kind + *found;
@@ -101,16 +116,16 @@ std::span<const TokenId> Speculation::Propose(std::span<const TokenId> text, siz
 void Speculation::Passed(size_t n_tokens, double seconds) {
   controller_.Passed(n_tokens, seconds);
   ++counts_.n_passes;
-  counts_.seconds_without += controller_.costs().Of(1);
-  counts_.seconds += controller_.costs().Of(n_tokens) + std::exchange(drafting_seconds_, 0);
+  if (n_tokens == 1) {
+    ++counts_.n_plain;
+    counts_.plain_seconds += seconds;
+  }
+  counts_.seconds += seconds + std::exchange(drafting_seconds_, 0);
 }
 
 void Speculation::Took(TokenId id, bool was_ahead) {
   ++counts_.n_tokens;
-  if (was_ahead) {
-    ++counts_.accepted;
-    counts_.seconds_without += controller_.costs().Of(1);
-  }
+  if (was_ahead) ++counts_.accepted;
   for (Source& source : sources_) {
     Watch& watch = source.watch;
     if (!watch.is_on()) continue;

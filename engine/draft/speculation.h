@@ -41,10 +41,13 @@ struct DraftCounts {
   uint64_t accepted = 0;
   uint64_t n_tokens = 0;  // generated, accepted drafts included
   uint64_t n_passes = 0;
-  double seconds = 0;          // all passes, at the means of their sizes, and drafting
-  double seconds_without = 0;  // at one pass per token
+  uint64_t n_plain = 0;  // of the passes: with one token
+  // By the clock: all passes, the undoing of rejected drafts, and drafting; passes with one token.
+  double seconds = 0, plain_seconds = 0;
 
   DraftCounts operator-(const DraftCounts& before) const;
+  // How many times as fast as without drafts; nothing where too few passes were without.
+  std::optional<double> Gain() const;
 };
 
 class Speculation {

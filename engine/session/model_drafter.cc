@@ -40,7 +40,9 @@ void CheckSameVocabulary(const Model& model, const Model& draft) {
 }
 
 ModelDrafter::ModelDrafter(const Model& model, const Model& draft, const SessionOptions& options)
-    : interrupted_(options.draft.interrupted) {
+    : interrupted_(options.draft.interrupted),
+      cost_(static_cast<double>(draft.BytesPerToken()) /
+            static_cast<double>(model.BytesPerToken())) {
   CheckSameVocabulary(model, draft);
   n_common_ = std::min(model.tokenizer->vocab().size(), draft.tokenizer->vocab().size());
   session_ = std::make_unique<Session>(draft, DraftSession(draft, options));

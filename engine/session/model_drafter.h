@@ -33,6 +33,7 @@ class ModelDrafter : public Drafter {
   std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
   void Draft(std::span<const tokenizer::TokenId> text, size_t n,
              std::vector<tokenizer::TokenId>& drafts) override;
+  double cost() const override { return cost_; }  // by their bytes
 
  private:
   void Write(std::span<const tokenizer::TokenId> text, size_t n,
@@ -40,6 +41,7 @@ class ModelDrafter : public Drafter {
 
   std::unique_ptr<Session> session_;
   std::function<bool()> interrupted_;
+  double cost_;
   size_t n_common_;         // tokens that both models have
   bool is_broken_ = false;  // its logits are not numbers: no more drafts
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/draft/controller.h"
@@ -131,6 +132,44 @@ TEST_P(DraftControllerTest, ComesBackWhenTheTextChanges) {
     return simulation.Run(GetParam(), 4000);
   });
   EXPECT_GE(rate, 0.97 * BestRate(GetParam()));
+}
+
+// A draft model that does not pay: one as large as the model, one that is slower than its size, one
+// that is wrong, and one that drives the model's weights out of the caches.
+TEST(DraftController, ADraftModelThatDoesNotPayCostsNextToNothing) {
+  struct DraftModel {
+    double acceptance, guessed_cost, cost, slower;
+  };
+  for (const DraftModel& draft :
+       {DraftModel{0.9, 1, 1, 1}, DraftModel{0.7, 0.35, 0.9, 1}, DraftModel{0.02, 0.25, 0.25, 1},
+        DraftModel{0.5, 0.2, 0.2, 1.6}}) {
+    const double speed = Mean([&](uint64_t seed) {
+      std::mt19937_64 random(seed);
+      std::uniform_real_distribution<double> uniform(0, 1);
+      DraftController controller({{0.6, /*is_free=*/false, draft.guessed_cost}}, kMaxDrafts);
+      double time = 0, n_tokens = 0;
+      bool has_begun = false;
+      for (int pass = 0; n_tokens < 200; ++pass) {
+        const size_t n = controller.Choose(0, kMaxDrafts).n;
+        // The first draft reads a short prompt.
+        const double reading = n > 0 && !std::exchange(has_begun, true) ? 1 : 0;
+        const double drafting = (static_cast<double>(n) + reading) * draft.cost;
+        controller.Drafted(0, n, drafting);
+        const double one = (n > 0 ? draft.slower : 1) * (0.95 + 0.1 * uniform(random));
+        const double seconds = (1 + 0.06 * static_cast<double>(n)) * one;
+        controller.Passed(1 + n, pass == 0 ? 5 * seconds : seconds);  // caches are cold
+        size_t right = 0;
+        for (bool is_right = true; is_right && right < n; right += is_right ? 1 : 0) {
+          is_right = uniform(random) < draft.acceptance;
+          controller.Checked(0, right, is_right);
+        }
+        time += drafting + seconds;
+        n_tokens += 1 + static_cast<double>(right);
+      }
+      return n_tokens / time;
+    });
+    EXPECT_GE(speed, 0.98) << draft.acceptance << " " << draft.cost;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, DraftControllerTest, testing::ValuesIn(Worlds()),

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/draft/lookup_drafter.h"
@@ -170,6 +172,29 @@ INSTANTIATE_TEST_SUITE_P(Families, SpeculationTest, testing::ValuesIn(FamilyMode
                          });
 
 Model Tiny() { return Model::Load(test::DataPath("families") / "smollm3.gguf"); }
+
+// Takes its time, and is wrong.
+class Slow : public Drafter {
+ public:
+  std::optional<size_t> Look(std::span<const TokenId>) override { return 0; }
+  void Draft(std::span<const TokenId>, size_t, std::vector<TokenId>& drafts) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    drafts.push_back(1);
+  }
+};
+
+TEST(Speculation, TheGainIsByTheClock) {
+  const Model model = Tiny();
+  SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+  options.draft = Drafts(std::make_shared<Slow>(), 1);
+  const DraftCounts fixed = Write(model, options, 20).counts;
+  EXPECT_GT(fixed.seconds, 0.019);
+  EXPECT_FALSE(fixed.Gain());  // only the first pass was without
+  options.draft.fixed = {};    // in the first moments it is not asked
+  const DraftCounts counts = Write(model, options, 60).counts;
+  ASSERT_TRUE(counts.Gain());
+  EXPECT_LE(*counts.Gain(), 1);
+}
 
 TEST(Speculation, ReadsAheadUpToTheEndOfTheContext) {
   const Model model = Tiny();
