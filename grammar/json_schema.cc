@@ -584,7 +584,7 @@ Grammar ParseJsonSchema(const std::string& text, const SchemaOptions& options) {
 }
 
 Grammar JsonObject(const SchemaOptions& options) {
-  return ParseJsonSchema(R"({"type": "object"})", options);
+  return ParseJsonSchema(R"({"type": "object", "minProperties": 1})", options);
 }
 
 }  // namespace grammar

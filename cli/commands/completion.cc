@@ -51,16 +51,27 @@ _pronk_files() { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); }
 # Not by compgen -W: it would run what is in $(...) in a name, and names come with downloads.
 _pronk_models() {
   local name
-  _pronk_files
+  mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.gguf' -- "$cur")
   while IFS= read -r name; do
     [[ $name == "$cur"* ]] && COMPREPLY+=("$name")
   done < <(pronk list --names 2>/dev/null)
 }
 
 _pronk() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flags=
+  local cur=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD flags= prev
+  # Bash splits at colons, which names of models have: the word is put together again, and what
+  # readline takes for earlier words is cut off from the answers.
+  while ((at > 1)) && [[ $cur == :* || ${COMP_WORDS[at-1]} == : ]]; do
+    cur=${COMP_WORDS[--at]}$cur
+  done
+  prev=${COMP_WORDS[at-1]}
   COMPREPLY=()
-  if [ "$COMP_CWORD" -eq 1 ]; then
+  _pronk_answers
+  [[ $cur == *:* && at -lt COMP_CWORD ]] && COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*:}"}"}")
+}
+
+_pronk_answers() {
+  if [ "$at" -eq 1 ]; then
     _pronk_words ')sh";
   for (const Command& command : commands) out << command.name << " ";
   out << R"sh(--help --version'
@@ -108,7 +119,7 @@ _pronk_models() {
   local -a names
   names=(${(f)"$(pronk list --names 2>/dev/null)"})
   compadd -a names
-  _files
+  _files -g '*.gguf'
 }
 
 _pronk() {

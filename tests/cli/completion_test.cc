@@ -75,6 +75,29 @@ TEST(Completion, NamesAreNotCommands) {
   EXPECT_EQ(run.err, "");
 }
 
+// Bash splits a word at colons; of files, only those that can be models are offered.
+TEST(Completion, NamesWithColonsAndModelFiles) {
+  if (Shell("command -v bash").status != 0) GTEST_SKIP() << "bash is not installed";
+  const test::TempDir dir;
+  std::filesystem::create_directories(dir.Path(".lmstudio/models/acme/tiny:8b"));
+  std::filesystem::create_directories(dir.Path("here/models"));
+  dir.Write(".lmstudio/models/acme/tiny:8b/x.gguf", "GGUF");
+  dir.Write("here/mine.gguf", "GGUF");
+  dir.Write("here/mine.txt", "");
+  const auto complete = [&](const std::string& words, int at) {
+    return Shell(
+               "cd \"$HOME/here\" && mkdir -p bin && ln -sf \"$PRONK\" bin/pronk && "
+               "PATH=$PWD/bin:$PATH && bash -c 'source <(pronk completion bash); COMP_WORDS=(" +
+                   words + "); COMP_CWORD=" + std::to_string(at) +
+                   "; _pronk; echo \"${COMPREPLY[@]}\"'",
+               {"HOME=" + dir.Path("")})
+        .out;
+  };
+  EXPECT_EQ(complete("pronk run -m acme/tiny : 8", 5), "8b/x.gguf\n");
+  EXPECT_EQ(complete("pronk run -m acme/tiny :", 4), "8b/x.gguf\n");
+  EXPECT_EQ(complete("pronk run -m m", 3), "models mine.gguf\n");
+}
+
 TEST(Completion, ShellsTakeIt) {
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     if (Shell("command -v " + shell).status != 0) continue;

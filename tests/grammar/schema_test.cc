@@ -631,6 +631,7 @@ TEST(JsonSchema, IsCompactUnlessSpaceIsFree) {
   }
   EXPECT_TRUE(Matches(JsonObject(), R"({"a": 1, "b": []})"));
   EXPECT_FALSE(Matches(JsonObject(), R"({"a":1})"));
+  EXPECT_FALSE(Matches(JsonObject(), "{}"));  // says nothing
   EXPECT_TRUE(Matches(JsonObject({.free_space = true}), R"({"a":1})"));
 }
 
