@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/chat/saved_chats.h"
 #include "cli/options/generation_options.h"
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
@@ -21,8 +22,9 @@
 namespace cli {
 namespace {
 
-// Suffix of the file with the session's state, saved beside a conversation.
-constexpr const char* kSessionSuffix = ".session";
+// A state is saved by itself if neither it nor the model, all of which is hashed, is larger.
+constexpr size_t kMaxStateBytes = size_t{256} << 20;
+constexpr uint64_t kMaxModelBytes = uint64_t{8} << 30;
 
 // "~/talk.json" as the shell would read it.
 std::string WithHome(const std::string& path) {
@@ -49,16 +51,27 @@ std::string ShownName(std::string_view name) {
 
 // The settings of /set.
 std::vector<engine::Setting> Settings(engine::SamplerOptions& sampler, int64_t& max_tokens) {
-  constexpr const char* kNames[] = {
-      "temperature",      "top_k",          "top_p",          "min_p",
-      "typical",          "repeat_penalty", "penalty_last_n", "presence_penalty",
-      "frequency_penalty"};
-  const std::vector<engine::Setting> all = engine::Settings(sampler);
-  std::vector<engine::Setting> settings;
-  for (const char* const name : kNames) settings.push_back(engine::FindSetting(all, name));
+  std::vector<engine::Setting> settings = engine::Settings(sampler);
   settings.push_back({"seed", &sampler.seed, 0, 0x1p53});
   settings.push_back({"num_predict", &max_tokens, -1, kMaxTokens});
   return settings;
+}
+
+// "--top-k" as "top_k".
+std::string Plain(std::string name) {
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+// Whether /set may call the setting so: by its own name, Ollama's, or one of its flags'.
+bool IsCalled(const engine::Setting& setting, const std::string& name,
+              const ConversationOptions& options) {
+  const std::string plain = Plain(name);
+  if (plain == setting.name || plain == ShownName(setting.name)) return true;
+  const auto flags = options.flags.find(setting.name);
+  return flags != options.flags.end() &&
+         std::ranges::any_of(flags->second, [&](const auto& f) { return Plain(f) == plain; });
 }
 
 std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f" : "%.7g", value); }
@@ -72,7 +85,7 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
   const size_t at = rest.find_first_not_of(' ', name.size());
   const std::string number = at == std::string::npos ? "" : rest.substr(at);
   for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
-    if (ShownName(setting.name) != name) continue;
+    if (!IsCalled(setting, name, options)) continue;
     double value = 0;
     const char* const end = number.data() + number.size();
     const auto [stop, error] = std::from_chars(number.data(), end, value);
@@ -97,7 +110,11 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
 // All settings: "temperature 0.7 (file), top_k 40, ...".
 std::string SettingsText(ConversationOptions options) {
   std::vector<std::string> texts;
+  constexpr std::string_view kRare[] = {"temperature_", "top_n", "xtc", "dry", "mirostat"};
   for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
+    // Those that few know are shown where they are not the default.
+    const auto begins = [&](std::string_view word) { return setting.name.starts_with(word); };
+    if (std::ranges::any_of(kRare, begins) && !options.origins.contains(setting.name)) continue;
     texts.push_back(SettingText(setting, ShownName(setting.name), options.origins));
   }
   return Joined(texts, ", ") + "; the rest by default";
@@ -116,7 +133,8 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
   static const std::vector<ChatCommand> commands = {
       {"/help", "", "this list", &Conversation::Help},
       {"/regen", "", "answer the last question again", &Conversation::Regenerate},
-      {"/undo", "", "take the last question and its answer back", &Conversation::Undo},
+      {"/undo", "[N]", "take the last question and its answer back, or the last N",
+       &Conversation::Undo},
       {"/clear", "", "begin anew", &Conversation::Clear},
       {"/system", "[TEXT]", "what the model is told first: show or change; - is nothing",
        &Conversation::System},
@@ -133,10 +151,21 @@ const std::vector<Conversation::ChatCommand>& Conversation::Commands() {
   return commands;
 }
 
-std::vector<std::string> Conversation::CommandNames() {
-  std::vector<std::string> names;
-  for (const ChatCommand& command : Commands()) names.push_back(command.name);
-  return names;
+std::vector<std::string> Conversation::Completions(const std::string& typed) {
+  std::vector<std::string> lines;
+  for (const ChatCommand& command : Commands()) lines.push_back(command.name);
+  for (const std::string command : {"/load ", "/save "}) {
+    if (!typed.starts_with(command)) continue;
+    const std::string given = typed.substr(command.size());
+    const std::string folder = given.substr(0, given.rfind('/') + 1);  // "" if there is none
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder.empty() ? "." : WithHome(folder), ignored)) {
+      lines.push_back(command + folder + entry.path().filename().string() +
+                      (entry.is_directory(ignored) ? "/" : ""));
+    }
+  }
+  return lines;
 }
 
 Conversation::Conversation(engine::Session& session, const ConversationOptions& options,
@@ -186,6 +215,7 @@ void Conversation::Answer(const std::string& question) {
   });
   progress.Clear();
   open_ = open_ && out.Finish(/*follows=*/false);
+  SaveItself();
   if (!open_) return;
   ExplainEnd(*last_);
   ComplainIfCut(options_.constraint, last_->generated.stop_reason);
@@ -233,6 +263,7 @@ void Conversation::Help(const std::string&) {
 void Conversation::Clear(const std::string&) {
   chat_.Clear();
   last_.reset();
+  if (options_.is_kept && !options_.save_to.empty()) options_.save_to = NewChatPath();
   Note("(a new conversation)");
 }
 
@@ -242,15 +273,49 @@ void Conversation::Regenerate(const std::string&) {
   Note("(nothing to answer again)");
 }
 
-void Conversation::Undo(const std::string&) {
-  const std::string question = chat_.Undo();
-  Note(question.empty() ? "(nothing to take back)" : "(taken back: " + question + ")");
+void Conversation::Undo(const std::string& argument) {
+  size_t n = 1;
+  const char* const end = argument.data() + argument.size();
+  const auto [stop, error] = std::from_chars(argument.data(), end, n);
+  if (!argument.empty() && (error != std::errc() || stop != end || n == 0))
+    throw engine::Error("/undo " + argument + ": expected a number of questions");
+  std::vector<std::string> questions;
+  for (std::string question; questions.size() < n && !(question = chat_.Undo()).empty();)
+    questions.push_back(question);
+  SaveItself();
+  Note(questions.empty() ? "(nothing to take back)"
+                         : "(taken back: " + Joined(questions, "; ") + ")");
 }
 
 void Conversation::System(const std::string& argument) {
   if (!argument.empty()) chat_.SetSystem(argument == "-" ? "" : argument);
   Note(chat_.system().empty() ? "(the model is told nothing before the conversation)"
                               : "(the model is told: " + chat_.system() + ")");
+}
+
+// A person goes on where nothing can be saved.
+void Conversation::SaveItself() {
+  if (options_.save_to.empty() || chat_.Messages().empty()) return;
+  try {
+    const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
+    WriteMessages(options_.save_to, chat_.Messages());
+  } catch (const std::exception& error) {
+    if (!options_.is_kept) throw;
+    Complain(std::string(error.what()) + ": this chat is not saved");
+    options_.save_to.clear();
+  }
+}
+
+void Conversation::SaveState() {
+  if (options_.save_to.empty() || !last_ || !session_.has_logits()) return;
+  const size_t bytes = session_.RememberedState().PieceBytes(session_.position());
+  const uint64_t model_bytes = session_.model().file.tensor_bytes();
+  const std::string path = options_.save_to + kSessionSuffix;
+  if (options_.is_kept) KeepOnlyStateOf(options_.save_to);
+  std::filesystem::remove(path);
+  if (bytes > kMaxStateBytes || model_bytes > kMaxModelBytes) return;
+  const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
+  engine::SaveSession(session_, path);
 }
 
 void Conversation::Save(const std::string& argument) {
@@ -267,7 +332,7 @@ void Conversation::Save(const std::string& argument) {
   std::string note = Counted(messages.size(), "message") + " saved to " + path;
   if (session_.has_logits()) {
     engine::SaveSession(session_, path + kSessionSuffix);
-    note += ", and what the model remembers to " + path + kSessionSuffix;
+    note += std::string(", and beside it (") + kSessionSuffix + ") what the model remembers";
   }
   Note("(" + note + ")");
 }
@@ -319,6 +384,9 @@ void Conversation::Set(const std::string& argument) {
     return System(argument.substr(7));
   } else if (!argument.empty()) {
     ChangeSetting(argument, options_);
+    engine::DryOptions& dry = options_.sampler.dry;
+    if (dry.Active() && dry.breakers.empty())
+      dry.breakers = engine::TokensWith(kDryBreakers, *session_.model().tokenizer);
     session_.SetSampling(options_.sampler);
   }
   Note("(" + SettingsText(options_) + ")");

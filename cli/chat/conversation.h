@@ -4,8 +4,10 @@
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options/generation_options.h"
@@ -16,12 +18,15 @@ namespace cli {
 
 struct ConversationOptions {
   std::string system;
-  int64_t max_tokens = -1;         // of an answer
-  bool verbose = false;            // report how each answer was made
-  engine::SamplerOptions sampler;  // the session's current options
-  Origins origins;                 // of their values
+  int64_t max_tokens = -1;                                     // of an answer
+  bool verbose = false;                                        // report how each answer was made
+  engine::SamplerOptions sampler;                              // the session's current options
+  Origins origins;                                             // of their values
+  std::map<std::string_view, std::vector<std::string>> flags;  // by the options' names
   std::vector<std::string> stop_texts;
   grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
+  std::string save_to = {};  // where the conversation is saved after each answer; "": nowhere
+  bool is_kept = false;      // it is one of our own (saved_chats.h), and so is what follows /clear
 };
 
 class Conversation {
@@ -32,10 +37,16 @@ class Conversation {
   // Chat::Say throws, and engine::Error from commands; the conversation then goes on.
   bool Take(const std::string& entry);
 
+  // As /load does: the conversation, and what the model remembers of it.
+  void Load(const std::string& argument);
+  // The end: saves the session's state beside the conversation, unless it is too large.
+  void SaveState();
+
   // True once a question was answered.
   bool has_answered() const { return last_.has_value(); }
 
-  static std::vector<std::string> CommandNames();  // "/help", ...
+  // The lines that one that begins like this could be: commands, and files for /load and /save.
+  static std::vector<std::string> Completions(const std::string& typed);
 
  private:
   // The function of a command gets the text after the command's name.
@@ -47,7 +58,6 @@ class Conversation {
   void Undo(const std::string& argument);
   void System(const std::string& argument);
   void Save(const std::string& argument);
-  void Load(const std::string& argument);
   void Stats(const std::string& argument);
   void Set(const std::string& argument);
   void Think(const std::string& argument);
@@ -55,6 +65,7 @@ class Conversation {
 
   void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
+  void SaveItself();
 
   engine::Session& session_;
   ConversationOptions options_;

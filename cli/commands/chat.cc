@@ -1,10 +1,13 @@
 // pronk chat: reads what the person types; conversation.h answers.
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/chat/conversation.h"
+#include "cli/chat/saved_chats.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/generation_options.h"
@@ -29,7 +32,9 @@ struct ChatOptions {
   GenerationOptions generation;
   ConversationOptions conversation;
   std::optional<std::string> first;
+  std::string load, save;
   bool escape = false, single_turn = false;
+  bool go_on = false, no_save = false, list = false;
 };
 
 // Reads lines until one that ends with three quotes.
@@ -76,15 +81,32 @@ bool TakeEntry(Conversation& conversation, const std::string& entry) {
   }
 }
 
+// Adds to what the arrow keys bring back, now and in later chats.
+void Remember(LineEditor& editor, const std::string& entry, bool saves) {
+  editor.Remember(entry);
+  if (!saves || !IsTerminal(0)) return;
+  try {
+    AddTypedLine(entry);
+  } catch (const engine::Error&) {  // said when the conversation could not be saved
+  }
+}
+
 void Converse(Conversation& conversation, const std::optional<std::string>& first,
-              bool single_turn) {
-  LineEditor editor(Conversation::CommandNames());
+              const ChatOptions& options) {
+  LineEditor editor(Conversation::Completions);
+  if (!options.no_save && IsTerminal(0)) {
+    try {
+      for (const std::string& line : TypedLines()) editor.Remember(line);
+    } catch (const engine::Error& error) {
+      Complain(error.what());
+    }
+  }
   CatchInterrupts();
   if (first) {
     if (IsTerminal(0)) std::fprintf(stderr, "> %s\n", ForTerminal(*first).c_str());
     if (!TakeEntry(conversation, *first)) return;
   }
-  for (std::string entry; !(single_turn && conversation.has_answered());) {
+  for (std::string entry; !(options.single_turn && conversation.has_answered());) {
     if (Interrupted() && !IsTerminal(0)) return;  // a script's Ctrl-C is not for one answer
     CatchInterrupts();
     const LineEditor::Result result = ReadEntry(editor, entry);
@@ -95,12 +117,47 @@ void Converse(Conversation& conversation, const std::optional<std::string>& firs
       continue;
     }
     if (entry.find_first_not_of(" \t\r\n") == std::string::npos) continue;
-    editor.Remember(entry);
+    Remember(editor, entry, !options.no_save);
     if (!TakeEntry(conversation, entry)) return;
   }
 }
 
+// The conversation to go on with; "" for a new one.
+std::string PathToLoad(const ChatOptions& options) {
+  if (options.go_on && !options.load.empty())
+    throw UsageError("--continue and --load: give one of them");
+  if (options.no_save && !options.save.empty())
+    throw UsageError("--no-save and --save: give one of them");
+  if (!options.go_on) return options.load;
+  const std::vector<std::string> chats = SavedChats();
+  if (chats.empty()) throw engine::Error("--continue: no chat is saved");
+  return chats.front();
+}
+
+// Where it saves itself: as --save says; else a person's chats are kept among our own.
+void ChooseWhereToSave(const ChatOptions& options, const std::string& loaded,
+                       ConversationOptions& how) {
+  how.save_to = options.save;
+  if (options.no_save || !options.save.empty()) {
+    if (!options.save.empty() && options.save != loaded && std::filesystem::exists(options.save))
+      throw engine::Error(options.save + ": is there already; choose another name");
+    return;
+  }
+  if (!options.go_on && !IsTerminal(0)) return;
+  how.is_kept = true;
+  try {
+    how.save_to = options.go_on ? loaded : NewChatPath();
+  } catch (const engine::Error& error) {
+    Complain(std::string(error.what()) + ": this chat is not saved");
+  }
+}
+
 int RunChat(const ChatOptions& options) {
+  if (options.list) {
+    ListSavedChats();
+    return kExitDone;
+  }
+  const std::string loaded = PathToLoad(options);
   engine::SessionOptions session_options = options.model.Session();
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});  // the draft model is not needed yet
@@ -117,15 +174,20 @@ int RunChat(const ChatOptions& options) {
   how.system = text(how.system);
   how.verbose = options.model.verbose;
   how.sampler = session_options.sampler;
+  how.flags = options.generation.FlagNames();
   std::optional<grammar::Constraint> constraint;
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
   how.constraint = constraint ? &*constraint : nullptr;
+  ChooseWhereToSave(options, loaded, how);
   Conversation conversation(session, how, options.form.For(model));
   if (IsTerminal(0)) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
+  if (!loaded.empty()) conversation.Load(loaded);
+  if (!loaded.empty() && !how.system.empty()) conversation.Take("/system " + how.system);
   Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
-           options.single_turn);
+           options);
+  conversation.SaveState();
   return kExitDone;
 }
 
@@ -146,6 +208,16 @@ void AddChat(CommandLine& line) {
   command.Add("-r,--reverse-prompt TEXT", conversation.stop_texts,
               "Stop an answer before this text");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
+  command.Add("--continue", options.go_on, "Go on with the last chat");
+  // Not declared as an input, which --save could not replace.
+  command.Add("--load FILE", options.load,
+              "Go on with this conversation, as /save and --list have it");
+  command
+      .Add("--save FILE", options.save,
+           "Save the conversation here; otherwise it is saved where --list finds it")
+      .Writes();
+  command.Add("--no-save", options.no_save, "Save neither the conversation nor what is typed");
+  command.Add("--list", options.list, "List the saved chats, the last one first");
   command.Add("--single-turn", options.single_turn, "Also -st: leave after one answer");
   options.form.AddFlags(command);
   options.model.AddSessionFlags(command);

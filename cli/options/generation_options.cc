@@ -164,6 +164,12 @@ void GenerationOptions::TakeFlags(engine::SamplerOptions& options, Origins& orig
   origins[std::string(engine::kSteps)] = "flag";
 }
 
+std::map<std::string_view, std::vector<std::string>> GenerationOptions::FlagNames() const {
+  std::map<std::string_view, std::vector<std::string>> names;
+  for (const auto& [name, flag] : setting_flags_) names[name] = flag->names;
+  return names;
+}
+
 engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bool explain,
                                                   Origins& origins) const {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
@@ -179,10 +185,9 @@ engine::SamplerOptions GenerationOptions::Sampler(const engine::Model& model, bo
     throw UsageError("--dry-sequence-breaker has no effect without --dry-multiplier");
   }
   if (options.dry.Active() && dry_breakers != std::vector<std::string>{"none"}) {
-    const std::vector<std::string> usual = {"\n", ":", "\"", "*"};
     try {
       options.dry.breakers =
-          engine::TokensWith(dry_breakers.empty() ? usual : dry_breakers, tokenizer);
+          engine::TokensWith(dry_breakers.empty() ? kDryBreakers : dry_breakers, tokenizer);
     } catch (const engine::Error& error) {
       throw UsageError("--dry-sequence-breaker: " + std::string(error.what()));
     }

@@ -23,6 +23,9 @@
 
 namespace cli {
 
+// What ends a repetition for DRY, unless a flag says otherwise.
+inline const std::vector<std::string> kDryBreakers = {"\n", ":", "\"", "*"};
+
 // Where the sampler's settings are from, by their names in engine/sampling/settings.h: "flag",
 // "file" or "/set"; the others have their default.
 using Origins = std::map<std::string, std::string, std::less<>>;
@@ -50,6 +53,8 @@ struct GenerationOptions {
   // The sampler's options for this model: flags win over what the file recommends. Notes what of
   // that is passed over; explain: says where each setting is from. Throws UsageError, gguf::Error.
   engine::SamplerOptions Sampler(const engine::Model& model, bool explain, Origins& origins) const;
+  // The names of the flags for each setting of engine/sampling/settings.h.
+  std::map<std::string_view, std::vector<std::string>> FlagNames() const;
   // nullptr if no flag was given. Throws UsageError if several were, and engine::Error, which names
   // the source, if it is not a valid grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar() const;

@@ -34,7 +34,7 @@ volatile std::sig_atomic_t continued = 0;  // ... after Ctrl-Z and fg
 
 class LineEditor::Terminal {
  public:
-  explicit Terminal(std::vector<std::string> completions);
+  explicit Terminal(Completions completions);
 
   Result Read(const std::string& prompt, std::string& line);
   void Remember(const std::string& entry);
@@ -57,7 +57,7 @@ class LineEditor::Terminal {
   void Redraw();
   size_t RowsAboveCursor() const;
 
-  std::vector<std::string> completions_;
+  Completions completions_;
   std::wstring prompt_;
   size_t prompt_columns_ = 0;
   bool interrupted_ = false;  // Ctrl-C ended this entry
@@ -69,8 +69,7 @@ class LineEditor::Terminal {
       el_init("pronk", stdin, out_.get(), out_.get()), el_end};
 };
 
-LineEditor::Terminal::Terminal(std::vector<std::string> completions)
-    : completions_(std::move(completions)) {
+LineEditor::Terminal::Terminal(Completions completions) : completions_(std::move(completions)) {
   EditLine* const el = editor_.get();
   el_set(el, EL_CLIENTDATA, this);
   el_set(el, EL_EDITOR, "emacs");
@@ -214,7 +213,7 @@ unsigned char LineEditor::Terminal::Complete(EditLine* el, wint_t) {
       FromWide(std::wstring_view(info->buffer, static_cast<size_t>(info->cursor - info->buffer)));
   std::string common;
   bool any = false;
-  for (const std::string& candidate : Of(el).completions_) {
+  for (const std::string& candidate : Of(el).completions_(typed)) {
     if (typed.empty() || !candidate.starts_with(typed)) continue;
     if (!std::exchange(any, true)) common = candidate;
     while (!candidate.starts_with(common)) common.pop_back();
@@ -250,7 +249,7 @@ void LineEditor::Terminal::Remember(const std::string& entry) {
   history_w(history_.get(), &event, H_ENTER, ToWide(entry).c_str());
 }
 
-LineEditor::LineEditor(std::vector<std::string> completions) {
+LineEditor::LineEditor(Completions completions) {
   if (IsTerminal(0) && HasEscapes(2)) {
     terminal_ = std::make_unique<Terminal>(std::move(completions));
   }

@@ -3,6 +3,7 @@
 #define PRONK_CLI_TERMINAL_LINE_EDITOR_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,8 +15,9 @@ inline constexpr size_t kMaxEntryBytes = size_t{64} << 20;
 
 class LineEditor {
  public:
-  // completions: what Tab completes at the beginning of a line.
-  explicit LineEditor(std::vector<std::string> completions);
+  // The lines that Tab may complete what was typed to.
+  using Completions = std::function<std::vector<std::string>(const std::string& typed)>;
+  explicit LineEditor(Completions completions);
   ~LineEditor();
 
   enum class Result { kLine, kInterrupted, kEnd };

@@ -164,6 +164,25 @@ TEST(Chat, WhatOllamaCallsThem) {
   ExpectError(Chat("/save\n"), 1, "/save needs the name of a file");
 }
 
+TEST(Chat, EverySamplerHasItsFlagsName) {
+  const Finished run = Chat(
+      "/set temp 0.5\n/set --top-k 7\n/set dynatemp-range 0.25\n/set xtc_probability 0.125\n"
+      "/set dry-multiplier 0.75\n/set mirostat-ent 4\nHello\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  for (const std::string set : {"temperature 0.5", "top_k 7", "temperature_range 0.25",
+                                "xtc_probability 0.125", "dry.multiplier 0.75", "mirostat.tau 4"}) {
+    EXPECT_NE(run.err.find(set + " (/set)"), std::string::npos) << set << run.err;
+  }
+}
+
+TEST(Chat, SeveralAnswersAreTakenBack) {
+  const Finished run = Chat("One\nTwo\nThree\n/undo 2\n/undo 5\n/undo\n");
+  EXPECT_NE(run.err.find("(taken back: Three; Two)"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("(taken back: One)"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("(nothing to take back)"), std::string::npos) << run.err;
+  ExpectError(Chat("/undo x\n"), 1, "expected a number of questions");
+}
+
 TEST(Chat, SettingsChange) {
   const Finished run = Chat(
       "/set temperature 0\nHello\n/clear\n/set parameter seed 7\nHello\n/set num_predict 2\n"

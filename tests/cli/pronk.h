@@ -5,17 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
 
 namespace test {
 
 // Two layers, 320 tokens, random weights: fast, and what it says is noise.
 inline const std::string kTinyModel = DataPath("tiny/llama.gguf");
+
+// Chats on a terminal save themselves: here, not among those of whoever tests.
+inline const TempDir kState;
+inline const bool kStateIsSet = setenv("XDG_STATE_HOME", kState.Path("").c_str(), 1) == 0;
 
 inline Finished Pronk(std::vector<std::string> args, const std::string& input = "",
                       const std::vector<std::string>& environment = {}) {

@@ -47,6 +47,15 @@ TEST_F(TerminalTest, EditingAndHistory) {
   EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
 }
 
+TEST_F(TerminalTest, TabCompletesFiles) {
+  const test::TempDir dir;
+  dir.Write("talk.json", "[]");
+  test::Tmux tmux(ChatLine());
+  ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();
+  tmux.Keys({"/lo", "Tab", " " + dir.Path("ta"), "Tab", "Enter"});
+  EXPECT_TRUE(tmux.WaitFor("(0 messages loaded from")) << tmux.Screen();
+}
+
 TEST_F(TerminalTest, SeveralLinesAreOneMessage) {
   test::Tmux tmux(ChatLine());
   ASSERT_TRUE(tmux.WaitFor(kPrompt)) << tmux.Screen();

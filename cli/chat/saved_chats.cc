@@ -1,0 +1,144 @@
+#include "cli/chat/saved_chats.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+
+#include "cli/output/json_file.h"
+#include "cli/output/text.h"
+#include "cli/terminal/terminal.h"
+#include "engine/error.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxTypedLines = 1000;
+
+// A folder of ours, which is made if it is missing.
+fs::path StateFolder(const std::string& name) {
+  fs::path folder = FromEnvironment("XDG_STATE_HOME").value_or("");
+  if (!folder.is_absolute()) {  // as the specification says
+    const auto home = FromEnvironment("HOME");
+    if (!home) throw engine::Error("neither XDG_STATE_HOME nor HOME says where chats are saved");
+    folder = fs::path(*home) / ".local/state";
+  }
+  folder /= "pronk";
+  try {
+    const PrivateFiles made_here;
+    fs::create_directories(folder / name);
+    fs::permissions(folder, fs::perms::owner_all);
+  } catch (const fs::filesystem_error& error) {
+    throw engine::Error(folder.string() + ": chats cannot be saved: " + error.code().message());
+  }
+  return folder / name;
+}
+
+std::string LocalTime(std::time_t time, const char* form) {
+  std::tm parts = {};
+  localtime_r(&time, &parts);
+  std::array<char, 64> text = {};
+  std::strftime(text.data(), text.size(), form, &parts);
+  return text.data();
+}
+
+std::time_t ChangedAt(const fs::path& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
+
+// At most 40 bytes, in whole characters.
+std::string Beginning(const std::string& text) {
+  size_t n = std::min<size_t>(text.size(), 40);
+  while (n > 0 && n < text.size() && (text[n] & 0xC0) == 0x80) --n;
+  return text.substr(0, n);
+}
+
+fs::path TypedLinesPath() { return StateFolder("") / "typed"; }
+
+}  // namespace
+
+std::string NewChatPath() {
+  const fs::path folder = StateFolder("chats");
+  const std::string now = LocalTime(std::time(nullptr), "%Y-%m-%d-%H%M%S");
+  for (int i = 1;; ++i) {
+    const fs::path path = folder / (now + (i > 1 ? "-" + std::to_string(i) : "") + ".json");
+    if (!fs::exists(path)) return path;
+  }
+}
+
+std::vector<std::string> SavedChats() {
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(StateFolder("chats"))) {
+    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths, std::greater());  // names are dates
+  std::ranges::stable_sort(paths, std::greater(), ChangedAt);
+  return {paths.begin(), paths.end()};
+}
+
+void ListSavedChats() {
+  std::string text;
+  for (const std::string& path : SavedChats()) {
+    try {
+      const std::vector<tokenizer::Message> messages = ReadMessages(path);
+      const auto first = std::ranges::find(messages, "user", &tokenizer::Message::role);
+      text += LocalTime(ChangedAt(path), "%Y-%m-%d %H:%M") +
+              Format("  %3zu messages  ", messages.size()) + path + "  " +
+              (first == messages.end() ? "" : JsonLine(Beginning(first->content))) + "\n";
+    } catch (const engine::Error& error) {
+      Complain(error.what());
+    }
+  }
+  if (text.empty()) Note("(no chat is saved)");
+  WriteOut(text);
+}
+
+void KeepOnlyStateOf(const std::string& path) {
+  for (const std::string& other : SavedChats()) {
+    std::error_code ignored;
+    if (other != path) fs::remove(other + kSessionSuffix, ignored);
+  }
+}
+
+std::vector<std::string> TypedLines() {
+  const fs::path path = TypedLinesPath();
+  std::vector<std::string> lines;
+  if (!fs::exists(path)) return lines;
+  std::istringstream text(ReadFile(path, kMaxDocumentBytes));
+  for (std::string line; std::getline(text, line);) {
+    if (const auto entry = UnquoteJson(line)) lines.push_back(*entry);
+  }
+  if (lines.size() <= 2 * kMaxTypedLines) return lines;
+  lines.erase(lines.begin(), lines.end() - kMaxTypedLines);
+  const PrivateFiles made_here;
+  const fs::path shorter = path.string() + ".new";
+  std::ofstream file(shorter);
+  for (const std::string& line : lines) file << JsonText(line, -1);
+  file.close();
+  if (file) fs::rename(shorter, path);
+  return lines;
+}
+
+void AddTypedLine(const std::string& line) {
+  const fs::path path = TypedLinesPath();
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      fdopen(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), "a"),
+      std::fclose);
+  if (!file || std::fputs(JsonText(line, -1).c_str(), file.get()) < 0) {
+    throw engine::Error(path.string() + ": cannot be written");
+  }
+}
+
+}  // namespace cli

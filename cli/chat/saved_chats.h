@@ -1,0 +1,46 @@
+// Chats that save themselves, and the lines that were typed, under $XDG_STATE_HOME/pronk (by
+// default
+// ~/.local/state/pronk). Only its owner can read it, like ~/.ssh.
+#ifndef PRONK_CLI_CHAT_SAVED_CHATS_H_
+#define PRONK_CLI_CHAT_SAVED_CHATS_H_
+
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// Suffix of the file with the session's state, saved beside a conversation.
+inline constexpr const char* kSessionSuffix = ".session";
+
+// Files that are created while it lives have the mode 0600.
+class PrivateFiles {
+ public:
+  PrivateFiles() : before_(umask(077)) {}
+  ~PrivateFiles() { umask(before_); }
+  PrivateFiles(const PrivateFiles&) = delete;
+  PrivateFiles& operator=(const PrivateFiles&) = delete;
+
+ private:
+  mode_t before_;
+};
+
+// All throw engine::Error if there is no place to save, or it cannot be written to.
+
+// A path for a chat that begins now.
+std::string NewChatPath();
+// The paths of all saved chats, the last one first.
+std::vector<std::string> SavedChats();
+// Prints them: when, how many messages, the first question, the path.
+void ListSavedChats();
+// Removes the states of all chats but this one: they may be large, and can be made again.
+void KeepOnlyStateOf(const std::string& path);
+
+// What was typed in earlier chats, the oldest first.
+std::vector<std::string> TypedLines();
+void AddTypedLine(const std::string& line);
+
+}  // namespace cli
+
+#endif  // PRONK_CLI_CHAT_SAVED_CHATS_H_

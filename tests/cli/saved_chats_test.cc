@@ -1,0 +1,99 @@
+// Chats that save themselves: where, for whose eyes, and how one goes on with them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tmux.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using test::Finished;
+using test::Pronk;
+
+class SavedChatsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::Tmux::IsThere()) GTEST_SKIP() << "tmux is not installed";
+  }
+
+  // Says these on a terminal, then leaves. Returns what was to be seen.
+  std::string Say(const std::vector<std::string>& keys, const std::string& args = "") {
+    test::Tmux tmux("XDG_STATE_HOME=" + state_ + " " + test::Program() + " chat -m " +
+                    test::kTinyModel + " -s 1 --ignore-eos -n 3 " + args);
+    EXPECT_TRUE(tmux.WaitFor("/help lists the commands.")) << tmux.Screen();
+    EXPECT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      tmux.Keys({keys[i], "Enter"});
+      EXPECT_TRUE(tmux.WaitFor("as -n says", static_cast<int>(i) + 1)) << tmux.Screen();
+    }
+    tmux.Keys({"C-d"});
+    EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+    return tmux.Screen();
+  }
+  std::vector<fs::path> Files(const std::string& extension) const {
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(state_ + "/pronk/chats")) {
+      if (entry.path().extension() == extension) paths.push_back(entry.path());
+    }
+    return paths;
+  }
+  Finished List() const { return Pronk({"chat", "--list"}, "", {"XDG_STATE_HOME=" + state_}); }
+
+  const test::TempDir dir_;
+  const std::string state_ = dir_.Path("state");
+};
+
+TEST_F(SavedChatsTest, GoOnAsTheyWere) {
+  EXPECT_EQ(List().out, "");
+  Say({"Hello there", "Why?"});
+  ASSERT_EQ(Files(".json").size(), 1u);
+  ASSERT_EQ(Files(".session").size(), 1u);
+  for (const fs::path& path :
+       {Files(".json")[0], Files(".session")[0], fs::path(state_ + "/pronk/typed")}) {
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write)
+        << path;
+  }
+  EXPECT_EQ(fs::status(state_ + "/pronk").permissions(), fs::perms::owner_all);
+  EXPECT_NE(List().out.find("4 messages  " + Files(".json")[0].string() + "  \"Hello there\"\n"),
+            std::string::npos)
+      << List().out;
+
+  // The same chat goes on; the arrow brings back a line of the last session.
+  const std::string screen = Say({"Up"}, "--continue");
+  EXPECT_NE(screen.find("(4 messages loaded from "), std::string::npos) << screen;
+  EXPECT_NE(screen.find("> Why?"), std::string::npos) << screen;
+  EXPECT_EQ(Files(".json").size(), 1u);
+  EXPECT_NE(List().out.find("6 messages"), std::string::npos) << List().out;
+  // Another one leaves it as it is, but for the state, which only the last keeps.
+  Say({"Something else"});
+  EXPECT_EQ(Files(".json").size(), 2u);
+  EXPECT_EQ(Files(".session").size(), 1u);
+}
+
+TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
+  Say({"Hello"}, "--no-save");
+  EXPECT_EQ(List().out, "");
+  EXPECT_FALSE(fs::exists(state_ + "/pronk/typed"));
+  const std::string path = dir_.Path("talk.json");
+  Say({"Hello"}, "--save " + path);
+  EXPECT_TRUE(fs::exists(path + ".session"));
+  EXPECT_EQ(List().out, "");
+  const std::vector<std::string> chat = {"chat", "-m", test::kTinyModel, "-n", "3"};
+  const auto with = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), chat.begin(), chat.end());
+    return Pronk(args, "Why?\n", {"XDG_STATE_HOME=" + state_});
+  };
+  EXPECT_EQ(with({"--save", path}).status, 1);  // is there already
+  EXPECT_EQ(with({"--load", path, "--save", path}).status, 0);
+  EXPECT_NE(with({"--load", path}).err.find("(4 messages loaded"), std::string::npos);
+  EXPECT_EQ(List().out, "");  // a script's chats are not saved unasked
+  EXPECT_EQ(with({"--continue"}).status, 1);
+  EXPECT_EQ(with({"--continue", "--load", path}).status, 2);
+}
+
+}  // namespace
