@@ -11,6 +11,7 @@
 #include "engine/sampling/dry.h"
 #include "engine/sampling/settings.h"
 #include "engine/session/chat.h"
+#include "engine/session/embedder.h"
 #include "engine/session/encode.h"
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
@@ -254,6 +255,50 @@ Completion Chat::Say(const std::string& text, const OnText& on_text, const Limit
     engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
     options.on_thinking = Marked(impl_->on_thinking);
     return ToPublic(impl_->chat.Say(text, std::move(options), Marked(on_text)).generated);
+  });
+}
+
+struct Embedder::Impl {
+  std::shared_ptr<const engine::Model> model;
+  engine::Embedder embedder;
+
+  Impl(std::shared_ptr<const engine::Model> shared, const engine::SessionOptions& options,
+       std::optional<engine::Pooling> pooling)
+      : model(std::move(shared)), embedder(*model, options, pooling) {}
+};
+
+Embedder::Embedder(const Model& model, Pooling pooling, const Options& options)
+    : impl_(Guarded([&] {
+        engine::SessionOptions session = ToEngine(options, *model.impl_, nullptr);
+        session.kv_type = kernels::KvType::kF32;  // kept for one pass
+        constexpr engine::Pooling kNamed[] = {engine::Pooling::kNone, engine::Pooling::kMean,
+                                              engine::Pooling::kFirst, engine::Pooling::kLast};
+        const engine::Pooling named = kNamed[static_cast<size_t>(pooling)];
+        if (model.impl_->config.pooling == engine::Pooling::kRank)
+          throw Error("this is a reranker, which makes scores, not vectors");
+        const auto asked = pooling == Pooling::kOfFile ? std::nullopt : std::optional(named);
+        return std::make_unique<Impl>(model.impl_, session, asked);
+      })) {}
+Embedder::~Embedder() = default;
+Embedder::Embedder(Embedder&&) noexcept = default;
+Embedder& Embedder::operator=(Embedder&&) noexcept = default;
+
+std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
+  return Guarded([&] {
+    std::vector<std::vector<tokenizer::TokenId>> ids;
+    for (const std::string& text : texts) {
+      ids.push_back(engine::Encode(*impl_->model, text, {}, impl_->embedder.capacity()));
+    }
+    std::vector<std::vector<float>> vectors;
+    const size_t width = impl_->embedder.width();
+    impl_->embedder.Embed(ids, [&](size_t, size_t n, std::span<const float> rows) {
+      for (size_t i = 0; i < n; ++i) {
+        const auto row = rows.subspan(i * width, width);
+        vectors.emplace_back(row.begin(), row.end());
+      }
+      return true;
+    });
+    return vectors;
   });
 }
 

@@ -48,6 +48,7 @@ class Model {
  private:
   friend class Session;
   friend class Chat;
+  friend class Embedder;
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
@@ -221,6 +222,27 @@ class Chat {
   // message, is not read again.
   void Save(const std::string& path);
   void Load(const std::string& path);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// How a text's tokens become one vector; by default as the model's file says.
+enum class Pooling { kOfFile, kMean, kFirst, kLast };
+
+// Turns texts into vectors of length 1, with a model made for that, or by a named pooling. The
+// closer two texts are in meaning, the larger the sum of the products of their numbers.
+class Embedder {
+ public:
+  explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,
+                    const Options& options = {});
+  ~Embedder();
+  Embedder(Embedder&&) noexcept;
+  Embedder& operator=(Embedder&&) noexcept;
+
+  // A vector for each text; many texts at once are faster than one after the other.
+  std::vector<std::vector<float>> Embed(const std::vector<std::string>& texts);
 
  private:
   struct Impl;

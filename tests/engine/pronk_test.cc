@@ -441,6 +441,23 @@ TEST(Library, WithoutMemory) {
   });
 }
 
+TEST(Library, TurnsTextsIntoVectors) {
+  const pronk::Model model(kTiny);
+  pronk::Embedder embedder(model, pronk::Pooling::kMean);
+  const auto vectors = embedder.Embed({"a text", "another", "a text"});
+  ASSERT_EQ(vectors.size(), 3u);
+  float length = 0, product = 0;
+  for (size_t i = 0; i < vectors[0].size(); ++i) {
+    length += vectors[0][i] * vectors[0][i];
+    product += vectors[0][i] * vectors[1][i];
+  }
+  EXPECT_NEAR(length, 1, 1e-5);
+  EXPECT_LT(product, 0.999f);
+  EXPECT_EQ(vectors[0], vectors[2]);
+  EXPECT_THROW(pronk::Embedder{model}, pronk::Error);  // its file names no pooling
+  EXPECT_THROW(embedder.Embed({std::string(100000, 'x')}), pronk::Error);
+}
+
 TEST(Library, TellsItsVersion) {
   const std::string version = pronk::Version();
   EXPECT_EQ(std::count(version.begin(), version.end(), '.'), 2) << version;
