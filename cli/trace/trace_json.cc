@@ -34,8 +34,8 @@ std::string Base64(std::string_view bytes) {
 }
 
 // In the order of engine::Mixer.
-constexpr std::array<std::string_view, 6> kMixerNames = {
-    "none", "attention", "latent attention", "short convolution", "delta net", "Mamba-2"};
+constexpr std::array<std::string_view, 7> kMixerNames = {
+    "none", "attention", "latent attention", "short convolution", "delta net", "Mamba", "Mamba-2"};
 
 Json TokenJson(const engine::Model& model, size_t token) {
   const auto id = static_cast<tokenizer::TokenId>(token);

@@ -11,7 +11,8 @@ std::span<const Architecture> Architectures() {
     std::vector<Architecture> all;
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
-          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), BertLineage()}) {
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), MambaLineage(), ExpertsLineage(),
+          BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;

@@ -121,7 +121,8 @@ void Binder::RequireBias(const std::string& name) const {
 }
 
 const float* Binder::Vector(const std::string& name, uint64_t n) {
-  return Floats(name + ".weight", {n});
+  const bool bare = !Has(name) && file_.FindTensor(name) != nullptr;  // Falcon-H1's ffn_norm
+  return Floats(bare ? name : name + ".weight", {n});
 }
 
 uint64_t Binder::Skip(std::string_view prefix) {

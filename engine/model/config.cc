@@ -63,10 +63,6 @@ void ReadHeads(const Keys& keys, const Architecture& arch, Config& config) {
     const size_t head_dim = width / layer.n_heads;
     layer.key_length = keys.CountOr("attention.key_length", head_dim, kMaxHeadDim);
     layer.value_length = keys.CountOr("attention.value_length", head_dim, kMaxHeadDim);
-    if (layer.key_length % 2 != 0) {
-      keys.Fail("attention.key_length",
-                "rope needs an even head dimension" + Found(layer.key_length));
-    }
     layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.key_length));
   }
 }
@@ -105,11 +101,11 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   return rope;
 }
 
-// Layers may lack a network if they may lack a mixer. If all layers have experts, the key may be
-// missing.
+// Layers may lack a network where they may lack attention. If all layers have experts, the key may
+// be missing.
 void ReadFeedForward(const Keys& keys, const Architecture& arch, Config& config) {
   if (!keys.Has("feed_forward_length") && keys.Has("expert_feed_forward_length")) return;
-  const size_t least = arch.without_heads == Mixer::kNone ? 0 : 1;
+  const size_t least = arch.without_heads == Mixer::kAttention ? 1 : 0;
   const auto lengths = keys.PerLayer("feed_forward_length", config.n_layers(), least, kMaxLength);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].ffn_length = lengths[i];
 }
@@ -178,6 +174,10 @@ void CheckLayers(const Keys& keys, const Config& config) {
     const bool attends = layer.mixer == Mixer::kAttention || layer.mixer == Mixer::kLatentAttention;
     if (attends && layer.rope != LayerPlan::kNoRope) {
       const RopeConfig& rope = config.ropes[layer.rope];
+      if (layer.key_length % 2 != 0) {
+        keys.Fail("attention.key_length",
+                  "rope needs an even head dimension" + Found(layer.key_length));
+      }
       if (rope.n_dims % 2 != 0 || layer.rope_offset + rope.n_dims > layer.key_length) {
         keys.Fail("rope.dimension_count", "expected an even number up to the head dimension " +
                                               std::to_string(layer.key_length) +

@@ -53,13 +53,14 @@ enum class Mixer {
   kLatentAttention,  // keys and values come from one short vector (DeepSeek-V2, 2024)
   kShortConv,        // a gated convolution over the last few tokens (LFM2, 2025)
   kDeltaNet,         // a matrix that each token corrects (Yang et al. 2024)
+  kMamba,            // a vector for each channel, to which each token adds (Gu and Dao 2023)
   kMamba2,           // a matrix that each token adds to (Dao and Gu 2024)
 };
 
-// The state of the last three mixers: the last inputs of a convolution and, for delta nets and
-// Mamba-2, a matrix [key_length][value_length] for each value head, which a token writes with its
-// key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
-// key_length state_size.
+// The state of the last four mixers: the last inputs of a convolution and, but for short
+// convolutions, a matrix [key_length][value_length] for each value head, which a token writes with
+// its key and reads with its query. Mamba-2's paper calls key heads groups, keys B, queries C and
+// key_length state_size. Mamba has a value head for each channel, with values of length 1.
 struct RecurrentPlan {
   size_t n_taps = 0;    // of the convolution, the current token included
   size_t channels = 0;  // numbers of a token that it covers: queries, keys, values
@@ -67,6 +68,11 @@ struct RecurrentPlan {
   size_t n_value_heads = 0;  // a multiple
   size_t key_length = 0;
   size_t value_length = 0;
+  size_t n_alpha = 0;  // numbers of a token that the state's decay depends on
+  size_t n_beta = 0;   // of a delta net for the strength of corrections; Mamba's key and query
+  size_t rank = 0;     // of the matrices that alpha is computed by, if those are two
+  bool decay_by_channel = false;  // of delta nets: each row of the state has its own
+  bool normed = false;            // Mamba's alpha (as it has `rank` numbers), key and query
 
   size_t history_floats() const { return n_taps > 0 ? (n_taps - 1) * channels : 0; }
   size_t state_floats() const { return n_value_heads * key_length * value_length; }
@@ -79,6 +85,7 @@ struct LayerPlan {
   static constexpr size_t kOwn = SIZE_MAX;
 
   Mixer mixer = Mixer::kAttention;
+  Mixer beside = Mixer::kNone;  // a recurrence that reads the same, and whose output is added, too
   // Attention. Latent attention on latent vectors has one key-value head.
   size_t n_heads = 0;
   size_t n_kv_heads = 0;      // divides n_heads
@@ -96,7 +103,8 @@ struct LayerPlan {
   size_t head_key_length = 0;    // of a head's own keys, the rotated numbers last
   size_t head_value_length = 0;  // of a head's own values
   bool values_in_keys = false;   // a value is the first value_length numbers of its key
-  RecurrentPlan recurrent;
+  RecurrentPlan recurrent;       // of `beside` where there is one, else of `mixer`
+  Mixer recurrence() const { return beside != Mixer::kNone ? beside : mixer; }
 
   size_t ffn_length = 0;       // width of the feed-forward network's hidden layer; 0: none
   float ffn_sparsity = 0;      // gates pass above mean plus this many deviations; 0: all
@@ -174,6 +182,7 @@ struct Traits {
   bool value_norm = false;           // RMSNorm of values, without weights
   AttentionGate attention_gate = AttentionGate::kNone;
   kernels::Activation gate_activation = kernels::Activation::kSigmoid;  // of that gate
+  Presence ssm_norms = Presence::kRequired;  // Mamba's norms: of its output, or of dt, B and C
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   RankTraits rank = {};

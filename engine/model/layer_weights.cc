@@ -1,4 +1,5 @@
 // Binds the tensors of one layer according to its plan and the config; see weights.h.
+#include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -31,25 +32,8 @@ class LayerBinder {
     if (!one_part) w.ffn_norm = Norm(config_.norms.ffn, width_);
     w.ffn_post_norm = Norm(config_.norms.ffn_post, width_);
     w.ffn_sum_norm = NormOfSum(config_.norms.ffn_sum);
-    switch (plan_.mixer) {
-      case Mixer::kNone:
-        break;
-      case Mixer::kAttention:
-        BindAttention(w);
-        break;
-      case Mixer::kLatentAttention:
-        BindLatentAttention(w);
-        break;
-      case Mixer::kShortConv:
-        BindShortConv(w);
-        break;
-      case Mixer::kDeltaNet:
-        BindDeltaNet(w);
-        break;
-      case Mixer::kMamba2:
-        BindMamba2(w);
-        break;
-    }
+    BindMixer(plan_.mixer, w);
+    BindMixer(plan_.beside, w);
     if (plan_.ffn_length > 0) BindFeedForward(w);
     if (plan_.n_experts > 0) BindExperts(w);
     if (config_.per_layer_length > 0) {
@@ -64,6 +48,31 @@ class LayerBinder {
   }
 
  private:
+  void BindMixer(Mixer mixer, LayerWeights& w) {
+    switch (mixer) {
+      case Mixer::kNone:
+        break;
+      case Mixer::kAttention:
+        BindAttention(w);
+        break;
+      case Mixer::kLatentAttention:
+        BindLatentAttention(w);
+        break;
+      case Mixer::kShortConv:
+        BindShortConv(w);
+        break;
+      case Mixer::kDeltaNet:
+        BindDeltaNet(w);
+        break;
+      case Mixer::kMamba:
+        BindMamba(w);
+        break;
+      case Mixer::kMamba2:
+        BindMamba2(w);
+        break;
+    }
+  }
+
   std::string Name(std::string_view name) const { return blk_ + std::string(name); }
 
   const float* Norm(std::string_view name, size_t n) {
@@ -130,7 +139,7 @@ class LayerBinder {
 
   void BindLatentAttention(LayerWeights& w) {
     const size_t latent = plan_.latent_length, n_heads = plan_.n_heads;
-    const size_t n_rotated = config_.ropes[plan_.rope].n_dims;
+    const size_t n_rotated = plan_.key_length - plan_.rope_offset;
     const size_t n_plain = plan_.head_key_length - n_rotated, value = plan_.head_value_length;
     const size_t q_rows = n_heads * plan_.head_key_length;
     if (plan_.query_rank == 0 || bind_.Has(Name("attn_q"))) {
@@ -151,8 +160,8 @@ class LayerBinder {
     w.attn_output = bind_.Matrix(Name("attn_output"), width_, n_heads * value);
   }
 
-  const float* Taps(const char* name) {
-    return bind_.Floats(Name(name), {plan_.recurrent.n_taps, plan_.recurrent.channels});
+  std::array<const float*, 3> Taps(const char* name) {
+    return {bind_.Floats(Name(name), {plan_.recurrent.n_taps, plan_.recurrent.channels})};
   }
 
   void BindShortConv(LayerWeights& w) {
@@ -166,6 +175,7 @@ class LayerBinder {
 
   void BindDeltaNet(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
+    if (r.decay_by_channel) return BindDeltaNetByChannel(w);
     if (bind_.Has(Name("ssm_in"))) {
       w.ssm_in = bind_.Matrix(Name("ssm_in"), r.channels + r.width(), width_);
     } else {
@@ -185,6 +195,48 @@ class LayerBinder {
     w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
   }
 
+  void BindDeltaNetByChannel(LayerWeights& w) {
+    const RecurrentPlan& r = plan_.recurrent;
+    w.attn_q = bind_.Matrix(Name("attn_q"), r.width(), width_);
+    w.attn_k = bind_.Matrix(Name("attn_k"), r.width(), width_);
+    w.attn_v = bind_.Matrix(Name("attn_v"), r.width(), width_);
+    for (size_t i = 0; i < 3; ++i) {
+      w.conv[i] = bind_.Floats(Name("ssm_conv1d_" + std::string(1, "qkv"[i]) + ".weight"),
+                               {r.n_taps, 1, r.width()});
+    }
+    w.alpha_in = bind_.Matrix(Name("ssm_f_a"), r.rank, width_);
+    w.ssm_alpha = bind_.Matrix(Name("ssm_f_b"), r.n_alpha, r.rank);
+    w.gate_in = bind_.Matrix(Name("ssm_g_a"), r.rank, width_);
+    w.mixer_gate = bind_.Matrix(Name("ssm_g_b"), r.width(), r.rank);
+    w.ssm_beta = bind_.Matrix(Name("ssm_beta"), r.n_beta, width_);
+    w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_alpha});
+    w.ssm_a = bind_.Floats(Name("ssm_a"), {1, r.n_value_heads});
+    w.ssm_norm = bind_.Vector(Name("ssm_norm"), r.value_length);
+    w.mixer_out = bind_.Matrix(Name("attn_output"), width_, r.width());
+  }
+
+  void BindMamba(LayerWeights& w) {
+    const RecurrentPlan& r = plan_.recurrent;
+    const WeightView in = bind_.Matrix(Name("ssm_in"), 2 * r.channels, width_);
+    w.conv_in = Binder::Rows(in, 0, r.channels);
+    w.mixer_gate = Binder::Rows(in, r.channels, r.channels);
+    w.conv = Taps("ssm_conv1d.weight");
+    w.conv_bias = bind_.Floats(Name("ssm_conv1d.bias"), {r.channels});
+    const WeightView x = bind_.Matrix(Name("ssm_x"), r.rank + r.n_beta, r.channels);
+    w.alpha_in = Binder::Rows(x, 0, r.rank);
+    w.ssm_beta = Binder::Rows(x, r.rank, r.n_beta);
+    w.ssm_alpha = bind_.Matrix(Name("ssm_dt"), r.n_alpha, r.rank);
+    bind_.RequireBias(Name("ssm_dt"));
+    if (config_.ssm_norms == Presence::kRequired) {
+      w.ssm_norms = {bind_.Vector(Name("ssm_dt_norm"), r.rank),
+                     bind_.Vector(Name("ssm_b_norm"), r.key_length),
+                     bind_.Vector(Name("ssm_c_norm"), r.key_length)};
+    }
+    w.ssm_a = bind_.Floats(Name("ssm_a"), {r.key_length, r.channels});
+    w.ssm_d = bind_.Floats(Name("ssm_d"), {r.channels});
+    w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.channels);
+  }
+
   void BindMamba2(LayerWeights& w) {
     const RecurrentPlan& r = plan_.recurrent;
     const WeightView in =
@@ -197,7 +249,10 @@ class LayerBinder {
     w.ssm_dt_bias = bind_.Floats(Name("ssm_dt.bias"), {r.n_value_heads});
     w.ssm_a = bind_.Floats(Name("ssm_a"), {1, r.n_value_heads});
     w.ssm_d = bind_.Floats(Name("ssm_d"), {1, r.n_value_heads});
-    w.ssm_norm = bind_.Floats(Name("ssm_norm.weight"), {r.width() / r.n_key_heads, r.n_key_heads});
+    if (config_.ssm_norms == Presence::kRequired || bind_.Has(Name("ssm_norm"))) {
+      w.ssm_norm =
+          bind_.Floats(Name("ssm_norm.weight"), {r.width() / r.n_key_heads, r.n_key_heads});
+    }
     w.mixer_out = bind_.Matrix(Name("ssm_out"), width_, r.width());
   }
 

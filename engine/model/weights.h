@@ -2,6 +2,7 @@
 #ifndef PRONK_ENGINE_MODEL_WEIGHTS_H_
 #define PRONK_ENGINE_MODEL_WEIGHTS_H_
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -57,20 +58,22 @@ struct LayerWeights {
   WeightView attn_kv_b;  // in older files: for each head its keys' rows, then its values'
 
   // Mixers with a convolution (RecurrentPlan):
-  WeightView conv_in;                // [channels][embedding_length] its input
-  WeightView conv_gate;              // [channels][embedding_length] the gate of its input
-  const float* conv = nullptr;       // [channels][n_taps], the last for the current token
-  const float* conv_bias = nullptr;  // [channels]; optional
-  WeightView mixer_gate;             // [width][embedding_length] the gate of its output
-  WeightView ssm_alpha;              // [n_value_heads][embedding_length] the state's decay
-  WeightView ssm_beta;  // [n_value_heads][embedding_length] strength of correction; delta nets
+  WeightView conv_in;    // [channels][embedding_length] its input; or attn_q, attn_k and attn_v
+  WeightView conv_gate;  // [channels][embedding_length] the gate of its input
+  std::array<const float*, 3> conv = {};  // [channels][n_taps], now last; or of q, k and v each
+  const float* conv_bias = nullptr;       // [channels]; optional
+  WeightView mixer_gate;                  // [width][embedding_length] the gate of its output
+  WeightView ssm_alpha;                   // [n_alpha][embedding_length, or rank] the state's decay
+  WeightView ssm_beta;  // [n_beta][embedding_length]; Mamba's [n_beta][channels], after conv
   WeightView ssm_ba;    // both in one, by key head
-  WeightView ssm_in;    // conv_in and mixer_gate in one, by key head (older files of it)
-  const float* ssm_dt_bias = nullptr;  // [n_value_heads]
-  const float* ssm_a = nullptr;        // [n_value_heads]
-  const float* ssm_d = nullptr;        // [n_value_heads]; Mamba-2
-  const float* ssm_norm = nullptr;     // delta nets [value_length], Mamba-2 [width]
-  WeightView mixer_out;                // [embedding_length][width]
+  WeightView alpha_in, gate_in;  // [rank][as ssm_beta]: what ssm_alpha and mixer_gate read
+  WeightView ssm_in;             // conv_in and mixer_gate in one, by key head (older files of it)
+  const float* ssm_dt_bias = nullptr;  // [n_alpha]
+  const float* ssm_a = nullptr;        // [n_value_heads]; Mamba [n_value_heads][key_length]
+  const float* ssm_d = nullptr;        // [n_value_heads]; Mamba, Mamba-2
+  const float* ssm_norm = nullptr;     // delta nets [value_length], Mamba-2 [width]; optional there
+  std::array<const float*, 3> ssm_norms = {};  // Mamba: of dt [rank], B, C [key_length]; optional
+  WeightView mixer_out;                        // [embedding_length][width]
 
   const float* ffn_norm = nullptr;       // [embedding_length]
   WeightView ffn_gate;                   // [ffn_length][embedding_length]

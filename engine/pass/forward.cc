@@ -11,30 +11,6 @@
 #include "engine/pass/residual.h"
 
 namespace engine {
-namespace {
-
-// The mixer, through which tokens read others: from `in` to s.delta, both [tokens][width].
-void MixTokens(const Model& model, size_t i, SequenceState& state, const float* in, Scratch& s,
-               Pass& pass) {
-  const LayerPlan& plan = model.config.layers[i];
-  const LayerWeights& w = model.weights.layers[i];
-  switch (plan.mixer) {
-    case Mixer::kNone:
-      return;
-    case Mixer::kAttention:
-      return Attention(model.config, plan, w, state.layer(i), in, s, pass);
-    case Mixer::kLatentAttention:
-      return LatentAttention(plan, w, state.layer(i), in, s, pass);
-    case Mixer::kShortConv:
-      return ShortConv(plan, w, state.recurrent(i), in, s, pass);
-    case Mixer::kDeltaNet:
-      return DeltaNet(plan, w, state.recurrent(i), in, s, pass);
-    case Mixer::kMamba2:
-      return Mamba2(plan, w, state.recurrent(i), in, s, pass);
-  }
-}
-
-}  // namespace
 
 void Forward(const Model& model, std::span<const RopeAngles> ropes,
              std::span<const tokenizer::TokenId> tokens, size_t first_position,
@@ -61,9 +37,13 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      MixTokens(model, i, state, in, s, pass);  // attention, or a recurrence
+      MixTokens(model, i, plan.mixer, state, in, s, pass);  // attention, or a recurrence
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
       residual.Add(w.attn_sum_norm);
+      if (plan.beside != Mixer::kNone) {
+        MixTokens(model, i, plan.beside, state, in, s, pass);
+        residual.Add({});
+      }
       AugmentResidual(w, in, s, pass);
     }
     if (plan.ffn_length > 0 || plan.n_experts > 0) {

@@ -19,6 +19,37 @@ void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in
   pass.MatMul(pass.Normed(low, w.attn_q_a_norm, plan.query_rank, low), {{w.attn_q_b, out}});
 }
 
+// From a delta net's inputs in the scratch buffers to s.delta.
+void FinishDeltaNet(kernels::Activation gate, const LayerPlan& plan, const LayerWeights& w,
+                    const SequenceState::Recurrent& state, Scratch& s, Pass& pass) {
+  const RecurrentPlan& r = plan.recurrent;
+  pass.Convolve(plan, w, state);
+  pass.Recur(plan, w, state);
+  pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
+                s.attended.get());
+  pass.Gate(gate, s.gate.get(), s.attended.get(), r.width());
+  pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+}
+
+// Decay and gate, as wide as all keys, are each the product of two matrices (Zhang et al. 2025,
+// Kimi Linear).
+void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w,
+                       const SequenceState::Recurrent& state, const float* in, Scratch& s,
+                       Pass& pass) {
+  const RecurrentPlan& r = plan.recurrent;
+  float *const q = s.conv_in.get(), *const k = q + r.width(), *const v = k + r.width();
+  float *const decay = s.joined.get(), *const gate = decay + pass.n_tokens() * r.rank;
+  pass.MatMul(in, {{w.attn_q, q, r.channels},
+                   {w.attn_k, k, r.channels},
+                   {w.attn_v, v, r.channels},
+                   {w.alpha_in, decay},
+                   {w.gate_in, gate},
+                   {w.ssm_beta, s.beta.get()}});
+  pass.MatMul(decay, {{w.ssm_alpha, s.alpha.get()}});
+  pass.MatMul(gate, {{w.mixer_gate, s.gate.get()}});
+  FinishDeltaNet(kernels::Activation::kSigmoid, plan, w, state, s, pass);
+}
+
 }  // namespace
 
 void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
@@ -118,7 +149,7 @@ void ShortConv(const LayerPlan& plan, const LayerWeights& w, const SequenceState
   float *const before = s.joined.get(), *const after = s.gate.get();  // gates of the convolution
   pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in.get()}});
   pass.Multiply(s.conv_in.get(), before, width);
-  pass.Recur(plan, w, state);
+  pass.Convolve(plan, w, state);
   pass.Multiply(after, s.attended.get(), width);
   pass.MatMul(after, {{w.mixer_out, s.delta.get()}});
 }
@@ -127,6 +158,7 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState:
               const float* in, Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   const size_t n_key = r.n_key_heads, n_each = r.n_value_heads / n_key, length = r.key_length;
+  if (r.decay_by_channel) return DeltaNetByChannel(plan, w, state, in, s, pass);
   pass.MatMul(in, {{w.conv_in, s.conv_in.get()},
                    {w.mixer_gate, s.gate.get()},
                    {w.ssm_alpha, s.alpha.get()},
@@ -149,9 +181,23 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState:
     pass.CopyHeads(from, {s.beta.get(), r.n_value_heads, n_each}, n_key, n_each);
     pass.CopyHeads(from.from(n_each), {s.alpha.get(), r.n_value_heads, n_each}, n_key, n_each);
   }
+  FinishDeltaNet(kernels::Activation::kSilu, plan, w, state, s, pass);
+}
+
+void Mamba(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
+           const float* in, Scratch& s, Pass& pass) {
+  const RecurrentPlan& r = plan.recurrent;
+  float *const low = s.joined.get(), *const key = s.beta.get(), *const query = key + r.key_length;
+  pass.MatMul(in, {{w.conv_in, s.conv_in.get()}, {w.mixer_gate, s.gate.get()}});
+  pass.Convolve(plan, w, state);
+  pass.MatMul(s.conv_out.get(), {{w.alpha_in, low}, {w.ssm_beta, key}});
+  if (r.normed) {
+    pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low);
+    pass.NormRows(w.ssm_norms[1], pass.n_tokens(), r.key_length, r.n_beta, key);
+    pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query);
+  }
+  pass.MatMul(low, {{w.ssm_alpha, s.alpha.get()}});
   pass.Recur(plan, w, state);
-  pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
-                s.attended.get());
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
@@ -162,10 +208,34 @@ void Mamba2(const LayerPlan& plan, const LayerWeights& w, const SequenceState::R
   pass.MatMul(
       in,
       {{w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}, {w.ssm_alpha, s.alpha.get()}});
+  pass.Convolve(plan, w, state);
   pass.Recur(plan, w, state);
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
-  pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
+  if (w.ssm_norm != nullptr)
+    pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
+}
+
+void MixTokens(const Model& model, size_t i, Mixer mixer, SequenceState& state, const float* in,
+               Scratch& s, Pass& pass) {
+  const LayerPlan& plan = model.config.layers[i];
+  const LayerWeights& w = model.weights.layers[i];
+  switch (mixer) {
+    case Mixer::kNone:
+      return;
+    case Mixer::kAttention:
+      return Attention(model.config, plan, w, state.layer(i), in, s, pass);
+    case Mixer::kLatentAttention:
+      return LatentAttention(plan, w, state.layer(i), in, s, pass);
+    case Mixer::kShortConv:
+      return ShortConv(plan, w, state.recurrent(i), in, s, pass);
+    case Mixer::kDeltaNet:
+      return DeltaNet(plan, w, state.recurrent(i), in, s, pass);
+    case Mixer::kMamba:
+      return Mamba(plan, w, state.recurrent(i), in, s, pass);
+    case Mixer::kMamba2:
+      return Mamba2(plan, w, state.recurrent(i), in, s, pass);
+  }
 }
 
 }  // namespace engine

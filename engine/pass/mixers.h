@@ -4,6 +4,7 @@
 #define PRONK_ENGINE_PASS_MIXERS_H_
 
 #include "engine/model/config.h"
+#include "engine/model/model.h"
 #include "engine/model/weights.h"
 #include "engine/pass/pass.h"
 #include "engine/pass/scratch.h"
@@ -11,6 +12,10 @@
 #include "kernels/attention/attention.h"
 
 namespace engine {
+
+// The mixer of layer i, by which tokens read others: one of those below.
+void MixTokens(const Model& model, size_t i, Mixer mixer, SequenceState& state, const float* in,
+               Scratch& s, Pass& pass);
 
 // Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
 void Attention(const Config& config, const LayerPlan& plan, const LayerWeights& w,
@@ -28,6 +33,10 @@ void ShortConv(const LayerPlan& plan, const LayerWeights& w, const SequenceState
 // Gated delta net (Yang, Kautz, Hatamizadeh 2024).
 void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
               const float* in, Scratch& s, Pass& pass);
+
+// Mamba (Gu and Dao 2023).
+void Mamba(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
+           const float* in, Scratch& s, Pass& pass);
 
 // Mamba-2 (Dao and Gu 2024).
 void Mamba2(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,

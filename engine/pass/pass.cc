@@ -17,7 +17,7 @@
 namespace engine {
 namespace {
 
-constexpr size_t kMaxOutputs = 4;
+constexpr size_t kMaxOutputs = 6;
 
 uint64_t Bytes(const kernels::Matrix& m) { return m.rows * m.row_bytes(); }
 
@@ -200,9 +200,9 @@ void Pass::MatMul(const float* in, std::initializer_list<Output> outputs) {
   std::array<TraceWeights, kMaxOutputs> traced;
   uint64_t bytes = 0;
   size_t n = 0;
-  for (const auto& [weights, out] : outputs) {
+  for (const auto& [weights, out, stride] : outputs) {
     if (weights.tensor == nullptr) continue;
-    products[n] = {weights, out, weights.rows, weights.bias};
+    products[n] = {weights, out, stride != 0 ? stride : weights.rows, weights.bias};
     traced[n++] = Traced(weights);
     bytes += Bytes(weights);
   }

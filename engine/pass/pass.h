@@ -27,6 +27,14 @@
 
 namespace engine {
 
+// A recurrence's input in the scratch buffers, and where the state keeps it: rows of `width`
+// floats.
+struct KeptInput {
+  float* scratch;
+  float* kept;
+  size_t width;
+};
+
 class Pass {
  public:
   // The batch's first token is at first_position; or it is several texts, as in Forward(). trace
@@ -112,9 +120,13 @@ class Pass {
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
   // --- Recurrences ---
-  // The recurrence of a layer: reads scratch.conv_in [n_tokens][channels], alpha and beta
-  // [n_tokens][n_value_heads], updates the state and writes scratch.attended. Everything else in
-  // such a layer is per token. If the batch may be undone, keeps its input and the state before it.
+  // What tokens of a layer do to its state: Convolve() reads scratch.conv_in [n_tokens][channels]
+  // and writes conv_out, or attended in a layer that has nothing else; Recur() reads conv_out,
+  // alpha [n_tokens][n_alpha] and beta [n_tokens][n_beta] and writes attended. Everything else in
+  // such a layer is per token. If the batch may be undone, both keep their input and the state
+  // before it.
+  void Convolve(const LayerPlan& plan, const LayerWeights& w,
+                const SequenceState::Recurrent& state);
   void Recur(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
   // The same over the first tokens of an undone batch, from the kept input.
   void Replay(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
@@ -123,7 +135,8 @@ class Pass {
   // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols].
   struct Output {
     const WeightView& weights;
-    float* out;  // [n_tokens][weights.rows]
+    float* out;         // [n_tokens][weights.rows]
+    size_t stride = 0;  // floats from token to token; 0: weights.rows
   };
   void MatMul(const float* in, std::initializer_list<Output> outputs);
   // out = activation(gate . in) * (up . in); limit: of Activation::kLimitedSilu
@@ -177,6 +190,8 @@ class Pass {
     if (ends_.empty()) work(size_t{0}, n_tokens_, first_position_);
   }
   size_t PositionOf(size_t t) const;
+  // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
+  void Keep(const float* state, size_t n, float* before, std::initializer_list<KeptInput> inputs);
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
   // The observer of matrix inputs, or null.

@@ -1,6 +1,5 @@
-// The recurrence of recurrent layers: see Pass::Recur.
+// The recurrence of recurrent layers: see Pass::Convolve and Pass::Recur.
 #include <algorithm>
-#include <array>
 
 #include "engine/pass/pass.h"
 #include "kernels/recurrence/recurrence.h"
@@ -8,56 +7,68 @@
 namespace engine {
 namespace {
 
-// A recurrence's input in the scratch buffers, and where the state keeps it: n_tokens rows of
-// `width` floats.
-struct KeptInput {
-  float* scratch;
-  float* kept;
-  size_t width;
-};
-
-std::array<KeptInput, 3> KeptInputs(const LayerPlan& plan, Scratch& s,
-                                    const SequenceState::Recurrent& state) {
-  const RecurrentPlan& r = plan.recurrent;
-  const bool has_beta = plan.mixer == Mixer::kDeltaNet;
-  return {{{s.conv_in.get(), state.conv_in, r.channels},
-           {s.alpha.get(), state.alpha, r.n_value_heads},
-           {s.beta.get(), state.beta, has_beta ? r.n_value_heads : 0}}};
+KeptInput KeptConvIn(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
+  return {s.conv_in.get(), state.conv_in, r.channels};
+}
+KeptInput KeptAlpha(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
+  return {s.alpha.get(), state.alpha, r.n_alpha};
+}
+KeptInput KeptBeta(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
+  return {s.beta.get(), state.beta, r.n_beta};
 }
 
 }  // namespace
+
+void Pass::Keep(const float* state, size_t n, float* before,
+                std::initializer_list<KeptInput> inputs) {
+  Step("keep", n * sizeof(float), {}, [&] {
+    team_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
+      std::copy(state + begin, state + end, before + begin);
+    });
+    for (const KeptInput& input : inputs) {
+      std::copy_n(input.scratch, n_tokens_ * input.width, input.kept);
+    }
+  });
+}
+
+void Pass::Convolve(const LayerPlan& plan, const LayerWeights& w,
+                    const SequenceState::Recurrent& state) {
+  const RecurrentPlan& r = plan.recurrent;
+  Scratch& s = scratch_;
+  if (state.before != nullptr) {
+    Keep(state.history, r.history_floats(), state.before, {KeptConvIn(r, s, state)});
+  }
+  const bool alone = plan.recurrence() == Mixer::kShortConv;
+  float* const out = alone ? s.attended.get() : s.conv_out.get();
+  const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
+  Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
+    for (size_t part = 0; part < n_parts; ++part) {
+      const size_t n = r.channels / n_parts, first = part * n;
+      const kernels::CausalConv conv = {
+          .taps = w.conv[part],
+          .bias = w.conv_bias,
+          .n_taps = r.n_taps,
+          .n_channels = n,
+          .silu = !alone,
+          .stride = r.channels,
+      };
+      kernels::Convolve(team_, conv, state.history + first, s.conv_in.get() + first, n_tokens_,
+                        out + first);
+    }
+  });
+}
 
 void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
                  const SequenceState::Recurrent& state) {
   const RecurrentPlan& r = plan.recurrent;
   Scratch& s = scratch_;
   if (state.before != nullptr) {
-    const size_t n_state = r.history_floats() + r.state_floats();
-    Step("keep", n_state * sizeof(float), {}, [&] {
-      team_.For(n_state, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
-        std::copy(state.history + begin, state.history + end, state.before + begin);
-      });
-      for (const KeptInput& input : KeptInputs(plan, s, state)) {
-        std::copy_n(input.scratch, n_tokens_ * input.width, input.kept);
-      }
-    });
+    Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
+         {KeptAlpha(r, s, state), KeptBeta(r, s, state)});
   }
-
-  const bool conv_alone = plan.mixer == Mixer::kShortConv;
-  float* const out = s.attended.get();
-  float* const conv_out = conv_alone ? out : s.conv_out.get();
-  const kernels::CausalConv conv = {
-      .taps = w.conv,
-      .bias = w.conv_bias,
-      .n_taps = r.n_taps,
-      .n_channels = r.channels,
-      .silu = !conv_alone,
-  };
-  Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
-    kernels::Convolve(team_, conv, state.history, s.conv_in.get(), n_tokens_, conv_out);
-  });
+  float *const in = s.conv_out.get(), *const out = s.attended.get();
   const size_t state_bytes = r.state_floats() * sizeof(float);
-  if (plan.mixer == Mixer::kDeltaNet) {
+  if (plan.recurrence() == Mixer::kDeltaNet) {
     const kernels::DeltaNet net = {
         .n_key_heads = r.n_key_heads,
         .n_value_heads = r.n_value_heads,
@@ -66,12 +77,20 @@ void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
         .norm_eps = config_.norm_eps,
         .dt_bias = w.ssm_dt_bias,
         .a = w.ssm_a,
+        .decay_by_channel = r.decay_by_channel,
     };
     Step("delta net", state_bytes, {}, [&] {
-      kernels::GatedDeltaNet(team_, net, state.matrices, conv_out, s.alpha.get(), s.beta.get(),
-                             n_tokens_, out);
+      kernels::GatedDeltaNet(team_, net, state.matrices, in, s.alpha.get(), s.beta.get(), n_tokens_,
+                             out);
     });
-  } else if (plan.mixer == Mixer::kMamba2) {
+  } else if (plan.recurrence() == Mixer::kMamba) {
+    const kernels::Mamba net = {
+        .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
+    Step("mamba", state_bytes, {}, [&] {
+      kernels::SelectiveScan(team_, net, state.matrices, in, s.alpha.get(), s.beta.get(), n_tokens_,
+                             out);
+    });
+  } else {
     const kernels::Mamba2 net = {
         .n_groups = r.n_key_heads,
         .n_heads = r.n_value_heads,
@@ -82,17 +101,20 @@ void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
         .d = w.ssm_d,
     };
     Step("mamba", state_bytes, {}, [&] {
-      kernels::SelectiveScan(team_, net, state.matrices, conv_out, s.alpha.get(), n_tokens_, out);
+      kernels::SelectiveScan(team_, net, state.matrices, in, s.alpha.get(), n_tokens_, out);
     });
   }
 }
 
 void Pass::Replay(const LayerPlan& plan, const LayerWeights& w,
                   const SequenceState::Recurrent& state) {
-  for (const KeptInput& input : KeptInputs(plan, scratch_, state)) {
+  const RecurrentPlan& r = plan.recurrent;
+  for (const KeptInput& input : {KeptConvIn(r, scratch_, state), KeptAlpha(r, scratch_, state),
+                                 KeptBeta(r, scratch_, state)}) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }
-  Recur(plan, w, state);
+  Convolve(plan, w, state);
+  if (plan.recurrence() != Mixer::kShortConv) Recur(plan, w, state);
 }
 
 }  // namespace engine

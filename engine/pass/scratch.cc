@@ -22,6 +22,8 @@ size_t Joined(const Config& c, const LayerPlan& l) {
              (l.values_in_keys ? 0 : 2 * l.latent_length + l.key_length);
     case Mixer::kShortConv:
       return r.channels;
+    case Mixer::kMamba:
+      return r.rank;
     case Mixer::kDeltaNet:
       return r.channels + r.width() + 2 * r.n_value_heads;
   }
@@ -44,7 +46,6 @@ Scratch::Layout::Layout(const Config& c) {
   const size_t stream = c.embedding_length;
   const size_t q_width = widest([](const LayerPlan& l) { return l.n_heads * l.key_length; });
   const size_t channels = widest([](const LayerPlan& l) { return l.recurrent.channels; });
-  const size_t value_heads = widest([](const LayerPlan& l) { return l.recurrent.n_value_heads; });
   const size_t attended_width = widest([](const LayerPlan& l) {
     return std::max({l.n_heads * std::max(l.value_length, l.head_value_length), l.recurrent.width(),
                      l.recurrent.channels});
@@ -81,8 +82,8 @@ Scratch::Layout::Layout(const Config& c) {
           {&S::gate, gate_width},
           {&S::conv_in, channels},
           {&S::conv_out, channels},
-          {&S::alpha, value_heads},
-          {&S::beta, value_heads},
+          {&S::alpha, widest([](const LayerPlan& l) { return l.recurrent.n_alpha; })},
+          {&S::beta, widest([](const LayerPlan& l) { return l.recurrent.n_beta; })},
           {&S::per_layer, per_layer_width},
           {&S::per_layer_rows, per_layer_width},
           {&S::streams, c.n_streams * stream},

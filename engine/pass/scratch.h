@@ -36,8 +36,8 @@ struct Scratch {
   // Recurrent layers:
   Buffer<float> conv_in;   // [tokens][channels]
   Buffer<float> conv_out;  // [tokens][channels]
-  Buffer<float> alpha;     // [tokens][n_value_heads]
-  Buffer<float> beta;      // [tokens][n_value_heads]
+  Buffer<float> alpha;     // [tokens][n_alpha]
+  Buffer<float> beta;      // [tokens][n_beta]
   // Per-layer embeddings and several residual streams (residual.h):
   Buffer<float> per_layer;       // [tokens][n_layers][per_layer_length]
   Buffer<float> per_layer_rows;  // [tokens][n_layers][per_layer_length] their part from the table

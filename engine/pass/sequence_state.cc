@@ -37,7 +37,7 @@ size_t RecurrentFloats(const Config& config) {
 }
 
 // A recurrence's input of a token.
-size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + 2 * plan.n_value_heads; }
+size_t InputFloats(const RecurrentPlan& plan) { return plan.channels + plan.n_alpha + plan.n_beta; }
 
 // The current state, the snapshots, and the state before a batch that may be undone or abandoned.
 constexpr size_t kSlots = 1 + SequenceState::kSnapshots + 1;
@@ -90,8 +90,8 @@ SequenceState::SequenceState(const Config& config, const Size& size)
     next_float = layer.matrices + plan.recurrent.state_floats();
     layer.conv_in = next_input;
     layer.alpha = layer.conv_in + size.max_undo * plan.recurrent.channels;
-    layer.beta = layer.alpha + size.max_undo * plan.recurrent.n_value_heads;
-    next_input = layer.beta + size.max_undo * plan.recurrent.n_value_heads;
+    layer.beta = layer.alpha + size.max_undo * plan.recurrent.n_alpha;
+    next_input = layer.beta + size.max_undo * plan.recurrent.n_beta;
     layers_.push_back(layer);
   }
   std::fill_n(now(), n_floats_, 0.0f);

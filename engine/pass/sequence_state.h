@@ -41,8 +41,8 @@ class SequenceState {
     float* before;
     // The recurrence's input of the last batch that could be undone:
     float* conv_in;  // [max_undo][channels]
-    float* alpha;    // [max_undo][n_value_heads]
-    float* beta;     // [max_undo][n_value_heads]
+    float* alpha;    // [max_undo][n_alpha]
+    float* beta;     // [max_undo][n_beta]
   };
 
   size_t capacity() const { return size_.capacity; }

@@ -74,7 +74,8 @@ HWY_INLINE void ConvolveLanes(const CausalConv& conv, const Taps& taps, const fl
 
 void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size_t n_tokens,
                    float* out, size_t first, size_t n) {
-  const size_t stride = conv.n_channels, n_before = conv.n_taps - 1;
+  const size_t stride = conv.stride != 0 ? conv.stride : conv.n_channels;
+  const size_t n_before = conv.n_taps - 1;
   // Input number `row`: history, then the batch.
   const auto input = [&](size_t row) -> const float* {
     return first + (row < n_before ? history + row * stride : in + (row - n_before) * stride);

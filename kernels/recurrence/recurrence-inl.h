@@ -4,6 +4,8 @@
 //   S = decay * S + key change^T      change = scale * value, or with the delta rule
 //   out = S^T query                   change = scale * (value - decay * S^T key), with S as it was
 //
+// where decay is one number, or one for each row of S.
+//
 // Columns of S are independent, so a block of them goes through all tokens alone and stays in the
 // first-level cache meanwhile. The delta rule reads S twice for each token, but the second read
 // happens while S is updated for the token before: each number of S is loaded and stored once for
@@ -72,6 +74,16 @@ struct Columns {
   }
 };
 
+// What a token does besides scaling S: adds its value, or with the delta rule what is missing.
+enum class Rule { kAdd, kDelta, kDeltaByChannel };
+
+// Number i of a key that reads S before it decays: where rows have their own decay, times that.
+template <Rule rule>
+HWY_INLINE V ReadKey(const float* key, const float* decays, size_t i) {
+  const V k = hn::Set(D(), key[i]);
+  return rule == Rule::kDeltaByChannel ? hn::Mul(k, hn::Set(D(), decays[i])) : k;
+}
+
 // The rows of a block of S.
 struct Rows {
   float* first;
@@ -86,25 +98,30 @@ HWY_INLINE void PrefetchFloats(const float* p, size_t n) {
 }
 
 // The first read of a batch, sum = S^T key, which copies S on the way.
-template <class C>
-HWY_INLINE C Read(const Rows& from, const Rows& to, size_t n_keys, size_t n, const float* key) {
-  const D d;
+template <Rule rule, class C>
+HWY_INLINE C Read(const Rows& from, const Rows& to, const RecurrentHead& head, size_t n) {
   C sum;
   sum.SetZero();
-  for (size_t i = 0; i < n_keys; ++i) {
+  for (size_t i = 0; i < head.n_keys; ++i) {
     C s;
     s.Load(from.first + i * from.stride, n);
     s.Store(to.first + i * to.stride, n);
-    sum.AddScaled(hn::Set(d, key[i]), s);
+    sum.AddScaled(ReadKey<rule>(head.key, head.decays, i), s);
   }
   return sum;
 }
 
-// S = decay * S + key change^T, out = S^T query, and where kReadNext next = S^T next_key.
-template <bool kReadNext, class C>
-HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& head, size_t n,
-                       float decay, const float* key, const float* query, const C& change, C& out,
-                       const float* next_key, C& next) {
+// S = decay * S + key change^T, out = S^T query, and where kReadNext next = S^T next key, for token
+// t.
+template <Rule rule, bool kReadNext, class C>
+HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& head, size_t t,
+                       size_t n, float decay, const C& change, C& out, C& next) {
+  const float* const key = head.key + t * head.stride;
+  const float* const query = head.query + t * head.stride;
+  const float* decays = nullptr;
+  if constexpr (rule == Rule::kDeltaByChannel) decays = head.decays + t * head.decay_stride;
+  const float* const next_key = key + head.stride;  // read only where kReadNext
+  const float* const next_decays = decays + (rule == Rule::kDeltaByChannel ? head.decay_stride : 0);
   const D d;
   const V factor = hn::Set(d, decay);
   C sum, next_sum;
@@ -113,49 +130,49 @@ HWY_INLINE void Update(const Rows& from, const Rows& to, const RecurrentHead& he
   for (size_t i = 0; i < head.n_keys; ++i) {
     C s;
     s.Load(from.first + i * from.stride, n);
-    s.Scale(factor);
+    s.Scale(rule == Rule::kDeltaByChannel ? hn::Set(d, decays[i]) : factor);
     s.AddScaled(hn::Set(d, key[i]), change);
     s.Store(to.first + i * to.stride, n);
     sum.AddScaled(hn::Set(d, query[i]), s);
-    if constexpr (kReadNext) next_sum.AddScaled(hn::Set(d, next_key[i]), s);
+    if constexpr (kReadNext) {
+      next_sum.AddScaled(ReadKey<rule>(next_key, next_decays, i), s);
+    }
   }
   out = sum;
   next = next_sum;
 }
 
 // All tokens with the n columns from `column` on, of one C.
-template <bool kDelta, size_t kVectors, bool kWhole>
+template <Rule rule, size_t kVectors, bool kWhole>
 HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
                             float* HWY_RESTRICT kept) {
   using C = Columns<kVectors, kWhole>;
+  constexpr bool kDelta = rule != Rule::kAdd, kByChannel = rule == Rule::kDeltaByChannel;
   const D d;
   const Rows state = {head.state + column, head.n_columns};
   const Rows cached = head.n_keys <= kKeptKeys ? Rows{kept, kVectors * kLanes} : state;
   Rows from = state;
-  C read;  // S^T key, S as the token before left it
+  C read;  // S^T key, S as the token before left it, or as decayed since
   read.SetZero();
   if constexpr (kDelta) {
-    read = Read<C>(state, cached, head.n_keys, n, head.key);
+    read = Read<rule, C>(state, cached, head, n);
     from = cached;
   }
   for (size_t t = 0; t < head.n_tokens; ++t) {
-    const float* const key = head.key + t * head.stride;
-    const float* const query = head.query + t * head.stride;
     const size_t gate = t * head.gate_stride;
     if (t + 2 < head.n_tokens) {
       PrefetchFloats(head.out + (t + 2) * head.out_stride + column, n);
     }
-    const float decay = std::exp(head.dt[gate] * head.a);
+    const float decay = kByChannel ? 1 : std::exp(head.dt[gate] * head.a);
     C value, out;
     value.Load(head.value + t * head.stride + column, n);
     C change = value;
     if constexpr (kDelta) change.AddScaled(hn::Set(d, -decay), read);
     change.Scale(hn::Set(d, head.scale[gate]));
     if (t + 1 < head.n_tokens) {
-      Update<kDelta>(from, cached, head, n, decay, key, query, change, out, key + head.stride,
-                     read);
+      Update<rule, kDelta>(from, cached, head, t, n, decay, change, out, read);
     } else {
-      Update<false>(from, state, head, n, decay, key, query, change, out, key, read);
+      Update<rule, false>(from, state, head, t, n, decay, change, out, read);
     }
     if constexpr (!kDelta) out.AddScaled(hn::Set(d, head.skip), value);
     out.Store(head.out + t * head.out_stride + column, n);
@@ -164,17 +181,17 @@ HWY_INLINE void WalkColumns(const RecurrentHead& head, size_t column, size_t n,
 }
 
 // Columns [begin, end) of a head.
-template <bool kDelta>
+template <Rule rule>
 HWY_INLINE void Walk(const RecurrentHead& head, size_t begin, size_t end) {
   alignas(64) float kept[kKeptKeys * kBlockColumns];
   size_t column = begin;
   for (; column + kBlockColumns <= end; column += kBlockColumns) {
-    WalkColumns<kDelta, kBlockVectors, true>(head, column, kBlockColumns, kept);
+    WalkColumns<rule, kBlockVectors, true>(head, column, kBlockColumns, kept);
   }
   for (; column + kLanes <= end; column += kLanes) {
-    WalkColumns<kDelta, 1, true>(head, column, kLanes, kept);
+    WalkColumns<rule, 1, true>(head, column, kLanes, kept);
   }
-  if (column < end) WalkColumns<kDelta, 1, false>(head, column, end - column, kept);
+  if (column < end) WalkColumns<rule, 1, false>(head, column, end - column, kept);
 }
 
 }  // namespace HWY_NAMESPACE

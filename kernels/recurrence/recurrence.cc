@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "hwy/highway.h"
+#include "kernels/ops/activation-inl.h"
 #include "kernels/recurrence/head.h"
 #include "kernels/recurrence/recurrence-inl.h"
 
@@ -33,12 +34,26 @@ void MakeUnit(float* x, size_t n, float eps, float scale) {
   }
 }
 
+// alpha = exp(softplus(alpha + bias) * a)
+void MakeDecays(float* alpha, const float* bias, float a, size_t n) {
+  const D d;
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t count = std::min(kLanes, n - i);
+    const V x = hn::Add(hn::LoadN(d, alpha + i, count), hn::LoadN(d, bias + i, count));
+    hn::StoreN(Exp(d, hn::Mul(Softplus(d, x), hn::Set(d, a))), d, alpha + i, count);
+  }
+}
+
 void WalkDelta(const RecurrentHead& head, size_t begin, size_t end) {
-  Walk<true>(head, begin, end);
+  Walk<Rule::kDelta>(head, begin, end);
+}
+
+void WalkDeltaByChannel(const RecurrentHead& head, size_t begin, size_t end) {
+  Walk<Rule::kDeltaByChannel>(head, begin, end);
 }
 
 void WalkMamba(const RecurrentHead& head, size_t begin, size_t end) {
-  Walk<false>(head, begin, end);
+  Walk<Rule::kAdd>(head, begin, end);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -50,7 +65,9 @@ namespace kernels {
 namespace {
 
 HWY_EXPORT(MakeUnit);
+HWY_EXPORT(MakeDecays);
 HWY_EXPORT(WalkDelta);
+HWY_EXPORT(WalkDeltaByChannel);
 HWY_EXPORT(WalkMamba);
 
 float Softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -82,7 +99,11 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
     const float root = std::sqrt(static_cast<float>(n));
     for (size_t i = begin; i < end; ++i) {
       const size_t head = i % n_heads;
-      alpha[i] = Softplus(alpha[i] + net.dt_bias[head]);
+      if (net.decay_by_channel) {
+        HWY_DYNAMIC_DISPATCH(MakeDecays)(alpha + i * n, net.dt_bias + head * n, net.a[head], n);
+      } else {
+        alpha[i] = Softplus(alpha[i] + net.dt_bias[head]);
+      }
       beta[i] = 1 / (1 + std::exp(-beta[i]));
       if (head >= net.n_key_heads) continue;
       float* const q = qkv + i / n_heads * stride + head * n;
@@ -101,6 +122,8 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
         .scale = beta + j,
         .gate_stride = n_heads,
         .a = net.a[j],
+        .decays = net.decay_by_channel ? alpha + j * n : nullptr,
+        .decay_stride = n_heads * n,
         .skip = 0,
         .state = state + j * n * n,
         .out = out + j * n,
@@ -110,7 +133,9 @@ void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, fl
         .n_tokens = n_tokens,
     };
   };
-  ForUnits(team, n_heads, n, head_of, HWY_DYNAMIC_POINTER(WalkDelta));
+  ForUnits(team, n_heads, n, head_of,
+           net.decay_by_channel ? HWY_DYNAMIC_POINTER(WalkDeltaByChannel)
+                                : HWY_DYNAMIC_POINTER(WalkDelta));
 }
 
 void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
@@ -132,6 +157,8 @@ void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc
         .scale = dt + j,
         .gate_stride = net.n_heads,
         .a = net.a[j],
+        .decays = nullptr,
+        .decay_stride = 0,
         .skip = net.d[j],
         .state = state + j * net.state_length * net.head_length,
         .out = out + j * net.head_length,

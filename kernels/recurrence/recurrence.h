@@ -22,6 +22,7 @@ struct CausalConv {
   size_t n_taps = 0;            // 1 to kMaxTaps
   size_t n_channels = 0;
   bool silu = false;
+  size_t stride = 0;  // floats from token to token of input, output and history; 0: n_channels
 };
 
 // Each channel is independent. in and out are [n_tokens][n_channels], out is not in. history,
@@ -32,7 +33,7 @@ void Convolve(Team& team, const CausalConv& conv, float* history, const float* i
 
 // Gated DeltaNet, Yang et al. 2024. Value head j has a state S [length keys][length values] and
 // with every token's q, k, v, alpha and beta of this head
-//   S = exp(softplus(alpha + dt_bias[j]) * a[j]) * S
+//   S = exp(softplus(alpha + dt_bias[j]) * a[j]) * S, or each row of S by its own alpha and dt_bias
 //   S = S + k' d^T  where  d = sigmoid(beta) * (v - S^T k')
 //   out = S^T q'
 // where k' = k / max(|k|, norm_eps), q' = q / max(|q|, norm_eps) / sqrt(length).
@@ -43,8 +44,10 @@ struct DeltaNet {
   // Key heads repeat as a whole; otherwise neighbouring value heads share one.
   bool tiled_key_heads = false;
   float norm_eps = 0;
-  const float* dt_bias = nullptr;  // [n_value_heads]
+  const float* dt_bias = nullptr;  // [n_value_heads], or [n_value_heads][length]
   const float* a = nullptr;        // [n_value_heads], negative: the rate of decay
+  // Kimi delta attention, Zhang et al. 2025: every channel of a key has its own decay.
+  bool decay_by_channel = false;
 
   size_t KeyHead(size_t j) const {
     return tiled_key_heads ? j % n_key_heads : j / (n_value_heads / n_key_heads);
@@ -52,9 +55,9 @@ struct DeltaNet {
 };
 
 // state is [n_value_heads][length][length]. qkv is [n_tokens][n_key_heads + n_key_heads +
-// n_value_heads][length], alpha and beta [n_tokens][n_value_heads]; the call changes them: q and k
-// become q' and k', alpha the softplus and beta the sigmoid. out is
-// [n_tokens][n_value_heads][length].
+// n_value_heads][length], alpha and beta [n_tokens][n_value_heads], alpha with decay_by_channel
+// [n_tokens][n_value_heads][length]; the call changes them: q and k become q' and k', alpha the
+// softplus or the decay, and beta the sigmoid. out is [n_tokens][n_value_heads][length].
 void GatedDeltaNet(Team& team, const DeltaNet& net, float* state, float* qkv, float* alpha,
                    float* beta, size_t n_tokens, float* out);
 
@@ -78,6 +81,23 @@ struct Mamba2 {
 // [n_tokens][n_heads]; the call changes it to dt'. out is [n_tokens][n_heads][head_length].
 void SelectiveScan(Team& team, const Mamba2& net, float* state, const float* ubc, float* dt,
                    size_t n_tokens, float* out);
+
+// Mamba, Gu and Dao 2023. Channel c has a state s [state_length] and with every token's u and dt of
+// the channel, and its B and C
+//   dt' = softplus(dt)
+//   s = exp(dt' * a[c]) * s + dt' * u * B
+//   out = s . C + d[c] * u
+struct Mamba {
+  size_t n_channels = 0;
+  size_t state_length = 0;
+  const float* a = nullptr;  // [n_channels][state_length], negative
+  const float* d = nullptr;  // [n_channels]
+};
+
+// state is [n_channels][state_length]. u, dt and out are [n_tokens][n_channels], bc [n_tokens] rows
+// of B, then C.
+void SelectiveScan(Team& team, const Mamba& net, float* state, const float* u, const float* dt,
+                   const float* bc, size_t n_tokens, float* out);
 
 }  // namespace kernels
 

@@ -28,17 +28,22 @@ inline void UnitReference(const float* x, double eps, size_t n, double* out) {
 }
 
 // One token of value head j: state is the head's [length][length], q and k are those of its key
-// head, [length], not yet of length 1; v and out are [length], alpha and beta the raw products.
+// head, [length], not yet of length 1; v and out are [length], alpha (one, or [length]) and beta
+// the raw products.
 inline void DeltaNetReference(const DeltaNet& net, size_t j, const float* q, const float* k,
-                              const float* v, double alpha, double beta, double* state,
+                              const float* v, const float* alpha, double beta, double* state,
                               double* unit_q, double* unit_k, double* out) {
   const size_t n = net.length;
   UnitReference(q, double{net.norm_eps}, n, unit_q);
   UnitReference(k, double{net.norm_eps}, n, unit_k);
   for (size_t i = 0; i < n; ++i) unit_q[i] /= std::sqrt(static_cast<double>(n));
-  const double decay =
-      std::exp(SoftplusReference(alpha + double{net.dt_bias[j]}) * double{net.a[j]});
-  for (size_t i = 0; i < n * n; ++i) state[i] *= decay;
+  const size_t n_decays = net.decay_by_channel ? n : 1;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t g = i % n_decays;
+    const double x = double{alpha[g]} + double{net.dt_bias[j * n_decays + g]};
+    const double decay = std::exp(SoftplusReference(x) * double{net.a[j]});
+    for (size_t c = 0; c < n; ++c) state[i * n + c] *= decay;
+  }
   for (size_t c = 0; c < n; ++c) {
     double remembered = 0;
     for (size_t i = 0; i < n; ++i) remembered += state[i * n + c] * unit_k[i];
@@ -64,6 +69,19 @@ inline void Mamba2Reference(const Mamba2& net, size_t j, const float* u, const f
       out[p] += s * double{c[i]};
     }
   }
+}
+
+// One token of channel c: state, b and read (C) are [state_length], dt the raw product.
+inline double MambaReference(const Mamba& net, size_t c, double u, const float* b,
+                             const float* read, double dt, double* state) {
+  const double step = SoftplusReference(dt);
+  double out = double{net.d[c]} * u;
+  for (size_t i = 0; i < net.state_length; ++i) {
+    const double decay = std::exp(step * double{net.a[c * net.state_length + i]});
+    state[i] = decay * state[i] + step * u * double{b[i]};
+    out += state[i] * double{read[i]};
+  }
+  return out;
 }
 
 }  // namespace kernels

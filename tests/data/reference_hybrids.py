@@ -3,8 +3,8 @@
 
   reference_hybrids.py MODEL.gguf OUT.f32 --ids "1 300 12"
 
-Short convolutions (lfm2), gated delta nets (qwen35, qwen3next), Mamba-2 (granitehybrid, nemotron_h), compressed keys and
-values (deepseek2), per-layer embeddings (gemma4) and parallel streams (gemma3n). Written from the definitions of the
+Short convolutions (lfm2), gated delta nets (qwen35, qwen3next, kimi-linear), Mamba (mamba, jamba), Mamba-2 (mamba2, granitehybrid,
+nemotron_h, falcon-h1), compressed keys and values (deepseek2, kimi-linear), per-layer embeddings (gemma4) and parallel streams (gemma3n). Written from the definitions of the
 families alone, not from the engine; made the .f32 files of hybrids/. A recurrence runs token by token.
 T is the number of tokens, E the embedding's length, H the heads, K the key/value heads, D a head's width.
 """
@@ -65,7 +65,7 @@ def by_head(x, heads):
 
 
 def plain_attention(model, l, x):
-    """Of lfm2, granitehybrid and nemotron_h."""
+    """Of lfm2, granitehybrid, nemotron_h, jamba and falcon-h1."""
     q, k, v = (by_head(linear(model, l, "attn_" + name, x), heads)
                for name, heads in (("q", model.H), ("k", model.kv_heads(l)), ("v", model.kv_heads(l))))
     scale, window = 1 / np.sqrt(q.shape[-1]), 0
@@ -74,7 +74,7 @@ def plain_attention(model, l, x):
         window = model.key("attention.sliding_window", 0)
     if model.arch == "granitehybrid":
         scale = model.key("attention.scale", 0) or scale
-    if model.arch in ("lfm2", "lfm2moe") or (model.arch == "granitehybrid" and model.key("rope.scaling.finetuned", True)):
+    if model.arch in ("lfm2", "lfm2moe", "falcon-h1") or (model.arch == "granitehybrid" and model.key("rope.scaling.finetuned", True)):
         base, adjacent = model.key("rope.freq_base", 10000.0), model.arch == "granitehybrid"
         n = model.key("rope.dimension_count", None)
         q, k = rope(model, q, base, adjacent, n), rope(model, k, base, adjacent, n)
@@ -134,7 +134,7 @@ def gemma_attention(model, l, x):
 
 
 def latent_attention(model, l, x):
-    """Of deepseek2: keys and values of all heads are made of C numbers, but for the part of the keys that is rotated."""
+    """Of deepseek2 and kimi-linear: keys and values of all heads are made of C numbers, but for the part of the keys that is rotated."""
     n, C = model.key("rope.dimension_count"), model.key("attention.kv_lora_rank")
     Dk = model.key("attention.key_length_mla", model.key("attention.key_length"))
     base = model.key("rope.freq_base", 10000.0)
@@ -142,11 +142,12 @@ def latent_attention(model, l, x):
         q = linear(model, l, "attn_q_b", rms_norm(model, l, "attn_q_a_norm", linear(model, l, "attn_q_a", x)))
     else:
         q = linear(model, l, "attn_q", x)
+    turn = (lambda t: t) if model.arch == "kimi-linear" else (lambda t: rope(model, t, base, adjacent=True))
     plain, turned = np.split(by_head(q, model.H), [Dk - n], axis=-1)
-    q = np.concatenate([plain, rope(model, turned, base, adjacent=True)], axis=-1)
+    q = np.concatenate([plain, turn(turned)], axis=-1)
     c, r = np.split(linear(model, l, "attn_kv_a_mqa", x), [C], axis=-1)
     c = rms_norm(model, l, "attn_kv_a_norm", c)
-    r = np.repeat(rope(model, r[:, None, :], base, adjacent=True), model.H, axis=1)
+    r = np.repeat(turn(r[:, None, :]), model.H, axis=1)
     if model.has(l, "attn_kv_b"):
         k, v = np.split(by_head(linear(model, l, "attn_kv_b", c), model.H), [Dk - n], axis=-1)
     else:  # attn_k_b: [H, C, N], attn_v_b: [H, Dv, C]
@@ -209,6 +210,43 @@ def delta_net(model, l, x):
     return linear(model, l, "ssm_out", y.reshape(len(x), -1))
 
 
+def delta_net_by_channel(model, l, x):
+    """Each row of S, a channel of the keys, has its own decay."""
+    H, N, T = model.H, model.key("kda.head_dim"), len(x)
+    q, k, v = (by_head(silu(convolution(linear(model, l, "attn_" + name, x), model.tensor(l, "ssm_conv1d_%s.weight" % name).reshape(H * N, -1))), H)
+               for name in "qkv")
+    q, k = (t / np.maximum(np.linalg.norm(t, axis=-1, keepdims=True), model.epsilon) for t in (q, k))
+    q = q / np.sqrt(N)
+    f = linear(model, l, "ssm_f_b", linear(model, l, "ssm_f_a", x)) + model.tensor(l, "ssm_dt.bias")
+    decay = np.exp(by_head(softplus(f), H) * model.tensor(l, "ssm_a").reshape(H, 1))
+    beta, gate = sigmoid(linear(model, l, "ssm_beta", x)), linear(model, l, "ssm_g_b", linear(model, l, "ssm_g_a", x))
+    S, o = np.zeros((H, N, N)), np.empty_like(v)
+    for t in range(T):
+        S *= decay[t, :, :, None]
+        d = beta[t, :, None] * (v[t] - np.einsum("hkv,hk->hv", S, k[t]))
+        S += k[t, :, :, None] * d[:, None, :]
+        o[t] = np.einsum("hkv,hk->hv", S, q[t])
+    return linear(model, l, "attn_output", rms_norm(model, l, "ssm_norm", o).reshape(T, -1) * sigmoid(gate))
+
+
+def mamba(model, l, x):
+    N, R = model.key("ssm.state_size"), model.key("ssm.time_step_rank")
+    u, z = np.split(linear(model, l, "ssm_in", x), 2, axis=-1)
+    u = silu(convolution(u, model.tensor(l, "ssm_conv1d.weight")) + model.tensor(l, "ssm_conv1d.bias"))
+    parts = np.split(linear(model, l, "ssm_x", u), [R, R + N], axis=-1)
+    if model.arch == "jamba":
+        parts = [rms_norm(model, l, "ssm_%s_norm" % name, part) for name, part in zip(("dt", "b", "c"), parts)]
+    elif model.key("ssm.dt_b_c_rms", False):
+        parts = [unit_rms(model, part) for part in parts]
+    dt, B, C = parts
+    dt, A = softplus(linear(model, l, "ssm_dt", dt)), model.tensor(l, "ssm_a")  # A: [channel, N]
+    S, y = np.zeros(A.shape), np.empty_like(u)
+    for t in range(len(x)):
+        S = S * np.exp(dt[t, :, None] * A) + (dt[t] * u[t])[:, None] * B[t]
+        y[t] = S @ C[t] + model.tensor(l, "ssm_d") * u[t]
+    return linear(model, l, "ssm_out", silu(z) * y)
+
+
 def mamba2(model, l, x):
     I, N, M = model.key("ssm.inner_size"), model.key("ssm.state_size"), model.key("ssm.time_step_rank")
     G, T = model.key("ssm.group_count"), len(x)
@@ -224,7 +262,9 @@ def mamba2(model, l, x):
     for t in range(T):
         S = S * np.exp(dt[t] * A)[:, None, None] + (dt[t, :, None] * u[t])[:, :, None] * B[t, :, None, :]
         y[t] = np.einsum("mpn,mn->mp", S, C[t]) + D[:, None] * u[t]
-    y = unit_rms(model, by_head(silu(z) * y.reshape(T, I), G)) * model.tensor(l, "ssm_norm.weight").reshape(G, -1)
+    y = silu(z) * y.reshape(T, I)
+    if model.has(l, "ssm_norm") or model.arch != "falcon-h1":
+        y = unit_rms(model, by_head(y, G)) * model.tensor(l, "ssm_norm.weight").reshape(G, -1)
     return linear(model, l, "ssm_out", y.reshape(T, I))
 
 
@@ -258,14 +298,14 @@ def experts_taken(model, biased):
 def routed(model, l, x, inputs=None):
     """The sum over each token's experts of weight * feed_forward. inputs: what the router sees, if not x."""
     r = (x if inputs is None else inputs) @ model.tensor(l, "ffn_gate_inp.weight").T
-    by_sigmoid = {"lfm2moe": model.key("expert_gating_func", 0) == 2, "deepseek2": model.key("expert_gating_func", 0) == 2,
-                  "nemotron_h_moe": True}
+    by_sigmoid = {name: model.key("expert_gating_func", 0) == 2 for name in ("lfm2moe", "deepseek2", "kimi-linear")}
+    by_sigmoid["nemotron_h_moe"] = True
     p = sigmoid(r) if by_sigmoid.get(model.arch, False) else softmax(r)
     taken = experts_taken(model, p + model.tensors.get("blk.%d.exp_probs_b.bias" % l, 0))
     weight = np.where(taken, p, 0)
-    if model.arch not in ("deepseek2", "nemotron_h_moe") or model.key("expert_weights_norm", False):
+    if model.arch not in ("deepseek2", "nemotron_h_moe", "jamba") or model.key("expert_weights_norm", False):
         weight /= np.maximum(weight.sum(axis=-1, keepdims=True), 6.103515625e-5)
-    if model.arch in ("deepseek2", "nemotron_h_moe"):
+    if model.arch in ("deepseek2", "nemotron_h_moe", "kimi-linear"):
         weight *= model.scale("expert_weights_scale")
     latent = linear(model, l, "ffn_latent_down", x) if model.has(l, "ffn_latent_down") else x
     y = np.zeros_like(latent)
@@ -317,6 +357,27 @@ def granitehybrid_layer(model, l, x):
 def nemotron_h_layer(model, l, x):
     part = plain_attention if model.kv_heads(l) > 0 else ffn if model.of_layer(l, "feed_forward_length") > 0 else mamba2
     return x + part(model, l, rms_norm(model, l, "attn_norm", x))
+
+
+def mamba_layer(model, l, x):
+    return x + (mamba if model.arch == "mamba" else mamba2)(model, l, rms_norm(model, l, "attn_norm", x))
+
+
+def jamba_layer(model, l, x):
+    x = x + (plain_attention if model.kv_heads(l) > 0 else mamba)(model, l, rms_norm(model, l, "attn_norm", x))
+    return x + ffn(model, l, rms_norm(model, l, "ffn_norm", x))
+
+
+def falcon_h1_layer(model, l, x):
+    h = rms_norm(model, l, "attn_norm", x)
+    x = x + plain_attention(model, l, h) + mamba2(model, l, h)
+    return x + ffn(model, l, unit_rms(model, x) * model.tensor(l, "ffn_norm"))
+
+
+def kimi_linear_layer(model, l, x):
+    mixer = latent_attention if model.kv_heads(l) > 0 else delta_net_by_channel
+    x = x + mixer(model, l, rms_norm(model, l, "attn_norm", x))
+    return x + ffn(model, l, rms_norm(model, l, "ffn_norm", x))
 
 
 def layer_embeddings(model, ids, x):
@@ -391,6 +452,7 @@ LAYERS = {
     "deepseek2": deepseek2_layer,
     "granitehybrid": granitehybrid_layer,
     "nemotron_h": nemotron_h_layer, "nemotron_h_moe": nemotron_h_layer,
+    "mamba": mamba_layer, "mamba2": mamba_layer, "jamba": jamba_layer, "falcon-h1": falcon_h1_layer, "kimi-linear": kimi_linear_layer,
 }
 
 

@@ -153,7 +153,7 @@ class Model:
         self.E = self.key("embedding_length")
         self.H = self.key("attention.head_count")
         self.n_kv_heads = self.key("attention.head_count_kv", self.H)
-        self.D = self.key("attention.key_length", None) or self.E // self.H
+        self.D = self.key("attention.key_length", None) or self.E // max(self.H, 1)  # a Mamba has no heads
         self.R = self.key("rope.dimension_count", self.D)
         self.epsilon = self.key("attention.layer_norm_rms_epsilon", None) or self.key("attention.layer_norm_epsilon")
         self.router_margin = np.inf  # the smallest gap so far between what a router took and what it left out

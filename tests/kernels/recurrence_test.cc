@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/recurrence/reference.h"
@@ -146,22 +147,45 @@ TEST(Convolve, HasTheSameBitsWithAnyThreadsAndBatches) {
   });
 }
 
+// Channels in three parts with taps of their own, as one convolution.
+TEST(Convolve, IsTheSameInParts) {
+  constexpr size_t kTaps = 4, kChannels = 111, kPart = 37, kTokens = 9;
+  const ConvInput input(kTaps, kChannels, kTokens, false, true);
+  Result parts{Floats(kTokens * kChannels + 1, kSentinel), input.history};
+  parts.state.push_back(kSentinel);
+  Team team(1);
+  for (size_t first = 0; first < kChannels; first += kPart) {
+    const CausalConv part = {.taps = &input.taps[first * kTaps],
+                             .n_taps = kTaps,
+                             .n_channels = kPart,
+                             .silu = true,
+                             .stride = kChannels};
+    for (size_t t = 0; t < kTokens; t += 3) {
+      const size_t at = t * kChannels + first;
+      Convolve(team, part, &parts.state[first], &input.in[at], 3, &parts.out[at]);
+    }
+  }
+  EXPECT_TRUE(parts == input.Compute(1, kTokens));
+}
+
 // ---- Gated delta nets
 
 struct DeltaInput {
-  DeltaInput(size_t n_key_heads, size_t per_key_head, size_t length, bool in_turn, size_t tokens)
+  DeltaInput(size_t n_key_heads, size_t per_key_head, size_t length, bool in_turn, size_t tokens,
+             bool by_channel = false)
       : n_heads(n_key_heads * per_key_head),
         row((2 * n_key_heads + n_heads) * length),
+        n_alpha(n_heads * (by_channel ? length : 1)),
         n_tokens(tokens),
         qkv(NormalFloats(tokens * row, 1)),
-        alpha(NormalFloats(tokens * n_heads, 2)),
+        alpha(NormalFloats(tokens * n_alpha, 2)),
         beta(NormalFloats(tokens * n_heads, 3)),
-        dt_bias(NormalFloats(n_heads, 4)),
+        dt_bias(NormalFloats(n_alpha, 4)),
         a(n_heads),
         state(NormalFloats(n_heads * length * length, 5)) {
     // From a head that forgets nearly nothing to one that forgets nearly all.
     for (size_t j = 0; j < n_heads; ++j) a[j] = -0.01f * std::pow(5.0f, static_cast<float>(j));
-    net = {n_key_heads, n_heads, length, in_turn, 1e-6f, dt_bias.data(), a.data()};
+    net = {n_key_heads, n_heads, length, in_turn, 1e-6f, dt_bias.data(), a.data(), by_channel};
   }
 
   Result Compute(int n_threads, size_t batch) const {
@@ -172,29 +196,31 @@ struct DeltaInput {
     Floats x = qkv, gate = alpha, rate = beta;
     team.Run([&] {
       for (size_t t = 0; t < n_tokens; t += batch) {
-        GatedDeltaNet(team, net, result.state.data(), &x[t * row], &gate[t * n_heads],
+        GatedDeltaNet(team, net, result.state.data(), &x[t * row], &gate[t * n_alpha],
                       &rate[t * n_heads], std::min(batch, n_tokens - t), &result.out[t * n_out]);
       }
     });
     return result;
   }
 
-  size_t n_heads, row, n_tokens;
+  size_t n_heads, row, n_alpha, n_tokens;
   Floats qkv, alpha, beta, dt_bias, a, state;
   DeltaNet net;
 };
 
 // How far exp(softplus(x) * a) may be off, in roundings: x, a sum, is rounded, and softplus passes
-// that on and adds some four; so does the product with a, and exp adds two.
-double DecayRoundings(double x, double a) {
-  return std::abs(a) * (std::abs(x) + 5 * SoftplusReference(x)) + 2;
+// that on and adds some four; so does the product with a, and exp adds two. As vectors, which
+// compute both in fewer steps, softplus adds eight (exp four, a quotient, a series), and exp four.
+double DecayRoundings(double x, double a, bool vectors = false) {
+  return std::abs(a) * (std::abs(x) + (vectors ? 9 : 5) * SoftplusReference(x)) + (vectors ? 4 : 2);
 }
 
 // Head j. With u a rounding, all of what a token does to a column s of the state, N numbers, errs
 // by u times the following, in terms of lengths, and the lengths of k' and q' are at most 1.
 //   k'           N/2 + 3: a sum of N squares under a root, a quotient and a product
 //   s . k'       N + 1 for the sum, and what k' errs by: 1.5 N + 4, times |s|
-//   d            as much, and for decay * read, a difference and sigmoid times it (|v| + |s|) times
+//   d            as much (1 more if the key was multiplied with decays), and for decay * read, a
+//   difference and sigmoid times it (|v| + |s|) times
 //                DecayRoundings and 6; sigmoid is right to 4
 //   s + k' d     3 |s| and DecayRoundings * |s|, and |d| times what k' errs by and 1
 // |d| is at most |v| + |s|, so together (2 N + 24 + 2 DecayRoundings) (|v| + |s|). What the state
@@ -212,8 +238,14 @@ void ExpectDelta(const DeltaInput& input, size_t j, const Result& result) {
     const float* const query = heads + net.KeyHead(j) * n;
     const float* const value = heads + (2 * net.n_key_heads + j) * n;
     const size_t gate = t * input.n_heads + j;
-    const double alpha = input.alpha[gate];
-    const double decay_roundings = DecayRoundings(alpha + double{net.dt_bias[j]}, net.a[j]);
+    const size_t n_decays = net.decay_by_channel ? n : 1;
+    const float* const alpha = &input.alpha[gate * n_decays];
+    double decay_roundings = 0;
+    for (size_t i = 0; i < n_decays; ++i) {
+      const double x = double{alpha[i]} + double{net.dt_bias[j * n_decays + i]};
+      decay_roundings = std::max(
+          decay_roundings, DecayRoundings(x, net.a[j], net.decay_by_channel) + (n_decays > 1));
+    }
     for (size_t c = 0; c < n; ++c) {
       error[c] += kRounding * (2 * size + 24 + 2 * decay_roundings) *
                   (std::abs(value[c]) + Norm(&state[c], n, n));
@@ -236,10 +268,14 @@ TEST(GatedDeltaNet, IsTheDefinition) {
   ForEachTarget([] {
     for (const size_t length : {1, 4, 5, 8, 17, 64, 128, 130}) {
       for (const size_t n_tokens : {1, 7, 33}) {
-        for (const bool in_turn : {false, true}) {
-          const size_t n_key_heads = length % 3 + 1;
-          SCOPED_TRACE(testing::Message() << "length " << length << ", " << n_tokens << " tokens");
-          const DeltaInput input(n_key_heads, 6 / n_key_heads, length, in_turn, n_tokens);
+        for (const auto& [in_turn, by_channel] :
+             {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+          if (by_channel && (length == 1 || length == 8 || length == 128)) continue;  // for time
+          const size_t n_key_heads = by_channel ? 6 : length % 3 + 1;
+          SCOPED_TRACE(testing::Message()
+                       << "length " << length << ", " << n_tokens << " tokens, " << by_channel);
+          const DeltaInput input(n_key_heads, 6 / n_key_heads, length, in_turn, n_tokens,
+                                 by_channel);
           const Result result = input.Compute(1, n_tokens);
           for (size_t j = 0; j < input.n_heads; ++j) {
             ExpectDelta(input, j, result);
@@ -256,7 +292,8 @@ TEST(GatedDeltaNet, IsTheDefinition) {
 TEST(GatedDeltaNet, HasTheSameBitsWithAnyThreadsAndBatches) {
   ForEachTarget([] {
     for (const size_t length : {5, 64, 72, 130}) {
-      const DeltaInput input(2, 2, length, true, 39);
+      const bool by_channel = length == 72;
+      const DeltaInput input(2, by_channel ? 1 : 2, length, true, 39, by_channel);
       ExpectSameBits([&](int n, size_t batch) { return input.Compute(n, batch); }, 39);
     }
   });
@@ -280,6 +317,112 @@ TEST(GatedDeltaNet, RemembersTheLastValueOfEachKey) {
     GatedDeltaNet(team, net, state.data(), qkv.data(), alpha.data(), beta.data(), 4, out.data());
     const Floats expected = {0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6};
     for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], expected[i] / 2) << i;
+  });
+}
+
+// Rows of S with the same decay: as one decay for all of them.
+TEST(GatedDeltaNet, EqualDecaysAreOne) {
+  ForEachTarget([] {
+    DeltaInput one(2, 1, 20, false, 7), each(2, 1, 20, false, 7, true);
+    for (size_t i = 0; i < each.alpha.size(); ++i) each.alpha[i] = one.alpha[i / 20];
+    for (size_t i = 0; i < each.dt_bias.size(); ++i) each.dt_bias[i] = one.dt_bias[i / 20];
+    const Result of_one = one.Compute(1, 7), of_each = each.Compute(1, 7);
+    for (size_t i = 0; i < of_one.out.size(); ++i) {
+      EXPECT_NEAR(of_one.out[i], of_each.out[i], 1e-4);  // a wrong row's decay: 0.1 and more
+    }
+  });
+}
+
+// ---- Mamba
+
+struct ScanInput {
+  ScanInput(size_t n_channels, size_t length, size_t tokens)
+      : n_tokens(tokens),
+        u(NormalFloats(tokens * n_channels, 1)),
+        dt(NormalFloats(tokens * n_channels, 2)),
+        bc(NormalFloats(tokens * 2 * length, 3)),
+        a(n_channels * length),
+        d(NormalFloats(n_channels, 4)),
+        state(NormalFloats(n_channels * length, 5)),
+        net{n_channels, length, a.data(), d.data()} {
+    for (size_t i = 0; i < a.size(); ++i) a[i] = -0.01f * static_cast<float>(1 + i * i % 400);
+  }
+
+  Result Compute(int n_threads, size_t batch) const {
+    Team team(n_threads);
+    const size_t n = net.n_channels;
+    Result result{Floats(n_tokens * n + 1, kSentinel), state};
+    result.state.push_back(kSentinel);
+    team.Run([&] {
+      for (size_t t = 0; t < n_tokens; t += batch) {
+        SelectiveScan(team, net, result.state.data(), &u[t * n], &dt[t * n],
+                      &bc[t * 2 * net.state_length], std::min(batch, n_tokens - t),
+                      &result.out[t * n]);
+      }
+    });
+    return result;
+  }
+
+  size_t n_tokens;
+  Floats u, dt, bc, a, d, state;
+  Mamba net;
+};
+
+// Channel c. A number s of the state is wrong by what it was wrong by times its decay, |s| times
+// DecayRoundings (without a bias) and 2 for the product and the sum, and |dt' u B| times what dt'
+// errs by (softplus rounds eight times) and 3. An output adds a sum of N and D u.
+void ExpectScanned(const ScanInput& input, size_t c, const Result& result) {
+  const Mamba& net = input.net;
+  const size_t n = net.state_length;
+  const auto first = input.state.begin() + static_cast<ptrdiff_t>(c * n);
+  Doubles state(first, first + static_cast<ptrdiff_t>(n)), error(n);
+  for (size_t t = 0; t < input.n_tokens; ++t) {
+    const float* const b = &input.bc[t * 2 * n];
+    const double u = input.u[t * net.n_channels + c], dt = input.dt[t * net.n_channels + c];
+    const double step = SoftplusReference(dt);
+    for (size_t i = 0; i < n; ++i) {
+      const double a = net.a[c * n + i];
+      error[i] = std::exp(step * a) * error[i] +
+                 kRounding * (DecayRoundings(dt, a, true) + 2) * std::abs(state[i]) +
+                 kRounding * 11 * std::abs(step * u * double{b[i]});
+    }
+    const double out = MambaReference(net, c, u, b, b + n, dt, state.data());
+    double tolerance = 2 * kRounding * std::abs(double{net.d[c]} * u);
+    for (size_t i = 0; i < n; ++i) {
+      const double roundings = kRounding * static_cast<double>(n + 2) * std::abs(state[i]);
+      tolerance += (error[i] + roundings) * std::abs(double{b[n + i]});
+    }
+    ASSERT_NEAR(result.out[t * net.n_channels + c], out, tolerance) << "token " << t;
+  }
+  for (size_t i = 0; i < n; ++i) ASSERT_NEAR(result.state[c * n + i], state[i], error[i]);
+}
+
+TEST(MambaScan, IsTheDefinition) {
+  ForEachTarget([] {
+    for (const size_t n_channels : {1, 5, 16, 70}) {
+      for (const size_t length : {1, 4, 12, 16, 17, 40}) {
+        for (const size_t n_tokens : {1, 7}) {
+          SCOPED_TRACE(testing::Message() << n_channels << " x " << length << ", " << n_tokens);
+          const ScanInput input(n_channels, length, n_tokens);
+          const Result result = input.Compute(1, n_tokens);
+          for (size_t c = 0; c < n_channels; ++c) {
+            ExpectScanned(input, c, result);
+            if (testing::Test::HasFatalFailure()) return;
+          }
+          ASSERT_EQ(result.out.back(), kSentinel);
+          ASSERT_EQ(result.state.back(), kSentinel);
+        }
+      }
+    }
+  });
+}
+
+TEST(MambaScan, HasTheSameBitsWithAnyThreadsAndBatches) {
+  ForEachTarget([] {
+    for (const size_t length : {5, 16}) {
+      const ScanInput input(300, length, 39);
+      ExpectSameBits([&](int n, size_t batch) { return input.Compute(n, batch); }, 39);
+    }
   });
 }
 
@@ -403,15 +546,21 @@ TEST(Recurrence, TakesAnyNumbers) {
         for (size_t i = 0; i < x.size(); i += 3) x[i] = odd[(i + shift) % odd.size()];
       };
       ConvInput conv(4, 20, 7, true, true);
-      DeltaInput delta(1, 2, 17, false, 7);
+      DeltaInput delta(1, 2, 17, false, 7), by_channel(2, 1, 17, false, 7, true);
+      ScanInput scan(20, 17, 7);
       MambaInput mamba(1, 2, 5, 17, 7);
-      for (Floats* x : {&conv.in, &conv.taps, &conv.history, &delta.qkv, &delta.alpha, &delta.beta,
-                        &delta.dt_bias, &delta.a, &delta.state, &mamba.ubc, &mamba.dt, &mamba.a,
-                        &mamba.d, &mamba.state}) {
+      for (Floats* x :
+           {&conv.in,          &conv.taps,        &conv.history, &delta.qkv,   &delta.alpha,
+            &delta.beta,       &delta.dt_bias,    &delta.a,      &delta.state, &by_channel.qkv,
+            &by_channel.alpha, &by_channel.state, &scan.u,       &scan.dt,     &scan.bc,
+            &scan.a,           &scan.state,       &mamba.ubc,    &mamba.dt,    &mamba.a,
+            &mamba.d,          &mamba.state}) {
         spoil(*x);
       }
       EXPECT_EQ(conv.Compute(1, 7).out.back(), kSentinel);
       EXPECT_EQ(delta.Compute(1, 7).out.back(), kSentinel);
+      EXPECT_EQ(by_channel.Compute(1, 7).out.back(), kSentinel);
+      EXPECT_EQ(scan.Compute(1, 7).out.back(), kSentinel);
       EXPECT_EQ(mamba.Compute(1, 7).out.back(), kSentinel);
     }
   });

@@ -23,6 +23,7 @@ std::span<const Architecture> SingleLineages();
 std::span<const Architecture> Lfm2Lineage();
 std::span<const Architecture> DeepSeekLineage();
 std::span<const Architecture> NemotronLineage();
+std::span<const Architecture> MambaLineage();
 std::span<const Architecture> ExpertsLineage();
 std::span<const Architecture> BertLineage();
 
@@ -78,6 +79,7 @@ size_t SharedCount(const Keys& keys, size_t fallback);
 
 // The shape of delta nets and Mamba-2; in its keys "groups" are key heads and "steps" heads.
 RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size);
+RecurrentPlan ReadMamba2(const Keys& keys);
 // Makes a layer without attention.
 void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer);
 // Layers with neither key-value heads nor their own feed-forward network are Mamba-2.

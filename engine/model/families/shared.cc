@@ -159,6 +159,13 @@ RecurrentPlan ReadRecurrent(const Keys& keys, size_t inner_size) {
                                      std::to_string(plan.n_value_heads) + Found(plan.n_key_heads));
   }
   plan.channels = 2 * plan.n_key_heads * plan.key_length + inner_size;
+  plan.n_alpha = plan.n_beta = plan.n_value_heads;
+  return plan;
+}
+
+RecurrentPlan ReadMamba2(const Keys& keys) {
+  RecurrentPlan plan = ReadRecurrent(keys, keys.Count("ssm.inner_size", kMaxLength));
+  plan.n_beta = 0;
   return plan;
 }
 
@@ -169,7 +176,7 @@ void SetMixer(Mixer mixer, const RecurrentPlan& recurrent, LayerPlan& layer) {
 }
 
 void SetMamba2(const Keys& keys, Config& config) {
-  const RecurrentPlan mamba = ReadRecurrent(keys, keys.Count("ssm.inner_size", kMaxLength));
+  const RecurrentPlan mamba = ReadMamba2(keys);
   for (LayerPlan& layer : config.layers) {
     const bool is_mamba = layer.mixer == Mixer::kMamba2 ||
                           (layer.mixer == Mixer::kNone && layer.ffn_length + layer.n_experts == 0);

@@ -148,7 +148,7 @@ TEST_P(ConfigRefuses, WithTheKeyInTheMessage) {
 INSTANTIATE_TEST_SUITE_P(
     Keys, ConfigRefuses,
     testing::Values(
-        BadKey{"general.architecture", "mamba", "not supported"},
+        BadKey{"general.architecture", "rwkv6", "not supported"},
         BadKey{"llama.block_count", 0x80000000u, "from 0 to 4096, found 2147483648"},
         BadKey{"llama.block_count", 0u, "must not be 0"},
         BadKey{"llama.context_length", 0u, "must not be 0"},

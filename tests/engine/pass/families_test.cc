@@ -1,7 +1,7 @@
 // One model for each way in which a family differs from a dense llama, against logits of an
 // independent model: small ones of tests/data/families, more and hybrids (reference_logits.py,
 // reference_more.py, reference_hybrids.py), and where the shared folder exists those of
-// golden/families, more and hybrids, whose logits are another engine's.
+// golden/families, more, hybrids and hybrids2, whose logits are another engine's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,8 @@ std::vector<Golden> Goldens(const std::string& name) {
   for (const auto& folder :
        {test::DataPath("families"), test::DataPath("more"), test::DataPath("hybrids"),
         test::DataPath("vectors"), test::SharedPath("golden/families"),
-        test::SharedPath("golden/more"), test::SharedPath("golden/hybrids")}) {
+        test::SharedPath("golden/more"), test::SharedPath("golden/hybrids"),
+        test::SharedPath("golden/hybrids2")}) {
     if (folder.empty() || !std::filesystem::exists(folder / (name + ".gguf"))) continue;
     std::ifstream ids(folder / "ids.txt");
     goldens.push_back({folder / (name + ".gguf"),
@@ -188,6 +189,17 @@ TEST(Families, CannotDoWithoutWhatMakesThem) {
            {"nemotron_h", "blk.2.ffn_down.weight"},
            {"nemotron_h_moe", "blk.2.exp_probs_b.bias"},
            {"nemotron_h_moe-latent", "blk.0.ffn_latent_up.weight"},
+           {"falcon-h1", "blk.0.attn_k.weight"},
+           {"falcon-h1", "blk.1.ssm_a"},
+           {"mamba", "blk.0.ssm_dt.bias"},
+           {"mamba", "blk.1.ssm_conv1d.bias"},
+           {"mamba2", "blk.1.ssm_norm.weight"},
+           {"jamba", "blk.0.ssm_b_norm.weight"},
+           {"jamba", "blk.1.attn_v.weight"},
+           {"kimi-linear", "blk.0.ssm_conv1d_k.weight"},
+           {"kimi-linear", "blk.2.ssm_g_b.weight"},
+           {"kimi-linear", "blk.1.exp_probs_b.bias"},
+           {"kimi-linear", "output.weight"},
            {"afmoe", "blk.0.attn_gate.weight"},
            {"apertus", "blk.1.attn_q_norm.weight"},
            {"arcee", "blk.0.ffn_up.weight"},
