@@ -209,9 +209,10 @@ void AddChat(CommandLine& line) {
               "Stop an answer before this text");
   command.Add("-e,--escape", options.escape, "In -p and --system, \\n is a line feed and so on");
   command.Add("--continue", options.go_on, "Go on with the last chat");
-  // Not declared as an input, which --save could not replace.
-  command.Add("--load FILE", options.load,
-              "Go on with this conversation, as /save and --list have it");
+  command
+      .Add("--load FILE", options.load, "Go on with this conversation, as /save and --list have it")
+      .Reads()
+      .Writes();  // where --save names it, too
   command
       .Add("--save FILE", options.save,
            "Save the conversation here; otherwise it is saved where --list finds it")

@@ -149,7 +149,9 @@ TEST_P(TeamTest, StopsBetweenChunks) {
     EXPECT_FALSE(team.RunWhile(wanted, body));
     EXPECT_FALSE(went_on);
     EXPECT_EQ(n_asked, 3);
-    if (team.size() == 1) EXPECT_EQ(n_items, dynamic ? 2 : 26);  // two chunks
+    if (team.size() == 1) {
+      EXPECT_EQ(n_items, dynamic ? 2 : 26);  // two chunks
+    }
     const auto fail = [&]() -> bool { throw std::runtime_error("mine"); };
     EXPECT_THROW(team.RunWhile(fail, body), std::runtime_error);
     EXPECT_TRUE(team.RunWhile([] { return true; }, body));
