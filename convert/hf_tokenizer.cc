@@ -1,12 +1,12 @@
 #include "convert/hf_tokenizer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <span>
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/number.h"
 
 namespace convert {
 namespace {
@@ -78,15 +78,13 @@ class TokenizerWriter {
     }
     const Fields decoder = config_.Object("added_tokens_decoder");
     for (const auto& [number, entry] : decoder.json()) {
-      uint64_t id = 0;
-      const char* const end = number.data() + number.size();
-      const auto [rest, error] = std::from_chars(number.data(), end, id);
-      if (error != std::errc() || rest != end || !entry.IsObject()) {
+      const auto id = gguf::NumberIn<uint64_t>(number);
+      if (!id || !entry.IsObject()) {
         decoder.Fail(number, "expected a token's number and the token");
       }
       const Fields token(decoder.file(), entry, "added_tokens_decoder." + number + ".");
       const std::string text = token.Text("content");
-      AddToken(text, id, token.BoolOr("special", false) || LooksSpecial(text));
+      AddToken(text, *id, token.BoolOr("special", false) || LooksSpecial(text));
     }
   }
 

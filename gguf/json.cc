@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/number.h"
 #include "gguf/utf8.h"
 
 namespace gguf {
@@ -94,22 +94,6 @@ size_t ValueLength(std::string_view text) {
 
 void SkipWhite(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(kWhite), text.size()));
-}
-
-double ToDouble(std::string_view number) {
-  double value = 0;
-  const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
-  // Overflow or underflow: from_chars does not set the value; strtod gives infinity or zero.
-  return result.ec == std::errc() ? value : std::strtod(std::string(number).c_str(), nullptr);
-}
-
-template <typename Number>
-std::optional<Number> Whole(std::string_view text) {
-  Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return number;
 }
 
 class Checker {
@@ -254,11 +238,12 @@ class Checker {
       Digits();
     }
     const std::string_view number = text_.substr(begin, at_ - begin);
-    if (!limits_.any_number && Whole<uint64_t>(number).value_or(0) > INT64_MAX) {
+    if (!limits_.any_number && NumberIn<uint64_t>(number).value_or(0) > INT64_MAX) {
       throw Error("has a number of more than 63 bits at byte " + std::to_string(begin + 1));
     }
     // Only such a number can be beyond the range of a double.
-    if ((has_exponent || number.size() > 300) && !std::isfinite(ToDouble(number))) {
+    if ((has_exponent || number.size() > 300) &&
+        !std::isfinite(NumberIn<double>(number).value_or(0))) {
       throw Error("has a number that is too large at byte " + std::to_string(begin + 1));
     }
   }
@@ -355,10 +340,10 @@ std::string JsonView::Compact() const {
   return compact;
 }
 
-double JsonView::Number() const { return ToDouble(text_); }
+double JsonView::Number() const { return NumberIn<double>(text_).value_or(0); }
 std::string JsonView::String() const { return Unescaped(text_.substr(1, text_.size() - 2)); }
-std::optional<int64_t> JsonView::Signed() const { return Whole<int64_t>(text_); }
-std::optional<uint64_t> JsonView::Unsigned() const { return Whole<uint64_t>(text_); }
+std::optional<int64_t> JsonView::Signed() const { return NumberIn<int64_t>(text_); }
+std::optional<uint64_t> JsonView::Unsigned() const { return NumberIn<uint64_t>(text_); }
 
 JsonView::Iterator::Iterator(const JsonView& container) : has_keys_(container.IsObject()) {
   if (!has_keys_ && !container.IsArray()) return;

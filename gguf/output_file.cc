@@ -35,6 +35,12 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 
 }  // namespace
 
+void RefuseInputs(const std::string& path, const struct stat& status,
+                  std::span<const FileId> inputs) {
+  if (std::ranges::find(inputs, FileId::Of(status)) == inputs.end()) return;
+  throw Error(PrintablePath(path) + ": is a file that is read: give another name");
+}
+
 void RemoveUnfinishedFile() {
   const char* const name = unfinished;
   if (name != nullptr) unlink(name);
@@ -46,7 +52,7 @@ OutputFile::OutputFile(const std::string& path, std::span<const FileId> inputs) 
     OpenAsItStands(inputs);
     return;
   }
-  if (stat(path.c_str(), &status) == 0) RefuseInputs(status, inputs);
+  if (stat(path.c_str(), &status) == 0) RefuseInputs(path, status, inputs);
   if (OpenNameless()) return;
   TakeName([&] {
     fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -96,17 +102,12 @@ void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
   if (fd_ < 0 || fstat(fd_, &status) != 0) Fail(path_);
   fcntl(fd_, F_SETFL, O_WRONLY);  // writing waits
   try {
-    RefuseInputs(status, inputs);
+    RefuseInputs(path_, status, inputs);
     if (S_ISREG(status.st_mode) && ftruncate(fd_, 0) != 0) Fail(path_);
   } catch (const Error&) {
     close(fd_);
     throw;
   }
-}
-
-void OutputFile::RefuseInputs(const struct stat& status, std::span<const FileId> inputs) const {
-  if (std::ranges::find(inputs, FileId::Of(status)) == inputs.end()) return;
-  throw Error(PrintablePath(path_) + ": is a file that is read: give another name");
 }
 
 OutputFile::~OutputFile() {

@@ -36,7 +36,6 @@ class OutputFile {
   bool OpenNameless();
   void TakeName(const std::function<int()>& create);
   void OpenAsItStands(std::span<const FileId> inputs);
-  void RefuseInputs(const struct stat& status, std::span<const FileId> inputs) const;
   [[noreturn]] void Fail(const std::string& path) const;
 
   std::string path_;
@@ -44,6 +43,10 @@ class OutputFile {
   bool is_nameless_ = false;
   int fd_ = -1;
 };
+
+// Throws Error if the file that was found at `path` is one of the inputs.
+void RefuseInputs(const std::string& path, const struct stat& status,
+                  std::span<const FileId> inputs);
 
 // For signal handlers that end the program: removes the unfinished temporary file.
 void RemoveUnfinishedFile();

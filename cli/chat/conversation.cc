@@ -1,7 +1,6 @@
 #include "cli/chat/conversation.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "engine/session/session_file.h"
+#include "gguf/number.h"
 
 namespace cli {
 namespace {
@@ -86,11 +86,9 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
   const std::string number = at == std::string::npos ? "" : rest.substr(at);
   for (const engine::Setting& setting : Settings(options.sampler, options.max_tokens)) {
     if (!IsCalled(setting, name, options)) continue;
-    double value = 0;
-    const char* const end = number.data() + number.size();
-    const auto [stop, error] = std::from_chars(number.data(), end, value);
-    const bool ok = error == std::errc() && stop == end && value >= setting.low &&
-                    value <= setting.high && (!setting.is_whole() || value == std::floor(value));
+    const auto value = gguf::NumberIn<double>(number);
+    const bool ok = value && *value >= setting.low && *value <= setting.high &&
+                    (!setting.is_whole() || *value == std::floor(*value));
     if (!ok) {
       throw engine::Error("/set " + name + ": expected a " +
                           (setting.is_whole() ? "whole number" : "number") + " from " +
@@ -98,7 +96,7 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
                           number + "'");
     }
     options.origins[std::string(setting.name)] = "/set";
-    return setting.Set(value);
+    return setting.Set(*value);
   }
   if (name == "num_ctx") {
     throw engine::Error("/set num_ctx: the context's size is chosen at the start, with -c");

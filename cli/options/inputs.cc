@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "engine/error.h"
-#include "gguf/error.h"
+#include "gguf/output_file.h"
 
 namespace cli {
 namespace {
@@ -34,9 +34,7 @@ std::span<const gguf::FileId> Inputs() { return All(); }
 
 void CheckOutput(const std::string& path) {
   struct stat status;
-  if (stat(path.c_str(), &status) != 0) return;
-  if (std::ranges::find(All(), gguf::FileId::Of(status)) == All().end()) return;
-  throw engine::Error(gguf::PrintablePath(path) + ": is a file that is read: give another name");
+  if (stat(path.c_str(), &status) == 0) gguf::RefuseInputs(path, status, All());
 }
 
 void CheckPrinted(const std::string& path, const std::vector<gguf::FileId>& ids) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 
+#include "gguf/number.h"
 #include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
@@ -197,16 +197,7 @@ std::optional<double> ParseFloat(std::string_view text) {
   if (!clean || clean->empty()) return std::nullopt;
   std::string_view digits = *clean;
   if (digits[0] == '+' && digits.size() > 1 && digits[1] != '-') digits.remove_prefix(1);
-  double value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto result = std::from_chars(digits.data(), end, value);
-  if (result.ptr != end) return std::nullopt;
-  if (result.ec == std::errc::result_out_of_range) {
-    // Overflow or underflow: from_chars does not set the value; strtod gives infinity or zero.
-    return std::strtod(clean->c_str(), nullptr);
-  }
-  if (result.ec != std::errc()) return std::nullopt;
-  return value;
+  return gguf::NumberIn<double>(digits);
 }
 
 }  // namespace tokenizer::jinja
