@@ -25,10 +25,8 @@
 namespace cli {
 
 struct BenchModel {
-  std::string file;
-  std::string type;   // "llama 1.10B Q4_0"
-  uint64_t size = 0;  // bytes of all tensors
-  uint64_t n_params = 0;
+  engine::Model opened;
+  std::string type = {};      // "llama 1.10B Q4_0"
   double load_ms = 0;         // to open the file
   double first_token_ms = 0;  // from opening to the first token after a prompt of 8
 };

@@ -99,10 +99,11 @@ void Baseline::Add(const JsonView& json, const std::string& path) {
 const Baseline::Row* Baseline::Find(const BenchTest& test) const {
   const auto same = [](double before, auto now) { return before == static_cast<double>(now); };
   for (const Row& before : rows_) {
-    if (same(before.model_size, test.model->size) &&
-        same(before.model_n_params, test.model->n_params) && same(before.n_prompt, test.n_prompt) &&
-        same(before.n_gen, test.n_gen) && same(before.n_depth, test.n_depth) &&
-        same(before.n_threads, test.n_threads) && same(before.n_pass, test.n_pass) &&
+    if (same(before.model_size, test.model->opened.file.tensor_bytes()) &&
+        same(before.model_n_params, test.model->opened.file.elements()) &&
+        same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
+        same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
+        same(before.n_pass, test.n_pass) &&
         same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
         same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
         (before.kv.empty() || before.kv == test.kv))

@@ -46,8 +46,8 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
   bool batches = false, ubatches = false, caches = false, passes = false;  // not the default
   const BenchTest usual;
   for (const BenchTest& test : plan) {
-    size = std::min(size, test.model->size);
-    n_params = std::min(n_params, test.model->n_params);
+    size = std::min(size, test.model->opened.file.tensor_bytes());
+    n_params = std::min(n_params, test.model->opened.file.elements());
     batches |= test.n_batch != usual.n_batch;
     ubatches |= test.n_ubatch != usual.n_ubatch;
     caches |= test.kv != usual.kv;
@@ -59,9 +59,11 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
   std::vector<BenchColumn> columns = {
       {"model", 0, [](const Test& test) { return test.model->type; }, true},
       {size_unit == 1e9 ? "size, GB" : "size, MB", 0,
-       [=](const Test& test) { return InUnits(test.model->size, size_unit); }},
+       [=](const Test& test) {
+         return InUnits(test.model->opened.file.tensor_bytes(), size_unit);
+       }},
       {params_unit == 1e9 ? "params, B" : "params, M", 0,
-       [=](const Test& test) { return InUnits(test.model->n_params, params_unit); }},
+       [=](const Test& test) { return InUnits(test.model->opened.file.elements(), params_unit); }},
       {"backend", 0, [&](const Test&) { return "CPU " + setting.cpu_target; }, true},
       {"threads", 0, [](const Test& test) { return std::to_string(test.n_threads); }},
       {"batch", 0, [](const Test& test) { return std::to_string(test.n_batch); }, false, batches},
@@ -113,7 +115,7 @@ class Markdown : public BenchFormat {
                        setting_.date + "\n" + setting_.Cpu() + "\n";
     const BenchModel* last = nullptr;
     for (const BenchTest& test : plan) {
-      if (test.model != last) text += gguf::PrintablePath(test.model->file) + "\n";
+      if (test.model != last) text += gguf::PrintablePath(test.model->opened.file.path()) + "\n";
       last = test.model;
     }
     columns_ = BenchColumns(setting_, plan);
@@ -176,10 +178,10 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"cpu_info", setting.cpu_name},
       {"cpu_target", setting.cpu_target},
       {"backends", "CPU"},
-      {"model_filename", model.file},
+      {"model_filename", model.opened.file.path()},
       {"model_type", model.type},
-      {"model_size", model.size},
-      {"model_n_params", model.n_params},
+      {"model_size", model.opened.file.tensor_bytes()},
+      {"model_n_params", model.opened.file.elements()},
       {"n_batch", test.n_batch},
       {"n_ubatch", test.n_ubatch},
       {"n_threads", test.n_threads},

@@ -47,9 +47,9 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   const auto flag = [](const char* name, auto value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };
-  std::string flags = " -o jsonl -m " + ShellQuoted(test.model->file) + flag("-t", test.n_threads) +
-                      flag("-b", test.n_batch) + flag("-ub", test.n_ubatch) +
-                      flag("-r", repetitions);
+  std::string flags = " -o jsonl -m " + ShellQuoted(test.model->opened.file.path()) +
+                      flag("-t", test.n_threads) + flag("-b", test.n_batch) +
+                      flag("-ub", test.n_ubatch) + flag("-r", repetitions);
   const bool both = test.n_prompt > 0 && test.n_gen > 0;
   flags += flag("-p", both ? 0 : test.n_prompt) + flag("-n", both ? 0 : test.n_gen);
   if (both) flags += flag("-pg", test.n_prompt) + "," + std::to_string(test.n_gen);

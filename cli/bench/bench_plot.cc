@@ -115,7 +115,7 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
     if (test.model != model) {
       model = test.model;
       picture.Left(34, "title", model->type);
-      picture.Left(kLine, "small", ShortPath(model->file));
+      picture.Left(kLine, "small", ShortPath(model->opened.file.path()));
     }
     DrawTest(picture, test);
   }

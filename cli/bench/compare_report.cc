@@ -124,7 +124,7 @@ std::vector<BarColumn> BarColumns(const CompareReport& report) {
 }  // namespace
 
 std::string ComparedModel::Name() const {
-  const std::string name = ShortPath(path);
+  const std::string name = ShortPath(opened.file.path());
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
@@ -161,7 +161,7 @@ std::string CompareJson(const CompareReport& report) {
                {"window", report.window},
                {"models", Json::array()}};
   for (const ComparedModel& model : report.models) {
-    Json one = {{"path", model.path},
+    Json one = {{"path", model.opened.file.path()},
                 {"type", model.type},
                 {"bytes", model.bytes},
                 {"bits_per_weight", model.bits_per_weight}};
@@ -178,7 +178,8 @@ std::string CompareJson(const CompareReport& report) {
         one["speeds"].back()["joules_per_token"] = test->JoulesPerToken();
       }
     }
-    if (const ComparedModel* better = BetterOne(report, model)) one["better"] = better->path;
+    if (const ComparedModel* better = BetterOne(report, model))
+      one["better"] = better->opened.file.path();
     json["models"].push_back(one);
   }
   return JsonText(json, 2);

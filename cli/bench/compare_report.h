@@ -13,13 +13,13 @@
 namespace cli {
 
 struct ComparedModel {
-  std::string path;
-  std::string type;    // of most of its bytes
-  uint64_t bytes = 0;  // of the file
+  engine::Model opened;
+  std::string type = {};  // of most of its bytes
+  uint64_t bytes = 0;     // of the file
   double bits_per_weight = 0;
-  std::optional<Estimate> perplexity;    // if there is a text
-  std::optional<Divergence> divergence;  // from the first model, if the tokens are the same
-  BenchTest prompt, generation;          // their samples, if they were measured
+  std::optional<Estimate> perplexity = {};    // if there is a text
+  std::optional<Divergence> divergence = {};  // from the first model, if the tokens are the same
+  BenchTest prompt = {}, generation = {};     // their samples, if they were measured
 
   std::string Name() const;  // the file's, without ".gguf"
 };

@@ -36,7 +36,7 @@ constexpr size_t kMaxBatch = 4096;  // as pronk run's
 // Lists of numbers are parsed once all flags are read.
 struct BenchOptions {
   std::vector<std::string> models;
-  std::string cpu;
+  ModelOptions model;
   std::vector<std::string> prompts = {"512"};
   std::vector<std::string> gens = {"128"};
   std::vector<std::string> prompt_gens;  // "512,128"
@@ -164,8 +164,9 @@ std::string TypeName(const gguf::File& file) {
 }
 
 // What is known of a model once it is open, and how long it took to be ready.
-BenchModel Examine(const engine::Model& model, double load_seconds) {
-  BenchModel result;
+BenchModel Examine(engine::Model opened, double load_seconds) {
+  BenchModel result = {.opened = std::move(opened)};
+  const engine::Model& model = result.opened;
   const engine::Stopwatch watch;
   engine::SessionOptions options;
   options.context = 16;
@@ -175,10 +176,7 @@ BenchModel Examine(const engine::Model& model, double load_seconds) {
   session.Sample();
   result.load_ms = load_seconds * 1e3;
   result.first_token_ms = (load_seconds + watch.Seconds()) * 1e3;
-  result.file = model.file.path();
-  result.size = model.file.tensor_bytes();
-  for (const gguf::TensorView& tensor : model.file.tensors()) result.n_params += tensor.elements();
-  const double n = static_cast<double>(result.n_params);
+  const auto n = static_cast<double>(model.file.elements());
   result.type = model.config.architecture +
                 (n >= 1e9 ? Format(" %.2fB ", n / 1e9) : Format(" %.1fM ", n / 1e6)) +
                 TypeName(model.file);
@@ -236,9 +234,7 @@ class Outputs {
 class Bench {
  public:
   explicit Bench(const BenchOptions& options) : options_(options) {
-    ModelOptions machine;
-    machine.cpu = options.cpu;
-    session_ = machine.Session();  // applies --cpu
+    session_ = options.model.Session();  // applies --cpu
     const std::vector<BenchTest> tests = PlanFor(options);
     detect_ = ParseShare("--detect", options.detect);
     if (!options.baseline.empty() && !options.against.empty()) {
@@ -261,18 +257,13 @@ class Bench {
   int Run() {
     CatchInterrupts();
     Outputs outputs(options_, setting_, plan_);
-    std::optional<engine::Model> model;
     for (BenchTest& test : plan_) {
       // Lets the machine cool; Ctrl-C ends it.
       const engine::Stopwatch wait;
       while (!done_.empty() && wait.Seconds() < options_.delay && !Interrupted()) usleep(50'000);
       if (Interrupted()) break;
-      if (!model || model->file.path() != test.model->file) {
-        model.reset();
-        model.emplace(engine::Model::From(OpenFile(test.model->file)));
-      }
       outputs.Progress(test, done_.size() + 1, plan_.size());
-      if (!RunTest(*model, test)) break;
+      if (!RunTest(test)) break;
       test.single_ts = SingleSpeed(test);
       done_.push_back(test);
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
@@ -291,11 +282,11 @@ class Bench {
   void OpenModels() {
     const std::vector<std::string> none = {""};
     for (const std::string& name : options_.models.empty() ? none : options_.models) {
-      ModelOptions which;
+      ModelOptions which = options_.model;
       which.model = name;
       const engine::Stopwatch watch;
-      const engine::Model model = engine::Model::From(OpenFile(which.ModelPath()));
-      models_.push_back(Examine(model, watch.Seconds()));
+      engine::Model model = ReadModel(which);
+      models_.push_back(Examine(std::move(model), watch.Seconds()));
     }
   }
 
@@ -303,7 +294,8 @@ class Bench {
     return options_.against.empty() ? options_.baseline : options_.against;
   }
 
-  bool RunTest(const engine::Model& model, BenchTest& test) {
+  bool RunTest(BenchTest& test) {
+    const engine::Model& model = test.model->opened;
     const int once = options_.against.empty() ? 5 : 1;
     const int repetitions = options_.repetitions > 0 ? options_.repetitions : once;
     // The time that is left is for all tests that are.
@@ -315,11 +307,10 @@ class Bench {
     test.bytes_per_token = static_cast<double>(model.BytesPerToken());
     test.operations_per_token = model.OperationsPerToken();
     if (!options_.against.empty()) {
-      return MeasurePairs(options_.against, repetitions, options_.cpu, gate, test);
+      return MeasurePairs(options_.against, repetitions, options_.model.cpu, gate, test);
     }
-    ModelOptions machine;
+    ModelOptions machine = options_.model;
     machine.kv = test.kv;
-    machine.cpu = options_.cpu;
     if (baseline_ && baseline_->Has(test)) test.comparison.emplace();
     const auto more = [&](const BenchTest& now) {
       const auto compare = [&](double error) { return baseline_->Compare(now, error); };
@@ -439,8 +430,8 @@ void AddBench(CommandLine& line) {
            "Seconds after which no comparison gets more repetitions")
       .Between(1, 86400)
       .ShowDefault();
-  command.Add("--cpu NAME", options.cpu,
-              "Limit the instruction set (a wrong name lists the right ones)");
+  options.model.AddCpuFlag(command);
+  options.model.AddOverrideFlag(command);
   command.Add("--sysfs FOLDER", options.sysfs, "Where the system tells energy and temperature")
       .ShowDefault();
 }

@@ -162,7 +162,7 @@ int RunChat(const ChatOptions& options) {
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});  // the draft model is not needed yet
   const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
+  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
   session_options.draft = options.generation.Draft(draft_model);
   ConversationOptions how = options.conversation;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, how.origins);

@@ -27,25 +27,21 @@ constexpr const char* kSysfs = "/sys";
 
 struct CompareOptions {
   std::vector<std::string> models;
-  std::string text, plot, cpu;
+  ModelOptions model;
+  std::string text, plot;
   size_t window = 0, most_windows = 0;
   size_t n_prompt = 256, n_gen = 64;
-  int repetitions = 5, n_threads = 0;
+  int repetitions = 5;
   bool json = false;
 };
 
-engine::Model Open(const std::string& path) { return engine::Model::From(OpenFile(path)); }
-
-ComparedModel Describe(const engine::Model& model) {
-  ComparedModel result;
-  result.path = model.file.path();
-  result.type = gguf::Info(engine::MainType(model.file)).name;
-  result.bytes = model.file.file_bytes();
-  double n_weights = 0;
-  for (const gguf::TensorView& tensor : model.file.tensors()) {
-    n_weights += static_cast<double>(tensor.elements());
-  }
-  result.bits_per_weight = 8 * static_cast<double>(model.file.tensor_bytes()) / n_weights;
+ComparedModel Describe(engine::Model opened) {
+  ComparedModel result = {.opened = std::move(opened)};
+  const gguf::File& file = result.opened.file;
+  result.type = gguf::Info(engine::MainType(file)).name;
+  result.bytes = file.file_bytes();
+  result.bits_per_weight =
+      8 * static_cast<double>(file.tensor_bytes()) / static_cast<double>(file.elements());
   return result;
 }
 
@@ -55,14 +51,13 @@ class Compare {
     if (options.text.empty() && (options.window != 0 || options.most_windows != 0)) {
       throw UsageError("-c, --chunks: only with -f");
     }
-    ModelOptions machine;
-    machine.cpu = options.cpu;
-    session_ = machine.Session();  // applies --cpu
-    session_.n_threads = session_.n_threads_batch =
-        options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+    session_ = options.model.Session();  // applies --cpu
+    if (session_.n_threads == 0) session_.n_threads = kernels::DefaultThreads();
+    session_.n_threads_batch = session_.n_threads;
     for (const std::string& name : options.models) {
-      const engine::Model model = Open(ResolveModel(name));
-      report_.models.push_back(Describe(model));
+      ModelOptions which = options.model;
+      which.model = name;
+      report_.models.push_back(Describe(ReadModel(which)));
     }
     if (!options.plot.empty()) plot_.emplace(options.plot, Inputs());
     report_.setting = ThisSetting(kSysfs);
@@ -83,7 +78,7 @@ class Compare {
 
  private:
   void ReadTexts() {
-    const engine::Model base = Open(report_.models[0].path);
+    const engine::Model& base = report_.models[0].opened;
     const size_t window = options_.window != 0 ? options_.window : DefaultWindow(base.config);
     const std::string text = ReadText(options_.text);  // read once: it may be a pipe
     const TextWindows windows = CutText(base, options_.text, text, window, options_.most_windows);
@@ -93,7 +88,7 @@ class Compare {
     options.context = window;
     engine::Session base_session(base, options);
     for (ComparedModel& result : report_.models) {
-      const engine::Model model = Open(result.path);
+      const engine::Model& model = result.opened;
       engine::Session session(model, options);
       const TextWindows own = CutText(model, options_.text, text, window, options_.most_windows);
       const bool alike = own.ids == windows.ids &&
@@ -109,7 +104,8 @@ class Compare {
         result.perplexity = surprise.Exp();
       }
       if (!std::isfinite(result.perplexity->value)) {
-        throw engine::Error(result.path + ": the logits are not numbers: the weights are broken");
+        throw engine::Error(model.file.path() +
+                            ": the logits are not numbers: the weights are broken");
       }
     }
   }
@@ -145,7 +141,7 @@ class Compare {
     for (size_t run = 0; run < n_runs; ++run) {
       progress.Update(run, n_runs);
       ComparedModel& result = report_.models[run % report_.models.size()];
-      const engine::Model model = Open(result.path);
+      const engine::Model& model = result.opened;
       result.prompt.n_prompt = options_.n_prompt;
       result.generation.n_gen = options_.n_gen;
       for (BenchTest* test : {&result.prompt, &result.generation}) {
@@ -195,9 +191,9 @@ void AddCompare(CommandLine& line) {
   command.Add("-r,--repetitions N", options.repetitions, "How often; the median is shown")
       .Between(1, 1000)
       .ShowDefault();
-  AddThreadsFlag(command, options.n_threads);
-  command.Add("--cpu NAME", options.cpu,
-              "Limit the instruction set (a wrong name lists the right ones)");
+  AddThreadsFlag(command, options.model.n_threads);
+  options.model.AddCpuFlag(command);
+  options.model.AddOverrideFlag(command);
   command.Add("--plot FILE", options.plot, "Draw the table").Writes();
   command.Add("--json", options.json, "Print one JSON object");
 }

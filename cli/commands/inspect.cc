@@ -33,12 +33,6 @@ struct InspectOptions {
   int n_threads = 0;
 };
 
-uint64_t Parameters(const gguf::File& file) {
-  uint64_t n = 0;
-  for (const gguf::TensorView& tensor : file.tensors()) n += tensor.elements();
-  return n;
-}
-
 std::string TypesText(const gguf::File& file) {
   std::map<gguf::DType, std::pair<size_t, uint64_t>> totals;
   for (const gguf::TensorView& tensor : file.tensors()) {
@@ -60,7 +54,7 @@ std::string HeadText(const gguf::File& file) {
   text += "  GGUF version " + std::to_string(file.version()) + ", " +
           HumanBytes(static_cast<double>(file.file_bytes()));
   if (file.n_parts() > 1) text += " in " + std::to_string(file.n_parts()) + " parts";
-  const auto n = static_cast<double>(Parameters(file));
+  const auto n = static_cast<double>(file.elements());
   return text + (n < 1e6   ? Format(", %.1f thousand weights\n", n / 1e3)
                  : n < 1e9 ? Format(", %.1f million weights\n", n / 1e6)
                            : Format(", %.2f billion weights\n", n / 1e9));
@@ -102,7 +96,7 @@ void PrintJson(const gguf::File& file) {
                      {"parts", file.n_parts()},
                      {"file_bytes", file.file_bytes()},
                      {"tensor_bytes", file.tensor_bytes()},
-                     {"parameters", Parameters(file)},
+                     {"parameters", file.elements()},
                      {"alignment", file.alignment()}};
   const std::string text = JsonText(head, 2);
   out.Add(text.substr(0, text.size() - 3) + ",\n  \"metadata\": {");  // without "\n}\n"

@@ -147,16 +147,15 @@ void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const
 // "36 of 47 tensors change: 5.4 MB of weights become 3.2 MB (5.13 bits a weight)"
 std::string Summary(const gguf::File& file, const std::vector<PlannedTensor>& plan) {
   size_t n_changed = 0;
-  double bytes = 0, weights = 0;
+  double bytes = 0;
   for (const PlannedTensor& planned : plan) {
     n_changed += planned.is_changed() ? 1 : 0;
     bytes += static_cast<double>(planned.bytes());
-    weights += static_cast<double>(planned.tensor->elements());
   }
   return std::to_string(n_changed) + " of " + std::to_string(plan.size()) +
          " tensors change: " + HumanBytes(static_cast<double>(file.tensor_bytes())) +
          " of weights become " + HumanBytes(bytes) + " (" +
-         Format("%.2f bits a weight)", 8 * bytes / weights);
+         Format("%.2f bits a weight)", 8 * bytes / static_cast<double>(file.elements()));
 }
 
 // One line per tensor.

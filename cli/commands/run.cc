@@ -265,7 +265,7 @@ int Run(const RunOptions& options) {
   const std::vector<std::string> prompts = PromptsOf(options);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
-  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel();
+  const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
   session_options.draft = options.generation.Draft(draft_model);
   Origins origins;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);

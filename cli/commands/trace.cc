@@ -204,6 +204,7 @@ void AddTrace(CommandLine& line) {
   options.model.AddModelFlag(command);
   options.model.AddThreadsFlag(command);
   options.model.AddMachineFlags(command);
+  options.model.AddOverrideFlag(command);
   command.Add("-d,--n-depth N", options.depth, "Without a text: tokens already in the cache")
       .Between(0, kMaxTokens)
       .ShowDefault();

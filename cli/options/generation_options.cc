@@ -1,6 +1,6 @@
 #include "cli/options/generation_options.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -15,6 +15,7 @@
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "gguf/error.h"
+#include "gguf/number.h"
 #include "grammar/error.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
@@ -25,22 +26,17 @@ namespace {
 // "ID+BIAS" or "ID-BIAS", as llama.cpp writes it: "15043+1.5", "2-inf".
 std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
                                                     const tokenizer::Vocabulary& vocab) {
-  tokenizer::TokenId id = -1;
-  float bias = 0;
-  const char* end = text.data() + text.size();
-  const auto [sign, id_error] = std::from_chars(text.data(), end, id);
-  const bool has_sign = id_error == std::errc() && sign != end && (*sign == '+' || *sign == '-');
-  const auto [rest, bias_error] = has_sign
-                                      ? std::from_chars(sign + 1, end, bias)
-                                      : std::from_chars_result{end, std::errc::invalid_argument};
-  if (!has_sign || bias_error != std::errc() || rest != end || std::isnan(bias)) {
+  const size_t sign = std::min(text.find_first_of("+-", 1), text.size());
+  const auto id = gguf::NumberIn<tokenizer::TokenId>(text.substr(0, sign));
+  const auto bias = gguf::NumberIn<float>(text.substr(std::min(sign + 1, text.size())));
+  if (!id || !bias || std::isnan(*bias)) {
     throw UsageError("--logit-bias " + text + ": expected ID+BIAS or ID-BIAS, for example 2-inf");
   }
-  if (id < 0 || static_cast<size_t>(id) >= vocab.size()) {
+  if (*id < 0 || static_cast<size_t>(*id) >= vocab.size()) {
     throw UsageError("--logit-bias " + text + ": the vocabulary has ids 0 to " +
                      std::to_string(vocab.size() - 1));
   }
-  return {id, *sign == '-' ? -bias : bias};
+  return {*id, text[sign] == '-' ? -*bias : *bias};
 }
 
 std::vector<engine::SamplerStep> ParseSteps(const std::string& text) {
@@ -271,11 +267,12 @@ void GenerationOptions::AddDraftFlags(Command& command) {
       .Reads();
 }
 
-std::optional<engine::Model> GenerationOptions::LoadDraftModel() const {
+std::optional<engine::Model> GenerationOptions::LoadDraftModel(const ModelOptions& main) const {
   if (draft_model.empty()) return {};
   ModelOptions options;
   options.model = draft_model;
   options.named_by = "-md";
+  options.override_kv = main.override_kv;
   return LoadModel(options);
 }
 
@@ -286,15 +283,13 @@ engine::DraftOptions GenerationOptions::Draft(const std::optional<engine::Model>
   if (draft_max != 0 && draft != "auto")
     throw UsageError("--draft-max has no effect with --draft " + gguf::Quoted(draft));
   if (draft != "off" && draft != "auto") {
-    size_t n = 0;
-    const char* const end = draft.data() + draft.size();
-    const auto [stop, error] = std::from_chars(draft.data(), end, n);
-    if (error != std::errc() || stop != end || n > engine::kMaxDrafts) {
+    const auto n = gguf::NumberIn<size_t>(draft);
+    if (!n || *n > engine::kMaxDrafts) {
       throw UsageError("--draft " + gguf::Quoted(draft) + ": expected auto, off or 0 to " +
                        std::to_string(engine::kMaxDrafts));
     }
-    options.on = n > 0;
-    options.fixed = n;
+    options.on = *n > 0;
+    options.fixed = *n;
   }
   if (!options.on && !draft_model.empty())
     throw UsageError("--draft " + draft + " and -md: give one of them");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/options/command_line.h"
+#include "cli/options/model_options.h"
 #include "engine/draft/speculation.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"
@@ -58,8 +59,8 @@ struct GenerationOptions {
   // nullptr if no flag was given. Throws UsageError if several were, and engine::Error, which names
   // the source, if it is not a valid grammar.
   std::shared_ptr<const grammar::Grammar> ReadGrammar() const;
-  // The draft model, if one was named. Throws as LoadModel().
-  std::optional<engine::Model> LoadDraftModel() const;
+  // The draft model, if one was named, with `main`'s changes of keys. Throws as LoadModel().
+  std::optional<engine::Model> LoadDraftModel(const ModelOptions& main) const;
   // Options for a session; `model` is from LoadDraftModel(). Throws UsageError if the flags do not
   // fit together, with or without the model.
   engine::DraftOptions Draft(const std::optional<engine::Model>& model) const;

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "engine/error.h"
 #include "engine/session/memory.h"
 #include "gguf/error.h"
+#include "gguf/number.h"
 #include "gguf/reader.h"
 #include "kernels/machine/cpu.h"
 #include "kernels/machine/default_threads.h"
@@ -113,29 +113,25 @@ std::string Override(const std::string& text, gguf::Metadata& metadata) {
   };
   if (equals == std::string::npos || key.empty()) fail("expected KEY=TYPE:VALUE, or KEY=");
   if (equals + 1 == text.size()) {
-    if (!metadata.Has(key)) fail("the file has no such key");
+    if (!metadata.Has(key)) return "the file has no " + key;
     metadata.Remove(key);
     return "without the file's " + key;
   }
   const std::string type = text.substr(equals + 1, colon - equals - 1);
   const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
-  size_t end = 0;
-  try {
-    if (type == "int") {
-      metadata.SetInt(key, std::stoll(value, &end));
-    } else if (type == "float") {
-      metadata.SetFloat(key, std::stod(value, &end));
-    } else if (type == "bool" && (value == "true" || value == "false")) {
-      metadata.SetBool(key, value == "true");
-      end = value.size();
-    } else if (type == "str") {
-      metadata.SetString(key, value);
-      end = value.size();
-    }
-  } catch (const std::logic_error&) {  // no number, or too large
-  }
-  if (colon == std::string::npos || end != value.size() || (end == 0 && type != "str"))
+  const auto whole = gguf::NumberIn<int64_t>(value);
+  const auto number = gguf::NumberIn<double>(value);
+  if (type == "int" && whole) {
+    metadata.SetInt(key, *whole);
+  } else if (type == "float" && number) {
+    metadata.SetFloat(key, *number);
+  } else if (type == "bool" && (value == "true" || value == "false")) {
+    metadata.SetBool(key, value == "true");
+  } else if (type == "str" && colon != std::string::npos) {
+    metadata.SetString(key, value);
+  } else {
     fail("expected int:NUMBER, float:NUMBER, bool:true, bool:false or str:TEXT after =");
+  }
   return key + " is " + value + ", whatever the file says";
 }
 

@@ -86,7 +86,18 @@ void ModelOptions::AddThreadsFlag(Command& command) {
 
 void ModelOptions::AddMachineFlags(Command& command) {
   command.Add("--kv", kv, "Type of the key-value cache").OneOf(KvTypes()).ShowDefault();
+  AddCpuFlag(command);
+}
+
+void ModelOptions::AddCpuFlag(Command& command) {
   command.Add("--cpu NAME", cpu, "Limit the instruction set (a wrong name lists the right ones)");
+}
+
+void ModelOptions::AddOverrideFlag(Command& command) {
+  command
+      .Add("--override-kv", override_kv,
+           "Put a value in a key's place, or with KEY= take it away: the result is yours")
+      .Type("KEY=TYPE:VALUE");
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {
@@ -105,10 +116,7 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   command.Add("--cache-type-v", kv_values, "Also -ctv: as --kv (keys and values have one type)")
       .OneOf(KvTypes());
   command.Add("--mlock", mlock, "Keep the weights in memory");
-  command
-      .Add("--override-kv", override_kv,
-           "Put a value in a key's place, or with KEY= take it away: the result is yours")
-      .Type("KEY=TYPE:VALUE");
+  AddOverrideFlag(command);
   command.Add("-v,--verbose", verbose, "Say what was chosen and why, on stderr");
 }
 

@@ -36,6 +36,8 @@ struct ModelOptions {
   Flag& AddModelFlag(Command& command);
   void AddThreadsFlag(Command& command);
   void AddMachineFlags(Command& command);  // --kv, --cpu
+  void AddCpuFlag(Command& command);
+  void AddOverrideFlag(Command& command);
   // All of them; context_text is the help text of -c.
   void AddSessionFlags(Command& command, const std::string& context_text =
                                              "Context in tokens (default: trained, at most 4096)");

@@ -83,7 +83,28 @@ TEST_F(OverrideTest, WrongForms) {
         "llama.x=bool:1", "llama.x=u32:1", "llama.x=int:99999999999999999999"}) {
     ExpectError(Run(kTinyModel, {"--override-kv", text}), 2, "--override-kv");
   }
-  ExpectError(Run(kTinyModel, {"--override-kv", "llama.x="}), 2, "the file has no such key");
+}
+
+// Of several models each is changed; one that lacks the key says so.
+TEST_F(OverrideTest, EveryCommandThatRunsModels) {
+  const std::vector<std::string> key = {"--override-kv", "llama.attention.new_idea="};
+  const std::string change = "note: --override-kv: without the file's llama.attention.new_idea\n";
+  const std::string none = "note: --override-kv: the file has no llama.attention.new_idea\n";
+  for (std::vector<std::string> args :
+       {std::vector<std::string>{"bench", "-p", "1", "-n", "0", "-r", "1", "-m", kTinyModel, path_},
+        {"compare", "-p", "1", "-n", "0", "-r", "1", kTinyModel, path_},
+        {"run", "-m", kTinyModel, "-md", path_, "-p", "x", "-n", "2"},
+        {"trace", "-m", path_}}) {
+    ExpectError(Pronk(args), 1, "(--override-kv llama.attention.new_idea= runs it without");
+    args.insert(args.end(), key.begin(), key.end());
+    const Finished run = Pronk(args);
+    EXPECT_EQ(run.status, 0) << args[0] << run.err;
+    EXPECT_EQ(run.err.find(change), run.err.rfind(change)) << args[0] << run.err;  // once
+    EXPECT_NE(run.err.find(change), std::string::npos) << args[0] << run.err;
+    EXPECT_EQ(run.err.find(none) != std::string::npos, args[0] != "trace") << run.err;
+  }
+  EXPECT_EQ(Run(kTinyModel, {"-md", path_, "--override-kv", "llama.attention.new_idea="}).out,
+            Run(kTinyModel).out);
 }
 
 TEST_F(OverrideTest, InspectAndListSayWhetherAFileRuns) {
