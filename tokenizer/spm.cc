@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,6 +29,18 @@ constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
 // Unused pieces may be stages of a merge but not its result: sentencepiece splits them again by a
 // recursion as deep as the piece is long.
 constexpr size_t kMaxUnusedBytes = 1024;
+
+// What sentencepiece takes for a vocabulary, besides 1.3 bytes for each of the model: 219 to 227
+// bytes, measured with 1,000 to 1,000,000 pieces.
+constexpr size_t kBytesPerPiece = 256;
+
+// Throws std::bad_alloc if there is not this much memory: protobuf, which sentencepiece reads its
+// model by, crashes in a destructor if an allocation of its own fails.
+void NeedMemory(size_t bytes) {
+  char* const volatile room = static_cast<char*>(std::malloc(bytes));
+  if (room == nullptr) throw std::bad_alloc();
+  std::free(room);
+}
 
 // The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
 class ProtoWriter {
@@ -70,7 +84,9 @@ class SpmTokenizer final : public Tokenizer {
     }
     const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
     max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
-    const auto status = processor_.LoadFromSerializedProto(SerializedModel(all_bytes));
+    const std::string model = SerializedModel(all_bytes);
+    NeedMemory(kBytesPerPiece * pieces_.size() + 2 * model.size());
+    const auto status = processor_.LoadFromSerializedProto(model);
     if (!status.ok()) {
       metadata.Fail(kTokensKey,
                     std::string("sentencepiece does not take them: ") + status.message());

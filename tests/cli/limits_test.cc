@@ -15,6 +15,7 @@
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/memory_is_ours.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,24 +25,12 @@ namespace fs = std::filesystem;
 
 using test::ExpectError;
 using test::Finished;
+using test::kMemoryIsOurs;
 using test::Pronk;
 using test::Shell;
 using test::TokenType;
 
 constexpr size_t kMB = 1'000'000;
-
-// Sanitizers take memory of their own, many times ours.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsOurs = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
 
 constexpr double kMaxSeconds = kMemoryIsOurs ? 30 : 200;
 
@@ -354,6 +343,25 @@ TEST_F(Limits, MemoryThatRunsOut) {
     EXPECT_EQ(run.err, "");
     EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 10);
   }
+}
+
+// sentencepiece's protobuf crashes if an allocation of its own fails and memory is not zero by
+// chance, so all of it must be there before (glibc fills memory where the environment says so).
+TEST_F(Limits, MemoryThatRunsOutInAVocabulary) {
+  if (!kMemoryIsOurs) GTEST_SKIP() << "sanitizers reserve memory of their own";
+  test::SmallModel model;
+  model.change_vocabulary = [](test::VocabSpec& spec) {
+    for (size_t i = 0; i < 20'000; ++i) spec.Add("\u2581t" + std::to_string(i));
+  };
+  const Finished run = Shell(
+      "try() { (ulimit -v $v; exec \"$PRONK\" \"$@\") >/dev/null 2>\"$D/err\"; }\n"
+      "v=14000; until try --version; do v=$((v + 500)); done\n"
+      "until try tokenize -m \"$D/m\" -p x; do\n"
+      "  s=$?; [ $s = 1 ] || { echo \"$v KB: status $s\" >&2; cat \"$D/err\" >&2; }\n"
+      "  echo $v; v=$((v + 500)); done",
+      {"D=" + dir_.Path(""), "MALLOC_PERTURB_=85", "M=" + Write("m", model)});
+  EXPECT_EQ(run.err, "");
+  EXPECT_GE(std::count(run.out.begin(), run.out.end(), '\n'), 5);
 }
 
 // --- Stacks and threads -----------------------------------------------------------------------
