@@ -272,6 +272,19 @@ TEST(Includes, OfOursExist) {
   }
 }
 
+// No network connection, no other program, no plug-in (tests/fuzz/README.md).
+TEST(Includes, KeepToThemselves) {
+  static const std::regex leaves(
+      R"re(<(sys/socket|netdb|netinet/\w+|arpa/inet|dlfcn|spawn)\.h>|)re"
+      R"re([ (=!](::|std::)?(v?fork|exec[lv]p?e?|system|popen|posix_spawnp?|dlopen)\(\w)re");
+  for (const auto& [path, text] : Sources()) {
+    std::smatch found;
+    if (!path.starts_with("tests/") && std::regex_search(text, found, leaves)) {
+      ADD_FAILURE() << path << ": " << found.str();
+    }
+  }
+}
+
 // Names of files in comments are the first thing that a move leaves behind.
 TEST(Comments, NameFilesThatExist) {
   static const std::regex name(R"re([A-Za-z0-9_]+(-inl)?\.(h|cc)\b)re");

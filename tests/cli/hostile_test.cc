@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/hf_folder.h"
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -101,6 +102,40 @@ TEST(HostileDisk, NothingHalfWrittenIsLeft) {
     ExpectOneLine(run, "out: cannot be written: File too large");
     EXPECT_EQ(test::ReadText(dir.Path("out")), "as before");
     EXPECT_EQ(std::distance(fs::directory_iterator(dir.Path("")), fs::directory_iterator()), 1);
+  }
+}
+
+// A file system of two pages, the first of which is taken. Mounting it takes root.
+TEST(HostileDisk, FullInTheMiddle) {
+  const test::TempDir dir;
+  test::HfLlama().Write(dir);
+  dir.Write("text", std::string(300, 'a'));
+  fs::create_directory(dir.Path("disk"));
+  std::string ids;
+  for (int i = 0; i < 16; ++i) ids += "1 ";
+  for (const std::string& command : {
+           "logits \"$1\" --ids \"" + ids + "\" out",
+           std::string("quantize \"$1\" out Q8_0"),
+           std::string("convert ../model out"),
+           std::string("imatrix -m \"$1\" -f ../text -c 64 out"),
+           std::string("perplexity -m \"$1\" -f ../text -c 64 --save-logits out"),
+           std::string("trace -m \"$1\" -p Hello --html out"),
+           "run -m \"$1\" -p " + std::string(100, 'a') + " -n 4 --prompt-cache cache",
+       }) {
+    SCOPED_TRACE(command);
+    const Finished run = Shell(
+        "unshare -m true 2>/dev/null || exit 77\n"
+        "exec unshare -m /bin/sh -c '"
+        "mount -t tmpfs -o size=8k none \"$2/disk\" 2>/dev/null || exit 77\n"
+        "cd \"$2/disk\"; echo as before >out\n"
+        "\"$0\" " +
+            command +
+            " >/dev/null; status=$?; cat *; exit $status"
+            "' \"$0\" \"$1\" \"$2\"",
+        dir.Path(""));
+    if (run.status == 77) GTEST_SKIP() << "needs root, to mount";
+    ExpectOneLine(run, ": cannot be written: No space left on device");
+    EXPECT_EQ(run.out, "as before\n");
   }
 }
 

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <string>
-#include <utility>
 
-#include "cli/command.h"
-#include "cli/options/command_line.h"
+#include "tests/cli/command_text.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/temp_dir.h"
@@ -26,59 +23,13 @@ using test::Finished;
 using test::Pronk;
 using test::Shell;
 
-// Values of required flags other than those that are tried.
-const std::map<std::string, std::string> kRequired = {
-    {"MODEL", "$MODEL"}, {"A", "$MODEL"}, {"B", "$MODEL"},        {"DIR", "$DIR"},
-    {"OUT", "$NEW"},     {"TYPE", "F16"}, {"--ids", "1 2"},       {"SHELL", "bash"},
-    {"--file", "$TEXT"}, {"-f", "$TEXT"}, {"--messages", "$JSON"}};
-
-// What else makes a command reach its files, at little cost.
-const std::map<std::string, std::string> kRest = {{"run", " -n 1 --chat"},
-                                                  {"bench", " -p 4 -n 0 -r 1"},
-                                                  {"imatrix", " -c 8"},
-                                                  {"compare", " -p 4 -n 0 -r 1"},
-                                                  {"perplexity", " -c 8"}};
-
-struct Table {
-  Table() {
-    for (const auto add : cli::kCommands) add(line);
-  }
-  cli::CommandLine line{"pronk", "", "", ""};
-};
-
 class Inputs : public testing::Test {
  protected:
-  // "pronk COMMAND ..." in which this flag has the value $IN, that one $OUT, and the required ones
-  // what they have above. Words come last and in order.
-  static std::string Line(const cli::Command& command, const Flag& in, const Flag& out) {
-    std::string flags, words;
-    for (const Flag& flag : command.flags) {
-      std::string value = &flag == &in ? "$IN" : &flag == &out ? "$OUT" : "";
-      // A word would fill its place.
-      if (value.empty() && flag.place == "MODEL" && !flag.required) value = "$MODEL";
-      if (value.empty() && flag.required) {
-        const auto given = kRequired.find(flag.place.empty() ? flag.Title() : flag.place);
-        if (given == kRequired.end()) ADD_FAILURE() << "a value for " << flag.Title();
-        if (given != kRequired.end()) value = given->second;
-      }
-      if (value.empty()) continue;
-      const bool is_word = !flag.place.empty() && flag.required;
-      (is_word ? words : flags) +=
-          " \"" + (is_word ? "" : flag.names.back() + "\" \"") + value + "\"";
-    }
-    return "\"$PRONK\" " + command.name + flags + words;
-  }
-  Finished Try(const std::string& line, const std::string& path) const {
-    return Shell("echo Hello | " + line,
-                 {"IN=" + path, "OUT=" + path, "PRONK_MODEL=" + test::kTinyModel, "TEXT=" + text_,
-                  "JSON=" + json_, "DIR=" + folder_, "NEW=" + dir_.Path("new")});
-  }
-
   const test::TempDir dir_;
   const std::string text_ = dir_.Write("text", std::string(3000, 'a'));
   const std::string json_ = dir_.Write("json", "[]");
   const std::string folder_ = test::HfLlama().Write(dir_, "model");
-  const Table table_;
+  const test::CommandTable table_;
 };
 
 TEST_F(Inputs, AreMarkedInTheTable) {
@@ -101,7 +52,8 @@ TEST_F(Inputs, AreNeverOutputs) {
       for (const Flag& out : command.flags) {
         if (!in.reads || in.writes || !out.writes) continue;
         ++n_pairs;
-        const std::string line = "exec " + Line(command, in, out);
+        const std::string line =
+            "exec " + test::CommandText(command, {{&in, "$IN"}, {&out, "$OUT"}});
         for (const std::string& name : {file, link, dir_.Path("hard")}) {
           SCOPED_TRACE(line + " " + name);
           ExpectError(Shell(line, {"IN=" + file, "OUT=" + name}), 1,
