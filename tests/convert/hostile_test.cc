@@ -17,6 +17,7 @@
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/hf_json_folder.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wrong_json.h"
 
@@ -39,45 +40,8 @@ std::string ErrorOf(const std::string& folder) {
   return error;
 }
 
-// A llama whose tokenizer is JSON, and whose config.json says more than it needs.
-HfLlama WithJson() {
-  HfLlama llama;
-  llama.config +=
-      R"(,"num_key_value_heads":2,"head_dim":16,"rope_theta":10000,"sliding_window":null,)"
-      R"("eos_token_id":[1,2],"bos_token_id":1,"num_local_experts":0,"partial_rotary_factor":1,)"
-      R"("rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4,)"
-      R"("original_max_position_embeddings":64})";
-  Json vocab = Json::object(), merges = Json::array();
-  const std::string letters = "abcdefghijklmnop";
-  for (const char c : letters) vocab[std::string(1, c)] = vocab.size();
-  for (size_t i = 0; i + 1 < letters.size(); ++i) {
-    merges.push_back(letters.substr(i, 1) + " " + letters.substr(i + 1, 1));
-    vocab[letters.substr(i, 2)] = vocab.size();
-  }
-  const Json pre = {{"type", "ByteLevel"}, {"use_regex", true}};
-  const Json post = {
-      {"type", "Sequence"},
-      {"processors",
-       {{{"type", "TemplateProcessing"}, {"single", {{{"SpecialToken", {{"id", "<s>"}}}}}}}}}};
-  const Json all = {
-      {"added_tokens", {{{"id", 40}, {"content", "<s>"}, {"special", true}}}},
-      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {pre}}}},
-      {"post_processor", post},
-      {"model", {{"type", "BPE"}, {"ignore_merges", false}, {"vocab", vocab}, {"merges", merges}}}};
-  llama.files.erase("tokenizer.model");
-  llama.files["tokenizer.json"] = all.dump();
-  llama.files["tokenizer_config.json"] =
-      R"({"bos_token":"<s>","add_bos_token":true,"added_tokens_decoder":)"
-      R"({"41":{"content":"<|end|>","special":true}},)"
-      R"("chat_template":[{"name":"default","template":"x"}]})";
-  llama.files["special_tokens_map.json"] = R"({"eos_token":{"content":"<|end|>"}})";
-  llama.files["generation_config.json"] = R"({"eos_token_id":[41,40]})";
-  llama.files["added_tokens.json"] = R"({"<tool>":42})";
-  return llama;
-}
-
 TEST(ConvertHostile, ValuesOfTheWrongKind) {
-  const HfLlama good = WithJson();
+  const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;
   const std::string folder = good.Write(dir);
   ASSERT_EQ(ErrorOf(folder), "");
@@ -106,7 +70,7 @@ TEST(ConvertHostile, BytesThatChanged) {
   std::mt19937 random(20261122);
   const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
   constexpr std::string_view kLikely = "0123456789[]{},:\"-e.\\";
-  for (const HfLlama& good : {HfLlama(), WithJson()}) {
+  for (const HfLlama& good : {HfLlama(), test::HfLlamaWithJson()}) {
     const TempDir dir;
     const std::string folder = good.Write(dir);
     for (const auto& file : fs::directory_iterator(folder)) {
@@ -133,7 +97,7 @@ TEST(ConvertHostile, BytesThatChanged) {
 // Files that would take far more memory than they have bytes.
 TEST(ConvertHostile, FilesThatAreTooMuch) {
   constexpr size_t kMany = 5'000'000;
-  const HfLlama good = WithJson();
+  const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;
   const std::string folder = good.Write(dir);
   const auto expect = [&](const std::string& name, const std::string& text,
@@ -184,7 +148,7 @@ TEST(ConvertHostile, EmbeddingsOfTooManyRows) {
 }
 
 TEST(ConvertHostile, FilesThatAreNone) {
-  const HfLlama good = WithJson();
+  const HfLlama good = test::HfLlamaWithJson();
   for (const char* const name :
        {"config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json"}) {
     const TempDir dir;
@@ -208,7 +172,7 @@ TEST(ConvertHostile, FilesThatAreNone) {
 
 // The hub's cache consists of links to files in its blobs: those are followed.
 TEST(ConvertHostile, Links) {
-  const HfLlama good = WithJson();
+  const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;
   fs::create_directories(dir.Path("models--a--b/snapshots/1"));
   const std::string real = good.Write(dir, "models--a--b/blobs");
@@ -242,7 +206,7 @@ TEST(ConvertHostile, Links) {
 
 // A private file must not become a part of a model that is then given away.
 TEST(ConvertHostile, LinksOutOfTheFolder) {
-  const HfLlama good = WithJson();
+  const HfLlama good = test::HfLlamaWithJson();
   const TempDir dir;
   const std::string secret = dir.Write("secret", "{{ messages[0].content }}");
   fs::create_directories(dir.Path("models--a--b/snapshots"));

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include "engine/sampling/settings.h"
 #include "gguf/error.h"
 #include "gguf/writer.h"
 #include "tests/support/data.h"
@@ -40,7 +41,12 @@ std::vector<std::string> KeysOfSources() {
                                 "xielu.alpha_n",
                                 "xielu.alpha_p",
                                 "xielu.beta",
-                                "xielu.eps"};
+                                "xielu.eps",
+                                "general.sampling.sequence"};
+  engine::SamplerOptions sampler;
+  for (const engine::Setting& setting : engine::Settings(sampler)) {
+    if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
+  }
   const std::regex own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
   const std::regex whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {

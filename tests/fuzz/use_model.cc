@@ -8,9 +8,11 @@
 
 #include "engine/error.h"
 #include "engine/model/model.h"
+#include "engine/sampling/settings.h"
 #include "engine/session/chat.h"
 #include "engine/session/embedder.h"
 #include "engine/session/encode.h"
+#include "engine/session/generate.h"
 #include "engine/session/session.h"
 #include "gguf/error.h"
 #include "tests/support/allocations.h"
@@ -20,7 +22,7 @@ namespace {
 
 using tokenizer::TokenId;
 
-// Returns the size of the state.
+// Returns the size of the state. The model also guesses for itself, as an independent one would.
 size_t Use(gguf::File file, size_t most_context) {
   const engine::Model model = engine::Model::From(std::move(file));
   engine::SessionOptions options;
@@ -35,16 +37,13 @@ size_t Use(gguf::File file, size_t most_context) {
     embedder.Embed(texts, [](size_t, size_t, std::span<const float>) { return true; });
     if (!model.config.WritesText()) return 0;
   }
+  engine::ReadSampling(model.file.metadata(), options.sampler);
+  options.draft = {.on = true, .fixed = 2, .model = &model};
   engine::Session session(model, options);
-  session.Prefill(ids);
-  std::string text;
-  for (int i = 0; i < 4; ++i) {
-    const TokenId id = session.Sample();
-    text += model.tokenizer->Piece(id);
-    session.Decode(id);
-  }
+  const std::string text =
+      engine::Generate(session, ids, {.max_tokens = 4}, [](auto) { return true; }).text;
   engine::EncodeChat(model, engine::ChatForm(model), {{"user", text}}, session.capacity());
-  return session.state().bytes();
+  return 2 * session.state().bytes();
 }
 
 }  // namespace
