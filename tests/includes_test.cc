@@ -91,7 +91,8 @@ const std::vector<Room>& Rooms() {
        {"cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/", "grammar/",
         "tokenizer/", "kernels/", "gguf/"}},
       {"cli/chat/",
-       {"cli/chat/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/"}},
+       {"cli/chat/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
+        "gguf/number.h"}},
       {"cli/loss/",
        {"cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h", "engine/",
         "gguf/"}},
@@ -272,14 +273,15 @@ TEST(Includes, OfOursExist) {
   }
 }
 
-// No network connection, no other program, no plug-in (tests/fuzz/README.md).
+// No network connection, no plug-in, no other program but bench's (tests/fuzz/README.md).
 TEST(Includes, KeepToThemselves) {
   static const std::regex leaves(
       R"re(<(sys/socket|netdb|netinet/\w+|arpa/inet|dlfcn|spawn)\.h>|)re"
       R"re([ (=!](::|std::)?(v?fork|exec[lv]p?e?|system|popen|posix_spawnp?|dlopen)\(\w)re");
   for (const auto& [path, text] : Sources()) {
     std::smatch found;
-    if (!path.starts_with("tests/") && std::regex_search(text, found, leaves)) {
+    if (path.starts_with("tests/") || path == "cli/bench/bench_pairs.cc") continue;
+    if (std::regex_search(text, found, leaves)) {
       ADD_FAILURE() << path << ": " << found.str();
     }
   }

@@ -240,6 +240,8 @@ class Bench {
     if (!options.baseline.empty() && !options.against.empty()) {
       throw UsageError("--baseline and --against are two ways to compare: one of them");
     }
+    if (!options.against.empty() && !options.model.override_kv.empty())
+      throw UsageError("--override-kv: not with --against, whose program would not know of it");
     if (!options.baseline.empty()) baseline_.emplace(options.baseline);
     OpenModels();
     // Opened now, so that a bad path fails before minutes of measuring.

@@ -37,6 +37,7 @@ const std::map<std::string, std::string> kRest = {
     {"compare --n-gen", " -p 0 -r 1"},
     {"compare --ctx-size", " -p 0 -n 0 -f \"$TEXT\""},
     {"compare --chunks", " -p 0 -n 0 -f \"$TEXT\" -c 64"},
+    {"embed", " --pooling mean x"},
     {"perplexity", " -f \"$TEXT\" -c 64"},
     {"inspect", " --check"},
     {"trace --token", " -p x"},
