@@ -4,27 +4,47 @@ A document of the corpus is a list of messages [(role, text)]; role "text" is a 
 """
 import re
 
-from grammar import Story, article, rows
+from grammar import Story, article, capital, draw, rows
+from others import spoil
 
+TELL = ("[Tell me|Tell me|Tell me|Tell us|Write|Write|Please tell me|Can you tell me|Could you tell me|Can you write|Please write|I want|I would like|"
+        "I'd like|I want to hear|Give me|Make up|Make|Let me hear|Do you know|Do you have|I need|Could I have|Invent|Read me|How about||] ")
+STORY = "[a|a|a|a|a short|a little|a nice|a funny|a new|a scary|a long|a bedtime|a sweet|a happy|a small] [story|story|story|story|tale|fairy tale|bedtime story]"
+END = "[.|.|.|||, please.|, please|?|!| for my {child}.| please| before I sleep.]"
 # {who} is "a fox", "a girl named Mia", "Pip the otter"; {thing} is "a lantern", "an old lantern".
-WHO_AND_THING = ["Tell me a story about {who} and {thing}.", "Tell me a story about {who} and {thing}", "Write a story about {who} and {thing}.",
-                 "Please tell me a story about {who} and {thing}.", "I would like a story about {who} and {thing}.",
-                 "Can you tell me a story about {who} and {thing}?", "Write a short story about {who} with {thing}.",
-                 "A story about {who} and {thing}, please.", "Make up a story with {who} and {thing}.", "tell me a story about {who} and {thing}"]
-WHO = ["Tell me a story about {who}.", "Write a story about {who}.", "Tell me a story about {who}, please.", "Do you know a story about {who}?",
-       "Can you tell me about {who}?", "I want to hear a story about {who}.", "Tell me about {who}.", "Write a short story about {who}."]
-THING = ["Tell me a story about {thing}.", "Write a story about {thing}.", "Do you know a story with {thing} in it?", "A story with {thing}, please."]
-TWO = ["Tell me a story about {who} and {friend}.", "Write a story about {who} and {friend}.", "Please tell me a story about {who} and {friend}."]
-PLACE = ["Tell me a story about {who} {place}.", "Write a story about {who} and {thing} {place}.", "Tell me a story that happens {place}."]
-VIRTUE = ["Write a story in which {name} is {virtue}.", "Tell me a story in which {name} is {virtue}.", "Tell me a story about somebody who is {virtue}.",
-          "Write a story in which {who} is {virtue}.", "Tell me a story about {name}, who is {virtue}."]
-ANY = ["Tell me a story.", "Please tell me a story.", "Tell me a bedtime story.", "Can you tell me a story?", "Write a short story.", "A story, please!",
-       "Tell me something nice.", "I want to hear a story.", "Do you know a story?", "tell me a story", "Write a story for children.", "Surprise me."]
-AGAIN = ["Tell me another story about {name}.", "Another story about {name}, please.", "One more about {name}!", "And another one about {name}.",
-         "What else did {name} do?", "Please tell me more about {name}.", "Can you tell me another story with {name}?"]
-NEXT = ["Another story, please.", "Tell me another one.", "One more!", "Another one!", "Tell me another story.", "One more story, please.", "More!"]
+WHO_AND_THING = [TELL + STORY + " about {who} and {thing}" + END, "Tell me a story about {who} and {thing}.", "tell me a story about {who} and {thing}",
+                 TELL + STORY + " [with|about|of|on] {who} [and|with|who has|who finds|who loses|and also] {thing}" + END,
+                 TELL + STORY + " [in which|where] {who} [finds|loses|has|gets|buys|sees|needs] {thing}" + END, "{who} and {thing}[||, please|!]",
+                 "[Story|Story please|A tale]: {who}, {thing}", TELL + STORY + " about {thing} and {who}" + END,
+                 "[I love|My {child} likes|We like] {who}. [Please tell|Tell|Can you tell] [me|us] a story [with|about] it and {thing}."]
+WHO = [TELL + STORY + " [about|about|about|of|with|on] {who}" + END, "Tell me a story about {who}.", "[Tell me|Tell us|Write|Can you tell me] about {who}[.|?|, please.|]",
+       "[A|One] story about {who}" + END, "[Once|Tell me what happened] [to {who}.|to {who} one day.]", "story about {who}", TELL + STORY + "[: |, ]{who}"]
+THING = [TELL + STORY + " [about|about|with] {thing}" + END, TELL + STORY + " with {thing} in it" + END, "[Do you know a|A] story with {thing} in it[?|, please.]"]
+TWO = [TELL + STORY + " about {who} and {friend}" + END, "Tell me a story about {who} and {friend}.", TELL + STORY + " [in which|where] {who} [meets|helps|finds|visits] {friend}" + END]
+PLACE = [TELL + STORY + " about {who} {place}" + END, TELL + STORY + " about {who} and {thing} {place}" + END, TELL + STORY + " [that happens|set] {place}" + END]
+VIRTUE = ["[Write|Tell me|Tell us|I want] a story [in which|where] {name} is {virtue}.", "Tell me a story about somebody who is {virtue}.",
+          "[Write|Tell me] a story in which {who} is {virtue}.", "Tell me a story about {name}, who is {virtue}."]
+ANY = [TELL + STORY + END, "Tell me a story.", "[A story|Story|Story time|Story, please|A bedtime story|A tale][!|.|, please!|]", "[Tell me something nice|Surprise me|Tell me something].",
+       "[I want to hear|Do you know|Can you tell|Will you tell me] a story[?|.|]", "[Write|Tell] a story for [children|my {child}|kids|us|everyone].",
+       "[Begin|Start|Go on, begin|Tell me anything|Any story|Tell me your best story|What stories do you know|Once upon a time|Let us begin][.|!|]"]
+AGAIN = ["[Tell me another story|Another story|One more|And another one|Another one|A new story|More stories|Again one] about {name}[.|!|, please.|]", "What else did {name} do?",
+         "[Please tell|Tell] me more about {name}.", "Can you tell me another story with {name}?", "More [about|of] {name}[.|!]"]
+NEXT = ["[Another story|Another one|One more|One more story|Tell me another one|Tell me another story|Again|Next|Another|A different one|And another one][, please||, please|]"
+        "[.|!|?|]", "[More|Again|Next|encore|Can I have another|Can I hear another one][!|.|?|]"]
+WITH = ["[Again|Now|The same|And now|Another one|Tell it|Once more|Next one||] with {other}[.|, please.|!|?|]", "[Can it have|Put|Can you put|I want] {other} in it[?|.|]",
+        "[And|Now] about {name} and {other}[.|, please.|]", "[Could you|Please] add {other}[?|.|]"]
+CHANGE = ["[make it|Make it|Can you make it|Make the story|Make that|Tell it] [shorter|funnier|longer|scarier|better|shorter, please|sadder|happier|shorter|more exciting|rhyme|simpler][?|.||!]",
+          "[shorter|Shorter|longer|funnier|Shorter, please|In one sentence|Too long|In rhyme][.|!||?]", "[Continue|Go on|What happened next|And then|What happens then|Tell me the rest|"
+          "Change the ending|Another ending|Rewrite it|Change the name|Write it as a poem|Say it again|Tell it once more][.|?||, please.]"]
+CANNOT = ["I cannot change a story that I have told. Shall I tell another one about {name}?", "That story is over. Shall I tell another one about {name}?"]
+YES = ["[Yes|yes|Yes please|Yes, please|Sure|OK|Okay|ok|Please|Please do|Of course|I would love one|Yes, one, please|Go ahead|Why not|Gladly|y|yeah|Yep][.|!||]"]
 # Before a request that is not the first one.
 AND_NOW = ["Now ", "And now ", "Thank you. ", "Thanks! ", "That was nice. ", "Great! ", "Next, ", "Ok, "]
+EVERYTHING = ["name", "kind", "friend name", "thing"]  # that a request can name
+CHILD = ["son", "daughter", "kids", "children", "little brother", "sister", "class", "niece", "grandson"]
+# What no story tells.
+UNTOLD = ["How old was {n}?", "What color were the eyes of {n}?", "What is the name of {n}'s mother?", "When was {n} born?", "How tall was {f}?",
+          "How much did the {t} cost?", "Who made the {t}?", "Does {n} have children?", "What did {f} study?", "Is {f} married?"]
 ASK_ABOUT = ["Here is a story.\n\n{story}\n\n{question}", "{story}\n\n{question}", "Read this story and answer the question.\n\n{story}\n\n{question}"]
 SYSTEM = ["You are a storyteller.", "You tell short stories for children.", "You are a helpful assistant.", "You are a kind and gentle storyteller."]
 
@@ -33,27 +53,29 @@ def small_talk():
     return [tuple(line.split(" = ", 1)) for line in rows("chat.txt")]
 
 
-def named(rng, person, article_only=0.5):
+def named(rng, person, parts):
     """How somebody asks for a person: by kind, by name, or by both."""
-    chance = rng.random()
-    kind = (person["word"] + " " if rng.random() < 0.3 else "") + person["kind"]
-    if chance < article_only:
+    kind = (person["word"] + " " if "word" in parts else "") + person["kind"]
+    if "name" not in parts:
         return article(kind)
-    if chance < article_only + 0.2:
+    if "kind" not in parts:
         return person["name"]
     return rng.choice(["{a} named {n}", "{a} called {n}", "{n} the {k}", "{n}, {a}"]).format(a=article(kind), n=person["name"], k=person["kind"])
 
 
 def request(lexicon, rng, hero=None):
     """(what is asked, the story that answers it)."""
-    form = rng.choices(["who_thing", "who", "thing", "two", "place", "virtue", "any"], [44, 16, 6, 12, 5, 9, 8])[0]
-    story = Story(lexicon, rng, hero=hero, shows_virtue=form == "virtue", asked=True)
-    pattern = rng.choice({"who_thing": WHO_AND_THING, "who": WHO, "thing": THING, "two": TWO, "place": PLACE, "virtue": VIRTUE, "any": ANY}[form])
+    form = rng.choices(["who_thing", "who", "thing", "two", "place", "virtue", "any"], [44, 16, 6, 12, 5, 7, 10])[0]
+    pattern = draw(rng, rng.choice({"who_thing": WHO_AND_THING, "who": WHO, "thing": THING, "two": TWO, "place": PLACE, "virtue": VIRTUE, "any": ANY}[form]))
+    who, friend = rng.choices([["kind"], ["kind", "word"], ["name"], ["name", "kind"], ["name", "kind", "word"]], [4, 2, 2, 2, 1], k=2)
+    asked = (["name"] if "{name}" in pattern else who if "{who}" in pattern else []) + ["friend " + part for part in friend if "{friend}" in pattern]
+    asked += ["thing"] * ("{thing}" in pattern) + ["any"]
+    story = Story(lexicon, rng, hero=hero, shows_virtue=form == "virtue", asked=asked)
     thing = story.thing[0] if rng.random() < 0.8 else story.slots["adj_t"]
-    fields = {"who": named(rng, story.hero), "friend": named(rng, story.friend), "thing": article(thing), "name": story.hero["name"],
-              "place": story.slots["in_a_place"], "virtue": story.plot.virtue}
-    ask = pattern.format(**fields)
-    return ask.lower() if rng.random() < 0.04 else ask, story
+    keep = [story.hero["name"], story.hero["kind"], story.friend["name"], story.friend["kind"], story.thing[0]]
+    ask = pattern.format(who=named(rng, story.hero, who), friend=named(rng, story.friend, friend), thing=article(thing), name=story.hero["name"],
+                         place=story.slots["in_a_place"], virtue=story.plot.virtue, child=rng.choice(CHILD)).strip()
+    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0 if {"name", "friend name"} & set(asked) else 0.06, keep), story
 
 
 def questions(rng, story, count):
@@ -66,14 +88,32 @@ def questions(rng, story, count):
             ("What did the hero learn?", f"{hero['name']} learned that {story.expand(story.plot.moral)}.")]
     if hero["kind"] != friend["kind"]:  # else there would be two answers
         cast += [(f"What is the name of the {p['kind']}?", f"The name of the {p['kind']} is {p['name']}.") for p in (hero, friend)]
+    slots = story.slots
+    cast += [(ask, f"The story is about {article(hero['kind'])} named {hero['name']}.") for ask in ("Who is it about?", "Who?", "Who is the hero?")[:rng.randrange(2)]]
+    if slots["in_a_place"] in story.text or slots["in_place"] in story.text:
+        cast += [(ask, f"It happened {slots['in_place']}.") for ask in rng.sample(["Where did it happen?", "Where?", "Where was that?", "Where is the story set?"], 1)]
+    if slots["home"] in story.text:
+        cast.append((f"Where did {hero['name']} live?", f"{hero['name']} lived in {slots['home']}."))
+    if slots["adj_t"] in story.text:
+        cast.append((rng.choice([f"What was the {story.thing[0]} like?", f"What kind of {story.thing[0]} was it?"]), f"It was {article(slots['adj_t'])}."))
+    cast.append((rng.choice(UNTOLD).format(n=hero["name"], f=friend["name"], t=story.thing[0]), "The story does not say."))
     cast = rng.sample(cast, len(cast))
     pool = rng.sample(story.asks, len(story.asks))
-    return [(cast if not pool or rng.random() < 0.33 else pool).pop() for _ in range(min(count, len(pool) + 4))]
+    chosen = [(cast if not pool or rng.random() < 0.33 else pool).pop() for _ in range(min(count, len(pool) + 4))]
+    return [(reworded(rng, question, story), answer) for question, answer in chosen]
+
+
+def reworded(rng, question, story):
+    """The question as it is, by kind instead of name, or in small letters."""
+    if rng.random() < 0.25 and not question.startswith("Who is") and story.hero["kind"] != story.friend["kind"]:
+        for person in (story.hero, story.friend):
+            question = re.sub(rf"\b{person['name']}\b", "the " + person["kind"], question)
+    return spoil(rng, capital(question), 0, question.split()) if rng.random() < 0.3 else capital(question)
 
 
 def drilled_questions(lexicon, rng, lines):
     """Some lines of drills.txt about one cast, and then all that can be asked about them: many answers in few tokens."""
-    story = Story(lexicon, rng, asked=True)
+    story = Story(lexicon, rng, asked=EVERYTHING)
     chosen = rng.sample(lines, rng.randint(3, 6))
     first = ["{N} was {a_kind}.", "{F} was {a_fkind}."]
     if rng.random() < 0.5:
@@ -85,7 +125,7 @@ def drilled_questions(lexicon, rng, lines):
     pairs += [(f"Who is {p['name']}?", f"{p['name']} is {article(p['kind'])}.") for p in (story.hero, story.friend)]
     pairs = rng.sample(pairs, min(len(pairs), 6))
     if rng.random() < 0.5:
-        messages = [("user", rng.choice(ANY + NEXT)), ("assistant", text)]
+        messages = [("user", draw(rng, rng.choice(ANY + NEXT)).format(child="son")), ("assistant", text)]
     else:
         question, answer = pairs.pop()
         messages = [("user", rng.choice(ASK_ABOUT).format(story=text, question=question)), ("assistant", answer)]
@@ -94,51 +134,97 @@ def drilled_questions(lexicon, rng, lines):
     return messages
 
 
-def conversation(lexicon, rng, talk, stories=None):
-    """One chat document: `stories` requests (mostly one to four), with questions and small talk between them."""
-    messages = []
+def conversation(lexicon, rng, talk, others, stories=None):
+    """One chat document: `stories` requests (mostly one to four), with questions, small talk and what is no story between them."""
+    messages, offered = [], None
     if rng.random() < 0.12:
         messages.append(("system", rng.choice(SYSTEM)))
 
-    def chatter(rows):
-        ask, reply = rng.choice(rows)
-        draw = lambda text: re.sub(r"\[([^\]]*)\]", lambda m: rng.choice(m[1].split("|")), text)
-        messages.extend([("user", draw(ask)), ("assistant", draw(reply))])
+    def say(*pairs):
+        nonlocal offered
+        offered = None
+        for pair in pairs:
+            messages.extend(zip(("user", "assistant"), pair))
 
-    def answered(pairs):
-        for question, answer in pairs:
-            messages.extend([("user", question), ("assistant", answer)])
+    def chatter(rows):
+        say(*[tuple(draw(rng, text) for text in rng.choice(rows))])
+
+    def refused(count):
+        nonlocal offered
+        for _ in range(count):
+            text, *what = others.reply(rng)
+            say((others.ask(rng), text))
+            offered = what if text.endswith("?") else None
 
     form = rng.random()
-    if stories is None and form < 0.08:  # small talk alone
+    if stories is None and form < 0.06:  # small talk alone
         for _ in range(rng.choice([1, 1, 2, 3])):
             chatter(talk)
         return messages
-    if stories is None and form < 0.18:  # the story stands in the question
-        story = Story(lexicon, rng, asked=True)
+    if stories is None and form < 0.16:  # the story stands in the question
+        story = Story(lexicon, rng, asked=EVERYTHING)
         (question, answer), *more = questions(rng, story, rng.choice([2, 3, 4]))
-        messages += [("user", rng.choice(ASK_ABOUT).format(story=story.text, question=question)), ("assistant", answer)]
-        answered(more)
+        say((rng.choice(ASK_ABOUT).format(story=story.text, question=question), answer), *more)
         return messages
     if rng.random() < 0.15:
         chatter(talk[:4])
     last = None
     for turn in range(stories if stories is not None else rng.choices([1, 2, 3, 4], [25, 30, 30, 15])[0]):
+        if rng.random() < 0.25:
+            refused(rng.choice([1, 1, 2, 3]))
         chance = rng.random()
-        if last and chance < 0.12:  # the same hero again
-            story = Story(lexicon, rng, hero=last.hero, friend=last.friend if rng.random() < 0.5 else None, asked=True)
-            ask = rng.choice(AGAIN).format(name=story.hero["name"])
+        if offered and chance < 0.5:
+            ask, story = draw(rng, rng.choice(YES)), accepted(lexicon, rng, *offered)
+        elif last and chance < 0.12:  # the same hero again
+            story = Story(lexicon, rng, hero=last.hero, friend=last.friend if rng.random() < 0.5 else None, asked=["any"])
+            ask = draw(rng, rng.choice(AGAIN)).format(name=story.hero["name"])
         elif last and chance < 0.18:
-            ask, story = rng.choice(NEXT), Story(lexicon, rng, asked=True)
+            ask, story = draw(rng, rng.choice(NEXT)), Story(lexicon, rng, asked=["any"])
+        elif last and chance < 0.26:  # the same, but for the friend or the thing
+            of_friend = rng.random() < 0.6
+            story = Story(lexicon, rng, hero=last.hero, thing=last.thing if of_friend else None, asked=["friend kind" if of_friend else "thing"])
+            ask = draw(rng, rng.choice(WITH)).format(name=story.hero["name"], other=article(story.friend["kind"] if of_friend else story.thing[0]))
         else:
             ask, story = request(lexicon, rng)
-        if last and rng.random() < 0.2:
+        if last and rng.random() < 0.2 and ask[:4] != ask[:4].upper():
             before = rng.choice(AND_NOW)
             ask = before + (ask if before[-2] in ".!" else ask[:1].lower() + ask[1:])
-        messages += [("user", ask), ("assistant", story.text)]
+        say((capital(ask.strip()) if rng.random() < 0.8 else ask.strip(), story.text))
         last = story
         if rng.random() < 0.45:
-            answered(questions(rng, story, rng.choice([1, 1, 2, 3, 4])))
+            say(*questions(rng, story, rng.choice([1, 1, 2, 3, 4])))
+        if rng.random() < 0.12:
+            text = rng.choice(CANNOT).format(name=story.hero["name"])
+            say((draw(rng, rng.choice(CHANGE)), text))
+            if rng.random() < 0.4:
+                say((draw(rng, rng.choice(YES)), Story(lexicon, rng, hero=last.hero, asked=["any"]).text))
         if rng.random() < 0.12:
             chatter(talk if rng.random() < 0.4 else talk[4:5])
+        if rng.random() < 0.12:
+            refused(1)
+    return messages
+
+
+def accepted(lexicon, rng, kind, noun):
+    """The story that was offered: of a kind and a thing, or None for any."""
+    hero = lexicon.draw_person(rng, kind=kind) if kind else None
+    thing = next((t for t in lexicon.things if t[0] == noun), None)
+    while True:
+        story = Story(lexicon, rng, hero=hero, thing=thing, asked=["any"])
+        if not thing or thing[2]["category"] not in story.plot.skip:
+            return story
+
+
+def refusals(lexicon, rng, talk, others):
+    """A short chat about anything but stories; at its end perhaps the beginning of one, so that the model still listens."""
+    messages = []
+    for _ in range(rng.choice([1, 2, 3, 4, 6])):
+        if rng.random() < 0.12:
+            messages += zip(("user", "assistant"), (draw(rng, text) for text in rng.choice(talk)))
+        text, kind, noun = others.reply(rng)
+        messages += [("user", others.ask(rng)), ("assistant", text)]
+    if rng.random() < 0.5:
+        yes = text.endswith("?") and rng.random() < 0.5
+        ask, story = (draw(rng, rng.choice(YES)), accepted(lexicon, rng, kind, noun)) if yes else request(lexicon, rng)
+        messages += [("user", ask), ("drill", story.text.split("\n\n")[0])]
     return messages

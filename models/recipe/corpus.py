@@ -9,6 +9,7 @@ import random
 
 import chat
 from grammar import Lexicon, Story, rows
+from others import Others
 
 HELD_OUT_SEED = 999_983
 
@@ -22,13 +23,13 @@ def drill(lexicon, rng, lines):
         return [("user", ask), ("drill", story.expand(rng.choice(lexicon.phrases["once"]) + " {He} had {an_adj_t}."))]
     if form < 0.95:
         return chat.drilled_questions(lexicon, rng, lines)
-    story = Story(lexicon, rng, asked=rng.random() < 0.5)
+    story = Story(lexicon, rng, asked=chat.EVERYTHING)
     first = ["{N} was {a_kind}.", "{F} was {a_fkind}.", "{N} had {an_adj_t}."]
     rng.shuffle(first)
     return [("drill", story.expand(" ".join(first + [line.partition(" = ")[0] for line in rng.sample(lines, 6)])))]
 
 
-def listening(lexicon, rng, talk, lines):
+def listening(lexicon, rng, talk, lines, others):
     """What a listener needs, in few tokens: a request and the start of its story, up to the paragraph that has the thing, after a
     conversation or at its beginning; or questions about short texts; or questions about one story."""
     form = rng.random()
@@ -40,7 +41,7 @@ def listening(lexicon, rng, talk, lines):
         for pair in chat.questions(rng, story, 5):
             messages += zip(("user", "assistant"), pair)
         return messages
-    before = chat.conversation(lexicon, rng, talk, stories=rng.choice([0, 0, 1, 2])) if form < 0.58 else []
+    before = chat.conversation(lexicon, rng, talk, others, stories=rng.choice([0, 0, 1, 2])) if form < 0.58 else []
     ask, story = chat.request(lexicon, rng)
     paragraphs = story.text.split("\n\n")
     last = next((i for i, text in enumerate(paragraphs) if story.thing[0] in text), 0)
@@ -50,15 +51,18 @@ def listening(lexicon, rng, talk, lines):
 def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
     """`drills` and `requests` are the shares of documents that are drills of either kind. Held-out documents have none."""
     lexicon, rng, talk, lines = lexicon or Lexicon(), random.Random(seed), chat.small_talk(), list(rows("drills.txt"))
+    others = Others(lexicon)
     for _ in range(count):
         if drills and rng.random() < drills:
             yield drill(lexicon, rng, lines)
         elif requests and rng.random() < requests:
-            yield listening(lexicon, rng, talk, lines)
-        elif rng.random() < 0.64:
+            yield listening(lexicon, rng, talk, lines, others)
+        elif rng.random() < 0.25:
+            yield chat.refusals(lexicon, rng, talk, others)
+        elif rng.random() < 0.55:
             yield [("text", Story(lexicon, rng).text)]
         else:
-            yield chat.conversation(lexicon, rng, talk)
+            yield chat.conversation(lexicon, rng, talk, others)
 
 
 def main():

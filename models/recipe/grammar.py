@@ -38,10 +38,7 @@ ANY_THING = ["little", "big", "old", "new", "small", "pretty", "strange", "blue"
 CHILD_HOMES = ["a small house", "a house with a blue door", "a cottage with a garden", "a house by the mill", "a tall, narrow house",
                "a cottage under an old tree", "a room under the roof"]
 CHILD_SKILLS = ["climbing", "singing", "drawing", "running", "telling jokes", "building things", "whistling", "asking questions"]
-FIRST = "Ba Bel Bo Bri Da Del Do Fa Fi Ga Gri Ha Jo Ka Kel La Lo Ma Mel Mi Na Ni Ol Pa Pim Qui Ra Ri Ro Sa Sel Shi Ta Tem Tu Um Va Vel Wi Ya Za Zi".split()
-MIDDLE = "ba di la lo mi na ra ri ro si ta vi".split()
-LAST = "bel by da den dy kin la lin lo mo my na nek no ra ri ro ta to vin wen xi zo".split()
-# A request may have any name: syllables for names that no list has, of more kinds than those above.
+# A request may have any name: syllables for names and things that no list has.
 ONSETS = "b c d f g h j k l m n p r s t v w y z br ch cl dr fr gl gr kl kr mb ph pl qu sh sl st sv th tr zh".split() + ["", ""]
 VOWELS = "a a a e e i i o o u y ai ea ee ia ie ou oo".split()
 CODAS = ["", "", "", ""] + "n r l s m t d k ck ll nn x sh th rt ns b g".split()
@@ -55,6 +52,24 @@ def rows(name):
     for line in (HERE / name).read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             yield line.strip()
+
+
+def draw(rng, text):
+    """One of the wordings of each [a|b], from the inside out."""
+    while True:
+        text, count = re.subn(r"\[([^\[\]]*)\]", lambda m: rng.choice(m[1].split("|")), text)
+        if not count:
+            return text
+
+
+def joined(rng, words):
+    """The beginning of one word and the end of another."""
+    a, b = rng.choice(words), rng.choice(words)
+    return a[:rng.randint(1, max(1, len(a) - 1))] + b[rng.randint(1, max(1, len(b) - 1)):]
+
+
+def syllables(rng):
+    return "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(rng.choice([1, 2, 2, 2, 3])))
 
 
 def capital(text):
@@ -138,6 +153,7 @@ class Lexicon:
         self.places = [(a, b, c.split(", ")) for a, b, c in (line.split(" | ") for line in rows("places.txt"))]
         self.plots, self.phrases = read_plots(), read_phrases()
         self.things, self.asked_things = read_things()
+        self.nouns = [noun for noun, _, _ in self.things + self.asked_things if " " not in noun] + sorted(self.kinds) + self.asked_kinds
 
     def draw_kind(self, rng, child_share):
         return rng.choices(["girl", "boy"], [3, 2])[0] if rng.random() < child_share else rng.choice(sorted(self.kinds))
@@ -157,25 +173,38 @@ class Lexicon:
         everyday = self.asked["girls" if gender == "she" else "boys"]
         while True:
             form = rng.random()
-            if form < 0.45:
+            if form < 0.4:
                 is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
-            elif form < 0.65:
-                a, b = rng.choice(everyday), rng.choice(everyday)
-                name = a[:rng.randint(1, len(a) - 1)] + b[rng.randint(1, len(b) - 1):]
             else:
-                syllables = [rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(rng.choice([1, 2, 2, 2, 3]))]
-                name = capital("".join(syllables))
+                name = joined(rng, everyday) if form < 0.65 else capital(syllables(rng))
             if 2 < len(name) < 12 and name not in HELD_OUT_NAMES:
                 return name
 
-    def draw_asked_person(self, rng, taken=(), gender=None):
-        """A person somebody asks for. Half are as in all stories; the others have names, kinds and words from anywhere."""
-        kind = rng.choice(self.asked_kinds) if rng.random() < 0.25 else None
-        person = self.draw_person(rng, taken, kind=kind, gender=gender, child_share=0.25)
-        if rng.random() < 0.4:
+    def unknown_word(self, rng):
+        """A word that no list has."""
+        while True:
+            word = syllables(rng) if rng.random() < 0.5 else joined(rng, self.nouns)
+            if 2 < len(word) < 13 and word not in HELD_OUT_THINGS:
+                return word
+
+    def draw_asked_thing(self, rng):
+        """A thing that somebody asks for: of the plots, of those that only requests name, or a word that no list has."""
+        chance = rng.random()
+        if chance < 0.6:
+            return rng.choice(self.things if chance < 0.4 else self.asked_things)
+        noun = self.unknown_word(rng)
+        return (rng.choice(self.asked["words"]) + " " + noun if rng.random() < 0.1 else noun), ANY_THING, rng.choice(self.things)[2]
+
+    def draw_asked_person(self, rng, asked, taken=(), gender=None):
+        """A person of whom a request names what is in `asked`, "name", "kind" or "word": only that may be from anywhere."""
+        kind = None
+        if "kind" in asked and rng.random() < 0.4:
+            kind = rng.choice(self.asked_kinds) if rng.random() < 0.6 else self.unknown_word(rng)
+        person = self.draw_person(rng, taken, kind=kind, gender=gender, child_share=0.25 if asked else 0.4)
+        if "word" in asked and rng.random() < 0.7:
             person["word"] = rng.choice(self.asked["words"])
-        while rng.random() < 0.6:
+        while "name" in asked and rng.random() < 0.75:
             name = self.draw_asked_name(rng, person["kind"], person["gender"])
             if all(name[0] != other[0] for other in taken):
                 person["name"] = name
@@ -191,9 +220,7 @@ class Lexicon:
             gender = "he"
         gender = gender or rng.choice(["she", "he"])
         while True:
-            if rng.random() < 0.15:  # an invented name, so that any name can be copied
-                name = rng.choice(FIRST) + (rng.choice(MIDDLE) if rng.random() < 0.3 else "") + rng.choice(LAST)
-            elif kind not in PEOPLE and rng.random() < 0.6:
+            if kind not in PEOPLE and rng.random() < 0.6:
                 name = self.draw_name(rng, "animals")
             else:
                 name = self.draw_name(rng, "girls" if gender == "she" else "boys")
@@ -205,17 +232,18 @@ class Lexicon:
 class Story:
     """One cast in one plot; text and answers agree with each other."""
 
-    def __init__(self, lexicon, rng, plot=None, hero=None, friend=None, thing=None, place=None, shows_virtue=False, asked=False):
-        """`asked`: this story answers a request, for a cast and a thing from anywhere; its first sentence says who the hero is."""
+    def __init__(self, lexicon, rng, plot=None, hero=None, friend=None, thing=None, place=None, shows_virtue=False, asked=()):
+        """`asked`: what a request names of this story, of "name", "kind", "word", "friend name" and so on, and "thing". Only that may be
+        from anywhere: a name that nobody asked for is one of the lists, since the model shall not invent words. The first sentence of a
+        story that was asked for says who the hero is."""
         self.lexicon, self.rng = lexicon, rng
         self.plot = plot or rng.choice(lexicon.plots)
         self.asked = asked
-        self.hero = hero or (lexicon.draw_asked_person(rng) if asked else lexicon.draw_person(rng))
+        self.hero = hero or lexicon.draw_asked_person(rng, asked)
         other = "he" if self.hero["gender"] == "she" else "she"
         gender = other if rng.random() < 0.75 else self.hero["gender"]
-        if asked and rng.random() < 0.5:
-            friend = friend or lexicon.draw_asked_person(rng, [self.hero["name"]], gender)
-        self.friend = friend or lexicon.draw_person(rng, [self.hero["name"]], gender=gender, child_share=0.3)
+        of_friend = [part[7:] for part in asked if part.startswith("friend ")]
+        self.friend = friend or lexicon.draw_asked_person(rng, of_friend, [self.hero["name"]], gender)
         self.thing = thing or self._draw_thing()
         self.place = place or rng.choice(lexicon.places)
         self.shows_virtue = shows_virtue
@@ -240,8 +268,7 @@ class Story:
 
     def _draw_thing(self):
         while True:
-            from_anywhere = self.asked and self.rng.random() < 0.3
-            thing = self.rng.choice(self.lexicon.asked_things if from_anywhere else self.lexicon.things)
+            thing = self.lexicon.draw_asked_thing(self.rng) if "thing" in self.asked else self.rng.choice(self.lexicon.things)
             if thing[2]["category"] not in self.plot.skip and thing[0] not in (self.hero["name"].lower(), self.friend["name"].lower()):
                 return thing
 

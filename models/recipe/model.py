@@ -126,12 +126,14 @@ class Llama(torch.nn.Module):
         self.blk = torch.nn.ModuleList(Block(shape) for _ in range(shape.n_layers))
         self.output_norm = torch.nn.Parameter(torch.ones(shape.n_embd))
 
-    def forward(self, ids):
-        """ids [batch, time] to logits [batch, time, vocab], bfloat16."""
+    def forward(self, ids, wanted=None):
+        """ids [batch, time] to logits [batch, time, vocab], bfloat16; or [n, vocab] of the n `wanted` positions, counted row by row."""
         time = ids.shape[1]
         cos, sin = rope_table(self.shape, time)
         mask = torch.full((time, time), -1e9).triu(1).to(torch.bfloat16)
         x = F.embedding(ids, self.token_embd)
         for block in self.blk:
             x = block(x, cos, sin, mask)
+        if wanted is not None:
+            x = x.flatten(0, 1)[wanted]
         return linear(RmsNorm.apply(x, self.output_norm, self.shape.rms_eps), self.token_embd)

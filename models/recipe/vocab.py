@@ -18,12 +18,12 @@ TEMPLATE = ("{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + 
 
 
 def train(corpus, prefix, size):
-    """Learn the pieces from every paragraph of the corpus; writes prefix.model."""
+    """Learn the pieces from every paragraph that the model is to write; writes prefix.model. What users say may have any letters."""
     text = pathlib.Path(prefix + ".txt")
     with open(corpus) as f, open(text, "w") as out:
         for line in f:
-            for _, message in json.loads(line):
-                out.write(message.replace("\n\n", "\n") + "\n")
+            for role, message in json.loads(line):
+                out.write(message.replace("\n\n", "\n") + "\n" if role != "user" else "")
     sentencepiece.SentencePieceTrainer.train(
         input=str(text), model_prefix=prefix, vocab_size=size, model_type="bpe", byte_fallback=True, normalization_rule_name="identity",
         remove_extra_whitespaces=False, add_dummy_prefix=True, character_coverage=1.0, control_symbols=MARKERS, unk_id=0, bos_id=BOS,
