@@ -169,7 +169,7 @@ def conversation(lexicon, rng, talk, others, stories=None):
     if rng.random() < 0.15:
         chatter(talk[:4])
     last = None
-    for turn in range(stories if stories is not None else rng.choices([1, 2, 3, 4], [25, 30, 30, 15])[0]):
+    for turn in range(stories if stories is not None else rng.choices([1, 2, 3, 4], [40, 32, 22, 6])[0]):
         if rng.random() < 0.25:
             refused(rng.choice([1, 1, 2, 3]))
         chance = rng.random()

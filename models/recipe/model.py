@@ -15,6 +15,9 @@ import torch
 import torch.nn.functional as F
 
 
+CHUNK = 256  # queries at once
+
+
 @dataclass
 class Shape:
     """Sizes of the model. Every row length is a multiple of 256, so that each K-quant fits."""
@@ -100,15 +103,18 @@ class Block(torch.nn.Module):
         q = rope(linear(x, self.attn_q).view(batch, time, s.n_heads, s.head_dim), cos, sin)
         k = rope(linear(x, self.attn_k).view(batch, time, s.n_kv_heads, s.head_dim), cos, sin)
         v = linear(x, self.attn_v).view(batch, time, s.n_kv_heads, s.head_dim)
-        # The query heads of a group are stacked, so that keys are never copied:
-        # [batch * kv, group * time, d] x [batch * kv, d, time].
+        # The query heads of a group are stacked, so that keys are never copied: [batch * kv, group * time, d] x [batch * kv, d, time].
         q = q.view(batch, time, s.n_kv_heads, group, s.head_dim).permute(0, 2, 3, 1, 4)
-        q = q.reshape(batch * s.n_kv_heads, group * time, s.head_dim)
+        q = q.reshape(batch * s.n_kv_heads, group, time, s.head_dim)
         k = k.transpose(1, 2).reshape(batch * s.n_kv_heads, time, s.head_dim)
         v = v.transpose(1, 2).reshape(batch * s.n_kv_heads, time, s.head_dim)
-        scores = torch.baddbmm(mask.repeat(group, 1)[None].expand(len(q), -1, -1), q, k.transpose(1, 2), alpha=s.head_dim ** -0.5)
-        y = torch.softmax(scores, -1) @ v
-        y = y.view(batch, s.n_kv_heads, group, time, s.head_dim).permute(0, 3, 1, 2, 4)
+        parts = []
+        for start in range(0, time, CHUNK):  # no position sees a later one: products with those are left out
+            end = min(start + CHUNK, time)
+            bias = mask[start:end, :end].repeat(group, 1)[None].expand(len(q), -1, -1)
+            scores = torch.baddbmm(bias, q[:, :, start:end].flatten(1, 2), k[:, :end].transpose(1, 2), alpha=s.head_dim ** -0.5)
+            parts.append((torch.softmax(scores, -1) @ v[:, :end]).unflatten(1, (group, end - start)))
+        y = torch.cat(parts, 2).unflatten(0, (batch, s.n_kv_heads)).permute(0, 3, 1, 2, 4)
         return linear(y.reshape(batch, time, -1), self.attn_output)
 
     def forward(self, x, cos, sin, mask):
