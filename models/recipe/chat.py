@@ -135,7 +135,7 @@ def drilled_questions(lexicon, rng, lines):
 
 
 def conversation(lexicon, rng, talk, others, stories=None):
-    """One chat document: `stories` requests (mostly one to four), with questions, small talk and what is no story between them."""
+    """One chat document: `stories` requests (mostly one to three), with questions, small talk and what is no story between them."""
     messages, offered = [], None
     if rng.random() < 0.12:
         messages.append(("system", rng.choice(SYSTEM)))
@@ -169,7 +169,7 @@ def conversation(lexicon, rng, talk, others, stories=None):
     if rng.random() < 0.15:
         chatter(talk[:4])
     last = None
-    for turn in range(stories if stories is not None else rng.choices([1, 2, 3, 4], [40, 32, 22, 6])[0]):
+    for turn in range(stories if stories is not None else rng.choices([1, 2, 3], [55, 30, 15])[0]):
         if rng.random() < 0.25:
             refused(rng.choice([1, 1, 2, 3]))
         chance = rng.random()

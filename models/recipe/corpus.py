@@ -1,6 +1,6 @@
 """Draws the corpus: documents in a fixed order for a seed, each a list of (role, text).
 
-Two thirds are plain stories, one third conversations of up to four requests. The corpus is never the same story twice in practice,
+A third are plain stories, the others conversations: of stories and questions about them, and short ones about anything else. The corpus is never the same story twice in practice,
 so "epochs" do not exist; a longer training simply draws on. Held-out documents come from another seed.
 """
 import argparse
@@ -41,7 +41,7 @@ def listening(lexicon, rng, talk, lines, others):
         for pair in chat.questions(rng, story, 5):
             messages += zip(("user", "assistant"), pair)
         return messages
-    before = chat.conversation(lexicon, rng, talk, others, stories=rng.choice([0, 0, 1, 2])) if form < 0.58 else []
+    before = chat.conversation(lexicon, rng, talk, others, stories=rng.choice([0, 0, 0, 1])) if form < 0.58 else []
     ask, story = chat.request(lexicon, rng)
     paragraphs = story.text.split("\n\n")
     last = next((i for i, text in enumerate(paragraphs) if story.thing[0] in text), 0)
@@ -57,7 +57,7 @@ def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
             yield drill(lexicon, rng, lines)
         elif requests and rng.random() < requests:
             yield listening(lexicon, rng, talk, lines, others)
-        elif rng.random() < 0.25:
+        elif rng.random() < 0.3:
             yield chat.refusals(lexicon, rng, talk, others)
         elif rng.random() < 0.55:
             yield [("text", Story(lexicon, rng).text)]

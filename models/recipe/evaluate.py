@@ -1,14 +1,20 @@
 """How good is an exported file? python3 evaluate.py PRONK FILE.gguf [--show 6]
 
-PRONK is the program. Everything but the perplexity is its text, with its default sampler and a seed each:
+PRONK is the program. Everything but the perplexity is its text, with a seed each and the sampler's settings that the file has; what is
+asked is in exam.txt, of which the training draws nothing.
+  others      200 requests that are no stories: does it say that it only knows stories
+  known       200 requests in many wordings, for a hero and a thing of the lexicon: are both in the story
+  unknown     the same for names that are made of syllables and 300 everyday nouns
   stories     continuations of "Once upon a time": do they end, are all words known, do names persist
   kinds       "Tell me a story about a FOX.": does the first sentence have one
-  requests    "Tell me a story about NAME and a THING.", names and things that the training never drew: are they in the story
-  chats       three such requests in one conversation: each story in order, with the name and the thing that it was asked for
+  chats       three requests in one conversation: each story in order, with the name and the thing that it was asked for
   answers     questions about a story of the conversation, greedy, compared with the grammar's answer
+  follow-ups  "again", "with a dog", "shorter" after a story
+  words       of all these answers that are neither of the lexicon nor in the request; runs of eight words that come a third time
   perplexity  per token of plain stories, of a seed that the training never draws; in numpy, by sample.py
 """
 import argparse
+import collections
 import itertools
 import json
 import random
@@ -20,8 +26,9 @@ import numpy as np
 
 import chat
 import corpus
+import others
 import vocab
-from grammar import ELDERS, HELD_OUT_NAMES, HELD_OUT_THINGS, Lexicon, Story, article
+from grammar import ELDERS, HELD_OUT_NAMES, Lexicon, Story, article, capital, rows, syllables
 from sample import Network, read_gguf
 
 WORD = re.compile(r"[A-Za-z]+(?:-[a-z]+)?")
@@ -32,14 +39,16 @@ START = "Once upon a time"
 class Voice:
     """The program with the file."""
 
-    def __init__(self, program, model):
-        self.command = [program, "run", "-m", model, "--special", "--json", "--no-display-prompt"]
+    def __init__(self, program, model, settings=()):
+        self.command = [program, "run", "-m", model, "--special", "--json", "--no-display-prompt", *settings]
+        self.said = []  # all (prompt, text, whether it ended by itself)
 
-    def complete(self, prompt, seed, temp=0.8, limit=400):
+    def complete(self, prompt, seed, temp=None, limit=600):
         """(text, whether it ended by itself)"""
-        command = self.command + ["-p", prompt, "-s", str(seed), "--temp", str(temp), "-n", str(limit)]
+        command = self.command + ["-p", prompt, "-s", str(seed), "-n", str(limit)] + ([] if temp is None else ["--temp", str(temp)])
         result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
-        return result["text"].lstrip(), result["stop_reason"] == "eos"
+        self.said.append((prompt, result["text"].lstrip(), result["stop_reason"] == "eos"))
+        return self.said[-1][1:]
 
     def reply(self, messages, seed, **settings):
         """What the assistant says after (role, text)s: what vocab.TEMPLATE makes of them is the prompt."""
@@ -67,8 +76,11 @@ def perplexity(path, pieces, count):
 class Reader:
     """Knows the words of the lexicon and its names, and finds what does not belong."""
 
-    def __init__(self, lexicon, documents=8_000):
-        texts = [text for d in corpus.documents(5, documents, lexicon) for _, text in d]
+    def __init__(self, lexicon, stories=5_000):
+        rng = random.Random(5)
+        told = [Story(lexicon, rng, asked=["word"]) for _ in range(stories)]
+        texts = [text for story in told for text in (story.text, *itertools.chain(*story.asks))] + others.ONLY + others.OFFER + chat.CANNOT
+        texts += [" ".join(row) for row in chat.small_talk()] + [" ".join(lexicon.nouns), "happened color Say example does set"]
         self.words = set(itertools.chain.from_iterable(map(WORD.findall, texts)))
         self.names = {name for group in lexicon.names.values() for name in group}
         self.names.update(*(lexicon.asked[group] for group in ("girls", "boys", "pets")), HELD_OUT_NAMES)
@@ -122,12 +134,44 @@ def kinds(voice, lexicon, count, rng):
     print(f"kinds that the first sentence has: {count - len(missed)} of {count}; missed: {', '.join(missed)}")
 
 
-def requests(voice, names, things, what):
-    missed = []
-    for seed, (name, thing) in enumerate(zip(names, things), 1):
-        text, _ = voice.reply([("user", f"Tell me a story about {name} and {article(thing)}.")], seed)
-        missed += [word for word in (name, thing) if not has(text, word)]
-    print(f"names and things {what} that are in the story: {2 * len(names) - len(missed)} of {2 * len(names)}; missed: {', '.join(missed)}")
+def exam():
+    """The lists of exam.txt by kind."""
+    lists = collections.defaultdict(list)
+    for line in rows("exam.txt"):
+        kind, _, text = line.partition(": ")
+        lists[kind] += text.split() if kind == "nouns" else [text]
+    return lists
+
+
+OTHERS = ["knowledge", "arithmetic", "code", "feelings", "insults", "tasks", "languages", "nonsense", "words", "long"]
+
+
+def no_stories(voice, lists, show):
+    right, total = 0, 0
+    for kind in OTHERS:
+        replies = [(ask, voice.reply([("user", ask)], seed)[0]) for seed, ask in enumerate(lists[kind], total + 1)]
+        missed = [(ask, text) for ask, text in replies if "only know stories" not in text]
+        total += len(replies)
+        right += len(replies) - len(missed)
+        print(f"  {kind}: {len(replies) - len(missed)} of {len(replies)}", *(f"    {a[:60]} -> {t[:60]!r}" for a, t in missed[:show]), sep="\n")
+    print(f"requests that are no stories, answered with what it is: {right} of {total}")
+
+
+def requests(voice, lists, names, kinds, things, what):
+    """NAMES and THINGS in turn, every second name with a kind; without a name the kind counts."""
+    missed, both = collections.Counter(), 0
+    lost = []
+    for seed, thing in enumerate(things, 1):
+        name, kind = names[seed - 1], kinds[seed - 1]
+        who = article(kind) if name is None else name if seed % 4 else f"{article(kind)} named {name}"
+        fields = {"who": who, "thing": article(thing)}
+        ask = lists["ask"][seed % len(lists["ask"])].format(**fields, **{key.upper(): value.upper() for key, value in fields.items()})
+        text, _ = voice.reply([("user", capital(ask))], seed)
+        gone = [word for word in (name or kind, thing) if not has(text, word)]
+        both += not gone
+        missed.update(["name" if word == name else "kind" if word == kind else "thing" for word in gone])
+        lost += gone
+    print(f"requests for what {what}: both in the story {both} of {len(things)}; missed: {dict(missed)}: {', '.join(lost)}")
 
 
 def chats(voice, lexicon, reader, count, rng, show):
@@ -146,6 +190,34 @@ def chats(voice, lexicon, reader, count, rng, show):
             if faults or seed <= show:
                 print(f"--- chat {seed}, request {turn + 1}, {name} and {thing}: {'; '.join(faults) or 'in order'}\n{text}\n")
     print(f"chats of three requests, stories in order with what was asked for: {right[0]}, {right[1]}, {right[2]} of {count}")
+
+
+def follow_ups(voice, lexicon, lists, rng):
+    for kind, asks in (("another", lists["another"]), ("with", lists["with"]), ("change", lists["change"])):
+        right = 0
+        for seed, ask in enumerate(asks * 4, 1):
+            story = Story(lexicon, rng)
+            text, ended = voice.reply([("user", "Tell me a story."), ("assistant", story.text), ("user", ask)], seed)
+            other = re.search(r"with an? (\w+)|have an? (\w+)", ask)
+            right += ("Shall I tell another" in text if kind == "change" else
+                      ended and len(text) > 300 and text != story.text and (kind == "another" or has(text, other[1] or other[2])))
+        print(f"follow-ups, {kind}: {right} of {4 * len(asks)}")
+
+
+def words(voice, reader):
+    """Words that are none, and loops, in all that was said."""
+    known, total, strange, loops, open_ends = {w.lower() for w in reader.words | reader.names}, 0, collections.Counter(), 0, 0
+    for prompt, text, ended in voice.said:
+        said = WORD.findall(text)
+        asked = {w.lower() for w in WORD.findall(prompt)}
+        total += len(said)
+        strange.update(w for w in said if w.lower() not in known and w.lower() not in asked)
+        plain = text.split()
+        runs = collections.Counter(tuple(plain[i:i + 8]) for i in range(len(plain) - 7))
+        loops += any(count >= 3 for count in runs.values())
+        open_ends += not ended
+    print(f"words that are none: {sum(strange.values())} of {total:,}: {', '.join(w for w, _ in strange.most_common(40))}")
+    print(f"answers that loop: {loops} of {len(voice.said)}; that do not end: {open_ends}")
 
 
 def answers(voice, lexicon, count, rng):
@@ -170,22 +242,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("model")
-    parser.add_argument("--count", type=int, default=50, help="of stories, kinds and answers")
+    parser.add_argument("--count", type=int, default=50, help="of stories and kinds; the others are multiples of it")
     parser.add_argument("--perplexity-below", type=float, metavar="P", help="measure nothing else, and fail at P or more")
     parser.add_argument("--show", type=int, default=0, help="stories and chats to print, unselected")
+    parser.add_argument("--settings", default="", help="flags of the program, such as '--temp 0.6'")
     a = parser.parse_args()
     if a.perplexity_below:
         return held_out(a.model, a.count) < a.perplexity_below
-    voice, lexicon, rng = Voice(a.program, a.model), Lexicon(), random.Random(2)
+    voice, lexicon, rng, lists = Voice(a.program, a.model, a.settings.split()), Lexicon(), random.Random(2), exam()
     reader = Reader(lexicon)
+    no_stories(voice, lists, 99 if a.show else 3)
+    group = lambda: lexicon.names[rng.choice(["girls", "boys"])]
+    count = 4 * a.count
+    requests(voice, lists, [rng.choice(group()) if i % 2 else None for i in range(count)], [rng.choice(sorted(lexicon.kinds)) for _ in range(count)],
+             [rng.choice(lexicon.things)[0] for _ in range(count)], "the lexicon has")
+    things = rng.sample(lists["nouns"], 6 * a.count)
+    requests(voice, lists, [capital(syllables(rng) + rng.choice(["", "o", "a"])) for _ in things], ["fox"] * len(things), things, "it has not")
     stories(voice, reader, a.count, a.show)
     chats(voice, lexicon, reader, 20, rng, a.show)
     kinds(voice, lexicon, a.count, rng)
-    requests(voice, HELD_OUT_NAMES, 2 * HELD_OUT_THINGS, "that the training never drew")
-    known = [(rng.choice(lexicon.names[rng.choice(["girls", "boys"])]), rng.choice(lexicon.things)[0]) for _ in range(20)]
-    requests(voice, *zip(*known), "of the lexicon")
-    wrong = answers(voice, lexicon, a.count, rng)
-    print(f"answers right: {a.count - len(wrong)} of {a.count}", *wrong, sep="\n")
+    follow_ups(voice, lexicon, lists, rng)
+    wrong = answers(voice, lexicon, 2 * a.count, rng)
+    print(f"answers right: {2 * a.count - len(wrong)} of {2 * a.count}", *wrong, sep="\n")
+    words(voice, reader)
     held_out(a.model, a.count)
     return True
 
