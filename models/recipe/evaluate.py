@@ -40,7 +40,7 @@ class Voice:
     """The program with the file."""
 
     def __init__(self, program, model, settings=()):
-        self.command = [program, "run", "-m", model, "--special", "--json", "--no-display-prompt", *settings]
+        self.command = [program, "run", "-m", model, "--special", "--json", "--no-display-prompt", "-t", "1", *settings]
         self.said = []  # all (prompt, text, whether it ended by itself)
 
     def complete(self, prompt, seed, temp=None, limit=600):

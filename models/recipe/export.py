@@ -16,6 +16,7 @@ import vocab
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5  # GGUF's ids of value types
 TYPE_F32, TYPE_Q8_0 = 0, 8
 ALIGNMENT = 32
+SAMPLING = {"temp": 0.7, "top_k": 40, "top_p": 0.95, "min_p": 0.2, "penalty_last_n": 32, "penalty_repeat": 1.03}  # what the file recommends for itself
 DESCRIPTION = "A very small storyteller: children's stories and questions about them, trained from nothing on a story grammar."
 
 
@@ -75,7 +76,7 @@ def metadata(shape, pieces, n_weights):
         "tokenizer.ggml.unknown_token_id": 0, "tokenizer.ggml.bos_token_id": vocab.BOS, "tokenizer.ggml.eos_token_id": vocab.EOS,
         "tokenizer.ggml.eot_token_id": pieces.piece_to_id("<|end|>"),
         "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False, "tokenizer.ggml.add_space_prefix": True,
-        "tokenizer.chat_template": vocab.TEMPLATE,
+        "tokenizer.chat_template": vocab.TEMPLATE, **{f"general.sampling.{key}": value for key, value in SAMPLING.items()},
     }
 
 

@@ -1,6 +1,6 @@
-"""What models/SAMPLES.md shows a part of, six stories and ten conversations: python3 show.py PRONK FILE.gguf stories|chats
+"""What models/SAMPLES.md shows a part of, six stories, and ten conversations of a newcomer: python3 show.py PRONK FILE.gguf stories|chats
 
-Text that is drawn depends on how a CPU rounds, so the instruction set is named: --cpu avx2, which nearly all x86-64 CPUs have.
+Text that is drawn depends on how a CPU rounds, so the instruction set is named: --cpu sse4, which all x86-64 CPUs of today have.
 """
 import re
 import subprocess
@@ -18,7 +18,7 @@ def quoted(text):
 
 def stories(program, model):
     for seed in range(1, 7):
-        command = [program, "run", "-m", model, "--cpu", "avx2", "-p", "Once upon a time", "-n", "400", "-s", str(seed)]
+        command = [program, "run", "-m", model, "--cpu", "sse4", "-p", "Once upon a time", "-n", "400", "-s", str(seed)]
         text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
         print(f"### Seed {seed}\n\n{quoted(text)}\n")
 
@@ -26,7 +26,7 @@ def stories(program, model):
 def chats(program, model):
     for number, line in enumerate(rows("chats.txt"), 1):
         requests = line.split(" | ")
-        command = [program, "chat", "-m", model, "--cpu", "avx2", "-s", "1"]
+        command = [program, "chat", "-m", model, "--cpu", "sse4", "-s", "1"]
         text = subprocess.run(command, input="\n".join(requests) + "\n", stdout=subprocess.PIPE, check=True, text=True).stdout
         replies = re.split(r"(?<!\n)\n(?!\n)", text.strip())  # paragraphs are two line feeds apart, replies one
         print(f"### Chat {number}\n")

@@ -288,6 +288,7 @@ TEST(Library, HasAllSamplers) {
     options.sampling.top_k = 0;
     options.sampling.top_p = 1;
     options.sampling.min_p = 0;
+    options.sampling.repeat_penalty = 1;  // the file has one
     change(options.sampling);
     return pronk::Session(model, options).Complete("Once upon a time", {}, AtMost(60)).text;
   };
