@@ -40,8 +40,9 @@ size_t Use(gguf::File file, size_t most_context) {
   engine::ReadSampling(model.file.metadata(), options.sampler);
   options.draft = {.on = true, .fixed = 2, .model = &model};
   engine::Session session(model, options);
-  const std::string text =
-      engine::Generate(session, ids, {.max_tokens = 4}, [](auto) { return true; }).text;
+  engine::GenerateOptions few;
+  few.max_tokens = 4;
+  const std::string text = engine::Generate(session, ids, few, [](auto) { return true; }).text;
   engine::EncodeChat(model, engine::ChatForm(model), {{"user", text}}, session.capacity());
   return 2 * session.state().bytes();
 }
