@@ -31,8 +31,8 @@ inline std::filesystem::path SharedPath(const std::string& name) {
 
 // Models of these folders of tests/data that have fewer than 64 KB, in an order that does not
 // change. With vectors/ every architecture has one; the others write text.
-inline std::vector<std::filesystem::path> SmallModels(
-    const std::vector<const char*>& folders = {"families", "more", "hybrids"}) {
+inline std::vector<std::filesystem::path> SmallModels(const std::vector<const char*>& folders = {
+                                                          "families", "more", "hybrids"}) {
   std::vector<std::filesystem::path> paths;
   for (const char* const folder : folders) {
     for (const auto& file : std::filesystem::directory_iterator(DataPath(folder))) {
