@@ -56,7 +56,7 @@ constexpr SplitRule kRules[] = {
     {{"gpt-2", "phi-2", "olmo", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion",
       "gigachat", "jais", "mpt", "modern-bert"},
      {kGpt2}},
-    {{"qwen2", "deepseek-r1-qwen", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
+    {{"qwen2", "deepseek-r1-qwen", "f2llmv2", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
       "solar-open"},
      {kQwen2}},
     // As Qwen 2, but marks (accents, vowel signs) belong to the words of their letters.

@@ -33,8 +33,10 @@ std::string WithoutControls(const std::string& json) {
 }  // namespace
 
 JsonView ParseJson(std::string text, const std::string& name) {
+  // A template's value takes up to 600 bytes, so all of them 40 MB.
+  constexpr size_t kMaxValues = size_t{1} << 16;
   try {
-    return JsonView::Parse(std::move(text));
+    return JsonView::Parse(std::move(text), {.values = kMaxValues});
   } catch (const gguf::Error& error) {
     throw engine::Error(name + ": " + error.what());
   }
