@@ -261,7 +261,7 @@ void Conversation::Help(const std::string&) {
 void Conversation::Clear(const std::string&) {
   chat_.Clear();
   last_.reset();
-  if (options_.is_kept && !options_.save_to.empty()) options_.save_to = NewChatPath();
+  LeaveFile();
   Note("(a new conversation)");
 }
 
@@ -289,6 +289,10 @@ void Conversation::System(const std::string& argument) {
   if (!argument.empty()) chat_.SetSystem(argument == "-" ? "" : argument);
   Note(chat_.system().empty() ? "(the model is told nothing before the conversation)"
                               : "(the model is told: " + chat_.system() + ")");
+}
+
+void Conversation::LeaveFile() {
+  if (options_.is_kept && !options_.save_to.empty()) options_.save_to = NewChatPath();
 }
 
 // A person goes on where nothing can be saved.
@@ -344,6 +348,7 @@ void Conversation::Load(const std::string& argument) {
   } catch (const engine::Error& error) {
     throw engine::Error(path + ": " + error.what());
   }
+  if (path != options_.save_to) LeaveFile();
   file_ = path;
   last_.reset();
   Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");

@@ -26,7 +26,7 @@ struct ConversationOptions {
   std::vector<std::string> stop_texts;
   grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
   std::string save_to = {};  // where the conversation is saved after each answer; "": nowhere
-  bool is_kept = false;      // it is one of our own (saved_chats.h), and so is what follows /clear
+  bool is_kept = false;  // it is one of our own (saved_chats.h), as what follows /clear or /load
 };
 
 class Conversation {
@@ -66,6 +66,7 @@ class Conversation {
   void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
   void SaveItself();
+  void LeaveFile();  // what was saved so far stays as it is
 
   engine::Session& session_;
   ConversationOptions options_;
