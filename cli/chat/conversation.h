@@ -39,6 +39,8 @@ class Conversation {
 
   // As /load does: the conversation, and what the model remembers of it.
   void Load(const std::string& argument);
+  // As /system does; the text may have several lines.
+  void System(const std::string& argument);
   // The end: saves the session's state beside the conversation, unless it is too large.
   void SaveState();
 
@@ -56,7 +58,6 @@ class Conversation {
   void Clear(const std::string& argument);
   void Regenerate(const std::string& argument);
   void Undo(const std::string& argument);
-  void System(const std::string& argument);
   void Save(const std::string& argument);
   void Stats(const std::string& argument);
   void Set(const std::string& argument);

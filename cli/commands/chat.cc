@@ -184,7 +184,7 @@ int RunChat(const ChatOptions& options) {
     Note("Chatting with " + ModelTitle(model) + ". /help lists the commands.");
   }
   if (!loaded.empty()) conversation.Load(loaded);
-  if (!loaded.empty() && !how.system.empty()) conversation.Take("/system " + how.system);
+  if (!loaded.empty() && !how.system.empty()) conversation.System(how.system);
   Converse(conversation, options.first ? std::optional(text(*options.first)) : std::nullopt,
            options);
   conversation.SaveState();
