@@ -272,11 +272,8 @@ void Conversation::Regenerate(const std::string&) {
 }
 
 void Conversation::Undo(const std::string& argument) {
-  size_t n = 1;
-  const char* const end = argument.data() + argument.size();
-  const auto [stop, error] = std::from_chars(argument.data(), end, n);
-  if (!argument.empty() && (error != std::errc() || stop != end || n == 0))
-    throw engine::Error("/undo " + argument + ": expected a number of questions");
+  const size_t n = argument.empty() ? 1 : gguf::NumberIn<size_t>(argument).value_or(0);
+  if (n == 0) throw engine::Error("/undo " + argument + ": expected a number of questions");
   std::vector<std::string> questions;
   for (std::string question; questions.size() < n && !(question = chat_.Undo()).empty();)
     questions.push_back(question);

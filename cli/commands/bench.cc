@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +24,7 @@
 #include "convert/quantize_plan.h"
 #include "engine/error.h"
 #include "engine/stopwatch.h"
+#include "gguf/number.h"
 #include "gguf/output_file.h"
 #include "kernels/machine/default_threads.h"
 
@@ -112,10 +112,9 @@ void Multiply(std::vector<BenchTest>& plan, const std::vector<T>& values, Set se
 
 // "5%" or "5": 0.05.
 double ParseShare(const std::string& flag, const std::string& text) {
-  char* end = nullptr;
-  const double percent = std::strtod(text.c_str(), &end);
-  const std::string_view rest = end;
-  if (!(percent >= 0.1 && percent <= 50) || (!rest.empty() && rest != "%")) {
+  const std::string number = text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
+  const double percent = gguf::NumberIn<double>(number).value_or(0);
+  if (!(percent >= 0.1 && percent <= 50)) {
     throw UsageError(flag + ": expected from 0.1% to 50%, found " + text);
   }
   return percent / 100;
