@@ -233,7 +233,7 @@ class Outputs {
 class Bench {
  public:
   explicit Bench(const BenchOptions& options) : options_(options) {
-    session_ = options.model.Session();  // applies --cpu
+    options.model.Session();  // applies --cpu
     const std::vector<BenchTest> tests = PlanFor(options);
     detect_ = ParseShare("--detect", options.detect);
     if (!options.baseline.empty() && !options.against.empty()) {
@@ -330,7 +330,6 @@ class Bench {
   }
 
   int Status() const {
-    const auto count = [&](auto is) { return std::count_if(done_.begin(), done_.end(), is); };
     if (done_.size() < plan_.size()) {
       throw engine::Error(
           Format("interrupted: %zu of %zu tests are done", done_.size(), plan_.size()));
@@ -347,7 +346,8 @@ class Bench {
       return names;
     };
     const std::string slower = named(Verdict::kSlower), unknown = named(Verdict::kUnknown);
-    const auto compared = count([](const auto& test) { return test.comparison.has_value(); });
+    const auto compared = std::ranges::count_if(
+        done_, [](const BenchTest& test) { return test.comparison.has_value(); });
     Complain(Format("%td of %zu tests compared with ", compared, done_.size()) + Other() + ": " +
              (!slower.empty()    ? "slower: " + slower
               : !unknown.empty() ? "could not tell, the machine is too unsteady: " + unknown
@@ -356,7 +356,6 @@ class Bench {
   }
 
   const BenchOptions& options_;
-  engine::SessionOptions session_;
   std::optional<Baseline> baseline_;
   std::vector<BenchModel> models_;  // not changed once the plan points to it
   std::optional<gguf::OutputFile> plot_;
