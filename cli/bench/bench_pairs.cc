@@ -2,6 +2,7 @@
 // are larger than what is looked for, meet both alike.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -33,10 +34,13 @@ JsonView Turn(const std::string& program, const std::string& flags) {
   return ParseJson(Interrupted() ? "{}" : std::move(text), program);
 }
 
-std::vector<double> Numbers(const JsonView& list) {
-  std::vector<double> numbers;
-  for (const auto& item : list) numbers.push_back(item.value.Number());
-  return numbers;
+// Its median speed.
+double Speed(const JsonView& result, const std::string& program) {
+  std::vector<double> speeds;
+  for (const auto& item : result["samples_ts"]) speeds.push_back(item.value.Number());
+  if (speeds.empty() || std::ranges::min(speeds) <= 0)
+    throw engine::Error(program + ": its output has no speeds (samples_ts)");
+  return MedianOf(speeds);
 }
 
 }  // namespace
@@ -69,8 +73,8 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
     const JsonView second = begins ? Turn(other, flags) : Turn(own, own_flags);
     if (Interrupted()) return false;
     const JsonView &mine = begins ? first : second, &theirs = begins ? second : first;
-    others.push_back(MedianOf(Numbers(theirs["samples_ts"])));
-    test.samples_ts.push_back(MedianOf(Numbers(mine["samples_ts"])));
+    others.push_back(Speed(theirs, other));
+    test.samples_ts.push_back(Speed(mine, own));
     const auto number = [&](const char* key) {
       return mine[key].IsNumber() ? mine[key].Number() : 0;
     };
