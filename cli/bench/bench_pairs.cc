@@ -20,6 +20,7 @@ namespace {
 
 // What one test of a program prints; its messages go where ours go.
 JsonView Turn(const std::string& program, const std::string& flags) {
+  if (Interrupted()) return ParseJson("{}", program);
   const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";
   // Without a terminal no progress is drawn.
   const std::string command =
