@@ -22,9 +22,11 @@ namespace {
 JsonView Turn(const std::string& program, const std::string& flags) {
   if (Interrupted()) return ParseJson("{}", program);
   const bool is_llama_bench = std::filesystem::path(program).stem() == "llama-bench";
-  // Without a terminal no progress is drawn.
+  // The shell would look for a name without a slash elsewhere. Without a terminal no progress is
+  // drawn.
+  const std::string path = std::filesystem::absolute(program);
   const std::string command =
-      "TERM=dumb exec " + ShellQuoted(program) + (is_llama_bench ? "" : " bench") + flags;
+      "TERM=dumb exec " + ShellQuoted(path) + (is_llama_bench ? "" : " bench") + flags;
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw engine::Error(program + ": cannot be started");
   std::string text(size_t{1} << 16, '\0');
