@@ -49,12 +49,15 @@ The model to use where \-m names none.
 \fBHF_HUB_CACHE\fR, \fBHF_HOME\fR, \fBOLLAMA_MODELS\fR, \fBLLAMA_CACHE\fR
 Where the Hugging Face cache, Ollama's store and llama.cpp's cache are, if they are not at their usual places.
 .TP
+\fBXDG_STATE_HOME\fR
+Chats are saved in its folder pronk; by default in ~/.local/state/pronk.
+.TP
 \fBNO_COLOR\fR
 If set, nothing is in colour.
 .SH "EXIT STATUS"
 0 where all went well, 1 where the input or the machine is at fault (one line says how), 2 on wrong usage, 3 where
-pronk bench found something slower than in the file of \fB\-\-baseline\fR, or pronk diff a difference, 4 where
-pronk run cut a text before the end of its grammar, 130 after Ctrl\-C (by the signal).
+pronk bench found something slower or pronk diff a difference, 4 where pronk run cut a text before the end of its
+grammar, 5 where pronk bench could not tell whether something is slower, 130 after Ctrl\-C (by the signal).
 .SH EXAMPLES
 .nf
 pronk run \-p "Once upon a time"
