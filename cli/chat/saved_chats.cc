@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
@@ -79,13 +80,15 @@ std::string NewChatPath() {
 }
 
 std::vector<std::string> SavedChats() {
-  std::vector<fs::path> paths;
+  std::vector<std::pair<std::time_t, fs::path>> chats;  // of one second, names are dates
   for (const fs::directory_entry& entry : fs::directory_iterator(StateFolder("chats"))) {
-    if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    if (entry.path().extension() == ".json")
+      chats.emplace_back(ChangedAt(entry.path()), entry.path());
   }
-  std::ranges::sort(paths, std::greater());  // names are dates
-  std::ranges::stable_sort(paths, std::greater(), ChangedAt);
-  return {paths.begin(), paths.end()};
+  std::ranges::sort(chats, std::greater());
+  std::vector<std::string> paths;
+  for (const auto& [changed, path] : chats) paths.push_back(path);
+  return paths;
 }
 
 void ListSavedChats() {
