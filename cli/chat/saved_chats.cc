@@ -1,15 +1,11 @@
 #include "cli/chat/saved_chats.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
@@ -26,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxTypedLines = 1000;
+constexpr size_t kMaxTypedBytes = 4096;  // of a line; twice as many lines fit kMaxDocumentBytes
 
 // A folder of ours, which is made if it is missing.
 fs::path StateFolder(const std::string& name) {
@@ -135,13 +132,9 @@ std::vector<std::string> TypedLines() {
 }
 
 void AddTypedLine(const std::string& line) {
-  const fs::path path = TypedLinesPath();
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      fdopen(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), "a"),
-      std::fclose);
-  if (!file || std::fputs(JsonText(line, -1).c_str(), file.get()) < 0) {
-    throw engine::Error(path.string() + ": cannot be written");
-  }
+  if (line.size() > kMaxTypedBytes) return;
+  const PrivateFiles made_here;
+  std::ofstream(TypedLinesPath(), std::ios::app) << JsonText(line, -1);
 }
 
 }  // namespace cli

@@ -39,6 +39,7 @@ void KeepOnlyStateOf(const std::string& path);
 
 // What was typed in earlier chats, the oldest first.
 std::vector<std::string> TypedLines();
+// Adds one, but none that is so long that it was pasted, and none if the disk is full.
 void AddTypedLine(const std::string& line);
 
 }  // namespace cli
