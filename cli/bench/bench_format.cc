@@ -1,5 +1,6 @@
 // The results of pronk bench as a table, as CSV and as JSON, each row written at once.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -165,7 +166,9 @@ class Markdown : public BenchFormat {
 // Fields that llama-bench also has get its names.
 Json TestFields(const BenchSetting& setting, const BenchTest& test) {
   const BenchModel& model = *test.model;
-  const auto known = [](bool is_known, double value) { return is_known ? Json(value) : Json(); };
+  const auto known = [](bool is_known, double value) {
+    return is_known && std::isfinite(value) ? Json(value) : Json();
+  };
   const auto limit = [&](double BenchLimits::*which) {
     const double median = test.MedianLimit(which);
     return known(median > 0, median);
