@@ -48,10 +48,15 @@ struct EmbedOptions {
   bool raw = false, json = false;
 };
 
-// The texts that are words, else the lines of a file or of standard input.
+// The texts that are words, else the lines of a file or of standard input. A text that is no line,
+// or looks like one in JSON's quotes, is in them.
 std::vector<std::string> ReadTexts(const EmbedOptions& options) {
   std::vector<std::string> texts;
-  for (const std::string& word : options.words) texts.push_back(FromTerminal(word));
+  for (const std::string& word : options.words) {
+    const std::string text = FromTerminal(word);
+    const bool is_line = !text.starts_with('"') && text.find('\n') == std::string::npos;
+    texts.push_back(is_line ? text : JsonLine(text));
+  }
   if (!texts.empty() && !options.file.empty())
     throw UsageError("-f and " + gguf::Quoted(options.words[0]) + ": give one of them");
   if (!texts.empty()) return texts;
