@@ -217,43 +217,41 @@ int Rerank(const EmbedOptions& options) {
   return kExitDone;
 }
 
-EmbedOptions& AddCommand(CommandLine& line, const std::string& name, const std::string& what,
-                         int (*does)(const EmbedOptions&), Command*& command) {
-  command = &line.Add(name, what);
-  EmbedOptions& options = command->Does(does);
+std::pair<Command&, EmbedOptions&> AddCommand(CommandLine& line, const std::string& name,
+                                              const std::string& what,
+                                              int (*does)(const EmbedOptions&)) {
+  Command& command = line.Add(name, what);
+  EmbedOptions& options = command.Does(does);
   options.model.kv = "f32";  // keys and values are kept for one pass
-  options.model.AddSessionFlags(*command);
+  options.model.AddSessionFlags(command);
   command
-      ->Add("-f,--file FILE", options.file,
-            "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n")
+      .Add("-f,--file FILE", options.file,
+           "The texts, one a line (- for stdin); a line in JSON's quotes may hold \\n")
       .Reads();
-  command->Add(
+  command.Add(
       "--ids IDS", options.ids,
       "In place of texts, token ids (\"1 300 12\"): write the result as raw little-endian f32");
-  return options;
+  return {command, options};
 }
 
 }  // namespace
 
 void AddEmbed(CommandLine& line) {
-  Command* command = nullptr;
-  EmbedOptions& options =
-      AddCommand(line, "embed", "Turn texts into vectors of length 1", Embed, command);
-  command->Add("TEXT", options.words, "The texts; with --ids, the file to write");
+  auto [command, options] = AddCommand(line, "embed", "Turn texts into vectors of length 1", Embed);
+  command.Add("TEXT", options.words, "The texts; with --ids, the file to write");
   command
-      ->Add("--pooling", options.pooling,
-            "How a text's positions become a vector (default: as the file says)")
+      .Add("--pooling", options.pooling,
+           "How a text's positions become a vector (default: as the file says)")
       .OneOf({"mean", "cls", "last"});
-  command->Add("--raw", options.raw, "Write raw little-endian f32 instead of a JSON object a line");
+  command.Add("--raw", options.raw, "Write raw little-endian f32 instead of a JSON object a line");
 }
 
 void AddRerank(CommandLine& line) {
-  Command* command = nullptr;
-  EmbedOptions& options =
-      AddCommand(line, "rerank", "Sort texts by how well they answer a query", Rerank, command);
-  command->Add("-p,--query,--prompt TEXT", options.query, "The query");
-  command->Add("TEXT", options.words, "The texts to sort; with --ids, the file to write");
-  command->Add("--json", options.json, "Print a JSON object a line: index, score, text");
+  auto [command, options] =
+      AddCommand(line, "rerank", "Sort texts by how well they answer a query", Rerank);
+  command.Add("-p,--query,--prompt TEXT", options.query, "The query");
+  command.Add("TEXT", options.words, "The texts to sort; with --ids, the file to write");
+  command.Add("--json", options.json, "Print a JSON object a line: index, score, text");
 }
 
 }  // namespace cli
