@@ -28,7 +28,8 @@ void CheckIds(std::span<const tokenizer::TokenId> ids, const Config& config) {
 }
 
 void CheckTextSize(const Model& model, size_t n_bytes, size_t room) {
-  size_t longest = 1;  // a token's spelling in the file is never shorter than its text
+  if (n_bytes <= room) return;  // whatever the tokens are
+  size_t longest = 1;           // a token's spelling in the file is never shorter than its text
   for (const std::string_view token : model.tokenizer->vocab().tokens) {
     longest = std::max(longest, token.size());
   }
@@ -53,6 +54,7 @@ std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view 
   if (!form.empty()) {
     std::string text;
     std::vector<tokenizer::ByteSpan> plain;  // control tokens count only in the template
+    size_t checked = 0;                      // bytes
     for (size_t at = 0; at < form.size();) {
       const std::string_view rest = form.substr(at);
       const bool is_query = rest.starts_with("{query}"),
@@ -65,7 +67,8 @@ std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view 
       at += is_query ? sizeof("{query}") - 1 : sizeof("{document}") - 1;
       plain.push_back({text.size(), text.size() + with.size()});
       text += with;
-      CheckTextSize(model, text.size(), room);  // there may be any number of places
+      if (text.size() < 2 * checked) continue;  // there may be any number of places
+      CheckTextSize(model, checked = text.size(), room);
     }
     return Encode(model, text, {.add_bos = false, .parse_special = true, .plain = plain}, room);
   }
