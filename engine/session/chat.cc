@@ -58,7 +58,8 @@ Chat::Chat(Session& session, std::string system, ChatForm form)
 Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
                        const std::function<bool(std::string_view)>& on_text) {
   CheckTextSize(session_.model(), text.size(), session_.capacity());
-  std::vector<Message> messages = messages_;
+  std::vector<Message> messages(messages_.begin() + static_cast<ptrdiff_t>(n_dropped_),
+                                messages_.end());
   messages.push_back({"user", text});
   // Drops the oldest questions and answers.
   const auto encode = [&](size_t n_dropped_pairs) {
@@ -118,8 +119,9 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   const GenerateResult& generated = answer.generated;
   const bool is_empty = generated.text.empty() && generated.thinking.empty();
   if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
-  messages.push_back({"assistant", generated.text, generated.thinking});
-  messages_ = std::move(messages);
+  messages_.push_back({"user", text});
+  messages_.push_back({"assistant", generated.text, generated.thinking});
+  n_dropped_ += answer.n_dropped;
   return answer;
 }
 
@@ -127,6 +129,7 @@ std::string Chat::Undo() {
   if (messages_.size() < 2) return "";
   std::string question = messages_[messages_.size() - 2].content;
   messages_.resize(messages_.size() - 2);
+  n_dropped_ = 0;  // more may fit again
   return question;
 }
 
@@ -152,6 +155,7 @@ void Chat::SetMessages(std::vector<Message> messages) {
   if (messages.size() % 2 != 0) throw Error("the last question has no answer");
   system_ = std::move(system);
   messages_ = std::move(messages);
+  n_dropped_ = 0;
 }
 
 }  // namespace engine

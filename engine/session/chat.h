@@ -47,7 +47,10 @@ class Chat {
 
   // Removes the last question and its answer; returns the question, "" if there is none.
   std::string Undo();
-  void Clear() { messages_.clear(); }
+  void Clear() {
+    messages_.clear();
+    n_dropped_ = 0;
+  }
 
   // Sets the system message of the following turns, "" for none.
   const std::string& system() const { return system_; }
@@ -58,8 +61,9 @@ class Chat {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
 
-  // The whole conversation, with the system message first if there is one; any model can continue
-  // it. Throws engine::Error if the messages do not alternate between question and answer.
+  // The whole conversation, dropped messages included, with the system message first if there is
+  // one; any model can continue it. Throws engine::Error if the messages do not alternate between
+  // question and answer.
   std::vector<tokenizer::Message> Messages() const;
   void SetMessages(std::vector<tokenizer::Message> messages);
 
@@ -68,6 +72,7 @@ class Chat {
   std::string system_;
   ChatForm form_;
   std::vector<tokenizer::Message> messages_;  // without the system's
+  size_t n_dropped_ = 0;                      // of them, the oldest
 };
 
 // The ids of a conversation in the model's format, up to the start of its answer, for a context of
