@@ -88,6 +88,8 @@ void CheckFinite(std::span<const float> numbers) {
 // For --ids: the result of one text.
 int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   if (options.words.size() != 1) throw UsageError("--ids: expected the file to write after it");
+  if (!options.file.empty() || options.query || options.raw || options.json)
+    throw UsageError("--ids and -f, -p, --raw or --json: give one of them");
   const std::vector<TokenId> ids = ParseIds(options.ids);
   gguf::OutputFile file(options.words[0], Inputs());
   CheckNoModelIsLost(options.words[0]);
