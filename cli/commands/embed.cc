@@ -122,6 +122,7 @@ void EmbedAll(const EmbedOptions& options, engine::Embedder& embedder,
     bool open = true;
     embedder.Embed(ids, [&](size_t first, size_t n, std::span<const float> rows) {
       CheckFinite(rows);
+      if (IsTerminal(1)) progress.Clear();  // the results may be on the same screen
       for (size_t i = 0; open && i < n; ++i) {
         const size_t tokens = ids[first + i].size();
         n_tokens += tokens;
