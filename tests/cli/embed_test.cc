@@ -48,6 +48,8 @@ TEST(Embed, WritesALineForEachText) {
   }
   EXPECT_EQ(run({"-f", dir.Write("texts", "a\r\n\"b c\"\n")}).out, words.out);
   EXPECT_EQ(run({}, "a\nb c\n").out, words.out);
+  EXPECT_EQ(run({"\"a\""}).out, run({}, "\"\\\"a\\\"\"\n").out);  // a word keeps its quotes
+  EXPECT_NE(run({"\"a\""}).out, run({"a"}).out);
   const std::string raw = run({"--raw", "a", "b c"}).out;
   const std::vector<float> first = lines[0]["embedding"];
   ASSERT_EQ(raw.size(), 2 * first.size() * sizeof(float));
