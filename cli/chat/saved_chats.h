@@ -1,6 +1,5 @@
-// Chats that save themselves, and the lines that were typed, under $XDG_STATE_HOME/pronk (by
-// default
-// ~/.local/state/pronk). Only its owner can read it, like ~/.ssh.
+// Chats that save themselves, and the lines that were typed, under $XDG_STATE_HOME/pronk, by
+// default ~/.local/state/pronk. Only its owner can read it, like ~/.ssh.
 #ifndef PRONK_CLI_CHAT_SAVED_CHATS_H_
 #define PRONK_CLI_CHAT_SAVED_CHATS_H_
 
