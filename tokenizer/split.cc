@@ -217,6 +217,7 @@ struct Free {
 using Code = std::unique_ptr<pcre2_code, Free<pcre2_code_free>>;
 using MatchData = std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>>;
 using MatchContext = std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>>;
 
 }  // namespace
 
@@ -270,6 +271,11 @@ struct Splitter::Run {
     pcre2_set_match_limit(context.get(), UINT32_MAX);
   }
 
+  int Match(const pcre2_code* code, string_view text, size_t from) {
+    return pcre2_match(code, Bytes(text), text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
+                       match.get(), context.get());
+  }
+
   void Cut(string_view text, size_t pattern) {
     if (text.empty()) return;
     if (pattern == splitter.patterns_.size()) {
@@ -281,9 +287,16 @@ struct Splitter::Run {
     size_t done = 0;
     while (done < text.size()) {
       // Without NO_UTF_CHECK every match would check the whole text, which is quadratic.
-      const int count =
-          pcre2_match(code, Bytes(text), text.size(), done, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
-                      match.get(), context.get());
+      int count = Match(code, text, done);
+      if (count == PCRE2_ERROR_JIT_STACKLIMIT && stack_is_for < text.size()) {
+        // A group that repeats takes up to 40 bytes for each letter (superbpe's matches many words
+        // at once), and PCRE2 has 32 KB.
+        stack.reset(pcre2_jit_stack_create(1 << 16, 64 * text.size() + (1 << 16), nullptr));
+        if (stack == nullptr) throw std::bad_alloc();
+        stack_is_for = text.size();
+        pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+        count = Match(code, text, done);
+      }
       if (count == PCRE2_ERROR_NOMATCH) break;
       if (count < 0) FailPcre(count);
       const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
@@ -299,6 +312,8 @@ struct Splitter::Run {
   const Splitter& splitter;
   bool rest_is_cut;  // what is between matches of the last pattern
   const std::function<void(string_view)>& word;
+  JitStack stack;           // null: PCRE2's own
+  size_t stack_is_for = 0;  // bytes of text
   MatchContext context;
   MatchData match;
 };

@@ -294,7 +294,14 @@ void Conversation::LeaveFile() {
 
 // A person goes on where nothing can be saved.
 void Conversation::SaveItself() {
-  if (options_.save_to.empty() || chat_.Messages().empty()) return;
+  if (options_.save_to.empty()) return;
+  if (chat_.Messages().empty()) {  // all that was saved is taken back
+    for (const char* const suffix : {"", kSessionSuffix}) {
+      std::error_code ignored;
+      if (options_.is_kept) std::filesystem::remove(options_.save_to + suffix, ignored);
+    }
+    return;
+  }
   try {
     const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
     WriteMessages(options_.save_to, chat_.Messages());
@@ -306,7 +313,8 @@ void Conversation::SaveItself() {
 }
 
 void Conversation::SaveState() {
-  if (options_.save_to.empty() || !last_ || !session_.has_logits()) return;
+  if (options_.save_to.empty() || chat_.Messages().empty()) return;
+  if (!last_ || !session_.has_logits()) return;
   const size_t bytes = session_.RememberedState().PieceBytes(session_.position());
   const uint64_t model_bytes = session_.model().file.tensor_bytes();
   const std::string path = options_.save_to + kSessionSuffix;

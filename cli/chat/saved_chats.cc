@@ -1,5 +1,7 @@
 #include "cli/chat/saved_chats.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -69,7 +71,8 @@ fs::path TypedLinesPath() { return StateFolder("") / "typed"; }
 
 std::string NewChatPath() {
   const fs::path folder = StateFolder("chats");
-  const std::string now = LocalTime(std::time(nullptr), "%Y-%m-%d-%H%M%S");
+  const std::string now = LocalTime(std::time(nullptr), "%Y-%m-%d-%H%M%S-") +
+                          std::to_string(getpid());  // another chat may begin in this second
   for (int i = 1;; ++i) {
     const fs::path path = folder / (now + (i > 1 ? "-" + std::to_string(i) : "") + ".json");
     if (!fs::exists(path)) return path;
@@ -106,9 +109,10 @@ void ListSavedChats() {
 }
 
 void KeepOnlyStateOf(const std::string& path) {
-  for (const std::string& other : SavedChats()) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(StateFolder("chats"))) {
+    const bool is_state = entry.path().extension() == kSessionSuffix;
     std::error_code ignored;
-    if (other != path) fs::remove(other + kSessionSuffix, ignored);
+    if (is_state && entry.path() != path + kSessionSuffix) fs::remove(entry.path(), ignored);
   }
 }
 

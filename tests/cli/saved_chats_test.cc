@@ -75,6 +75,21 @@ TEST_F(SavedChatsTest, GoOnAsTheyWere) {
   EXPECT_EQ(Files(".session").size(), 1u);
 }
 
+TEST_F(SavedChatsTest, KeepNothingThatIsTakenBack) {
+  test::Tmux tmux("XDG_STATE_HOME=" + state_ + " " + test::Program() + " chat -m " +
+                  test::kTinyModel + " -s 1 --ignore-eos -n 3");
+  ASSERT_TRUE(tmux.WaitFor("\n>")) << tmux.Screen();
+  tmux.Keys({"Hello", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("as -n says")) << tmux.Screen();
+  EXPECT_EQ(Files(".json").size(), 1u);
+  tmux.Keys({"/undo", "Enter"});
+  ASSERT_TRUE(tmux.WaitFor("taken back")) << tmux.Screen();
+  EXPECT_EQ(Files(".json").size(), 0u);
+  tmux.Keys({"C-d"});
+  EXPECT_EQ(tmux.WaitForEnd(), 0) << tmux.Screen();
+  EXPECT_EQ(Files(".session").size(), 0u);
+}
+
 TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
   Say({"Hello"}, "--no-save");
   EXPECT_EQ(List().out, "");

@@ -232,5 +232,18 @@ TEST(Split, KnowsTheNamesThatFilesUse) {
   }
 }
 
+// Repeated groups take the matcher's stack for each letter.
+TEST(Split, LongRunsFitTheStack) {
+  for (const SplitRule& rule : SplitRules()) {
+    const Splitter splitter(rule);
+    for (const std::string unit : {"a", "a ", "\u00e9\u0301", "1", " ", "\u4e2d", "aB", "."}) {
+      std::string text = "x", again;
+      while (text.size() < 50'000) text += unit;
+      splitter.Split(text, [&](std::string_view word) { again += word; });
+      EXPECT_EQ(again, text) << rule.Names()[0] << ": " << unit;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tokenizer
