@@ -98,7 +98,7 @@ TEST(Usage, JsonFromOutside) {
   ExpectError(messages("[" + std::string(2'200'000, '0').replace(0, 0, "")), 1, "j: is not JSON");
   std::string many = "[0";
   for (int i = 0; i < 1'100'000; ++i) many += ",0";
-  ExpectError(messages(many + "]"), 1, "j: has more than 1048576 values");
+  ExpectError(messages(many + "]"), 1, "j: has more than 65536 values");
   for (const std::string command : {"template", "chat", "run"}) {
     std::vector<std::string> args = {command, "-m", kModel, "--template-var",
                                      "a=" + std::string(30'000, '[')};
