@@ -43,7 +43,8 @@ Finished Bench(const std::vector<std::string>& more) {
 }
 
 json Schema() {
-  return json::parse(test::ReadText(fs::path(test::SourceDir()) / "tests/cli/bench/bench.schema.json"));
+  return json::parse(
+      test::ReadText(fs::path(test::SourceDir()) / "tests/cli/bench/bench.schema.json"));
 }
 
 // Lines of cells, by RFC 4180.
