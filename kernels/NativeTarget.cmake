@@ -2,7 +2,7 @@
 # builds, e.g. avx512vnni. The program's own choice (machine/cpu.cc), made while configuring.
 function(native_target variable)
   if(NOT PRONK_NATIVE_TARGET)
-    set(folder ${CMAKE_BINARY_DIR}/native_target)
+    set(folder ${PROJECT_BINARY_DIR}/native_target)
     file(WRITE ${folder}/main.cc "#include <cstdio>\n#include \"kernels/machine/cpu.h\"\n"
       "int main() { std::puts(kernels::CpuTarget().c_str()); }\n")
     set(sources ${folder}/main.cc ${CMAKE_CURRENT_SOURCE_DIR}/machine/cpu.cc)

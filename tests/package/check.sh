@@ -1,32 +1,96 @@
 #!/bin/sh
-# check.sh BUILD [CXX]: installs what a build folder holds, and builds and runs the example against that,
-# in a folder with nothing else in it. The story has to be that of the installed program.
+# check.sh BUILD [CXX]: installs what a build folder holds, and builds and runs the examples against that,
+# in a folder with nothing else in it. The story has to be that of the installed program. Then the same
+# with the sources as a part of another project, and the packages for other machines.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
-build=$1
-generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$build/CMakeCache.txt") # not every machine has make
+build=$(CDPATH='' cd -- "$1" && pwd)
+cxx=${2:-c++}
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+generator=$(cached CMAKE_GENERATOR) # not every machine has make
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+fail() { printf 'check.sh: %s\n' "$*" >&2 && exit 1; }
+# none WHAT GREP-ARGUMENTS...: fails if a line of the input matches.
+none() { what=$1 && shift && { ! grep "$@" || fail "$what"; }; }
+# Prints what a command says only if it fails.
+quietly() { "$@" >"$folder/log" 2>&1 || { cat "$folder/log" && fail "$*"; }; }
 
-cmake --install "$build" --prefix "$folder/staged" >"$folder/log"
+quietly cmake --install "$build" --prefix "$folder/staged"
 mv "$folder/staged" "$folder/prefix" # a package may be unpacked anywhere
-mkdir "$folder/project" "$folder/project/build"
+library=$(dirname "$(find "$folder/prefix" -name libpronk.a)")
+mkdir "$folder/project"
 cp "$here/CMakeLists.txt" "$here/story.cc" "$folder/project"
-
-cd "$folder/project/build"
-cmake .. -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" \
-  ${2:+-DCMAKE_CXX_COMPILER="$2"} >"$folder/log" || { cat "$folder/log" && exit 1; }
-cmake --build . >"$folder/log" || { cat "$folder/log" && exit 1; }
+cd "$folder/project"
+quietly cmake -B build -G "$generator" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" -DCMAKE_CXX_COMPILER="$cxx"
+quietly cmake --build build
 
 beginning='Once upon a time'
 model=$folder/prefix/share/pronk/default.gguf
-./story "$model" "$beginning" >"$folder/story"
 "$folder/prefix/bin/pronk" run -m "$model" -p "$beginning" -n 100 --temp 0 >"$folder/expected"
-printf '\n' >>"$folder/story" # a line ends where nobody reads along
-cmp "$folder/story" "$folder/expected"
+# tells COMMAND...: whether it tells that story.
+tells() {
+  "$@" "$model" "$beginning" >"$folder/story"
+  printf '\n' >>"$folder/story" # a line ends where nobody reads along
+  cmp "$folder/story" "$folder/expected"
+}
+tells build/story
 cat "$folder/story"
 
 # A file that is none is an error of the library, not the end of the program.
 status=0
-./story "$folder/log" x 2>"$folder/error" || status=$?
+build/story "$folder/log" x 2>"$folder/error" || status=$?
 [ "$status" = 1 ] && grep '^story: ' "$folder/error"
+
+# The shared library, as pkg-config finds it. It shows what its header declares, and nothing else.
+if command -v pkg-config >/dev/null; then
+  # shellcheck disable=SC2046  # a list of words
+  "$cxx" -std=c++17 story.cc -o shared \
+    $(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs pronk)
+  tells env LD_LIBRARY_PATH="$library" ./shared
+  readelf -d shared | grep -q 'libpronk\.so\.[0-9]' || fail "no versioned soname"
+fi
+nm -DC --defined-only "$library/libpronk.so" |
+  none "symbols that are not the header's" -vE ' . (pronk::|(typeinfo|typeinfo name|vtable) for pronk::Error)'
+
+# Each compiler can use the library; the rest is about the build itself.
+real() { readlink -f "$(command -v "$1")"; }
+[ "$(real "$cxx")" = "$(real "$(cached CMAKE_CXX_COMPILER)")" ] || exit 0
+
+# As a part of another project: its own flags and settings stay as they are, and it gets no tests, no
+# installed files and few jobs. To build all that once more would take minutes, so what is compiled is the
+# project's own file, and what it is linked with is the library above.
+highway=$(cached FETCHCONTENT_SOURCE_DIR_HIGHWAY)
+[ -n "$highway" ] || [ ! -d "$build/highway-1.2.0" ] || highway=$build/highway-1.2.0
+quietly cmake -B fetched -G "$generator" -DFETCH="$here" -DFETCHCONTENT_SOURCE_DIR_PRONK="$here/../.." \
+  -DFETCHCONTENT_SOURCE_DIR_HIGHWAY="$highway" -DPRONK_TARGETS=native \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+jobs=$(grep -c '"command":' fetched/compile_commands.json)
+[ "$jobs" -le 91 ] || fail "$jobs compile jobs"
+grep '"command":.*story\.cc\.o' fetched/compile_commands.json | none "flags for the project" -E ' -(W|D|O|f)'
+none "settings of the project" -E '^(HWY_|BUILD_|CPACK_|CTEST_)' fetched/CMakeCache.txt
+grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=$' fetched/CMakeCache.txt || fail "CMAKE_BUILD_TYPE is forced"
+ctest --test-dir fetched -N | grep -q '^Total Tests: 0' || fail "pronk's tests are the project's"
+quietly cmake --install fetched --prefix "$folder/none"
+[ ! -e "$folder/none" ] || fail "pronk's files are installed by the project"
+if [ "$generator" = Ninja ]; then
+  quietly ninja -C fetched CMakeFiles/story.dir/story.cc.o
+  link=$(ninja -C fetched -t commands story | tail -n 1)
+  archive=fetched/$(printf '%s\n' "$link" | grep -o '[^ ]*/libpronk\.a')
+  cp "$library/libpronk.a" "$archive"
+  (cd fetched && sh -c "$link")
+  tells fetched/story
+fi
+
+# The packages: what they hold needs nothing but libc.
+quietly cpack --config "$build/CPackConfig.cmake" -B "$folder/packages"
+tar -C "$folder" -xzf "$folder"/packages/pronk-*.tar.gz --strip-components=1 --one-top-level=copied
+libc='lib(c|m|dl|rt|pthread)\.so|ld-linux|linux-vdso'
+env -i ldd "$folder/copied/bin/pronk" | none "more than libc" -vE "=> $folder/copied/|^[[:space:]]*(/.*/)?($libc)"
+"$folder/copied/bin/pronk" run -m "$model" -p "$beginning" -n 100 --temp 0 | cmp - "$folder/expected"
+
+# Right after the launcher, which builds the program only, one sentence says what to do.
+sed 's|/libpronk\.a\"|/absent.a"|' "$build/engine/cmake_install.cmake" >"$folder/install.cmake"
+cmake -DCMAKE_INSTALL_PREFIX="$folder/none" -P "$folder/install.cmake" >"$folder/log" 2>&1 || true
+grep -q 'Not all is built' "$folder/log" || fail "no word on what is to be built"
