@@ -1,6 +1,7 @@
 // The library on top of the engine, whose headers it hides.
 #include "engine/pronk.h"
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <new>
@@ -132,6 +133,23 @@ Completion ToPublic(engine::GenerateResult result) {
   return completion;
 }
 
+// The ids of a prompt after a text.
+std::vector<tokenizer::TokenId> Read(const engine::Model& model, std::string_view text,
+                                     const Reading& reading,
+                                     std::span<const tokenizer::TokenId> so_far, size_t room) {
+  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  std::vector<tokenizer::TokenId> ids(so_far.begin(), so_far.end());
+  if (text.empty() && !ids.empty()) return ids;
+  const bool begins = reading.bos.value_or(ids.empty() && vocab.add_bos && vocab.bos >= 0);
+  if (begins && vocab.bos < 0) throw Error("bos: the vocabulary has no token that begins a text");
+  if (begins) ids.push_back(vocab.bos);
+  const tokenizer::EncodeOptions options{.add_bos = false, .parse_special = reading.special};
+  if (reading.joined) return engine::EncodeAfter(model, ids, text, options, room);
+  const auto more = engine::Encode(model, text, options, room - std::min(room, ids.size()));
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
+}
+
 engine::Model Open(const std::string& path) {
   if (!kernels::CpuIsSupported()) throw Error("this CPU lacks the instructions of this build");
   return engine::Model::Load(path);
@@ -201,8 +219,8 @@ std::string Model::architecture() const { return impl_->config.architecture; }
 std::size_t Model::context_length() const { return impl_->config.context_length; }
 std::size_t Model::size_in_bytes() const { return impl_->file.tensor_bytes(); }
 
-std::vector<std::int32_t> Model::Tokenize(std::string_view text) const {
-  return Guarded([&] { return impl_->tokenizer->Encode(text); });
+std::vector<std::int32_t> Model::Tokenize(std::string_view text, const Reading& reading) const {
+  return Guarded([&] { return Read(*impl_, text, reading, {}, engine::kMaxTokens); });
 }
 
 Grammar Grammar::JsonSchema(const std::string& schema) {
@@ -228,11 +246,18 @@ Session& Session::operator=(Session&&) noexcept = default;
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
   return Guarded([&] {
     engine::Session& session = impl_->session;
+    const std::span<const tokenizer::TokenId> so_far = session.tokens();
     const std::vector<tokenizer::TokenId> ids =
-        engine::Encode(session.model(), prompt, {.add_bos = session.position() == 0},
-                       session.capacity() - session.position());
-    return ToPublic(engine::Generate(session, ids, impl_->OptionsFor(limits, limits.grammar.impl_),
-                                     Marked(on_text)));
+        Read(session.model(), prompt, limits.reading, so_far, session.capacity());
+    const engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
+    if (ids.size() > session.capacity()) {
+      const auto common = static_cast<size_t>(std::ranges::mismatch(ids, so_far).in1 - ids.begin());
+      engine::ThrowNoRoom(ids.size() - common, /*at_least=*/false, session.capacity() - common,
+                          session.model().config);
+    }
+    const size_t n_reused = session.RewindToCommon(ids);
+    return ToPublic(
+        engine::Generate(session, std::span(ids).subspan(n_reused), options, Marked(on_text)));
   });
 }
 

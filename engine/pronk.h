@@ -7,7 +7,8 @@
 //
 // Every failure is thrown as pronk::Error, with a one-line message; what a function of the caller's
 // throws passes through unchanged. A model is immutable: any number of sessions and chats may share
-// it, each used by one thread at a time.
+// it, each used by one thread at a time. A child of fork() may use them with one thread only, if
+// its parent has used more; otherwise it gets an Error.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
 
@@ -34,6 +35,18 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// How a text becomes tokens.
+struct Reading {
+  // After a text, as one with it: a prompt may come in any number of calls, and a word that two of
+  // them share has the tokens of the whole word. false: as a text of its own.
+  bool joined = true;
+  // Whether the token that begins a text (BOS) comes first. Default: at the beginning of a text, if
+  // the model's file asks for it.
+  std::optional<bool> bos = {};
+  // Control tokens may be spelt in the text, as "<|im_end|>"; otherwise that is ten characters.
+  bool special = false;
+};
+
 class Model {
  public:
   // Opens and checks a GGUF file (of a split model, the first). Weights are read from disk when
@@ -43,7 +56,8 @@ class Model {
   std::string architecture() const;    // "llama", "qwen3", ...
   std::size_t context_length() const;  // in training, in tokens
   std::size_t size_in_bytes() const;   // of its weights
-  std::vector<std::int32_t> Tokenize(std::string_view text) const;
+  // The ids of a text by itself.
+  std::vector<std::int32_t> Tokenize(std::string_view text, const Reading& reading = {}) const;
 
  private:
   friend class Session;
@@ -157,6 +171,7 @@ struct Limits {
   std::vector<std::string> stops = {};  // the text ends before any of these
   Grammar grammar = {};                 // of the text; thinking before it is not constrained
   OnPrompt on_prompt = {};              // sees the prompt being read, and may end that
+  Reading reading = {};                 // of a session's prompt
 };
 
 enum class End {
@@ -185,7 +200,8 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Reads the prompt after the text so far, then generates.
+  // Reads the prompt after the text so far (Limits::reading), then generates. Nothing is put
+  // between them.
   Completion Complete(std::string_view prompt, const OnText& on_text = {},
                       const Limits& limits = {});
   // Begins a new text.

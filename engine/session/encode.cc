@@ -47,6 +47,33 @@ std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text
   return ids;
 }
 
+std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
+                                            std::span<const tokenizer::TokenId> so_far,
+                                            std::string_view prompt,
+                                            const tokenizer::EncodeOptions& options, size_t room) {
+  CheckTextSize(model, prompt.size(), room - std::min(room, so_far.size()));
+  // Control tokens are no characters, and what unknown ones stood for is lost.
+  const tokenizer::Vocabulary& vocab = model.tokenizer->vocab();
+  size_t kept = so_far.size();
+  while (kept > 0 && !vocab.IsControl(so_far[kept - 1]) && so_far[kept - 1] != vocab.unk) --kept;
+  const std::vector<tokenizer::TokenId> end(so_far.begin() + static_cast<ptrdiff_t>(kept),
+                                            so_far.end());
+  const auto bytes = [&](const std::vector<tokenizer::TokenId>& ids) {
+    std::string text;
+    for (const tokenizer::TokenId id : ids) text += model.tokenizer->Piece(id);
+    return text;
+  };
+  std::vector<tokenizer::TokenId> ids =
+      Encode(model, model.tokenizer->Decode(end).append(prompt), options, room);
+  // A model may continue a word after a control token, where every text begins with a space.
+  if (!bytes(ids).starts_with(bytes(end))) {
+    kept = so_far.size();
+    ids = Encode(model, prompt, options, room);
+  }
+  ids.insert(ids.begin(), so_far.begin(), so_far.begin() + static_cast<ptrdiff_t>(kept));
+  return ids;
+}
+
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,
                                            std::string_view document, size_t room) {
   const std::string_view form =

@@ -30,6 +30,13 @@ void CheckTextSize(const Model& model, size_t n_bytes, size_t room);
 std::vector<tokenizer::TokenId> Encode(const Model& model, std::string_view text,
                                        tokenizer::EncodeOptions options, size_t room);
 
+// The ids of a text so far with a prompt after it: those of both as one text, as far as the text so
+// far can be told from its ids. Tokens of its end may change, its characters do not.
+std::vector<tokenizer::TokenId> EncodeAfter(const Model& model,
+                                            std::span<const tokenizer::TokenId> so_far,
+                                            std::string_view prompt,
+                                            const tokenizer::EncodeOptions& options, size_t room);
+
 // The ids of a query and a document for a reranker, likewise: by the file's template for them, else
 // with the tokens that begin, separate and end texts.
 std::vector<tokenizer::TokenId> EncodePair(const Model& model, std::string_view query,

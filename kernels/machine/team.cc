@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -183,6 +184,14 @@ class Trial {
   std::atomic<bool> over_ = false;
 };
 
+// A child of fork() has none of its parent's threads, for which GCC's OpenMP would wait forever.
+void CheckFork() {
+  static const pid_t starter = getpid();  // of the first threads
+  if (starter == getpid()) return;
+  throw std::runtime_error(
+      "this process was forked after its parent had started threads, and can use only one");
+}
+
 void CheckThreads(size_t n_threads) {
   const size_t stack = StackFromEnvironment();
   if (stack > 0 && stack < kMinStack) {
@@ -295,6 +304,7 @@ void Team::Run(FunctionRef<void()> body) {
   const FlushDenormals flush;
   ++n_runs_;
   if (size_ == 1) return body();
+  CheckFork();
   if (policy_ == Oversubscription::kIgnore) return RunTogether(body);
   if (!shared_->watch.GoAlone()) return RunWatched(body);
   ++n_runs_alone_;

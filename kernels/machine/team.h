@@ -61,8 +61,9 @@ class Team {
 
   // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
   // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
-  // caller's mode is restored. With kGoAlone, a short run that mostly waited for cores is followed
-  // by some that the calling thread does alone; the results are the same.
+  // caller's mode is restored. Throws std::runtime_error in a child of fork() after its parent had
+  // threads, if it would need threads. With kGoAlone, a short run that mostly waited for cores is
+  // followed by some that the calling thread does alone; the results are the same.
   void Run(FunctionRef<void()> body);
 
   // The same for as long as `wanted` says: the calling thread asks it between its chunks. If

@@ -3,6 +3,8 @@
 #include "engine/pronk.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,6 +69,67 @@ TEST(Library, GoesOnWhereItWas) {
 
   pronk::Session moved = std::move(session);
   EXPECT_EQ(moved.Complete(" And then", {}, AtMost(5)).n_generated, 5u);
+}
+
+// However a prompt is cut, within a word or before a space: the tokens, and so the text, of one
+// call.
+TEST(Library, APromptInPartsIsOne) {
+  const pronk::Model model(kDefault);
+  pronk::Session session(model, Greedy());
+  const std::string prompt = "Once upon a time, Nora saw h\xC3\xA9r goat";
+  const pronk::Completion whole = session.Complete(prompt, {}, AtMost(5));
+  for (std::size_t cut = 0; cut <= prompt.size(); cut += 3) {
+    session.Clear();
+    session.Complete(prompt.substr(0, cut), {}, AtMost(0));
+    EXPECT_EQ(session.Complete(prompt.substr(cut), {}, AtMost(5)).text, whole.text) << cut;
+  }
+  // What was generated is continued like any text: no space is put before the rest of a word.
+  session.Clear();
+  const std::string begun = session.Complete("Once upon a time", {}, AtMost(3)).text;
+  const std::string next = session.Complete("s", {}, AtMost(9)).text;
+  session.Clear();
+  EXPECT_EQ(session.Complete("Once upon a time" + begun + "s", {}, AtMost(9)).text, next);
+}
+
+TEST(Library, TheCallerChoosesHowItIsRead) {
+  const pronk::Model model(kDefault);
+  using Ids = std::vector<std::int32_t>;
+  const Ids usual = model.Tokenize("a goat"), rest(usual.begin() + 1, usual.end());
+  EXPECT_EQ(model.Tokenize("a goat", {true, false}), rest);
+  EXPECT_EQ(model.Tokenize("a goat", {true, true}), usual);
+  EXPECT_EQ(model.Tokenize("<s>a goat", {true, false, true}), usual);
+  EXPECT_GT(model.Tokenize("<s>a goat").size(), usual.size());
+  pronk::Session session(model, Greedy());
+  pronk::Limits limits = AtMost(0);
+  EXPECT_EQ(session.Complete("goa", {}, limits).n_prompt, model.Tokenize("goa").size());
+  limits.reading = {false, true};
+  EXPECT_EQ(session.Complete("t", {}, limits).n_prompt, model.Tokenize("t").size());
+}
+
+// GCC's OpenMP would wait there for threads that only the parent has.
+TEST(Library, AChildOfForkGetsAnError) {
+  const pronk::Model model(kTiny);
+  pronk::Options options = Greedy();
+  options.threads = 2;
+  pronk::Session session(model, options);
+  session.Complete("Hello", {}, AtMost(1));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    int status = 1;
+    try {
+      session.Complete(" you", {}, AtMost(1));
+    } catch (const pronk::Error& error) {
+      const bool says = std::string_view(error.what()).find("forked") != std::string_view::npos;
+      const pronk::Options alone = Greedy();  // one thread works
+      status =
+          says && pronk::Session(model, alone).Complete("a", {}, AtMost(1)).n_prompt > 0 ? 0 : 2;
+    }
+    _exit(status);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Library, EndsWhereItIsAskedTo) {
