@@ -26,22 +26,17 @@ class ProtoReader {
     if (rest_.empty()) return false;
     const uint64_t key = Varint();
     field_ = key >> 3;
-    switch (key & 7) {
-      case 0:
-        number_ = Varint();
-        return true;
-      case 1:
-        bytes_ = Take(8);
-        return true;
-      case 2:
-        bytes_ = Take(Varint());
-        return true;
-      case 5:
-        bytes_ = Take(4);
-        return true;
-      default:
-        Fail();
+    const uint64_t kind = key & 7;
+    if (kind == 0) {
+      number_ = Varint();
+    } else if (kind == 1 || kind == 5) {
+      bytes_ = Take(kind == 1 ? 8 : 4);
+    } else if (kind == 2) {
+      bytes_ = Take(Varint());
+    } else {
+      Fail();
     }
+    return true;
   }
   uint64_t field() const { return field_; }
   uint64_t number() const { return number_; }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <exception>
 #include <new>
-#include <optional>
 #include <span>
 
 #include "engine/model/model.h"

@@ -135,22 +135,14 @@ class Checker {
 
   void Value() {
     Limit(++n_values_, limits_.values, "has more than ", " values");
-    switch (Peek()) {
-      case '{':
-        return Container('}');
-      case '[':
-        return Container(']');
-      case '"':
-        return String();
-      case 't':
-        return Expect("true");
-      case 'f':
-        return Expect("false");
-      case 'n':
-        return Expect("null");
-      default:
-        return Number();
-    }
+    const char c = Peek();
+    if (c == '{') return Container('}');
+    if (c == '[') return Container(']');
+    if (c == '"') return String();
+    if (c == 't') return Expect("true");
+    if (c == 'f') return Expect("false");
+    if (c == 'n') return Expect("null");
+    Number();
   }
 
   void Container(char close) {
@@ -309,19 +301,12 @@ JsonView JsonView::Object(const std::vector<Member>& members) {
 
 JsonView::Kind JsonView::kind() const {
   if (text_.empty()) return Kind::kAbsent;
-  switch (text_[0]) {
-    case '{':
-      return Kind::kObject;
-    case '[':
-      return Kind::kArray;
-    case '"':
-      return Kind::kString;
-    case 't':
-    case 'f':
-      return Kind::kBool;
-    default:
-      return text_[0] == 'n' ? Kind::kNull : Kind::kNumber;
-  }
+  const char c = text_[0];
+  if (c == '{') return Kind::kObject;
+  if (c == '[') return Kind::kArray;
+  if (c == '"') return Kind::kString;
+  if (c == 't' || c == 'f') return Kind::kBool;
+  return c == 'n' ? Kind::kNull : Kind::kNumber;
 }
 
 const char* JsonView::KindName() const {

@@ -2,7 +2,6 @@
 #include "gguf/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <string>

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <mutex>
 #include <system_error>
 #include <utility>

@@ -7,7 +7,6 @@
 #include "gguf/reader.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "gguf/cursor.h"

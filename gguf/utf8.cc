@@ -1,6 +1,5 @@
 #include "gguf/utf8.h"
 
-#include <cstdint>
 #include <cstring>
 
 namespace gguf {

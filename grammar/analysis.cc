@@ -61,26 +61,21 @@ void Analysis::SkipPlainForks() {
 }
 
 void Analysis::FindNeeded() {
-  std::vector<RuleId> rules = {grammar_.root()};
-  needed_[grammar_.root()] = true;
-  std::vector<StateId> todo;
   const uint32_t visit = ++n_visits_;
+  std::vector<StateId> todo;
   const auto push = [&](StateId s) {
-    if (s == kNone || std::exchange(visit_[s], visit) == visit) return;
-    todo.push_back(s);
+    if (s != kNone && std::exchange(visit_[s], visit) != visit) todo.push_back(s);
   };
-  while (!rules.empty()) {
-    push(grammar_.rule(rules.back()).start);
-    rules.pop_back();
-    while (!todo.empty()) {
-      const State& state = grammar_.state(todo.back());
-      todo.pop_back();
-      push(state.next);
-      if (state.kind == Kind::kFork) push(state.other);
-      if (state.kind != Kind::kCall || needed_[state.other]) continue;
-      needed_[state.other] = true;
-      rules.push_back(state.other);
-    }
+  const auto need = [&](RuleId r) {
+    needed_[r] = true;
+    push(grammar_.rule(r).start);
+  };
+  for (need(grammar_.root()); !todo.empty();) {
+    const State& state = grammar_.state(todo.back());
+    todo.pop_back();
+    push(state.next);
+    if (state.kind == Kind::kFork) push(state.other);
+    if (state.kind == Kind::kCall) need(state.other);
   }
 }
 
@@ -145,8 +140,7 @@ void Analysis::FindFirst(Rule& rule) {
   const uint32_t visit = ++n_visits_;
   std::vector<StateId> todo;
   const auto push = [&](StateId s) {
-    if (s == kNone || std::exchange(visit_[s], visit) == visit) return;
-    todo.push_back(s);
+    if (s != kNone && std::exchange(visit_[s], visit) != visit) todo.push_back(s);
   };
   for (push(rule.start); !todo.empty();) {
     const StateId s = todo.back();

@@ -245,30 +245,16 @@ class Parser : private Scanner {
   }
 
   CodePoint Escape() {
+    constexpr std::string_view kNames = "nrt\\\"[]", kMeaning = "\n\r\t\\\"[]";
     const size_t begin = at_++;
     const char c = Peek();
     ++at_;
-    switch (c) {
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case '\\':
-      case '"':
-      case '[':
-      case ']':
-        return static_cast<CodePoint>(c);
-      case 'x':
-        return Hex(begin, 2);
-      case 'u':
-        return Hex(begin, 4);
-      case 'U':
-        return Hex(begin, 8);
-      default:
-        Fail(begin, "an escape that is none of \\n \\r \\t \\\\ \\\" \\[ \\] \\x \\u \\U");
-    }
+    const size_t i = kNames.find(c);
+    if (i != std::string_view::npos) return static_cast<CodePoint>(kMeaning[i]);
+    if (c == 'x') return Hex(begin, 2);
+    if (c == 'u') return Hex(begin, 4);
+    if (c == 'U') return Hex(begin, 8);
+    Fail(begin, "an escape that is none of \\n \\r \\t \\\\ \\\" \\[ \\] \\x \\u \\U");
   }
 
   CodePoint Hex(size_t begin, size_t n_digits) {

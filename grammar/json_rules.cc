@@ -99,6 +99,11 @@ CodePoints Intersection(const CodePoints& a, const CodePoints& b) {
   return Complement(Normal(std::move(outside)));
 }
 
+// One of the ways; empty if there are none.
+std::optional<Part> AnyOf(Builder& builder, const std::vector<Part>& ways) {
+  return ways.empty() ? std::nullopt : std::optional(builder.Either(ways));
+}
+
 constexpr int64_t kLargest = 9'999'999'999'999'999;  // if there is no bound
 // With digits after the point: a double tells any two numbers of 15 digits apart.
 constexpr int64_t kLargestFine = 999'999'999'999'999;
@@ -144,14 +149,10 @@ class Numerals {
       if (part) ways.push_back(*part);
       from = '1' + std::string(from.size(), '0');
     }
-    return Either(ways);
+    return AnyOf(builder_, ways);
   }
 
  private:
-  std::optional<Part> Either(const std::vector<Part>& ways) {
-    return ways.empty() ? std::nullopt : std::optional(builder_.Either(ways));
-  }
-
   // A digit and the rest, from low to high, after digits that are `before` modulo the step.
   std::optional<Part> Digits(const std::string& low, const std::string& high, uint64_t before) {
     const std::string zeros(low.size() - 1, '0'), nines(low.size() - 1, '9');
@@ -168,7 +169,7 @@ class Numerals {
       const CodePoints digits = {{static_cast<CodePoint>(first), static_cast<CodePoint>(digit)}};
       if (rest) ways.push_back(builder_.Then(builder_.Characters(digits), *rest));
     }
-    return Either(ways);
+    return AnyOf(builder_, ways);
   }
 
   // What may follow them, with the point; digits after it that are left out are zeros.
@@ -188,7 +189,7 @@ class Numerals {
     if (const auto more = n > 0 ? Digits(low, high, before) : std::nullopt) {
       ways.push_back(n == decimals_ ? builder_.Then(builder_.Literal("."), *more) : *more);
     }
-    if (!is_free || ways.empty()) return Either(ways);
+    if (!is_free || ways.empty()) return AnyOf(builder_, ways);
     const RuleId rule = free_[{n, with_zeros}] = builder_.Declare("");
     builder_.Define(rule, builder_.Either(ways));
     return builder_.Call(rule);
@@ -238,23 +239,15 @@ Part JsonRules::String(uint32_t least, uint32_t most) {
 }
 
 std::optional<Part> JsonRules::Character(const CodePoints& set) {
-  constexpr auto kEscapes = std::to_array<std::pair<CodePoint, const char*>>({
-      {'"', "\\\""},
-      {'\\', "\\\\"},
-      {'\b', "\\b"},
-      {'\f', "\\f"},
-      {'\n', "\\n"},
-      {'\r', "\\r"},
-      {'\t', "\\t"},
-  });
+  constexpr std::string_view kNames = "\"\\bfnrt", kMeaning = "\"\\\b\f\n\r\t";
   std::vector<Part> ways;
   const CodePoints raw = Intersection(set, Raw());
   if (!raw.empty()) ways.push_back(builder_.Characters(raw));
-  for (const auto& [c, escape] : kEscapes) {
-    if (Contains(set, c)) ways.push_back(builder_.Literal(escape));
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const auto c = static_cast<CodePoint>(kMeaning[i]);
+    if (Contains(set, c)) ways.push_back(builder_.Literal(std::string("\\") + kNames[i]));
   }
-  if (ways.empty()) return std::nullopt;
-  return builder_.Either(ways);
+  return AnyOf(builder_, ways);
 }
 
 // A trie of the names. A key that could still become one of them has no escapes, which could spell
@@ -313,8 +306,7 @@ std::optional<Part> JsonRules::Between(const NumberBounds& bounds, uint64_t step
   if (const auto part = numerals.Between(std::max<int64_t>(-high, 1), -low)) {
     ways.push_back(builder_.Then(builder_.Literal("-"), *part));
   }
-  if (ways.empty()) return std::nullopt;
-  return builder_.Either(ways);
+  return AnyOf(builder_, ways);
 }
 
 std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
@@ -332,8 +324,7 @@ std::optional<Part> JsonRules::Number(const NumberBounds& bounds) {
   for (const auto& way : {Between(bounds, 1, 0), Between(bounds, 1, kMaxDecimals)}) {
     if (way) ways.push_back(*way);
   }
-  if (ways.empty()) return std::nullopt;
-  return builder_.Either(ways);
+  return AnyOf(builder_, ways);
 }
 
 std::optional<Step> StepOf(double number) {

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -179,36 +178,13 @@ class PatternParser : private Scanner {
     const size_t begin = at_;
     if (!AtEnd()) ++at_;
     const auto one = [](CodePoint code) { return CodePoints{{code, code}}; };
-    switch (c) {
-      case 'd':
-        return Digit();
-      case 'D':
-        return Complement(Digit());
-      case 'w':
-        return Word();
-      case 'W':
-        return Complement(Word());
-      case 's':
-        return Space();
-      case 'S':
-        return Complement(Space());
-      case 'n':
-        return one('\n');
-      case 'r':
-        return one('\r');
-      case 't':
-        return one('\t');
-      case 'f':
-        return one('\f');
-      case 'v':
-        return one('\v');
-      case 'x':
-        return one(Hex(2));
-      case 'u':
-        return one(Hex(4));
-      default:
-        break;
-    }
+    constexpr std::string_view kControls = "nrtfv", kMeaning = "\n\r\t\f\v";
+    const size_t control = kControls.find(c);
+    if (control != std::string_view::npos) return one(static_cast<CodePoint>(kMeaning[control]));
+    if (c == 'd' || c == 'D') return c == 'd' ? Digit() : Complement(Digit());
+    if (c == 'w' || c == 'W') return c == 'w' ? Word() : Complement(Word());
+    if (c == 's' || c == 'S') return c == 's' ? Space() : Complement(Space());
+    if (c == 'x' || c == 'u') return one(Hex(c == 'x' ? 2 : 4));
     constexpr std::string_view kPunctuation = "^$\\.*+?()[]{}|/-\"'&%#@!,;:=<>~_` ";
     if (c != '\0' && kPunctuation.find(c) != std::string_view::npos)
       return one(static_cast<CodePoint>(c));

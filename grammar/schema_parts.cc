@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include "grammar/error.h"

@@ -8,7 +8,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "gguf/utf8.h"
 #include "tokenizer/families.h"

@@ -1,7 +1,6 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "gguf/error.h"

@@ -1,11 +1,9 @@
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <string>
 #include <utility>
 
 #include "gguf/error.h"

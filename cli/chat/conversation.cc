@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/chat/saved_chats.h"
-#include "cli/options/generation_options.h"
 #include "cli/options/model_options.h"
 #include "cli/output/json_file.h"
 #include "cli/output/report.h"

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "cli/command.h"
 #include "cli/loss/text_windows.h"

@@ -80,7 +80,7 @@ std::string Piped() {
   return "";
 }
 
-// Adds a part behind an empty line. The first one is not copied: it may be hundreds of megabytes.
+// Adds a part after an empty line. The first one is not copied: it may be hundreds of megabytes.
 void Append(std::string part, std::string& text) {
   if (text.empty()) {
     text = std::move(part);

@@ -8,7 +8,6 @@
 
 #include "cli/command.h"
 #include "cli/options/loading.h"
-#include "cli/options/model_options.h"
 #include "cli/output/text.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"

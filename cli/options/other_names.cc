@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <numeric>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <vector>
@@ -26,35 +27,17 @@ std::string FloatText(double number) {
   return std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
 }
 
+// Of a number or a bool.
 std::string ScalarText(ValueType type, const std::byte* at) {
-  switch (type) {
-    case ValueType::kU8:
-      return std::to_string(Load<uint8_t>(at));
-    case ValueType::kI8:
-      return std::to_string(Load<int8_t>(at));
-    case ValueType::kU16:
-      return std::to_string(Load<uint16_t>(at));
-    case ValueType::kI16:
-      return std::to_string(Load<int16_t>(at));
-    case ValueType::kU32:
-      return std::to_string(Load<uint32_t>(at));
-    case ValueType::kI32:
-      return std::to_string(Load<int32_t>(at));
-    case ValueType::kU64:
-      return std::to_string(Load<uint64_t>(at));
-    case ValueType::kI64:
-      return std::to_string(Load<int64_t>(at));
-    case ValueType::kF32:
-      return FloatText(Load<float>(at));
-    case ValueType::kF64:
-      return FloatText(Load<double>(at));
-    case ValueType::kBool:
-      return Load<uint8_t>(at) != 0 ? "true" : "false";
-    case ValueType::kString:
-    case ValueType::kArray:
-      break;  // have no fixed size
-  }
-  return "";
+  if (type == ValueType::kF32) return FloatText(Load<float>(at));
+  if (type == ValueType::kF64) return FloatText(Load<double>(at));
+  if (type == ValueType::kBool) return Load<uint8_t>(at) != 0 ? "true" : "false";
+  uint64_t bits = 0;
+  const uint64_t bytes = gguf::ValueTypeBytes(type), unused = 64 - 8 * bytes;
+  std::memcpy(&bits, at, bytes);
+  const bool is_signed = gguf::ValueTypeName(type).starts_with('i');
+  return is_signed ? std::to_string(static_cast<int64_t>(bits << unused) >> unused)
+                   : std::to_string(bits);
 }
 
 // Walks over one value in the file (checked when the file was opened) and writes the text.

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <clocale>
-#include <cstdlib>
 #include <cwchar>
 
 #include "gguf/utf8.h"

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cwchar>
-#include <memory>
 #include <utility>
 
 #include "cli/terminal/charset.h"

@@ -1,9 +1,6 @@
 #include "engine/model/config.h"
 
 #include <algorithm>
-#include <cmath>
-#include <string>
-#include <string_view>
 
 #include "engine/model/architecture.h"
 #include "engine/model/keys.h"

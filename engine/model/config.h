@@ -218,7 +218,7 @@ struct Config : Traits {
   std::vector<RopeConfig> ropes;  // at least one
   size_t n_rope_freqs = 0;        // the file's divisors of frequencies; ropes may have fewer pairs
   std::vector<LayerPlan> layers;  // at least one
-  // The layers are so many runs through the blocks of the file, each with its own keys and values.
+  // How many times layers run through the file's blocks, each time with their own keys and values.
   size_t n_runs = 1;
   bool norm_between_runs = false;  // by output_norm
   size_t n_skipped_layers = 0;     // after them in the file; not used to generate text

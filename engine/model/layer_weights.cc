@@ -53,23 +53,17 @@ class LayerBinder {
       case Mixer::kNone:
         break;
       case Mixer::kAttention:
-        BindAttention(w);
-        break;
+        return BindAttention(w);
       case Mixer::kLatentAttention:
-        BindLatentAttention(w);
-        break;
+        return BindLatentAttention(w);
       case Mixer::kShortConv:
-        BindShortConv(w);
-        break;
+        return BindShortConv(w);
       case Mixer::kDeltaNet:
-        BindDeltaNet(w);
-        break;
+        return BindDeltaNet(w);
       case Mixer::kMamba:
-        BindMamba(w);
-        break;
+        return BindMamba(w);
       case Mixer::kMamba2:
-        BindMamba2(w);
-        break;
+        return BindMamba2(w);
     }
   }
 

@@ -1,7 +1,6 @@
 #include "engine/model/weights.h"
 
 #include <string>
-#include <vector>
 
 #include "engine/model/binder.h"
 

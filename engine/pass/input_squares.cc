@@ -1,7 +1,6 @@
 #include "engine/pass/input_squares.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace engine {
 

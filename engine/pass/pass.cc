@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <set>
-#include <vector>
 
 #include "engine/pass/input_squares.h"
 #include "kernels/attention/head_products.h"

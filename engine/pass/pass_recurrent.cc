@@ -66,44 +66,41 @@ void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
     Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
          {KeptAlpha(r, s, state), KeptBeta(r, s, state)});
   }
-  float *const in = s.conv_out.get(), *const out = s.attended.get();
-  const size_t state_bytes = r.state_floats() * sizeof(float);
-  if (plan.recurrence() == Mixer::kDeltaNet) {
-    const kernels::DeltaNet net = {
-        .n_key_heads = r.n_key_heads,
-        .n_value_heads = r.n_value_heads,
-        .length = r.key_length,
-        .tiled_key_heads = config_.tiled_key_heads,
-        .norm_eps = config_.norm_eps,
-        .dt_bias = w.ssm_dt_bias,
-        .a = w.ssm_a,
-        .decay_by_channel = r.decay_by_channel,
-    };
-    Step("delta net", state_bytes, {}, [&] {
-      kernels::GatedDeltaNet(team_, net, state.matrices, in, s.alpha.get(), s.beta.get(), n_tokens_,
-                             out);
-    });
-  } else if (plan.recurrence() == Mixer::kMamba) {
-    const kernels::Mamba net = {
-        .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
-    Step("mamba", state_bytes, {}, [&] {
-      kernels::SelectiveScan(team_, net, state.matrices, in, s.alpha.get(), s.beta.get(), n_tokens_,
-                             out);
-    });
-  } else {
-    const kernels::Mamba2 net = {
-        .n_groups = r.n_key_heads,
-        .n_heads = r.n_value_heads,
-        .state_length = r.key_length,
-        .head_length = r.value_length,
-        .dt_bias = w.ssm_dt_bias,
-        .a = w.ssm_a,
-        .d = w.ssm_d,
-    };
-    Step("mamba", state_bytes, {}, [&] {
-      kernels::SelectiveScan(team_, net, state.matrices, in, s.alpha.get(), n_tokens_, out);
-    });
-  }
+  float *const in = s.conv_out.get(), *const out = s.attended.get(),
+               *const matrices = state.matrices;
+  float *const alpha = s.alpha.get(), *const beta = s.beta.get();
+  const Mixer mixer = plan.recurrence();
+  const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : "mamba";
+  Step(kind, r.state_floats() * sizeof(float), {}, [&] {
+    if (mixer == Mixer::kDeltaNet) {
+      const kernels::DeltaNet net = {
+          .n_key_heads = r.n_key_heads,
+          .n_value_heads = r.n_value_heads,
+          .length = r.key_length,
+          .tiled_key_heads = config_.tiled_key_heads,
+          .norm_eps = config_.norm_eps,
+          .dt_bias = w.ssm_dt_bias,
+          .a = w.ssm_a,
+          .decay_by_channel = r.decay_by_channel,
+      };
+      kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n_tokens_, out);
+    } else if (mixer == Mixer::kMamba) {
+      const kernels::Mamba net = {
+          .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
+      kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n_tokens_, out);
+    } else {
+      const kernels::Mamba2 net = {
+          .n_groups = r.n_key_heads,
+          .n_heads = r.n_value_heads,
+          .state_length = r.key_length,
+          .head_length = r.value_length,
+          .dt_bias = w.ssm_dt_bias,
+          .a = w.ssm_a,
+          .d = w.ssm_d,
+      };
+      kernels::SelectiveScan(team_, net, matrices, in, alpha, n_tokens_, out);
+    }
+  });
 }
 
 void Pass::Replay(const LayerPlan& plan, const LayerWeights& w,

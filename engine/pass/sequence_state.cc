@@ -1,6 +1,5 @@
 #include "engine/pass/sequence_state.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace engine {

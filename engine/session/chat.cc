@@ -1,8 +1,6 @@
 #include "engine/session/chat.h"
 
 #include <algorithm>
-#include <functional>
-#include <utility>
 
 #include "engine/error.h"
 #include "engine/session/encode.h"

@@ -1,7 +1,6 @@
 #include "engine/session/embedder.h"
 
 #include <algorithm>
-#include <string>
 
 #include "engine/error.h"
 #include "engine/pass/forward.h"

@@ -22,7 +22,7 @@ void Bert(const Keys& keys, Config& config) {
   Encoder(keys, config);
 }
 
-// Experts are in the second layer of every so many.
+// Every n-th layer has experts, beginning with the second.
 void NomicBertMoe(const Keys& keys, Config& config) {
   Encoder(keys, config);
   const size_t every = keys.UintOr("moe_every_n_layers", 0, kMaxLength);

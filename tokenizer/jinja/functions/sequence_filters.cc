@@ -8,7 +8,6 @@
 #include "tokenizer/jinja/values/operators.h"
 #include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
-#include "tokenizer/jinja/values/unicode.h"
 
 namespace tokenizer::jinja {
 namespace {

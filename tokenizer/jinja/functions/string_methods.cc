@@ -7,7 +7,6 @@
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/format.h"
 #include "tokenizer/jinja/values/operators.h"
-#include "tokenizer/jinja/values/print.h"
 #include "tokenizer/jinja/values/strings.h"
 #include "tokenizer/jinja/values/unicode.h"
 

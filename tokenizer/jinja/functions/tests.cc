@@ -1,8 +1,6 @@
 // The tests that may follow "is".
 #include <functional>
-#include <utility>
 
-#include "tokenizer/errors.h"
 #include "tokenizer/jinja/interpreter/builtins.h"
 #include "tokenizer/jinja/values/arguments.h"
 #include "tokenizer/jinja/values/operators.h"

@@ -1,7 +1,6 @@
 #include "tokenizer/jinja/syntax/lexer.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/print.h"

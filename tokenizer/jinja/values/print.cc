@@ -1,6 +1,5 @@
 #include "tokenizer/jinja/values/print.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 

@@ -1,9 +1,5 @@
 #include "tokenizer/jinja/values/runtime.h"
 
-#include <utility>
-
-#include "tokenizer/errors.h"
-
 namespace tokenizer::jinja {
 
 Runtime::~Runtime() {
