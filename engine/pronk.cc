@@ -2,6 +2,8 @@
 #include "engine/pronk.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <exception>
 #include <new>
@@ -29,6 +31,13 @@ struct HostError {
   std::exception_ptr thrown;
 };
 
+// A message of ours without its end in brackets that has a flag of the program.
+std::string WithoutFlag(std::string what) {
+  const size_t at = what.rfind(" (");
+  if (at != what.npos && what.find("--override-kv ", at) != what.npos) what.resize(at);
+  return what;
+}
+
 // Runs the function and turns any exception into an Error, but those of the host's own functions.
 template <class Function>
 auto Guarded(Function function) {
@@ -39,7 +48,7 @@ auto Guarded(Function function) {
   } catch (const std::bad_alloc&) {
     throw Error("out of memory");
   } catch (const std::exception& error) {
-    throw Error(error.what());
+    throw Error(WithoutFlag(error.what()));
   }
 }
 
@@ -54,32 +63,62 @@ Callback<Args...> Marked(const Callback<Args...>& function) {
   };
 }
 
+// Calls visit(name, field) for every number of a Sampling but the seed, by the names of
+// engine::Settings.
+template <class Sampling, class Visit>
+void ForEachNumber(Sampling& sampling, const Visit& visit) {
+  visit("temperature", sampling.temperature);
+  visit("temperature_range", sampling.temperature_range);
+  visit("temperature_exponent", sampling.temperature_exponent);
+  visit("top_k", sampling.top_k);
+  visit("typical", sampling.typical);
+  visit("top_p", sampling.top_p);
+  visit("min_p", sampling.min_p);
+  visit("top_n_sigma", sampling.top_n_sigma);
+  visit("xtc_probability", sampling.xtc_probability);
+  visit("xtc_threshold", sampling.xtc_threshold);
+  visit("repeat_penalty", sampling.repeat_penalty);
+  visit("frequency_penalty", sampling.frequency_penalty);
+  visit("presence_penalty", sampling.presence_penalty);
+  visit("penalty_last_n", sampling.penalty_last_n);
+  visit("dry.multiplier", sampling.dry.multiplier);
+  visit("dry.base", sampling.dry.base);
+  visit("dry.allowed_length", sampling.dry.allowed_length);
+  visit("dry.last_n", sampling.dry.last_n);
+  visit("mirostat", sampling.mirostat.on);
+  visit("mirostat.tau", sampling.mirostat.tau);
+  visit("mirostat.eta", sampling.mirostat.eta);
+}
+
+// The number in a field; none where it is left to the file and the default.
+std::optional<double> Number(float number) { return number; }
+std::optional<double> Number(int number) { return number; }
+std::optional<double> Number(bool is_on) { return is_on ? 2 : 0; }  // mirostat's version
+template <class T>
+std::optional<double> Number(const std::optional<T>& field) {
+  if (field) return Number(*field);
+  return std::nullopt;
+}
+
+void SetNumber(float& field, double number) { field = static_cast<float>(number); }
+void SetNumber(int& field, double number) { field = static_cast<int>(number); }
+template <class T>
+void SetNumber(std::optional<T>& field, double number) {
+  field = static_cast<T>(number);
+}
+
 engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& model) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   engine::SamplerOptions result;
   engine::ReadSampling(model.file.metadata(), result);
-  const auto take = [](const auto& from, auto& to) { to = from.value_or(to); };
+  const std::vector<engine::Setting> settings = engine::Settings(result);
+  ForEachNumber(sampling, [&](std::string_view name, const auto& field) {
+    const std::optional<double> number = Number(field);
+    if (number) engine::FindSetting(settings, name).Set(*number);
+  });
   result.seed = sampling.seed;
-  take(sampling.temperature, result.temperature);
-  result.temperature_range = sampling.temperature_range;
-  result.temperature_exponent = sampling.temperature_exponent;
-  take(sampling.top_k, result.top_k);
-  result.typical = sampling.typical;
-  take(sampling.top_p, result.top_p);
-  take(sampling.min_p, result.min_p);
-  result.top_n_sigma = sampling.top_n_sigma;
-  take(sampling.xtc_probability, result.xtc_probability);
-  take(sampling.xtc_threshold, result.xtc_threshold);
-  take(sampling.repeat_penalty, result.penalties.repeat);
-  result.penalties.frequency = sampling.frequency_penalty;
-  result.penalties.presence = sampling.presence_penalty;
-  take(sampling.penalty_last_n, result.repeat_last_n);
-  const Dry& dry = sampling.dry;
-  result.dry = {dry.multiplier, dry.base, dry.allowed_length, dry.last_n, {}};
-  if (result.dry.Active()) result.dry.breakers = engine::TokensWith(dry.breakers, tokenizer);
-  if (sampling.mirostat.on) result.mirostat.version = *sampling.mirostat.on ? 2 : 0;
-  take(sampling.mirostat.tau, result.mirostat.tau);
-  take(sampling.mirostat.eta, result.mirostat.eta);
+  if (result.dry.Active())
+    result.dry.breakers = engine::TokensWith(sampling.dry.breakers, tokenizer);
   for (const auto& [id, bias] : sampling.logit_bias) {
     if (id < 0 || static_cast<size_t>(id) >= tokenizer.vocab().size()) {
       throw Error("logit_bias: the vocabulary has no token " + std::to_string(id));
@@ -89,7 +128,7 @@ engine::SamplerOptions ToEngine(const Sampling& sampling, const engine::Model& m
   if (sampling.ignore_end) {
     for (const auto id : tokenizer.vocab().eog) result.logit_bias.emplace_back(id, -INFINITY);
   }
-  for (const engine::Setting& setting : engine::Settings(result)) {
+  for (const engine::Setting& setting : settings) {
     engine::CheckRange(setting.name, setting.Get(), setting.low, setting.high);
   }
   if (!sampling.steps.empty()) result.steps.clear();
@@ -108,6 +147,13 @@ engine::SessionOptions ToEngine(const Options& options, const engine::Model& mod
   engine::SessionOptions result;
   result.context = options.context;
   result.n_threads = options.threads;
+  const int bits = options.cache_bits;
+  if (bits != 8 && bits != 16 && bits != 32) {
+    throw Error("cache_bits: expected 8, 16 or 32, found " + std::to_string(bits));
+  }
+  result.kv_type = bits == 8    ? kernels::KvType::kQ8_0
+                   : bits == 16 ? kernels::KvType::kF16
+                                : kernels::KvType::kF32;
   result.draft.on = true;  // does not change the text
   result.draft.model = draft;
   result.sampler = ToEngine(options.sampling, model);
@@ -130,6 +176,23 @@ Completion ToPublic(engine::GenerateResult result) {
   completion.prompt_seconds = result.prompt_seconds;
   completion.generate_seconds = result.decode_seconds;
   return completion;
+}
+
+template <class T>
+std::string TextOf(const T& value) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    std::array<char, 32> text;  // the shortest that reads as the same number
+    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+  } else {
+    return std::string(value);
+  }
+}
+
+template <class Items>
+std::string Lines(const Items& items) {
+  std::string text;
+  for (const auto& item : items) text += (text.empty() ? "" : "\n") + TextOf(item);
+  return text;
 }
 
 // The ids of a prompt after a text.
@@ -222,6 +285,68 @@ std::vector<std::int32_t> Model::Tokenize(std::string_view text, const Reading& 
   return Guarded([&] { return Read(*impl_, text, reading, {}, engine::kMaxTokens); });
 }
 
+std::string Model::Detokenize(const std::vector<std::int32_t>& ids, bool special) const {
+  return Guarded([&] { return impl_->tokenizer->Decode(ids, special); });
+}
+
+SpecialTokens Model::special_tokens() const {
+  const tokenizer::Vocabulary& vocab = impl_->tokenizer->vocab();
+  return {vocab.bos, vocab.eos, vocab.eot, vocab.unk, vocab.sep, vocab.eog};
+}
+
+std::optional<std::string> Model::Metadata(std::string_view key) const {
+  return Guarded([&]() -> std::optional<std::string> {
+    const gguf::Metadata& metadata = impl_->file.metadata();
+    const gguf::Value* const value = metadata.Find(key);
+    if (value == nullptr) return std::nullopt;
+    const bool is_array = value->type == gguf::ValueType::kArray;
+    switch (is_array ? value->element_type : value->type) {
+      case gguf::ValueType::kString:
+        return is_array ? Lines(metadata.GetStrings(key)) : std::string(metadata.GetString(key));
+      case gguf::ValueType::kF32:
+      case gguf::ValueType::kF64:
+        if (is_array) return Lines(metadata.GetFloats(key));
+        return TextOf(static_cast<float>(metadata.GetFloat(key)));
+      case gguf::ValueType::kBool:
+        if (!is_array) return metadata.GetBoolOr(key, false) ? "true" : "false";
+        [[fallthrough]];
+      default:
+        return is_array ? Lines(metadata.GetInts(key)) : TextOf(metadata.GetInt(key));
+    }
+  });
+}
+
+std::string Model::chat_template() const {
+  return std::string(engine::ChatTemplateSource(impl_->file, *impl_->tokenizer));
+}
+
+void Set(Options& options, std::string_view name, double number) {
+  const auto in_range = [&](double low, double high) {
+    Guarded([&] { engine::CheckRange(name, number, low, high); });
+    return number;
+  };
+  if (name == "context") {
+    options.context = static_cast<std::size_t>(in_range(0, engine::kMaxTokens));
+  } else if (name == "threads") {
+    options.threads = static_cast<int>(in_range(0, engine::kMaxThreads));
+  } else if (name == "cache_bits") {
+    options.cache_bits = static_cast<int>(in_range(8, 32));
+  } else if (name == "seed") {
+    options.sampling.seed = static_cast<std::uint64_t>(in_range(0, 0x1p53));
+  } else {
+    engine::SamplerOptions ranges;
+    const std::vector<engine::Setting> settings = engine::Settings(ranges);
+    bool is_known = false;
+    ForEachNumber(options.sampling, [&](std::string_view known, auto& field) {
+      if (known != name) return;
+      const engine::Setting& setting = engine::FindSetting(settings, name);
+      SetNumber(field, in_range(setting.low, setting.high));
+      is_known = true;
+    });
+    if (!is_known) throw Error("there is no option '" + std::string(name) + "'");
+  }
+}
+
 Grammar Grammar::JsonSchema(const std::string& schema) {
   return Guarded([&] { return Grammar(Impl{grammar::ParseJsonSchema(schema)}); });
 }
@@ -260,6 +385,15 @@ Completion Session::Complete(std::string_view prompt, const OnText& on_text, con
   });
 }
 
+std::vector<std::int32_t> Session::tokens() const {
+  const auto tokens = impl_->session.tokens();
+  return {tokens.begin(), tokens.end()};
+}
+std::vector<float> Session::logits() const {
+  if (!impl_->session.has_logits()) return {};
+  const auto logits = impl_->session.logits();
+  return {logits.begin(), logits.end()};
+}
 void Session::Clear() { impl_->session.Rewind(0); }
 void Session::Save(const std::string& path) {
   Guarded([&] { impl_->Save(path); });
@@ -326,6 +460,9 @@ std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& 
   });
 }
 
+std::size_t Chat::Count(const std::string& text) {
+  return Guarded([&] { return impl_->chat.Count(text); });
+}
 void Chat::SetThinking(const std::string& level) {
   Guarded([&] { impl_->chat.SetThinking(level); });
 }

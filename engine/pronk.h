@@ -1,5 +1,5 @@
 // pronk as a library: open a model once, then complete texts and hold conversations with it.
-// Installed as <pronk/pronk.h>; needs only C++17's standard library.
+// Installed as <pronk/pronk.h>; needs only C++17's standard library. In C it is pronk_c.h.
 //
 //   pronk::Model model("story.gguf");
 //   pronk::Session session(model);
@@ -11,6 +11,8 @@
 // its parent has used more; otherwise it gets an Error.
 #ifndef PRONK_ENGINE_PRONK_H_
 #define PRONK_ENGINE_PRONK_H_
+
+#ifdef __cplusplus
 
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +49,12 @@ struct Reading {
   bool special = false;
 };
 
+// Tokens that are not text; -1: the vocabulary has none.
+struct SpecialTokens {
+  std::int32_t bos, eos, eot, unk, sep;  // begins and ends a text, ends a turn, unknown, between
+  std::vector<std::int32_t> ends;        // all that end a text when the model writes them
+};
+
 class Model {
  public:
   // Opens and checks a GGUF file (of a split model, the first). Weights are read from disk when
@@ -58,6 +66,13 @@ class Model {
   std::size_t size_in_bytes() const;   // of its weights
   // The ids of a text by itself.
   std::vector<std::int32_t> Tokenize(std::string_view text, const Reading& reading = {}) const;
+  // The text of ids; special: with the spellings of control tokens.
+  std::string Detokenize(const std::vector<std::int32_t>& ids, bool special = false) const;
+  SpecialTokens special_tokens() const;
+  // A value of the file's metadata as text, of an array a line for each element; none: no such key.
+  std::optional<std::string> Metadata(std::string_view key) const;
+  // The source of the chat template that Chat uses (Jinja).
+  std::string chat_template() const;
 
  private:
   friend class Session;
@@ -132,10 +147,15 @@ struct Sampling {
 struct Options {
   std::size_t context = 0;  // tokens; 0: as trained, at most 4096
   int threads = 0;          // 0: the fast cores that this process may use
+  int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
   Sampling sampling;
   // A small draft model with the same vocabulary: can be faster, does not change the text.
   std::optional<Model> draft;
 };
+
+// Sets an option by its name, as "threads", "temperature" or "dry.base", for settings that come as
+// text. Throws if there is none of that name, or the number is out of its range.
+void Set(Options& options, std::string_view name, double number);
 
 // A function of the caller's that may return false to stop; if it returns void, all runs to its
 // end.
@@ -206,6 +226,11 @@ class Session {
                       const Limits& limits = {});
   // Begins a new text.
   void Clear();
+  // The text so far.
+  std::vector<std::int32_t> tokens() const;
+  // A number for each token of the vocabulary: how likely it is to come next (its exponential, in
+  // proportion). Empty where nothing was read.
+  std::vector<float> logits() const;
   // Writes the session to a file, and reads it back with the same model and context, so that a long
   // prompt is read only once (for example by Complete() with a limit of 0 tokens).
   void Save(const std::string& path);
@@ -227,6 +252,9 @@ class Chat {
   Chat& operator=(Chat&&) noexcept;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
+  // The tokens of the conversation if this text were said next, dropped messages not included:
+  // more than the context has means that older ones will be dropped.
+  std::size_t Count(const std::string& text);
   // Whether the model thinks first, "on" or "off", or how much: "low", "medium", "high". Throws if
   // its template has no such switch.
   void SetThinking(const std::string& level);
@@ -267,4 +295,7 @@ class Embedder {
 
 }  // namespace pronk
 
+#else
+#include <pronk/pronk_c.h>
+#endif
 #endif  // PRONK_ENGINE_PRONK_H_

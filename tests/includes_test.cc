@@ -81,6 +81,7 @@ const std::vector<Room>& Rooms() {
       {"engine/session/",
        {"engine/session/", "engine/draft/", "engine/sampling/", "engine/pass/", "engine/model/",
         "engine/error.h", "engine/stopwatch.h", "grammar/", "tokenizer/", "kernels/", "gguf/"}},
+      {"engine/pronk_c.h", {}},
       {"engine/pronk.h", {}},  // what other projects include: the standard library and no more
       {"engine/", {"engine/", "grammar/", "tokenizer/", "kernels/", "gguf/"}},
       {"convert/", {"convert/", "engine/", "tokenizer/", "kernels/", "gguf/"}},
@@ -132,6 +133,8 @@ const std::vector<Library>& Libraries() {
       {{"gtest/", "gmock/", "benchmark/", "arpa/inet.h", "malloc", "signal.h", "ucontext.h"},
        {"tests/"}},
       {{"pronk/pronk.h"}, {"tests/package/"}},  // as it is installed
+      {{"pronk/pronk_c.h"}, {"engine/pronk.h"}},
+      {{"stddef.h", "stdint.h"}, {"engine/pronk_c.h"}},  // which is C
   };
   return libraries;
 }

@@ -53,18 +53,33 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
 Chat::Chat(Session& session, std::string system, ChatForm form)
     : session_(session), system_(std::move(system)), form_(std::move(form)) {}
 
-Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
-                       const std::function<bool(std::string_view)>& on_text) {
-  CheckTextSize(session_.model(), text.size(), session_.capacity());
+std::vector<Message> Chat::With(const std::string& text) const {
   std::vector<Message> messages(messages_.begin() + static_cast<ptrdiff_t>(n_dropped_),
                                 messages_.end());
   messages.push_back({"user", text});
+  return messages;
+}
+
+std::vector<TokenId> Chat::Encode(std::span<const Message> messages, size_t room,
+                                  const std::function<bool()>& interrupted) const {
+  std::vector<Message> all(messages.begin(), messages.end());
+  if (!system_.empty()) all.insert(all.begin(), {"system", system_});
+  return EncodeChat(session_.model(), form_, all, room, interrupted);
+}
+
+size_t Chat::Count(const std::string& text) const {
+  constexpr size_t kAnyRoom = size_t{1} << 40;
+  return Encode(With(text), kAnyRoom, nullptr).size();
+}
+
+Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
+                       const std::function<bool(std::string_view)>& on_text) {
+  CheckTextSize(session_.model(), text.size(), session_.capacity());
+  std::vector<Message> messages = With(text);
   // Drops the oldest questions and answers.
   const auto encode = [&](size_t n_dropped_pairs) {
-    std::vector<Message> all(messages.begin() + static_cast<ptrdiff_t>(2 * n_dropped_pairs),
-                             messages.end());
-    if (!system_.empty()) all.insert(all.begin(), {"system", system_});
-    return EncodeChat(session_.model(), form_, all, session_.capacity(), options.interrupted);
+    return Encode(std::span(messages).subspan(2 * n_dropped_pairs), session_.capacity(),
+                  options.interrupted);
   };
   const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
   std::vector<TokenId> ids;

@@ -5,6 +5,7 @@
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,10 @@ class Chat {
   Answer Say(const std::string& text, GenerateOptions options,
              const std::function<bool(std::string_view)>& on_text);
 
+  // The tokens that the conversation takes with this text as the next message, before any are
+  // dropped. Throws tokenizer::TemplateError if the template refuses it.
+  size_t Count(const std::string& text) const;
+
   // Removes the last question and its answer; returns the question, "" if there is none.
   std::string Undo();
   void Clear() {
@@ -68,6 +73,12 @@ class Chat {
   void SetMessages(std::vector<tokenizer::Message> messages);
 
  private:
+  // With the user's text, without dropped messages.
+  std::vector<tokenizer::Message> With(const std::string& text) const;
+  // With the system's message before them.
+  std::vector<tokenizer::TokenId> Encode(std::span<const tokenizer::Message> messages, size_t room,
+                                         const std::function<bool()>& interrupted) const;
+
   Session& session_;
   std::string system_;
   ChatForm form_;

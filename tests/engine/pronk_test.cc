@@ -37,6 +37,16 @@ pronk::Options Greedy() {
   return options;
 }
 
+// Everything that the file has.
+void AddTiny(gguf::Writer& writer) {
+  static const gguf::File file = gguf::File::Open(kTiny);
+  for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+  for (const gguf::TensorView& t : file.tensors()) {
+    writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
+                     std::span(t.data, t.bytes));
+  }
+}
+
 pronk::Limits AtMost(int max_tokens) {
   pronk::Limits limits;
   limits.max_tokens = max_tokens;
@@ -195,12 +205,24 @@ TEST(Library, NumbersOutOfRange) {
          [](O& o) { o.context = size_t{1} << 60; });
   pronk::Session session(model, Greedy());
   EXPECT_THROW(session.Complete("a", {}, AtMost(-2)), pronk::Error);
-  // The limit is called by its field's name, not by the program's flag.
+  // Limits are called by the names of their fields, not by the program's flags.
   try {
     session.Complete(std::string(10'000, 'x'));
     FAIL();
   } catch (const pronk::Error& error) {
     EXPECT_EQ(std::string(error.what()).find("-c"), std::string::npos) << error.what();
+  }
+  const test::TempDir dir;
+  gguf::Writer writer;
+  AddTiny(writer);
+  writer.Add("llama.attention.new_idea", 1);
+  writer.WriteFile(dir.Path("new.gguf"));
+  try {
+    pronk::Model refused(dir.Path("new.gguf"));
+    FAIL();
+  } catch (const pronk::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("new_idea"), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("--"), std::string::npos) << error.what();
   }
 }
 
@@ -272,6 +294,87 @@ TEST(Library, AFullContextRefusesMore) {
   }
 }
 
+TEST(Library, ShowsWhatIsInTheFileAndTheSession) {
+  const pronk::Model model(kDefault);
+  EXPECT_EQ(model.Metadata("general.architecture"), "llama");
+  EXPECT_EQ(model.Metadata("llama.embedding_length"), "256");
+  EXPECT_EQ(model.Metadata("llama.attention.layer_norm_rms_epsilon"), "1e-05");
+  EXPECT_EQ(model.Metadata("no.such.key"), std::nullopt);
+  const std::string tokens = model.Metadata("tokenizer.ggml.tokens").value();
+  EXPECT_GE(std::count(tokens.begin(), tokens.end(), '\n'), 4095);
+  EXPECT_NE(model.chat_template().find("messages"), std::string::npos);
+
+  const pronk::SpecialTokens special = model.special_tokens();
+  std::vector<std::int32_t> ids = model.Tokenize("A goat.");
+  EXPECT_EQ(ids[0], special.bos);
+  EXPECT_EQ(std::count(special.ends.begin(), special.ends.end(), special.eos), 1);
+  EXPECT_EQ(model.Detokenize(ids), "A goat.");
+  EXPECT_EQ(model.Detokenize({special.bos}, true), "<s>");
+
+  pronk::Session session(model, Greedy());
+  EXPECT_TRUE(session.logits().empty());
+  session.Complete("A goat.", {}, AtMost(0));
+  EXPECT_EQ(session.tokens(), ids);
+  const std::vector<float> logits = session.logits();
+  session.Complete("", {}, AtMost(1));
+  ids.push_back(
+      static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  EXPECT_EQ(session.tokens(), ids);
+}
+
+// Before it is said, and longer than the context as well.
+TEST(Library, CountsAConversation) {
+  const pronk::Model model(kDefault);
+  pronk::Options options = Greedy();
+  options.context = 64;
+  pronk::Chat chat(model, "You are kind.", options);
+  const std::size_t n = chat.Count("What is a goat?");
+  EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(3)).n_prompt, n);
+  EXPECT_GT(chat.Count("What is a goat?"), n + 3);
+  std::string book;
+  for (int i = 0; i < 200; ++i) book += " goat";
+  EXPECT_GT(chat.Count(book), 200u);
+  EXPECT_THROW(chat.Say(book), pronk::Error);
+}
+
+// By the names of the fields; what is not set stays with the model's file.
+TEST(Library, SetsOptionsByName) {
+  pronk::Options options;
+  for (const auto& [name, number] : std::vector<std::pair<std::string, double>>{{"context", 99},
+                                                                                {"threads", 3},
+                                                                                {"cache_bits", 8},
+                                                                                {"seed", 1e10},
+                                                                                {"top_k", 5},
+                                                                                {"dry.base", 2},
+                                                                                {"mirostat", 2},
+                                                                                {"typical", 0.5}}) {
+    pronk::Set(options, name, number);
+  }
+  EXPECT_EQ(options.context, 99u);
+  EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.cache_bits, 8);
+  EXPECT_EQ(options.sampling.seed, 10'000'000'000u);
+  EXPECT_EQ(options.sampling.top_k, 5);
+  EXPECT_EQ(options.sampling.dry.base, 2);
+  EXPECT_EQ(options.sampling.mirostat.on, true);
+  EXPECT_EQ(options.sampling.typical, 0.5f);
+  EXPECT_EQ(options.sampling.top_p, std::nullopt);
+  EXPECT_THROW(pronk::Set(options, "top_k", -2), pronk::Error);
+  EXPECT_THROW(pronk::Set(options, "top_k", std::nan("")), pronk::Error);
+  EXPECT_THROW(pronk::Set(options, "top_q", 1), pronk::Error);
+  options = Greedy();
+  const pronk::Model model(kDefault);
+  std::vector<std::vector<float>> logits;
+  for (const int bits : {32, 16, 8}) {
+    options.cache_bits = bits;
+    pronk::Session session(model, options);
+    session.Complete("Once upon a time", {}, AtMost(0));
+    logits.push_back(session.logits());
+  }
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_NE(logits[1], logits[2]);
+}
+
 TEST(Library, SessionsKeepTheirModel) {
   auto model = std::make_unique<pronk::Model>(kTiny);
   pronk::Session session(*model, Greedy());
@@ -322,13 +425,8 @@ TEST(Library, WritesWhatAGrammarAllows) {
 TEST(Library, TakesTheFilesSampling) {
   const test::TempDir dir;
   gguf::Writer writer;
-  const gguf::File file = gguf::File::Open(kTiny);
-  for (const auto& entry : file.metadata().entries()) writer.Add(entry);
+  AddTiny(writer);
   writer.Add("general.sampling.temp", 0.0f);
-  for (const gguf::TensorView& t : file.tensors()) {
-    writer.AddTensor(t.name, t.dtype, {t.dims.begin(), t.dims.begin() + t.n_dims},
-                     std::span(t.data, t.bytes));
-  }
   writer.WriteFile(dir.Path("cold.gguf"));
   const auto text = [](const std::string& path, const pronk::Options& options) {
     return pronk::Session(pronk::Model(path), options).Complete("Hello", {}, AtMost(30)).text;

@@ -52,7 +52,14 @@ if command -v pkg-config >/dev/null; then
   readelf -d shared | grep -q 'libpronk\.so\.[0-9]' || fail "no versioned soname"
 fi
 nm -DC --defined-only "$library/libpronk.so" |
-  none "symbols that are not the header's" -vE ' . (pronk::|(typeinfo|typeinfo name|vtable) for pronk::Error)'
+  none "symbols that are not the header's" -vE ' . (pronk_|pronk::|(typeinfo|typeinfo name|vtable) for pronk::Error)'
+
+# The library for C, whose header is C, by Python.
+for standard in c99 c11; do
+  "$cxx" -x c -std=$standard -pedantic -Wall -Wextra -Werror -I"$folder/prefix/include" -fsyntax-only \
+    "$folder/prefix/include/pronk/pronk.h"
+done
+tells python3 "$here/story.py" "$library/libpronk.so"
 
 # Each compiler can use the library; the rest is about the build itself.
 real() { readlink -f "$(command -v "$1")"; }

@@ -1,0 +1,238 @@
+// The library for C: every function calls its namesake of pronk.h, and turns what that throws into
+// a status and a line.
+#include "engine/pronk_c.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/pronk.h"
+#include "gguf/number.h"
+
+struct pronk_model {
+  pronk::Model model;
+};
+struct pronk_grammar {
+  pronk::Grammar grammar;
+};
+struct pronk_session {
+  pronk::Session session;
+};
+struct pronk_chat {
+  pronk::Chat chat;
+};
+struct pronk_embedder {
+  pronk::Embedder embedder;
+};
+
+namespace {
+
+// Of a fixed size: there may be no memory for another.
+std::array<char, 1024>& LastError() {
+  thread_local std::array<char, 1024> text = {};
+  return text;
+}
+
+template <class Function>
+pronk_status Try(Function function) {
+  const auto fail = [](const char* what) {
+    std::snprintf(LastError().data(), LastError().size(), "%s", what);
+    return PRONK_ERROR;
+  };
+  try {
+    if constexpr (std::is_void_v<decltype(function())>) {
+      function();
+      return PRONK_OK;
+    } else {
+      return function();
+    }
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  } catch (...) {
+    return fail("the caller's function threw something");
+  }
+}
+
+// A handle of a value that may take long to make, or fail.
+template <class Handle, class Make>
+pronk_status New(Handle** handle, Make make) {
+  *handle = nullptr;
+  return Try([&] { *handle = new Handle{make()}; });
+}
+
+template <class Items, class Item>
+void Give(const Items& items, Item* to, size_t room, size_t* n) {
+  std::copy_n(items.begin(), std::min(items.size(), room), to);
+  *n = items.size();
+}
+
+// "temperature=0.5 threads=2"
+pronk::Options ReadOptions(const char* text) {
+  pronk::Options options;
+  std::string_view left = text == nullptr ? "" : text;
+  while (!left.empty()) {
+    const std::string_view word = left.substr(0, left.find(' '));
+    left.remove_prefix(std::min(word.size() + 1, left.size()));
+    if (word.empty()) continue;
+    const size_t equals = std::min(word.find('='), word.size());
+    const auto number = gguf::NumberIn<double>(word.substr(std::min(equals + 1, word.size())));
+    if (!number) throw pronk::Error("'" + std::string(word) + "': expected NAME=NUMBER");
+    pronk::Set(options, word.substr(0, equals), *number);
+  }
+  return options;
+}
+
+pronk::Limits ReadLimits(const pronk_limits* from) {
+  pronk::Limits limits;
+  if (from == nullptr) return limits;
+  limits.max_tokens = from->max_tokens;
+  if (from->grammar != nullptr) limits.grammar = from->grammar->grammar;
+  for (const char* const* stop = from->stops; stop != nullptr && *stop != nullptr; ++stop) {
+    limits.stops.emplace_back(*stop);
+  }
+  return limits;
+}
+
+pronk::OnText Caller(pronk_on_text on_text, void* user) {
+  if (on_text == nullptr) return {};
+  return [=](std::string_view text) { return on_text(text.data(), text.size(), user) == 0; };
+}
+
+void Give(const pronk::Completion& from, pronk_completion* to) {
+  if (to == nullptr) return;
+  *to = {static_cast<pronk_end>(from.end), from.n_prompt, from.n_generated, from.prompt_seconds,
+         from.generate_seconds};
+}
+
+}  // namespace
+
+const char* pronk_error() { return LastError().data(); }
+const char* pronk_version() {
+  static const std::string version = pronk::Version();
+  return version.c_str();
+}
+
+pronk_status pronk_model_open(const char* path, pronk_model** model) {
+  return New(model, [&] { return pronk::Model(path); });
+}
+void pronk_model_free(pronk_model* model) { delete model; }
+pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
+                                  size_t room, size_t* n) {
+  return Try([&] {
+    const auto value = model->model.Metadata(key);
+    if (!value) return PRONK_ABSENT;
+    Give(*value, text, room, n);
+    return PRONK_OK;
+  });
+}
+pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n) {
+  return Try([&] { Give(model->model.chat_template(), text, room, n); });
+}
+int32_t pronk_model_token(const pronk_model* model, const char* name) {
+  const pronk::SpecialTokens tokens = model->model.special_tokens();
+  const std::pair<std::string_view, std::int32_t> named[] = {{"bos", tokens.bos},
+                                                             {"eos", tokens.eos},
+                                                             {"eot", tokens.eot},
+                                                             {"unk", tokens.unk},
+                                                             {"sep", tokens.sep}};
+  for (const auto& [token, id] : named) {
+    if (token == name) return id;
+  }
+  return -1;
+}
+int pronk_model_ends(const pronk_model* model, int32_t id) {
+  const auto ends = model->model.special_tokens().ends;
+  return std::count(ends.begin(), ends.end(), id) > 0 ? 1 : 0;
+}
+pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
+                                  int32_t* ids, size_t room, size_t* n) {
+  return Try([&] { Give(model->model.Tokenize({text, n_bytes}), ids, room, n); });
+}
+pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
+                                    char* text, size_t room, size_t* n) {
+  return Try([&] { Give(model->model.Detokenize({ids, ids + n_ids}), text, room, n); });
+}
+
+pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar) {
+  return New(grammar, [&] { return pronk::Grammar::JsonSchema(schema); });
+}
+pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar) {
+  return New(grammar, [&] { return pronk::Grammar::Gbnf(rules); });
+}
+void pronk_grammar_free(pronk_grammar* grammar) { delete grammar; }
+
+pronk_status pronk_session_open(const pronk_model* model, const char* options,
+                                pronk_session** session) {
+  return New(session, [&] { return pronk::Session(model->model, ReadOptions(options)); });
+}
+void pronk_session_free(pronk_session* session) { delete session; }
+pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
+                                    const pronk_limits* limits, pronk_on_text on_text, void* user,
+                                    pronk_completion* result) {
+  return Try([&] {
+    Give(session->session.Complete(prompt, Caller(on_text, user), ReadLimits(limits)), result);
+  });
+}
+pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
+                                  size_t* n) {
+  return Try([&] { Give(session->session.tokens(), ids, room, n); });
+}
+pronk_status pronk_session_logits(const pronk_session* session, float* logits, size_t room,
+                                  size_t* n) {
+  return Try([&] { Give(session->session.logits(), logits, room, n); });
+}
+pronk_status pronk_session_clear(pronk_session* session) {
+  return Try([&] { session->session.Clear(); });
+}
+pronk_status pronk_session_save(pronk_session* session, const char* path) {
+  return Try([&] { session->session.Save(path); });
+}
+pronk_status pronk_session_load(pronk_session* session, const char* path) {
+  return Try([&] { session->session.Load(path); });
+}
+
+pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,
+                             pronk_chat** chat) {
+  return New(chat, [&] {
+    return pronk::Chat(model->model, system == nullptr ? "" : system, ReadOptions(options));
+  });
+}
+void pronk_chat_free(pronk_chat* chat) { delete chat; }
+pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
+                            pronk_on_text on_text, void* user, pronk_completion* result) {
+  return Try(
+      [&] { Give(chat->chat.Say(text, Caller(on_text, user), ReadLimits(limits)), result); });
+}
+pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
+  return Try([&] { *n = chat->chat.Count(text); });
+}
+pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
+  return Try([&] { chat->chat.SetThinking(level); });
+}
+pronk_status pronk_chat_clear(pronk_chat* chat) {
+  return Try([&] { chat->chat.Clear(); });
+}
+
+pronk_status pronk_embedder_open(const pronk_model* model, const char* options,
+                                 pronk_embedder** embedder) {
+  return New(embedder, [&] {
+    return pronk::Embedder(model->model, pronk::Pooling::kOfFile, ReadOptions(options));
+  });
+}
+void pronk_embedder_free(pronk_embedder* embedder) { delete embedder; }
+pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,
+                                  size_t n_texts, float* vectors, size_t room, size_t* n) {
+  return Try([&] {
+    std::vector<float> all;
+    for (const auto& row : embedder->embedder.Embed({texts, texts + n_texts})) {
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    Give(all, vectors, room, n);
+  });
+}

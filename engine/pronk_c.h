@@ -1,0 +1,118 @@
+// pronk for C, and for every language that calls C: what pronk.h has, behind handles. Included by
+// <pronk/pronk.h> where the compiler is for C. libpronk.so has all symbols.
+//
+//   pronk_model* model;
+//   if (pronk_model_open("story.gguf", &model) != PRONK_OK) puts(pronk_error());
+//
+// Handles are freed by their functions, in any order: whatever needs another keeps it. A model and
+// a grammar may be used by any number of threads, the others by one at a time. Texts are UTF-8.
+// What is returned in a buffer is cut where its room ends; *n becomes its whole size, and a buffer
+// without room may be NULL.
+#ifndef PRONK_ENGINE_PRONK_C_H_
+#define PRONK_ENGINE_PRONK_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pronk_model pronk_model;
+typedef struct pronk_grammar pronk_grammar;
+typedef struct pronk_session pronk_session;
+typedef struct pronk_chat pronk_chat;
+typedef struct pronk_embedder pronk_embedder;
+
+typedef enum pronk_status {
+  PRONK_OK,
+  PRONK_ERROR,  // pronk_error() says what is wrong
+  PRONK_ABSENT  // there is no such thing
+} pronk_status;
+
+// One line about the last call of this thread that failed.
+const char* pronk_error(void);
+const char* pronk_version(void);
+
+// As pronk::Model.
+pronk_status pronk_model_open(const char* path, pronk_model** model);
+void pronk_model_free(pronk_model* model);
+// A value of the file as text; PRONK_ABSENT if it has no such key.
+pronk_status pronk_model_metadata(const pronk_model* model, const char* key, char* text,
+                                  size_t room, size_t* n);
+pronk_status pronk_model_template(const pronk_model* model, char* text, size_t room, size_t* n);
+// The token named "bos", "eos", "eot", "unk" or "sep"; -1: none.
+int32_t pronk_model_token(const pronk_model* model, const char* name);
+// Whether a text ends with this token.
+int pronk_model_ends(const pronk_model* model, int32_t id);
+pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
+                                  int32_t* ids, size_t room, size_t* n);
+pronk_status pronk_model_detokenize(const pronk_model* model, const int32_t* ids, size_t n_ids,
+                                    char* text, size_t room, size_t* n);
+
+// As pronk::Grammar.
+pronk_status pronk_grammar_json_schema(const char* schema, pronk_grammar** grammar);
+pronk_status pronk_grammar_gbnf(const char* rules, pronk_grammar** grammar);
+void pronk_grammar_free(pronk_grammar* grammar);
+
+// Receives text as it is generated; anything but 0 ends it.
+typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
+
+typedef struct pronk_limits {
+  int max_tokens;                // -1: until the text ends or the context is full
+  const pronk_grammar* grammar;  // of the text, or NULL
+  const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
+} pronk_limits;
+
+typedef enum pronk_end {
+  PRONK_END_TEXT,     // it is complete
+  PRONK_END_STOP,     // one of the stops
+  PRONK_END_LENGTH,   // max_tokens
+  PRONK_END_CONTEXT,  // the context is full
+  PRONK_END_CALLER    // pronk_on_text
+} pronk_end;
+
+typedef struct pronk_completion {
+  pronk_end end;
+  size_t n_prompt, n_generated;  // tokens read, and written
+  double prompt_seconds, generate_seconds;
+} pronk_completion;
+
+// As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names that
+// pronk::Set() has; NULL: all by default. Limits, on_text and result may be NULL, too.
+pronk_status pronk_session_open(const pronk_model* model, const char* options,
+                                pronk_session** session);
+void pronk_session_free(pronk_session* session);
+pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
+                                    const pronk_limits* limits, pronk_on_text on_text, void* user,
+                                    pronk_completion* result);
+pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
+                                  size_t* n);
+pronk_status pronk_session_logits(const pronk_session* session, float* logits, size_t room,
+                                  size_t* n);
+pronk_status pronk_session_clear(pronk_session* session);
+pronk_status pronk_session_save(pronk_session* session, const char* path);
+pronk_status pronk_session_load(pronk_session* session, const char* path);
+
+// As pronk::Chat; system may be NULL.
+pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,
+                             pronk_chat** chat);
+void pronk_chat_free(pronk_chat* chat);
+pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
+                            pronk_on_text on_text, void* user, pronk_completion* result);
+pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
+pronk_status pronk_chat_think(pronk_chat* chat, const char* level);
+pronk_status pronk_chat_clear(pronk_chat* chat);
+
+// As pronk::Embedder. embed: one vector after the other, n numbers in all.
+pronk_status pronk_embedder_open(const pronk_model* model, const char* options,
+                                 pronk_embedder** embedder);
+void pronk_embedder_free(pronk_embedder* embedder);
+pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,
+                                  size_t n_texts, float* vectors, size_t room, size_t* n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // PRONK_ENGINE_PRONK_C_H_

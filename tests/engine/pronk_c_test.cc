@@ -1,0 +1,122 @@
+// The library for C: the text of the library for C++, and errors as a status and a line.
+#include "engine/pronk_c.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine/pronk.h"
+#include "tests/support/paths.h"
+
+namespace {
+
+const std::string kDefault = test::SourceDir() + "/models/default.gguf";
+
+int Append(const char* text, size_t n_bytes, void* user) {
+  static_cast<std::string*>(user)->append(text, n_bytes);
+  return 0;
+}
+
+class LibraryForC : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(pronk_model_open(kDefault.c_str(), &model_), PRONK_OK); }
+  void TearDown() override { pronk_model_free(model_); }
+  pronk_model* model_ = nullptr;
+};
+
+TEST_F(LibraryForC, WritesTheSameText) {
+  pronk::Options options;
+  options.sampling.temperature = 0;
+  options.threads = 1;
+  pronk::Limits limits;
+  limits.max_tokens = 12;
+  limits.stops = {"little"};
+  const pronk::Completion expected =
+      pronk::Session(pronk::Model(kDefault), options).Complete("Once upon a time", {}, limits);
+  EXPECT_EQ(expected.end, pronk::End::kStop);
+
+  pronk_session* session = nullptr;
+  ASSERT_EQ(pronk_session_open(model_, "temperature=0  threads=1", &session), PRONK_OK);
+  const char* const stops[] = {"little", nullptr};
+  const pronk_limits same = {12, nullptr, stops};
+  std::string text;
+  pronk_completion result = {};
+  EXPECT_EQ(pronk_session_complete(session, "Once upon a time", &same, Append, &text, &result),
+            PRONK_OK);
+  EXPECT_EQ(text, expected.text);
+  EXPECT_EQ(result.end, PRONK_END_STOP);
+  EXPECT_EQ(result.n_prompt, expected.n_prompt);
+  size_t n = 0;
+  EXPECT_EQ(pronk_session_logits(session, nullptr, 0, &n), PRONK_OK);
+  EXPECT_GT(n, 1000u);
+  EXPECT_EQ(pronk_session_clear(session), PRONK_OK);
+  EXPECT_EQ(pronk_session_logits(session, nullptr, 0, &n), PRONK_OK);
+  EXPECT_EQ(n, 0u);
+  const auto stop = [](const char*, size_t, void*) { return 1; };
+  EXPECT_EQ(pronk_session_complete(session, "Once", nullptr, stop, nullptr, &result), PRONK_OK);
+  EXPECT_EQ(result.end, PRONK_END_CALLER);
+  pronk_session_free(session);
+}
+
+TEST_F(LibraryForC, Answers) {
+  pronk_grammar* grammar = nullptr;
+  pronk_chat* chat = nullptr;
+  ASSERT_EQ(pronk_grammar_gbnf("root ::= \"yes\" | \"no\"", &grammar), PRONK_OK);
+  ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
+  const pronk_limits limits = {-1, grammar, nullptr};
+  size_t n = 0;
+  std::string text;
+  pronk_completion result = {};
+  EXPECT_EQ(pronk_chat_count(chat, "Is a goat an animal?", &n), PRONK_OK);
+  EXPECT_EQ(pronk_chat_say(chat, "Is a goat an animal?", &limits, Append, &text, &result),
+            PRONK_OK);
+  EXPECT_TRUE(text == "yes" || text == "no") << text;
+  EXPECT_EQ(n, result.n_prompt);
+  pronk_chat_free(chat);
+  pronk_grammar_free(grammar);
+}
+
+TEST_F(LibraryForC, SaysWhatIsWrong) {
+  pronk_model* none = nullptr;
+  EXPECT_EQ(pronk_model_open("no/such.gguf", &none), PRONK_ERROR);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_NE(std::strstr(pronk_error(), "no/such.gguf"), nullptr);
+  pronk_session* session = nullptr;
+  const auto error = [&](const char* options) {
+    EXPECT_EQ(pronk_session_open(model_, options, &session), PRONK_ERROR) << options;
+    return std::string(pronk_error());
+  };
+  EXPECT_EQ(error("warmth=1"), "there is no option 'warmth'");
+  EXPECT_EQ(error("threads"), "'threads': expected NAME=NUMBER");
+  EXPECT_EQ(error("top_p=2"), "top_p: expected a number from 0 to 1, found 2");
+  EXPECT_EQ(error("cache_bits=9"), "cache_bits: expected 8, 16 or 32, found 9");
+  EXPECT_EQ(session, nullptr);
+  pronk_embedder* embedder = nullptr;
+  EXPECT_EQ(pronk_embedder_open(model_, nullptr, &embedder), PRONK_ERROR);
+}
+
+// A buffer gets what it has room for; the size is that of all.
+TEST_F(LibraryForC, FillsBuffers) {
+  size_t n = 0;
+  std::vector<int32_t> ids(3, -7);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, ids.data(), 1, &n), PRONK_OK);
+  EXPECT_EQ(ids[0], pronk_model_token(model_, "bos"));
+  EXPECT_EQ(ids[1], -7);
+  ids.resize(n);
+  EXPECT_EQ(pronk_model_tokenize(model_, "a goat", 6, ids.data(), n, &n), PRONK_OK);
+  std::string text(20, '.');
+  EXPECT_EQ(pronk_model_detokenize(model_, ids.data(), n, text.data(), 20, &n), PRONK_OK);
+  EXPECT_EQ(text.substr(0, n), "a goat");
+  EXPECT_EQ(pronk_model_metadata(model_, "general.architecture", text.data(), 20, &n), PRONK_OK);
+  EXPECT_EQ(text.substr(0, n), "llama");
+  EXPECT_EQ(pronk_model_metadata(model_, "no.such", text.data(), 20, &n), PRONK_ABSENT);
+  EXPECT_EQ(pronk_model_template(model_, nullptr, 0, &n), PRONK_OK);
+  EXPECT_GT(n, 10u);
+  EXPECT_EQ(pronk_model_token(model_, "such"), -1);
+  EXPECT_EQ(pronk_model_ends(model_, pronk_model_token(model_, "eos")), 1);
+  EXPECT_EQ(pronk_model_ends(model_, ids[1]), 0);
+}
+
+}  // namespace
