@@ -26,17 +26,10 @@ constexpr KeyRule kCommonKeys[] = {
 
 void AddKey(const KeyRule& rule, OutModel& model) {
   if (model.Gives(rule.gguf) || !model.config.Has(rule.hf)) return;
-  switch (rule.kind) {
-    case KeyKind::kUint:
-      model.Uint(rule.gguf, model.config.UintOr(rule.hf, 0));
-      break;
-    case KeyKind::kFloat:
-      model.Float(rule.gguf, model.config.Number(rule.hf));
-      break;
-    case KeyKind::kBool:
-      model.Bool(rule.gguf, model.config.BoolOr(rule.hf, false));
-      break;
-  }
+  const Fields& config = model.config;
+  if (rule.kind == KeyKind::kUint) model.Uint(rule.gguf, config.UintOr(rule.hf, 0));
+  if (rule.kind == KeyKind::kFloat) model.Float(rule.gguf, config.Number(rule.hf));
+  if (rule.kind == KeyKind::kBool) model.Bool(rule.gguf, config.BoolOr(rule.hf, false));
 }
 
 // Llama 3.1's scaling of low frequencies: a divisor for each pair.

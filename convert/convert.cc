@@ -11,7 +11,6 @@
 #include <span>
 #include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "convert/encoder.h"
 #include "convert/family.h"

@@ -1,6 +1,5 @@
 #include "convert/hf_tokenizer.h"
 
-#include <algorithm>
 #include <map>
 #include <span>
 #include <utility>

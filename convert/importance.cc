@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "gguf/cursor.h"

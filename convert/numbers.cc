@@ -110,16 +110,11 @@ void ReadNumbers(const Unit& unit, uint64_t n, Change change, float* out) {
     return;
   }
   const auto as_it_is = [](auto x) { return x; };
-  switch (*unit.from->floats) {
-    case DType::kF64:
-      return ReadBy<double>(unit, n, change, as_it_is, out);
-    case DType::kF32:
-      return ReadBy<float>(unit, n, change, as_it_is, out);
-    case DType::kF16:
-      return ReadBy<uint16_t>(unit, n, change, kernels::F16ToF32, out);
-    default:
-      return ReadBy<uint16_t>(unit, n, change, kernels::Bf16ToF32, out);
-  }
+  const DType type = *unit.from->floats;
+  if (type == DType::kF64) return ReadBy<double>(unit, n, change, as_it_is, out);
+  if (type == DType::kF32) return ReadBy<float>(unit, n, change, as_it_is, out);
+  if (type == DType::kF16) return ReadBy<uint16_t>(unit, n, change, kernels::F16ToF32, out);
+  ReadBy<uint16_t>(unit, n, change, kernels::Bf16ToF32, out);
 }
 
 float NumberAt(const SafeTensor& tensor, uint64_t i) {

@@ -1,6 +1,5 @@
 #include "convert/out_tensor.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace convert {
@@ -209,49 +208,28 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     stack.is_stack = false;
   }
   const uint64_t keys = 2 * shapes.n_key_heads * shapes.state;
-  switch (order) {
-    case Order::kSame:
-    case Order::kTaps:
-      return Same(stack);
-    case Order::kVector:
-      return Reshaped(stack, {from[0]->elements});
-    case Order::kColumn:
-      return Reshaped(stack, {1, from[0]->elements});
-    case Order::kByGroup:
-      stack.Require(from[0]->elements % shapes.n_groups == 0,
-                    "a multiple of " + std::to_string(shapes.n_groups));
-      return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
-    case Order::kRopeQ:
-      return Rope(stack, shapes.n_heads);
-    case Order::kRopeK:
-      return Rope(stack, shapes.n_kv_heads);
-    case Order::kFirstHalf:
-    case Order::kSecondHalf:
-      return Half(stack, order == Order::kSecondHalf);
-    case Order::kEven:
-    case Order::kOdd:
-      return EveryOther(stack, order == Order::kOdd);
-    case Order::kTransposed:
-      return Transposed(stack, 0, 1);
-    case Order::kEvenTransposed:
-    case Order::kOddTransposed:
-      return Transposed(stack, order == Order::kOddTransposed ? 1 : 0, 2);
-    case Order::kKeyB:
-    case Order::kValueB:
-      return LatentKeysOrValues(stack, shapes, order == Order::kKeyB);
-    case Order::kGroupedQkv:
-    case Order::kGroupedZ:
-      return Grouped(stack, shapes, order == Order::kGroupedZ);
-    case Order::kValueHeads:
-      return ValueHeads(stack, shapes, 0, shapes.state);
-    case Order::kValueHeadsAfter:
-      return ValueHeads(stack, shapes, keys, shapes.state);
-    case Order::kValueHeadNumbers:
-      return ValueHeads(stack, shapes, 0, 1);
-    case Order::kValueHeadColumns:
-      return ValueHeadColumns(stack, shapes);
+  using enum Order;
+  if (order == kSame || order == kTaps) return Same(stack);
+  if (order == kVector) return Reshaped(stack, {from[0]->elements});
+  if (order == kColumn) return Reshaped(stack, {1, from[0]->elements});
+  if (order == kByGroup) {
+    stack.Require(from[0]->elements % shapes.n_groups == 0,
+                  "a multiple of " + std::to_string(shapes.n_groups));
+    return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
   }
-  return {};
+  if (order == kRopeQ) return Rope(stack, shapes.n_heads);
+  if (order == kRopeK) return Rope(stack, shapes.n_kv_heads);
+  if (order == kFirstHalf || order == kSecondHalf) return Half(stack, order == kSecondHalf);
+  if (order == kEven || order == kOdd) return EveryOther(stack, order == kOdd);
+  if (order == kTransposed) return Transposed(stack, 0, 1);
+  if (order == kEvenTransposed) return Transposed(stack, 0, 2);
+  if (order == kOddTransposed) return Transposed(stack, 1, 2);
+  if (order == kKeyB || order == kValueB) return LatentKeysOrValues(stack, shapes, order == kKeyB);
+  if (order == kGroupedQkv || order == kGroupedZ) return Grouped(stack, shapes, order == kGroupedZ);
+  if (order == kValueHeads) return ValueHeads(stack, shapes, 0, shapes.state);
+  if (order == kValueHeadsAfter) return ValueHeads(stack, shapes, keys, shapes.state);
+  if (order == kValueHeadNumbers) return ValueHeads(stack, shapes, 0, 1);
+  return ValueHeadColumns(stack, shapes);
 }
 
 }  // namespace

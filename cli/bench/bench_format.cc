@@ -14,12 +14,6 @@
 namespace cli {
 namespace {
 
-std::string JoinedNotes(const BenchTest& test) {
-  std::string text;
-  for (const std::string& note : test.Notes()) text += (text.empty() ? "" : "; ") + note;
-  return text;
-}
-
 // --- The table --------------------------------------------------------------------------------
 
 // "12.3"; "" for 0.
@@ -95,7 +89,7 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
        false, passes},
       {"J/token", 8, [](const Test& test) { return Format("%.4f", test.JoulesPerToken()); }, false,
        setting.has_energy},
-      {"notes", 5, JoinedNotes, true}};
+      {"notes", 5, [](const Test& test) { return Joined(test.Notes(), "; "); }, true}};
   std::erase_if(columns, [](const BenchColumn& column) { return !column.shown; });
   for (BenchColumn& column : columns) {
     if (column.width > 0) continue;
@@ -243,22 +237,18 @@ std::string Cell(const Json& value, char quote) {
   return InQuotes(text, quote);
 }
 
-// RFC 4180, but with line feeds only. The line of names comes before the others.
-std::string CsvLine(const Json& fields, bool names) {
-  std::string line;
-  for (const auto& [name, value] : fields.items()) {
-    line += (line.empty() ? "" : ",") + (names ? InQuotes(name, '"') : Cell(value, '"'));
-  }
-  return line + "\n";
-}
-
-std::string SqlLine(const Json& fields, bool names) {
-  std::string line;
+// The names of the fields, before all others, or a test. CSV is that of RFC 4180, but with line
+// feeds only.
+std::string Line(bool is_sql, const Json& fields, bool names) {
+  std::vector<std::string> cells;
   for (const auto& [name, value] : fields.items()) {
     const bool is_text = value.is_string() || value.is_array();
-    line += (line.empty() ? "" : ", ") +
-            (names ? name + (is_text ? " TEXT" : " REAL") : Cell(value, '\''));
+    cells.push_back(!names    ? Cell(value, is_sql ? '\'' : '"')
+                    : !is_sql ? InQuotes(name, '"')
+                              : name + (is_text ? " TEXT" : " REAL"));
   }
+  const std::string line = Joined(cells, is_sql ? ", " : ",");
+  if (!is_sql) return line + "\n";
   return (names ? "CREATE TABLE IF NOT EXISTS pronk_bench (" : "INSERT INTO pronk_bench VALUES (") +
          line + ");\n";
 }
@@ -267,20 +257,18 @@ std::string SqlLine(const Json& fields, bool names) {
 class FieldRows : public BenchFormat {
  public:
   FieldRows(std::string format, const BenchSetting& setting)
-      : format_(std::move(format)), setting_(setting) {}
+      : format_(std::move(format)), is_json_(format_.starts_with("json")), setting_(setting) {}
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
-    if (format_ == "json" || format_ == "jsonl") return format_ == "json" ? "[" : "";
+    if (is_json_) return format_ == "json" ? "[" : "";
     BenchTest sample = plan.front();
     sample.samples_ts = {1};
     sample.limits = {{1, 1, 1}};
-    const Json fields = TestFields(setting_, sample);
-    return format_ == "csv" ? CsvLine(fields, /*names=*/true) : SqlLine(fields, /*names=*/true);
+    return Line(format_ == "sql", TestFields(setting_, sample), /*names=*/true);
   }
   std::string Row(const BenchTest& test) override {
     const Json fields = TestFields(setting_, test);
-    if (format_ == "csv") return CsvLine(fields, /*names=*/false);
-    if (format_ == "sql") return SqlLine(fields, /*names=*/false);
+    if (!is_json_) return Line(format_ == "sql", fields, /*names=*/false);
     if (format_ == "jsonl") return JsonText(fields, -1);
     // Printed as an array of one element, without its brackets.
     const std::string text = JsonText(Json::array({fields}), 2);
@@ -292,6 +280,7 @@ class FieldRows : public BenchFormat {
 
  private:
   std::string format_;
+  bool is_json_;  // or jsonl
   const BenchSetting& setting_;
   bool first_ = true;
 };

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 
 #include "kernels/matmul/gemm.h"
 #include "kernels/matmul/registry.h"

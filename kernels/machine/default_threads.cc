@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <string>
 #include <thread>
 
 #include "kernels/machine/sysfs.h"

@@ -141,15 +141,9 @@ namespace {
 
 // Bytes of 32 columns of a token, at most.
 constexpr size_t BlockBytes(BatchForm form) {
-  switch (form) {
-    case BatchForm::kFloats:
-      return 32 * sizeof(float);
-    case BatchForm::kInt8:
-      return 32 + 7 * sizeof(float);  // InputBlock
-    case BatchForm::kBf16:
-      return 32 * sizeof(uint16_t);
-  }
-  return 0;
+  if (form == BatchForm::kFloats) return 32 * sizeof(float);
+  if (form == BatchForm::kBf16) return 32 * sizeof(uint16_t);
+  return 32 + 7 * sizeof(float);  // InputBlock
 }
 
 // Number i of token t in a tile's blocks.
@@ -192,15 +186,9 @@ size_t PanelScratchBytes(size_t cols) {
 }
 
 size_t BatchTileTokens(BatchForm form) {
-  switch (form) {
-    case BatchForm::kFloats:
-      return HWY_DYNAMIC_DISPATCH(TileTokens)();
-    case BatchForm::kInt8:
-      return PRONK_DISPATCH(TileTokens)();
-    case BatchForm::kBf16:
-      return kBf16Tokens;
-  }
-  return 0;
+  if (form == BatchForm::kFloats) return HWY_DYNAMIC_DISPATCH(TileTokens)();
+  if (form == BatchForm::kBf16) return kBf16Tokens;
+  return PRONK_DISPATCH(TileTokens)();
 }
 
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
@@ -222,18 +210,11 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks) {
-  switch (form) {
-    case BatchForm::kFloats:
-      return PackFloats(rows, cols, tile, blocks);
-    case BatchForm::kInt8:
-      return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
-    case BatchForm::kBf16:
+  if (form == BatchForm::kFloats) return PackFloats(rows, cols, tile, blocks);
 #if HWY_ARCH_X86
-      return PackBf16(rows, cols, tile, blocks);
-#else
-      return;  // only x86 asks for it
+  if (form == BatchForm::kBf16) return PackBf16(rows, cols, tile, blocks);
 #endif
-  }
+  PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
 }
 
 }  // namespace kernels

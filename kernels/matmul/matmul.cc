@@ -3,7 +3,6 @@
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <vector>
 

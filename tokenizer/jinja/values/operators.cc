@@ -48,54 +48,32 @@ double Modulo(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : std::copysign(rest, rest == 0 ? b : rest);
 }
 
-Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
-  int64_t result = 0;
-  switch (op) {
-    case BinaryOp::kAdd:
-      if (__builtin_add_overflow(a, b, &result)) Overflow();
-      return result;
-    case BinaryOp::kSub:
-      if (__builtin_sub_overflow(a, b, &result)) Overflow();
-      return result;
-    case BinaryOp::kMul:
-      return Multiply(a, b);
-    case BinaryOp::kDiv:
-      if (b == 0) DivideByZero();
-      return static_cast<double>(a) / static_cast<double>(b);
-    case BinaryOp::kFloorDiv:
-      return FloorDivide(a, b);
-    case BinaryOp::kMod:
-      return Modulo(a, b);
-    case BinaryOp::kPow:
-      if (b >= 0) return Power(a, b);
-      if (a == 0) DivideByZero();
-      return std::pow(static_cast<double>(a), static_cast<double>(b));
-  }
-  return result;
+Value CalculateFloats(BinaryOp op, double a, double b) {
+  if (op == BinaryOp::kAdd) return a + b;
+  if (op == BinaryOp::kSub) return a - b;
+  if (op == BinaryOp::kMul) return a * b;
+  if (op == BinaryOp::kMod) return Modulo(a, b);
+  if (b == 0 && op != BinaryOp::kPow) DivideByZero();
+  if (op == BinaryOp::kDiv) return a / b;
+  if (op == BinaryOp::kFloorDiv) return std::floor((a - Modulo(a, b)) / b);
+  if (a == 0 && b < 0) DivideByZero();
+  if (a < 0 && b != std::floor(b)) Fail("a root of a negative number");
+  return std::pow(a, b);
 }
 
-Value CalculateFloats(BinaryOp op, double a, double b) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kDiv:
-      if (b == 0) DivideByZero();
-      return a / b;
-    case BinaryOp::kFloorDiv:
-      if (b == 0) DivideByZero();
-      return std::floor((a - Modulo(a, b)) / b);
-    case BinaryOp::kMod:
-      return Modulo(a, b);
-    case BinaryOp::kPow:
-      if (a == 0 && b < 0) DivideByZero();
-      if (a < 0 && b != std::floor(b)) Fail("a root of a negative number");
-      return std::pow(a, b);
+Value CalculateIntegers(BinaryOp op, int64_t a, int64_t b) {
+  if (op == BinaryOp::kDiv || (op == BinaryOp::kPow && b < 0)) {
+    return CalculateFloats(op, static_cast<double>(a), static_cast<double>(b));
   }
-  return a;
+  if (op == BinaryOp::kMul) return Multiply(a, b);
+  if (op == BinaryOp::kFloorDiv) return FloorDivide(a, b);
+  if (op == BinaryOp::kMod) return Modulo(a, b);
+  if (op == BinaryOp::kPow) return Power(a, b);
+  int64_t result = 0;
+  const bool overflows = op == BinaryOp::kAdd ? __builtin_add_overflow(a, b, &result)
+                                              : __builtin_sub_overflow(a, b, &result);
+  if (overflows) Overflow();
+  return result;
 }
 
 Value Repeat(Runtime& rt, const Value& value, int64_t times) {
