@@ -17,10 +17,16 @@ namespace {
 
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 
+Vocabulary ReadVocabularyOf(const gguf::Metadata& metadata, size_t rows, const SplitRule& rule) {
+  Vocabulary vocab = ReadVocabulary(metadata, {.add_bos = rule.add_bos, .rows = rows});
+  vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", rule.add_sep);
+  return vocab;
+}
+
 class BpeTokenizer final : public Tokenizer {
  public:
   BpeTokenizer(const gguf::Metadata& metadata, size_t rows, const SplitRule& rule)
-      : Tokenizer(ReadVocabulary(metadata, {.add_bos = rule.add_bos, .rows = rows})),
+      : Tokenizer(ReadVocabularyOf(metadata, rows, rule)),
         rule_(rule),
         splitter_(rule),
         merges_(ReadMerges(metadata, vocab().tokens, index())) {

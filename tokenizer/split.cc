@@ -47,15 +47,17 @@ constexpr string_view kBloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 
 constexpr SplitRule kRules[] = {
-    // names, patterns, ignore_merges, add_bos
-    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "lfm2", "pixtral", "midm-2.0", "falcon-h1"},
+    // names, patterns, ignore_merges, add_bos, add_sep
+    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "lfm2", "pixtral", "midm-2.0", "falcon-h1",
+      "jina-v5-nano"},
      {kLlama3},
      true,
      true},
     {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {kLlama3}},
     {{"gpt-2", "phi-2", "olmo", "exaone4", "granite-docling", "a.x-4.0", "mellum", "trillion",
-      "gigachat", "jais", "mpt", "modern-bert"},
+      "gigachat", "jais", "mpt", "modern-bert", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de"},
      {kGpt2}},
+    {{"roberta-bpe", "jina-v1-en", "jina-v2-code"}, {kGpt2}, false, false, true},
     {{"qwen2", "deepseek-r1-qwen", "f2llmv2", "megrez", "stablelm2", "hunyuan", "kormo", "grok-2",
       "solar-open"},
      {kQwen2}},

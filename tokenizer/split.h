@@ -16,12 +16,13 @@
 namespace tokenizer {
 
 struct SplitRule {
-  std::array<std::string_view, 12> names;  // values of tokenizer.ggml.pre; the first is our name
+  std::array<std::string_view, 16> names;  // values of tokenizer.ggml.pre; the first is our name
   // Regular expressions, applied in turn: each splits every piece of the previous one into its
   // matches and the text between, as if the piece were a text of its own.
   std::array<std::string_view, 6> patterns;
   bool ignore_merges = false;  // a word that is a token is not merged but taken as that token
   bool add_bos = false;        // default if the file has no tokenizer.ggml.add_bos_token
+  bool add_sep = false;        // likewise
 
   // Without the empty rest.
   std::span<const std::string_view> Names() const { return Filled(names); }

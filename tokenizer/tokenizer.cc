@@ -31,8 +31,10 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
   } else if (model == "bert") {
     tokenizer = CreateWordPiece(metadata, rows);
   } else {
-    metadata.Fail(kModel, "expected \"llama\", \"gpt2\", \"gemma4\" or \"bert\", found " +
-                              gguf::Quoted(model));
+    metadata.Fail(
+        kModel, "expected \"llama\", \"gpt2\", \"gemma4\" or \"bert\", found " +
+                    gguf::Quoted(model) +
+                    (model == "t5" ? ": unigram vocabularies (T5, XLM-R) are not supported" : ""));
   }
   tokenizer->FindSpecials();
   return tokenizer;

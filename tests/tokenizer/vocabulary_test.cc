@@ -39,7 +39,7 @@ void ExpectError(const VocabSpec& spec, const std::string& key, const std::strin
 TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   VocabSpec spec = SpmSpec();
   spec.model = "t5";
-  ExpectError(spec, "model", "found \"t5\"");
+  ExpectError(spec, "model", "found \"t5\": unigram vocabularies (T5, XLM-R) are not supported");
   spec.model = "";
   ExpectError(spec, "model", "expected a string, found no such key");
 }
