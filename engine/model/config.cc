@@ -147,8 +147,14 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& a
 
 void ReadPooling(const Keys& keys, Config& config) {
   config.pooling = static_cast<Pooling>(keys.UintOr("pooling_type", 0, 4));
-  if (config.pooling != Pooling::kRank) return;
   constexpr std::string_view kLabels = "classifier.output_labels";
+  if (config.pooling != Pooling::kRank && keys.Has(kLabels)) {
+    keys.Fail(
+        kLabels,
+        "this is a reranker, or a classifier, whose scores need pooling_type 4 (--override-kv " +
+            config.architecture + ".pooling_type=int:4)");
+  }
+  if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;
   if (config.n_labels == 0) keys.Fail(kLabels, "expected a list with a name for each score");
 }

@@ -178,7 +178,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadKey{"llama.rope.scaling.type", "\x1b[2J", "found \"\\x1b[2J\""},
         BadKey{"llama.rope.scaling.type", "ntk", "none, linear, yarn or longrope"},
         BadKey{"llama.rope.scaling.type", "dynamic", "llama.rope.scaling.type=str:none)"},
-        BadKey{"llama.classifier.output_labels", 2u, "may change what this model computes"},
+        BadKey{"llama.classifier.output_labels", 2u,
+               "this is a reranker, or a classifier, whose scores need pooling_type 4 "
+               "(--override-kv llama.pooling_type=int:4)"},
         BadKey{"llama.pooling_type", 5u, "from 0 to 4, found 5"},
         BadKey{"llama.rope.scale_linear", -1.0f, "positive"},
         BadKey{"llama.expert_count", 0xFFFFFFFFu, "from 0 to 65536"},

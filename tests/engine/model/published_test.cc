@@ -137,6 +137,28 @@ void Add(gguf::Writer& writer, const Key& key, size_t n_layers) {
   }
 }
 
+// A key's value as a list writes it.
+std::string ValueOf(const gguf::Metadata& meta, const gguf::Metadata::Entry& entry) {
+  std::ostringstream out;
+  out.precision(17);
+  const gguf::ValueType type = entry.value.type, of = entry.value.element_type;
+  const auto join = [&](const auto& numbers) {
+    for (const auto number : numbers) out << number << ',';
+  };
+  if (type == gguf::ValueType::kString) {
+    out << meta.GetString(entry.key);
+  } else if (type == gguf::ValueType::kBool) {
+    out << (meta.GetBoolOr(entry.key, false) ? "true" : "false");
+  } else if (type != gguf::ValueType::kArray) {
+    out << meta.GetFloat(entry.key);
+  } else if (of == gguf::ValueType::kF32) {
+    join(meta.GetFloats(entry.key));
+  } else {
+    join(meta.GetInts(entry.key));
+  }
+  return out.str();
+}
+
 // Rows of each head: those of pair i of `n` rotated numbers, at 2i and 2i + 1, go to i and i + n/2.
 std::vector<float> Permuted(const gguf::TensorView& tensor, size_t head, size_t n) {
   const size_t width = tensor.dims[0], rows = tensor.elements() / width;
@@ -167,9 +189,20 @@ void Write(const List& list, const std::string& path) {
     if (!dropped && entry.key != "general.architecture") kept[name_of(entry.key)] = &entry;
   }
   gguf::Writer writer;
-  for (const Key& key : list.keys) {
+  for (Key key : list.keys) {
     if (key.instead) kept.erase(key.name);
-    if (kept.contains(key.name) || (key.value == "-" && key.type.starts_with("arr"))) continue;
+    if (key.value == "-" && key.type.starts_with("arr")) continue;
+    if (const auto found = kept.find(key.name); found != kept.end()) {
+      const gguf::Value& value = found->second->value;
+      const bool is_array = value.type == gguf::ValueType::kArray;
+      // Lists of texts; what is the same in all layers of a published model, and not of this one.
+      if (is_array &&
+          (value.element_type == gguf::ValueType::kString || !key.type.starts_with("arr"))) {
+        continue;
+      }
+      key.value = ValueOf(small.metadata(), *found->second);  // in the list's type
+      kept.erase(found);
+    }
     Add(writer, key, n_layers);
   }
   for (const auto& [name, entry] : kept) writer.Add({name, entry->value});
