@@ -103,6 +103,26 @@ void LockWeights(const engine::Model& model) {
   }
 }
 
+// The parts of a list with commas, as llama.cpp splits it: one in double quotes may have commas,
+// and "" for a quote.
+std::vector<std::string> PartsOf(const std::string& list) {
+  std::vector<std::string> parts(1);
+  bool quoted = false;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const char c = list[i];
+    if (c == '"' && quoted && list.substr(i + 1, 1) == "\"") {
+      parts.back() += list[i++];
+    } else if (c == '"' && (quoted || parts.back().empty())) {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 // Changes a key as `--override-kv KEY=TYPE:VALUE` says (the types are llama.cpp's), or takes it
 // away for "KEY=". Returns what was done.
 std::string Override(const std::string& text, gguf::Metadata& metadata) {
@@ -175,8 +195,10 @@ gguf::File OpenFile(const std::string& path) {
 engine::Model ReadModel(const ModelOptions& options) {
   gguf::File file = OpenFile(options.ModelPath());
   std::vector<std::string> notes;
-  for (const std::string& text : options.override_kv) {
-    notes.push_back("--override-kv: " + Override(text, file.metadata()));
+  for (const std::string& list : options.override_kv) {
+    for (const std::string& text : PartsOf(list)) {
+      notes.push_back("--override-kv: " + Override(text, file.metadata()));
+    }
   }
   engine::Model model = engine::Model::From(std::move(file));
   notes.insert(notes.end(), model.notes.begin(), model.notes.end());

@@ -96,7 +96,7 @@ void ModelOptions::AddOverrideFlag(Command& command) {
   command
       .Add("--override-kv", override_kv,
            "Put a value in a key's place, or with KEY= take it away: the result is yours")
-      .Type("KEY=TYPE:VALUE");
+      .Type("KEY=TYPE:VALUE,...");
 }
 
 void ModelOptions::AddSessionFlags(Command& command, const std::string& context_text) {

@@ -75,12 +75,20 @@ TEST_F(OverrideTest, PutsAValueInItsPlace) {
                 .out,
             bare);
   ExpectError(Run(kTinyModel, {"--override-kv", "llama.block_count=int:0"}), 1, "must not be 0");
+  // Joined by commas; one in double quotes may have commas.
+  const Finished joined =
+      Run(path_, {"--override-kv",
+                  "llama.attention.new_idea=,\"x=str:a, \"\"b\"\"\",llama.rope.freq_base=float:3"});
+  EXPECT_EQ(joined.out, with("llama.rope.freq_base=float:3"));
+  EXPECT_NE(joined.err.find("note: --override-kv: x is a, \"b\", whatever the file says\n"),
+            std::string::npos)
+      << joined.err;
 }
 
 TEST_F(OverrideTest, WrongForms) {
   for (const char* text :
        {"llama.x", "=int:1", "llama.x=int", "llama.x=int:", "llama.x=int:1x", "llama.x=float:a",
-        "llama.x=bool:1", "llama.x=u32:1", "llama.x=int:99999999999999999999"}) {
+        "llama.x=bool:1", "llama.x=u32:1", "llama.x=int:1,", "llama.x=int:99999999999999999999"}) {
     ExpectError(Run(kTinyModel, {"--override-kv", text}), 2, "--override-kv");
   }
 }
