@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -30,15 +29,17 @@ constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
 constexpr size_t kMaxUnusedBytes = 1024;
 
 // What sentencepiece takes for a vocabulary, besides 1.3 bytes for each of the model: 219 to 227
-// bytes, measured with 1,000 to 1,000,000 pieces.
+// bytes, measured with 1,000 to 1,000,000 pieces, and what it takes for any.
 constexpr size_t kBytesPerPiece = 256;
+constexpr size_t kBytesForAny = size_t{1} << 16;
+constexpr size_t kBytesPerByte = 256;  // of text
 
 // Throws std::bad_alloc if there is not this much memory: protobuf, which sentencepiece reads its
 // model by, crashes in a destructor if an allocation of its own fails.
 void NeedMemory(size_t bytes) {
-  char* const volatile room = static_cast<char*>(std::malloc(bytes));
+  void* const room = ::operator new(bytes, std::nothrow);
   if (room == nullptr) throw std::bad_alloc();
-  std::free(room);
+  ::operator delete(room);
 }
 
 // The wire format of protocol buffers: a field is a varint of number * 8 + kind, and its value.
@@ -84,7 +85,7 @@ class SpmTokenizer final : public Tokenizer {
     const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
     max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
     const std::string model = SerializedModel(all_bytes);
-    NeedMemory(kBytesPerPiece * pieces_.size() + 2 * model.size());
+    NeedMemory(kBytesForAny + kBytesPerPiece * pieces_.size() + 2 * model.size());
     const auto status = processor_.LoadFromSerializedProto(model);
     if (!status.ok()) {
       metadata.Fail(kTokensKey,
@@ -104,6 +105,7 @@ class SpmTokenizer final : public Tokenizer {
     while (!text.empty()) {
       out.Look();
       const size_t length = PartLength(text);
+      NeedMemory(kBytesForAny + kBytesPerByte * length);
       const auto status = processor_.Encode(text.substr(0, length), &ids);
       if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
       for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);

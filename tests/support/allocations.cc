@@ -7,12 +7,14 @@
 #endif
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace {
 
-std::atomic<size_t> count = 0, bytes = 0, peak = 0, until_failure = 0;
+std::atomic<size_t> count = 0, bytes = 0, peak = 0, until_failure = 0, limit = SIZE_MAX;
+std::atomic<bool> has_failed = false;
 
 }  // namespace
 
@@ -27,17 +29,20 @@ size_t SizeOf(void* memory) {
 #endif
 }
 
-bool Fails() {
+bool Fails(size_t n) {
   size_t left = until_failure;
   while (left > 0 && !until_failure.compare_exchange_weak(left, left - 1)) {
   }
-  return left == 1;
+  const bool fails = left == 1 || n > limit || bytes > limit - n;
+  if (fails) has_failed = true;
+  return fails;
 }
 
-void* Count(void* memory) {
+void* Count(void* memory, bool is_used = true) {
   if (memory == nullptr) throw std::bad_alloc();
   ++count;
   const size_t now = bytes += SizeOf(memory);
+  if (!is_used) return memory;
   for (size_t most = peak; now > most && !peak.compare_exchange_weak(most, now);) {
   }
   return memory;
@@ -49,11 +54,11 @@ void Free(void* memory) {
   std::free(memory);
 }
 
-void* Allocate(size_t n) { return Fails() ? nullptr : std::malloc(n == 0 ? 1 : n); }
+void* Allocate(size_t n) { return Fails(n) ? nullptr : std::malloc(n == 0 ? 1 : n); }
 
 void* Allocate(size_t n, std::align_val_t alignment) {
   const auto multiple = static_cast<size_t>(alignment);
-  if (Fails()) return nullptr;
+  if (Fails(n)) return nullptr;
   return std::aligned_alloc(multiple, (n + multiple - 1) / multiple * multiple);
 }
 
@@ -68,7 +73,7 @@ void* operator new(size_t n, align_val_t a) { return Count(Allocate(n, a)); }
 void* operator new[](size_t n, align_val_t a) { return Count(Allocate(n, a)); }
 void* operator new(size_t n, const std::nothrow_t& /*tag*/) noexcept {
   void* const memory = Allocate(n);
-  return memory == nullptr ? nullptr : Count(memory);
+  return memory == nullptr ? nullptr : Count(memory, /*is_used=*/false);
 }
 void* operator new[](size_t n, const std::nothrow_t& tag) noexcept { return operator new(n, tag); }
 void operator delete(void* memory) noexcept { Free(memory); }
@@ -87,6 +92,11 @@ namespace test {
 
 Allocations CountAllocations() { return {count, bytes, peak}; }
 void ResetPeak() { peak = bytes.load(); }
-bool FailAllocation(size_t n) { return until_failure.exchange(n) == 0; }
+void LimitBytes(size_t most) { limit = most; }
+bool FailAllocation(size_t n) {
+  LimitBytes(SIZE_MAX);
+  until_failure = n;
+  return has_failed.exchange(false);
+}
 
 }  // namespace test

@@ -21,12 +21,14 @@ inline constexpr bool kAllocationsAreCounted = true;
 struct Allocations {
   size_t count;  // calls of operator new so far
   size_t bytes;  // held at this moment
-  size_t peak;   // most bytes held at once since ResetPeak()
+  size_t peak;   // most bytes held at once since ResetPeak(); those of std::nothrow are only tried
 };
 Allocations CountAllocations();
 void ResetPeak();
-// Lets the n-th allocation from here on fail, and only that; 0: none. Returns whether the last one
-// to fail has done so.
+// Lets all allocations fail that would make the bytes held more than this.
+void LimitBytes(size_t most);
+// Lets the n-th allocation from here on fail, and only that; 0: none, without a limit either.
+// Returns whether one has failed since it was called last.
 bool FailAllocation(size_t n);
 
 }  // namespace test
