@@ -71,10 +71,10 @@ class WordPieceTokenizer final : public Tokenizer {
 
   // A word with a place where no token matches is unknown as a whole.
   void EncodeWord(std::string_view word, IdList& out) const {
-    out.Look();
     const std::string marked = std::string(kSpaceMark) + std::string(word);
     std::vector<TokenId> ids;
     for (std::string_view rest = marked; !rest.empty();) {
+      out.Look();
       size_t n = std::min(rest.size(), longest_);
       while (n > 0 && FindNormal(rest.substr(0, n)) < 0) --n;
       if (n == 0) return Append(-1, out);

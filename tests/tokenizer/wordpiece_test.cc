@@ -1,6 +1,7 @@
 // "bert" vocabularies: ids worked out by hand, and golden ones where the shared folder exists.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -56,6 +57,16 @@ TEST(WordPiece, TakesTheLongestTokensOfEachWord) {
   EXPECT_EQ(file->Encode(""), (Ids{x.cls, x.sep}));
   EXPECT_EQ(file->Encode("s"), (Ids{x.cls, x.s, x.sep}));
   EXPECT_EQ(file->Decode({x.sing, x.ing, x.comma}), " singing ,");
+}
+
+// Within a word, too, which may be a whole text.
+TEST(WordPiece, CanBeInterrupted) {
+  const Example x;
+  const VocabFile file(x.spec);
+  int n = 0;
+  const std::function<bool()> interrupted = [&] { return ++n == 100; };
+  EXPECT_THROW(file->Encode("s" + std::string(1000, 'i'), {.interrupted = &interrupted}),
+               Interrupted);
 }
 
 TEST(WordPiece, DropsCaseAccentsAndControlCharacters) {
