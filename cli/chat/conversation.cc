@@ -35,6 +35,12 @@ std::string Counted(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+// When a file was written last; the clock's smallest time if there is none.
+std::filesystem::file_time_type WrittenAt(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::last_write_time(path, none);
+}
+
 // Our name for a command that other programs call differently.
 std::string OurName(const std::string& name) {
   if (name == "/bye" || name == "/quit") return "/exit";
@@ -155,11 +161,11 @@ std::vector<std::string> Conversation::Completions(const std::string& typed) {
     if (!typed.starts_with(command)) continue;
     const std::string given = typed.substr(command.size());
     const std::string folder = given.substr(0, given.rfind('/') + 1);  // "" if there is none
-    std::error_code ignored;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(folder.empty() ? "." : WithHome(folder), ignored)) {
-      lines.push_back(command + folder + entry.path().filename().string() +
-                      (entry.is_directory(ignored) ? "/" : ""));
+    std::error_code ignored;  // no exception may pass through libedit, which calls this
+    std::filesystem::directory_iterator at(folder.empty() ? "." : WithHome(folder), ignored);
+    for (; at != std::filesystem::directory_iterator(); at.increment(ignored)) {
+      lines.push_back(command + folder + at->path().filename().string() +
+                      (at->is_directory(ignored) ? "/" : ""));
     }
   }
   return lines;
@@ -288,12 +294,28 @@ void Conversation::System(const std::string& argument) {
 }
 
 void Conversation::LeaveFile() {
-  if (options_.is_kept && !options_.save_to.empty()) options_.save_to = NewChatPath();
+  if (options_.save_to.empty() || !std::filesystem::exists(options_.save_to)) return;
+  if (options_.is_kept) {
+    options_.save_to = NewChatPath();
+  } else {
+    options_.save_to = FreeName(given_name_);
+    Note("(what follows is saved as " + options_.save_to + ")");
+  }
+  written_at_ = WrittenAt(options_.save_to);
+}
+
+void Conversation::Write(const std::string& path) {
+  WriteMessages(path, chat_.Messages());
+  if (path == options_.save_to) written_at_ = WrittenAt(path);
 }
 
 // A person goes on where nothing can be saved.
 void Conversation::SaveItself() {
   if (options_.save_to.empty()) return;
+  if (WrittenAt(options_.save_to) != written_at_) {
+    Note("(" + options_.save_to + " was written by another chat)");
+    LeaveFile();
+  }
   if (chat_.Messages().empty()) {  // all that was saved is taken back
     for (const char* const suffix : {"", kSessionSuffix}) {
       std::error_code ignored;
@@ -303,7 +325,7 @@ void Conversation::SaveItself() {
   }
   try {
     const auto private_files = options_.is_kept ? std::make_optional<PrivateFiles>() : std::nullopt;
-    WriteMessages(options_.save_to, chat_.Messages());
+    Write(options_.save_to);
   } catch (const std::exception& error) {
     if (!options_.is_kept) throw;
     Complain(std::string(error.what()) + ": this chat is not saved");
@@ -314,6 +336,7 @@ void Conversation::SaveItself() {
 void Conversation::SaveState() {
   if (options_.save_to.empty() || chat_.Messages().empty()) return;
   if (!last_ || !session_.has_logits()) return;
+  if (WrittenAt(options_.save_to) != written_at_) return;  // another chat's now
   const size_t bytes = session_.RememberedState().PieceBytes(session_.position());
   const uint64_t model_bytes = session_.model().file.tensor_bytes();
   const std::string path = options_.save_to + kSessionSuffix;
@@ -332,10 +355,9 @@ void Conversation::Save(const std::string& argument) {
       throw engine::Error(name + ": is there already; choose another name");
     }
   }
-  const std::vector<tokenizer::Message> messages = chat_.Messages();
-  WriteMessages(path, messages);
+  Write(path);
   file_ = path;
-  std::string note = Counted(messages.size(), "message") + " saved to " + path;
+  std::string note = Counted(chat_.Messages().size(), "message") + " saved to " + path;
   if (session_.has_logits()) {
     engine::SaveSession(session_, path + kSessionSuffix);
     note += std::string(", and beside it (") + kSessionSuffix + ") what the model remembers";
@@ -346,6 +368,7 @@ void Conversation::Save(const std::string& argument) {
 void Conversation::Load(const std::string& argument) {
   if (argument.empty()) throw engine::Error("/load needs the name of a file");
   const std::string path = WithHome(argument);
+  const auto written_at = WrittenAt(path);
   const std::vector<tokenizer::Message> messages = ReadMessages(path);
   try {
     chat_.SetMessages(messages);
@@ -353,6 +376,7 @@ void Conversation::Load(const std::string& argument) {
     throw engine::Error(path + ": " + error.what());
   }
   if (path != options_.save_to) LeaveFile();
+  if (path == options_.save_to) written_at_ = written_at;
   file_ = path;
   last_.reset();
   Note("(" + Counted(messages.size(), "message") + " loaded from " + path + ")");

@@ -4,6 +4,7 @@
 #define PRONK_CLI_CHAT_CONVERSATION_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ struct ConversationOptions {
   std::vector<std::string> stop_texts;
   grammar::Constraint* constraint = nullptr;  // of each answer; nullptr: none
   std::string save_to = {};  // where the conversation is saved after each answer; "": nowhere
-  bool is_kept = false;  // it is one of our own (saved_chats.h), as what follows /clear or /load
+  bool is_kept = false;      // it is one of our own (saved_chats.h)
 };
 
 class Conversation {
@@ -67,13 +68,17 @@ class Conversation {
   void Answer(const std::string& question);
   void ExplainEnd(const engine::Chat::Answer& answer) const;
   void SaveItself();
-  void LeaveFile();  // what was saved so far stays as it is
+  void Write(const std::string& path);
+  void LeaveFile();  // what was saved so far stays as it is, and what follows gets a new name
 
   engine::Session& session_;
   ConversationOptions options_;
   engine::Chat chat_;
   std::optional<engine::Chat::Answer> last_;
   std::string file_;  // last saved or loaded
+  const std::string given_name_ = options_.save_to;
+  // When we read or wrote save_to: another chat may go on with it, too.
+  std::filesystem::file_time_type written_at_ = std::filesystem::file_time_type::min();
   bool open_ = true;  // what Take() returns
 };
 

@@ -69,14 +69,18 @@ fs::path TypedLinesPath() { return StateFolder("") / "typed"; }
 
 }  // namespace
 
+std::string FreeName(const std::string& path) {
+  const fs::path extension = fs::path(path).extension();
+  const std::string stem = path.substr(0, path.size() - extension.string().size());
+  std::string free = path;
+  for (int i = 2; fs::exists(free); ++i) free = stem + "-" + std::to_string(i) + extension.string();
+  return free;
+}
+
 std::string NewChatPath() {
-  const fs::path folder = StateFolder("chats");
   const std::string now = LocalTime(std::time(nullptr), "%Y-%m-%d-%H%M%S-") +
                           std::to_string(getpid());  // another chat may begin in this second
-  for (int i = 1;; ++i) {
-    const fs::path path = folder / (now + (i > 1 ? "-" + std::to_string(i) : "") + ".json");
-    if (!fs::exists(path)) return path;
-  }
+  return FreeName(StateFolder("chats") / (now + ".json"));
 }
 
 std::vector<std::string> SavedChats() {

@@ -27,6 +27,8 @@ class PrivateFiles {
 
 // All throw engine::Error if there is no place to save, or it cannot be written to.
 
+// The path, or NAME-2.json, NAME-3.json and so on if a file is there.
+std::string FreeName(const std::string& path);
 // A path for a chat that begins now.
 std::string NewChatPath();
 // The paths of all saved chats, the last one first.

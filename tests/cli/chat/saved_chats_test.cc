@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/pronk.h"
@@ -109,6 +111,46 @@ TEST_F(SavedChatsTest, SaveNothingOrElsewhere) {
   EXPECT_EQ(List().out, "");  // a script's chats are not saved unasked
   EXPECT_EQ(with({"--continue"}).status, 1);
   EXPECT_EQ(with({"--continue", "--load", path}).status, 2);
+}
+
+// The second one to write says so, and takes a new name.
+TEST(SavedChats, OfTwoThatGoOnWithOneFile) {
+  const test::TempDir dir;
+  const Finished run = test::Shell(
+      "mkfifo \"$D/fifo\"\n"
+      "chat() { \"$PRONK\" chat -m \"$MODEL\" -n 3 -s 1 --save \"$D/a.json\" \"$@\"; }\n"
+      "echo Hi | chat\n"
+      "chat --load \"$D/a.json\" <\"$D/fifo\" 2>\"$D/err\" &\n"
+      "exec 3>\"$D/fifo\"; until grep -q loaded \"$D/err\"; do sleep 0.02; done\n"
+      "echo One | chat --load \"$D/a.json\"; echo Two >&3; exec 3>&-; wait $!; cat \"$D/err\" >&2",
+      {"D=" + dir.Path("")});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("a.json was written by another chat)\n(what follows is saved as "),
+            std::string::npos)
+      << run.err;
+  const std::string first = test::ReadText(dir.Path("a.json"));
+  const std::string second = test::ReadText(dir.Path("a-2.json"));
+  for (const auto& [word, n_first, n_second] :
+       {std::tuple("Hi", 1, 1), {"One", 1, 0}, {"Two", 0, 1}}) {
+    EXPECT_EQ(test::Count(first, word), n_first) << first;
+    EXPECT_EQ(test::Count(second, word), n_second) << second;
+  }
+}
+
+TEST(SavedChats, BeginAnewElsewhere) {
+  const test::TempDir dir;
+  const std::string other =
+      dir.Write("other.json",
+                R"([{"role": "user", "content": "Old"}, {"role": "assistant", "content": "Yes"}])");
+  const Finished run =
+      Pronk({"chat", "-m", test::kTinyModel, "-n", "3", "--save", dir.Path("a.json")},
+            "/clear\nOne\n/clear\nTwo\n/load " + other + "\nThree\n");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("(what follows is saved as " + dir.Path("a-2.json")), std::string::npos);
+  for (const auto& [name, word] :
+       {std::pair("a.json", "One"), {"a-2.json", "Two"}, {"a-3.json", "Three"}}) {
+    EXPECT_EQ(test::Count(test::ReadText(dir.Path(name)), word), 1u) << name;
+  }
 }
 
 }  // namespace
