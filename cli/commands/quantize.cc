@@ -69,42 +69,40 @@ void CheckVersion(const gguf::File& file) {
   }
 }
 
-// Warns if weights are rounded that were rounded before.
-void WarnOfRounded(const std::vector<PlannedTensor>& plan) {
+// Warns if weights are rounded that were rounded before, and if types need an importance matrix.
+void Warn(const std::vector<PlannedTensor>& plan, const convert::Importance* importance) {
   size_t n = 0;
-  std::set<std::string> types;
-  for (const PlannedTensor& planned : plan) {
-    if (!planned.is_changed() || convert::IsFloat(planned.tensor->dtype)) continue;
-    ++n;
-    types.insert(Name(planned.tensor->dtype));
-  }
-  if (n == 0) return;
-  Complain("warning: " + std::to_string(n) + " matrices are quantized already (" +
-           Joined(types, ", ") +
-           "): their errors stay, and new ones are added; better start from the original");
-}
-
-// Checks that the importance matrix belongs to this model, and reports types that need one.
-void CheckImportance(const std::vector<PlannedTensor>& plan,
-                     const convert::Importance* importance) {
-  size_t n_found = 0;
-  std::set<std::string> needy;
+  std::set<std::string> types, needy;
   for (const PlannedTensor& planned : plan) {
     if (!planned.is_changed()) continue;
-    if (importance != nullptr && importance->Columns(*planned.tensor, 0) != nullptr) ++n_found;
     if (gguf::Info(planned.type).block_size == 256 && Name(planned.type).starts_with("IQ") &&
         planned.bytes() * 8 < 3 * planned.tensor->elements()) {
       needy.insert(Name(planned.type));
     }
+    if (convert::IsFloat(planned.tensor->dtype)) continue;
+    ++n;
+    types.insert(Name(planned.tensor->dtype));
   }
-  if (importance != nullptr && n_found == 0) {
-    throw gguf::Error(gguf::PrintablePath(importance->path()) +
-                      ": expected the importance of this model's matrices, found that of others");
+  if (n > 0) {
+    Complain("warning: " + std::to_string(n) + " matrices are quantized already (" +
+             Joined(types, ", ") +
+             "): their errors stay, and new ones are added; better start from the original");
   }
   if (importance == nullptr && !needy.empty()) {
     Complain("note: with so few bits (" + *needy.begin() +
              ") an importance matrix helps much: pronk imatrix, then --imatrix FILE");
   }
+}
+
+// Checks that the importance matrix belongs to this model.
+void CheckImportance(const std::vector<PlannedTensor>& plan,
+                     const convert::Importance* importance) {
+  const auto has_columns = [&](const PlannedTensor& planned) {
+    return planned.is_changed() && importance->Columns(*planned.tensor, 0) != nullptr;
+  };
+  if (importance == nullptr || std::ranges::any_of(plan, has_columns)) return;
+  throw gguf::Error(gguf::PrintablePath(importance->path()) +
+                    ": expected the importance of this model's matrices, found that of others");
 }
 
 // NVFP4 stores a factor per matrix in a tensor of its own; empty if none is written.
@@ -185,13 +183,14 @@ int Quantize(const QuantizeOptions& options) {
   if (!options.imatrix.empty()) importance = convert::Importance::Read(options.imatrix);
   const convert::Importance* const columns = importance ? &*importance : nullptr;
   const std::vector<PlannedTensor> plan = PlanTypes(file, options.types, columns != nullptr);
-  WarnOfRounded(plan);
   CheckImportance(plan, columns);
   if (options.dry_run) {
+    Warn(plan, columns);
     WritePlan(file, plan);
     return kExitDone;
   }
   Write(file, plan, mix, columns, options);
+  Warn(plan, columns);  // where memory runs out, that is all that is said
   NoteWritten(options.out, Summary(file, plan));
   return kExitDone;
 }
