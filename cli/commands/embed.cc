@@ -94,6 +94,7 @@ int WriteOne(const EmbedOptions& options, engine::Embedder& embedder) {
   gguf::OutputFile file(options.words[0], Inputs());
   CheckNoModelIsLost(options.words[0]);
   embedder.Embed({&ids, 1}, [&](size_t, size_t, std::span<const float> row) {
+    CheckFinite(row);
     file.Write(std::as_bytes(row));
     return true;
   });

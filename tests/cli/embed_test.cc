@@ -1,6 +1,7 @@
 // pronk embed and pronk rerank: their output, and what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -75,6 +76,10 @@ TEST(Embed, WritesTheResultOfIds) {
     ExpectError(Pronk({command, model, "--ids", "1", "-f", "x", out}), 2, "give one of them");
     ExpectError(Pronk({command, model, "--ids", "99", out}), 1, "not in the vocabulary");
     ExpectError(Pronk({command, model, "--ids", "1", model}), 1, "is a file that is read");
+    std::string broken = test::ReadText(model);
+    std::fill(broken.end() - 64, broken.end(), '\xFF');  // weights: NaN
+    ExpectError(Pronk({command, dir.Write("nan", broken), "--ids", "1 2", out}), 1,
+                "not numbers: its weights are broken");
   }
 }
 
