@@ -27,8 +27,9 @@ std::pair<tokenizer::TokenId, float> ParseLogitBias(const std::string& text,
                                                     const tokenizer::Vocabulary& vocab) {
   const size_t sign = std::min(text.find_first_of("+-", 1), text.size());
   const auto id = gguf::NumberIn<tokenizer::TokenId>(text.substr(0, sign));
-  const auto bias = gguf::NumberIn<float>(text.substr(std::min(sign + 1, text.size())));
-  if (!id || !bias || std::isnan(*bias)) {
+  const std::string rest = text.substr(std::min(sign + 1, text.size()));
+  const auto bias = gguf::NumberIn<float>(rest);
+  if (!id || !bias || std::isnan(*bias) || rest.starts_with('-')) {
     throw UsageError("--logit-bias " + text + ": expected ID+BIAS or ID-BIAS, for example 2-inf");
   }
   if (*id < 0 || static_cast<size_t>(*id) >= vocab.size()) {

@@ -92,6 +92,7 @@ TEST(Run, WrongUsage) {
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--temp", "nan"}), 2, "from 0 to");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--cpu", "z80"}), 2, "z80");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--logit-bias", "x+1"}), 2, "ID+BIAS");
+  ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--logit-bias", "15--5"}), 2, "ID+BIAS");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "--samplers", "top_q"}), 2, "top_q");
   ExpectError(Pronk({"run", "-m", kModel, "-p", "x", "-t", "2000000"}), 2, "from 1 to 1024");
   ExpectError(Pronk({"bench", "-m", kModel, "-t", "1,2000000"}), 2, "from 1 to 1024");
