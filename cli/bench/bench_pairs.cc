@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
 #include "engine/error.h"
 
 namespace cli {
@@ -29,8 +31,12 @@ JsonView Turn(const std::string& program, const std::string& flags) {
       "TERM=dumb exec " + ShellQuoted(path) + (is_llama_bench ? "" : " bench") + flags;
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw engine::Error(program + ": cannot be started");
-  std::string text(size_t{1} << 16, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  std::string text;
+  std::array<char, 4096> part;
+  for (size_t n = 1; n > 0 && text.size() <= kMaxDocumentBytes;) {
+    n = std::fread(part.data(), 1, part.size(), pipe);
+    text.append(part.data(), n);
+  }
   if (pclose(pipe) != 0 && !Interrupted()) {
     throw engine::Error(program + ": cannot measure this test");
   }

@@ -517,10 +517,11 @@ TEST(BenchGate, EndsRightlyWithNoiseOfRealRuns) {
   EXPECT_GE(Gates(200, 0.95, cli::Verdict::kSlower, 96), 190u);
 }
 
-// A program that tells a thousand times our speed.
+// A program that tells a thousand times our speed, after more than a pipe's 64 KB.
 TEST(BenchGate, TakesTurnsWithAnotherProgram) {
   const test::TempDir dir;
-  const std::string other = dir.Write("other's", "#!/bin/sh\n" + test::Program() + R"( "$@" |
+  const std::string other =
+      dir.Write("other's", "#!/bin/sh\nprintf '%70000s'\n" + test::Program() + R"( "$@" |
     sed 's/"samples_ts": *.[0-9]*/&000/')");
   fs::permissions(other, fs::perms::owner_all);
   const Finished run = Bench({"-r", "1", "--against", other, "-o", "json"});
