@@ -98,6 +98,20 @@ TEST_F(Limits, AHundredThousandTensors) {
   }
 }
 
+// quantize takes three times the head, and no weights.
+TEST_F(Limits, QuantizeOfALargeHead) {
+  gguf::Writer writer;
+  writer.Add("general.architecture", "llama");
+  writer.Add("general.name", std::string(40 * kMB, 'x'));
+  const std::vector<float> weights(16 * 256 * 1024);
+  writer.AddTensor("token_embd.weight", gguf::DType::kF32, {256, 16 * 1024},
+                   std::as_bytes(std::span(weights)));
+  const std::string path = Write("head.gguf", writer);
+  const Finished run = Pronk({"quantize", path, dir_.Path("out.gguf"), "Q4_0", "-t", "1"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  ExpectCost(run, path, 3 * 40 * kMB);
+}
+
 // All parts together have no more tensors than one file may have.
 TEST_F(Limits, ManyTensorsInManyParts) {
   constexpr uint64_t kPerPart = 100'000;
@@ -257,6 +271,11 @@ TEST_F(Limits, TextsWithoutEnd) {
          "/dev/zero: is longer than 1048576 bytes");
   expect("template -m \"$MODEL\" --messages /dev/zero", 1,
          "/dev/zero: is longer than 16777216 bytes");
+  expect("run -m \"$MODEL\" -p x --grammar-file /dev/zero", 1,
+         "/dev/zero: is longer than 16777216 bytes");
+  expect("run -m \"$MODEL\" -p x --json-schema-file /dev/zero", 1,
+         "/dev/zero: is longer than 16777216 bytes");
+  expect("bench -m \"$MODEL\" --baseline /dev/zero", 1, "/dev/zero: is longer than 1048576 bytes");
 }
 
 // --- JSON -------------------------------------------------------------------------------------
@@ -338,7 +357,8 @@ TEST_F(Limits, MemoryThatRunsOut) {
        {"convert \"$FOLDER\" \"$D/out.gguf\" -t 1",
         "run -m \"$MODEL\" -p x -n 1 -t 1 -j \"$SCHEMA\"", "chat -m \"$MODEL\" -t 1",
         "bench -m \"$MODEL\" -p 1 -n 0 -r 1 -t 1 --baseline \"$ROWS\"",
-        "run -m \"$MODEL\" -p x -n 1 -t 1", "inspect --json \"$MODEL\""}) {
+        "run -m \"$MODEL\" -p x -n 1 -t 1", "inspect --json \"$MODEL\"",
+        "quantize \"$MODEL\" \"$D/out.gguf\" Q4_0 -t 1"}) {
     SCOPED_TRACE(command);
     const Finished run = Shell(
         "for v in $(seq 20 10 180); do "
