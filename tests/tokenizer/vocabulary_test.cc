@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/error_of.h"
@@ -42,6 +43,15 @@ TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   ExpectError(spec, "model", "found \"t5\": unigram vocabularies (T5, XLM-R) are not supported");
   spec.model = "";
   ExpectError(spec, "model", "expected a string, found no such key");
+}
+
+// Between two texts, where the file does not say.
+TEST(Vocabulary, SeparatorsFollowFromThePattern) {
+  for (const auto& [name, adds] : {std::pair("roberta-bpe", true), {"gpt-2", false}}) {
+    VocabSpec spec = BpeSpec(name);
+    AddMerge(spec, "a", "b");
+    EXPECT_EQ(VocabFile(spec)->vocab().add_sep, adds) << name;
+  }
 }
 
 TEST(Vocabulary, MissingKeys) {

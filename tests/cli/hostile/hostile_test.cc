@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,35 @@ TEST(HostileFile, PipesAndDirectoriesAreNamed) {
   ExpectOneLine(Pronk({"run", "-m", pipe, "-p", "x"}), "found a pipe (FIFO)");
   ExpectOneLine(Pronk({"inspect", dir.Path("")}), "found a directory");
   ExpectOneLine(Pronk({"tokenize", "-m", "/dev/null", "-p", "x"}), "found a device");
+}
+
+// A damaged draft model, of its own file, is refused or guesses worse: the text stays the same.
+TEST(HostileFile, ThatDrafts) {
+  const test::TempDir dir;
+  const std::vector<std::string> run = {"run", "-m", kModel, "-p",     "Hello", "-n",
+                                        "12",  "-t", "1",    "--temp", "0"};
+  const std::string plain = Pronk(run).out;
+  std::minstd_rand random(7);
+  size_t n_run = 0;
+  for (int i = 0; i < 16; ++i) {
+    std::string bytes = test::ReadText(kModel);
+    if (i % 2 == 0) {  // any bytes
+      for (int n = 0; n < 4; ++n) bytes[random() % bytes.size()] = static_cast<char>(random());
+    } else {  // weights: NaN
+      std::fill(bytes.end() - static_cast<ptrdiff_t>(4 * (1 + random() % 2000)), bytes.end(),
+                '\xFF');
+    }
+    std::vector<std::string> args = run;
+    args.insert(args.end(), {"-md", dir.Write("draft", bytes)});
+    const Finished drafted = Pronk(args);
+    if (drafted.status != 0) {
+      ExpectOneLine(drafted, "");
+    } else {
+      EXPECT_EQ(drafted.out, plain);
+      ++n_run;
+    }
+  }
+  EXPECT_GT(n_run, 4u);
 }
 
 // The program has opened the model, as it says, and waits for a question, on a pipe, when somebody
