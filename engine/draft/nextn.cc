@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/draft/controller.h"
+#include "engine/model/architecture.h"
 #include "engine/pass/feed_forward.h"
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
@@ -17,11 +18,17 @@ using tokenizer::TokenId;
 // tokens generated without its drafts.
 constexpr size_t kMaxUnread = 128;
 
+bool ReadsBeforeNorm(const Config& config) {
+  const auto rows = Architectures();
+  return std::ranges::find(rows, config.architecture, &Architecture::name)->nextn_before_norm;
+}
+
 }  // namespace
 
 Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads)
     : model_(model),
       config_(model.config.OfNextn()),
+      before_norm_(ReadsBeforeNorm(config_)),
       ropes_(MakeRopes(config_, model.weights.rope_freqs)),
       state_(config_, size),
       scratch_(config_, size.batch, n_threads),
@@ -52,7 +59,11 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
     const LayerPlan& plan = config_.layers[0];
     const LayerWeights& layer = w.layer;
     const float* in = pass.Normed(x, layer.attn_norm, n, normed);
-    Attention(config_, plan, layer, state_.layer(0), in, s, pass);
+    if (plan.mixer == Mixer::kLatentAttention) {
+      LatentAttention(plan, layer, state_.layer(0), in, s, pass);
+    } else {
+      Attention(config_, plan, layer, state_.layer(0), in, s, pass);
+    }
     pass.Add(x, s.delta.get(), config_.residual_scale);
     in = pass.Normed(x, layer.ffn_norm, n, normed);
     FeedForward(config_, plan, layer, x, in, s, pass);
@@ -67,8 +78,10 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
   Scratch& s = scratch_;
   team.Run([&] {
     Pass pass(config_, n, 0, s, team, nullptr);
-    const float* const in = pass.Normed(s.x.get() + first * width(), norm, width(), s.normed.get());
-    std::copy_n(in + (n - 1) * width(), width(), own_hidden_.begin());
+    const float* const x = s.x.get() + first * width();
+    const float* const in = pass.Normed(x, norm, width(), s.normed.get());
+    const float* const read = before_norm_ ? x : in;
+    std::copy_n(read + (n - 1) * width(), width(), own_hidden_.begin());
     pass.MatMul(in,
                 {{w.shared_head_head.tensor != nullptr ? w.shared_head_head : model_.weights.output,
                   logits}});
@@ -82,7 +95,11 @@ TokenId Nextn::Guess(kernels::Team& team) {
 }
 
 void Nextn::Hidden(const float* x, float* hidden) const {
-  kernels::RmsNorm(x, model_.weights.output_norm, config_.norm_eps, width(), hidden);
+  if (before_norm_) {
+    std::copy_n(x, width(), hidden);
+  } else {
+    kernels::RmsNorm(x, model_.weights.output_norm, config_.norm_eps, width(), hidden);
+  }
 }
 
 NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,

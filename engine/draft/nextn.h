@@ -43,12 +43,14 @@ class Nextn {
   // [width].
   const float* OwnHidden() const { return own_hidden_.data(); }
 
-  // hidden = the normed x, a token's residual stream after the last layer; both are [width].
+  // hidden = x, a token's residual stream after the last layer, normed unless the family's blocks
+  // read it as it is; both are [width].
   void Hidden(const float* x, float* hidden) const;
 
  private:
   const Model& model_;
-  Config config_;  // the model's, with the block as the only layer
+  Config config_;     // the model's, with the block as the only layer
+  bool before_norm_;  // hidden states are the stream before the last norm, not after it
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
   Scratch scratch_;

@@ -131,10 +131,15 @@ void ReadExperts(const gguf::File& file, const Keys& keys, const Architecture& a
   const size_t n_dense = arch.dense_layers == DenseLayers::kLeading
                              ? keys.UintOr("leading_dense_block_count", 0, config.n_layers())
                              : 0;
+  // Blocks that predict further tokens may be dense where layers are not.
+  const size_t n_next = file.metadata().GetUintOr(std::string(arch.name) + ".nextn_predict_layers",
+                                                  0, config.n_layers());
   for (size_t i = n_dense; i < config.n_layers(); ++i) {
+    const bool by_tensor =
+        arch.dense_layers == DenseLayers::kWithoutRouter || i + n_next >= config.n_layers();
     LayerPlan& layer = config.layers[i];
     if (layer.ffn_length == 0 && keys.Has("feed_forward_length")) continue;  // a mixer alone
-    if (arch.dense_layers == DenseLayers::kWithoutRouter &&
+    if (by_tensor &&
         file.FindTensor("blk." + std::to_string(i) + ".ffn_gate_inp.weight") == nullptr) {
       continue;
     }
@@ -235,6 +240,7 @@ Config Config::Read(const gguf::File& file) {
   ReadPooling(keys, config);
   if (arch.refine != nullptr) arch.refine(keys, config);
   CheckLayers(keys, config);
+  if (config.nextn) CheckLayers(keys, config.OfNextn());
   config.encoders = keys.RequireAllRead();
   return config;
 }

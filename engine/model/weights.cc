@@ -13,7 +13,12 @@ NextnWeights BindNextn(Binder& bind, const Config& config) {
   const std::string blk = "blk." + std::to_string(config.n_layers()) + ".";
   const auto name = [&](const char* of) { return blk + "nextn." + of; };
   NextnWeights w;
-  if (!bind.Has(name("eh_proj"))) return w;
+  // Files may keep a part of it: text does not need it.
+  for (const char* const needed :
+       {"nextn.eh_proj", "nextn.enorm", "nextn.hnorm", "attn_norm", "attn_output"}) {
+    if (!bind.Has(blk + needed)) return w;
+  }
+  if (!bind.Has(blk + "ffn_down") && !bind.Has(blk + "ffn_down_exps")) return w;
   Config with = config;
   with.layers.push_back(*config.nextn);
   w.layer = LayerWeights::Bind(bind, with, config.n_layers());
@@ -21,6 +26,8 @@ NextnWeights BindNextn(Binder& bind, const Config& config) {
   w.enorm = bind.Vector(name("enorm"), width);
   w.hnorm = bind.Vector(name("hnorm"), width);
   w.shared_head_norm = bind.OptionalVector(name("shared_head_norm"), width);
+  if (w.shared_head_norm == nullptr)
+    w.shared_head_norm = bind.OptionalVector(blk + "layer_output_norm", width);
   if (bind.Has(name("embed_tokens")))
     w.embed_tokens = bind.Table(name("embed_tokens"), config.vocab_size, width);
   if (bind.Has(name("shared_head_head")))

@@ -229,8 +229,10 @@ def value_of(text, old):
 
 def contents(m, name, dims, kind):
     if name != "rope_freqs.weight": return values(m, name, dims, kind)
-    rng = np.random.default_rng([m.seed, zlib.crc32(name.encode())])
-    return (1 + 7 * np.arange(dims[0]) / dims[0] + 0.1 * rng.random(dims[0])).astype("<f4").tobytes()
+    turned = dims[0] // 2 if m.arch == "step35" else dims[0]  # layers without a window rotate half
+    length = 2 * np.pi * np.power(m.base, np.arange(turned) / turned)  # Llama 3.1's rule, trained with 64 positions
+    mix = np.clip((64 / length - 1) / (4 - 1), 0, 1)
+    return np.concatenate([1 / ((1 - mix) / 8 + mix), np.ones(dims[0] - turned)]).astype("<f4").tobytes()
 
 
 def make(argv):

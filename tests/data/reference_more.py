@@ -5,7 +5,7 @@
 
 As reference_logits.py, whose arithmetic of norms, rope and products it uses. Here layers differ from each other: in heads,
 windows and ropes, and in whether they have experts. Written from the definitions of the families alone, not from the
-engine; made the .f32 files of more/. FAMILIES says what neither keys nor the presence of tensors do.
+engine; made the .f32 files of more/. An OUT that ends in .nextn.f32 gets the logits of the block that predicts further tokens. FAMILIES says what neither keys nor the presence of tensors do.
 """
 import sys
 from typing import NamedTuple
@@ -233,8 +233,8 @@ def layer(model, l, x):
     return x + layer_norm(model, l, "post_ffw_norm", part(model, l, layer_norm(model, l, "ffn_norm", x)))
 
 
-def logits(model, ids):
-    """[T, vocabulary]"""
+def stream(model, ids):
+    """After the last layer: [T, E]."""
     x = model.tensors["token_embd.weight"][ids]
     if model.arch == "afmoe":
         x = x * np.sqrt(model.E)
@@ -244,8 +244,28 @@ def logits(model, ids):
             x = layer(model, l, x)
         if run + 1 < n_runs and not model.key("skip_loop_final_norm", False):
             x = norm(model, "output_norm", x)
+    return x
+
+
+def nextn_logits(model, ids):
+    """[T, vocabulary] of the first block after the layers: it reads a token's embedding and the stream of the token before."""
+    blk, x = "blk.%d." % model.n_layers, stream(model, ids)
+    tensor = lambda name, other: model.tensors.get(blk + name + ".weight", model.tensors.get(other))
+    hidden = x if model.arch in ("mimo2", "step35") else norm(model, "output_norm", x)
+    hidden = np.concatenate([np.zeros_like(hidden[:1]), hidden[:-1]])
+    embedding = tensor("nextn.embed_tokens", "token_embd.weight")[ids]
+    both = np.concatenate([norm(model, blk + "nextn.enorm", embedding), norm(model, blk + "nextn.hnorm", hidden)], axis=-1)
+    y = layer(model, model.n_layers, both @ model.tensors[blk + "nextn.eh_proj.weight"].T)
+    last = tensor("nextn.shared_head_norm", blk + "layer_output_norm.weight")
+    y = unit_rms(model, y) * (last if last is not None else model.tensors["output_norm.weight"])
+    return y @ tensor("nextn.shared_head_head", "output.weight").T
+
+
+def logits(model, ids):
+    """[T, vocabulary]"""
+    x = stream(model, ids)
     return norm(model, "output_norm", x) @ output_matrix(model).T * (model.key("logit_scale") if model.arch == "cohere2" else 1)
 
 
 if __name__ == "__main__":
-    main(__doc__, Model, logits)
+    main(__doc__, Model, nextn_logits if sys.argv[2].endswith(".nextn.f32") else logits)

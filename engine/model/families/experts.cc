@@ -197,6 +197,7 @@ constexpr Architecture kExpertsRows[] = {
      .router = kSigmoid,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kWithoutRouter,
+     .nextn_before_norm = true,
      .refine = MiMo2},
     {.name = "laguna",
      .traits = {.qk_norm = QkNorm::kHeadBeforeRope,
@@ -215,6 +216,7 @@ constexpr Architecture kExpertsRows[] = {
      .router = kSigmoidByKeys,
      .router_bias = Presence::kOptional,
      .dense_layers = DenseLayers::kWithoutRouter,
+     .nextn_before_norm = true,
      .refine = Step35},
 };
 

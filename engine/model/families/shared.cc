@@ -89,7 +89,13 @@ bool CheckSections(const Keys& keys) {
 
 void SkipNextn(const Keys& keys, Config& config) {
   config.n_skipped_layers = keys.UintOr("nextn_predict_layers", 0, config.layers.size() - 1);
-  config.layers.resize(config.layers.size() - config.n_skipped_layers);
+  const size_t n = config.layers.size() - config.n_skipped_layers;
+  if (config.n_skipped_layers > 0) {
+    const LayerPlan& block = config.layers[n];
+    const bool attends = block.mixer == Mixer::kAttention || block.mixer == Mixer::kLatentAttention;
+    if (attends && config.norms.attn_post.empty()) config.nextn = block;
+  }
+  config.layers.resize(n);
 }
 
 void ReadRouter(const Keys& keys, Config& config) {

@@ -448,10 +448,11 @@ TEST(LookupDrafter, GoesThroughALongTextOfOneWord) {
   EXPECT_EQ(drafter.Look(text), std::optional(drafter.n_kinds() - 1));
 }
 
-// Logits of the block after each token of the golden text, from the hidden states of the layers.
-TEST(Nextn, EqualsTheReference) {
-  const std::filesystem::path path = test::SharedPath("golden/hybrids/qwen35-mtp.gguf");
-  if (path.empty()) GTEST_SKIP() << "needs the shared golden data";
+constexpr const char* kWithBlocks[] = {"bailingmoe2", "exaone-moe", "glm4moe", "mimo2-qkv",
+                                       "step35"};
+
+void ExpectBlockEqualsTheReference(const std::filesystem::path& path) {
+  SCOPED_TRACE(path);
   const Model model = Model::Load(path);
   std::ifstream in(path.parent_path() / "ids.txt");
   const std::vector<TokenId> ids{std::istream_iterator<TokenId>(in),
@@ -461,7 +462,7 @@ TEST(Nextn, EqualsTheReference) {
   kernels::Team team(2);
   SequenceState state(model.config, size);
   Scratch scratch(model.config, n, 2);
-  const auto ropes = MakeRopes(model.config, nullptr);
+  const auto ropes = MakeRopes(model.config, model.weights.rope_freqs);
   team.Run([&] { Forward(model, ropes, ids, 0, state, scratch, team); });
   Nextn nextn(model, size, 2);
   std::vector<float> hidden(n * width, 0.0f);
@@ -471,8 +472,8 @@ TEST(Nextn, EqualsTheReference) {
   std::vector<float> logits(n * model.config.vocab_size);
   nextn.Forward(ids, hidden.data(), 0, team);
   nextn.Logits(0, n, team, logits.data());
-  EXPECT_LT(test::Nmse(logits, test::ReadFloats(path.parent_path() / "qwen35-mtp.nextn.f32")),
-            1e-9);
+  const std::string expected_of = path.stem().string() + ".nextn.f32";
+  EXPECT_LT(test::Nmse(logits, test::ReadFloats(path.parent_path() / expected_of)), 1e-9);
   // And in two batches.
   nextn.Forward(std::span(ids).first(20), hidden.data(), 0, team);
   nextn.Forward(std::span(ids).subspan(20), hidden.data() + 20 * width, 20, team);
@@ -481,6 +482,29 @@ TEST(Nextn, EqualsTheReference) {
   const std::vector<float> expected(
       logits.begin() + static_cast<ptrdiff_t>(20 * model.config.vocab_size), logits.end());
   EXPECT_LT(test::Nmse(rest, expected), 1e-12);
+}
+
+// Logits of the block after each token of the golden text, from the hidden states of the layers.
+TEST(Nextn, EqualsTheReference) {
+  for (const std::string name : kWithBlocks) {
+    ExpectBlockEqualsTheReference(test::DataPath("more") / (name + ".gguf"));
+  }
+  const std::filesystem::path golden = test::SharedPath("golden/hybrids/qwen35-mtp.gguf");
+  if (!golden.empty()) ExpectBlockEqualsTheReference(golden);
+}
+
+TEST(Nextn, ChangesNoTextInAnyFamily) {
+  for (const std::string name : kWithBlocks) {
+    SCOPED_TRACE(name);
+    const Model model = Model::Load(test::DataPath("more") / (name + ".gguf"));
+    SessionOptions options = Options(kernels::KvType::kF16, 1, 0.8f);
+    const Written expected = Write(model, options, 60);
+    options.draft = {.on = true, .fixed = 3, .lookup = false, .nextn = true};
+    const Written written = Write(model, options, 60);
+    EXPECT_EQ(written.text, expected.text);
+    EXPECT_EQ(written.logits, expected.logits);
+    EXPECT_GT(written.counts.drafted, 0u);
+  }
 }
 
 TEST(Nextn, ChangesNoTextAndDraftsByTheHiddenStates) {
