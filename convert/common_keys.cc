@@ -32,13 +32,26 @@ void AddKey(const KeyRule& rule, OutModel& model) {
   if (rule.kind == KeyKind::kBool) model.Bool(rule.gguf, config.BoolOr(rule.hf, false));
 }
 
+void CheckUsual(const Family& family, const Fields& config) {
+  for (const UsualValue& usual : family.usual) {
+    if (!config.Has(usual.hf)) continue;
+    const bool is_flag = config.IsBool(usual.hf);
+    const double found =
+        is_flag ? (config.BoolOr(usual.hf, false) ? 1 : 0) : config.Number(usual.hf);
+    if (found == usual.value) continue;
+    const std::string expected =
+        is_flag ? (usual.value != 0 ? "true" : "false") : std::to_string(usual.value);
+    config.Fail(usual.hf,
+                "expected " + expected + " in a model of architecture " + std::string(family.name));
+  }
+}
+
 // Llama 3.1's scaling of low frequencies: a divisor for each pair.
-void AddLlama3Factors(const Fields& rope, OutModel& model) {
+void AddLlama3Factors(const Fields& rope, size_t n, OutModel& model) {
   const double factor = rope.Number("factor"), low = rope.Number("low_freq_factor"),
                high = rope.Number("high_freq_factor"),
                context = rope.Number("original_max_position_embeddings");
   const double base = model.rope_theta(10000);
-  const auto n = static_cast<size_t>(model.head_dim());
   if (high <= low || factor <= 0)
     rope.Fail("high_freq_factor", "expected more than low_freq_factor");
   std::vector<float> divisors;
@@ -48,6 +61,7 @@ void AddLlama3Factors(const Fields& rope, OutModel& model) {
     const double mix = std::clamp((context / length - low) / (high - low), 0.0, 1.0);
     divisors.push_back(static_cast<float>(1 / ((1 - mix) / factor + mix)));
   }
+  divisors.resize(std::max<size_t>(divisors.size(), model.n_rope_freqs), 1);
   model.Computed("rope_freqs.weight", std::move(divisors));
 }
 
@@ -97,8 +111,8 @@ void AddRope(OutModel& model) {
   if (model.config.Has("rope_theta") || rope.Has("rope_theta")) {
     model.Float("rope.freq_base", model.rope_theta(0));
   }
-  const double part =
-      model.config.NumberOr("partial_rotary_factor", rope.NumberOr("partial_rotary_factor", 1));
+  const double part = model.config.NumberOr(
+      "partial_rotary_factor", rope.NumberOr("partial_rotary_factor", model.rotary_part));
   if (!(part > 0 && part <= 1)) model.config.Fail("partial_rotary_factor", "expected 0 to 1");
   const auto n_rotated = static_cast<uint64_t>(static_cast<double>(model.head_dim()) * part);
   model.Uint("rope.dimension_count", n_rotated);
@@ -110,12 +124,23 @@ void AddRope(OutModel& model) {
   } else if (type == "yarn") {
     AddYarn(rope, model);
   } else if (type == "llama3") {
-    AddLlama3Factors(rope, model);
+    AddLlama3Factors(rope, n_rotated, model);
   } else if (type == "longrope" || type == "su") {
     AddLongRope(rope, model);
   } else if (type != "default" && type != "none" && type != "mrope") {
     rope.Fail("rope_type", "expected default, linear, yarn, llama3 or longrope, found " +
                                gguf::Quoted(type, 40));
+  }
+}
+
+// How the vectors of a text's positions become one, as Sentence Transformers' folders say.
+void AddPooling(OutModel& model) {
+  constexpr std::pair<const char*, uint64_t> kKinds[] = {{"pooling_mode_mean_tokens", 1},
+                                                         {"pooling_mode_cls_token", 2},
+                                                         {"pooling_mode_lasttoken", 3}};
+  const Fields pooling = model.folder.Object("1_Pooling/config.json");
+  for (const auto& [key, kind] : kKinds) {
+    if (pooling.BoolOr(key, false)) model.Uint("pooling_type", kind);
   }
 }
 
@@ -154,6 +179,7 @@ void AddKeys(const Family& family, OutModel& model) {
   CheckSizes(model);
   model.shapes.n_heads = config.Count("num_attention_heads");
   model.shapes.n_kv_heads = config.CountOr("num_key_value_heads", model.shapes.n_heads);
+  CheckUsual(family, config);
   if (family.refine != nullptr) family.refine(model);
   CheckShapes(model);
   for (const std::span<const KeyRule> rules : family.keys) {
@@ -162,6 +188,7 @@ void AddKeys(const Family& family, OutModel& model) {
   for (const KeyRule& rule : kCommonKeys) AddKey(rule, model);
   model.Uint("attention.head_count_kv", model.shapes.n_kv_heads);
   AddRope(model);
+  AddPooling(model);
 }
 
 }  // namespace convert

@@ -75,7 +75,7 @@ const std::vector<Family>& Families() {
     std::vector<Family> all;
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
-          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage()}) {
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;

@@ -23,11 +23,20 @@ struct TensorRule {
   Change change = Change::kNone;
 };
 
+inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number a key has
+
 enum class KeyKind : uint8_t { kUint, kFloat, kBool };
 // The first of config.json's keys that is present; if none is, nothing is written.
 struct KeyRule {
   std::string_view hf, gguf;
   KeyKind kind = KeyKind::kUint;
+};
+
+// The only value, if config.json has the key, that GGUF's definition of a family expresses; 1:
+// true.
+struct UsualValue {
+  std::string_view hf;
+  double value;
 };
 
 // For names in config.json shared by models with and without experts.
@@ -44,6 +53,7 @@ struct Family {
   // The first list that has a tensor's name counts; CommonTensors() come last.
   std::array<std::span<const TensorRule>, 3> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
+  std::span<const UsualValue> usual = {};
   // Adds keys before the lists, whose values are then ignored, and refuses what GGUF's definition
   // of the family cannot express.
   void (*refine)(OutModel& model) = nullptr;

@@ -55,6 +55,7 @@ class Fields {
   std::optional<std::vector<uint64_t>> Wholes(std::string_view key) const;
   bool IsText(std::string_view key) const { return Find(key).IsString(); }
   bool IsObject(std::string_view key) const { return Find(key).IsObject(); }
+  bool IsBool(std::string_view key) const { return Find(key).IsBool(); }
   bool IsList(std::string_view key) const { return Find(key).IsArray(); }
 
   // These fields, completed by those of `outer` that they lack.

@@ -51,7 +51,8 @@ Fields OutModel::rope() const {
 }
 
 double OutModel::rope_theta(double fallback) const {
-  return config.NumberOr("rope_theta", rope().NumberOr("rope_theta", fallback));
+  const std::vector<double> of_layers = config.Numbers("rope_theta");
+  return of_layers.empty() ? rope().NumberOr("rope_theta", fallback) : of_layers[0];
 }
 
 }  // namespace convert

@@ -30,6 +30,8 @@ struct OutModel {
   uint64_t n_tokens = 0;           // rows of the embedding to keep; 0: all
   bool is_ternary = false;         // layers' matrices are rounded to three values, Change::kTernary
   uint64_t n_nextn = 0;            // blocks after the layers that predict further tokens
+  double rotary_part = 1;          // of a head that rotates, where config.json does not say
+  uint64_t n_rope_freqs = 0;       // divisors of the file, if more than pairs that rotate
   std::vector<std::string> notes;  // for the user
 
   // Keys of the architecture. The first value of a key counts: a family's own are set before those

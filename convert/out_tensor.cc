@@ -110,11 +110,11 @@ OutTensor EveryOther(const Stack& stack, bool odd) {
   return out;
 }
 
-// The old matrices are [cols, rows]; takes every step-th row from `first` on.
-OutTensor Transposed(const Stack& stack, uint64_t first, uint64_t step) {
-  stack.Require(stack.is_stack && stack.cols % step == 0, "a stack of matrices");
+// The old matrices are [cols, rows]; takes 1 / part of the rows, every step-th from `first` on.
+OutTensor Transposed(const Stack& stack, uint64_t part, uint64_t first, uint64_t step) {
+  stack.Require(stack.is_stack && stack.cols % part == 0, "a stack of matrices");
   OutTensor out;
-  const uint64_t n = stack.cols / step;
+  const uint64_t n = stack.cols / part;
   out.dims = {stack.rows, n, stack.n};
   out.unit = stack.rows;
   out.locate = [stack, first, step, n](uint64_t row) {
@@ -221,9 +221,11 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
   if (order == kRopeK) return Rope(stack, shapes.n_kv_heads);
   if (order == kFirstHalf || order == kSecondHalf) return Half(stack, order == kSecondHalf);
   if (order == kEven || order == kOdd) return EveryOther(stack, order == kOdd);
-  if (order == kTransposed) return Transposed(stack, 0, 1);
-  if (order == kEvenTransposed) return Transposed(stack, 0, 2);
-  if (order == kOddTransposed) return Transposed(stack, 1, 2);
+  if (order == kTransposed) return Transposed(stack, 1, 0, 1);
+  if (order == kFirstHalfTransposed) return Transposed(stack, 2, 0, 1);
+  if (order == kSecondHalfTransposed) return Transposed(stack, 2, stack.cols / 2, 1);
+  if (order == kEvenTransposed) return Transposed(stack, 2, 0, 2);
+  if (order == kOddTransposed) return Transposed(stack, 2, 1, 2);
   if (order == kKeyB || order == kValueB) return LatentKeysOrValues(stack, shapes, order == kKeyB);
   if (order == kGroupedQkv || order == kGroupedZ) return Grouped(stack, shapes, order == kGroupedZ);
   if (order == kValueHeads) return ValueHeads(stack, shapes, 0, shapes.state);

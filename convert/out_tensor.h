@@ -38,10 +38,12 @@ enum class Order : uint8_t {
   kFirstHalf,
   kSecondHalf,  // of each matrix's rows
   kEven,
-  kOdd,         // each matrix's rows; in vectors: numbers
-  kTransposed,  // each matrix is stored by columns
+  kOdd,                  // each matrix's rows; in vectors: numbers
+  kTransposed,           // each matrix is stored by columns
+  kFirstHalfTransposed,  // the same, for the rows that the columns become
+  kSecondHalfTransposed,
   kEvenTransposed,
-  kOddTransposed,  // the same, for the rows that the columns become
+  kOddTransposed,
   kKeyB,
   kValueB,  // DeepSeek's matrix of keys and values, both for each head
   kGroupedQkv,

@@ -19,6 +19,10 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"model.text_model.", "model."},
     {"language_model.model.", "model."},
     {"language_model.lm_head.", "lm_head."},
+    // Of models that make vectors of texts.
+    {"layers.", "model.layers."},
+    {"embed_tokens.", "model.embed_tokens."},
+    {"norm.", "model.norm."},
 };
 // Vision and audio parts.
 // clang-format off
@@ -26,7 +30,7 @@ constexpr std::string_view kLeftOut[] = {
     "vision_tower.", "model.vision_tower.", "vision_model.", "model.vision_model.",
     "multi_modal_projector.", "model.multi_modal_projector.", "model.connector.",
     "image_newline", "model.image_newline", "model.visual.", "visual.", "vision_encoder.",
-    "audio_tower.", "model.audio_tower.", "model.embed_audio.", "model.embed_vision.",
+    "model.mtp_", "audio_tower.", "model.audio_tower.", "model.embed_audio.", "model.embed_vision.",
 };
 // clang-format on
 // Blocks that predict further tokens, if they have names of their own.
@@ -63,6 +67,7 @@ std::optional<uint64_t> TakeNumber(std::string& name, std::string_view word,
 // n_layers: without the additional blocks that predict further tokens.
 Name Parse(std::string_view hf, uint64_t n_layers) {
   Name name;
+  if (hf.starts_with("model.mtp.")) hf.remove_prefix(6);  // "model."
   name.text = hf;
   if (hf.starts_with(kNextnLayers)) name.text.replace(0, kNextn.size(), "model.");
   for (const auto& [prefix, instead] : kTextPrefixes) {
@@ -141,6 +146,7 @@ class Mapper {
 
   bool Add(const TensorRule& rule, const Name& name, const SafeTensor& tensor) {
     if (rule.gguf.empty()) return false;
+    if (rule.gguf == kInKeys) return true;
     std::string gguf = std::string(rule.gguf) + name.suffix;
     if (gguf.starts_with('.')) gguf = "blk." + std::to_string(name.layer.value_or(0)) + gguf;
     Target& target = targets_[gguf];
@@ -162,7 +168,9 @@ class Mapper {
   }
 
   Change ChangeOf(const TensorRule& rule, const Name& name, const SafeTensor& tensor) const {
-    const bool is_norm = name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm");
+    const bool is_norm =
+        (name.text.ends_with("norm") && !name.text.ends_with("linear_attn.norm")) ||
+        name.text.starts_with("mtp.pre_fc_norm");
     if (family_.norms_plus_one && is_norm && name.suffix == ".weight") return Change::kPlusOne;
     const bool is_matrix = name.layer && name.suffix == ".weight" && tensor.shape.size() == 2;
     if (!model_.is_ternary || !is_matrix) return rule.change;

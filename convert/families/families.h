@@ -21,6 +21,12 @@ std::span<const Family> SingleLineages();
 std::span<const Family> Lfm2Lineage();
 std::span<const Family> DeepSeekLineage();
 std::span<const Family> NemotronLineage();
+std::span<const Family> ExpertsLineage();
+std::span<const Family> MambaLineage();
+
+inline constexpr TensorRule kFfnNormIsPostAttention[] = {
+    {".post_attention_layernorm", ".post_attention_norm"},
+};
 
 // Sandwich norms (Gemma).
 inline constexpr TensorRule kSandwichNorms[] = {
@@ -33,6 +39,69 @@ inline constexpr TensorRule kPostNorms[] = {
     {".post_attention_layernorm", ".post_attention_norm"},
     {".post_feedforward_layernorm", ".post_ffw_norm"},
 };
+// Experts under Mixtral's names.
+inline constexpr TensorRule kBlockSparse[] = {
+    {".block_sparse_moe.gate", ".ffn_gate_inp"},
+    {".block_sparse_moe.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".block_sparse_moe.experts.{e}.w1", ".ffn_gate_exps"},
+    {".block_sparse_moe.experts.{e}.w2", ".ffn_down_exps"},
+    {".block_sparse_moe.experts.{e}.w3", ".ffn_up_exps"},
+};
+// What is beside other experts: the bias of their choice, and the shared one.
+inline constexpr TensorRule kSharedExperts[] = {
+    {".mlp.gate.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.shared_experts.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_experts.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_experts.down_proj", ".ffn_down_shexp"},
+};
+// Blocks after the layers that predict further tokens.
+inline constexpr TensorRule kNextn[] = {
+    {".eh_proj", ".nextn.eh_proj"},
+    {".enorm", ".nextn.enorm"},
+    {".hnorm", ".nextn.hnorm"},
+    {".embed_tokens", ".nextn.embed_tokens"},
+    {".shared_head.head", ".nextn.shared_head_head"},
+    {".shared_head.norm", ".nextn.shared_head_norm"},
+    {".transformer.shared_head.output", ".nextn.shared_head_head"},
+    {".transformer.shared_head.norm", ".nextn.shared_head_norm"},
+    {".final_layernorm", ".layer_output_norm"},
+    // The same in a part of its own.
+    {"mtp.fc", ".nextn.eh_proj"},
+    {"mtp.pre_fc_norm_embedding", ".nextn.enorm"},
+    {"mtp.pre_fc_norm_hidden", ".nextn.hnorm"},
+    {"mtp.norm", ".nextn.shared_head_norm"},
+    {"mtp.embed_tokens", ".nextn.embed_tokens"},
+    {"mtp.lm_head", ".nextn.shared_head_head"},
+};
+// Experts' sizes and weights, under the names that families have for them.
+inline constexpr KeyRule kExpertKeys[] = {
+    {"num_experts", "expert_count"},
+    {"n_routed_experts", "expert_count"},
+    {"num_local_experts", "expert_count"},
+    {"moe_num_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_k", "expert_used_count"},
+    {"moe_top_k", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"n_shared_experts", "expert_shared_count"},
+    {"num_shared_experts", "expert_shared_count"},
+    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"share_expert_dim", "expert_shared_feed_forward_length"},
+    {"first_k_dense_replace", "leading_dense_block_count"},
+    {"num_dense_layers", "leading_dense_block_count"},
+    {"moe_layer_start_index", "leading_dense_block_count"},
+    {"routed_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
+    {"route_scale", "expert_weights_scale", KeyKind::kFloat},
+    {"moe_routed_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
+    {"moe_router_scaling_factor", "expert_weights_scale", KeyKind::kFloat},
+    {"norm_topk_prob", "expert_weights_norm", KeyKind::kBool},
+    {"route_norm", "expert_weights_norm", KeyKind::kBool},
+    {"norm_expert_weight", "expert_weights_norm", KeyKind::kBool},
+    {"n_group", "expert_group_count"},
+    {"topk_group", "expert_group_used_count"},
+};
 inline constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_window"}};
 
 // For each layer, whether layer_types gives it this name; empty if config.json has no such list.
@@ -40,6 +109,11 @@ inline constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
 // Throws gguf::Error unless only the last of every `period` layers sees all positions.
 void ExpectPeriod(const OutModel& model, size_t period);
+// How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
+// True for sigmoid. Throws gguf::Error.
+bool AddGating(bool fallback, OutModel& model);
+// Those blocks, which config.json does not always list. Adds block_count.
+void AddNextn(OutModel& model);
 // Notes that files of this architecture have no window, like the published files.
 void LeaveOutWindow(OutModel& model);
 // Key-value heads of layers with attention, 0 for the others.

@@ -37,6 +37,8 @@ constexpr KeyRule kLfm2Keys[] = {
     {"sliding_window", "attention.sliding_window"},
 };
 
+constexpr UsualValue kLfm2Usual[] = {{"norm_topk_prob", 1}};
+
 void Lfm2(OutModel& model) {
   const Fields& config = model.config;
   std::vector<bool> attends = LayersOfType(model, "full_attention");
@@ -50,7 +52,6 @@ void Lfm2(OutModel& model) {
   // config.json has the width before rounding.
   model.Uint("feed_forward_length", model.RowsOf("model.layers.0.feed_forward.w1.weight"));
   if (model.architecture != "lfm2moe") return;
-  if (!config.BoolOr("norm_topk_prob", true)) config.Fail("norm_topk_prob", "expected true");
   model.Uint("expert_gating_func", 2);  // sigmoid
 }
 
@@ -64,6 +65,7 @@ constexpr Family kLfm2Rows[] = {
      .hf = {"Lfm2MoeForCausalLM"},
      .tensors = {kLfm2},
      .keys = {kLfm2Keys},
+     .usual = kLfm2Usual,
      .refine = Lfm2},
 };
 

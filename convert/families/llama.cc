@@ -1,21 +1,15 @@
-// Llama, Mistral, Mixtral, SmolLM3, Ministral 3. engine/model/families/llama.cc explains the
-// arithmetic.
+// Llama, Mistral, Mixtral, SmolLM3, Ministral 3, Arcee, Nanbeige. engine/model/families/llama.cc
+// explains the arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
 namespace {
 
-constexpr TensorRule kMixtral[] = {
-    {".block_sparse_moe.gate", ".ffn_gate_inp"},
-    {".block_sparse_moe.experts.{e}.w1", ".ffn_gate_exps"},
-    {".block_sparse_moe.experts.{e}.w2", ".ffn_down_exps"},
-    {".block_sparse_moe.experts.{e}.w3", ".ffn_up_exps"},
+constexpr KeyRule kNanbeigeKeys[] = {
+    {"num_loops", "num_loops"},
+    {"skip_loop_final_norm", "skip_loop_final_norm", KeyKind::kBool},
 };
-
-constexpr KeyRule kMixtralKeys[] = {
-    {"num_local_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-};
+constexpr UsualValue kSmolLm3Usual[] = {{"no_rope_layer_interval", 4}};
 
 void Llama(OutModel& model) {
   if (model.config.Has("sliding_window")) LeaveOutWindow(model);
@@ -26,9 +20,6 @@ void SmolLm3(OutModel& model) {
   for (size_t i = 0; i < rotates.size(); ++i) {
     if ((rotates[i] == 0) == (i % 4 == 3)) continue;
     model.config.Fail("no_rope_layers", "expected 0 for every fourth layer alone");
-  }
-  if (model.config.UintOr("no_rope_layer_interval", 4) != 4) {
-    model.config.Fail("no_rope_layer_interval", "expected 4");
   }
 }
 
@@ -48,14 +39,23 @@ constexpr Family kLlamaRows[] = {
     {.name = "llama",
      .hf = {"LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM", "MixtralForCausalLM"},
      .pairs_neighbours = true,
-     .tensors = {kMixtral},
-     .keys = {kMixtralKeys},
+     .tensors = {kBlockSparse},
+     .keys = {kExpertKeys},
      .refine = Llama},
-    {.name = "smollm3", .hf = {"SmolLM3ForCausalLM"}, .pairs_neighbours = true, .refine = SmolLm3},
+    {.name = "smollm3",
+     .hf = {"SmolLM3ForCausalLM"},
+     .pairs_neighbours = true,
+     .usual = kSmolLm3Usual,
+     .refine = SmolLm3},
     {.name = "mistral3",
      .hf = {"Ministral3ForCausalLM"},
      .pairs_neighbours = true,
      .refine = Mistral3},
+    {.name = "arcee", .hf = {"ArceeForCausalLM"}, .pairs_neighbours = true, .activation = "relu2"},
+    {.name = "nanbeige",
+     .hf = {"NanbeigeForCausalLM"},
+     .pairs_neighbours = true,
+     .keys = {kNanbeigeKeys}},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Qwen2, Qwen3, and Qwen3-Next and Qwen3.5 with delta nets. engine/model/families/qwen.cc explains
-// the arithmetic.
+// Qwen2, Qwen3, their relatives that read images, and Qwen3-Next and Qwen3.5 with delta nets.
+// engine/model/families/qwen.cc explains the arithmetic.
 #include "convert/families/families.h"
 
 namespace convert {
@@ -43,14 +43,10 @@ constexpr TensorRule kQwen35[] = {
     {".linear_attn.out_proj", ".ssm_out", kValueHeadColumns},
 };
 
-// A block after the layers that predicts the token after the next.
-constexpr TensorRule kQwenNextn[] = {
-    {"mtp.fc", ".nextn.eh_proj"},
-    {"mtp.pre_fc_norm_embedding", ".nextn.enorm", kSame, Change::kPlusOne},
-    {"mtp.pre_fc_norm_hidden", ".nextn.hnorm", kSame, Change::kPlusOne},
-    {"mtp.norm", ".nextn.shared_head_norm"},
-    {"mtp.embed_tokens", ".nextn.embed_tokens"},
-    {"mtp.lm_head", ".nextn.shared_head_head"},
+constexpr TensorRule kQwen3VlMoe[] = {
+    {".mlp.experts.gate_up_proj", ".ffn_gate_exps.weight", kFirstHalfTransposed},
+    {".mlp.experts.gate_up_proj", ".ffn_up_exps.weight", kSecondHalfTransposed},
+    {".mlp.experts.down_proj", ".ffn_down_exps.weight", kTransposed},
 };
 
 constexpr KeyRule kQwenMoeKeys[] = {
@@ -72,13 +68,23 @@ void Qwen(OutModel& model) {
   if (model.config.BoolOr("use_sliding_window", false)) LeaveOutWindow(model);
 }
 
-// One block after the layers, which config.json does not always list.
-void AddNextn(OutModel& model) {
-  if (!model.folder.tensors().contains("mtp.fc.weight")) return;
-  if (model.config.UintOr("mtp_num_hidden_layers", 1) != 1) return;
-  model.n_nextn = 1;
-  model.Uint("nextn_predict_layers", model.n_nextn);
-  model.Uint("block_count", model.n_layers() + model.n_nextn);
+void AddSections(OutModel& model) {
+  const size_t n = model.rope().Numbers("mrope_section").size() == 4 ? 4 : 3;
+  std::vector<int32_t> sections = WholeNumbers(model.rope(), "mrope_section", n);
+  sections.resize(4);
+  model.PerLayer("rope.dimension_sections", sections);
+}
+
+void Qwen2Vl(OutModel& model) {
+  Qwen(model);
+  AddSections(model);
+}
+
+// Images add rows to the input of as many layers.
+void Qwen3Vl(OutModel& model) {
+  AddSections(model);
+  const Fields vision = model.folder.config().Object("vision_config");
+  model.Uint("n_deepstack_layers", vision.Numbers("deepstack_visual_indexes").size());
 }
 
 void DeltaNet(OutModel& model) {
@@ -100,9 +106,7 @@ void DeltaNet(OutModel& model) {
   ExpectPeriod(model, interval);
   if (model.architecture == "qwen35moe") model.Without("feed_forward_length");
   if (model.architecture == "qwen3next") return;
-  std::vector<int32_t> sections = WholeNumbers(model.rope(), "mrope_section", 3);
-  sections.push_back(0);
-  model.PerLayer("rope.dimension_sections", sections);
+  AddSections(model);
 }
 
 constexpr Family kQwenRows[] = {
@@ -114,22 +118,31 @@ constexpr Family kQwenRows[] = {
      .refine = Qwen},
     {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen},
     {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kQwenMoeKeys}, .refine = Qwen},
+    {.name = "qwen2vl",
+     .hf = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},
+     .refine = Qwen2Vl},
+    {.name = "qwen3vl", .hf = {"Qwen3VLForConditionalGeneration"}, .refine = Qwen3Vl},
+    {.name = "qwen3vlmoe",
+     .hf = {"Qwen3VLMoeForConditionalGeneration"},
+     .tensors = {kQwen3VlMoe},
+     .keys = {kQwenMoeKeys},
+     .refine = Qwen3Vl},
     {.name = "qwen35",
      .hf = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
      .norms_plus_one = true,
-     .tensors = {kQwen35, kQwenExperts, kQwenNextn},
+     .tensors = {kQwen35, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kQwenMoeKeys},
      .refine = DeltaNet},
     {.name = "qwen35moe",
      .hf = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
      .norms_plus_one = true,
-     .tensors = {kQwen35, kQwenExperts, kQwenNextn},
+     .tensors = {kQwen35, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kQwenMoeKeys},
      .refine = DeltaNet},
     {.name = "qwen3next",
      .hf = {"Qwen3NextForCausalLM"},
      .norms_plus_one = true,
-     .tensors = {kQwen3Next, kQwenExperts, kQwenNextn},
+     .tensors = {kQwen3Next, kQwenExperts, kNextn},
      .keys = {kDeltaNetKeys, kQwenMoeKeys},
      .refine = DeltaNet},
 };

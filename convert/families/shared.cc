@@ -2,6 +2,7 @@
 #include <string>
 
 #include "convert/families/families.h"
+#include "gguf/error.h"
 
 namespace convert {
 
@@ -24,6 +25,35 @@ void ExpectPeriod(const OutModel& model, size_t period) {
                       "expected full_attention in the last of every " + std::to_string(period) +
                           " layers, found something else in layer " + std::to_string(i));
   }
+}
+
+bool AddGating(bool fallback, OutModel& model) {
+  bool sigmoid = fallback;
+  for (const char* const key : {"scoring_func", "score_func", "score_function",
+                                "moe_router_activation", "moe_router_activation_func"}) {
+    if (!model.config.Has(key)) continue;
+    const std::string name = model.config.Text(key);
+    sigmoid = name == "sigmoid" || name == "noaux_tc";  // as dots.llm1 calls it
+    if (!sigmoid && name != "softmax") {
+      model.config.Fail(key, "expected softmax or sigmoid, found " + gguf::Quoted(name, 40));
+    }
+  }
+  model.Uint("expert_gating_func", sigmoid ? 2 : 1);
+  return sigmoid;
+}
+
+void AddNextn(OutModel& model) {
+  const auto& tensors = model.folder.tensors();
+  const auto has = [&](const char* part, uint64_t i) {
+    return tensors.contains(part + std::to_string(i) + ".eh_proj.weight");
+  };
+  const bool one = model.config.UintOr("mtp_num_hidden_layers", 1) == 1;
+  uint64_t n = one && tensors.contains("mtp.fc.weight") ? 1 : 0;
+  while (has("model.layers.", model.n_layers() + n) || has("model.mtp.layers.", n)) ++n;
+  if (n == 0) return;
+  model.n_nextn = n;
+  model.Uint("nextn_predict_layers", n);
+  model.Uint("block_count", model.n_layers() + n);
 }
 
 void LeaveOutWindow(OutModel& model) {

@@ -1,9 +1,14 @@
 // Lineages with one converted architecture each: Phi-3, gpt-oss, OLMo 2 and 3, GLM-4, BitNet, ERNIE
-// 4.5, Hunyuan dense, EXAONE 4. engine/model/families/singles.cc explains the arithmetic.
+// 4.5, Hunyuan, Seed-OSS, Command R7B and A, Apertus, EXAONE 4. engine/model/families/singles.cc
+// explains the arithmetic.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "convert/families/families.h"
+#include "convert/numbers.h"
 #include "gguf/error.h"
 
 namespace convert {
@@ -21,7 +26,6 @@ constexpr KeyRule kPhi3Keys[] = {
 };
 
 constexpr TensorRule kGptOss[] = {
-    {".post_attention_layernorm", ".post_attention_norm"},
     {".self_attn.sinks", ".attn_sinks.weight"},
     {".mlp.router", ".ffn_gate_inp"},
     {".mlp.experts.gate_up_proj_blocks", ".ffn_gate_exps.weight", kEven},
@@ -41,6 +45,8 @@ constexpr KeyRule kGptOssKeys[] = {
     {"sliding_window", "attention.sliding_window"},
 };
 
+constexpr UsualValue kGptOssUsual[] = {{"swiglu_limit", 7}};
+
 constexpr TensorRule kGlm4[] = {
     {".post_self_attn_layernorm", ".post_attention_norm"},
     {".post_mlp_layernorm", ".post_ffw_norm"},
@@ -56,14 +62,28 @@ constexpr TensorRule kBitNet[] = {
 constexpr TensorRule kHunyuan[] = {
     {".self_attn.query_layernorm", ".attn_q_norm"},
     {".self_attn.key_layernorm", ".attn_k_norm"},
+    {".mlp.gate.wg", ".ffn_gate_inp"},
+    {".mlp.shared_mlp.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_mlp.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_mlp.down_proj", ".ffn_down_shexp"},
+};
+constexpr UsualValue kHunyuanUsual[] = {{"use_cla", 0}};
+
+constexpr KeyRule kCohere2Keys[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", KeyKind::kFloat},
+    {"logit_scale", "logit_scale", KeyKind::kFloat},
+    {"sliding_window", "attention.sliding_window"},
+};
+constexpr UsualValue kCohere2Usual[] = {
+    {"use_qk_norm", 0}, {"use_parallel_block", 1}, {"use_gated_activation", 1}, {"rotary_pct", 1}};
+
+constexpr TensorRule kApertus[] = {
+    {".attention_layernorm", ".attn_norm"}, {".feedforward_layernorm", ".ffn_norm"},
+    {".mlp.act_fn.alpha_n", kInKeys},       {".mlp.act_fn.alpha_p", kInKeys},
+    {".mlp.act_fn.beta", kInKeys},          {".mlp.act_fn.eps", kInKeys},
 };
 
-void GptOss(OutModel& model) {
-  ExpectPeriod(model, 2);
-  if (model.config.NumberOr("swiglu_limit", 7) != 7) {
-    model.config.Fail("swiglu_limit", "expected 7");
-  }
-}
+void GptOss(OutModel& model) { ExpectPeriod(model, 2); }
 
 // OLMo 3 has a window in three of four layers, OLMo 2 has none.
 void Olmo2(OutModel& model) {
@@ -102,6 +122,48 @@ void Hunyuan(OutModel& model) {
   model.Float("rope.scaling.factor", 1);
 }
 
+// A number, or a list that has it for each layer.
+uint64_t SameInAll(const Fields& config, std::string_view key) {
+  const std::vector<double> found = config.Numbers(key);
+  const bool same = std::ranges::adjacent_find(found, std::ranges::not_equal_to()) == found.end();
+  if (found.empty() || !same || !(found[0] >= 0 && found[0] <= UINT16_MAX)) {
+    config.Fail(key, "expected a number up to 65535, the same one for all layers");
+  }
+  return static_cast<uint64_t>(found[0]);
+}
+
+void HunyuanMoe(OutModel& model) {
+  const Fields& config = model.config;
+  Hunyuan(model);
+  const uint64_t n_shared = SameInAll(config, "num_shared_expert");
+  model.Uint("expert_used_count", SameInAll(config, "moe_topk"));
+  model.Uint("expert_feed_forward_length", SameInAll(config, "moe_intermediate_size"));
+  model.Uint("expert_shared_count", n_shared);
+  model.Uint("expert_shared_feed_forward_length", n_shared * config.Count("intermediate_size"));
+}
+
+void Cohere2(OutModel& model) {
+  const uint64_t period = model.config.CountOr("sliding_window_pattern", 4);
+  model.Uint("attention.sliding_window_pattern", period);
+  ExpectPeriod(model, period);
+}
+
+// The activation's parameters become keys without the architecture's name.
+void Apertus(OutModel& model) {
+  for (const char* const name : {"alpha_n", "alpha_p", "beta", "eps"}) {
+    std::vector<float> values;
+    for (uint64_t i = 0; i < model.n_layers(); ++i) {
+      const SafeTensor& tensor =
+          model.Need("model.layers." + std::to_string(i) + ".mlp.act_fn." + name);
+      if (tensor.elements != 1 || !tensor.is_weights()) {
+        tensor.Fail("expected a number, found " + tensor.dtype + " " + ShapeText(tensor.shape));
+      }
+      values.push_back(NumberAt(tensor, 0));
+    }
+    model.keys.AddArray("xielu." + std::string(name), std::span<const float>(values));
+  }
+}
+
 // Only the large model has windows, in three of four layers.
 void Exaone4(OutModel& model) {
   const bool has_window = model.config.UintOr("sliding_window", 0) > 0;
@@ -117,8 +179,9 @@ constexpr Family kSingleRows[] = {
     {.name = "phi3", .hf = {"Phi3ForCausalLM"}, .tensors = {kPhi3}, .keys = {kPhi3Keys}},
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},
-     .tensors = {kGptOss},
+     .tensors = {kGptOss, kFfnNormIsPostAttention},
      .keys = {kGptOssKeys},
+     .usual = kGptOssUsual,
      .refine = GptOss},
     {.name = "olmo2",
      .hf = {"Olmo2ForCausalLM", "Olmo3ForCausalLM"},
@@ -136,6 +199,23 @@ constexpr Family kSingleRows[] = {
      .hf = {"HunYuanDenseV1ForCausalLM"},
      .tensors = {kHunyuan},
      .refine = Hunyuan},
+    {.name = "hunyuan-moe",
+     .hf = {"HunYuanMoEV1ForCausalLM"},
+     .tensors = {kHunyuan},
+     .keys = {kExpertKeys},
+     .usual = kHunyuanUsual,
+     .refine = HunyuanMoe},
+    {.name = "seed_oss", .hf = {"SeedOssForCausalLM"}, .tensors = {kFfnNormIsPostAttention}},
+    {.name = "cohere2",
+     .hf = {"Cohere2ForCausalLM"},
+     .keys = {kCohere2Keys},
+     .usual = kCohere2Usual,
+     .refine = Cohere2},
+    {.name = "apertus",
+     .hf = {"ApertusForCausalLM"},
+     .activation = "xielu",
+     .tensors = {kApertus},
+     .refine = Apertus},
     {.name = "exaone4",
      .hf = {"Exaone4ForCausalLM"},
      .tensors = {kPostNorms},

@@ -148,26 +148,49 @@ GEMMA4 = {"ffn_gate_inp": "router.proj", "post_ffw_norm_1": "post_feedforward_la
           "pre_ffw_norm_2": "pre_feedforward_layernorm_2", "post_ffw_norm_2": "post_feedforward_layernorm_2"}
 MLA = {"attn_q_a": "self_attn.q_a_proj", "attn_q_a_norm": "self_attn.q_a_layernorm", "attn_q_b": "self_attn.q_b_proj",
        "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa", "attn_kv_a_norm": "self_attn.kv_a_layernorm"}
+MAMBA = {"attn_norm": "norm", "ssm_in": "mixer.in_proj", "ssm_x": "mixer.x_proj", "ssm_dt": "mixer.dt_proj", "ssm_out": "mixer.out_proj"}
+JAMBA = {"ffn_norm": "pre_ff_layernorm", **{"ssm_" + k: "mamba." + v for k, v in (
+             ("in", "in_proj"), ("x", "x_proj"), ("dt", "dt_proj"), ("out", "out_proj"), ("dt_norm", "dt_layernorm"),
+             ("b_norm", "b_layernorm"), ("c_norm", "c_layernorm"))},
+         **{"ffn_" + k: "feed_forward.%s_proj" % k for k in ("gate", "up", "down")}, "ffn_gate_inp": "feed_forward.router"}
 NEMOTRON = {"attn_norm": "norm", "attn_q": "mixer.q_proj", "attn_k": "mixer.k_proj", "attn_v": "mixer.v_proj",
             "attn_output": "mixer.o_proj", "ffn_up": "mixer.up_proj", "ffn_down": "mixer.down_proj", "ffn_gate_inp": "mixer.gate",
             "ffn_up_shexp": "mixer.shared_experts.up_proj", "ffn_down_shexp": "mixer.shared_experts.down_proj",
             "ffn_latent_down": "mixer.fc1_latent_proj", "ffn_latent_up": "mixer.fc2_latent_proj"}
 BITNET = {"attn_sub_norm": "self_attn.attn_sub_norm", "ffn_sub_norm": "mlp.ffn_sub_norm"}
-NEXTN = {"eh_proj": "fc", "enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "shared_head_norm": "norm"}
+NEXTN = {"eh_proj": "fc", "enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "shared_head_norm": "norm",
+         "embed_tokens": "embed_tokens", "shared_head_head": "lm_head"}  # of a part of its own
+NEXTN_LAYER = {"embed_tokens": "embed_tokens", "shared_head_norm": "shared_head.norm", "shared_head_head": "shared_head.head"}
+POST_IS_FFN = {"post_attention_norm": "post_attention_layernorm"}
+BAILING = {"attn_qkv": "attention.query_key_value", "attn_output": "attention.dense", "attn_q_norm": "attention.query_layernorm",
+           "attn_k_norm": "attention.key_layernorm", "layer_output_norm": "final_layernorm"}
+AFMOE = {"post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_mlp_layernorm", "post_ffw_norm": "post_mlp_layernorm",
+         "attn_gate": "self_attn.gate_proj", "ffn_gate_inp": "mlp.router.gate"}
+STEP = {"attn_gate": "self_attn.g_proj", "ffn_gate_inp": "moe.gate", **{"ffn_%s_exps" % k: "moe.%s_proj" % k for k in ("gate", "up", "down")}}
 DELTA = {"post_attention_norm": "post_attention_layernorm", "ssm_norm": "linear_attn.norm", "ssm_ba": "linear_attn.in_proj_ba"}
 NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": {**LLAMA, **AFTER}, "exaone4": {**LLAMA, **AFTER},
          "phi3": {**LLAMA, **PACKED}, "bitnet": {**LLAMA, **BITNET},
          "glm4": {**LLAMA, "post_attention_norm": "post_self_attn_layernorm", "post_ffw_norm": "post_mlp_layernorm", **PACKED},
          "hunyuan-dense": {**LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm"},
+         "hunyuan-moe": {**LLAMA, "attn_q_norm": "self_attn.query_layernorm", "attn_k_norm": "self_attn.key_layernorm", "ffn_gate_inp": "mlp.gate.wg"},
+         "bailingmoe2": {**LLAMA, **BAILING}, "glm4moe": {**LLAMA, **POST_IS_FFN}, "seed_oss": {**LLAMA, **POST_IS_FFN},
+         "minimax-m2": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.gate"}, "afmoe": {**LLAMA, **AFMOE}, "step35": {**LLAMA, **STEP},
+         "laguna": {**LLAMA, "attn_gate": "self_attn.g_proj"}, "mimo2": {**LLAMA, "layer_output_norm": "final_layernorm"},
+         "apertus": {**LLAMA, "attn_norm": "attention_layernorm", "ffn_norm": "feedforward_layernorm"},
          "gpt-oss": {**LLAMA, "post_attention_norm": "post_attention_layernorm", "ffn_gate_inp": "mlp.router"},
          "granitemoe": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
          "granitehybrid": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
          "lfm2": {**LLAMA, **LFM2}, "lfm2moe": {**LLAMA, **LFM2}, "deepseek2": {**LLAMA, **MLA},
          "gemma3n": {**LLAMA, **AROUND, **PER_LAYER, **LAUREL}, "gemma4": {**LLAMA, **AROUND, **PER_LAYER, **GEMMA4},
          "qwen35": {**LLAMA, **DELTA}, "qwen35moe": {**LLAMA, **DELTA}, "qwen3next": {**LLAMA, **DELTA},
-         "nemotron_h": NEMOTRON, "nemotron_h_moe": NEMOTRON}
-PAIRED = ("llama", "granite", "granitemoe", "granitehybrid", "smollm3", "mistral3")
-PLUS_ONE = ("gemma2", "gemma3", "qwen35", "qwen35moe", "qwen3next")
+         "mamba": MAMBA, "mamba2": {"attn_norm": "norm"}, "jamba": {**LLAMA, **JAMBA}, "nemotron_h": NEMOTRON, "nemotron_h_moe": NEMOTRON}
+PAIRED = ("llama", "granite", "granitemoe", "granitehybrid", "smollm3", "mistral3", "arcee", "nanbeige")
+PLUS_ONE = ("gemma2", "gemma3", "qwen35", "qwen35moe", "qwen3next", "step35")
+DELTA_NETS = ("qwen35", "qwen35moe", "qwen3next")
+BIAS = {"lfm2moe": "feed_forward.expert_bias", "nemotron_h_moe": "mixer.gate.e_score_correction_bias", "bailingmoe2": "mlp.gate.expert_bias",
+        "ernie4_5-moe": "mlp.moe_statics.e_score_correction_bias", "minimax-m2": "block_sparse_moe.e_score_correction_bias",
+        "exaone-moe": "mlp.e_score_correction_bias", "afmoe": "mlp.expert_bias", "laguna": "mlp.experts.e_score_correction_bias",
+        "step35": "moe.router_bias"}
 TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "token_embd_norm": "model.embedding_norm",
        "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_model_proj": "model.per_layer_model_projection",
        "per_layer_proj_norm": "model.per_layer_projection_norm"}
@@ -180,8 +203,8 @@ def weights(g):
     kv = max(kv) or heads if isinstance(kv, list) else kv
     names = NAMES.get(arch, dict(LLAMA))
     if arch == "llama": names["ffn_gate_inp"] = "block_sparse_moe.gate"
-    root = "backbone" if arch.startswith("nemotron") else "model"
-    mixer = {"granitehybrid": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
+    root = "backbone" if arch.startswith(("nemotron", "mamba")) else "model"
+    mixer = {"mamba": "mixer", "mamba2": "mixer", "jamba": "mamba", "granitehybrid": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
     dense_hybrid = arch == "granitehybrid" and not g.get("expert_count")
     nk, nv, n = g.get("ssm.group_count"), g.get("ssm.time_step_rank"), g.get("ssm.state_size")
     # Value heads alternate between key heads; the folder has those of a key head side by side.
@@ -199,6 +222,8 @@ def weights(g):
                 for e in range(t.shape[0]): out["model.%s.%d.weight" % (new, e)] = T(t.shape[1:], t.values[e * size:(e + 1) * size])
                 continue
             new = TOP[stem]
+            if arch == "jamba" and stem == "output_norm": new = "model.final_layernorm"
+            if arch == "bailingmoe2" and stem == "token_embd": new = "model.word_embeddings"
             if root == "backbone": new = {"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f"}.get(stem, new)
             t = T.of(tensor)
             if arch in PLUS_ONE and stem == "output_norm": t = t.map(lambda x: x - 1)
@@ -208,7 +233,10 @@ def weights(g):
         layers.setdefault(int(layer), {})[rest] = tensor
     for i, layer in layers.items():
         base = "%s.layers.%d." % (root, i)
-        if "nextn.eh_proj.weight" in layer: base = "mtp.layers.0."  # predicts further tokens
+        own_part = arch in DELTA_NETS or arch == "exaone-moe"
+        if "nextn.eh_proj.weight" in layer:  # predicts further tokens
+            if own_part: base = "mtp.layers.0."
+            if arch == "mimo2": base = "model.mtp.layers.%d." % (i - (g.get("block_count") - g.get("nextn_predict_layers")))
         get = lambda name: T.of(layer[name])
         def put(name, t): out[base + name] = t
         for rest in layer:
@@ -217,22 +245,25 @@ def weights(g):
             if stem in ("attn_q", "attn_k") and arch in PAIRED:
                 put("%s.%s" % (names[stem], suffix), halves(get(rest), heads if stem == "attn_q" else kv))
             elif stem.startswith("nextn."):
-                t = get(rest)
-                out["mtp.%s.%s" % (NEXTN[stem[6:]], suffix)] = t.map(lambda x: x - 1) if stem.endswith("norm") else t
+                t, new = get(rest), stem[6:]
+                if arch in PLUS_ONE and stem.endswith("norm"): t = t.map(lambda x: x - 1)
+                if own_part: out["mtp.%s.%s" % (NEXTN[new], suffix)] = t
+                elif arch == "step35" and new.startswith("shared"): put("transformer.shared_head.%s.weight" % ("norm" if new.endswith("norm") else "output"), t)
+                else: put("%s.%s" % (NEXTN_LAYER.get(new, new), suffix), t)
             elif stem == "ffn_gate_inp" and suffix == "scale": put("router.scale", get(rest))
             elif dense_hybrid and stem in ("ffn_gate", "ffn_up", "ffn_down"): continue
-            elif arch in ("qwen35", "qwen35moe", "qwen3next") and stem in ("attn_qkv", "attn_gate"): continue
+            elif arch in DELTA_NETS and stem in ("attn_qkv", "attn_gate"): continue
             elif stem in names:
                 t = get(rest)
                 if arch in PLUS_ONE and stem.endswith("norm") and stem != "ssm_norm": t = t.map(lambda x: x - 1)
                 put("%s.%s" % (names[stem], suffix), t)
-            elif stem == "attn_sinks": put("self_attn.sinks", get(rest))
+            elif stem == "attn_sinks": put("self_attn.attention_sink_bias" if arch == "mimo2" else "self_attn.sinks", get(rest))
             elif stem == "shortconv.conv":
                 t = get(rest)
                 put("conv.conv.weight", t.view(t.shape[0], 1, t.shape[1]))
             elif rest == "exp_probs_b.bias":
-                put({"lfm2moe": "feed_forward.expert_bias", "deepseek2": "mlp.gate.e_score_correction_bias"}.get(
-                    arch, "mixer.gate.e_score_correction_bias"), get(rest))
+                t = get(rest)
+                put(BIAS.get(arch, "mlp.gate.e_score_correction_bias"), t.view(1, *t.shape) if arch == "ernie4_5-moe" else t)
             elif stem == "altup_correct_scale": put("altup.correct_output_scale", get(rest))
             elif stem == "layer_output_scale": put("layer_scalar", get(rest))
             elif rest == "ffn_down_exps.scale": put("router.per_expert_scale", get(rest))
@@ -242,7 +273,8 @@ def weights(g):
             elif stem in ("ssm_in", "ssm_out", "ssm_conv1d", "ssm_dt", "ssm_a", "ssm_d", "ssm_norm", "ssm_alpha", "ssm_beta"):
                 t, per = get(rest), arch in ("qwen35", "qwen35moe")
                 if stem == "ssm_a":
-                    t = t.map(lambda x: math.log(-x), "F64").view(len(t.values))
+                    t = t.map(lambda x: math.log(-x), "F64")
+                    if arch not in ("mamba", "jamba"): t = t.view(len(t.values))
                     put(mixer + ".A_log", grouped(t, 0, 1) if per else t)
                 elif stem == "ssm_d": put(mixer + ".D", t.view(len(t.values)))
                 elif stem == "ssm_dt": put(mixer + ".dt_bias", grouped(t, 0, 1) if per else t)
@@ -257,7 +289,7 @@ def weights(g):
                 else: put(mixer + ".in_proj_%s.weight" % ("a" if stem == "ssm_alpha" else "b"), grouped(t, 0, 1))
             elif "exps" in stem or "shexp" in stem or stem in ("attn_k_b", "attn_v_b"): continue
             else: sys.exit("%s: no rule for %s" % (arch, rest))
-        if "attn_gate.weight" in layer:
+        if arch in DELTA_NETS and "attn_gate.weight" in layer:
             qkv, z = get("attn_qkv.weight"), get("attn_gate.weight")
             if arch == "qwen3next":
                 per, keys = nv // nk * n, nk * n
@@ -278,14 +310,9 @@ def weights(g):
         shared(arch, layer, get, put)
         experts(arch, layer, get, put)
     if arch == "bitnet": pack(out)
-    if arch == "deepseek2":  # a block that predicts further tokens, which no reader of its files runs
-        last = "model.layers.%d." % len(layers)
-        for name in [n for n in out if n.startswith("model.layers.%d." % (len(layers) - 1))]:
-            out[last + name.split(".", 3)[3]] = out[name]
-        width = g.get("embedding_length")
-        out[last + "eh_proj.weight"] = T([width, 2 * width], array("f", [1]) * (2 * width * width))
-        for name in ("enorm", "hnorm", "shared_head.norm"): out[last + name + ".weight"] = out["model.norm.weight"]
-        for name in ("embed_tokens", "shared_head.head"): out[last + name + ".weight"] = out["model.embed_tokens.weight"]
+    if arch == "apertus":
+        for i in range(len(layers)):
+            for key in ("alpha_n", "alpha_p", "beta", "eps"): out["model.layers.%d.mlp.act_fn.%s" % (i, key)] = T([1], array("f", [g.keys["xielu." + key][i]]))
     return out
 
 
@@ -308,7 +335,8 @@ def shared(arch, layer, get, put):
         put("shared_mlp.input_linear.weight", joined(get("ffn_gate_shexp.weight"), get("ffn_up_shexp.weight")))
         put("shared_mlp.output_linear.weight", get("ffn_down_shexp.weight"))
         return
-    name = "mlp.shared_experts" if arch == "deepseek2" else "mlp.shared_expert"
+    name = {"qwen2moe": "mlp.shared_expert", "qwen35moe": "mlp.shared_expert", "qwen3next": "mlp.shared_expert", "laguna": "mlp.shared_expert",
+            "hunyuan-moe": "mlp.shared_mlp", "step35": "share_expert"}.get(arch, "mlp.shared_experts")
     for part in ("gate", "up", "down"): put("%s.%s_proj.weight" % (name, part), get("ffn_%s_shexp.weight" % part))
 
 
@@ -356,8 +384,13 @@ def experts(arch, layer, get, put):
         put("block_sparse_moe.input_linear.weight", joined(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight")))
         put("block_sparse_moe.output_linear.weight", get("ffn_down_exps.weight"))
         return
-    base = {"llama": "block_sparse_moe", "lfm2moe": "feed_forward", "nemotron_h_moe": "mixer"}.get(arch, "mlp")
-    parts = {"gate": "w1", "down": "w2", "up": "w3"} if arch in ("llama", "lfm2moe") else {k: k + "_proj" for k in ("gate", "up", "down")}
+    if arch == "step35": return  # stacks
+    if arch == "qwen3vlmoe":
+        put("mlp.experts.gate_up_proj", joined(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight")).turned())
+        put("mlp.experts.down_proj", get("ffn_down_exps.weight").turned())
+        return
+    base = {"llama": "block_sparse_moe", "minimax-m2": "block_sparse_moe", "lfm2moe": "feed_forward", "jamba": "feed_forward", "nemotron_h_moe": "mixer"}.get(arch, "mlp")
+    parts = {"gate": "w1", "down": "w2", "up": "w3"} if arch in ("llama", "minimax-m2", "lfm2moe") else {k: k + "_proj" for k in ("gate", "up", "down")}
     for part, new in parts.items():
         if "ffn_%s_exps.weight" % part not in layer: continue
         t = get("ffn_%s_exps.weight" % part)
@@ -372,6 +405,13 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen2moe":
            "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "bitnet": "BitNetForCausalLM", "exaone4": "Exaone4ForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2moe": "Lfm2MoeForCausalLM",
            "qwen35": "Qwen3_5ForCausalLM", "qwen35moe": "Qwen3_5MoeForCausalLM", "qwen3next": "Qwen3NextForCausalLM",
            "gemma3n": "Gemma3nForCausalLM", "gemma4": "Gemma4ForCausalLM", "deepseek2": "DeepseekV3ForCausalLM",
+           "qwen2vl": "Qwen2VLForConditionalGeneration", "qwen3vl": "Qwen3VLForConditionalGeneration", "qwen3vlmoe": "Qwen3VLMoeForConditionalGeneration",
+           "olmoe": "OlmoeForCausalLM", "ernie4_5-moe": "Ernie4_5_MoeForCausalLM", "bailingmoe2": "BailingMoeV2ForCausalLM",
+           "glm4moe": "Glm4MoeForCausalLM", "hunyuan-moe": "HunYuanMoEV1ForCausalLM", "minimax-m2": "MiniMaxM2ForCausalLM",
+           "seed_oss": "SeedOssForCausalLM", "cohere2": "Cohere2ForCausalLM", "dots1": "Dots1ForCausalLM", "exaone-moe": "ExaoneMoEForCausalLM",
+           "afmoe": "AfmoeForCausalLM", "arcee": "ArceeForCausalLM", "apertus": "ApertusForCausalLM", "mimo2": "MiMoV2FlashForCausalLM",
+           "laguna": "LagunaForCausalLM", "nanbeige": "NanbeigeForCausalLM", "step35": "Step3p5ForCausalLM",
+           "mamba": "MambaForCausalLM", "mamba2": "Mamba2ForCausalLM", "jamba": "JambaForCausalLM",
            "granitehybrid": "GraniteMoeHybridForCausalLM", "nemotron_h": "NemotronHForCausalLM", "nemotron_h_moe": "NemotronHForCausalLM"}
 
 
@@ -389,7 +429,7 @@ def config(g, names):
     if not isinstance(ffn, list): put("intermediate_size", ffn)
     put("head_dim", get("attention.key_length"))
     put("rope_theta", get("rope.freq_base"))
-    turned, length = get("rope.dimension_count"), get("attention.key_length") or c["hidden_size"] // c["num_attention_heads"]
+    turned, length = get("rope.dimension_count"), get("attention.key_length") or c["hidden_size"] // max(1, c["num_attention_heads"])
     if turned and turned != length: c["partial_rotary_factor"] = turned / length
     rope = {}
     kind = get("rope.scaling.type")
@@ -403,7 +443,7 @@ def config(g, names):
     if experts: put("num_experts_per_tok", get("expert_used_count"))
     local, full = "sliding_attention", "full_attention"
     if arch == "llama" and experts: c["architectures"] = ["MixtralForCausalLM"]; c["num_local_experts"] = experts
-    if arch in ("qwen2moe", "qwen3moe", "qwen35moe", "qwen3next"):
+    if arch in ("qwen2moe", "qwen3moe", "qwen3vlmoe", "qwen35moe", "qwen3next"):
         put("num_experts", experts); put("moe_intermediate_size", get("expert_feed_forward_length"))
         put("shared_expert_intermediate_size", get("expert_shared_feed_forward_length"))
     if arch == "phi3":
@@ -484,7 +524,7 @@ def config(g, names):
         c.update(kv_lora_rank=latent, q_lora_rank=get("attention.q_lora_rank"), qk_rope_head_dim=turned, v_head_dim=get("attention.value_length_mla"),
                  qk_nope_head_dim=get("attention.key_length_mla") - turned, n_routed_experts=experts, moe_intermediate_size=get("expert_feed_forward_length"),
                  n_shared_experts=get("expert_shared_count"), routed_scaling_factor=get("expert_weights_scale"), norm_topk_prob=get("expert_weights_norm", False),
-                 first_k_dense_replace=get("leading_dense_block_count"), num_nextn_predict_layers=1, n_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1),
+                 first_k_dense_replace=get("leading_dense_block_count"), num_nextn_predict_layers=get("nextn_predict_layers", 0), n_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1),
                  scoring_func="sigmoid" if get("expert_gating_func") == 2 else "softmax", num_key_value_heads=c["num_attention_heads"])
         log = get("rope.scaling.yarn_log_multiplier")
         if log: rope.update(mscale=10 * log, mscale_all_dim=10 * log)
@@ -505,7 +545,103 @@ def config(g, names):
                      routed_scaling_factor=get("expert_weights_scale"), n_group=1, topk_group=1)
             put("moe_latent_size", get("moe_latent_size"))
     if rope: c["rope_scaling" if arch != "mistral3" else "rope_parameters"] = rope
+    more(g, arch, get, n, c)
     return c
+
+
+# For families of tests/data/more: their names of the keys of experts.
+EXPERT_KEYS = {"expert_count": "num_experts", "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "moe_intermediate_size",
+               "expert_shared_count": "num_shared_experts", "leading_dense_block_count": "first_k_dense_replace",
+               "expert_weights_scale": "routed_scaling_factor", "expert_weights_norm": "norm_topk_prob",
+               "expert_group_count": "n_group", "expert_group_used_count": "topk_group", "nextn_predict_layers": "num_nextn_predict_layers"}
+OTHER_KEYS = {"ernie4_5-moe": {"expert_count": "moe_num_experts", "expert_used_count": "moe_k", "expert_shared_count": "moe_num_shared_experts",
+                               "leading_dense_block_count": "moe_layer_start_index"},
+              "bailingmoe2": {"expert_shared_feed_forward_length": "moe_shared_expert_intermediate_size"},
+              "afmoe": {"leading_dense_block_count": "num_dense_layers", "expert_weights_scale": "route_scale", "expert_weights_norm": "route_norm"},
+              "laguna": {"expert_weights_scale": "moe_routed_scaling_factor", "expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+              "step35": {"expert_count": "moe_num_experts", "expert_used_count": "moe_top_k", "expert_weights_scale": "moe_router_scaling_factor",
+                         "expert_weights_norm": "norm_expert_weight", "expert_shared_feed_forward_length": "share_expert_dim"},
+              **{arch: {"expert_count": "n_routed_experts", "expert_shared_count": "n_shared_experts"} for arch in ("glm4moe", "dots1", "mimo2")}}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+
+
+def more(g, arch, get, n, c):
+    """config.json of families whose small models are in tests/data/more."""
+    local, full = "sliding_attention", "full_attention"
+    n -= get("nextn_predict_layers", 0)
+    if get("rope.dimension_sections"):
+        c.pop("partial_rotary_factor", None)
+        if arch.startswith("qwen"): c["rope_scaling"] = {"type": "mrope", "mrope_section": get("rope.dimension_sections")[:4 if arch == "qwen2vl" else 3]}
+        if arch.startswith("qwen3vl"): c["vision_config"] = {"deepstack_visual_indexes": [8, 16, 24]}
+    if arch in OTHER_KEYS or arch in ("olmoe", "exaone-moe", "minimax-m2"):
+        c.pop("num_experts_per_tok")
+        for key, new in {**EXPERT_KEYS, **OTHER_KEYS.get(arch, {})}.items():
+            if get(key) is not None: c[new] = get(key)
+    if arch in ("mamba", "mamba2"):
+        for key in ("num_attention_heads", "num_key_value_heads", "max_position_embeddings", "intermediate_size"): c.pop(key)
+        if arch == "mamba": c.update(time_step_rank=get("ssm.time_step_rank"), intermediate_size=get("ssm.inner_size"))
+        else: c.update(num_heads=get("ssm.time_step_rank"), head_dim=get("ssm.inner_size") // get("ssm.time_step_rank"), n_groups=get("ssm.group_count"))
+        c.update(conv_kernel=get("ssm.conv_kernel"), state_size=get("ssm.state_size"), layer_norm_epsilon=c.pop("rms_norm_eps"))
+        if get("ssm.dt_b_c_rms"): c["architectures"] = ["FalconMambaForCausalLM"]
+    if arch == "jamba":
+        attends = [i for i, k in enumerate(get("attention.head_count_kv")) if k]
+        c.update(attn_layer_offset=attends[0], attn_layer_period=attends[1] - attends[0] if len(attends) > 1 else n, mamba_d_conv=get("ssm.conv_kernel"),
+                 mamba_d_state=get("ssm.state_size"), mamba_dt_rank=get("ssm.time_step_rank"), mamba_expand=get("ssm.inner_size") // c["hidden_size"],
+                 num_experts=get("expert_count"))
+    window = get("attention.sliding_window")
+    if arch == "olmoe": c["norm_topk_prob"] = False
+    if arch == "ernie4_5-moe":
+        c["moe_layer_interval"], c["moe_layer_end_index"] = 1, -1
+        # The only width that the folder can express.
+        assert get("expert_shared_feed_forward_length") == c["moe_num_shared_experts"] * c["moe_intermediate_size"]
+    if arch == "bailingmoe2": c["score_function"] = "sigmoid"
+    if arch == "dots1": c["scoring_func"] = "noaux_tc"
+    if arch == "hunyuan-moe":
+        c.pop("num_experts_per_tok")
+        c["moe_topk"], c["moe_intermediate_size"] = [get("expert_used_count")] * n, [get("expert_feed_forward_length")] * n
+        c["num_experts"], c["num_shared_expert"] = get("expert_count"), [1] * n
+        assert get("expert_shared_feed_forward_length") == c["intermediate_size"]
+    if arch == "minimax-m2": c["rotary_dim"] = get("rope.dimension_count"); c["num_local_experts"] = c.pop("num_experts"); c.pop("moe_intermediate_size")
+    if arch == "exaone-moe":
+        c.update(sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)], scoring_func="sigmoid")
+        assert get("expert_shared_feed_forward_length") == c["num_shared_experts"] * c["moe_intermediate_size"]
+    if arch == "afmoe": c.update(sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)], score_func="sigmoid", mup_enabled=True)
+    if arch == "nanbeige": c.update(num_loops=get("num_loops"), skip_loop_final_norm=get("skip_loop_final_norm"))
+    if arch == "arcee": c["hidden_act"] = "relu2"
+    if arch == "cohere2":
+        c.update(layer_norm_eps=get("attention.layer_norm_epsilon"), logit_scale=get("logit_scale"), sliding_window=window, use_qk_norm=False,
+                 sliding_window_pattern=4, layer_types=[full if i % 4 == 3 else local for i in range(n)])
+        c.pop("rms_norm_eps")
+    if arch == "apertus": c.update(hidden_act="xielu", rope_scaling=LLAMA3)
+    if arch == "laguna":
+        heads = get("attention.head_count")
+        theta, scaling, part = c.pop("rope_theta"), c.pop("rope_scaling"), c.pop("partial_rotary_factor")
+        c.update(num_attention_heads=heads[0], num_attention_heads_per_layer=heads, layer_types=[local if window and i % 4 else full for i in range(n)],
+                 mlp_layer_types=["dense" if i < c.pop("first_k_dense_replace", 0) else "sparse" for i in range(n)],
+                 rope_parameters={full: {**scaling, "rope_theta": theta, "partial_rotary_factor": part}})
+        dense = get("leading_dense_block_count")
+        c["mlp_layer_types"] = ["dense"] * dense + ["sparse"] * (n - dense)
+        c["gating"] = True if g.tensors["blk.0.attn_gate.weight"][0][1] == heads[0] else "per-element"
+        if window:
+            c["sliding_window"] = window
+            c["rope_parameters"][local] = {"rope_type": "default", "rope_theta": get("rope.freq_base_swa"),
+                                           "partial_rotary_factor": get("rope.dimension_count_swa") / c["head_dim"]}
+    if arch == "mimo2":
+        kv, slides = get("attention.head_count_kv")[:n], get("attention.sliding_window_pattern")[:n]
+        c.update(layernorm_epsilon=c.pop("rms_norm_eps"), v_head_dim=get("attention.value_length"), swa_v_head_dim=get("attention.value_length"),
+                 swa_head_dim=c["head_dim"], swa_num_attention_heads=c["num_attention_heads"], hybrid_layer_pattern=slides, sliding_window=window,
+                 num_key_value_heads=next(k for k, s in zip(kv, slides) if not s), swa_num_key_value_heads=next(k for k, s in zip(kv, slides) if s),
+                 swa_rope_theta=get("rope.freq_base_swa"), attention_value_scale=get("attention.value_scale"), scoring_func="sigmoid")
+    if arch == "step35":
+        slides, heads, kv = (get("attention." + key) for key in ("sliding_window_pattern", "head_count", "head_count_kv"))
+        of = lambda numbers, kind: next(k for k, s in zip(numbers, slides) if s == kind)
+        c.pop("num_key_value_heads"); c.pop("first_k_dense_replace")
+        c.update(num_attention_heads=of(heads, False), num_attention_groups=of(kv, False), sliding_window=window, zero_centered=True,
+                 attention_other_setting={"num_attention_heads": of(heads, True), "num_attention_groups": of(kv, True)},
+                 layer_types=[local if s else full for s in slides], rope_scaling=LLAMA3, moe_router_activation="sigmoid",
+                 rope_theta=[get("rope.freq_base_swa") if s else get("rope.freq_base") for s in slides],
+                 partial_rotary_factors=[1.0 if s else 0.5 for s in slides],
+                 swiglu_limits=get("swiglu_clamp_exp"), swiglu_limits_shared=get("swiglu_clamp_shexp"))
 
 
 PATTERNS = {"lfm2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",

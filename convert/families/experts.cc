@@ -1,0 +1,278 @@
+// Families of which every model has experts. engine/model/families/experts.cc explains the
+// arithmetic.
+#include <algorithm>
+#include <string>
+
+#include "convert/families/families.h"
+
+namespace convert {
+namespace {
+
+using enum Order;
+using enum KeyKind;
+
+constexpr UsualValue kOlmoeUsual[] = {{"norm_topk_prob", 0}};
+
+constexpr TensorRule kErnieMoe[] = {
+    {".mlp.moe_statics.e_score_correction_bias", ".exp_probs_b.bias", kVector},
+};
+constexpr UsualValue kErnieMoeUsual[] = {{"moe_layer_interval", 1}, {"moe_layer_end_index", -1}};
+
+constexpr TensorRule kBailing[] = {
+    {"model.word_embeddings", "token_embd"},      {".attention.query_key_value", ".attn_qkv"},
+    {".attention.dense", ".attn_output"},         {".attention.query_layernorm", ".attn_q_norm"},
+    {".attention.key_layernorm", ".attn_k_norm"}, {".mlp.gate.expert_bias", ".exp_probs_b.bias"},
+};
+
+constexpr KeyRule kMiniMaxKeys[] = {
+    {"rotary_dim", "rope.dimension_count"},
+    {"intermediate_size", "expert_feed_forward_length"},
+};
+constexpr UsualValue kMiniMaxUsual[] = {{"use_qk_norm", 1}};
+
+constexpr KeyRule kExaoneMoeKeys[] = {
+    {"sliding_window", "attention.sliding_window"},
+    {"first_last_k_dense_replace", "leading_dense_block_count"},
+};
+
+constexpr TensorRule kAfMoe[] = {
+    {".post_attention_layernorm", ".post_attention_norm"},
+    {".pre_mlp_layernorm", ".ffn_norm"},
+    {".post_mlp_layernorm", ".post_ffw_norm"},
+    {".self_attn.gate_proj", ".attn_gate"},
+    {".mlp.router.gate", ".ffn_gate_inp"},
+    {".mlp.expert_bias", ".exp_probs_b.bias"},
+};
+constexpr UsualValue kAfMoeUsual[] = {{"mup_enabled", 1}, {"global_attn_every_n_layers", 4}};
+
+constexpr TensorRule kLaguna[] = {
+    {".self_attn.g_proj", ".attn_gate"},
+    {".mlp.experts.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mlp.shared_expert.gate_proj", ".ffn_gate_shexp"},
+    {".mlp.shared_expert.up_proj", ".ffn_up_shexp"},
+    {".mlp.shared_expert.down_proj", ".ffn_down_shexp"},
+};
+constexpr UsualValue kLagunaUsual[] = {{"moe_router_logit_softcapping", 0},
+                                       {"moe_apply_router_weight_on_input", 0}};
+
+constexpr TensorRule kMiMo2[] = {
+    {".self_attn.attention_sink_bias", ".attn_sinks.weight"},
+};
+constexpr KeyRule kMiMo2Keys[] = {
+    {"layernorm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
+    {"v_head_dim", "attention.value_length"},
+    {"attention_value_scale", "attention.value_scale", kFloat},
+    {"swa_rope_theta", "rope.freq_base_swa", kFloat},
+    {"sliding_window", "attention.sliding_window"},
+};
+
+constexpr TensorRule kStep35[] = {
+    {".self_attn.g_proj", ".attn_gate"},
+    {".moe.gate", ".ffn_gate_inp"},
+    {".moe.router_bias", ".exp_probs_b.bias"},
+    {".moe.gate_proj", ".ffn_gate_exps"},
+    {".moe.up_proj", ".ffn_up_exps"},
+    {".moe.down_proj", ".ffn_down_exps"},
+    {".share_expert.gate_proj", ".ffn_gate_shexp"},
+    {".share_expert.up_proj", ".ffn_up_shexp"},
+    {".share_expert.down_proj", ".ffn_down_shexp"},
+};
+
+void ErnieMoe(OutModel& model) {
+  const Fields& config = model.config;
+  model.Uint("interleave_moe_layer_step", 1);
+  model.Uint("expert_shared_feed_forward_length",
+             config.UintOr("moe_num_shared_experts", 0) * config.Count("moe_intermediate_size"));
+}
+
+void BySigmoid(OutModel& model) { AddGating(true, model); }
+
+void Bailing(OutModel& model) {
+  AddNextn(model);
+  BySigmoid(model);
+  model.rotary_part = 0.5;
+}
+
+// Dense layers are first.
+void AddLeadingDense(OutModel& model) {
+  const std::vector<std::string> kinds = model.config.Texts("mlp_layer_types");
+  if (kinds.empty()) return;
+  const auto sparse = std::ranges::find(kinds, "sparse");
+  if (std::ranges::count(kinds, "dense") != sparse - kinds.begin()) {
+    model.config.Fail("mlp_layer_types", "expected dense in the first layers and nowhere else");
+  }
+  model.Uint("leading_dense_block_count", static_cast<uint64_t>(sparse - kinds.begin()));
+}
+
+void ExaoneMoe(OutModel& model) {
+  const Fields& config = model.config;
+  AddNextn(model);
+  ExpectPeriod(model, 4);
+  AddLeadingDense(model);
+  BySigmoid(model);
+  model.Uint("expert_shared_feed_forward_length",
+             config.CountOr("num_shared_experts", 1) * config.Count("moe_intermediate_size"));
+}
+
+void AfMoe(OutModel& model) {
+  ExpectPeriod(model, 4);
+  BySigmoid(model);
+}
+
+// Layers with windows have their own rope. The first of every four has none.
+void Laguna(OutModel& model) {
+  const Fields& config = model.config;
+  const std::vector<bool> local = LayersOfType(model, "sliding_attention");
+  const bool slides = std::ranges::count(local, true) > 0;
+  for (size_t i = 0; slides && i < local.size(); ++i) {
+    if (local[i] != (i % 4 != 0)) {
+      config.Fail("layer_types", "expected full_attention in the first of every 4 layers");
+    }
+  }
+  if (slides) {
+    const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
+    const auto length = static_cast<double>(model.head_dim());
+    model.Uint("attention.sliding_window", config.Count("sliding_window"));
+    model.Float("rope.freq_base_swa", rope.NumberOr("rope_theta", 10000));
+    model.Uint("rope.dimension_count_swa",
+               static_cast<uint64_t>(length * rope.NumberOr("partial_rotary_factor", 1)));
+  }
+  if (config.IsList("num_attention_heads_per_layer")) {
+    model.PerLayer("attention.head_count",
+                   WholeNumbers(config, "num_attention_heads_per_layer", model.n_layers()));
+  }
+  AddLeadingDense(model);
+  model.Bool("expert_weights_norm", true);
+  BySigmoid(model);
+}
+
+// Numbers of heads in layers with and without a window.
+void AddHeadsByWindow(std::string_view key, const std::vector<bool>& local, uint64_t of_local,
+                      uint64_t of_others, OutModel& model) {
+  std::vector<int32_t> heads;
+  for (const bool slides : local)
+    heads.push_back(static_cast<int32_t>(slides ? of_local : of_others));
+  model.PerLayer(key, heads);
+}
+
+void MiMo2(OutModel& model) {
+  const Fields& config = model.config;
+  std::vector<bool> local;
+  for (const int32_t slides : WholeNumbers(config, "hybrid_layer_pattern", model.n_layers())) {
+    local.push_back(slides != 0);
+  }
+  AddNextn(model);
+  local.resize(local.size() + model.n_nextn, true);
+  model.PerLayer("attention.sliding_window_pattern", local);
+  AddHeadsByWindow("attention.head_count_kv", local, config.Count("swa_num_key_value_heads"),
+                   model.shapes.n_kv_heads, model);
+  for (const std::string key : {"head_dim", "v_head_dim", "num_attention_heads"}) {
+    if (config.CountOr("swa_" + key, config.Count(key)) == config.Count(key)) continue;
+    config.Fail("swa_" + key, "expected as " + key);
+  }
+  BySigmoid(model);
+}
+
+// Layers without a window rotate half of a head, and may have other numbers of heads.
+void Step35(OutModel& model) {
+  const Fields& config = model.config;
+  const Fields others = config.Object("attention_other_setting");
+  const uint64_t n_heads = config.Count("num_attention_heads");
+  AddNextn(model);
+  const size_t n = model.n_layers() + model.n_nextn;
+  model.shapes.n_kv_heads = config.Count("num_attention_groups");
+  std::vector<bool> local;
+  for (const std::string& type : config.Texts("layer_types")) {
+    local.push_back(type == "sliding_attention");
+  }
+  if (local.size() < model.n_layers()) config.Fail("layer_types", "expected one for each layer");
+  local.resize(n);  // those of blocks that predict further tokens may be missing
+  model.PerLayer("attention.sliding_window_pattern", local);
+  AddHeadsByWindow("attention.head_count", local, others.CountOr("num_attention_heads", n_heads),
+                   n_heads, model);
+  AddHeadsByWindow("attention.head_count_kv", local,
+                   others.CountOr("num_attention_groups", model.shapes.n_kv_heads),
+                   model.shapes.n_kv_heads, model);
+  const std::vector<double> bases = config.Numbers("rope_theta");
+  const auto first = std::ranges::find(local, true) - local.begin();
+  if (bases.size() > static_cast<size_t>(first)) {
+    model.Float("rope.freq_base_swa", bases[static_cast<size_t>(first)]);
+  }
+  model.rotary_part = 0.5;
+  model.n_rope_freqs = model.head_dim() / 2;
+  model.Uint("rope.dimension_count", model.head_dim());
+  for (const auto& [hf, gguf] : {std::pair("swiglu_limits", "swiglu_clamp_exp"),
+                                 std::pair("swiglu_limits_shared", "swiglu_clamp_shexp")}) {
+    if (!config.IsList(hf)) continue;
+    const std::vector<double> found = config.Numbers(hf);
+    std::vector<float> limits(found.begin(), found.end());
+    limits.resize(n);
+    model.PerLayer(gguf, limits);
+  }
+  BySigmoid(model);
+}
+
+constexpr Family kExpertsRows[] = {
+    {.name = "olmoe", .hf = {"OlmoeForCausalLM"}, .keys = {kExpertKeys}, .usual = kOlmoeUsual},
+    {.name = "ernie4_5-moe",
+     .hf = {"Ernie4_5_MoeForCausalLM", "Ernie4_5_MoEForCausalLM"},
+     .tensors = {kErnieMoe, kSharedExperts},
+     .keys = {kExpertKeys},
+     .usual = kErnieMoeUsual,
+     .refine = ErnieMoe},
+    {.name = "bailingmoe2",
+     .hf = {"BailingMoeV2ForCausalLM"},
+     .tensors = {kBailing, kSharedExperts, kNextn},
+     .keys = {kExpertKeys},
+     .refine = Bailing},
+    {.name = "glm4moe",
+     .hf = {"Glm4MoeForCausalLM"},
+     .tensors = {kFfnNormIsPostAttention, kSharedExperts, kNextn},
+     .keys = {kExpertKeys},
+     .refine = Bailing},
+    {.name = "minimax-m2",
+     .hf = {"MiniMaxM2ForCausalLM"},
+     .tensors = {kBlockSparse},
+     .keys = {kMiniMaxKeys, kExpertKeys},
+     .usual = kMiniMaxUsual,
+     .refine = BySigmoid},
+    {.name = "dots1",
+     .hf = {"Dots1ForCausalLM"},
+     .tensors = {kSharedExperts},
+     .keys = {kExpertKeys},
+     .refine = BySigmoid},
+    {.name = "exaone-moe",
+     .hf = {"ExaoneMoEForCausalLM", "ExaoneMoeForCausalLM"},
+     .tensors = {kSharedExperts, kNextn},
+     .keys = {kExaoneMoeKeys, kExpertKeys},
+     .refine = ExaoneMoe},
+    {.name = "afmoe",
+     .hf = {"AfmoeForCausalLM"},
+     .tensors = {kAfMoe, kSharedExperts},
+     .keys = {kWindowKeys, kExpertKeys},
+     .usual = kAfMoeUsual,
+     .refine = AfMoe},
+    {.name = "laguna",
+     .hf = {"LagunaForCausalLM"},
+     .tensors = {kLaguna, kSharedExperts},
+     .keys = {kExpertKeys},
+     .usual = kLagunaUsual,
+     .refine = Laguna},
+    {.name = "mimo2",
+     .hf = {"MiMoV2FlashForCausalLM"},
+     .tensors = {kMiMo2, kSharedExperts, kNextn},
+     .keys = {kMiMo2Keys, kExpertKeys},
+     .refine = MiMo2},
+    {.name = "step35",
+     .hf = {"Step3p5ForCausalLM"},
+     .norms_plus_one = true,
+     .tensors = {kStep35, kNextn},
+     .keys = {kWindowKeys, kExpertKeys},
+     .refine = Step35},
+};
+
+}  // namespace
+
+std::span<const Family> ExpertsLineage() { return kExpertsRows; }
+
+}  // namespace convert
