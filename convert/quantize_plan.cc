@@ -250,9 +250,10 @@ MixFacts FactsOf(const gguf::Metadata& metadata, std::span<const gguf::TensorVie
 bool IsQuantized(std::string_view name, size_t n_dims) {
   const size_t dot = name.rfind('.');
   if (n_dims < 2 || (dot != std::string_view::npos && name.substr(dot) != ".weight")) return false;
-  constexpr std::array<std::string_view, 7> kKept = {
-      "_norm.weight",      "ffn_gate_inp.weight",  "altup", "laurel", "per_layer_model_proj",
-      "ssm_conv1d.weight", "shortconv.conv.weight"};
+  constexpr std::array<std::string_view, 9> kKept = {
+      "_norm.weight", "ffn_gate_inp.weight",  "altup",
+      "laurel",       "per_layer_model_proj", "position_embd",
+      "token_types",  "ssm_conv1d",           "shortconv.conv.weight"};
   return std::ranges::none_of(kKept, [&](std::string_view part) { return Has(name, part); });
 }
 

@@ -180,7 +180,8 @@ TEST(QuantizePlan, WhatIsNeverRounded) {
   for (const char* name :
        {"blk.0.ffn_gate_inp.weight", "blk.0.ffn_up_exps.bias", "blk.0.ssm_conv1d.weight",
         "blk.0.shortconv.conv.weight", "blk.0.attn_q_norm.weight", "blk.0.ffn_up_exps.scale",
-        "per_layer_model_proj.weight", "blk.0.laurel_l.weight", "altup_proj.weight"}) {
+        "per_layer_model_proj.weight", "blk.0.laurel_l.weight", "altup_proj.weight",
+        "blk.0.ssm_conv1d_q.weight", "position_embd.weight", "token_types.weight"}) {
     EXPECT_FALSE(IsQuantized(name, 2)) << name;
   }
 }

@@ -38,6 +38,7 @@ std::vector<std::string> KeysOfSources() {
                                 "split.tensors.count",
                                 "tokenizer.chat_template",
                                 "tokenizer.ggml.token_type_count",
+                                "ARCH.classifier.output_labels",
                                 "xielu.alpha_n",
                                 "xielu.alpha_p",
                                 "xielu.beta",
