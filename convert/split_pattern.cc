@@ -177,7 +177,8 @@ const tokenizer::SplitRule& FindSplitRule(const Fields& tokenizer, bool ignore_m
         rule.Patterns(), patterns, [](std::string_view ours, const std::string& theirs) {
           return CanonicalPattern(ours) == CanonicalPattern(theirs);
         });
-    if (same && (best == nullptr || rule.ignore_merges == ignore_merges)) best = &rule;
+    const bool fits_better = best == nullptr || best->ignore_merges != ignore_merges;
+    if (same && fits_better) best = &rule;
   }
   if (best != nullptr) return *best;
   std::string found;
