@@ -38,6 +38,7 @@ struct BenchSetting {
   std::string cpu_name, cpu_target;
   bool has_energy = false;
   std::string other;  // the file or program to compare results with; "" for none
+  std::vector<std::string> machine = {};  // MachineLines() of a card, else empty
 
   std::string Cpu() const { return cpu_name + " (" + cpu_target + ")"; }
 };

@@ -106,13 +106,17 @@ class Markdown : public BenchFormat {
   explicit Markdown(const BenchSetting& setting) : setting_(setting) {}
 
   std::string Begin(const std::vector<BenchTest>& plan) override {
-    std::string text = "pronk " + setting_.version + " (commit " + setting_.commit + "), " +
-                       setting_.date + "\n" + setting_.Cpu() + "\n";
+    std::vector<std::string> lines = {
+        "pronk " + setting_.version + " (commit " + setting_.commit + "), " + setting_.date,
+        setting_.Cpu()};
+    lines.insert(lines.end(), setting_.machine.begin(), setting_.machine.end());
     const BenchModel* last = nullptr;
     for (const BenchTest& test : plan) {
-      if (test.model != last) text += gguf::PrintablePath(test.model->opened.file.path()) + "\n";
+      if (test.model != last) lines.push_back(gguf::PrintablePath(test.model->opened.file.path()));
       last = test.model;
     }
+    std::string text;
+    for (const std::string& line : lines) text += (IsCard() ? "- " : "") + line + "\n";
     columns_ = BenchColumns(setting_, plan);
     std::vector<TableColumn> heads;
     for (const BenchColumn& column : columns_) {
@@ -140,6 +144,9 @@ class Markdown : public BenchFormat {
                   "8 tokens\n",
                   model.load_ms, model.first_token_ms);
     }
+    for (const BenchTest& test : done) {
+      if (IsCard() && test.n_prompt > 0 && test.n_gen > 0) text += Waiting(test, done);
+    }
     if (done.empty()) return text;
     const BenchTest &first = done.front(), &test = done.back();
     text += Format("clock %.2f GHz before, %.2f GHz after", first.clock_before, test.clock_after);
@@ -150,6 +157,23 @@ class Markdown : public BenchFormat {
   }
 
  private:
+  bool IsCard() const { return !setting_.machine.empty(); }
+
+  // "pp4096+tg128: 21.3 s, the first token after 15.9 s": what a user waits for.
+  static std::string Waiting(const BenchTest& test, const std::vector<BenchTest>& done) {
+    const auto n = static_cast<double>(test.n_prompt + test.n_gen);
+    std::string text = test.Name() + Format(": %.3g s", n / test.Median());
+    for (const BenchTest& other : done) {
+      if (other.model != test.model || other.n_threads != test.n_threads || other.n_gen > 0)
+        continue;
+      if (other.n_prompt != test.n_prompt || other.n_depth != test.n_depth) continue;
+      text += Format(", the first token after %.3g s",
+                     static_cast<double>(other.n_prompt) / other.Median());
+      break;
+    }
+    return text + "\n";
+  }
+
   const BenchSetting& setting_;
   std::vector<BenchColumn> columns_;
   std::optional<Table> table_;

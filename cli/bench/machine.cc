@@ -102,6 +102,39 @@ std::string CpuName() {
   return gguf::Printable(name);
 }
 
+std::vector<std::string> MachineLines(const std::string& sysfs) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& what, const std::string& text) {
+    if (!text.empty()) lines.push_back(what + ": " + gguf::Printable(text));
+  };
+  const std::string cpu = sysfs + "/devices/system/cpu/";
+  // Intel's hybrid chips list their kinds of cores.
+  const std::string fast = kernels::FirstLine(sysfs + "/devices/cpu_core/cpus");
+  const std::string slow = kernels::FirstLine(sysfs + "/devices/cpu_atom/cpus");
+  add("hardware threads",
+      kernels::FirstLine(cpu + "online") +
+          (slow.empty() ? "" : " (P cores: " + fast + ", E cores: " + slow + ")"));
+  std::string caches;
+  for (const fs::path& cache : Entries(cpu + "cpu0/cache")) {
+    const std::string size = kernels::FirstLine(cache / "size");
+    const std::string type = kernels::FirstLine(cache / "type");
+    if (size.empty() || type == "Instruction") continue;
+    caches += (caches.empty() ? "L" : ", L") + kernels::FirstLine(cache / "level") + " " + size +
+              " for " + kernels::FirstLine(cache / "shared_cpu_list");
+  }
+  add("caches of the first core", caches);
+  add("clock policy", kernels::FirstLine(cpu + "cpu0/cpufreq/scaling_governor"));
+  for (const fs::path& supply : Entries(sysfs + "/class/power_supply")) {
+    if (kernels::FirstLine(supply / "type") != "Mains") continue;
+    add("power", kernels::FirstLine(supply / "online") == "1" ? "mains" : "battery");
+  }
+  add("memory", kernels::ValueOf("/proc/meminfo", "MemTotal"));
+  utsname system = {};
+  if (uname(&system) == 0) add("system", std::string(system.sysname) + " " + system.release);
+  add("compiler", __VERSION__);
+  return lines;
+}
+
 std::string DateNow() {
   const std::time_t now = std::time(nullptr);
   std::tm utc = {};

@@ -13,6 +13,10 @@ namespace cli {
 // CPU's name is unknown.
 std::string CpuName();
 
+// What speed depends on besides the CPU, a line each: its cores, caches and clock policy, memory
+// and power, the system and the compiler, as far as the system tells them. sysfs: "/sys".
+std::vector<std::string> MachineLines(const std::string& sysfs);
+
 // "2026-11-22T10:01:02Z"
 std::string DateNow();
 

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/bench/machine.h"
 #include "cli/command.h"
 #include "cli/options/command_line.h"
 #include "cli/options/inputs.h"
@@ -37,11 +38,10 @@ constexpr size_t kMaxBatch = 4096;  // as pronk run's
 struct BenchOptions {
   std::vector<std::string> models;
   ModelOptions model;
-  std::vector<std::string> prompts = {"512"};
-  std::vector<std::string> gens = {"128"};
-  std::vector<std::string> prompt_gens;  // "512,128"
+  std::vector<std::string> prompts, gens, depths;  // none: the usual ones
+  std::vector<std::string> prompt_gens;            // "512,128"
+  bool card = false;
   std::vector<std::string> passes = {"1"};
-  std::vector<std::string> depths = {"0"};
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
@@ -83,12 +83,18 @@ std::vector<std::string> CacheTypes(const BenchOptions& options) {
   return keys.empty() ? values : keys;
 }
 
+using Texts = std::vector<std::string>;
+Texts Or(const Texts& given, const Texts& usual) { return given.empty() ? usual : given; }
+
 // Tokens of prompts and of generation: -p, -n, -pg.
 std::vector<std::pair<size_t, size_t>> Works(const BenchOptions& options) {
   std::vector<std::pair<size_t, size_t>> works;
-  for (const size_t n : ParseNumbers("-p", options.prompts, 0, kMaxTokens)) works.push_back({n, 0});
-  for (const size_t n : ParseNumbers("-n", options.gens, 0, kMaxTokens)) works.push_back({0, n});
-  for (const std::string& text : options.prompt_gens) {
+  const auto prompts = Or(options.prompts, {options.card ? "512,4096" : "512"});
+  for (const size_t n : ParseNumbers("-p", prompts, 0, kMaxTokens)) works.push_back({n, 0});
+  const auto gens = Or(options.gens, {"128"});
+  for (const size_t n : ParseNumbers("-n", gens, 0, kMaxTokens)) works.push_back({0, n});
+  const Texts both = options.card ? Texts{"4096,128"} : Texts();
+  for (const std::string& text : Or(options.prompt_gens, both)) {
     const std::vector<size_t> pair = ParseNumbers("-pg", {text}, 0, kMaxTokens);
     if (pair.size() != 2) throw UsageError("-pg: expected two numbers such as 512,128");
     works.push_back({pair[0], pair[1]});
@@ -133,9 +139,14 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
   if (threads.empty()) threads = {static_cast<size_t>(kernels::DefaultThreads())};
   Multiply(plan, threads, [](BenchTest& test, size_t n) { test.n_threads = static_cast<int>(n); });
-  each(&BenchTest::n_depth, ParseNumbers("-d", options.depths, 0, kMaxTokens));
+  each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,
            [](BenchTest& test, const auto& work) { std::tie(test.n_prompt, test.n_gen) = work; });
+  if (options.card && options.depths.empty()) {
+    for (const BenchTest& test : std::vector<BenchTest>(plan)) {
+      if (test.n_prompt == 0) plan.emplace_back(test).n_depth = 4096;
+    }
+  }
   // Passes of several tokens are for tests that only generate.
   const auto passes = ParseNumbers("--draft", options.passes, 1, engine::kMaxPassTokens);
   const std::vector<size_t> one = {1};
@@ -253,6 +264,7 @@ class Bench {
       throw engine::Error(options.baseline + ": has none of the tests that were asked for");
     }
     setting_ = ThisSetting(options.sysfs, Other());
+    if (options.card) setting_.machine = MachineLines(options.sysfs);
   }
 
   int Run() {
@@ -412,6 +424,9 @@ void AddBench(CommandLine& line) {
   command.Add("--output-err", options.output_err, "Also -oe: how they are written to stderr, too")
       .OneOf({"none", "md", "csv", "json", "jsonl", "sql"})
       .ShowDefault();
+  command.Add("--card", options.card,
+              "A block of Markdown to share: the machine, pp512, pp4096, tg128, tg128 after 4096 "
+              "tokens, pp4096+tg128 (-p, -n, -pg and -d name others)");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command
       .Add("--baseline FILE", options.baseline,

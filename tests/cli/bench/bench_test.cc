@@ -336,6 +336,37 @@ TEST_F(SysTest, JoulesPerToken) {
   EXPECT_GT(json::parse(run.err)["joules_per_token"], 0);
 }
 
+// What the system does not tell is left out.
+TEST_F(SysTest, ACard) {
+  const auto write = [&](const std::string& file, const std::string& text) {
+    fs::create_directories(fs::path(dir_.Path(file)).parent_path());
+    dir_.Write(file, text + "\n");
+  };
+  const std::string cpu = "devices/system/cpu/";
+  write(cpu + "online", "0-15");
+  write("devices/cpu_core/cpus", "0-7");
+  write("devices/cpu_atom/cpus", "8-15");
+  write(cpu + "cpu0/cache/index0/level", "1");
+  write(cpu + "cpu0/cache/index0/type", "Data");
+  write(cpu + "cpu0/cache/index0/size", "48K");
+  write(cpu + "cpu0/cache/index0/shared_cpu_list", "0-1");
+  write(cpu + "cpu0/cache/index1/type", "Instruction");
+  write(cpu + "cpu0/cache/index1/size", "32K");
+  write("class/power_supply/AC/type", "Mains");
+  write("class/power_supply/AC/online", "0");
+  const Finished run = Pronk({"bench", "-m", kTinyModel, "--card", "-p", "4", "-n", "3", "-pg",
+                              "4,3", "-r", "1", "--sysfs", dir_.Path("")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("- pronk ")) << run.out;
+  for (const char* expected :
+       {"\n- hardware threads: 0-15 (P cores: 0-7, E cores: 8-15)\n",
+        "\n- caches of the first core: L1 48K for 0-1\n", "\n- power: battery\n", "\n- memory: ",
+        "\n- compiler: ", " tg3 @ d4096 ", "\npp4+tg3: ", " s, the first token after "}) {
+    EXPECT_NE(run.out.find(expected), std::string::npos) << expected << run.out;
+  }
+  EXPECT_EQ(run.out.find("clock policy"), std::string::npos);
+}
+
 TEST(Machine, TellsItsClock) {
   const double clock = cli::MeasureClock();
   EXPECT_GT(clock, 0.01);  // emulated, perhaps
