@@ -93,20 +93,18 @@ void ExpectSameWeights(const engine::Model& after, const engine::Model& before) 
   EXPECT_EQ(after.file.tensors().size(), before.file.tensors().size());
 }
 
-// Each value of config.json by some wrong ones: a line says so, or a file comes out.
+// Each value of config.json by a wrong one: a line says so, or a file comes out.
 void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   static size_t next = 0;
   const std::string path = folder + "/config.json";
   const Json config = Json::parse(test::ReadText(path));
   for (const test::JsonPlace& place : test::Places(config)) {
-    for (int i = 0; i < 2; ++i) {
-      Json damaged = config;
-      damaged[place] = test::WrongValues()[next++ % test::WrongValues().size()];
-      const std::string text = damaged.dump();
-      test::WriteBytes(path, std::as_bytes(std::span(text)));
-      SCOPED_TRACE(place.to_string() + " " + text.substr(0, 2000));
-      test::ErrorOf([&] { Convert(folder, out, {}); });
-    }
+    Json damaged = config;
+    damaged[place] = test::WrongValues()[next++ % test::WrongValues().size()];
+    const std::string text = damaged.dump();
+    test::WriteBytes(path, std::as_bytes(std::span(text)));
+    SCOPED_TRACE(place.to_string() + " " + text.substr(0, 2000));
+    test::ErrorOf([&] { Convert(folder, out, {}); });
   }
 }
 
