@@ -158,6 +158,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
   for (const char* const plain : {"llama", "llama-linear", "llama-yarn", "qwen2", "qwen3"}) {
     paths.push_back(test::DataPath("tiny/" + std::string(plain) + ".gguf"));
   }
+  paths.push_back(test::DataPath("vectors/qwen3-embed.gguf"));
   size_t n_models = 0;
   for (const std::filesystem::path& path : paths) {
     const std::string name = path.stem();
@@ -176,6 +177,7 @@ TEST(ConvertFamilies, FoldersBecomeTheModelsThatTheyWere) {
     const double error = test::Nmse(Logits(after, ids), Logits(before, ids));
     EXPECT_LE(error, name.starts_with("gemma3n") ? 1e-3 : 0);  // its table was of Q4_0
     EXPECT_EQ(after.config.nextn.has_value(), before.config.nextn.has_value());
+    EXPECT_EQ(after.config.pooling, before.config.pooling);
     ExpectNoHarmByShapes(folder, dir.Path("damaged.gguf"));
     ExpectNoHarmByConfig(folder, dir.Path("damaged.gguf"));
   }

@@ -709,6 +709,12 @@ def main():
     g = Gguf(a.model)
     os.makedirs(a.out, exist_ok=True)
     tensors = {name: t for name, t in weights(g).items() if name not in a.drop}
+    if g.get("pooling_type"):  # as Sentence Transformers write it
+        tensors = {name.removeprefix("model."): t for name, t in tensors.items()}
+        os.makedirs(os.path.join(a.out, "1_Pooling"), exist_ok=True)
+        kinds = ("mean_tokens", "cls_token", "lasttoken")
+        with open(os.path.join(a.out, "1_Pooling", "config.json"), "w") as f:
+            json.dump({"pooling_mode_" + kind: i + 1 == g.get("pooling_type") for i, kind in enumerate(kinds)}, f)
     if a.shards == 1: save(os.path.join(a.out, "model.safetensors"), tensors)
     else:
         names, index = list(tensors), {}
