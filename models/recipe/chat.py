@@ -4,7 +4,7 @@ A document of the corpus is a list of messages [(role, text)]; role "text" is a 
 """
 import re
 
-from grammar import Story, article, capital, draw, rows
+from grammar import HELD_OUT_REQUESTS, Story, article, capital, draw, plain, rows
 from others import spoil
 
 TELL = ("[Tell me|Tell me|Tell me|Tell us|Write|Write|Please tell me|Can you tell me|Could you tell me|Can you write|Please write|I want|I would like|"
@@ -16,7 +16,10 @@ WHO_AND_THING = [TELL + STORY + " about {who} and {thing}" + END, "Tell me a sto
                  TELL + STORY + " [with|about|of|on] {who} [and|with|who has|who finds|who loses|and also] {thing}" + END,
                  TELL + STORY + " [in which|where] {who} [finds|loses|has|gets|buys|sees|needs] {thing}" + END, "{who} and {thing}[||, please|!]",
                  "[Story|Story please|A tale]: {who}, {thing}", TELL + STORY + " about {thing} and {who}" + END,
-                 "[I love|My {child} likes|We like] {who}. [Please tell|Tell|Can you tell] [me|us] a story [with|about] it and {thing}."]
+                 "[Think of|Picture|There is|Let there be|What if there were] {who} [and|with|who has|who wants] {thing}. [Tell it|Begin|What happens|Go on]?",
+                 "[We need|I need|Give us] a [story|tale] [tonight|now|for the trip]. [Put in|Use|Take|With|Choose] {who} and {thing}[.|, please.|!]",
+                 "[It is late|Good evening|It is raining|Hi|Sit down]. [Tell|Read] [me|us] [about|of] {who} and {thing}[.|!|, please.]",
+                 "{thing} and {who}[.|!|, that is the story I want.| please]", "[I love|My {child} likes|We like] {who}. [Please tell|Tell|Can you tell] [me|us] a story [with|about] it and {thing}."]
 WHO = [TELL + STORY + " [about|about|about|of|with|on] {who}" + END, "Tell me a story about {who}.", "[Tell me|Tell us|Write|Can you tell me] about {who}[.|?|, please.|]",
        "[A|One] story about {who}" + END, "[Once|Tell me what happened] [to {who}.|to {who} one day.]", "story about {who}", TELL + STORY + "[: |, ]{who}"]
 THING = [TELL + STORY + " [about|about|with] {thing}" + END, TELL + STORY + " with {thing} in it" + END, "[Do you know a|A] story with {thing} in it[?|, please.]"]
@@ -31,7 +34,8 @@ AGAIN = ["[Tell me another story|Another story|One more|And another one|Another 
          "[Please tell|Tell] me more about {name}.", "Can you tell me another story with {name}?", "More [about|of] {name}[.|!]"]
 NEXT = ["[Another story|Another one|One more|One more story|Tell me another one|Tell me another story|Again|Next|Another|A different one|And another one][, please||, please|]"
         "[.|!|?|]", "[More|Again|Next|encore|Can I have another|Can I hear another one][!|.|?|]"]
-WITH = ["[Again|Now|The same|And now|Another one|Tell it|Once more|Next one||] with {other}[.|, please.|!|?|]", "[Can it have|Put|Can you put|I want] {other} in it[?|.|]",
+WITH = ["[Let it be|Make it|I would like it|The story again, but|One|A story|Please, now|Then] with {other}[.|, please|!|?|]", "[Could there be|Is there one with|Add|I want|Use] {other}[, too|| in the story|, please][.|?|]",
+        "[And|But|This time|Now] [it should have|there should be|with|there is] {other}[.||!| in it]", "[Again|Now|The same|And now|Another one|Tell it|Once more|Next one||] with {other}[.|, please.|!|?|]", "[Can it have|Put|Can you put|I want] {other} in it[?|.|]",
         "[And|Now] about {name} and {other}[.|, please.|]", "[Could you|Please] add {other}[?|.|]"]
 CHANGE = ["[make it|Make it|Can you make it|Make the story|Make that|Tell it] [shorter|funnier|longer|scarier|better|shorter, please|sadder|happier|shorter|more exciting|rhyme|simpler][?|.||!]",
           "[shorter|Shorter|longer|funnier|Shorter, please|In one sentence|Too long|In rhyme][.|!||?]", "[Continue|Go on|What happened next|And then|What happens then|Tell me the rest|"
@@ -75,7 +79,41 @@ def request(lexicon, rng, hero=None):
     keep = [story.hero["name"], story.hero["kind"], story.friend["name"], story.friend["kind"], story.thing[0]]
     ask = pattern.format(who=named(rng, story.hero, who), friend=named(rng, story.friend, friend), thing=article(thing), name=story.hero["name"],
                          place=story.slots["in_a_place"], virtue=story.plot.virtue, child=rng.choice(CHILD)).strip()
-    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0 if {"name", "friend name"} & set(asked) else 0.06, keep), story
+    names = {name for group in lexicon.names.values() for name in group}
+    is_known = story.thing in lexicon.things and {story.hero["name"], story.friend["name"]} <= names  # nobody can tell how ZORBINA is written
+    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0.12 if is_known else 0.02, keep), story
+
+
+def small(rng, talk):
+    """(what is said, the reply), as people type."""
+    ask, reply = (draw(rng, text) for text in rng.choice(talk))
+    return spoil(rng, ask, 0.03), reply
+
+
+def short(rng, patterns, **slots):
+    """One of the follow-ups, as people type, and none that evaluate.py asks."""
+    while True:
+        ask = re.sub(" +", " ", draw(rng, rng.choice(patterns)).format(**slots)).strip()
+        ask = spoil(rng, capital(ask) if rng.random() < 0.75 else ask, 0.02, ask.split())
+        if plain(ask) not in HELD_OUT_REQUESTS:
+            return ask
+
+
+def opening(story, paragraphs=1):
+    return "\n\n".join(story.text.split("\n\n")[:paragraphs])
+
+
+def follow_up(lexicon, rng, last):
+    """(what is asked after a story, the story that answers it)"""
+    form = rng.random()
+    if form < 0.25:  # the same hero again
+        story = Story(lexicon, rng, hero=last.hero, friend=last.friend if rng.random() < 0.5 else None, asked=["any"])
+        return short(rng, AGAIN, name=story.hero["name"]), story
+    if form < 0.5:
+        return short(rng, NEXT), Story(lexicon, rng, asked=["any"])
+    of_friend = rng.random() < 0.7  # the same, but for the friend or the thing
+    story = Story(lexicon, rng, hero=last.hero, thing=last.thing if of_friend else None, asked=["friend kind" if of_friend else "thing"])
+    return short(rng, WITH, name=story.hero["name"], other=article(story.friend["kind"] if of_friend else story.thing[0])), story
 
 
 def questions(rng, story, count):
@@ -125,7 +163,7 @@ def drilled_questions(lexicon, rng, lines):
     pairs += [(f"Who is {p['name']}?", f"{p['name']} is {article(p['kind'])}.") for p in (story.hero, story.friend)]
     pairs = rng.sample(pairs, min(len(pairs), 6))
     if rng.random() < 0.5:
-        messages = [("user", draw(rng, rng.choice(ANY + NEXT)).format(child="son")), ("assistant", text)]
+        messages = [("user", short(rng, ANY + NEXT, child="son")), ("assistant", text)]
     else:
         question, answer = pairs.pop()
         messages = [("user", rng.choice(ASK_ABOUT).format(story=text, question=question)), ("assistant", answer)]
@@ -134,8 +172,8 @@ def drilled_questions(lexicon, rng, lines):
     return messages
 
 
-def conversation(lexicon, rng, talk, others, stories=None):
-    """One chat document: `stories` requests (mostly one to three), with questions, small talk and what is no story between them."""
+def conversation(lexicon, rng, talk, others):
+    """One chat document: one to three requests, with questions, small talk and what is no story between them."""
     messages, offered = [], None
     if rng.random() < 0.12:
         messages.append(("system", rng.choice(SYSTEM)))
@@ -147,7 +185,7 @@ def conversation(lexicon, rng, talk, others, stories=None):
             messages.extend(zip(("user", "assistant"), pair))
 
     def chatter(rows):
-        say(*[tuple(draw(rng, text) for text in rng.choice(rows))])
+        say(small(rng, rows))
 
     def refused(count):
         nonlocal offered
@@ -157,11 +195,11 @@ def conversation(lexicon, rng, talk, others, stories=None):
             offered = what if text.endswith("?") else None
 
     form = rng.random()
-    if stories is None and form < 0.06:  # small talk alone
+    if form < 0.1:  # small talk alone
         for _ in range(rng.choice([1, 1, 2, 3])):
             chatter(talk)
         return messages
-    if stories is None and form < 0.16:  # the story stands in the question
+    if form < 0.18:  # the story stands in the question
         story = Story(lexicon, rng, asked=EVERYTHING)
         (question, answer), *more = questions(rng, story, rng.choice([2, 3, 4]))
         say((rng.choice(ASK_ABOUT).format(story=story.text, question=question), answer), *more)
@@ -169,33 +207,26 @@ def conversation(lexicon, rng, talk, others, stories=None):
     if rng.random() < 0.15:
         chatter(talk[:4])
     last = None
-    for turn in range(stories if stories is not None else rng.choices([1, 2, 3], [55, 30, 15])[0]):
+    for _ in range(rng.choices([1, 2, 3], [35, 30, 35])[0]):
         if rng.random() < 0.25:
             refused(rng.choice([1, 1, 2, 3]))
         chance = rng.random()
         if offered and chance < 0.5:
             ask, story = draw(rng, rng.choice(YES)), accepted(lexicon, rng, *offered)
-        elif last and chance < 0.12:  # the same hero again
-            story = Story(lexicon, rng, hero=last.hero, friend=last.friend if rng.random() < 0.5 else None, asked=["any"])
-            ask = draw(rng, rng.choice(AGAIN)).format(name=story.hero["name"])
-        elif last and chance < 0.18:
-            ask, story = draw(rng, rng.choice(NEXT)), Story(lexicon, rng, asked=["any"])
-        elif last and chance < 0.26:  # the same, but for the friend or the thing
-            of_friend = rng.random() < 0.6
-            story = Story(lexicon, rng, hero=last.hero, thing=last.thing if of_friend else None, asked=["friend kind" if of_friend else "thing"])
-            ask = draw(rng, rng.choice(WITH)).format(name=story.hero["name"], other=article(story.friend["kind"] if of_friend else story.thing[0]))
+        elif last and chance < 0.4:
+            ask, story = follow_up(lexicon, rng, last)
         else:
             ask, story = request(lexicon, rng)
         if last and rng.random() < 0.2 and ask[:4] != ask[:4].upper():
             before = rng.choice(AND_NOW)
             ask = before + (ask if before[-2] in ".!" else ask[:1].lower() + ask[1:])
-        say((capital(ask.strip()) if rng.random() < 0.8 else ask.strip(), story.text))
+        say((ask, story.text))
         last = story
         if rng.random() < 0.45:
             say(*questions(rng, story, rng.choice([1, 1, 2, 3, 4])))
         if rng.random() < 0.12:
             text = rng.choice(CANNOT).format(name=story.hero["name"])
-            say((draw(rng, rng.choice(CHANGE)), text))
+            say((short(rng, CHANGE), text))
             if rng.random() < 0.4:
                 say((draw(rng, rng.choice(YES)), Story(lexicon, rng, hero=last.hero, asked=["any"]).text))
         if rng.random() < 0.12:
@@ -219,8 +250,8 @@ def refusals(lexicon, rng, talk, others):
     """A short chat about anything but stories; at its end perhaps the beginning of one, so that the model still listens."""
     messages = []
     for _ in range(rng.choice([1, 2, 3, 4, 6])):
-        if rng.random() < 0.12:
-            messages += zip(("user", "assistant"), (draw(rng, text) for text in rng.choice(talk)))
+        if rng.random() < 0.35:
+            messages += zip(("user", "assistant"), small(rng, talk))
         text, kind, noun = others.reply(rng)
         messages += [("user", others.ask(rng)), ("assistant", text)]
     if rng.random() < 0.5:

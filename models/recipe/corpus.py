@@ -31,22 +31,30 @@ def drill(lexicon, rng, lines):
 
 
 def listening(lexicon, rng, talk, lines, others):
-    """What a listener needs, in few tokens: a request and the start of its story, up to the paragraph that has the thing, after a
-    conversation or at its beginning; or questions about short texts; or questions about one story."""
+    """What a listener needs, in few tokens: several requests in one chat, with only the first paragraph of each story, which has all that
+    was asked for; or questions about short texts; or a story, questions about it, and what may follow."""
     form = rng.random()
-    if form < 0.22:
+    if form < 0.2:
         return chat.drilled_questions(lexicon, rng, lines)
-    if form < 0.34:
-        ask, story = chat.request(lexicon, rng)
+    if form < 0.6:
+        ask, story = chat.request(lexicon, rng) if rng.random() < 0.6 else ("Tell me a story.", Story(lexicon, rng))
         messages = [("user", ask), ("assistant", story.text)]
-        for pair in chat.questions(rng, story, 5):
+        for pair in chat.questions(rng, story, rng.choice([1, 5, 8, 12])):
             messages += zip(("user", "assistant"), pair)
+        for _ in range(rng.choice([1, 1, 2])):
+            if rng.random() < 0.25:
+                messages += [("user", chat.short(rng, chat.CHANGE)), ("assistant", rng.choice(chat.CANNOT).format(name=story.hero["name"]))]
+            else:
+                ask, story = chat.follow_up(lexicon, rng, story)
+                messages += [("user", ask), ("drill", chat.opening(story))]
         return messages
-    before = chat.conversation(lexicon, rng, talk, others, stories=rng.choice([0, 0, 0, 1])) if form < 0.58 else []
-    ask, story = chat.request(lexicon, rng)
-    paragraphs = story.text.split("\n\n")
-    last = next((i for i, text in enumerate(paragraphs) if story.thing[0] in text), 0)
-    return before + [("user", ask), ("drill", "\n\n".join(paragraphs[:last + 1]))]
+    messages, last = [], None
+    for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 8])):
+        if rng.random() < 0.15:
+            messages += [("user", others.ask(rng)), ("assistant", others.reply(rng)[0])]
+        ask, last = chat.follow_up(lexicon, rng, last) if last and rng.random() < 0.3 else chat.request(lexicon, rng)
+        messages += [("user", ask), ("drill", chat.opening(last, rng.choice([1, 1, 2])))]
+    return messages
 
 
 def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
@@ -58,9 +66,9 @@ def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
             yield drill(lexicon, rng, lines)
         elif requests and rng.random() < requests:
             yield listening(lexicon, rng, talk, lines, others)
-        elif rng.random() < 0.3:
+        elif rng.random() < 0.4:
             yield chat.refusals(lexicon, rng, talk, others)
-        elif rng.random() < 0.55:
+        elif rng.random() < 0.35:
             yield [("text", Story(lexicon, rng).text)]
         else:
             yield chat.conversation(lexicon, rng, talk, others)

@@ -80,7 +80,8 @@ class Reader:
         rng = random.Random(5)
         told = [Story(lexicon, rng, asked=["word"]) for _ in range(stories)]
         texts = [text for story in told for text in (story.text, *itertools.chain(*story.asks))] + others.ONLY + others.OFFER + chat.CANNOT
-        texts += [" ".join(row) for row in chat.small_talk()] + [" ".join(lexicon.nouns), "happened color Say example does set"]
+        texts += [" ".join(row) for row in chat.small_talk()] + lexicon.phrases["of_thing"] + lexicon.phrases["of_friend"]
+        texts += [" ".join(lexicon.nouns), "happened color Say example does set"]
         self.words = set(itertools.chain.from_iterable(map(WORD.findall, texts)))
         self.names = {name for group in lexicon.names.values() for name in group}
         self.names.update(*(lexicon.asked[group] for group in ("girls", "boys", "pets")), HELD_OUT_NAMES)
@@ -159,7 +160,7 @@ def no_stories(voice, lists, show):
 
 def requests(voice, lists, names, kinds, things, what):
     """NAMES and THINGS in turn, every second name with a kind; without a name the kind counts."""
-    missed, both = collections.Counter(), 0
+    missed, both, twice = collections.Counter(), 0, 0
     lost = []
     for seed, thing in enumerate(things, 1):
         name, kind = names[seed - 1], kinds[seed - 1]
@@ -169,9 +170,10 @@ def requests(voice, lists, names, kinds, things, what):
         text, _ = voice.reply([("user", capital(ask))], seed)
         gone = [word for word in (name or kind, thing) if not has(text, word)]
         both += not gone
+        twice += all(len(re.findall(rf"\b{word}\b", text)) > 1 for word in (name or kind, thing))
         missed.update(["name" if word == name else "kind" if word == kind else "thing" for word in gone])
         lost += gone
-    print(f"requests for what {what}: both in the story {both} of {len(things)}; missed: {dict(missed)}: {', '.join(lost)}")
+    print(f"requests for what {what}: both in the story {both} of {len(things)}, twice or more {twice}; missed: {dict(missed)}: {', '.join(lost)}")
 
 
 def chats(voice, lexicon, reader, count, rng, show):

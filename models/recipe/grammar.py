@@ -71,7 +71,13 @@ def syllables(rng):
     return "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(rng.choice([1, 2, 2, 2, 3])))
 
 
+def plain(text):
+    """Without capitals and punctuation: how two requests are compared."""
+    return " ".join(re.findall(r"\w+", text.lower())) or text
+
+
 HELD_OUT_THINGS = {noun for line in rows("exam.txt") if line.startswith("nouns: ") for noun in line[7:].split()}
+HELD_OUT_REQUESTS = {plain(line.partition(": ")[2]) for line in rows("exam.txt")}
 
 
 def capital(text):
@@ -151,6 +157,7 @@ class Lexicon:
             self.kinds[kind] = (CHILD_HOMES, CHILD_SKILLS, FOODS)
         # What only requests use: {girls, boys, pets, animals, folk, words}, and kinds that live like the children.
         self.asked = {head: words.split() for head, _, words in (line.partition(": ") for line in rows("names.txt"))}
+        self.asked["nouns"] = [noun for noun in self.asked["nouns"] if noun not in HELD_OUT_THINGS]
         self.asked_kinds = self.asked["animals"] + self.asked["folk"]
         self.places = [(a, b, c.split(", ")) for a, b, c in (line.split(" | ") for line in rows("places.txt"))]
         self.plots, self.phrases = read_plots(), read_phrases()
@@ -180,21 +187,33 @@ class Lexicon:
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
             else:
                 name = joined(rng, everyday) if form < 0.65 else capital(syllables(rng))
-            if 2 < len(name) < 12 and name not in HELD_OUT_NAMES:
+            if 2 < len(name) < 16 and name not in HELD_OUT_NAMES:
                 return name
 
     def unknown_word(self, rng):
-        """A word that no list has."""
+        """A word that no story has: an everyday noun, two of them as one, one with another's end, parts of several, or syllables."""
+        everyday = self.asked["nouns"]
         while True:
-            word = syllables(rng) if rng.random() < 0.5 else joined(rng, self.nouns)
-            if 2 < len(word) < 13 and word not in HELD_OUT_THINGS:
+            chance = rng.random()
+            if chance < 0.35:
+                word = rng.choice(everyday)
+            elif chance < 0.5:
+                word = rng.choice(everyday)[:7] + rng.choice(self.nouns + everyday)[:6]
+            elif chance < 0.65:
+                word = joined(rng, self.nouns + everyday)
+            elif chance < 0.85:
+                parts = (rng.choice(everyday) for _ in range(rng.choice([2, 2, 3, 4])))
+                word = "".join(part[at:at + rng.randint(1, 4)] for part in parts for at in [rng.randrange(len(part))])
+            else:
+                word = syllables(rng)
+            if 2 < len(word) < 14 and word not in HELD_OUT_THINGS:
                 return word
 
     def draw_asked_thing(self, rng):
         """A thing that somebody asks for: of the plots, of those that only requests name, or a word that no list has."""
         chance = rng.random()
-        if chance < 0.6:
-            return rng.choice(self.things if chance < 0.4 else self.asked_things)
+        if chance < 0.45:
+            return rng.choice(self.things if chance < 0.3 else self.asked_things)
         noun = self.unknown_word(rng)
         return (rng.choice(self.asked["words"]) + " " + noun if rng.random() < 0.1 else noun), ANY_THING, rng.choice(self.things)[2]
 
@@ -346,14 +365,21 @@ class Story:
         return "{@end}" if chance < 0.8 else ""
 
     def _tell(self):
-        paragraphs = [[self._opening()]]
+        opening = self.expand(self._opening())
+        paragraphs = [[]]
         for line in self.plot.lines:
             if line == "--":
                 paragraphs.append([])
             elif not line.startswith("? ") or self.rng.random() < 0.5:
                 paragraphs[-1].append(line.removeprefix("? "))
         paragraphs[-1].append(self._ending())
-        text = "\n\n".join(self.expand(" ".join(lines)).strip() for lines in paragraphs)
+        told = [self.expand(" ".join(lines)).strip() for lines in paragraphs]
+        # Who asked for a friend or a thing hears of it at once.
+        if "thing" in self.asked and self.thing[0] not in told[0]:
+            opening += " " + self.expand("{@of_thing}")
+        if any(part.startswith("friend ") for part in self.asked):
+            opening += " " + self.expand("{@of_friend}")
+        text = "\n\n".join([opening + " " + told[0]] + told[1:])
         return re.sub(r" +", " ", text).replace(" ,", ",").replace("?!", "?").replace(" \n", "\n")
 
 

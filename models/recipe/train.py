@@ -14,7 +14,7 @@ stories (--requests).
 --from continues a shipped file, with a fresh optimizer; models/README.md says what for. Drills belong into its mixture (--drills), but not alone:
 some 400 steps of nothing else made it forget its stories.
 
-The learning rate warms up, stays, and then falls linearly to zero over the last `--decay` of the steps, or of the minutes of --budget.
+The learning rate warms up, stays, and then falls to zero over the last `--decay` of the steps, or of the minutes of --budget.
 """
 import argparse
 import concurrent.futures
@@ -60,17 +60,17 @@ def learned(ids):
     speaks, out = True, []
     for token in ids:
         out.append(speaks)
-        speaks = token not in (vocab.SYSTEM, vocab.USER) and (speaks or token == vocab.END)
+        speaks = token not in (vocab.SYSTEM, vocab.USER) and (speaks or abs(token) == vocab.END)
     return out
 
 
 def tensors(group):
-    """inputs and targets [rows, time]; targets of -1 (padding, the words of users) are left out of the loss."""
+    """inputs and targets [rows, time]; targets below 0 (padding, the words of users, ends of drills) are left out of the loss."""
     time_steps = padded(max(map(len, group)))
     inputs = torch.zeros(len(group), time_steps, dtype=torch.long)
     targets = torch.full((len(group), time_steps), -1)
     for row, ids in enumerate(group):
-        inputs[row, :len(ids) - 1] = torch.tensor(ids[:-1])
+        inputs[row, :len(ids) - 1] = torch.tensor(ids[:-1]).abs()
         targets[row, :len(ids) - 1] = torch.tensor([t if say else -1 for t, say in zip(ids[1:], learned(ids)[1:])])
     return inputs, targets
 
@@ -125,9 +125,9 @@ def drill_share(step, alone, share, steps):
     return 1.0 if step < alone else share * max(0.0, 1 - step / (0.6 * steps))
 
 
-def rate(step, warmup, progress, decay):
+def rate(step, warmup, progress, decay, power):
     """Share of the full learning rate; `progress` from 0 to 1 is the share of the training that is done."""
-    return max(0.0, min(1.0, (step + 1) / warmup, (1 - progress) / decay))
+    return max(0.0, min(1.0, (step + 1) / warmup, max(0.0, (1 - progress) / decay) ** power))
 
 
 def main():
@@ -146,6 +146,7 @@ def main():
     parser.add_argument("--requests", type=float, default=0.0, help="share of requests with only the start of their stories")
     parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--decay", type=float, default=0.5)
+    parser.add_argument("--power", type=float, default=1.0, help="above 1 the rate falls faster at first: more time for the last digits")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", dest="file", help="start from the weights and the vocabulary of this GGUF file")
     parser.add_argument("--ctx", type=int, default=512, help="the longest document; a conversation of three stories has about 1000 tokens")
@@ -211,7 +212,7 @@ def main():
             groups = pool(pieces, lexicon, a.seed, state["pool"], a.tokens, n_ctx, state["drills"], a.requests)
         loss, count = gradients(model, groups[state["batch"]], team, a.workers)
         for optimizer, base in zip(optimizers, base_rates):
-            optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.warmup, progress(), a.decay)
+            optimizer.param_groups[0]["lr"] = base * rate(state["step"], a.warmup, progress(), a.decay, a.power)
             optimizer.step()
         now = time.monotonic()
         state["seconds"] += now - clock

@@ -33,18 +33,20 @@ def train(corpus, prefix, size):
 
 def encode(pieces, document, rng=None):
     """Ids of a document of the corpus. With rng, one chat in five lacks the space that SPM tokenizers put after a
-    marker: engines differ there, and the model should read both."""
+    marker: engines differ there, and the model should read both. A negative id is read, but not learned: the end of a drill, which
+    is not how a story ends."""
     if document[0][0] == "text":
         return [BOS] + pieces.encode(document[0][1]) + [EOS]
     if document[0][0] == "drill":
-        return [BOS] + pieces.encode(document[0][1])  # no end: a drill is not how a story ends
+        return [BOS] + pieces.encode(document[0][1])
     if document[-1][0] == "drill":
         return prompt(pieces, document[:-1]) + pieces.encode("\n" + document[-1][1])[2:]
     skip = 1 if rng is not None and rng.random() < 0.2 else 0
     newline = pieces.encode("\n")[skip:]
     ids = [BOS]
     for role, text in document:
-        ids += [pieces.piece_to_id(f"<|{role}|>")] + pieces.encode("\n" + text)[skip:] + [pieces.piece_to_id("<|end|>")] + newline
+        is_drill = role == "drill"
+        ids += [pieces.piece_to_id(f"<|{'assistant' if is_drill else role}|>")] + pieces.encode("\n" + text)[skip:] + [-END if is_drill else END] + newline
     return ids[:-len(newline)]
 
 
