@@ -1,6 +1,6 @@
 """Draws the corpus: documents in a fixed order for a seed, each a list of (role, text).
 
-A third are plain stories, the others conversations: of stories and questions about them, and short ones about anything else. The
+A fifth are plain stories, the others conversations: of stories and questions about them, and short ones about anything else. The
 corpus is never the same story twice in practice, so "epochs" do not exist; a longer training simply draws on. Held-out documents come
 from another seed.
 """
