@@ -17,6 +17,7 @@
 
 struct pronk_model {
   pronk::Model model;
+  pronk::SpecialTokens special = model.special_tokens();
 };
 struct pronk_grammar {
   pronk::Grammar grammar;
@@ -135,7 +136,7 @@ pronk_status pronk_model_template(const pronk_model* model, char* text, size_t r
   return Try([&] { Give(model->model.chat_template(), text, room, n); });
 }
 int32_t pronk_model_token(const pronk_model* model, const char* name) {
-  const pronk::SpecialTokens tokens = model->model.special_tokens();
+  const pronk::SpecialTokens& tokens = model->special;
   const std::pair<std::string_view, std::int32_t> named[] = {{"bos", tokens.bos},
                                                              {"eos", tokens.eos},
                                                              {"eot", tokens.eot},
@@ -147,7 +148,7 @@ int32_t pronk_model_token(const pronk_model* model, const char* name) {
   return -1;
 }
 int pronk_model_ends(const pronk_model* model, int32_t id) {
-  const auto ends = model->model.special_tokens().ends;
+  const std::vector<std::int32_t>& ends = model->special.ends;
   return std::count(ends.begin(), ends.end(), id) > 0 ? 1 : 0;
 }
 pronk_status pronk_model_tokenize(const pronk_model* model, const char* text, size_t n_bytes,
