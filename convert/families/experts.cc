@@ -150,6 +150,7 @@ void Laguna(OutModel& model) {
 void AddHeadsByWindow(std::string_view key, const std::vector<bool>& local, uint64_t of_local,
                       uint64_t of_others, OutModel& model) {
   std::vector<int32_t> heads;
+  heads.reserve(local.size());
   for (const bool slides : local)
     heads.push_back(static_cast<int32_t>(slides ? of_local : of_others));
   model.PerLayer(key, heads);
