@@ -89,13 +89,29 @@ pronk::Options ReadOptions(const char* text) {
   return options;
 }
 
-pronk::Limits ReadLimits(const pronk_limits* from) {
+pronk::Pooling ReadPooling(const char* name) {
+  if (name == nullptr) return pronk::Pooling::kOfFile;
+  const std::pair<std::string_view, pronk::Pooling> named[] = {{"mean", pronk::Pooling::kMean},
+                                                               {"first", pronk::Pooling::kFirst},
+                                                               {"last", pronk::Pooling::kLast}};
+  for (const auto& [text, pooling] : named) {
+    if (text == name) return pooling;
+  }
+  throw pronk::Error("there is no pooling '" + std::string(name) + "'");
+}
+
+pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
   pronk::Limits limits;
   if (from == nullptr) return limits;
   limits.max_tokens = from->max_tokens;
   if (from->grammar != nullptr) limits.grammar = from->grammar->grammar;
   for (const char* const* stop = from->stops; stop != nullptr && *stop != nullptr; ++stop) {
     limits.stops.emplace_back(*stop);
+  }
+  if (from->on_prompt != nullptr) {
+    limits.on_prompt = [user, call = from->on_prompt](size_t n_read, size_t n) {
+      return call(n_read, n, user) == 0;
+    };
   }
   return limits;
 }
@@ -177,7 +193,8 @@ pronk_status pronk_session_complete(pronk_session* session, const char* prompt,
                                     const pronk_limits* limits, pronk_on_text on_text, void* user,
                                     pronk_completion* result) {
   return Try([&] {
-    Give(session->session.Complete(prompt, Caller(on_text, user), ReadLimits(limits)), result);
+    Give(session->session.Complete(prompt, Caller(on_text, user), ReadLimits(limits, user)),
+         result);
   });
 }
 pronk_status pronk_session_tokens(const pronk_session* session, int32_t* ids, size_t room,
@@ -208,7 +225,7 @@ void pronk_chat_free(pronk_chat* chat) { delete chat; }
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
-      [&] { Give(chat->chat.Say(text, Caller(on_text, user), ReadLimits(limits)), result); });
+      [&] { Give(chat->chat.Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); });
 }
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
   return Try([&] { *n = chat->chat.Count(text); });
@@ -216,14 +233,23 @@ pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level) {
   return Try([&] { chat->chat.SetThinking(level); });
 }
+pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user) {
+  return Try([&] { chat->chat.OnThinking(Caller(on_thinking, user)); });
+}
 pronk_status pronk_chat_clear(pronk_chat* chat) {
   return Try([&] { chat->chat.Clear(); });
 }
+pronk_status pronk_chat_save(pronk_chat* chat, const char* path) {
+  return Try([&] { chat->chat.Save(path); });
+}
+pronk_status pronk_chat_load(pronk_chat* chat, const char* path) {
+  return Try([&] { chat->chat.Load(path); });
+}
 
-pronk_status pronk_embedder_open(const pronk_model* model, const char* options,
+pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder) {
   return New(embedder, [&] {
-    return pronk::Embedder(model->model, pronk::Pooling::kOfFile, ReadOptions(options));
+    return pronk::Embedder(model->model, ReadPooling(pooling), ReadOptions(options));
   });
 }
 void pronk_embedder_free(pronk_embedder* embedder) { delete embedder; }

@@ -58,10 +58,14 @@ void pronk_grammar_free(pronk_grammar* grammar);
 // Receives text as it is generated; anything but 0 ends it.
 typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
 
+// Receives how many tokens of the prompt are read, of how many; anything but 0 ends the reading.
+typedef int (*pronk_on_prompt)(size_t n_read, size_t n, void* user);
+
 typedef struct pronk_limits {
   int max_tokens;                // -1: until the text ends or the context is full
   const pronk_grammar* grammar;  // of the text, or NULL
   const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
+  pronk_on_prompt on_prompt;     // or NULL; with the same user as on_text
 } pronk_limits;
 
 typedef enum pronk_end {
@@ -69,7 +73,7 @@ typedef enum pronk_end {
   PRONK_END_STOP,     // one of the stops
   PRONK_END_LENGTH,   // max_tokens
   PRONK_END_CONTEXT,  // the context is full
-  PRONK_END_CALLER    // pronk_on_text
+  PRONK_END_CALLER    // pronk_on_text or pronk_on_prompt
 } pronk_end;
 
 typedef struct pronk_completion {
@@ -102,10 +106,15 @@ pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limi
                             pronk_on_text on_text, void* user, pronk_completion* result);
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level);
+// Receives the thinking before each answer from now on; NULL: nobody does.
+pronk_status pronk_chat_on_thinking(pronk_chat* chat, pronk_on_text on_thinking, void* user);
 pronk_status pronk_chat_clear(pronk_chat* chat);
+pronk_status pronk_chat_save(pronk_chat* chat, const char* path);
+pronk_status pronk_chat_load(pronk_chat* chat, const char* path);
 
-// As pronk::Embedder. embed: one vector after the other, n numbers in all.
-pronk_status pronk_embedder_open(const pronk_model* model, const char* options,
+// As pronk::Embedder; pooling is "mean", "first", "last" or NULL: as the file says. embed: one
+// vector after the other, n numbers in all.
+pronk_status pronk_embedder_open(const pronk_model* model, const char* pooling, const char* options,
                                  pronk_embedder** embedder);
 void pronk_embedder_free(pronk_embedder* embedder);
 pronk_status pronk_embedder_embed(pronk_embedder* embedder, const char* const* texts,

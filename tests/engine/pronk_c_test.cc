@@ -9,6 +9,8 @@
 
 #include "engine/pronk.h"
 #include "tests/support/paths.h"
+#include "tests/support/scripted_model.h"
+#include "tests/support/temp_dir.h"
 
 namespace {
 
@@ -40,7 +42,7 @@ TEST_F(LibraryForC, WritesTheSameText) {
   pronk_session* session = nullptr;
   ASSERT_EQ(pronk_session_open(model_, "temperature=0  threads=1", &session), PRONK_OK);
   const char* const stops[] = {"little", nullptr};
-  const pronk_limits same = {12, nullptr, stops};
+  const pronk_limits same = {12, nullptr, stops, nullptr};
   std::string text;
   pronk_completion result = {};
   EXPECT_EQ(pronk_session_complete(session, "Once upon a time", &same, Append, &text, &result),
@@ -65,7 +67,7 @@ TEST_F(LibraryForC, Answers) {
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_grammar_gbnf("root ::= \"yes\" | \"no\"", &grammar), PRONK_OK);
   ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
-  const pronk_limits limits = {-1, grammar, nullptr};
+  const pronk_limits limits = {-1, grammar, nullptr, nullptr};
   size_t n = 0;
   std::string text;
   pronk_completion result = {};
@@ -76,6 +78,73 @@ TEST_F(LibraryForC, Answers) {
   EXPECT_EQ(n, result.n_prompt);
   pronk_chat_free(chat);
   pronk_grammar_free(grammar);
+}
+
+// A prompt is watched, and ended; the second time the file has what was read.
+TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
+  const test::TempDir dir;
+  const std::string file = dir.Path("chat");
+  pronk_chat* chat = nullptr;
+  ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
+  const pronk_limits limits = {1, nullptr, nullptr, [](size_t n_read, size_t n, void* user) {
+                                 static_cast<std::string*>(user)->append(n_read == n ? "." : "-");
+                                 return 0;
+                               }};
+  std::string seen;
+  pronk_completion first = {}, second = {};
+  const char* const question = "Is a goat an animal?";
+  EXPECT_EQ(pronk_chat_say(chat, question, &limits, nullptr, &seen, &first), PRONK_OK);
+  EXPECT_EQ(seen.back(), '.');
+  EXPECT_EQ(pronk_chat_save(chat, file.c_str()), PRONK_OK);
+  EXPECT_EQ(pronk_chat_load(chat, file.c_str()), PRONK_OK);
+  EXPECT_EQ(pronk_chat_clear(chat), PRONK_OK);
+  EXPECT_EQ(pronk_chat_say(chat, question, &limits, nullptr, &seen, &second), PRONK_OK);
+  EXPECT_LT(second.n_prompt, first.n_prompt);
+  EXPECT_EQ(pronk_chat_load(chat, "no/such"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_clear(chat), PRONK_OK);
+  const pronk_limits never = {1, nullptr, nullptr, [](size_t, size_t, void*) { return 1; }};
+  EXPECT_EQ(pronk_chat_say(chat, "And a stone?", &never, nullptr, nullptr, &second), PRONK_OK);
+  EXPECT_EQ(second.end, PRONK_END_CALLER);
+  pronk_chat_free(chat);
+}
+
+TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
+  const test::TempDir dir;
+  const auto mark = tokenizer::TokenType::kUserDefined;
+  const std::string file = dir.Write(
+      "model.gguf",
+      test::ScriptedModel({{"<think>", mark}, {"hm"}, {"</think>", mark}, {"Yes"}},
+                          "{{ messages[-1].content }}{% if 0 %}<think></think>{% endif %}"));
+  pronk_model* model = nullptr;
+  pronk_chat* chat = nullptr;
+  ASSERT_EQ(pronk_model_open(file.c_str(), &model), PRONK_OK);
+  ASSERT_EQ(pronk_chat_open(model, nullptr, "temperature=0", &chat), PRONK_OK);
+  std::string thinking, text;
+  EXPECT_EQ(pronk_chat_on_thinking(chat, Append, &thinking), PRONK_OK);
+  EXPECT_EQ(pronk_chat_say(chat, "Why?", nullptr, Append, &text, nullptr), PRONK_OK);
+  EXPECT_EQ(thinking + " " + text, "hm Yes");
+  pronk_chat_free(chat);
+  pronk_model_free(model);
+}
+
+TEST_F(LibraryForC, EmbedsByANamedPooling) {
+  const auto vector = [&](const char* pooling) {
+    pronk_embedder* embedder = nullptr;
+    EXPECT_EQ(pronk_embedder_open(model_, pooling, nullptr, &embedder), PRONK_OK);
+    const char* const text = "a goat";
+    size_t n = 0;
+    std::vector<float> numbers(256);
+    EXPECT_EQ(pronk_embedder_embed(embedder, &text, 1, numbers.data(), numbers.size(), &n),
+              PRONK_OK);
+    EXPECT_EQ(n, numbers.size());
+    pronk_embedder_free(embedder);
+    return numbers;
+  };
+  const auto mean = vector("mean"), last = vector("last");
+  EXPECT_NE(mean, last);
+  EXPECT_EQ(
+      last,
+      pronk::Embedder(pronk::Model(kDefault), pronk::Pooling::kLast).Embed({"a goat"}).front());
 }
 
 TEST_F(LibraryForC, SaysWhatIsWrong) {
@@ -94,7 +163,8 @@ TEST_F(LibraryForC, SaysWhatIsWrong) {
   EXPECT_EQ(error("cache_bits=9"), "cache_bits: expected 8, 16 or 32, found 9");
   EXPECT_EQ(session, nullptr);
   pronk_embedder* embedder = nullptr;
-  EXPECT_EQ(pronk_embedder_open(model_, nullptr, &embedder), PRONK_ERROR);
+  EXPECT_EQ(pronk_embedder_open(model_, nullptr, nullptr, &embedder), PRONK_ERROR);
+  EXPECT_EQ(pronk_embedder_open(model_, "max", nullptr, &embedder), PRONK_ERROR);
 }
 
 // A buffer gets what it has room for; the size is that of all.

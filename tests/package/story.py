@@ -8,7 +8,7 @@ from ctypes import byref, c_char, c_char_p, c_int, c_size_t, c_void_p
 
 
 class Limits(ctypes.Structure):
-    _fields_ = [("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p)]
+    _fields_ = [("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p), ("on_prompt", c_void_p)]
 
 
 def check(status):
