@@ -146,7 +146,7 @@ struct Sampling {
 
 struct Options {
   std::size_t context = 0;  // tokens; 0: as trained, at most 4096
-  int threads = 0;          // 0: the fast cores that this process may use
+  int threads = 0;          // 0: for generating the fast cores that we may use, for reading all
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
   Sampling sampling;
   // A small draft model with the same vocabulary: can be faster, does not change the text.

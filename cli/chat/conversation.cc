@@ -395,7 +395,8 @@ void Conversation::Stats(const std::string&) {
     text += "; of the last question " + std::to_string(last_->n_reused) + " tokens reused, " +
             std::to_string(last_->generated.n_prompt) + " read\n" +
             SpeedLine(last_->generated, session_.model()) + " | ended by " +
-            std::string(engine::StopReasonName(last_->generated.stop_reason));
+            std::string(engine::StopReasonName(last_->generated.stop_reason)) + "\n" +
+            ThreadsLine(last_->generated);
     const engine::DraftCounts& drafts = last_->generated.drafts;
     if (drafts.n_passes > 0) text += "\n" + DraftLine(drafts);
   } else {

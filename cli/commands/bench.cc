@@ -137,7 +137,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   each(&BenchTest::n_batch, ParseNumbers("-b", options.batches, 1, kMaxTokens));
   each(&BenchTest::n_ubatch, ParseNumbers("-ub", options.ubatches, 1, kMaxBatch));
   std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
-  if (threads.empty()) threads = {static_cast<size_t>(kernels::DefaultThreads())};
+  if (threads.empty()) threads = {0};  // as the test needs, see below
   Multiply(plan, threads, [](BenchTest& test, size_t n) { test.n_threads = static_cast<int>(n); });
   each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,
@@ -152,6 +152,10 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const std::vector<size_t> one = {1};
   for (const BenchTest& test : std::exchange(plan, {})) {
     for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;
+  }
+  const kernels::ThreadCounts counts = kernels::DefaultThreads();
+  for (BenchTest& test : plan) {
+    if (test.n_threads == 0) test.n_threads = test.n_gen > 0 ? counts.generating : counts.reading;
   }
   return plan;
 }
@@ -392,7 +396,8 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
-  list("-t,--threads", options.threads, "Threads (default: performance cores)");
+  list("-t,--threads", options.threads,
+       "Threads (default: one a core, slow ones only for prompts)");
   list("-b,--batch-size", options.batches,
        "Tokens of a prompt handed over at a time (default: 2048)");
   list("--ubatch-size", options.ubatches, "Also -ub: tokens computed at a time (default: 512)");

@@ -52,7 +52,7 @@ class Compare {
       throw UsageError("-c, --chunks: only with -f");
     }
     session_ = options.model.Session();  // applies --cpu
-    if (session_.n_threads == 0) session_.n_threads = kernels::DefaultThreads();
+    if (session_.n_threads == 0) session_.n_threads = kernels::DefaultThreads().generating;
     session_.n_threads_batch = session_.n_threads;
     for (const std::string& name : options.models) {
       ModelOptions which = options.model;

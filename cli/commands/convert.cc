@@ -52,7 +52,7 @@ void Tell(const convert::Report& report, const std::string& out) {
 int Convert(const ConvertOptions& options) {
   convert::Options how;
   if (!options.type.empty()) SetType(options.type, how);
-  how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads();
+  how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().reading;
   ProgressLine progress("convert", "MB");
   how.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done / 1'000'000, total / 1'000'000);

@@ -90,7 +90,7 @@ void DiffKeys(const gguf::File& a, const gguf::File& b, Differences& found) {
 }
 
 void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differences& found) {
-  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads());
+  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads().reading);
   ProgressLine progress("comparing", "MB");
   uint64_t done = 0;
   for (const auto& pair :

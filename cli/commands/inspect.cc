@@ -170,7 +170,7 @@ int Check(const InspectOptions& options, gguf::File file) {
     out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
                                     "most", "zero", "XXH64"));
   }
-  kernels::Team team(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads());
+  kernels::Team team(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().reading);
   ProgressLine progress("checking", "MB");
   std::vector<std::string_view> broken;
   uint64_t done = 0;
@@ -222,7 +222,7 @@ void AddInspect(CommandLine& line) {
   command.Add("--tensors", options.tensors, "List every tensor");
   command.Add("--check", options.check,
               "Read every tensor: are all numbers finite, their range, their hash; will it run");
-  AddThreadsFlag(command, options.n_threads, "Threads of --check (default: performance cores)");
+  AddThreadsFlag(command, options.n_threads, "Threads of --check (default: one a core)");
   command.Add("--json", options.json, "Print one JSON object");
 }
 

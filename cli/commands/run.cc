@@ -27,7 +27,6 @@
 #include "engine/session/session_file.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
-#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {
@@ -230,9 +229,8 @@ void ReportRun(const RunOptions& options, const engine::Model& model,
     Complain("note: the answer was cut while the model was thinking, as -n says");
   }
   if (!IsTerminal(2) && !options.model.verbose) return;
-  int n_threads = options.model.n_threads;
-  if (n_threads == 0) n_threads = kernels::DefaultThreads();
-  Note(SpeedLine(result, model, result.decode_seconds > kLongRunSeconds ? n_threads : 0));
+  Note(SpeedLine(result, model, result.decode_seconds > kLongRunSeconds ? result.n_threads : 0));
+  if (options.model.verbose) Note(ThreadsLine(result));
   if (options.model.verbose && result.drafts.n_passes > 0) Note(DraftLine(result.drafts));
 }
 

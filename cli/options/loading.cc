@@ -228,15 +228,12 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +
                          std::to_string(config.context_length));
-  const int n_default = kernels::DefaultThreads();
+  const kernels::ThreadCounts counts = kernels::DefaultThreads();
   Explain("threads", std::to_string(session.n_threads()) +
-                         (options.n_threads != 0 ? ", as -t says; by default "
-                                                 : ": the performance cores that affinity and "
-                                                   "control group leave us, ") +
-                         std::to_string(n_default) +
-                         (options.n_threads_batch != 0
-                              ? "; " + std::to_string(options.n_threads_batch) + " for prompts"
-                              : ""));
+                         (options.n_threads != 0
+                              ? ", as -t says; by default " + std::to_string(counts.generating)
+                              : ": the fast cores that affinity and control group leave us") +
+                         "; " + std::to_string(session.n_threads_batch()) + " for prompts");
   std::string targets;
   for (const std::string& name : kernels::CpuTargets()) targets += " " + name;
   Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of" : ", of") +

@@ -80,7 +80,7 @@ void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
-  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: performance cores)");
+  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: fast cores)");
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {
@@ -104,7 +104,7 @@ void ModelOptions::AddSessionFlags(Command& command, const std::string& context_
   AddThreadsFlag(command);
   command
       .Add("--threads-batch N", n_threads_batch,
-           "Also -tb: threads for reading the prompt (default: -t)")
+           "Also -tb: threads for reading the prompt (default: -t, else one a core)")
       .Between(1, kMaxThreads);
   command.Add("-c,--ctx-size N", context, context_text).Between(1, kMaxTokens);
   command.Add("-b,--batch-size,--ubatch-size N", batch, "Also -ub: tokens read at a time")

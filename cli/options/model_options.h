@@ -17,7 +17,7 @@ using engine::kMaxTokens;
 
 // -t for a subcommand that runs no session.
 void AddThreadsFlag(Command& command, int& n_threads,
-                    const std::string& what = "Threads (default: performance cores)");
+                    const std::string& what = "Threads (default: one a core)");
 
 struct ModelOptions {
   std::string model;     // as given; empty: default

@@ -33,6 +33,10 @@ std::string SpeedLine(const engine::GenerateResult& result, const engine::Model&
   return text + ")";
 }
 
+std::string ThreadsLine(const engine::GenerateResult& result) {
+  return Format("threads: %zu generating, %zu reading", result.n_threads, result.n_threads_batch);
+}
+
 std::string DraftLine(const engine::DraftCounts& drafts) {
   const std::string text =
       Format("drafts: %" PRIu64 " guessed, %" PRIu64 " right; %.2f tokens a pass", drafts.drafted,
@@ -57,7 +61,9 @@ std::string ResultJson(const engine::GenerateResult& result, uint64_t seed, doub
         {"prompt_ms", result.prompt_seconds * 1e3},
         {"prompt_per_second", Rate(result.n_prompt, result.prompt_seconds)},
         {"predicted_ms", result.decode_seconds * 1e3},
-        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)}}},
+        {"predicted_per_second", Rate(result.n_decoded, result.decode_seconds)},
+        {"threads", result.n_threads},
+        {"threads_batch", result.n_threads_batch}}},
   });
   if (result.drafts.n_passes > 0) {
     json["draft"] = {{"drafted", result.drafts.drafted},

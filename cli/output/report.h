@@ -16,6 +16,9 @@ namespace cli {
 std::string SpeedLine(const engine::GenerateResult& result, const engine::Model& model,
                       size_t measure_with_threads = 0);
 
+// "threads: 4 generating, 10 reading": those taken in the end.
+std::string ThreadsLine(const engine::GenerateResult& result);
+
 // The gain from drafts: "drafts: 120 guessed, 96 right; 3.10 tokens a pass; about 2.4 times as fast
 // as without". The last part, by the clock, is written only if some guesses were right and enough
 // passes were without any.

@@ -40,7 +40,7 @@ int Threads(const SessionOptions& options) {
   for (const int n : {options.n_threads_batch, options.n_threads}) {
     if (n > 0) return n;
   }
-  return kernels::DefaultThreads();
+  return kernels::DefaultThreads().reading;
 }
 
 }  // namespace

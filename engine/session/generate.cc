@@ -183,6 +183,8 @@ GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
   result.decode_seconds = decode_watch.Seconds();
   result.drafts = CountsOf(session) - before;
   result.n_passes = session.n_batches() - batches_before;
+  result.n_threads = session.n_threads();
+  result.n_threads_batch = session.n_threads_batch();
   if (options.bookmarks) session.Bookmark();
   splitter.Push(stop.Push(decoder.Finish()) + stop.Finish(), sink);
   splitter.Finish(sink);

@@ -56,7 +56,9 @@ struct GenerateResult {
   size_t n_decoded = 0;  // generated tokens that were decoded,
   size_t n_passes = 0;   // in this many passes
   double decode_seconds = 0;
-  DraftCounts drafts;  // all 0 if there were none
+  size_t n_threads = 0;        // in the end,
+  size_t n_threads_batch = 0;  // and for reading
+  DraftCounts drafts;          // all 0 if there were none
 };
 
 // Reads the prompt after the session's text, then generates. on_text gets the text as it comes and

@@ -58,11 +58,12 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
     : model_(Writing(model)),
-      team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads(),
+      team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().generating,
             kernels::Oversubscription::kGoAlone),
-      batch_team_(
-          options.n_threads_batch > 0 ? options.n_threads_batch : static_cast<int>(team_.size()),
-          kernels::Oversubscription::kGoAlone),
+      batch_team_(options.n_threads_batch > 0 ? options.n_threads_batch
+                  : options.n_threads > 0     ? options.n_threads
+                                              : kernels::DefaultThreads().reading,
+                  kernels::Oversubscription::kGoAlone),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),

@@ -1,12 +1,14 @@
-// The default number of threads. Decode waits for memory and prefill for arithmetic units: neither
-// gains from two threads on one core, and a slow (efficiency) core delays the fast ones.
+// The default numbers of threads, one a core: generating waits for memory and reading for
+// arithmetic units, so neither gains from two on one core.
 #include "kernels/machine/default_threads.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "kernels/machine/sysfs.h"
 #if defined(__linux__)
@@ -18,63 +20,38 @@
 namespace kernels {
 namespace {
 
-#if defined(__linux__)
+// A core below this part of the fastest one's speed is a slow one. The fast cores of one chip
+// differ by up to a sixth (boost), compact ones reach two thirds, efficiency cores half.
+constexpr double kFast = 0.7;
+// Work per cycle of an efficiency core of Intel's, relative to a performance core.
+constexpr double kAtom = 0.6;
+// Cores that together read what a laptop's memory gives: fewer fast ones get help from slow ones.
+constexpr int kReaders = 4;
+
+ThreadCounts CountsOf(const std::vector<double>& speeds, int most) {
+  const double fastest = *std::max_element(speeds.begin(), speeds.end());
+  const auto fast = std::count_if(speeds.begin(), speeds.end(),
+                                  [&](double speed) { return speed >= kFast * fastest; });
+  const int n = static_cast<int>(speeds.size());
+  return {std::min({std::max(static_cast<int>(fast), kReaders), n, most}), std::min(n, most)};
+}
 
 // CPUs of a kernel list such as "0-7,16"; empty where the file does not exist.
 std::set<int> CpuList(const std::string& path) {
+  constexpr long kMostCpus = 4096;
   std::set<int> cpus;
   const std::string line = FirstLine(path);
   for (size_t at = 0; at < line.size();) {
     char* end = nullptr;
     const long first = std::strtol(line.c_str() + at, &end, 10);
     const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    for (long cpu = first; cpu <= std::min(last, first + CPU_SETSIZE); ++cpu) {
+    for (long cpu = first; cpu <= std::min(last, first + kMostCpus); ++cpu) {
       cpus.insert(static_cast<int>(cpu));
     }
     at = static_cast<size_t>(end - line.c_str()) + 1;
   }
   return cpus;
 }
-
-int UsableCores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
-    return static_cast<int>(std::thread::hardware_concurrency());
-  }
-  // Intel's hybrid chips list their performance cores here; others have no such file.
-  const std::set<int> performance = CpuList("/sys/devices/cpu_core/cpus");
-  std::set<int> cores;  // each by its lowest hardware thread that we may use
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    if (!performance.empty() && !performance.contains(cpu)) continue;
-    const std::set<int> siblings = CpuList("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                           "/topology/thread_siblings_list");
-    const auto core = std::find_if(siblings.begin(), siblings.end(),
-                                   [&](int sibling) { return CPU_ISSET(sibling, &allowed); });
-    cores.insert(core == siblings.end() ? cpu : *core);
-  }
-  // If only efficiency cores are allowed: those.
-  const int n = cores.empty() ? CPU_COUNT(&allowed) : static_cast<int>(cores.size());
-  return std::min(n, CoresOfControlGroups("/"));
-}
-
-#elif defined(__APPLE__)
-
-int UsableCores() {
-  int n = 0;
-  size_t size = sizeof(n);
-  if (sysctlbyname("hw.perflevel0.physicalcpu", &n, &size, nullptr, 0) != 0 || n < 1) {
-    n = static_cast<int>(std::thread::hardware_concurrency());
-  }
-  return n;
-}
-
-#else
-
-int UsableCores() { return static_cast<int>(std::thread::hardware_concurrency()); }
-
-#endif
 
 // The CPU quota of one group in cores, if it has one.
 std::optional<double> Quota(const ControlGroup& group) {
@@ -90,6 +67,38 @@ std::optional<double> Quota(const ControlGroup& group) {
 
 }  // namespace
 
+// Arm's boards state what a core does; elsewhere its clock and kind tell.
+ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed) {
+  // Intel's hybrid chips list their performance cores here; others have no such file.
+  const std::set<int> performance = CpuList(root + "sys/devices/cpu_core/cpus");
+  std::map<int, double> cores;  // speeds, by the lowest hardware thread that we may use
+  for (const int cpu : allowed) {
+    const std::string folder = root + "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/";
+    const std::set<int> siblings = CpuList(folder + "topology/thread_siblings_list");
+    const auto core = std::find_if(siblings.begin(), siblings.end(),
+                                   [&](int sibling) { return allowed.contains(sibling); });
+    const bool is_atom = !performance.empty() && !performance.contains(cpu);
+    const auto capacity = FirstNumber(folder + "cpu_capacity");
+    const auto clock = FirstNumber(folder + "cpufreq/cpuinfo_max_freq");
+    cores[core == siblings.end() ? cpu : *core] =
+        static_cast<double>(capacity.value_or(clock.value_or(1))) * (is_atom ? kAtom : 1);
+  }
+  std::vector<double> speeds;
+  speeds.reserve(cores.size());
+  for (const auto& [cpu, speed] : cores) speeds.push_back(speed);
+  return CountsOf(speeds, CoresOfControlGroups(root));
+}
+
+ThreadCounts ThreadsFor(const std::function<int(const std::string& name)>& sysctl) {
+  std::vector<double> speeds;
+  for (int level = 0; level < sysctl("hw.nperflevels"); ++level) {
+    const int n = sysctl("hw.perflevel" + std::to_string(level) + ".physicalcpu");
+    speeds.insert(speeds.end(), static_cast<size_t>(n), 1.0 / (1 + level));
+  }
+  if (speeds.empty()) speeds.resize(static_cast<size_t>(std::max(sysctl("hw.physicalcpu"), 1)), 1);
+  return CountsOf(speeds, static_cast<int>(speeds.size()));
+}
+
 int CoresOfControlGroups(const std::string& root) {
   double cores = 1 << 20;
   for (const ControlGroup& group : ControlGroups(root, "cpu")) {
@@ -98,6 +107,25 @@ int CoresOfControlGroups(const std::string& root) {
   return std::max(1, static_cast<int>(cores + 0.5));
 }
 
-int DefaultThreads() { return std::max(UsableCores(), 1); }
+ThreadCounts DefaultThreads() {
+#if defined(__linux__)
+  cpu_set_t mask;
+  std::set<int> allowed;
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &mask)) allowed.insert(cpu);
+    }
+  }
+  if (!allowed.empty()) return ThreadsFor("/", allowed);
+#elif defined(__APPLE__)
+  return ThreadsFor([](const std::string& name) {
+    int value = 0;
+    size_t size = sizeof(value);
+    return sysctlbyname(name.c_str(), &value, &size, nullptr, 0) == 0 ? value : 0;
+  });
+#endif
+  const int n = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  return {n, n};
+}
 
 }  // namespace kernels

@@ -1,14 +1,26 @@
-// The default number of threads.
+// The default numbers of threads.
 #ifndef PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 #define PRONK_KERNELS_MACHINE_DEFAULT_THREADS_H_
 
+#include <functional>
+#include <set>
 #include <string>
 
 namespace kernels {
 
-// The performance cores that the affinity mask and the quotas of control groups leave to this
-// process; at least 1.
-int DefaultThreads();
+struct ThreadCounts {
+  int generating;  // as many as memory needs: where measuring begins
+  int reading;     // of prompts, and other work that is taken as threads become free: all cores
+};
+
+// For the cores that the affinity mask and the quotas of control groups leave to this process; both
+// are at least 1.
+ThreadCounts DefaultThreads();
+
+// The same for the CPUs `allowed`, at least one, of a system described by files below `root` ("/"
+// except in tests), and for one described by sysctl (macOS), which gives 0 for an unknown name.
+ThreadCounts ThreadsFor(const std::string& root, const std::set<int>& allowed);
+ThreadCounts ThreadsFor(const std::function<int(const std::string& name)>& sysctl);
 
 // The CPU quota of all control groups (sysfs.h) in cores, at least 1; a large number if none is
 // limited. `root` is "/" except in tests.

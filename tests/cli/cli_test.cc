@@ -55,8 +55,8 @@ TEST(Run, SameSeedSameTextWithAnyThreads) {
 }
 
 TEST(Run, Json) {
-  const Finished run =
-      Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos", "--json"});
+  const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos",
+                              "--json", "-t", "1", "-tb", "2"});
   ASSERT_EQ(run.status, 0) << run.err;
   const nlohmann::json json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["tokens"].size(), 3u);
@@ -66,6 +66,8 @@ TEST(Run, Json) {
        {"load_ms", "prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second"}) {
     EXPECT_TRUE(json["timings"][key].is_number()) << key;
   }
+  EXPECT_EQ(json["timings"]["threads"], 1);
+  EXPECT_EQ(json["timings"]["threads_batch"], 2);
 }
 
 TEST(Run, WrongInputIsOneClearLine) {

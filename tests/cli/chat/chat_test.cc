@@ -45,6 +45,7 @@ TEST(Chat, KeepsTheCacheBetweenTurns) {
 TEST(Chat, RegenReadsNothing) {
   const Finished run = Chat("Hello\n/regen\n/stats\n");
   EXPECT_TRUE(Says(run, "prompt remembered | generated 4 tokens, ")) << run.err;
+  EXPECT_TRUE(Says(run, "\nthreads: ")) << run.err;
 }
 
 TEST(Chat, NoPromptsAndNoEscapeCodesInPipes) {
