@@ -5,7 +5,7 @@
 // The result of a test is the median of its repetitions, in tokens per second. Limits are in tokens
 // per second, too: the speed if the machine only read the weights and multiplied. They are measured
 // before and after each repetition, by the same threads, because the speed of a shared machine
-// changes from second to second.
+// changes from second to second; each time the middle of three tries counts.
 #ifndef PRONK_CLI_BENCH_BENCH_H_
 #define PRONK_CLI_BENCH_BENCH_H_
 
@@ -71,19 +71,22 @@ struct BenchTest {
   size_t n_gen = 0;
   size_t n_depth = 0;  // tokens already in the cache
   size_t n_pass = 1;   // generated tokens read in one pass, as if all drafts were right
-  int n_threads = 1;
+  size_t n_threads = 1;
   size_t n_batch = 2048;   // tokens of a prompt per call
   size_t n_ubatch = 512;   // tokens of a batch computed at once
   std::string kv = "f16";  // type of the cache
+  size_t minutes = 0;      // how long it is repeated; 0: as often as all others
   double bytes_per_token = 0;
   double operations_per_token = 0;
 
   // What was measured.
   std::string date;
-  int n_cores = 0;                  // that this process may use; 0 if unknown
-  std::vector<double> samples_ts;   // tokens per second of each repetition,
-  std::vector<BenchLimits> limits;  // and the higher of the limits before and after it
-  double clock_before = 0;          // GHz under load
+  size_t n_cores = 0;                    // that this process may use; 0 if unknown
+  std::vector<double> samples_ts;        // tokens per second of each repetition,
+  std::vector<BenchLimits> limits;       // and the higher of the limits before and after it
+  size_t first_end = 0, last_begin = 0;  // with minutes: samples of the first one and the last
+  std::string moved;                     // how a limit differs from an earlier test's
+  double clock_before = 0;               // GHz under load
   double clock_after = 0;
   std::optional<double> celsius_before, celsius_after;
   double joules = 0;          // of all repetitions, where known
@@ -101,6 +104,7 @@ struct BenchTest {
   double MedianLimit(double BenchLimits::*which) const;
   double Share() const;  // median over repetitions of speed / limit
   double JoulesPerToken() const;
+  double Watts() const;
   // The time of a pass relative to a pass of one token; 0 if not measured.
   double PassCost() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
@@ -108,8 +112,10 @@ struct BenchTest {
     return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
-  // True if the two tests differ only in tokens per pass, so that their pass costs can be compared.
-  bool DiffersInPasses(const BenchTest& other) const;
+  // True if nothing else differs, so that this number's effect can be seen.
+  bool DiffersIn(size_t BenchTest::*number, const BenchTest& other) const;
+  // Whether this test's limits are those of the earlier ones.
+  void CompareLimits(const std::vector<BenchTest>& earlier);
   // What a reader has to know about this result, a few words each.
   std::vector<std::string> Notes() const;
 };

@@ -89,6 +89,8 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
        false, passes},
       {"J/token", 8, [](const Test& test) { return Format("%.4f", test.JoulesPerToken()); }, false,
        setting.has_energy},
+      {"W", 5, [](const Test& test) { return Format("%.1f", test.Watts()); }, false,
+       setting.has_energy},
       {"notes", 5, [](const Test& test) { return Joined(test.Notes(), "; "); }, true}};
   std::erase_if(columns, [](const BenchColumn& column) { return !column.shown; });
   for (BenchColumn& column : columns) {
@@ -163,12 +165,14 @@ class Markdown : public BenchFormat {
   static std::string Waiting(const BenchTest& test, const std::vector<BenchTest>& done) {
     const auto n = static_cast<double>(test.n_prompt + test.n_gen);
     std::string text = test.Name() + Format(": %.3g s", n / test.Median());
-    for (const BenchTest& other : done) {
-      if (other.model != test.model || other.n_threads != test.n_threads || other.n_gen > 0)
+    // Planned before it: the same prompt alone, by as many threads or by those that suit a prompt.
+    for (const BenchTest* other = &test; other != done.data();) {
+      --other;
+      if (other->model != test.model || other->n_prompt != test.n_prompt || other->n_gen > 0 ||
+          other->n_depth != test.n_depth)
         continue;
-      if (other.n_prompt != test.n_prompt || other.n_depth != test.n_depth) continue;
       text += Format(", the first token after %.3g s",
-                     static_cast<double>(other.n_prompt) / other.Median());
+                     static_cast<double>(other->n_prompt) / other->Median());
       break;
     }
     return text + "\n";
@@ -269,7 +273,9 @@ std::string Line(bool is_sql, const Json& fields, bool names) {
     const bool is_text = value.is_string() || value.is_array();
     cells.push_back(!names    ? Cell(value, is_sql ? '\'' : '"')
                     : !is_sql ? InQuotes(name, '"')
-                              : name + (is_text ? " TEXT" : " REAL"));
+                              : name + (is_text                     ? " TEXT"
+                                        : value.is_number_integer() ? " INTEGER"
+                                                                    : " REAL"));
   }
   const std::string line = Joined(cells, is_sql ? ", " : ",");
   if (!is_sql) return line + "\n";

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <random>
 #include <span>
-#include <thread>
 
 #include "cli/bench/bench.h"
 #include "cli/bench/machine.h"
@@ -26,6 +25,7 @@ using tokenizer::TokenId;
 // The time to measure a limit: less makes it a matter of luck, more would dominate the benchmark of
 // a small model.
 constexpr double kLimitSeconds = 0.03;
+constexpr double kMoved = 1.2;  // limits further apart are not the same
 constexpr size_t kReadBytes = 200'000'000;
 
 std::vector<TokenId> RandomTokens(size_t n, size_t vocab_size) {
@@ -48,7 +48,7 @@ class CoreTime {
   void Stop() { Add(1); }
   // The calling thread's CPU time is known to the nanosecond, other threads' only to the last tick,
   // 1 to 10 milliseconds ago: in repetitions not much longer only the caller counts.
-  double Share(double seconds, int repetitions, int n_threads) const {
+  double Share(double seconds, int repetitions, double n_threads) const {
     constexpr double kManyTicks = 0.1;
     const double share = caller_ / seconds;
     return seconds < kManyTicks * repetitions ? share : std::min(share, all_ / seconds / n_threads);
@@ -79,14 +79,17 @@ double IntegerRate(kernels::Team& team) {
   return MedianOf(rates) * static_cast<double>(team.size());
 }
 
+// The middle of three: a short pause of the machine spoils one of them, a short sprint another.
 template <class Try>
-double BestFor(double seconds, Try once) {
-  const engine::Stopwatch watch;
-  double best = 0;
-  do {
-    best = std::max(best, once());
-  } while (watch.Seconds() < seconds && !Interrupted());
-  return best;
+double MeasureLimit(Try once) {
+  std::vector<double> best(3);
+  for (double& of_try : best) {
+    const engine::Stopwatch watch;
+    do {
+      of_try = std::max(of_try, once());
+    } while (watch.Seconds() < kLimitSeconds / 3 && !Interrupted());
+  }
+  return MedianOf(best);
 }
 
 // A drafter that is always right: it knows the text.
@@ -148,7 +151,7 @@ class Work {
                                         const std::shared_ptr<Script>& script) {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
-    options.n_threads = options.n_threads_batch = test.n_threads;
+    options.n_threads = options.n_threads_batch = static_cast<int>(test.n_threads);
     if (test.n_pass > 1) {
       options.draft.on = true;
       options.draft.fixed = test.n_pass - 1;
@@ -186,19 +189,19 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
              const std::string& sysfs, BenchTest& test, const WantsMore& more) {
   const double n_tokens = static_cast<double>(test.n_prompt + test.n_gen);
   test.date = DateNow();
-  test.n_cores = std::min(static_cast<int>(std::thread::hardware_concurrency()),
-                          kernels::CoresOfControlGroups("/"));
+  test.n_cores =
+      static_cast<size_t>(std::min(UsableHardwareThreads(), kernels::CoresOfControlGroups("/")));
   Work work(model, options, test);
   work.Do();  // the warm-up
-  kernels::Team team(test.n_threads);
+  kernels::Team team(static_cast<int>(test.n_threads));
   const std::span<const std::byte> weights = model.LargestStretch();
   // A small model is read several times, a model of some hundred megabytes once.
   const int repeats = static_cast<int>(kReadBytes / std::max<size_t>(weights.size(), 1)) + 1;
   const auto measure_limits = [&] {
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
-    return BenchLimits{BestFor(kLimitSeconds, read),
-                       test.n_prompt > 0 || test.n_pass > 1 ? BestFor(kLimitSeconds, dot) : 0,
+    return BenchLimits{MeasureLimit(read),
+                       test.n_prompt > 0 || test.n_pass > 1 ? MeasureLimit(dot) : 0,
                        IntegerRate(team)};
   };
   EnergyMeter meter(sysfs);
@@ -226,7 +229,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
                            (before.integer + after.integer) / 2});
     before = after;
-    test.share_of_cores = core_time.Share(seconds, i, test.n_threads);
+    test.share_of_cores = core_time.Share(seconds, i, static_cast<double>(test.n_threads));
     if (i >= repetitions && !(more && more(test))) break;
   }
   test.clock_after = MeasureClock();
@@ -242,6 +245,7 @@ std::string BenchTest::Name() const {
   if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
   if (n_pass > 1) name += " by " + std::to_string(n_pass);
   if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
+  if (minutes > 0) name += Format(" for %zu min", minutes);
   return name;
 }
 
@@ -301,15 +305,39 @@ double BenchTest::Share() const {
   return MedianOf(Each(limits.size(), [&](size_t i) { return samples_ts[i] / LimitOf(i); }));
 }
 
-bool BenchTest::DiffersInPasses(const BenchTest& other) const {
-  return other.model == model && other.n_prompt == 0 && other.n_gen == n_gen &&
-         other.n_depth == n_depth && other.n_threads == n_threads && other.kv == kv;
+bool BenchTest::DiffersIn(size_t BenchTest::*number, const BenchTest& other) const {
+  using Test = BenchTest;
+  for (const auto each : {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass,
+                          &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
+    if (each != number && this->*each != other.*each) return false;
+  }
+  return model == other.model && kv == other.kv;
+}
+
+void BenchTest::CompareLimits(const std::vector<BenchTest>& earlier) {
+  for (const BenchTest& other : earlier) {
+    if (other.model != model || other.n_threads != n_threads) continue;
+    for (const bool reads : {true, false}) {
+      const auto which = reads ? &BenchLimits::read : &BenchLimits::dot;
+      const double then = other.MedianLimit(which), now = MedianLimit(which);
+      if (std::min(then, now) <= 0 || std::max(then / now, now / then) < kMoved) continue;
+      moved =
+          Format("limit moved since %s: %.3g to %.3g %s", other.Name().c_str(),
+                 then / (reads ? 1e9 : 1e12), now / (reads ? 1e9 : 1e12), reads ? "GB/s" : "TOPS");
+    }
+  }
 }
 
 double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
 
 double BenchTest::JoulesPerToken() const {
   return joules / static_cast<double>(samples_ts.size() * (n_prompt + n_gen));
+}
+
+double BenchTest::Watts() const {
+  double seconds_per_token = 0;
+  for (const double ts : samples_ts) seconds_per_token += 1 / ts;
+  return joules / seconds_per_token / static_cast<double>(n_prompt + n_gen);
 }
 
 std::vector<std::string> BenchTest::Notes() const {
@@ -324,10 +352,19 @@ std::vector<std::string> BenchTest::Notes() const {
   const auto limit = [&](size_t i) { return LimitOf(i); };
   const std::vector<double> all = Each(limits.size(), limit);
   const auto [least, most] = std::minmax_element(all.begin(), all.end());
-  constexpr double kMoved = 1.2;
   if (*most > kMoved * *least) notes.push_back(Format("limit moved: %.0f to %.0f", *least, *most));
+  if (!moved.empty()) notes.push_back(moved);
+  if (minutes > 0) {
+    const auto median = [&](size_t begin, size_t end) {
+      const auto samples = std::span(samples_ts).subspan(begin, end - begin);
+      return MedianOf({samples.begin(), samples.end()});
+    };
+    notes.push_back(Format("minute 1: %.4g t/s, minute %zu: %.4g t/s", median(0, first_end),
+                           minutes, median(last_begin, samples_ts.size())));
+  }
   if (n_cores > 0 && n_threads > n_cores) {
-    notes.push_back(Format("%d threads on %d cores", n_threads, n_cores));
+    notes.push_back(
+        Format("%zu threads on %zu core%s", n_threads, n_cores, n_cores == 1 ? "" : "s"));
   } else if (share_alone > 0.05) {
     notes.push_back(
         Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));

@@ -54,7 +54,7 @@ class Picture {
 void DrawTest(Picture& picture, const BenchTest& test) {
   picture.Left(
       26, "",
-      test.Name() + Format(", %d thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
+      test.Name() + Format(", %zu thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
   picture.Right("value", Format("%.1f ± %.1f t/s", test.Median(), test.Deviation()));
   picture.Down(7);
   picture.Bar("limit", kBar);
@@ -123,7 +123,7 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
     if (tests[i].n_prompt > 0 || tests[i].n_pass != 1) continue;
     std::vector<BenchTest> same;
     for (const BenchTest& test : std::span(tests).subspan(i)) {
-      if (test.single_ts > 0 && tests[i].DiffersInPasses(test)) same.push_back(test);
+      if (test.single_ts > 0 && tests[i].DiffersIn(&BenchTest::n_pass, test)) same.push_back(test);
     }
     if (same.size() > 1) DrawPassCosts(picture, same);
   }

@@ -141,10 +141,10 @@ std::string CompareTable(const CompareReport& report) {
   }
   std::string text = table.Head();
   for (const std::vector<std::string>& row : rows) text += table.Row(row);
-  const int n_threads = report.models[0].generation.n_threads;
+  const size_t n_threads = report.models[0].generation.n_threads;
   text += "\n" + report.setting.Cpu() + ", " +
-          Format("%d thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " + report.setting.date +
-          ", version " + report.setting.version + "\n";
+          Format("%zu thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " +
+          report.setting.date + ", version " + report.setting.version + "\n";
   if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
   return text + "Text: " + gguf::PrintablePath(report.text) +
          Format(", %zu windows of %zu tokens; KL divergence is from the first file\n",

@@ -6,14 +6,21 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 
+#include "cli/output/text.h"
 #include "engine/stopwatch.h"
 #include "gguf/error.h"
 #include "kernels/machine/sysfs.h"
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
+#elif defined(__linux__)
+#include <sched.h>
 #endif
 
 namespace cli {
@@ -86,6 +93,58 @@ bool IsCounted(const fs::path& zone) {
   return !is_again && (name.starts_with("package") || name == "dram");
 }
 
+// The modules of memory, equal ones together, by SMBIOS (DSP0134, 7.18), which usually only root
+// may read: "2 x 16 GB DDR5 at 5600 MT/s in P0 CHANNEL A DIMM 0, P0 CHANNEL B DIMM 0".
+std::string MemoryModules(const std::string& path) {
+  std::string table(1 << 20, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(table.data(), static_cast<std::streamsize>(table.size()));
+  table.resize(static_cast<size_t>(in.gcount()));
+  std::map<std::string, std::vector<std::string>> places;
+  for (size_t at = 0; at + 4 <= table.size();) {
+    const size_t end = at + static_cast<unsigned char>(table[at + 1]);
+    if (end < at + 4 || end > table.size()) break;
+    const auto number = [&](size_t offset, size_t bytes) {
+      uint64_t value = 0;
+      for (size_t i = bytes; i-- > 0;) {
+        const bool is_there = at + offset + i < end;
+        value = value << 8 | (is_there ? static_cast<unsigned char>(table[at + offset + i]) : 0);
+      }
+      return value;
+    };
+    // Texts follow, each with a zero, and one more zero; fields name them by number, from 1.
+    std::vector<std::string> texts = {""};
+    size_t next = end;
+    while (next < table.size() && table[next] != '\0') {
+      texts.emplace_back(table.c_str() + next);
+      next += texts.back().size() + 1;
+    }
+    const auto text = [&](size_t offset) {
+      const size_t i = number(offset, 1);
+      return i < texts.size() ? texts[i] : "";
+    };
+    const uint64_t size = number(12, 2), megabytes = size == 0x7FFF ? number(28, 4) : size;
+    constexpr uint64_t kMemoryDevice = 17, kUnknown = 0x8000;  // and above
+    if (number(0, 1) == kMemoryDevice && size != 0 && size < kUnknown) {
+      constexpr std::pair<uint64_t, const char*> kKinds[] = {
+          {24, " DDR3"}, {26, " DDR4"}, {29, " LPDDR3"}, {30, " LPDDR4"},
+          {33, " HBM2"}, {34, " DDR5"}, {35, " LPDDR5"}, {36, " HBM3"}};
+      std::string what = Format("%g GB", static_cast<double>(megabytes) / 1024);
+      for (const auto& [kind, name] : kKinds) what += kind == number(18, 1) ? name : "";
+      const uint64_t set = number(32, 2), speed = set != 0 ? set : number(21, 2);
+      if (speed != 0 && speed < kUnknown) what += Format(" at %d MT/s", static_cast<int>(speed));
+      places[what].push_back(text(17) + (text(17).empty() ? "" : " ") + text(16));
+    }
+    at = next + (texts.size() == 1 ? 2 : 1);
+  }
+  std::string all;
+  for (const auto& [what, where] : places) {
+    all += (all.empty() ? "" : "; ") + Format("%zu x ", where.size()) + what + " in " +
+           Joined(where, ", ");
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string CpuName() {
@@ -129,10 +188,27 @@ std::vector<std::string> MachineLines(const std::string& sysfs) {
     add("power", kernels::FirstLine(supply / "online") == "1" ? "mains" : "battery");
   }
   add("memory", kernels::ValueOf("/proc/meminfo", "MemTotal"));
+  add("memory modules", MemoryModules(sysfs + "/firmware/dmi/tables/DMI"));
+  std::string name = kernels::ValueOf("/etc/os-release", "PRETTY_NAME");
+  std::erase(name, '"');
   utsname system = {};
-  if (uname(&system) == 0) add("system", std::string(system.sysname) + " " + system.release);
-  add("compiler", __VERSION__);
+  if (uname(&system) == 0) {
+    add("system", name + (name.empty() ? "" : ", ") + system.sysname + " " + system.release);
+  }
+#if defined(__clang__)
+  add("compiler", __VERSION__);  // which begins with its name
+#else
+  add("compiler", "GCC " __VERSION__);
+#endif
   return lines;
+}
+
+int UsableHardwareThreads() {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 std::string DateNow() {

@@ -17,6 +17,9 @@ std::string CpuName();
 // and power, the system and the compiler, as far as the system tells them. sysfs: "/sys".
 std::vector<std::string> MachineLines(const std::string& sysfs);
 
+// The hardware threads that this process may use.
+int UsableHardwareThreads();
+
 // "2026-11-22T10:01:02Z"
 std::string DateNow();
 

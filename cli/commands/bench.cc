@@ -40,7 +40,8 @@ struct BenchOptions {
   ModelOptions model;
   std::vector<std::string> prompts, gens, depths;  // none: the usual ones
   std::vector<std::string> prompt_gens;            // "512,128"
-  bool card = false;
+  bool card = false, progress = false;
+  int minutes = 0;
   std::vector<std::string> passes = {"1"};
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
@@ -138,7 +139,7 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   each(&BenchTest::n_ubatch, ParseNumbers("-ub", options.ubatches, 1, kMaxBatch));
   std::vector<size_t> threads = ParseNumbers("-t", options.threads, 1, kMaxThreads);
   if (threads.empty()) threads = {0};  // as the test needs, see below
-  Multiply(plan, threads, [](BenchTest& test, size_t n) { test.n_threads = static_cast<int>(n); });
+  each(&BenchTest::n_threads, threads);
   each(&BenchTest::n_depth, ParseNumbers("-d", Or(options.depths, {"0"}), 0, kMaxTokens));
   Multiply(plan, works,
            [](BenchTest& test, const auto& work) { std::tie(test.n_prompt, test.n_gen) = work; });
@@ -155,7 +156,16 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   }
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   for (BenchTest& test : plan) {
-    if (test.n_threads == 0) test.n_threads = test.n_gen > 0 ? counts.generating : counts.reading;
+    if (test.n_threads > 0) continue;
+    test.n_threads = static_cast<size_t>(test.n_gen > 0 ? counts.generating : counts.reading);
+  }
+  const auto generates = [](const BenchTest& test) { return test.n_prompt == 0; };
+  if (options.minutes > 0) {
+    if (!options.baseline.empty() || !options.against.empty())
+      throw UsageError("--minutes: not with --baseline or --against");
+    const auto first = std::ranges::find_if(plan, generates);
+    plan.push_back(first == plan.end() ? plan.front() : *first);
+    plan.back().minutes = static_cast<size_t>(options.minutes);
   }
   return plan;
 }
@@ -203,6 +213,7 @@ class Outputs {
   Outputs(const BenchOptions& options, const BenchSetting& setting,
           const std::vector<BenchTest>& plan)
       : plan_(plan),
+        progress_(options.progress),
         out_(MakeBenchFormat(options.output, setting)),
         err_(options.output_err == "none" ? nullptr
                                           : MakeBenchFormat(options.output_err, setting)) {}
@@ -215,11 +226,13 @@ class Outputs {
     Write([&](BenchFormat& format) { return format.End(done); });
   }
 
-  // Only on a terminal that shows nothing else.
+  // A line that the next one replaces, on a terminal that shows nothing else; elsewhere on request.
   void Progress(const BenchTest& test, size_t number, size_t total) const {
-    if (err_ || !HasEscapes(STDERR_FILENO)) return;
-    std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %d threads ...", number, total,
-                 test.Name().c_str(), test.n_threads);
+    const bool is_line = !err_ && HasEscapes(STDERR_FILENO);
+    if (!is_line && !progress_) return;
+    std::fprintf(stderr, "%s%zu of %zu: %s, %zu thread%s ...%s", is_line ? "\r\033[K" : "", number,
+                 total, test.Name().c_str(), test.n_threads, test.n_threads == 1 ? "" : "s",
+                 is_line ? "" : "\n");
   }
 
  private:
@@ -241,6 +254,7 @@ class Outputs {
   }
 
   const std::vector<BenchTest>& plan_;
+  bool progress_;
   std::unique_ptr<BenchFormat> out_, err_;
   bool begun_ = false, open_ = true;
 };
@@ -282,6 +296,7 @@ class Bench {
       outputs.Progress(test, done_.size() + 1, plan_.size());
       if (!RunTest(test)) break;
       test.single_ts = SingleSpeed(test);
+      test.CompareLimits(done_);
       done_.push_back(test);
       // Nobody reads any more, and neither a plot nor a verdict was asked for.
       if (!outputs.Row(test) && !plot_ && Other().empty()) return kExitDone;
@@ -314,7 +329,9 @@ class Bench {
   bool RunTest(BenchTest& test) {
     const engine::Model& model = test.model->opened;
     const int once = options_.against.empty() ? 5 : 1;
-    const int repetitions = options_.repetitions > 0 ? options_.repetitions : once;
+    const int repetitions = test.minutes > 0           ? 1
+                            : options_.repetitions > 0 ? options_.repetitions
+                                                       : once;
     // The time that is left is for all tests that are.
     const double seconds =
         (options_.max_time - watch_.Seconds()) / static_cast<double>(plan_.size() - done_.size());
@@ -329,7 +346,14 @@ class Bench {
     ModelOptions machine = options_.model;
     machine.kv = test.kv;
     if (baseline_ && baseline_->Has(test)) test.comparison.emplace();
+    const engine::Stopwatch watch;
     const auto more = [&](const BenchTest& now) {
+      if (test.minutes > 0) {
+        const size_t n = now.samples_ts.size();
+        if (n == 1 || watch.Seconds() < 60) test.first_end = n;
+        if (watch.Seconds() < 60 * static_cast<double>(test.minutes - 1)) test.last_begin = n;
+        return watch.Seconds() < 60 * static_cast<double>(test.minutes);
+      }
       const auto compare = [&](double error) { return baseline_->Compare(now, error); };
       return test.comparison && gate.WantsMore(now.samples_ts.size(), compare, *test.comparison);
     };
@@ -340,7 +364,8 @@ class Bench {
   double SingleSpeed(const BenchTest& test) const {
     if (test.n_pass == 1) return test.Median();
     for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-      if (before->n_pass == 1 && test.DiffersInPasses(*before)) return before->Median();
+      if (before->n_pass == 1 && test.DiffersIn(&BenchTest::n_pass, *before))
+        return before->Median();
     }
     return 0;
   }
@@ -432,6 +457,12 @@ void AddBench(CommandLine& line) {
   command.Add("--card", options.card,
               "A block of Markdown to share: the machine, pp512, pp4096, tg128, tg128 after 4096 "
               "tokens, pp4096+tg128 (-p, -n, -pg and -d name others)");
+  command
+      .Add("--minutes N", options.minutes,
+           "One more row: the first test that generates, repeated for N minutes, the first of them "
+           "beside the last (a machine may become hot)")
+      .Between(2, 60);
+  command.Add("--progress", options.progress, "Say on stderr, too, what is measured");
   command.Add("--plot FILE.svg", options.plot, "Draw the results against the limits").Writes();
   command
       .Add("--baseline FILE", options.baseline,

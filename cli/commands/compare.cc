@@ -145,7 +145,7 @@ class Compare {
       result.prompt.n_prompt = options_.n_prompt;
       result.generation.n_gen = options_.n_gen;
       for (BenchTest* test : {&result.prompt, &result.generation}) {
-        test->n_threads = session_.n_threads;
+        test->n_threads = static_cast<size_t>(session_.n_threads);
         if (test->n_prompt + test->n_gen == 0) continue;
         test->bytes_per_token = static_cast<double>(model.BytesPerToken());
         test->operations_per_token = model.OperationsPerToken();

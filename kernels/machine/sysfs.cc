@@ -18,7 +18,7 @@ std::optional<uint64_t> FirstNumber(const std::string& path) {
 }
 
 std::string ValueOf(const std::string& path, std::string_view key) {
-  constexpr std::string_view kBetween = " :\t";
+  constexpr std::string_view kBetween = " :=\t";
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with(key)) continue;

@@ -16,7 +16,8 @@ std::string FirstLine(const std::string& path);
 // The number at the start of a file.
 std::optional<uint64_t> FirstNumber(const std::string& path);
 
-// The value in a file of lines "key value" or "key: value"; empty if the key is missing.
+// The value in a file of lines "key value", "key: value" or "key=value"; empty if the key is
+// missing.
 std::string ValueOf(const std::string& path, std::string_view key);
 
 struct ControlGroup {

@@ -136,6 +136,7 @@ TEST(Bench, RefusesWhatItCannotDo) {
   ExpectError(Bench({"-pg", "4"}), 2, "-pg: expected two numbers");
   ExpectError(Pronk({"bench", "-m", kTinyModel, "-p", "0", "-n", "0"}), 2, "nothing to measure");
   ExpectError(Bench({"-ub", "0"}), 2, "-ub: expected a number from 1 to 4096");
+  ExpectError(Bench({"--minutes", "2", "--baseline", "x"}), 2, "--minutes: not with");
   // A model that cannot be read is reported before the first one is measured.
   ExpectError(Bench({"-m", "no/such.gguf"}), 1, "no/such.gguf");
 }
@@ -155,12 +156,12 @@ TEST(Bench, TakesSeveralModels) {
 TEST(Bench, KeepsRowsOnCtrlC) {
   const Finished run = Shell(
       "timeout --foreground --preserve-status -s INT 3 \"$PRONK\" bench -m \"$MODEL\" -p 4,8 -n 0 "
-      "-r 1 --delay 100 -o json -oe csv");
+      "-r 1 --delay 100 --minutes 2 -o json -oe csv");
   EXPECT_EQ(run.status, 130);
   const json tests = json::parse(run.out);
   ASSERT_EQ(tests.size(), 1u);
   EXPECT_EQ(tests[0]["n_prompt"], 4);
-  const size_t message = run.err.find("pronk: interrupted: 1 of 2 tests are done");
+  const size_t message = run.err.find("pronk: interrupted: 1 of 3 tests are done");
   ASSERT_NE(message, std::string::npos) << run.err;
   EXPECT_EQ(ReadCsv(run.err.substr(0, message)).size(), 2u);
 }
@@ -332,8 +333,51 @@ TEST_F(SysTest, JoulesPerToken) {
       ": >\"$SYS/stop\"; wait; exit $status",
       {"SYS=" + dir_.Path("")});
   ASSERT_EQ(run.status, 0) << run.err;
-  EXPECT_NE(run.out.find("J/token"), std::string::npos);
+  EXPECT_NE(run.out.find("J/token |     W |"), std::string::npos);
   EXPECT_GT(json::parse(run.err)["joules_per_token"], 0);
+}
+
+// A memory device of SMBIOS' table, with the texts "A1" and "BANK 0".
+std::string MemoryDevice(uint16_t size, uint32_t extended, uint8_t kind, uint16_t speed) {
+  std::string bytes(34, '\0');
+  const auto put = [&](size_t at, uint32_t value, size_t n) {
+    for (size_t i = 0; i < n; ++i) bytes[at + i] = static_cast<char>(value >> 8 * i);
+  };
+  put(0, 17, 1);
+  put(1, 34, 1);
+  put(12, size, 2);
+  put(16, 1, 1);
+  put(17, 2, 1);
+  put(18, kind, 1);
+  put(21, 4800, 2);
+  put(28, extended, 4);
+  put(32, speed, 2);
+  return bytes + std::string("A1\0BANK 0\0", 10) + '\0';
+}
+
+TEST_F(SysTest, MemoryModules) {
+  const std::string folder = dir_.Path("firmware/dmi/tables/");
+  fs::create_directories(folder);
+  const auto modules = [&](const std::string& table) {
+    dir_.Write("firmware/dmi/tables/DMI", table);
+    for (const std::string& line : cli::MachineLines(dir_.Path(""))) {
+      if (line.starts_with("memory modules: ")) return line.substr(16);
+    }
+    return std::string();
+  };
+  const std::string other("\x01\x06\x00\x00\x01\x02\x00\x00", 8);  // without texts
+  const std::string table = other + MemoryDevice(0x7FFF, 65536, 34, 5600) +
+                            MemoryDevice(0x7FFF, 65536, 34, 5600) + MemoryDevice(0, 0, 2, 0) +
+                            MemoryDevice(512, 0, 1, 0);
+  EXPECT_EQ(modules(table),
+            "1 x 0.5 GB at 4800 MT/s in BANK 0 A1; "
+            "2 x 64 GB DDR5 at 5600 MT/s in BANK 0 A1, BANK 0 A1");
+  // Cut anywhere, or with a byte changed, it is read within its bounds.
+  for (size_t i = 0; i < table.size(); ++i) {
+    std::string damaged = table.substr(0, i + 40);
+    damaged[i] = '\xFF';
+    modules(damaged);
+  }
 }
 
 // What the system does not tell is left out.
@@ -360,8 +404,9 @@ TEST_F(SysTest, ACard) {
   EXPECT_TRUE(run.out.starts_with("- pronk ")) << run.out;
   for (const char* expected :
        {"\n- hardware threads: 0-15 (P cores: 0-7, E cores: 8-15)\n",
-        "\n- caches of the first core: L1 48K for 0-1\n", "\n- power: battery\n", "\n- memory: ",
-        "\n- compiler: ", " tg3 @ d4096 ", "\npp4+tg3: ", " s, the first token after "}) {
+        "\n- caches of the first core: L1 48K for 0-1\n", "\n- power: battery\n",
+        "\n- memory: ", "\n- compiler: ", "\n- system: ", " tg3 @ d4096 ",
+        "\npp4+tg3: ", " s, the first token after "}) {
     EXPECT_NE(run.out.find(expected), std::string::npos) << expected << run.out;
   }
   EXPECT_EQ(run.out.find("clock policy"), std::string::npos);
@@ -412,6 +457,17 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
               test.share_alone = 0.5;
             }),
             "8 threads on 2 cores");
+  EXPECT_EQ(note([](auto& test) {
+              test.n_threads = 2;
+              test.n_cores = 1;
+            }),
+            "2 threads on 1 core");
+  EXPECT_EQ(note([](auto& test) {
+              test.minutes = 5;
+              test.first_end = 1;
+              test.last_begin = 2;
+            }),
+            "minute 1: 9 t/s, minute 5: 8 t/s");
   EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
             "cores taken: one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
@@ -426,6 +482,32 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
   EXPECT_EQ(verdict(0.94, 0.98), "slower");
   EXPECT_EQ(verdict(0.94, 1.02), "could not tell");
   EXPECT_EQ(verdict(1.01, 1.02), "faster");
+}
+
+TEST(BenchNotes, TellWhereLimitsOfRowsDiffer) {
+  const auto moved = [](auto change) {
+    cli::BenchTest test = Measured();
+    change(test);
+    test.CompareLimits({Measured()});
+    return test.moved;
+  };
+  EXPECT_EQ(moved([](auto&) {}), "");
+  EXPECT_EQ(moved([](auto& test) { test.limits[0].read = 20e9; }), "");  // the median is the same
+  const auto fall = [](auto& test) { test.limits = {{9e9, 0, 1e9}}; };
+  EXPECT_EQ(moved(fall), "limit moved since tg10: 11 to 9 GB/s");
+  EXPECT_EQ(moved([&](auto& test) {
+              fall(test);
+              test.n_threads = 2;
+            }),
+            "");
+}
+
+// 50 joules in 1 + 1 + 0.5 seconds.
+TEST(BenchNotes, Watts) {
+  cli::BenchTest test = Measured();
+  test.samples_ts = {10, 10, 20};
+  test.joules = 50;
+  EXPECT_DOUBLE_EQ(test.Watts(), 20);
 }
 
 // A prompt is computed, tokens are read: the limit of both is the sum of their times.
@@ -443,8 +525,10 @@ TEST(BenchNotes, LimitOfBoth) {
 
 // SQLite is not among the dependencies: the statements have one value for each column.
 TEST(BenchFormats, Sql) {
-  const Finished run = Bench({"-o", "sql"});
+  const Finished run = Bench({"-o", "sql", "--progress"});
   ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.err.starts_with("1 of 1: pp4, ")) << run.err;
+  EXPECT_NE(run.out.find(" n_prompt INTEGER, "), std::string::npos);
   const std::vector<std::string> lines = Lines(run.out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(
@@ -458,7 +542,9 @@ TEST(BenchFormats, NamesOfMixesAreLlamaBenchs) {
   const test::TempDir dir;
   const std::string small = dir.Path("small.gguf");
   ASSERT_EQ(Pronk({"quantize", "default", small, "Q4_K_M"}).status, 0);
-  const Finished run = Pronk({"bench", "-m", small, "-p", "1", "-n", "0", "-r", "1"});
+  const Finished run =
+      Pronk({"bench", "-m", small, "-p", "1", "-n", "0", "-r", "1", "-oe", "json"});
+  EXPECT_EQ(test::SchemaFaults(json::parse(run.err), Schema()), std::vector<std::string>());
   EXPECT_NE(run.out.find("llama 5.0M Q4_K - Medium"), std::string::npos) << run.out;
   EXPECT_EQ(run.out.find(" ± "), run.out.find(" ± sd"));  // one repetition has no deviation
 }
