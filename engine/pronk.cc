@@ -178,6 +178,32 @@ Completion ToPublic(engine::GenerateResult result) {
   return completion;
 }
 
+std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
+  std::vector<ToolCall> result;
+  result.reserve(calls.size());
+  for (const auto& [id, name, arguments] : calls) result.push_back({id, name, arguments});
+  return result;
+}
+
+std::vector<Message> ToPublic(const std::vector<tokenizer::Message>& messages) {
+  std::vector<Message> result;
+  result.reserve(messages.size());
+  for (const auto& [role, content, thinking, calls, call_id] : messages)
+    result.push_back({role, content, call_id, ToPublic(calls), thinking});
+  return result;
+}
+
+std::vector<tokenizer::Message> ToTokenizer(const std::vector<Message>& messages) {
+  std::vector<tokenizer::Message> result;
+  result.reserve(messages.size());
+  for (const auto& [role, content, call_id, calls, thinking] : messages) {
+    result.push_back({role, content, thinking, {}, call_id});
+    for (const auto& [id, name, arguments] : calls)
+      result.back().tool_calls.push_back({id, name, arguments});
+  }
+  return result;
+}
+
 template <class T>
 std::string TextOf(const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -409,11 +435,41 @@ Chat::Chat(Chat&&) noexcept = default;
 Chat& Chat::operator=(Chat&&) noexcept = default;
 
 Completion Chat::Say(const std::string& text, const OnText& on_text, const Limits& limits) {
+  const auto question = Guarded([&] { return std::vector<Message>{{"user", text}}; });
+  return Answer(question, on_text, limits);
+}
+
+Completion Chat::Answer(const std::vector<Message>& messages, const OnText& on_text,
+                        const Limits& limits) {
   return Guarded([&] {
     engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
     options.on_thinking = Marked(impl_->on_thinking);
-    return ToPublic(impl_->chat.Say(text, std::move(options), Marked(on_text)).generated);
+    engine::Chat& chat = impl_->chat;
+    Completion completion =
+        ToPublic(chat.Reply(ToTokenizer(messages), std::move(options), Marked(on_text)).generated);
+    completion.n_dropped = chat.n_dropped();
+    return completion;
   });
+}
+
+std::vector<Message> Chat::History() const {
+  return Guarded([&] { return ToPublic(impl_->chat.Messages()); });
+}
+void Chat::SetHistory(const std::vector<Message>& messages) {
+  Guarded([&] { impl_->chat.SetMessages(ToTokenizer(messages)); });
+}
+void Chat::SetTools(const std::string& json) {
+  Guarded([&] { impl_->chat.SetTools(json); });
+}
+
+std::vector<Message> ParseMessages(const std::string& json) {
+  return Guarded([&] {
+    const auto parsed = gguf::JsonView::Parse(json, tokenizer::kValueLimits);
+    return ToPublic(tokenizer::ReadMessages(parsed));
+  });
+}
+std::string MessagesJson(const std::vector<Message>& messages) {
+  return Guarded([&] { return tokenizer::MessagesJson(ToTokenizer(messages)); });
 }
 
 struct Embedder::Impl {

@@ -202,6 +202,13 @@ enum class End {
   kCaller,   // OnText or OnPrompt returned false
 };
 
+// What the model asks a function of the host's to do.
+struct ToolCall {
+  std::string id;         // of the call in its conversation
+  std::string name;       // of the function
+  std::string arguments;  // a JSON object
+};
+
 struct Completion {
   std::string text;
   End end = End::kText;
@@ -209,8 +216,25 @@ struct Completion {
   std::size_t n_generated = 0;  // tokens
   double prompt_seconds = 0;
   double generate_seconds = 0;
-  std::string thinking;  // in a chat with a model that thinks, before the text
+  // In a chat:
+  std::string thinking;              // before the text, by a model that thinks
+  std::vector<ToolCall> tool_calls;  // after the text (Chat::SetTools)
+  std::size_t n_dropped = 0;         // oldest messages that the model no longer sees
 };
+
+struct Message {
+  std::string role;  // "system" (only first), "user", "assistant", or "tool" for what one returned
+  std::string content;
+  std::string tool_call_id = {};          // of a tool: ToolCall::id
+  std::vector<ToolCall> tool_calls = {};  // of the assistant
+  std::string thinking = {};              // of the assistant; templates may drop it
+};
+
+// A conversation as a JSON array of {"role": ..., "content": ...}, as other programs have it: with
+// "reasoning_content" for thinking, "tool_call_id", and "tool_calls": [{"id": ..., "type":
+// "function", "function": {"name": ..., "arguments": {...}}}].
+std::vector<Message> ParseMessages(const std::string& json);
+std::string MessagesJson(const std::vector<Message>& messages);
 
 // One text: prompts and completions, from beginning to end.
 class Session {
@@ -242,7 +266,7 @@ class Session {
 };
 
 // A conversation in the format of the model's chat template. When the context is full, the oldest
-// questions and answers are dropped.
+// turns are dropped, from a question to before the next; Completion::n_dropped tells of it.
 class Chat {
  public:
   // system: the system's message; "" for none.
@@ -252,6 +276,19 @@ class Chat {
   Chat& operator=(Chat&&) noexcept;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
+  // Adds messages, the last of them by "user" or "tool", and answers; without any it answers what
+  // History() ends with. Only what is new is read. After the model's Completion::tool_calls:
+  //     chat.Answer({{"tool", "22 degrees", answer.tool_calls[0].id}});
+  Completion Answer(const std::vector<Message>& messages = {}, const OnText& on_text = {},
+                    const Limits& limits = {});
+  // The whole conversation, what was dropped and the system's message included. Set, it is answered
+  // by Answer(); a beginning that it shares with the one before is not read again.
+  std::vector<Message> History() const;
+  void SetHistory(const std::vector<Message>& messages);
+  // What the model may call from the next answer on: a JSON array of {"type": "function",
+  // "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for nothing. Throws if
+  // the model's template reads no tools.
+  void SetTools(const std::string& json);
   // The tokens of the conversation if this text were said next, dropped messages not included:
   // more than the context has means that older ones will be dropped.
   std::size_t Count(const std::string& text);

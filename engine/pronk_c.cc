@@ -123,8 +123,12 @@ pronk::OnText Caller(pronk_on_text on_text, void* user) {
 
 void Give(const pronk::Completion& from, pronk_completion* to) {
   if (to == nullptr) return;
-  *to = {static_cast<pronk_end>(from.end), from.n_prompt, from.n_generated, from.prompt_seconds,
-         from.generate_seconds};
+  *to = {static_cast<pronk_end>(from.end),
+         from.n_prompt,
+         from.n_generated,
+         from.prompt_seconds,
+         from.generate_seconds,
+         from.n_dropped};
 }
 
 }  // namespace
@@ -226,6 +230,23 @@ pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limi
                             pronk_on_text on_text, void* user, pronk_completion* result) {
   return Try(
       [&] { Give(chat->chat.Say(text, Caller(on_text, user), ReadLimits(limits, user)), result); });
+}
+pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
+                               pronk_on_text on_text, void* user, pronk_completion* result) {
+  return Try([&] {
+    const auto more =
+        messages == nullptr ? std::vector<pronk::Message>() : pronk::ParseMessages(messages);
+    Give(chat->chat.Answer(more, Caller(on_text, user), ReadLimits(limits, user)), result);
+  });
+}
+pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n) {
+  return Try([&] { Give(pronk::MessagesJson(chat->chat.History()), json, room, n); });
+}
+pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json) {
+  return Try([&] { chat->chat.SetHistory(pronk::ParseMessages(json)); });
+}
+pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json) {
+  return Try([&] { chat->chat.SetTools(json); });
 }
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n) {
   return Try([&] { *n = chat->chat.Count(text); });

@@ -80,6 +80,7 @@ typedef struct pronk_completion {
   pronk_end end;
   size_t n_prompt, n_generated;  // tokens read, and written
   double prompt_seconds, generate_seconds;
+  size_t n_dropped;  // in a chat: oldest messages that the model no longer sees
 } pronk_completion;
 
 // As pronk::Session. The options are words like "temperature=0.5 threads=2", with the names that
@@ -104,6 +105,13 @@ pronk_status pronk_chat_open(const pronk_model* model, const char* system, const
 void pronk_chat_free(pronk_chat* chat);
 pronk_status pronk_chat_say(pronk_chat* chat, const char* text, const pronk_limits* limits,
                             pronk_on_text on_text, void* user, pronk_completion* result);
+// Messages are JSON as pronk::ParseMessages() reads it; NULL: none, what the history ends with is
+// answered. What the answer calls stands in the history's last message.
+pronk_status pronk_chat_answer(pronk_chat* chat, const char* messages, const pronk_limits* limits,
+                               pronk_on_text on_text, void* user, pronk_completion* result);
+pronk_status pronk_chat_history(const pronk_chat* chat, char* json, size_t room, size_t* n);
+pronk_status pronk_chat_set_history(pronk_chat* chat, const char* json);
+pronk_status pronk_chat_set_tools(pronk_chat* chat, const char* json);
 pronk_status pronk_chat_count(pronk_chat* chat, const char* text, size_t* n);
 pronk_status pronk_chat_think(pronk_chat* chat, const char* level);
 // Receives the thinking before each answer from now on; NULL: nobody does.

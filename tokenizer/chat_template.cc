@@ -90,18 +90,6 @@ std::chrono::local_seconds LocalNow() {
          std::chrono::seconds(local.tm_sec);
 }
 
-ChatInput::ChatInput(const std::vector<Message>& all) {
-  std::vector<Value> list;
-  list.reserve(all.size());
-  for (const Message& message : all) {
-    list.push_back(Value::DictOf({{"role", message.role}, {"content", message.content}}));
-    if (!message.reasoning_content.empty()) {
-      list.back().dict().Set(Value("reasoning_content"), Value(message.reasoning_content));
-    }
-  }
-  messages = Value::ListOf(std::move(list));
-}
-
 struct ChatTemplate::Program {
   jinja::Block block;
 };
@@ -128,6 +116,22 @@ RenderedChat ChatTemplate::Render(const ChatInput& input) const {
   jinja::Text text = interpreter.Render(program_->block);
   std::vector<ByteSpan> foreign = text.foreign();
   return {std::move(text).TakeBytes(), std::move(foreign)};
+}
+
+std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template) {
+  const std::vector<Message> messages = {
+      {"user", "Why?"},
+      {"assistant", "", "", {{"call00001", "pronk_f", R"({"x": "pronk_x"})"}}},
+      {"tool", "So.", "", {}, "call00001"}};
+  for (const CallStyle style : {CallStyle{false, false}, CallStyle{false, true},
+                                CallStyle{true, false}, CallStyle{true, true}}) {
+    try {
+      const std::string text = chat_template.Render(ChatInput(messages, style)).text;
+      if (text.find("pronk_f") != text.npos && text.find("pronk_x") != text.npos) return style;
+    } catch (const TemplateError&) {  // a style that it refuses
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace tokenizer

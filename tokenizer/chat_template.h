@@ -19,27 +19,18 @@
 
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/values/text.h"
-#include "tokenizer/jinja/values/value.h"
+#include "tokenizer/messages.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
 
-// A value that a template can read. From JSON: Value(), Value(true), Value(int64_t{1}), Value(0.5),
-// Value("text"), Value::ListOf({...}), Value::DictOf({{"role", "user"}, ...}).
-using jinja::Value;
-
-struct Message {
-  std::string role;  // "system", "user", "assistant" or another that the template knows
-  std::string content;
-  std::string reasoning_content = "";  // earlier thinking of the assistant; templates may drop it
-};
-
 struct ChatInput {
   ChatInput() = default;
-  explicit ChatInput(const std::vector<Message>& messages);
+  explicit ChatInput(const std::vector<Message>& all, CallStyle style = {})
+      : messages(ToTemplateValue(all, style)) {}
 
-  Value messages;  // a list of dictionaries: role, content, and other keys (tool_calls)
-  Value tools;     // a list of dictionaries, or None
+  Value messages;                                    // a list of dictionaries
+  Value tools;                                       // a list of dictionaries, or None
   bool add_generation_prompt = true;                 // end where the assistant's answer begins
   std::string bos_token, eos_token;                  // as text; empty: the vocabulary has none
   std::optional<std::chrono::local_seconds> now;     // for strftime_now; empty: the current time
@@ -73,6 +64,9 @@ class ChatTemplate {
   ChatTemplate() = default;
   std::shared_ptr<const Program> program_;
 };
+
+// How the template reads calls; none: it does not show them. Renders a small conversation.
+std::optional<CallStyle> FindCallStyle(const ChatTemplate& chat_template);
 
 // For files without a template: ChatML if the vocabulary has <|im_start|> and <|im_end|>, else a
 // plain transcript, which a base model can continue:

@@ -371,6 +371,8 @@ void Conversation::Load(const std::string& argument) {
   const auto written_at = WrittenAt(path);
   const std::vector<tokenizer::Message> messages = ReadMessages(path);
   try {
+    const std::string last = messages.empty() ? "" : messages.back().role;
+    if (last == "user" || last == "tool") throw engine::Error("the last question has no answer");
     chat_.SetMessages(messages);
   } catch (const engine::Error& error) {
     throw engine::Error(path + ": " + error.what());

@@ -57,15 +57,15 @@ int RunTemplate(const RenderOptions& options) {
   // A list of messages, or an object with more: {"messages": [...], "tools": [...], ...}.
   const JsonView json = ReadJson(options.messages);
   if (!json.IsObject()) {
-    input.messages = ToTemplateValue(json);
+    input.messages = tokenizer::ToTemplateValue(json);
   } else {
     for (const auto& [key, value] : json.Members()) {
       if (key == "messages") {
-        input.messages = ToTemplateValue(value);
+        input.messages = tokenizer::ToTemplateValue(value);
       } else if (key == "tools") {
-        input.tools = ToTemplateValue(value);
+        input.tools = tokenizer::ToTemplateValue(value);
       } else {
-        input.extra.emplace_back(key, ToTemplateValue(value));
+        input.extra.emplace_back(key, tokenizer::ToTemplateValue(value));
       }
     }
   }

@@ -9,31 +9,6 @@
 
 namespace cli {
 
-tokenizer::Value ToTemplateValue(const JsonView& json) {
-  switch (json.kind()) {
-    case JsonView::Kind::kBool:
-      return json.Bool();
-    case JsonView::Kind::kNumber:
-      if (const auto whole = json.Signed()) return *whole;
-      return json.Number();
-    case JsonView::Kind::kString:
-      return json.String();
-    case JsonView::Kind::kArray: {
-      std::vector<tokenizer::Value> items;
-      for (const auto& item : json) items.push_back(ToTemplateValue(item.value));
-      return tokenizer::Value::ListOf(std::move(items));
-    }
-    case JsonView::Kind::kObject: {
-      std::vector<std::pair<std::string, tokenizer::Value>> entries;
-      for (const auto& [key, value] : json.Members())
-        entries.emplace_back(key, ToTemplateValue(value));
-      return tokenizer::Value::DictOf(std::move(entries));
-    }
-    default:
-      return {};
-  }
-}
-
 void TemplateOptions::AddFlags(Command& command) {
   command.Add("--template FILE", file, "A chat template instead of the model's own").Reads();
   command.Add("--template-var NAME=JSON", variables,
@@ -56,7 +31,7 @@ std::vector<std::pair<std::string, tokenizer::Value>> TemplateOptions::Variables
     try {
       if (name.empty()) throw engine::Error("has no name");
       const std::string json = variable.substr(std::min(equals + 1, variable.size()));
-      values.emplace_back(name, ToTemplateValue(ParseJson(json, name + "=...")));
+      values.emplace_back(name, tokenizer::ToTemplateValue(ParseJson(json, name + "=...")));
     } catch (const engine::Error& error) {
       throw UsageError("--template-var: " + gguf::Printable(error.what()) +
                        ": expected NAME=JSON, for example enable_thinking=false or mode=\"high\"");

@@ -32,9 +32,6 @@ struct TemplateOptions {
 // A chat template in a file. Throws engine::Error.
 std::string ReadTemplate(const std::string& path);
 
-// JSON as a template value, at most 64 levels deep (ParseJson).
-tokenizer::Value ToTemplateValue(const JsonView& json);
-
 }  // namespace cli
 
 #endif  // PRONK_CLI_OPTIONS_TEMPLATE_OPTIONS_H_

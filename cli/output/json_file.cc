@@ -33,10 +33,8 @@ std::string WithoutControls(const std::string& json) {
 }  // namespace
 
 JsonView ParseJson(std::string text, const std::string& name) {
-  // A template's value takes up to 600 bytes, so all of them 40 MB.
-  constexpr size_t kMaxValues = size_t{1} << 16;
   try {
-    return JsonView::Parse(std::move(text), {.values = kMaxValues});
+    return JsonView::Parse(std::move(text), tokenizer::kValueLimits);
   } catch (const gguf::Error& error) {
     throw engine::Error(name + ": " + error.what());
   }
@@ -68,30 +66,16 @@ std::string JsonLine(const Json& json) {
 
 std::vector<tokenizer::Message> ReadMessages(const std::string& path) {
   const JsonView json = ReadJson(path);
-  std::vector<tokenizer::Message> messages;
-  bool fits = json.IsArray();
-  for (const auto& [key, item] : json) {
-    const JsonView role = item["role"], content = item["content"];
-    const JsonView thought = item["reasoning_content"];
-    fits = fits && role.IsString() && content.IsString();
-    if (!fits) break;
-    messages.push_back({role.String(), content.String()});
-    if (thought.IsString()) messages.back().reasoning_content = thought.String();
+  try {
+    return tokenizer::ReadMessages(json);
+  } catch (const gguf::Error& error) {
+    throw engine::Error(path + ": " + error.what());
   }
-  if (!fits)
-    throw engine::Error(path + R"(: expected a list of {"role": "...", "content": "..."})");
-  return messages;
 }
 
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages) {
-  Json json = Json::array();
-  for (const tokenizer::Message& message : messages) {
-    json.push_back({{"role", message.role}, {"content", message.content}});
-    if (message.reasoning_content.empty()) continue;
-    json.back()["reasoning_content"] = message.reasoning_content;
-  }
   gguf::OutputFile file(path);
-  file.Write(JsonText(json, 2));
+  file.Write(WithoutControls(tokenizer::MessagesJson(messages)) + "\n");
   file.Commit();
 }
 

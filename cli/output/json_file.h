@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gguf/json.h"
-#include "tokenizer/chat_template.h"
+#include "tokenizer/messages.h"
 
 namespace cli {
 
@@ -29,8 +29,8 @@ std::optional<std::string> UnquoteJson(const std::string& text);
 std::string JsonText(const Json& json, int indent);
 std::string JsonLine(const Json& json);  // in one line without a line feed
 
-// A conversation as a list of {"role": ..., "content": ...}, with "reasoning_content" for thinking;
-// `pronk template` reads the same. Reading throws engine::Error.
+// A conversation as JSON (tokenizer/messages.h), which `pronk template` reads, too. Reading throws
+// engine::Error.
 std::vector<tokenizer::Message> ReadMessages(const std::string& path);
 void WriteMessages(const std::string& path, const std::vector<tokenizer::Message>& messages);
 

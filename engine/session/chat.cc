@@ -1,9 +1,11 @@
 #include "engine/session/chat.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/error.h"
 #include "engine/session/encode.h"
+#include "gguf/error.h"
 
 namespace engine {
 namespace {
@@ -13,6 +15,27 @@ using tokenizer::TokenId;
 
 // The reciprocal of the part of a full context that is left for an answer.
 constexpr size_t kAnswerShare = 4;
+
+// Throws if a message is not by whose turn it is, or a call is none.
+void CheckTurns(std::span<const Message> messages) {
+  std::string_view expected = "user";
+  bool may_return = false;  // a function
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, content, thinking, calls, call_id] = messages[i];
+    const std::string number = "message " + std::to_string(i + 1);
+    if (role != expected && !(may_return && role == "tool")) {
+      throw Error(number + " is by '" + role + "', and it is the turn of '" +
+                  std::string(expected) + "'");
+    }
+    try {
+      for (const tokenizer::ToolCall& call : calls) tokenizer::ParseArguments(call.arguments);
+    } catch (const gguf::Error& error) {
+      throw Error(number + ": " + error.what());
+    }
+    may_return = role == "tool" || !calls.empty();
+    expected = role == "assistant" ? "user" : "assistant";
+  }
+}
 
 }  // namespace
 
@@ -27,14 +50,22 @@ ChatForm::ChatForm(const Model& model)
 ChatForm::ChatForm(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
       is_transcript(template_source == tokenizer::kTranscriptTemplate),
-      thinking(FindThinkingFormat(template_source)) {}
+      thinking(FindThinkingFormat(template_source)),
+      reads_tools(template_source.find("tools") != template_source.npos) {
+  if (template_source.find("tool_calls") != template_source.npos)
+    call_style = tokenizer::FindCallStyle(chat_template);
+}
 
 std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
                                 const std::vector<Message>& messages, size_t room,
                                 const std::function<bool()>& interrupted) {
   const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const tokenizer::Vocabulary& vocab = tokenizer.vocab();
-  tokenizer::ChatInput input(messages);
+  const auto has_calls = [](const Message& message) { return !message.tool_calls.empty(); };
+  if (!form.call_style && std::ranges::any_of(messages, has_calls))
+    throw Error("this chat template does not show calls of functions");
+  tokenizer::ChatInput input(messages, form.call_style.value_or(tokenizer::CallStyle()));
+  input.tools = tokenizer::ToTemplateValue(form.tools);
   input.extra = form.variables;
   input.interrupted = interrupted;
   input.bos_token = tokenizer.Piece(vocab.bos, /*special=*/true);
@@ -53,10 +84,13 @@ std::vector<TokenId> EncodeChat(const Model& model, const ChatForm& form,
 Chat::Chat(Session& session, std::string system, ChatForm form)
     : session_(session), system_(std::move(system)), form_(std::move(form)) {}
 
-std::vector<Message> Chat::With(const std::string& text) const {
-  std::vector<Message> messages(messages_.begin() + static_cast<ptrdiff_t>(n_dropped_),
-                                messages_.end());
-  messages.push_back({"user", text});
+std::vector<Message> Chat::With(const std::vector<Message>& more) const {
+  std::vector<Message> messages = messages_;
+  messages.insert(messages.end(), more.begin(), more.end());
+  CheckTurns(messages);
+  if (messages.empty() || messages.back().role == "assistant")
+    throw Error("there is no message to answer");
+  messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(n_dropped_));
   return messages;
 }
 
@@ -69,42 +103,46 @@ std::vector<TokenId> Chat::Encode(std::span<const Message> messages, size_t room
 
 size_t Chat::Count(const std::string& text) const {
   constexpr size_t kAnyRoom = size_t{1} << 40;
-  return Encode(With(text), kAnyRoom, nullptr).size();
+  return Encode(With({{"user", text}}), kAnyRoom, nullptr).size();
 }
 
-Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
-                       const std::function<bool(std::string_view)>& on_text) {
-  CheckTextSize(session_.model(), text.size(), session_.capacity());
-  std::vector<Message> messages = With(text);
-  // Drops the oldest questions and answers.
-  const auto encode = [&](size_t n_dropped_pairs) {
-    return Encode(std::span(messages).subspan(2 * n_dropped_pairs), session_.capacity(),
+Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions options,
+                         const std::function<bool(std::string_view)>& on_text) {
+  size_t n_bytes = 0;
+  for (const Message& message : more) n_bytes += message.content.size();
+  CheckTextSize(session_.model(), n_bytes, session_.capacity());
+  std::vector<Message> messages = With(more);
+  std::vector<size_t> questions;  // where a turn begins, the oldest of which are dropped
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role == "user") questions.push_back(i);
+  }
+  const auto encode = [&](size_t turn) {
+    return Encode(std::span(messages).subspan(questions[turn]), session_.capacity(),
                   options.interrupted);
   };
   const size_t room = session_.capacity() - session_.capacity() / kAnswerShare;
   std::vector<TokenId> ids;
-  const auto fits = [&](size_t n_dropped_pairs) {
+  const auto fits = [&](size_t turn) {
     try {
-      ids = encode(n_dropped_pairs);
+      ids = encode(turn);
       return ids.size() <= room;
     } catch (const TooLong&) {
       return false;
     }
   };
   Answer answer;
-  if (!fits(0)) {  // only the template can say what a conversation takes: bisect
-    size_t n_pairs = 0;
-    for (size_t enough = messages.size() / 2; n_pairs < enough;) {
-      const size_t middle = (n_pairs + enough) / 2;
+  size_t first = 0;  // turn that is kept
+  if (!fits(0)) {    // only the template can say what a conversation takes: bisect
+    for (size_t enough = questions.size() - 1; first < enough;) {
+      const size_t middle = (first + enough) / 2;
       if (fits(middle)) {
         enough = middle;
       } else {
-        n_pairs = middle + 1;
+        first = middle + 1;
       }
     }
-    ids = encode(n_pairs);
-    answer.n_dropped = 2 * n_pairs;
-    messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(answer.n_dropped));
+    ids = encode(first);
+    answer.n_dropped = questions[first];
   }
   if (ids.size() > session_.capacity()) {
     ThrowNoRoom(ids.size(), /*at_least=*/false, session_.capacity(), session_.model().config);
@@ -118,7 +156,7 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
     messages.push_back({"assistant", "1"});
     messages.push_back({"user", "2"});
     try {
-      const std::vector<TokenId> next = encode(0);
+      const std::vector<TokenId> next = encode(first);
       session_.BookmarkAt(static_cast<size_t>(std::ranges::mismatch(ids, next).in1 - ids.begin()));
     } catch (const std::exception&) {  // then everything is read again
     }
@@ -132,18 +170,36 @@ Chat::Answer Chat::Say(const std::string& text, GenerateOptions options,
   const GenerateResult& generated = answer.generated;
   const bool is_empty = generated.text.empty() && generated.thinking.empty();
   if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
-  messages_.push_back({"user", text});
+  messages_.insert(messages_.end(), more.begin(), more.end());
   messages_.push_back({"assistant", generated.text, generated.thinking});
   n_dropped_ += answer.n_dropped;
   return answer;
 }
 
 std::string Chat::Undo() {
-  if (messages_.size() < 2) return "";
-  std::string question = messages_[messages_.size() - 2].content;
-  messages_.resize(messages_.size() - 2);
+  const auto last = std::find_if(messages_.rbegin(), messages_.rend(),
+                                 [](const Message& message) { return message.role == "user"; });
+  if (last == messages_.rend()) return "";
+  std::string question = last->content;
+  messages_.erase(std::prev(last.base()), messages_.end());
   n_dropped_ = 0;  // more may fit again
   return question;
+}
+
+void Chat::SetTools(const std::string& json) {
+  gguf::JsonView tools;
+  try {
+    if (!json.empty()) tools = gguf::JsonView::Parse(json, tokenizer::kValueLimits);
+  } catch (const gguf::Error& error) {
+    throw Error(std::string("tools: ") + error.what());
+  }
+  if (!json.empty() && !tools.IsArray()) throw Error("tools: expected a list");
+  for (const auto& [key, tool] : tools) {
+    if (!tool["function"]["name"].IsString())
+      throw Error(R"(tools: expected {"type": "function", "function": {"name": ..., ...}})");
+  }
+  if (!json.empty() && !form_.reads_tools) throw Error("this chat template reads no tools");
+  form_.tools = tools.size() > 0 ? tools : gguf::JsonView();
 }
 
 std::vector<Message> Chat::Messages() const {
@@ -158,14 +214,7 @@ void Chat::SetMessages(std::vector<Message> messages) {
     system = std::move(messages.front().content);
     messages.erase(messages.begin());
   }
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const std::string_view expected = i % 2 == 0 ? "user" : "assistant";
-    if (messages[i].role != expected) {
-      throw Error("message " + std::to_string(i + 1) + " is by '" + messages[i].role +
-                  "', and it is the turn of '" + std::string(expected) + "'");
-    }
-  }
-  if (messages.size() % 2 != 0) throw Error("the last question has no answer");
+  CheckTurns(messages);
   system_ = std::move(system);
   messages_ = std::move(messages);
   n_dropped_ = 0;

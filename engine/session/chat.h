@@ -5,6 +5,7 @@
 #define PRONK_ENGINE_SESSION_CHAT_H_
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "engine/session/generate.h"
 #include "engine/session/session.h"
+#include "gguf/json.h"
 #include "tokenizer/chat_template.h"
 
 namespace engine {
@@ -24,8 +26,11 @@ struct ChatForm {
   explicit ChatForm(std::string_view template_source);
 
   tokenizer::ChatTemplate chat_template;
-  bool is_transcript;       // kTranscriptStop ends a turn, not a token
-  ThinkingFormat thinking;  // as the template's source has it
+  bool is_transcript;                              // kTranscriptStop ends a turn, not a token
+  ThinkingFormat thinking;                         // as the template's source has it
+  std::optional<tokenizer::CallStyle> call_style;  // none: it shows no calls
+  bool reads_tools;
+  gguf::JsonView tools = {};  // what the model may call; absent: nothing
   // Variables of the template besides the conversation: enable_thinking, for example.
   std::vector<std::pair<std::string, tokenizer::Value>> variables;
 };
@@ -39,18 +44,23 @@ class Chat {
     size_t n_reused = 0;   // tokens that were already in the session
     size_t n_dropped = 0;  // oldest messages dropped because the context is full
   };
-  // Adds the user's text and generates the answer. on_text gets it as it comes, the options'
-  // on_thinking the thinking before it. Throws engine::TooLong if not even this one message fits,
-  // tokenizer::TemplateError if the template refuses it. The conversation is as before if it throws
-  // or is interrupted before the first word.
+  // Adds the messages, the last of them the user's or a function's result, and generates the
+  // answer to all. on_text gets it as it comes, the options' on_thinking the thinking before it.
+  // Throws engine::Error if it is not their turn (SetMessages), engine::TooLong if not even the
+  // last question fits, tokenizer::TemplateError if the template refuses them. The conversation is
+  // as before if it throws or is interrupted before the first word.
+  Answer Reply(const std::vector<tokenizer::Message>& more, GenerateOptions options,
+               const std::function<bool(std::string_view)>& on_text);
   Answer Say(const std::string& text, GenerateOptions options,
-             const std::function<bool(std::string_view)>& on_text);
+             const std::function<bool(std::string_view)>& on_text) {
+    return Reply({{"user", text}}, std::move(options), on_text);
+  }
 
   // The tokens that the conversation takes with this text as the next message, before any are
-  // dropped. Throws tokenizer::TemplateError if the template refuses it.
+  // dropped. Throws as Reply().
   size_t Count(const std::string& text) const;
 
-  // Removes the last question and its answer; returns the question, "" if there is none.
+  // Removes the last question and all after it; returns the question, "" if there is none.
   std::string Undo();
   void Clear() {
     messages_.clear();
@@ -61,20 +71,27 @@ class Chat {
   const std::string& system() const { return system_; }
   void SetSystem(std::string system) { system_ = std::move(system); }
 
+  // Sets what the model may call from the next turn on: a JSON array of {"type": "function",
+  // "function": {"name": ..., ...}} as the template reads it, "" for nothing. Throws engine::Error.
+  void SetTools(const std::string& json);
+
   // Sets thinking for the following turns, as engine::SetThinking.
   void SetThinking(std::string_view level) {
     engine::SetThinking(form_.chat_template, level, form_.variables);
   }
 
   // The whole conversation, dropped messages included, with the system message first if there is
-  // one; any model can continue it. Throws engine::Error if the messages do not alternate between
-  // question and answer.
+  // one; any model can continue it. Throws engine::Error if a message is not by whose turn it is:
+  // after the user the assistant, after that the user or, with calls, results of functions. The
+  // last may be one without an answer.
   std::vector<tokenizer::Message> Messages() const;
   void SetMessages(std::vector<tokenizer::Message> messages);
+  // The oldest messages, without the system's, that the model no longer sees.
+  size_t n_dropped() const { return n_dropped_; }
 
  private:
-  // With the user's text, without dropped messages.
-  std::vector<tokenizer::Message> With(const std::string& text) const;
+  // With more messages, without dropped ones.
+  std::vector<tokenizer::Message> With(const std::vector<tokenizer::Message>& more) const;
   // With the system's message before them.
   std::vector<tokenizer::TokenId> Encode(std::span<const tokenizer::Message> messages, size_t room,
                                          const std::function<bool()>& interrupted) const;

@@ -147,6 +147,29 @@ TEST_F(LibraryForC, EmbedsByANamedPooling) {
       pronk::Embedder(pronk::Model(kDefault), pronk::Pooling::kLast).Embed({"a goat"}).front());
 }
 
+TEST_F(LibraryForC, TakesAConversation) {
+  pronk_chat* chat = nullptr;
+  ASSERT_EQ(pronk_chat_open(model_, nullptr, "temperature=0", &chat), PRONK_OK);
+  const std::string question = R"([{"role": "user", "content": "What is a goat?"}])";
+  const pronk_limits limits = {4, nullptr, nullptr, nullptr};
+  std::string texts[2];
+  EXPECT_EQ(pronk_chat_answer(chat, question.c_str(), &limits, Append, &texts[0], nullptr),
+            PRONK_OK);
+  EXPECT_EQ(pronk_chat_set_history(chat, question.c_str()), PRONK_OK);
+  pronk_completion result = {};
+  EXPECT_EQ(pronk_chat_answer(chat, nullptr, &limits, Append, &texts[1], &result), PRONK_OK);
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(result.n_dropped, 0u);
+  std::string json(1000, '.');
+  size_t n = 0;
+  EXPECT_EQ(pronk_chat_history(chat, json.data(), json.size(), &n), PRONK_OK);
+  json.resize(n);
+  EXPECT_EQ(pronk::ParseMessages(json).back().content, texts[0]);
+  EXPECT_EQ(pronk_chat_set_history(chat, "[1]"), PRONK_ERROR);
+  EXPECT_EQ(pronk_chat_set_tools(chat, "[1]"), PRONK_ERROR);
+  pronk_chat_free(chat);
+}
+
 TEST_F(LibraryForC, SaysWhatIsWrong) {
   pronk_model* none = nullptr;
   EXPECT_EQ(pronk_model_open("no/such.gguf", &none), PRONK_ERROR);

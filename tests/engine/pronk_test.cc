@@ -396,6 +396,39 @@ TEST(Library, RemembersAConversation) {
   EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(8)).text, first.text);
 }
 
+// The same whether a program keeps the conversation or the library does.
+TEST(Library, TakesAConversationAsMessages) {
+  const pronk::Model model(kDefault);
+  pronk::Chat kept(model, "You are kind.", Greedy());
+  pronk::Chat given(model, "", Greedy());
+  kept.Say("What is a goat?", {}, AtMost(8));
+  const pronk::Completion second = kept.Say("Why?", {}, AtMost(8));
+  std::vector<pronk::Message> history = kept.History();
+  ASSERT_EQ(history.size(), 5u);
+  EXPECT_EQ(history[0].content, "You are kind.");
+  EXPECT_EQ(history.back().content, second.text);
+  history.pop_back();
+  const std::string json = pronk::MessagesJson(history);
+  for (int i = 0; i < 2; ++i) {
+    given.SetHistory(pronk::ParseMessages(json));
+    const pronk::Completion answer = given.Answer({}, {}, AtMost(8));
+    EXPECT_EQ(answer.text, second.text);
+    EXPECT_EQ(answer.n_dropped, 0u);
+    EXPECT_EQ(answer.n_prompt == 0, i == 1);  // all of it was read before
+  }
+  EXPECT_THROW(given.SetHistory({{"assistant", "Me first."}}), pronk::Error);
+  EXPECT_EQ(pronk::MessagesJson(given.History()), pronk::MessagesJson(kept.History()));
+  EXPECT_THROW(pronk::ParseMessages("[1]"), pronk::Error);
+  EXPECT_THROW(given.SetTools("[1]"), pronk::Error);
+  // What is dropped is told, every time.
+  pronk::Options small = Greedy();
+  small.context = 128;
+  pronk::Chat forgets(model, "", small);
+  forgets.SetHistory({{"user", std::string(300, '.')}, {"assistant", "Yes."}});
+  EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
+  EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
+}
+
 TEST(Library, WritesWhatAGrammarAllows) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());

@@ -101,7 +101,7 @@ void Take(char what, const std::string& text) {
       grammar::ParseJsonSchema(text);
       return;
     case 'v':
-      cli::ToTemplateValue(cli::ParseJson(text, "v"));
+      tokenizer::ToTemplateValue(cli::ParseJson(text, "v"));
       return;
     case 'm':
       cli::ReadMessages(FileOf(text));

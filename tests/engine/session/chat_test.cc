@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/error.h"
 #include "engine/model/model.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/small_model.h"
@@ -75,6 +76,109 @@ TEST(Chat, DropsAllWhereOnlyTheQuestionFits) {
   SmallChat small("{% for m in messages %}{{ m.content }}{% endfor %}");
   small.chat.SetMessages(Pairs(3));
   EXPECT_EQ(small.Say(std::string(55, '?')).n_dropped, 6u);
+}
+
+template <class Function>
+std::string ErrorFrom(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const Message kCalls = {"assistant", "", "", {{"call00001", "f", R"({"x": 1})"}}};
+const Message kResult = {"tool", "2", "", {}, "call00001"};
+// Shows calls and results.
+const std::string kShowsCalls =
+    "{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+    "{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+
+// What is dropped ends where a question begins: no result stays without its call.
+TEST(Chat, DropsWholeTurns) {
+  SmallChat small(kShowsCalls);
+  const Message answer = {"assistant", "so."};
+  small.chat.SetMessages({{"user", "a"},
+                          kCalls,
+                          kResult,
+                          kResult,
+                          answer,  //
+                          {"user", std::string(40, '?')},
+                          kCalls,
+                          kResult,
+                          answer});
+  EXPECT_EQ(small.Say("why?").n_dropped, 9u);
+  EXPECT_EQ(small.chat.n_dropped(), 9u);
+  EXPECT_EQ(small.Say("why?").n_dropped, 0u);
+  EXPECT_EQ(small.chat.n_dropped(), 9u);
+  small.chat.SetMessages({{"user", "a"}, kCalls, kResult, kResult, answer, {"user", "b"}, answer});
+  EXPECT_EQ(small.Say(std::string(30, '?')).n_dropped, 5u);
+  EXPECT_EQ(small.chat.Messages().size(), 9u);
+}
+
+TEST(Chat, AnswersTheLastMessage) {
+  SmallChat small(kShowsCalls);
+  const auto reply = [&](const std::vector<Message>& more) {
+    GenerateOptions options;
+    options.max_tokens = 1;
+    return small.chat.Reply(more, options, [](std::string_view) { return true; });
+  };
+  small.chat.SetMessages({{"user", "a"}, kCalls});
+  reply({kResult, kResult});
+  const size_t n_read = small.session.position();
+  ASSERT_EQ(small.chat.Messages().size(), 5u);
+  EXPECT_EQ(small.chat.Messages()[2], kResult);
+  // Given as a whole, as programs without a memory do: only what is new is read.
+  const std::vector<Message> more = {{"user", "a"},      kCalls,       kResult, kResult,
+                                     {"assistant", "b"}, {"user", "c"}};
+  small.chat.SetMessages(more);
+  EXPECT_GE(reply({}).n_reused, n_read - 1);
+  small.chat.SetMessages(more);
+  EXPECT_EQ(small.chat.Undo(), "c");
+  EXPECT_EQ(small.chat.Undo(), "a");  // with calls and results
+  EXPECT_TRUE(small.chat.Messages().empty());
+}
+
+TEST(Chat, KnowsWhoseTurnItIs) {
+  SmallChat small(kShowsCalls);
+  const auto error = [&](const std::vector<Message>& history, const std::vector<Message>& more) {
+    return ErrorFrom([&] {
+      small.chat.SetMessages(history);
+      small.chat.Reply(more, {}, nullptr);
+    });
+  };
+  const Message user = {"user", "a"}, answer = {"assistant", "b"};
+  EXPECT_EQ(error({}, {}), "there is no message to answer");
+  EXPECT_EQ(error({user}, {answer}), "there is no message to answer");
+  EXPECT_EQ(error({user}, {user}), "message 2 is by 'user', and it is the turn of 'assistant'");
+  EXPECT_EQ(error({user, answer, kResult}, {}),
+            "message 3 is by 'tool', and it is the turn of 'user'");
+  EXPECT_EQ(error({user, {"assistant", "", "", {{"1", "f", "[1]"}}}}, {}),
+            "message 2: the arguments of a call are no object");
+  SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
+  plain.chat.SetMessages({user, kCalls});
+  EXPECT_EQ(ErrorFrom([&] { plain.chat.Reply({kResult}, {}, nullptr); }),
+            "this chat template does not show calls of functions");
+}
+
+TEST(Chat, TakesTools) {
+  SmallChat small(kShowsCalls);
+  const std::string tools = R"([{"type": "function", "function": {"name": "f"}}])";
+  const size_t without = small.chat.Count("a");
+  small.chat.SetTools(tools);
+  EXPECT_GT(small.chat.Count("a"), without);
+  small.chat.SetTools("");
+  EXPECT_EQ(small.chat.Count("a"), without);
+  const auto error = [](SmallChat& chat, const std::string& json) {
+    return ErrorFrom([&] { chat.chat.SetTools(json); });
+  };
+  EXPECT_EQ(error(small, "{"), "tools: is not JSON from byte 2 on");
+  EXPECT_EQ(error(small, "{}"), "tools: expected a list");
+  EXPECT_EQ(error(small, "[1]"),
+            R"(tools: expected {"type": "function", "function": {"name": ..., ...}})");
+  SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(error(plain, tools), "this chat template reads no tools");
 }
 
 // What is thought is no part of the answer, and goes into the conversation apart from it: the next

@@ -1,0 +1,64 @@
+// A conversation: as the program and its library hold it, as JSON, and as a template reads it.
+#ifndef PRONK_TOKENIZER_MESSAGES_H_
+#define PRONK_TOKENIZER_MESSAGES_H_
+
+#include <string>
+#include <vector>
+
+#include "gguf/json.h"
+#include "tokenizer/jinja/values/value.h"
+
+namespace tokenizer {
+
+// A value that a template can read. From JSON: ToTemplateValue(); else Value(), Value(true),
+// Value(int64_t{1}), Value(0.5), Value("text"), Value::ListOf({...}), Value::DictOf({{"role",
+// "user"}, ...}).
+using jinja::Value;
+
+// What the assistant asks a function of the caller's to do.
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // an object as JSON
+  bool operator==(const ToolCall&) const = default;
+};
+
+struct Message {
+  std::string role;  // "system", "user", "assistant", "tool" or another that the template knows
+  std::string content;
+  std::string reasoning_content = "";  // earlier thinking of the assistant; templates may drop it
+  std::vector<ToolCall> tool_calls = {};
+  std::string tool_call_id = "";  // of what a function returned: of the call
+  bool operator==(const Message&) const = default;
+};
+
+// Templates differ in how they read calls.
+struct CallStyle {
+  bool as_text = false;     // arguments are JSON, not an object
+  bool no_content = false;  // beside calls, empty content is None
+};
+
+// JSON as deep as its reader allows.
+Value ToTemplateValue(const gguf::JsonView& json);
+// A list of dictionaries. Throws gguf::Error if a call's arguments are no object.
+Value ToTemplateValue(const std::vector<Message>& messages, CallStyle style = {});
+
+// Limits for JSON from outside: a template's value takes up to 600 bytes, so all of them 40 MB.
+inline constexpr gguf::JsonLimits kValueLimits = {.values = size_t{1} << 16};
+// The arguments of a call. Throws gguf::Error if the text is not an object.
+gguf::JsonView ParseArguments(const std::string& text);
+
+// The layout that other programs use, too:
+//
+//     [{"role": "user", "content": "Is it warm in Rome?"},
+//      {"role": "assistant", "content": "", "reasoning_content": "I look.", "tool_calls":
+//       [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {"in": "Rome"}}}]},
+//      {"role": "tool", "content": "22", "tool_call_id": "1"}]
+//
+// Arguments may also be that object's text, and content null. Reading throws gguf::Error.
+std::vector<Message> ReadMessages(const gguf::JsonView& json);
+std::string MessagesJson(const std::vector<Message>& messages);
+
+}  // namespace tokenizer
+
+#endif  // PRONK_TOKENIZER_MESSAGES_H_
