@@ -99,7 +99,7 @@ const std::vector<Room>& Rooms() {
         "gguf/"}},
       {"cli/bench/",
        {"cli/bench/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
-        "engine/", "kernels/", "gguf/"}},
+        "convert/json.h", "engine/", "kernels/", "gguf/"}},
       {"cli/trace/",
        {"cli/trace/", "cli/loss/", "cli/options/", "cli/output/", "cli/terminal/", "cli/command.h",
         "engine/", "tokenizer/", "kernels/", "gguf/"}},

@@ -1,64 +1,14 @@
 // pronk bench --baseline: finds the same tests in an earlier run and compares their speed.
+#include <algorithm>
 #include <sstream>
 
 #include "cli/bench/bench.h"
 #include "cli/output/json_file.h"
 #include "cli/terminal/terminal.h"
+#include "convert/json.h"
 #include "engine/error.h"
 
 namespace cli {
-namespace {
-
-// One result of a file; fields are checked when they are read.
-class Fields {
- public:
-  Fields(const JsonView& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.IsObject()) Fail("", "an object", json);
-  }
-
-  std::optional<double> Find(const std::string& key) const {
-    const JsonView found = json_[key];
-    if (!found.is_there() || found.kind() == JsonView::Kind::kNull) return std::nullopt;
-    if (!found.IsNumber()) Fail(key, "a number", found);
-    return found.Number();
-  }
-
-  double Number(const std::string& key) const {
-    const std::optional<double> number = Find(key);
-    if (!number) Fail(key, "a number", JsonView());
-    return *number;
-  }
-
-  std::string Text(const std::string& key) const {
-    const JsonView found = json_[key];
-    if (!found.is_there()) return "";
-    if (!found.IsString()) Fail(key, "a text", found);
-    return found.String();
-  }
-
-  std::vector<double> Speeds(const std::string& key) const {
-    const JsonView list = json_[key];
-    std::vector<double> speeds;
-    for (const auto& item : list) {
-      speeds.push_back(item.value.IsNumber() ? item.value.Number() : 0);
-      if (speeds.back() <= 0) Fail(key, "a list of numbers above 0", list);
-    }
-    if (speeds.empty()) Fail(key, "a list of numbers above 0", list);
-    return speeds;
-  }
-
- private:
-  [[noreturn]] void Fail(const std::string& key, const std::string& expected,
-                         const JsonView& found) const {
-    throw engine::Error(where_ + (key.empty() ? "" : ": " + key) + ": expected " + expected +
-                        ", found " + found.KindName());
-  }
-
-  const JsonView& json_;
-  std::string where_;
-};
-
-}  // namespace
 
 // The file holds an array of objects, or one object per line.
 Baseline::Baseline(const std::string& path) {
@@ -80,20 +30,25 @@ Baseline::Baseline(const std::string& path) {
 }
 
 void Baseline::Add(const JsonView& json, const std::string& path) {
-  const Fields fields(json, path + ": result " + std::to_string(rows_.size() + 1));
-  rows_.push_back(
-      {fields.Number("model_size"),
-       fields.Number("model_n_params"),
-       fields.Number("n_prompt"),
-       fields.Number("n_gen"),
-       fields.Number("n_depth"),
-       fields.Number("n_threads"),
-       fields.Find("n_pass").value_or(1),
-       fields.Find("n_batch"),
-       fields.Find("n_ubatch"),
-       fields.Text("type_k"),
-       {fields.Speeds("samples_ts"), fields.Find("limit_ts").value_or(0),
-        fields.Find("int_rate").value_or(0), fields.Find("share_of_cores").value_or(0)}});
+  const convert::Fields fields(path + ": result " + std::to_string(rows_.size() + 1), json);
+  const auto if_there = [&](const char* key) {
+    return fields.Has(key) ? std::optional(fields.Number(key)) : std::nullopt;
+  };
+  const std::vector<double> speeds = fields.Numbers("samples_ts");
+  if (speeds.empty() || std::ranges::min(speeds) <= 0)
+    fields.Fail("samples_ts", "expected a list of numbers above 0");
+  rows_.push_back({fields.Number("model_size"),
+                   fields.Number("model_n_params"),
+                   fields.Number("n_prompt"),
+                   fields.Number("n_gen"),
+                   fields.Number("n_depth"),
+                   fields.Number("n_threads"),
+                   fields.NumberOr("n_pass", 1),
+                   if_there("n_batch"),
+                   if_there("n_ubatch"),
+                   fields.TextOr("type_k", ""),
+                   {speeds, fields.NumberOr("limit_ts", 0), fields.NumberOr("int_rate", 0),
+                    fields.NumberOr("share_of_cores", 0)}});
 }
 
 const Baseline::Row* Baseline::Find(const BenchTest& test) const {

@@ -1,8 +1,9 @@
-// The results of pronk bench as an SVG picture: each test's name and speed, and below them a bar
-// beside the machine's limit.
+// The results of pronk bench as an SVG picture: what grows with threads, depth or tokens per pass
+// as curves; each other test's name and speed, and below them a bar beside the machine's limit.
 #include <algorithm>
-#include <cmath>
-#include <span>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "cli/bench/bench.h"
 #include "cli/output/svg.h"
@@ -14,9 +15,17 @@ namespace {
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
 constexpr int kLine = 19;    // from one line of text to the next
 constexpr int kHeight = 12;  // of a bar
+constexpr int kMost = 1000;  // of the picture; what has no room is counted
+constexpr int kCurves = 85;  // of curves
 
 class Picture {
  public:
+  // Whether so much can be added; if not, it is counted.
+  bool HasRoom(int height) {
+    const bool has = y_ + height <= kMost - kMargin - kLine;
+    n_left_out_ += has ? 0 : 1;
+    return has;
+  }
   void Left(int down, const char* classes, const std::string& text) {
     Down(down);
     body_ += SvgText(kMargin, y_, classes, text);
@@ -40,28 +49,41 @@ class Picture {
   void Dot(double x, double y) {
     body_ += Format("<circle class=\"tg\" r=\"3.5\" cx=\"%.1f\" cy=\"%.1f\"/>\n", x, y_ + y);
   }
-  void Label(double x, double y, const std::string& text) {
-    body_ += SvgText(x, y_ + y, "small", text);
+  void Label(double x, double y, const char* classes, const std::string& text) {
+    body_ += SvgText(x, y_ + y, classes, text);
   }
 
-  std::string Drawn(const std::string& title) const { return Svg(title, y_ + kMargin, body_); }
+  std::string Drawn(const std::string& title) {
+    if (n_left_out_ > 0) {
+      Left(kLine, "small", Format("%d more had no room: the table has them.", n_left_out_));
+    }
+    return Svg(title, y_ + kMargin, body_);
+  }
 
  private:
   std::string body_;
   int y_ = 0;
+  int n_left_out_ = 0;
 };
 
-void DrawTest(Picture& picture, const BenchTest& test) {
+const char* Kind(const BenchTest& test) {
+  return test.n_prompt == 0 ? "tg" : test.n_gen == 0 ? "pp" : "both";
+}
+
+// full: tokens per second of a bar over the whole width.
+void DrawTest(Picture& picture, const BenchTest& test, double full) {
+  const std::vector<std::string> notes = test.Notes();
+  if (!picture.HasRoom(26 + 7 + kHeight + 15 + (kLine - 2) * static_cast<int>(notes.size())))
+    return;
   picture.Left(
       26, "",
       test.Name() + Format(", %zu thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
-  picture.Right("value", Format("%.1f ± %.1f t/s", test.Median(), test.Deviation()));
+  const std::string deviation =
+      test.samples_ts.size() < 2 ? "" : Format(" ± %.1f", test.Deviation());
+  picture.Right("value", Format("%.1f", test.Median()) + deviation + " t/s");
   picture.Down(7);
-  picture.Bar("limit", kBar);
-  picture.Bar(test.n_prompt == 0 ? "tg"
-              : test.n_gen == 0  ? "pp"
-                                 : "both",
-              kBar * std::clamp(test.Share(), 0.0, 1.0));
+  picture.Bar("limit", kBar * test.Limit() / full);
+  picture.Bar(Kind(test), kBar * test.Median() / full);
   picture.Left(kHeight + 15, "small",
                Format("%.0f%% of the limit, %.1f t/s", 100 * test.Share(), test.Limit()));
   if (test.n_prompt == 0) {
@@ -69,33 +91,98 @@ void DrawTest(Picture& picture, const BenchTest& test) {
   } else if (test.n_gen == 0) {
     picture.Right("small right", Format("computes %.3f TOPS", test.OperationsPerSecond() / 1e12));
   }
-  for (const std::string& note : test.Notes()) picture.Left(kLine - 2, "small", note);
+  for (const std::string& note : notes) picture.Left(kLine - 2, "small", note);
 }
 
-// The cost of a pass by its tokens, relative to a pass of one token: a line through the tests of
-// one model that differ in nothing else.
-void DrawPassCosts(Picture& picture, const std::vector<BenchTest>& tests) {
-  constexpr int kLeft = 34, kPlot = 150, kWide = kBar - kLeft;
-  double most = 2;
-  for (const BenchTest& test : tests) most = std::max(most, std::ceil(test.PassCost()));
-  const auto x = [&](double n_tokens) {
-    return kMargin + kLeft + (n_tokens - 1) / (engine::kMaxPassTokens - 1) * kWide;
+// What a curve is drawn over.
+struct Axis {
+  size_t BenchTest::*number;
+  const char* title;
+  bool is_cost;  // draws the time of a pass, and not the speed
+};
+constexpr std::array<Axis, 3> kAxes = {
+    {{&BenchTest::n_threads, "t/s by threads", false},
+     {&BenchTest::n_depth, "t/s by tokens already in the cache", false},
+     {&BenchTest::n_pass, "time of a pass by its tokens, relative to one token", true}}};
+
+using Tests = std::vector<const BenchTest*>;
+
+// One work's curves, in each of which the tests differ in nothing else, and below them the numbers.
+void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& curves) {
+  constexpr int kTitle = 28, kGap = 12, kRow = kLine - 2;
+  if (!picture.HasRoom(kTitle + kGap + kCurves + kRow * static_cast<int>(1 + curves.size())))
+    return;
+  const auto value = [&](const BenchTest& test) {
+    return axis.is_cost ? test.PassCost() : test.Median();
   };
-  const auto y = [&](double cost) { return kPlot * (1 - (cost - 1) / (most - 1)); };
-  picture.Left(30, "", "Time of a pass by its tokens, relative to one token");
-  picture.Down(14);
-  for (double cost = 1; cost <= most; cost += most > 6 ? 2 : 1) {
-    picture.Line("axis", {{x(1), y(cost)}, {x(engine::kMaxPassTokens), y(cost)}});
-    picture.Label(kMargin, y(cost) + 4, Format("%.0f", cost));
+  double most = 0;
+  for (const Tests& curve : curves) {
+    for (const BenchTest* test : curve)
+      most = std::max({most, value(*test), axis.is_cost ? 0 : test->Limit()});
   }
-  std::vector<std::pair<double, double>> points;
-  for (const BenchTest& test : tests) {
-    points.emplace_back(x(static_cast<double>(test.n_pass)), y(test.PassCost()));
-    picture.Label(points.back().first - 4, kPlot + 18, std::to_string(test.n_pass));
+  BenchTest work = *curves.front().front();
+  work.n_depth = 0;
+  work.n_pass = 1;
+  picture.Left(kTitle, "", work.Name() + ": " + axis.title);
+  picture.Down(kGap);
+  picture.Line("axis", {{kMargin, kCurves}, {kWidth - kMargin, kCurves}});
+  int row = kCurves + kRow;
+  for (const Tests& curve : curves) {
+    row += kRow;
+    if (curves.size() > 1) {
+      picture.Label(kMargin, row, "small",
+                    axis.number == &BenchTest::n_threads ? Format("@ d%zu", curve[0]->n_depth)
+                                                         : Format("-t %zu", curve[0]->n_threads));
+    }
+    const size_t last = curve.size() - 1, step = last / 6 + 1;
+    std::vector<std::pair<double, double>> points, limits;
+    for (size_t i = 0; i <= last; ++i) {
+      constexpr double kFirst = 110, kLast = 430;
+      const BenchTest& test = *curve[i];
+      const double x = kFirst + (kLast - kFirst) * static_cast<double>(i) / double(last);
+      points.emplace_back(x, kCurves * (1 - value(test) / most));
+      limits.emplace_back(x, kCurves * (1 - test.Limit() / most));
+      picture.Dot(x, points.back().second);
+      if (i % step != 0) continue;
+      if (row == kCurves + 2 * kRow)
+        picture.Label(x, kCurves + kRow, "small middle", std::to_string(test.*axis.number));
+      picture.Label(x, row, "small middle", Format("%.4g", value(test)));
+    }
+    if (!axis.is_cost) picture.Line("roof", limits);
+    picture.Line("cost", points);
   }
-  picture.Line("cost", points);
-  for (const auto& [at_x, at_y] : points) picture.Dot(at_x, at_y);
-  picture.Down(kPlot + 22);
+  picture.Down(row);
+}
+
+// Draws a model's tests that make curves. Returns the others.
+Tests DrawScaling(Picture& picture, const Tests& tests) {
+  Tests alone = tests;
+  for (const Axis& axis : kAxes) {
+    std::vector<std::vector<Tests>> works;
+    for (const BenchTest* test : tests) {
+      if (axis.is_cost && (test->n_prompt > 0 || test->single_ts == 0)) continue;
+      const auto work = std::ranges::find_if(works, [&](const auto& curves) {
+        const BenchTest& other = *curves.front().front();
+        return other.n_prompt == test->n_prompt && other.n_gen == test->n_gen;
+      });
+      auto& curves = work == works.end() ? works.emplace_back() : *work;
+      const auto curve = std::ranges::find_if(curves, [&](const Tests& others) {
+        return others.front()->DiffersIn(axis.number, *test);
+      });
+      (curve == curves.end() ? curves.emplace_back() : *curve).push_back(test);
+    }
+    for (std::vector<Tests>& curves : works) {
+      std::erase_if(curves, [](const Tests& curve) { return curve.size() < 2; });
+      if (curves.empty()) continue;
+      DrawCurves(picture, axis, curves);
+      for (const Tests& curve : curves) {
+        for (const BenchTest* test : curve) {
+          if (!axis.is_cost) std::erase(alone, test);
+        }
+      }
+    }
+  }
+  return alone;
 }
 
 }  // namespace
@@ -107,25 +194,27 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
   picture.Left(kLine - 2, "small",
                setting.date + ", version " + setting.version + ", commit " + setting.commit);
   picture.Left(kLine - 2, "small",
-               "Medians ± standard deviations. The whole bar is the machine's limit,");
+               "Medians ± standard deviations. Grey is the machine's limit, measured");
   picture.Left(kLine - 2, "small",
-               "measured beside each test: reading weights (tg), multiplying (pp).");
-  const BenchModel* model = nullptr;
-  for (const BenchTest& test : tests) {
-    if (test.model != model) {
-      model = test.model;
-      picture.Left(34, "title", model->type);
-      picture.Left(kLine, "small", ShortPath(model->opened.file.path()));
+               "beside each test: reading weights (tg), multiplying (pp). Bars of one");
+  picture.Left(kLine - 2, "small", "colour have one scale.");
+  const auto full = [&](const char* kind) {
+    double most = 0;
+    for (const BenchTest& test : tests) {
+      if (std::string_view(Kind(test)) == kind)
+        most = std::max({most, test.Median(), test.Limit()});
     }
-    DrawTest(picture, test);
-  }
-  for (size_t i = 0; i < tests.size(); ++i) {
-    if (tests[i].n_prompt > 0 || tests[i].n_pass != 1) continue;
-    std::vector<BenchTest> same;
-    for (const BenchTest& test : std::span(tests).subspan(i)) {
-      if (test.single_ts > 0 && tests[i].DiffersIn(&BenchTest::n_pass, test)) same.push_back(test);
-    }
-    if (same.size() > 1) DrawPassCosts(picture, same);
+    return most;
+  };
+  for (size_t i = 0; i < tests.size();) {
+    const BenchModel* const model = tests[i].model;
+    Tests of_model;
+    for (; i < tests.size() && tests[i].model == model; ++i) of_model.push_back(&tests[i]);
+    if (!picture.HasRoom(34 + kLine)) continue;
+    picture.Left(34, "title", model->type);
+    picture.Left(kLine, "small", ShortPath(model->opened.file.path()));
+    for (const BenchTest* test : DrawScaling(picture, of_model))
+      DrawTest(picture, *test, full(Kind(*test)));
   }
   return picture.Drawn("pronk bench on " + setting.cpu_name + ", " + setting.date);
 }

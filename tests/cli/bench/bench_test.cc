@@ -510,6 +510,45 @@ TEST(BenchNotes, Watts) {
   EXPECT_DOUBLE_EQ(test.Watts(), 20);
 }
 
+// Threads and depth are curves, with the numbers below them; nothing else is drawn of these tests.
+TEST(BenchPlot, CurvesAndBars) {
+  const cli::BenchModel model = {.opened = engine::Model::Load(kTinyModel)};
+  std::vector<cli::BenchTest> tests;
+  for (const size_t n_threads : {1, 2}) {
+    for (const size_t n_depth : {0, 4096}) {
+      cli::BenchTest& test = tests.emplace_back(Measured());
+      test.model = &model;
+      test.n_threads = n_threads;
+      test.n_depth = n_depth;
+      test.samples_ts = {static_cast<double>(10 * n_threads - n_depth / 4096)};
+      test.limits = {{11e9 * static_cast<double>(n_threads), 0, 1e9}};
+    }
+  }
+  const auto count = [](const std::string& svg, const std::string& part) {
+    size_t n = 0;
+    for (size_t at = 0; (at = svg.find(part, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  const std::string curves = cli::BenchSvg({}, tests);
+  EXPECT_EQ(count(curves, "<polyline class=\"cost\""), 4u) << curves;
+  EXPECT_EQ(count(curves, "<polyline class=\"roof\""), 4u);
+  EXPECT_EQ(count(curves, "class=\"tg\"/>"), 0u);  // bars
+  for (const char* text : {">tg10: t/s by threads<", ">tg10: t/s by tokens already in the cache<",
+                           ">@ d4096<", ">-t 2<", ">19<"}) {
+    EXPECT_EQ(count(curves, text), 1u + (text == std::string(">19<"))) << text;
+  }
+  // Bars of one kind have one scale, a single repetition has no deviation, and the picture ends.
+  tests.resize(2);
+  tests[1].n_gen = 20;
+  tests[1].samples_ts = {5.5};
+  for (int i = 0; i < 20; ++i) tests.emplace_back(tests.back()).n_gen += 1;
+  const std::string bars = cli::BenchSvg({}, tests);
+  EXPECT_NE(bars.find("width=\"224.0\" height=\"12\" rx=\"2\" class=\"tg\""), std::string::npos);
+  EXPECT_EQ(bars.find(" ± 0.0"), std::string::npos);
+  EXPECT_NE(bars.find("more had no room"), std::string::npos);
+  EXPECT_LE(std::stoi(bars.substr(bars.find("height=") + 8)), 1000);
+}
+
 // A prompt is computed, tokens are read: the limit of both is the sum of their times.
 TEST(BenchNotes, LimitOfBoth) {
   cli::BenchTest test = Measured();
@@ -702,9 +741,9 @@ TEST_F(BaselineTest, RefusesOtherFiles) {
   json old = Now();
   ExpectError(Against(""), 1, "found nothing");
   ExpectError(Against("[{"), 1, "old.json: is not JSON from byte");
-  ExpectError(Against("[1]"), 1, "old.json: result 1: expected an object, found number");
+  ExpectError(Against("[1]"), 1, "old.json: result 1: expected a JSON object, found 1");
   old[0]["n_gen"] = "4";
-  ExpectError(Against(old.dump()), 1, "result 1: n_gen: expected a number, found string");
+  ExpectError(Against(old.dump()), 1, "result 1: n_gen: expected a number, found a text");
   old[0]["n_gen"] = 0;
   old[0]["samples_ts"] = json::array({1, -1});
   ExpectError(Against(old.dump()), 1, "samples_ts: expected a list of numbers above 0");
