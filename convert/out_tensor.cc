@@ -208,30 +208,53 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     stack.is_stack = false;
   }
   const uint64_t keys = 2 * shapes.n_key_heads * shapes.state;
-  using enum Order;
-  if (order == kSame || order == kTaps) return Same(stack);
-  if (order == kVector) return Reshaped(stack, {from[0]->elements});
-  if (order == kColumn) return Reshaped(stack, {1, from[0]->elements});
-  if (order == kByGroup) {
-    stack.Require(from[0]->elements % shapes.n_groups == 0,
-                  "a multiple of " + std::to_string(shapes.n_groups));
-    return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
+  switch (order) {
+    using enum Order;
+    case kSame:
+    case kTaps:
+      return Same(stack);
+    case kVector:
+      return Reshaped(stack, {from[0]->elements});
+    case kColumn:
+      return Reshaped(stack, {1, from[0]->elements});
+    case kByGroup:
+      stack.Require(from[0]->elements % shapes.n_groups == 0,
+                    "a multiple of " + std::to_string(shapes.n_groups));
+      return Reshaped(stack, {from[0]->elements / shapes.n_groups, shapes.n_groups});
+    case kRopeQ:
+      return Rope(stack, shapes.n_heads);
+    case kRopeK:
+      return Rope(stack, shapes.n_kv_heads);
+    case kFirstHalf:
+    case kSecondHalf:
+      return Half(stack, order == kSecondHalf);
+    case kEven:
+    case kOdd:
+      return EveryOther(stack, order == kOdd);
+    case kTransposed:
+      return Transposed(stack, 1, 0, 1);
+    case kFirstHalfTransposed:
+    case kSecondHalfTransposed:
+      return Transposed(stack, 2, order == kSecondHalfTransposed ? stack.cols / 2 : 0, 1);
+    case kEvenTransposed:
+    case kOddTransposed:
+      return Transposed(stack, 2, order == kOddTransposed ? 1 : 0, 2);
+    case kKeyB:
+    case kValueB:
+      return LatentKeysOrValues(stack, shapes, order == kKeyB);
+    case kGroupedQkv:
+    case kGroupedZ:
+      return Grouped(stack, shapes, order == kGroupedZ);
+    case kValueHeads:
+      return ValueHeads(stack, shapes, 0, shapes.state);
+    case kValueHeadsAfter:
+      return ValueHeads(stack, shapes, keys, shapes.state);
+    case kValueHeadNumbers:
+      return ValueHeads(stack, shapes, 0, 1);
+    case kValueHeadColumns:
+      return ValueHeadColumns(stack, shapes);
   }
-  if (order == kRopeQ) return Rope(stack, shapes.n_heads);
-  if (order == kRopeK) return Rope(stack, shapes.n_kv_heads);
-  if (order == kFirstHalf || order == kSecondHalf) return Half(stack, order == kSecondHalf);
-  if (order == kEven || order == kOdd) return EveryOther(stack, order == kOdd);
-  if (order == kTransposed) return Transposed(stack, 1, 0, 1);
-  if (order == kFirstHalfTransposed) return Transposed(stack, 2, 0, 1);
-  if (order == kSecondHalfTransposed) return Transposed(stack, 2, stack.cols / 2, 1);
-  if (order == kEvenTransposed) return Transposed(stack, 2, 0, 2);
-  if (order == kOddTransposed) return Transposed(stack, 2, 1, 2);
-  if (order == kKeyB || order == kValueB) return LatentKeysOrValues(stack, shapes, order == kKeyB);
-  if (order == kGroupedQkv || order == kGroupedZ) return Grouped(stack, shapes, order == kGroupedZ);
-  if (order == kValueHeads) return ValueHeads(stack, shapes, 0, shapes.state);
-  if (order == kValueHeadsAfter) return ValueHeads(stack, shapes, keys, shapes.state);
-  if (order == kValueHeadNumbers) return ValueHeads(stack, shapes, 0, 1);
-  return ValueHeadColumns(stack, shapes);
+  return {};
 }
 
 }  // namespace

@@ -32,12 +32,14 @@ void StoreQ8(const float* x, size_t n, std::byte* out) {
 }
 
 void Store(KvType type, const float* x, size_t n, std::byte* out) {
-  if (type == KvType::kF32) {
-    std::copy_n(x, n, reinterpret_cast<float*>(out));
-  } else if (type == KvType::kF16) {
-    RoundToF16(x, n, reinterpret_cast<uint16_t*>(out));
-  } else {
-    StoreQ8(x, n, out);
+  switch (type) {
+    case KvType::kF32:
+      std::copy_n(x, n, reinterpret_cast<float*>(out));
+      return;
+    case KvType::kF16:
+      return RoundToF16(x, n, reinterpret_cast<uint16_t*>(out));
+    case KvType::kQ8_0:
+      return StoreQ8(x, n, out);
   }
 }
 
@@ -241,8 +243,15 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
 }  // namespace
 
 size_t KvBytes(KvType type, size_t length) {
-  if (type == KvType::kQ8_0) return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
-  return length * (type == KvType::kF32 ? sizeof(float) : sizeof(uint16_t));
+  switch (type) {
+    case KvType::kF32:
+      return length * sizeof(float);
+    case KvType::kF16:
+      return length * sizeof(uint16_t);
+    case KvType::kQ8_0:
+      return (length + 31) / 32 * sizeof(gguf::BlockQ8_0);
+  }
+  return 0;
 }
 
 KvHead KvLayer::head(size_t i) const {

@@ -239,10 +239,14 @@ HWY_EXPORT(AttendF16);
 HWY_EXPORT(AttendQ8);
 
 void AttendPart(const QueryBlock& block, const KeyPart& part) {
-  const KvType type = block.kv.type;
-  if (type == KvType::kF32) return HWY_DYNAMIC_DISPATCH(AttendF32)(block, part);
-  if (type == KvType::kF16) return HWY_DYNAMIC_DISPATCH(AttendF16)(block, part);
-  HWY_DYNAMIC_DISPATCH(AttendQ8)(block, part);
+  switch (block.kv.type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendF32)(block, part);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendF16)(block, part);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendQ8)(block, part);
+  }
 }
 
 }  // namespace kernels

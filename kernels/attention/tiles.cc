@@ -211,10 +211,14 @@ HWY_EXPORT(AttendTileF16);
 HWY_EXPORT(AttendTileQ8);
 
 void AttendTile(const QueryBlock& tile) {
-  const KvType type = tile.kv.type;
-  if (type == KvType::kF32) return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
-  if (type == KvType::kF16) return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
-  HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
+  switch (tile.kv.type) {
+    case KvType::kF32:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
+    case KvType::kF16:
+      return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+    case KvType::kQ8_0:
+      return HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
+  }
 }
 
 }  // namespace kernels

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "kernels/machine/cpu.h"
 #include "kernels/matmul/bf16.h"
@@ -141,9 +142,15 @@ namespace {
 
 // Bytes of 32 columns of a token, at most.
 constexpr size_t BlockBytes(BatchForm form) {
-  if (form == BatchForm::kFloats) return 32 * sizeof(float);
-  if (form == BatchForm::kBf16) return 32 * sizeof(uint16_t);
-  return 32 + 7 * sizeof(float);  // InputBlock
+  switch (form) {
+    case BatchForm::kFloats:
+      return 32 * sizeof(float);
+    case BatchForm::kInt8:
+      return 32 + 7 * sizeof(float);  // InputBlock
+    case BatchForm::kBf16:
+      return 32 * sizeof(uint16_t);
+  }
+  return 0;
 }
 
 // Number i of token t in a tile's blocks.
@@ -186,9 +193,15 @@ size_t PanelScratchBytes(size_t cols) {
 }
 
 size_t BatchTileTokens(BatchForm form) {
-  if (form == BatchForm::kFloats) return HWY_DYNAMIC_DISPATCH(TileTokens)();
-  if (form == BatchForm::kBf16) return kBf16Tokens;
-  return PRONK_DISPATCH(TileTokens)();
+  switch (form) {
+    case BatchForm::kFloats:
+      return HWY_DYNAMIC_DISPATCH(TileTokens)();
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH(TileTokens)();
+    case BatchForm::kBf16:
+      return kBf16Tokens;
+  }
+  return 0;
 }
 
 size_t BatchBytes(BatchForm form, size_t n_tokens, size_t cols) {
@@ -210,11 +223,18 @@ void PackBatch(BatchForm form, const float* x, size_t n_tokens, size_t cols, siz
 
 void PackTile(BatchForm form, std::span<const ActivationRow> rows, size_t cols, size_t tile,
               std::byte* blocks) {
-  if (form == BatchForm::kFloats) return PackFloats(rows, cols, tile, blocks);
+  switch (form) {
+    case BatchForm::kFloats:
+      return PackFloats(rows, cols, tile, blocks);
+    case BatchForm::kInt8:
+      return PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
+    case BatchForm::kBf16:
 #if HWY_ARCH_X86
-  if (form == BatchForm::kBf16) return PackBf16(rows, cols, tile, blocks);
+      return PackBf16(rows, cols, tile, blocks);
+#else
+      std::abort();  // BatchFormFor asks for it on x86 only
 #endif
-  PRONK_DISPATCH(PackInt8Tile)(rows, cols, tile, blocks);
+  }
 }
 
 }  // namespace kernels
