@@ -10,8 +10,8 @@
 
 #include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
-#include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
 

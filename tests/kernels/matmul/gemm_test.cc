@@ -11,8 +11,8 @@
 #include "kernels/matmul/registry.h"
 #include "kernels/ops/quantize.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/seen_as.h"
 #include "tests/kernels/random_weights.h"
-#include "tests/kernels/seen_as.h"
 #include "tests/support/guarded_bytes.h"
 
 namespace kernels {

@@ -1,6 +1,6 @@
 // The input of a product as the kernels read it, rounded to the form of the batch.
-#ifndef PRONK_TESTS_KERNELS_SEEN_AS_H_
-#define PRONK_TESTS_KERNELS_SEEN_AS_H_
+#ifndef PRONK_TESTS_KERNELS_MATMUL_SEEN_AS_H_
+#define PRONK_TESTS_KERNELS_MATMUL_SEEN_AS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -46,4 +46,4 @@ inline Seen SeenAs(BatchForm form, std::vector<float> input) {
 
 }  // namespace kernels
 
-#endif  // PRONK_TESTS_KERNELS_SEEN_AS_H_
+#endif  // PRONK_TESTS_KERNELS_MATMUL_SEEN_AS_H_

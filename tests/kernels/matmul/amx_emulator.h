@@ -1,7 +1,7 @@
 // AMX for CPUs that do not have it, slowly, so that its kernels are tested on more machines. 64-bit
 // Linux on x86 only.
-#ifndef PRONK_TESTS_KERNELS_AMX_EMULATOR_H_
-#define PRONK_TESTS_KERNELS_AMX_EMULATOR_H_
+#ifndef PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_
+#define PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_
 
 namespace kernels::test {
 
@@ -11,4 +11,4 @@ void EmulateAmx();
 
 }  // namespace kernels::test
 
-#endif  // PRONK_TESTS_KERNELS_AMX_EMULATOR_H_
+#endif  // PRONK_TESTS_KERNELS_MATMUL_AMX_EMULATOR_H_

@@ -1,7 +1,7 @@
 // AMX in software: a handler of SIGILL carries out the instructions of
 // kernels/matmul/gemm_bf16_amx.cc. It decodes their bytes (Intel's manual, volume 2: all are
 // VEX.128 in the opcode map 0F38), so the test runs what the compiler emitted.
-#include "tests/kernels/amx_emulator.h"
+#include "tests/kernels/matmul/amx_emulator.h"
 
 #include <signal.h>
 #include <ucontext.h>

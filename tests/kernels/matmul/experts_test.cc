@@ -11,10 +11,10 @@
 
 #include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
-#include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/seen_as.h"
+#include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
-#include "tests/kernels/seen_as.h"
 
 namespace kernels {
 namespace {

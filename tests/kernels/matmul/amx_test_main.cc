@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "kernels/machine/cpu.h"
-#include "tests/kernels/amx_emulator.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/matmul/amx_emulator.h"
 
 int main(int argc, char** argv) {
   // Before all else: the CPU is detected once, when the tests get their names.

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "tests/kernels/activation_reference.h"
 #include "tests/kernels/each_target.h"
+#include "tests/kernels/ops/activation_reference.h"
 #include "tests/kernels/random_weights.h"
 #include "tests/support/guarded_bytes.h"
 

@@ -1,6 +1,6 @@
 // The error that tests of activations allow.
-#ifndef PRONK_TESTS_KERNELS_ACTIVATION_REFERENCE_H_
-#define PRONK_TESTS_KERNELS_ACTIVATION_REFERENCE_H_
+#ifndef PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_
+#define PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_
 
 #include <algorithm>
 #include <cmath>
@@ -46,4 +46,4 @@ inline GatedExpected ExpectGated(Activation activation, double gate, double up) 
 
 }  // namespace kernels
 
-#endif  // PRONK_TESTS_KERNELS_ACTIVATION_REFERENCE_H_
+#endif  // PRONK_TESTS_KERNELS_OPS_ACTIVATION_REFERENCE_H_
