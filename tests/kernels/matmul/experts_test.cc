@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "kernels/matmul/reference.h"
 #include "kernels/matmul/registry.h"
@@ -73,6 +76,11 @@ struct Layer {
   bool has_gate = true;
 };
 
+// A number and how far off the kernel's may be.
+struct Expected {
+  double value, tolerance;
+};
+
 // Tokens and where they go.
 struct Batch {
   Batch(const Layer& layer, size_t tokens, size_t used, unsigned seed)
@@ -95,6 +103,10 @@ struct Batch {
   std::vector<float> x;
   std::vector<uint32_t> experts;
   std::vector<float> weights;
+  // What the reference expects of a slot's expert, by the forms in which gate, up and down read
+  // their input. Most targets have the same forms, and the reference takes longer than all of them.
+  using Forms = std::array<BatchForm, 3>;
+  mutable std::map<std::pair<size_t, Forms>, std::vector<Expected>> expected;
 };
 
 std::vector<float> RunExperts(const Layer& layer, const Batch& batch, int threads,
@@ -112,11 +124,6 @@ ExpertScratch ScratchFor(const Layer& layer, const Batch& batch, size_t threads)
   return ExpertScratch(batch.n_tokens, layer.n_experts(), batch.n_used, layer.n_embd(),
                        layer.n_ff(), threads);
 }
-
-// A number and how far off the kernel's may be.
-struct Expected {
-  double value, tolerance;
-};
 
 // Row `row` of expert e with x, of which number i is off by errors[i]. The roundings of the product
 // itself, and in BF16 of its weights, are those of gemm_test.cc.
@@ -147,13 +154,8 @@ Expected Dot(const Stack& stack, size_t e, size_t row, const Seen& x,
 
 // The output of an expert for x: the rows of down.
 std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<float>& x,
-                             bool by_panels) {
-  const auto form = [&](const Stack& stack) {
-    const DType dtype = stack.view().first.dtype;
-    if (by_panels) return BatchFormFor(dtype);
-    return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
-  };
-  const Seen gate_x = SeenAs(form(layer.gate), x), up_x = SeenAs(form(layer.up), x);
+                             const Batch::Forms& forms) {
+  const Seen gate_x = SeenAs(forms[0], x), up_x = SeenAs(forms[1], x);
   std::vector<float> hidden;
   std::vector<double> errors;
   for (size_t r = 0; r < layer.n_ff(); ++r) {
@@ -173,7 +175,7 @@ std::vector<Expected> Expert(const Layer& layer, size_t e, const std::vector<flo
     }
     errors.push_back(error + h.tolerance);
   }
-  const Seen down_x = SeenAs(form(layer.down), hidden);
+  const Seen down_x = SeenAs(forms[2], hidden);
   std::vector<Expected> out;
   for (size_t r = 0; r < layer.n_embd(); ++r) out.push_back(Dot(layer.down, e, r, down_x, errors));
   return out;
@@ -190,7 +192,14 @@ void ExpectEqual(const Layer& layer, const Batch& batch, const std::vector<float
                                                    BatchFormFor(layer.up.view().first.dtype);
       const bool by_panels =
           one_form && batch.n_tokens > kExpertsAlone && batch.NumSlots(e) > kRowTokens;
-      const std::vector<Expected> results = Expert(layer, e, token, by_panels);
+      const auto form = [&](const Stack& stack) {
+        const DType dtype = stack.view().first.dtype;
+        if (by_panels) return BatchFormFor(dtype);
+        return UsesInt8(dtype) ? BatchForm::kInt8 : BatchForm::kFloats;
+      };
+      const Batch::Forms forms = {form(layer.gate), form(layer.up), form(layer.down)};
+      std::vector<Expected>& results = batch.expected[{i, forms}];
+      if (results.empty()) results = Expert(layer, e, token, forms);
       const double weight = double{batch.weights[i]};
       for (size_t r = 0; r < sums.size(); ++r) {
         const double value = weight * results[r].value;
