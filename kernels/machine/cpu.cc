@@ -13,6 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#elif defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 namespace kernels {
@@ -34,7 +38,8 @@ constexpr std::array kLevels = {
     Level{"avx512bf16", HWY_AVX3_DL, Extension::kBf16},
     Level{"amx", HWY_AVX3_DL, Extension::kAmx},
     Level{"neon", HWY_NEON_WITHOUT_AES},
-    Level{"neondot", HWY_NEON_BF16},
+    Level{"neondot", HWY_NEON_WITHOUT_AES, Extension::kDotProd},
+    Level{"neoni8mm", HWY_NEON_WITHOUT_AES, Extension::kI8mm},
 };
 
 #ifdef PRONK_BUILDS_AVX_VNNI
@@ -44,6 +49,8 @@ constexpr bool kBuildsAvxVnni = false;
 #endif
 
 Extension emulated = Extension::kNone;
+
+bool Bit(uint64_t word, int i) { return (word >> i & 1) != 0; }
 
 #if HWY_ARCH_X86
 struct CpuId {
@@ -55,8 +62,6 @@ CpuId Ask(uint32_t leaf, uint32_t subleaf) {
   if (__get_cpuid_count(leaf, subleaf, &id.eax, &id.ebx, &id.ecx, &id.edx) == 0) return {};
   return id;
 }
-
-bool Bit(uint32_t word, int i) { return (word >> i & 1) != 0; }
 
 // Tiles are 8 KB of registers, which Linux saves only for processes that requested it, for all of
 // their threads.
@@ -83,8 +88,32 @@ bool CpuHas(Extension extension) {
       const bool is_there = Bit(edx, 22) && Bit(edx, 24) && Bit(edx, 25) && MayUseTiles();
       return CpuHas(Extension::kBf16) && (is_there || emulated == Extension::kAmx);
     }
+    case Extension::kDotProd:
+    case Extension::kI8mm:
+      break;
   }
   return false;
+}
+#elif HWY_ARCH_ARM_A64
+#ifdef __APPLE__
+bool SystemHas(const std::string& feature) {
+  int value = 0;
+  size_t size = sizeof(value);
+  const std::string name = "hw.optional.arm." + feature;
+  return sysctlbyname(name.c_str(), &value, &size, nullptr, 0) == 0 && value != 0;
+}
+#endif
+
+bool CpuHas(Extension extension) {
+  if (extension == Extension::kNone) return true;
+#if defined(__linux__)
+  const bool dot = Bit(getauxval(AT_HWCAP), 20), i8mm = Bit(getauxval(AT_HWCAP2), 13);
+#elif defined(__APPLE__)
+  const bool dot = SystemHas("FEAT_DotProd"), i8mm = SystemHas("FEAT_I8MM");
+#else
+  const bool dot = false, i8mm = false;
+#endif
+  return dot && (extension == Extension::kDotProd || (extension == Extension::kI8mm && i8mm));
 }
 #else
 bool CpuHas(Extension extension) { return extension == Extension::kNone; }

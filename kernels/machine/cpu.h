@@ -12,7 +12,7 @@ namespace kernels {
 bool CpuIsSupported();
 
 // The targets of this build that this CPU can run, from least to most, e.g. {"sse4", "avx2",
-// "avx512", "avx512vnni", "avx512bf16"} or {"neon"}.
+// "avx512", "avx512vnni", "avx512bf16"} or {"neon", "neondot"}.
 std::vector<std::string> CpuTargets();
 
 // This CPU can run the target, but the build left it out (PRONK_TARGETS=native, sanitizers).
@@ -33,6 +33,8 @@ enum class Extension {
   kAvxVnni,  // on AVX2: dot products of bytes (extension_target.h)
   kBf16,     // on AVX-512 VNNI: dot products of BF16 pairs (bf16.h)
   kAmx,      // on that: products of whole tiles (bf16.h)
+  kDotProd,  // on NEON: dot products of bytes (extension_target.h)
+  kI8mm,     // on that: products of matrices of 2 x 8 bytes (extension_target.h)
 };
 
 // Whether the kernels use it: the CPU has it, the system permits it, and no limit forbids it.

@@ -56,6 +56,8 @@ HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
   const DI16 d16;
   const VI16 products = hn::SatWidenMulPairwiseAdd(d16, codes, hn::BitCast(DI8(), sum));
   return hn::BitCast(DI32(), hn::Add(hn::BitCast(d16, sum), products));
+#elif defined(PRONK_NEON_I8MM)
+  return DotPairs(sum, hn::BitCast(DI8(), codes), x);
 #else
   return Dot(sum, codes, x);
 #endif
@@ -65,7 +67,12 @@ HWY_INLINE VI32 AddProducts(VI32 sum, VU8 codes, VI8 x) {
 // something that depends on all of them; *n_ops gets the operations of one round.
 int64_t DotRounds(size_t rounds, size_t* n_ops) {
   constexpr size_t kChains = 12, kLength = 8;
-  *n_ops = kLength * kChains * kVectorBytes * 2;
+#ifdef PRONK_NEON_I8MM
+  constexpr size_t kRows = 2;  // each byte of x is multiplied with two
+#else
+  constexpr size_t kRows = 1;
+#endif
+  *n_ops = kLength * kChains * kVectorBytes * kRows * 2;
   const VU8 codes = hn::Iota(DU8(), 1);
   const VI8 x = hn::Iota(DI8(), 3);
   VI32 sums[kChains];

@@ -2,7 +2,8 @@
 // the #include of its file and its name in PRONK_FORMATS.
 //
 // The list has parts, so that they compile in parallel: CMakeLists.txt compiles this file once for
-// each, with PRONK_PART as its number; without PRONK_PART it is all of them (avx_vnni.cc).
+// each, with PRONK_PART as its number; without PRONK_PART it is all of them (avx_vnni.cc,
+// neon_*.cc).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/formats.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
@@ -38,12 +39,23 @@ void DequantizeOf(const std::byte* bytes, float* out) {
   Type::Dequantize(block, out);
 }
 
+#ifdef PRONK_NEON_I8MM
+template <class Type>
+void AddPanels(Panels*& panels) {
+  if constexpr (!Type::kReadsFloats) panels = &PanelsOf<Type>;
+}
+#endif
+
 template <class... Types>
 void Add(FormatTable& table) {
   static_assert((... && (FormatIndex(Types::kDType) < std::tuple_size_v<FormatTable>)));
+#ifdef PRONK_NEON_I8MM  // what else it uses is neondot's
+  (AddPanels<Types>(table[FormatIndex(Types::kDType)].panels), ...);
+#else
   ((table[FormatIndex(Types::kDType)] = {&MultiplyRows<Types>, &PanelsOf<Types>,
                                          &DequantizeOf<Types>, !Types::kReadsFloats}),
    ...);
+#endif
 }
 
 }  // namespace kernels::HWY_NAMESPACE

@@ -28,15 +28,13 @@ HWY_NOINLINE void MultiplyTile(const Weights* HWY_RESTRICT w, const Input* HWY_R
   const DF d;
   TileSums sums;
   for (size_t v = 0; v < kRowVectors; ++v) {
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) sums[v][t] = hn::Zero(d);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) sums[v][t] = hn::Zero(d);
   }
   for (size_t b = 0; b < n_blocks; ++b) AddBlock(w[b], x[b], sums);
   for (size_t v = 0; v < kRowVectors; ++v) {
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) {
-      hn::Store(sums[v][t], d, result + t * kMicroRows + v * kFloats);
-    }
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) StoreTileSums(sums[v][t], v, t, result);
   }
 }
 
@@ -118,7 +116,7 @@ struct FloatPacking {
       const size_t n = std::min<size_t>(32, w.cols - k);
       for (size_t r = 0; r < kMicroRows; ++r) {
         const uint8_t* from = data[r] + k * sizeof(Weight);
-        hwy::Prefetch(from + kPrefetchBytes);
+        __builtin_prefetch(from + kPrefetchBytes);
         alignas(64) uint8_t padded[32 * sizeof(Weight)];
         if (n < 32) {
           std::memset(padded, 0, sizeof(padded));
@@ -177,7 +175,7 @@ struct Bf16HalfPacking : Bf16Panels {
       const size_t n_bytes = std::min<size_t>(32, w.cols - k) * sizeof(uint16_t);
       for (size_t r = 0; r < kRows; ++r) {
         const std::byte* const from = data[r] + k * sizeof(uint16_t);
-        hwy::Prefetch(from + kPrefetchBytes);
+        __builtin_prefetch(from + kPrefetchBytes);
         uint16_t* const out = panel->weights[r];
         if (n_bytes < sizeof(panel->weights[r])) std::memset(out, 0, sizeof(panel->weights[r]));
         std::memcpy(out, from, n_bytes);

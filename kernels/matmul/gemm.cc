@@ -38,7 +38,8 @@ HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTR
                             InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < n / 32; ++b, ++out) {
     for (size_t k = 0; k < 32; ++k) {
-      out->q[t][k] = static_cast<uint8_t>(q[32 * b + k] + kInputBias);
+      out->q[t / kSumTokens][k / kGroupCols][t % kSumTokens][k % kGroupCols] =
+          static_cast<uint8_t>(q[32 * b + k] + kInputBias);
     }
     out->scale[t] = scales[b];
     const int16_t* const halves = sums + 2 * b;
@@ -63,7 +64,9 @@ void PackToken(const ActivationRow& x, size_t cols, size_t t, InputBlock* HWY_RE
 // Zeros, where a tile has no token.
 void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
   for (size_t b = 0; b < cols / 32; ++b, ++out) {
-    std::fill_n(out->q[t], 32, kInputBias);
+    for (auto& group : out->q[t / kSumTokens]) {
+      std::fill_n(group[t % kSumTokens], kGroupCols, kInputBias);
+    }
     out->scale[t] = 0;
     for (const size_t columns : {kAll, kFirstHalf, kLastHalf}) SetSums(*out, t, columns, 0);
   }

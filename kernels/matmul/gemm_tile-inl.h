@@ -2,7 +2,7 @@
 // Included once per instruction set. The layouts are in panel-inl.h.
 //
 // Integer dots of a block are products of bytes added up in pairs (AVX2) or dots of four bytes
-// (VNNI, NEON). Both add up and scale in the same order.
+// (VNNI, NEON), or of two times two rows of eight (i8mm). All add up and scale in the same order.
 
 #include <algorithm>
 
@@ -11,20 +11,53 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
-// The four activations at p in every lane.
-HWY_INLINE VU8 Broadcast4(const uint8_t* p) {
-  int32_t bits;
-  hwy::CopyBytes<4>(p, &bits);
-  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
-}
-
-using TileDots = VI32[kRowVectors][kTileTokens];
-using TileSums = VF[kRowVectors][kTileTokens];
+using TileDots = VI32[kRowVectors][kTokenVectors];
+using TileSums = VF[kRowVectors][kTokenVectors];
 
 template <class Form>
 HWY_INLINE VU8 LoadCodes(const PanelBlock<Form>& w, size_t k_group, size_t v) {
-  return hn::Load(DU8(), &w.codes[k_group][v * kFloats][0]);
+  return hn::Load(DU8(), &w.codes[k_group][v * kFloats / kSumTokens][0]);
 }
+
+#ifdef PRONK_NEON_I8MM
+HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
+  return hn::LoadU(DU8(), &x.q[t][k_group][0][0]);
+}
+
+// A number for each row or token in the lanes of its sums, in a tile's vector v or t.
+HWY_INLINE VF OfRows(const float* p, size_t v) {
+  const hn::Repartition<uint64_t, DF> d;
+  uint64_t two;
+  hwy::CopyBytes<8>(p + 2 * v, &two);
+  return hn::BitCast(DF(), hn::Set(d, two));
+}
+HWY_INLINE VF OfTokens(const float* p, size_t t) {
+  const VF two = hn::ResizeBitCast(DF(), hn::LoadU(hn::FixedTag<float, 2>(), p + 2 * t));
+  return hn::InterleaveLower(DF(), two, two);
+}
+
+// result: [kTileTokens][kMicroRows]
+HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
+  const hn::FixedTag<float, 2> d;
+  float* const rows = result + 2 * t * kMicroRows + 2 * v;
+  hn::StoreU(hn::LowerHalf(d, sums), d, rows);
+  hn::StoreU(hn::UpperHalf(d, sums), d, rows + kMicroRows);
+}
+#else
+// Four activations in every lane.
+HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
+  int32_t bits;
+  hwy::CopyBytes<4>(x.q[t][k_group][0], &bits);
+  return hn::BitCast(DU8(), hn::Set(DI32(), bits));
+}
+
+HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
+HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::Set(DF(), p[t]); }
+
+HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
+  hn::Store(sums, DF(), result + t * kMicroRows + v * kFloats);
+}
+#endif
 
 #if PRONK_MADDUBS
 // The zero point of the codes: -kZero times the sum of the activations.
@@ -56,23 +89,23 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
   constexpr size_t kRun = std::min(kKGroups, Form::kRun);
   HWY_UNROLL(8)
   for (size_t first = 0; first < kKGroups; first += kRun) {
-    VI16 pairs[kRowVectors][kTileTokens];
+    VI16 pairs[kRowVectors][kTokenVectors];
     HWY_UNROLL(8)
     for (size_t i = 0; i < kRun; ++i) {
       const size_t g = kScale * kKGroups + first + i;
       for (size_t v = 0; v < kRowVectors; ++v) {
         const VU8 codes = LoadCodes(w, g, v);
-        HWY_UNROLL(kTileTokens)
-        for (size_t t = 0; t < kTileTokens; ++t) {
-          const VI8 four = hn::BitCast(DI8(), Broadcast4(x.q[t] + 4 * g));
+        HWY_UNROLL(kTokenVectors)
+        for (size_t t = 0; t < kTokenVectors; ++t) {
+          const VI8 four = hn::BitCast(DI8(), LoadInputs(x, g, t));
           const VI16 products = MultiplyPairs<Form>(codes, four);
           pairs[v][t] = i == 0 ? products : hn::Add(pairs[v][t], products);
         }
       }
     }
     for (size_t v = 0; v < kRowVectors; ++v) {
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
+      HWY_UNROLL(kTokenVectors)
+      for (size_t t = 0; t < kTokenVectors; ++t) {
         const VI32 start = first == 0 ? Offset<Form, kScale>(x, t) : dots[v][t];
         const VI32 sum = hn::WidenMulPairwiseAdd(DI32(), pairs[v][t], hn::Set(DI16(), 1));
         dots[v][t] = hn::Add(start, sum);
@@ -83,7 +116,7 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 #else
 template <class Form, size_t kScale>
 HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDots& dots) {
-  constexpr size_t kKGroups = 8 / Form::kScales;
+  constexpr size_t kKGroups = 32 / kGroupCols / Form::kScales;
   const DI32 d;
   for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_BIAS
@@ -91,21 +124,23 @@ HWY_INLINE void DotBlock(const PanelBlock<Form>& w, const InputBlock& x, TileDot
 #else
     const VI32 start = hn::Zero(d);
 #endif
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) dots[v][t] = start;
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) dots[v][t] = start;
   }
   HWY_UNROLL(8)
   for (size_t g = kScale * kKGroups; g < (kScale + 1) * kKGroups; ++g) {
     VI8 codes[kRowVectors];
     for (size_t v = 0; v < kRowVectors; ++v) codes[v] = hn::BitCast(DI8(), LoadCodes(w, g, v));
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) {
-      const VU8 four = Broadcast4(x.q[t] + 4 * g);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) {
+      const VU8 inputs = LoadInputs(x, g, t);
       for (size_t v = 0; v < kRowVectors; ++v) {
 #if PRONK_VNNI
-        dots[v][t] = DotBytes(dots[v][t], four, codes[v]);
+        dots[v][t] = DotBytes(dots[v][t], inputs, codes[v]);
+#elif defined(PRONK_NEON_I8MM)
+        dots[v][t] = DotPairs(dots[v][t], hn::BitCast(DI8(), inputs), codes[v]);
 #else
-        dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), four));
+        dots[v][t] = DotBytes(dots[v][t], codes[v], hn::BitCast(DI8(), inputs));
 #endif
       }
     }
@@ -120,9 +155,9 @@ HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSu
   TileDots dots;
   DotBlock<Form, kScale>(w, x, dots);
   for (size_t v = 0; v < kRowVectors; ++v) {
-    const VF scale = hn::Load(d, w.factors[kScale] + v * kFloats);
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) {
+    const VF scale = OfRows(w.factors[kScale], v);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) {
       const VF dot = hn::ConvertTo(d, dots[v][t]);
       scaled[v][t] = kScale == 0 ? hn::Mul(dot, scale) : hn::MulAdd(dot, scale, scaled[v][t]);
     }
@@ -133,33 +168,33 @@ HWY_INLINE void ScaleDots(const PanelBlock<Form>& w, const InputBlock& x, TileSu
 // sums += (scale of w) * dot * (scale of x) + (minimum of w) * (sum of x)
 template <class Form>
 HWY_INLINE void AddBlock(const PanelBlock<Form>& w, const InputBlock& x, TileSums& sums) {
-  const DF d;
   TileSums scaled;
   ScaleDots<Form>(w, x, scaled);
   for (size_t v = 0; v < kRowVectors; ++v) {
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) {
-      sums[v][t] = hn::MulAdd(scaled[v][t], hn::Set(d, x.scale[t]), sums[v][t]);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) {
+      sums[v][t] = hn::MulAdd(scaled[v][t], OfTokens(x.scale, t), sums[v][t]);
     }
     for (size_t m = 0; m < Form::kMins; ++m) {
-      const VF min = hn::Load(d, w.factors[Form::kScales + m] + v * kFloats);
+      const VF min = OfRows(w.factors[Form::kScales + m], v);
       const float* const x_sums = x.sums[Columns(m, Form::kMins)];
-      HWY_UNROLL(kTileTokens)
-      for (size_t t = 0; t < kTileTokens; ++t) {
-        sums[v][t] = hn::MulAdd(min, hn::Set(d, x_sums[t]), sums[v][t]);
+      HWY_UNROLL(kTokenVectors)
+      for (size_t t = 0; t < kTokenVectors; ++t) {
+        sums[v][t] = hn::MulAdd(min, OfTokens(x_sums, t), sums[v][t]);
       }
     }
   }
 }
 
+#ifndef PRONK_NEON_I8MM
 // sums += column k of weights that are floats, times the tokens.
 HWY_INLINE void AddColumn(const FloatPanelBlock& w, const FloatInputBlock& x, size_t k,
                           TileSums& sums) {
   const DF d;
   for (size_t v = 0; v < kRowVectors; ++v) {
     const VF weights = hn::Load(d, w.weights[k] + v * kFloats);
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) {
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) {
       sums[v][t] = hn::MulAdd(weights, hn::Set(d, x.x[k][t]), sums[v][t]);
     }
   }
@@ -173,16 +208,17 @@ HWY_INLINE void AddBlock(const FloatPanelBlock& w, const FloatInputBlock& x, Til
   } else {
     const DF d;
     TileSums odd;
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) odd[0][t] = hn::Zero(d);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) odd[0][t] = hn::Zero(d);
     for (size_t k = 0; k < 32; k += 2) {
       AddColumn(w, x, k, sums);
       AddColumn(w, x, k + 1, odd);
     }
-    HWY_UNROLL(kTileTokens)
-    for (size_t t = 0; t < kTileTokens; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
+    HWY_UNROLL(kTokenVectors)
+    for (size_t t = 0; t < kTokenVectors; ++t) sums[0][t] = hn::Add(sums[0][t], odd[0][t]);
   }
 }
+#endif
 
 }  // namespace kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

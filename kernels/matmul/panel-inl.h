@@ -17,6 +17,13 @@
 //
 // Activations are packed in tiles of kTileTokens tokens, 32 columns of each in a block, so that a
 // kernel reads both inputs in one stream each.
+//
+// Arm's i8mm multiplies two tokens with two rows, eight columns of each, so there a k-group has
+// eight columns, and tokens are packed in pairs:
+//
+//   codes     | row 0: k ... k+7     | row 1: k ... k+7     |
+//   tokens    | token t: k ... k+7   | token t+1: k ... k+7 |
+//   i32 dots  | row 0, t | row 1, t  | row 0, t+1 | row 1, t+1 |
 #if defined(PRONK_KERNELS_MATMUL_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_MATMUL_PANEL_INL_H_
 #undef PRONK_KERNELS_MATMUL_PANEL_INL_H_
@@ -30,7 +37,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "hwy/cache_control.h"
 #include "kernels/formats/shared/unpack-inl.h"
 #include "kernels/matmul/bf16.h"
 #include "kernels/matmul/gemm.h"
@@ -39,11 +45,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
+// The columns of a k-group, and how many tokens a vector of sums has (the rest are rows).
+#ifdef PRONK_NEON_I8MM
+constexpr size_t kGroupCols = 8, kSumTokens = 2;
+#else
+constexpr size_t kGroupCols = 4, kSumTokens = 1;
+#endif
+
 // A register tile: the rows of a micro-panel and the tokens whose sums stay in registers together.
-constexpr size_t kRowVectors = PRONK_WIDE ? 2 : 1;
-constexpr size_t kTileTokens = 6;
-constexpr size_t kMicroRows = kRowVectors * kFloats;
-static_assert(kMicroRows <= kGemmMaxRows);
+constexpr size_t kRowVectors = PRONK_WIDE || kSumTokens == 2 ? 2 : 1;
+constexpr size_t kTokenVectors = kSumTokens == 2 ? 4 : 6;
+constexpr size_t kTileTokens = kTokenVectors * kSumTokens;
+constexpr size_t kMicroRows = kRowVectors * kFloats / kSumTokens;
+static_assert(kMicroRows <= kGemmMaxRows && kTileTokens <= kMaxTileTokens);
 
 // Added to the activations' bytes, because VNNI needs one side unsigned. Its contribution to a
 // row's sums depends only on the row; the sums start at minus that.
@@ -52,7 +66,7 @@ constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 // 32 columns of a micro-panel.
 template <class Form>
 struct alignas(64) PanelBlock {
-  uint8_t codes[8][kMicroRows][4];                         // w + kZero
+  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];  // w + kZero
   float factors[Form::kScales + Form::kMins][kMicroRows];  // scales, then minimums
 #if PRONK_BIAS
   int32_t offsets[Form::kScales][kMicroRows];  // -kInputBias * (sum of w)
@@ -69,7 +83,7 @@ constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf
 
 // 32 columns of a tile's activations: x ~ scale * q.
 struct InputBlock {
-  uint8_t q[kTileTokens][32];  // q + kInputBias
+  uint8_t q[kTokenVectors][32 / kGroupCols][kSumTokens][kGroupCols];  // q + kInputBias
   float scale[kTileTokens];
   float sums[3][kTileTokens];  // scale * (sum of q)
 #if PRONK_MADDUBS
@@ -148,7 +162,7 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   const uint8_t* const w =
       reinterpret_cast<const uint8_t*>(row) + first * 32 / Block::kWeights * sizeof(Block);
   // The CPU does not prefetch that many streams (one per row) by itself.
-  for (size_t byte = 0; byte < kBytes; byte += 64) hwy::Prefetch(w + kBytes + byte);
+  for (size_t byte = 0; byte < kBytes; byte += 64) __builtin_prefetch(w + kBytes + byte);
   if (Block::kWeights < 256 && n < 8) {
     alignas(64) uint8_t padded[kBytes] = {};
     std::memcpy(padded, w, n * 32 / Block::kWeights * sizeof(Block));
@@ -172,8 +186,16 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
     for (size_t r = 0; r < kMicroRows; ++r) unpack(data[r], first, n, rows[r]);
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Form>& block = out[first + b];
+#ifdef PRONK_NEON_I8MM
+      for (size_t g = 0; g < 4; ++g) {
+        for (size_t r = 0; r < kMicroRows; ++r) {
+          hwy::CopyBytes<kGroupCols>(rows[r].weights + 32 * b + kGroupCols * g, block.codes[g][r]);
+        }
+      }
+#else
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
                                       Form::kZero, &block.codes[0][0][0]);
+#endif
       for (size_t r = 0; r < kMicroRows; ++r) {
         for (size_t s = 0; s < Form::kScales; ++s) {
           block.factors[s][r] = rows[r].scales[Form::kScales * b + s];

@@ -9,9 +9,13 @@
 #include "hwy/highway.h"
 #include "kernels/simd/targets.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace kernels::HWY_NAMESPACE {
+#ifdef PRONK_NEON_I8MM
+namespace kernels::N_NEON_DOT {
+const FormatTable& Formats();
+}
+#endif
 
+namespace kernels::HWY_NAMESPACE {
 // The parts of the list, each in its own object file (formats.cc).
 void AddFormats0(FormatTable&);
 void AddFormats1(FormatTable&);
@@ -21,10 +25,18 @@ void AddFormats4(FormatTable&);
 void AddFormats5(FormatTable&);
 void AddFormats6(FormatTable&);
 void AddFormats7(FormatTable&);
+}  // namespace kernels::HWY_NAMESPACE
+
+HWY_BEFORE_NAMESPACE();
+namespace kernels::HWY_NAMESPACE {
 
 const FormatTable& Formats() {
   static const FormatTable formats = [] {
+#ifdef PRONK_NEON_I8MM
+    FormatTable table = N_NEON_DOT::Formats();
+#else
     FormatTable table{};
+#endif
     for (void (*const add)(FormatTable&) : {AddFormats0, AddFormats1, AddFormats2, AddFormats3,
                                             AddFormats4, AddFormats5, AddFormats6, AddFormats7}) {
       add(table);

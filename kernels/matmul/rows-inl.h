@@ -50,7 +50,6 @@
 #include <span>
 #include <type_traits>
 
-#include "hwy/cache_control.h"
 #include "kernels/matmul/registry.h"
 #include "kernels/simd/vectors-inl.h"
 
@@ -80,6 +79,7 @@ constexpr size_t kTogether = [] {
 }();
 
 // How far ahead of the arithmetic each stream is prefetched. Measured: 768 is 7% slower, 3072 4%.
+// (By the compiler's function: Highway's does nothing but on x86.)
 constexpr size_t kPrefetchBytes = 1536;
 
 // Steps whose indices are stored at a time: a load from what a vector has just stored waits until
@@ -245,7 +245,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
     const auto step_of = [&](size_t r) HWY_ATTR {
       const uint8_t* const w = rows[r] + s * kStepBytes;
       for (size_t line = 0; line < kStepBytes; line += 64) {
-        hwy::Prefetch(w + kPrefetchBytes + line);
+        __builtin_prefetch(w + kPrefetchBytes + line);
       }
       return w;
     };
@@ -304,7 +304,7 @@ void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const Act
   // The beginning of each stream, which no step prefetches: 2 to 4%.
   for (size_t line = 0; line < kPrefetchBytes; line += 64) {
     for (size_t r = 0; r < n; ++r) {
-      hwy::Prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
+      __builtin_prefetch(data + std::min(begin + r * part, end - 1) * row_bytes + line);
     }
   }
   const auto* const inputs = PrepareInputs<Type>(x, w.cols, scratch);

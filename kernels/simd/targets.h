@@ -1,5 +1,5 @@
-// HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are compiled for AVX-VNNI, too
-// (extension_target.h).
+// HWY_EXPORT and HWY_DYNAMIC_DISPATCH for functions that are compiled for AVX-VNNI or Arm's
+// extensions, too (extension_target.h).
 #ifndef PRONK_KERNELS_SIMD_TARGETS_H_
 #define PRONK_KERNELS_SIMD_TARGETS_H_
 
@@ -14,6 +14,19 @@
   HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) \
   (CpuUses(Extension::kAvxVnni) ? &N_AVX2_VNNI::FUNCTION : HWY_DYNAMIC_POINTER(FUNCTION))
+#elif HWY_ARCH_ARM_A64
+#define PRONK_EXPORT(FUNCTION)                      \
+  namespace N_NEON_DOT {                            \
+  decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \
+  }                                                 \
+  namespace N_NEON_I8MM {                           \
+  decltype(HWY_STATIC_DISPATCH(FUNCTION)) FUNCTION; \
+  }                                                 \
+  HWY_EXPORT(FUNCTION)
+#define PRONK_DISPATCH(FUNCTION)                           \
+  (CpuUses(Extension::kI8mm)      ? &N_NEON_I8MM::FUNCTION \
+   : CpuUses(Extension::kDotProd) ? &N_NEON_DOT::FUNCTION  \
+                                  : HWY_DYNAMIC_POINTER(FUNCTION))
 #else
 #define PRONK_EXPORT(FUNCTION) HWY_EXPORT(FUNCTION)
 #define PRONK_DISPATCH(FUNCTION) HWY_DYNAMIC_DISPATCH(FUNCTION)

@@ -243,14 +243,23 @@ HWY_INLINE VF Spread(VPiece v) {
 // Dot products of codes (unsigned bytes) with activations, -127..127. All exact.
 
 // sum[lane] + the four products of the lane, signed bytes on both sides, on other CPUs than x86.
-// Highway 1.2 does not use Arm's instruction for it (2019 and later).
 HWY_INLINE VI32 DotBytes(VI32 sum, VI8 a, VI8 b) {
-#if HWY_ARCH_ARM_A64 && (defined(__ARM_FEATURE_DOTPROD) || HWY_TARGET == HWY_NEON_BF16)
-  return VI32{vdotq_s32(sum.raw, a.raw, b.raw)};
+#ifdef PRONK_NEON_DOT
+  // Before version 16 clang has the intrinsic only in files that may use it everywhere.
+  asm("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  return sum;
 #else
   return hn::SumOfMulQuadAccumulate(DI32(), a, b, sum);
 #endif
 }
+
+#ifdef PRONK_NEON_I8MM
+// The same for two rows of eight bytes of each: lane 2 i + j gets the products of rows a_i and b_j.
+HWY_INLINE VI32 DotPairs(VI32 sum, VI8 a, VI8 b) {
+  asm("smmla %0.4s, %1.16b, %2.16b" : "+w"(sum.raw) : "w"(a.raw), "w"(b.raw));
+  return sum;
+}
+#endif
 
 #if PRONK_VNNI
 // The same for any unsigned and any signed bytes.

@@ -35,6 +35,8 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 #if HWY_ARCH_X86
   const DI16 d;
   return hn::WidenMulPairwiseAdd(DI32(), hn::ReorderDemote2To(d, a, b), hn::Set(d, 1));
+#elif HWY_ARCH_ARM_A64
+  return VI32{vpaddq_s32(a.raw, b.raw)};
 #else
   const DI32 d;
   return hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));

@@ -195,6 +195,22 @@ TEST_P(GemmOf, GivesTheSameBitsInAnyCompany) {
   });
 }
 
+// Arm's targets differ in the instructions for integer sums alone.
+TEST_P(GemmOf, GivesTheSameBitsOnEveryTargetOfArm) {
+  if (CpuTargets().front() != "neon") GTEST_SKIP() << "a CPU of another kind";
+  const DType dtype = GetParam();
+  const size_t cols = Cols(dtype).back();
+  const RandomMatrix weights(dtype, 37, cols, 8);
+  const std::vector<float> input = NormalFloats(kBatch * cols, 9);
+  Team team(1);
+  for (const size_t n_tokens : {size_t{1}, size_t{3}, kBatch}) {
+    LimitCpu("neon");
+    const std::vector<float> expected = Multiply(team, weights.view(), input, n_tokens);
+    ForEachTarget(
+        [&] { ASSERT_EQ(Multiply(team, weights.view(), input, n_tokens), expected) << n_tokens; });
+  }
+}
+
 // Every code at its largest and smallest with activations of 127 and -127 everywhere, and with the
 // two mixed so that neighbours add up: sums of 16 bits must not overflow. Of many tokens the first
 // eight go row by row, too.
