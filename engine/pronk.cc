@@ -12,6 +12,7 @@
 #include "engine/model/model.h"
 #include "engine/sampling/dry.h"
 #include "engine/sampling/settings.h"
+#include "engine/session/batch.h"
 #include "engine/session/chat.h"
 #include "engine/session/embedder.h"
 #include "engine/session/encode.h"
@@ -287,6 +288,28 @@ struct Grammar::Impl : grammar::Grammar {};
 
 struct Session::Impl : Borrower {
   using Borrower::Borrower;
+
+  // What the batch keeps while it has the session.
+  std::weak_ptr<const void> batch = {};
+
+  engine::Session& Free() {
+    if (!batch.expired()) throw Error("the session has a text in a batch");
+    return session;
+  }
+
+  // The ids to read for a prompt, after what is read already.
+  std::vector<tokenizer::TokenId> ToRead(std::string_view prompt, const Reading& reading) {
+    const std::span<const tokenizer::TokenId> so_far = session.tokens();
+    std::vector<tokenizer::TokenId> ids = Read(*model, prompt, reading, so_far, session.capacity());
+    if (ids.size() > session.capacity()) {
+      const auto common = static_cast<size_t>(std::ranges::mismatch(ids, so_far).in1 - ids.begin());
+      engine::ThrowNoRoom(ids.size() - common, /*at_least=*/false, session.capacity() - common,
+                          model->config);
+    }
+    const size_t n_reused = session.RewindToCommon(ids);
+    ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(n_reused));
+    return ids;
+  }
 };
 
 struct Chat::Impl : Borrower {
@@ -386,7 +409,7 @@ Grammar::Grammar(Impl impl) : impl_(std::make_shared<const Impl>(std::move(impl)
 
 Session::Session(const Model& model, const Options& options)
     : impl_(Guarded([&] {
-        return std::make_unique<Impl>(model.impl_, options.draft ? options.draft->impl_ : nullptr,
+        return std::make_shared<Impl>(model.impl_, options.draft ? options.draft->impl_ : nullptr,
                                       options);
       })) {}
 Session::~Session() = default;
@@ -395,19 +418,10 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
   return Guarded([&] {
-    engine::Session& session = impl_->session;
-    const std::span<const tokenizer::TokenId> so_far = session.tokens();
-    const std::vector<tokenizer::TokenId> ids =
-        Read(session.model(), prompt, limits.reading, so_far, session.capacity());
+    engine::Session& session = impl_->Free();
     const engine::GenerateOptions options = impl_->OptionsFor(limits, limits.grammar.impl_);
-    if (ids.size() > session.capacity()) {
-      const auto common = static_cast<size_t>(std::ranges::mismatch(ids, so_far).in1 - ids.begin());
-      engine::ThrowNoRoom(ids.size() - common, /*at_least=*/false, session.capacity() - common,
-                          session.model().config);
-    }
-    const size_t n_reused = session.RewindToCommon(ids);
     return ToPublic(
-        engine::Generate(session, std::span(ids).subspan(n_reused), options, Marked(on_text)));
+        engine::Generate(session, impl_->ToRead(prompt, limits.reading), options, Marked(on_text)));
   });
 }
 
@@ -420,13 +434,62 @@ std::vector<float> Session::logits() const {
   const auto logits = impl_->session.logits();
   return {logits.begin(), logits.end()};
 }
-void Session::Clear() { impl_->session.Rewind(0); }
+void Session::Clear() { impl_->Free().Rewind(0); }
 void Session::Save(const std::string& path) {
   Guarded([&] { impl_->Save(path); });
 }
 void Session::Load(const std::string& path) {
-  Guarded([&] { engine::LoadSession(impl_->session, path); });
+  Guarded([&] { engine::LoadSession(impl_->Free(), path); });
 }
+
+struct Batch::Impl {
+  std::shared_ptr<const engine::Model> model;
+  engine::Batch batch;
+
+  Impl(std::shared_ptr<const engine::Model> shared, int threads)
+      : model(std::move(shared)), batch(*model, threads) {}
+};
+
+Batch::Batch(const Model& model, int threads)
+    : impl_(Guarded([&] {
+        engine::CheckRange("threads", threads, 0, engine::kMaxThreads);
+        return std::make_unique<Impl>(model.impl_, threads);
+      })) {}
+Batch::~Batch() = default;
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+
+std::size_t Batch::Add(Session& session, std::string_view prompt, const OnText& on_text,
+                       const Limits& limits) {
+  return Guarded([&] {
+    struct Kept {
+      std::shared_ptr<Session::Impl> session;
+      OnText on_text;
+    };
+    Session::Impl& impl = *session.impl_;
+    impl.Free();
+    if (impl.model != impl_->model) throw Error("the session is of another model than the batch");
+    const auto kept = std::make_shared<const Kept>(Kept{session.impl_, on_text});
+    engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
+    const std::size_t number =
+        impl_->batch.Add(impl.session, impl.ToRead(prompt, limits.reading), std::move(options),
+                         [kept](std::string_view text) { return Marked(kept->on_text)(text); });
+    impl.batch = kept;
+    return number;
+  });
+}
+
+std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
+  return Guarded([&] {
+    std::vector<std::pair<std::size_t, Completion>> ended;
+    for (auto& [number, result] : impl_->batch.Step()) {
+      ended.emplace_back(number, ToPublic(std::move(result)));
+    }
+    return ended;
+  });
+}
+
+std::size_t Batch::size() const { return impl_->batch.size(); }
 
 Chat::Chat(const Model& model, std::string system, const Options& options)
     : impl_(Guarded([&] { return std::make_unique<Impl>(model, std::move(system), options); })) {}

@@ -75,6 +75,7 @@ class Model {
   std::string chat_template() const;
 
  private:
+  friend class Batch;
   friend class Session;
   friend class Chat;
   friend class Embedder;
@@ -93,6 +94,7 @@ class Grammar {
   static Grammar Gbnf(const std::string& rules);  // as llama.cpp writes it; the text is a "root"
 
  private:
+  friend class Batch;
   friend class Session;
   friend class Chat;
   struct Impl;
@@ -259,6 +261,32 @@ class Session {
   // prompt is read only once (for example by Complete() with a limit of 0 tokens).
   void Save(const std::string& path);
   void Load(const std::string& path);
+
+ private:
+  friend class Batch;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  // a batch may have it, too
+};
+
+// Completes the texts of several sessions of one model together: a pass over its weights is for the
+// next tokens of up to 16. What a session writes is, bit for bit, what it writes alone, whoever
+// else is there. In place of Chat: a session and the text of its template.
+class Batch {
+ public:
+  explicit Batch(const Model& model, int threads = 0);  // threads: as Options has them
+  ~Batch();
+  Batch(Batch&&) noexcept;
+  Batch& operator=(Batch&&) noexcept;
+
+  // Begins what Session::Complete() does: reads the prompt. From then on the session belongs to the
+  // batch, until its text has ended. Returns the number of the text: 0, 1, ...
+  std::size_t Add(Session& session, std::string_view prompt, const OnText& on_text = {},
+                  const Limits& limits = {});
+  // Every text goes on by a token or more. Returns those that ended, with their numbers. What a
+  // function of the caller's throws ends its own text; the next call goes on with the others.
+  std::vector<std::pair<std::size_t, Completion>> Step();
+  // The number of texts that were not returned yet.
+  std::size_t size() const;
 
  private:
   struct Impl;

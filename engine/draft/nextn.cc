@@ -43,16 +43,17 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
   float *const x = s.x.get(), *const normed = s.normed.get();
   n_read_ = tokens.size();
   team.Run([&] {
-    Pass pass(config_, tokens.size(), first_position, s, team, nullptr);
+    const TextPart part = {ropes_, state_, first_position, tokens.size()};
+    Pass pass(config_, tokens.size(), s, team, nullptr, {&part, 1});
     pass.Embed(w.embed_tokens.tensor != nullptr ? w.embed_tokens : model_.weights.token_embd,
                tokens, x);
-    pass.SetPositions(ropes_);
+    pass.SetPositions();
     // [tokens][embedding, hidden state]
-    const Pass::Heads part = {normed, n, 0}, both = {s.joined.get(), 2 * n, 0};
+    const Pass::Heads half = {normed, n, 0}, both = {s.joined.get(), 2 * n, 0};
     pass.Normed(x, w.enorm, n, normed);
-    pass.CopyHeads(part, both, 1, n);
+    pass.CopyHeads(half, both, 1, n);
     pass.Normed(hidden, w.hnorm, n, normed);
-    pass.CopyHeads(part, both.from(n), 1, n);
+    pass.CopyHeads(half, both.from(n), 1, n);
     pass.MatMul(s.joined.get(), {{w.eh_proj, x}});
 
     // A layer like those of forward.cc.
@@ -60,9 +61,9 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
     const LayerWeights& layer = w.layer;
     const float* in = pass.Normed(x, layer.attn_norm, n, normed);
     if (plan.mixer == Mixer::kLatentAttention) {
-      LatentAttention(plan, layer, state_.layer(0), in, s, pass);
+      LatentAttention(plan, layer, 0, in, s, pass);
     } else {
-      Attention(config_, plan, layer, state_.layer(0), in, s, pass);
+      Attention(config_, plan, layer, 0, in, s, pass);
     }
     pass.Add(x, s.delta.get(), config_.residual_scale);
     in = pass.Normed(x, layer.ffn_norm, n, normed);
@@ -77,7 +78,7 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
                                                           : model_.weights.output_norm;
   Scratch& s = scratch_;
   team.Run([&] {
-    Pass pass(config_, n, 0, s, team, nullptr);
+    Pass pass(config_, n, s, team, nullptr);
     const float* const x = s.x.get() + first * width();
     const float* const in = pass.Normed(x, norm, width(), s.normed.get());
     const float* const read = before_norm_ ? x : in;

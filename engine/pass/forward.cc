@@ -12,20 +12,18 @@
 
 namespace engine {
 
-void Forward(const Model& model, std::span<const RopeAngles> ropes,
-             std::span<const tokenizer::TokenId> tokens, size_t first_position,
-             SequenceState& state, Scratch& s, kernels::Team& team, Trace* trace,
-             std::span<const size_t> ends) {
+void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
+             std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
   const Config& c = model.config;
   const size_t width = c.embedding_length;
   float* const x = s.x.get();
-  Pass pass(c, tokens.size(), first_position, s, team, trace, ends);
+  Pass pass(c, tokens.size(), s, team, trace, parts);
   ResidualStream residual(c, s, pass);
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.EmbedPositions(model.weights, x);
-  pass.SetPositions(ropes);
+  pass.SetPositions();
   residual.Begin(model.weights);
   pass.PerLayerEmbeddings(model.weights, tokens, x, s.per_layer.get());
 
@@ -37,11 +35,11 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      MixTokens(model, i, plan.mixer, state, in, s, pass);  // attention, or a recurrence
+      MixTokens(model, i, plan.mixer, in, s, pass);  // attention, or a recurrence
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
       residual.Add(w.attn_sum_norm);
       if (plan.beside != Mixer::kNone) {
-        MixTokens(model, i, plan.beside, state, in, s, pass);
+        MixTokens(model, i, plan.beside, in, s, pass);
         residual.Add({});
       }
       AugmentResidual(w, in, s, pass);
@@ -62,18 +60,19 @@ void Forward(const Model& model, std::span<const RopeAngles> ropes,
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {
-  Pass pass(model.config, n, 0, s, team, nullptr);
+  const TextPart part = {.ropes = {}, .state = state, .position = 0, .end = n};
+  Pass pass(model.config, n, s, team, nullptr, {&part, 1});
   for (size_t i = 0; i < model.config.n_layers(); ++i) {
     const LayerPlan& plan = model.config.layers[i];
     if (plan.recurrent.channels == 0) continue;
-    pass.Replay(plan, model.weights.layers[i], state.recurrent(i));
+    pass.Replay(plan, model.weights.layers[i], i);
   }
 }
 
 void Logits(const Model& model, size_t first, size_t n, Scratch& s, kernels::Team& team,
             float* logits, Trace* trace) {
   const size_t width = model.config.embedding_length;
-  Pass pass(model.config, n, 0, s, team, trace);
+  Pass pass(model.config, n, s, team, trace);
   const float* const in =
       pass.Normed(s.x.get() + first * width, model.weights.output_norm, width, s.normed.get());
   pass.MatMul(in, {{model.weights.output, logits}});

@@ -16,17 +16,13 @@
 namespace engine {
 
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
-// ([tokens.size()][embedding_length]) for Logits(). tokens[i] is at position first_position + i, or
-// the batch is several whole texts, which end at these indices and do not see each other (not with
-// recurrent layers).
-// The state has the positions before and gets this batch's. ropes match Config::ropes.
-// Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, first_position +
-// tokens.size() <= state.capacity(). Called inside team.Run(). A trace, if given, gets a step for
-// every operation.
-void Forward(const Model& model, std::span<const RopeAngles> ropes,
-             std::span<const tokenizer::TokenId> tokens, size_t first_position,
-             SequenceState& state, Scratch& scratch, kernels::Team& team, Trace* trace = nullptr,
-             std::span<const size_t> ends = {});
+// ([tokens.size()][embedding_length]) for Logits(). The parts are all of the batch, in its order.
+// Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into
+// its state. Called inside team.Run(). A trace, if given, gets a step for every operation; the
+// batch is one part.
+void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
+             std::span<const TextPart> parts, Scratch& scratch, kernels::Team& team,
+             Trace* trace = nullptr);
 
 // After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, from
 // their kept input, without any products. Called inside team.Run().

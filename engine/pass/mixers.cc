@@ -21,10 +21,10 @@ void LatentQueries(const LayerPlan& plan, const LayerWeights& w, const float* in
 
 // From a delta net's inputs in the scratch buffers to s.delta.
 void FinishDeltaNet(kernels::Activation gate, const LayerPlan& plan, const LayerWeights& w,
-                    const SequenceState::Recurrent& state, Scratch& s, Pass& pass) {
+                    size_t layer, Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
-  pass.Convolve(plan, w, state);
-  pass.Recur(plan, w, state);
+  pass.Convolve(plan, w, layer);
+  pass.Recur(plan, w, layer);
   pass.NormRows(w.ssm_norm, pass.n_tokens() * r.n_value_heads, r.value_length, r.value_length,
                 s.attended.get());
   pass.Gate(gate, s.gate.get(), s.attended.get(), r.width());
@@ -33,9 +33,8 @@ void FinishDeltaNet(kernels::Activation gate, const LayerPlan& plan, const Layer
 
 // Decay and gate, as wide as all keys, are each the product of two matrices (Zhang et al. 2025,
 // Kimi Linear).
-void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w,
-                       const SequenceState::Recurrent& state, const float* in, Scratch& s,
-                       Pass& pass) {
+void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
+                       Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   float *const q = s.conv_in.get(), *const k = q + r.width(), *const v = k + r.width();
   float *const decay = s.joined.get(), *const gate = decay + pass.n_tokens() * r.rank;
@@ -47,13 +46,13 @@ void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w,
                    {w.ssm_beta, s.beta.get()}});
   pass.MatMul(decay, {{w.ssm_alpha, s.alpha.get()}});
   pass.MatMul(gate, {{w.mixer_gate, s.gate.get()}});
-  FinishDeltaNet(kernels::Activation::kSigmoid, plan, w, state, s, pass);
+  FinishDeltaNet(kernels::Activation::kSigmoid, plan, w, layer, s, pass);
 }
 
 }  // namespace
 
-void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
-               const kernels::KvLayer& cache, const float* in, Scratch& s, Pass& pass) {
+void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w, size_t layer,
+               const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, length = plan.key_length;
   float *const q = s.q.get(), *k = s.k.get(), *v = s.v.get();
   const bool in_queries = c.attention_gate == AttentionGate::kInQueries;
@@ -76,7 +75,7 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
     if (c.value_norm) pass.NormHeads(nullptr, plan.n_kv_heads, plan.value_length, v);
     pass.NormAndRotate(plan, w.attn_k_norm, k, plan.n_kv_heads);
   }
-  pass.Attend(plan, w.attn_sinks, cache, q, k, v, s.attended.get());
+  pass.Attend(plan, w.attn_sinks, layer, q, k, v, s.attended.get());
   const size_t width = n_heads * plan.value_length;
   const float* out = pass.Normed(s.attended.get(), w.attn_sub_norm, width, s.attended.get());
   if (in_queries || w.attn_gate.tensor != nullptr) {
@@ -88,8 +87,8 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w,
   pass.Scale(s.delta.get(), c.attention_scale);
 }
 
-void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels::KvLayer& kv,
-                     const float* in, Scratch& s, Pass& pass) {
+void LatentAttention(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
+                     Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
   const size_t head_key = plan.head_key_length, head_value = plan.head_value_length;
   // A head's key: n_plain numbers, then n_rotated rotated by RoPE, which all heads share.
@@ -115,7 +114,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
     pass.CopyHeads(head_q.from(n_plain), q.from(latent), n_heads, n_rotated);
     pass.Rotate(plan, s.q.get(), n_heads);
     pass.ScaleQueries(plan, s.q.get());
-    pass.Attend(plan, nullptr, kv, s.q.get(), key, key, s.attended.get());
+    pass.Attend(plan, nullptr, layer, s.q.get(), key, key, s.attended.get());
     pass.HeadProducts(w.attn_v_b, {s.attended.get(), n_heads * latent, latent},
                       {wide, n_heads * head_value, head_value});
     pass.MatMul(wide, {{w.attn_output, s.delta.get()}});
@@ -139,26 +138,26 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, const kernels
   pass.Rotate(plan, s.q.get(), n_heads);
   pass.ScaleQueries(plan, s.q.get());
   pass.Rotate(plan, s.k.get(), n_heads);
-  pass.Attend(plan, nullptr, kv, s.q.get(), s.k.get(), s.v.get(), s.attended.get());
+  pass.Attend(plan, nullptr, layer, s.q.get(), s.k.get(), s.v.get(), s.attended.get());
   pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});
 }
 
-void ShortConv(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
-               const float* in, Scratch& s, Pass& pass) {
+void ShortConv(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
+               Scratch& s, Pass& pass) {
   const size_t width = plan.recurrent.channels;
   float *const before = s.joined.get(), *const after = s.gate.get();  // gates of the convolution
   pass.MatMul(in, {{w.conv_gate, before}, {w.mixer_gate, after}, {w.conv_in, s.conv_in.get()}});
   pass.Multiply(s.conv_in.get(), before, width);
-  pass.Convolve(plan, w, state);
+  pass.Convolve(plan, w, layer);
   pass.Multiply(after, s.attended.get(), width);
   pass.MatMul(after, {{w.mixer_out, s.delta.get()}});
 }
 
-void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
-              const float* in, Scratch& s, Pass& pass) {
+void DeltaNet(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
+              Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   const size_t n_key = r.n_key_heads, n_each = r.n_value_heads / n_key, length = r.key_length;
-  if (r.decay_by_channel) return DeltaNetByChannel(plan, w, state, in, s, pass);
+  if (r.decay_by_channel) return DeltaNetByChannel(plan, w, layer, in, s, pass);
   pass.MatMul(in, {{w.conv_in, s.conv_in.get()},
                    {w.mixer_gate, s.gate.get()},
                    {w.ssm_alpha, s.alpha.get()},
@@ -181,15 +180,15 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, const SequenceState:
     pass.CopyHeads(from, {s.beta.get(), r.n_value_heads, n_each}, n_key, n_each);
     pass.CopyHeads(from.from(n_each), {s.alpha.get(), r.n_value_heads, n_each}, n_key, n_each);
   }
-  FinishDeltaNet(kernels::Activation::kSilu, plan, w, state, s, pass);
+  FinishDeltaNet(kernels::Activation::kSilu, plan, w, layer, s, pass);
 }
 
-void Mamba(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
-           const float* in, Scratch& s, Pass& pass) {
+void Mamba(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in, Scratch& s,
+           Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   float *const low = s.joined.get(), *const key = s.beta.get(), *const query = key + r.key_length;
   pass.MatMul(in, {{w.conv_in, s.conv_in.get()}, {w.mixer_gate, s.gate.get()}});
-  pass.Convolve(plan, w, state);
+  pass.Convolve(plan, w, layer);
   pass.MatMul(s.conv_out.get(), {{w.alpha_in, low}, {w.ssm_beta, key}});
   if (r.normed) {
     pass.NormRows(w.ssm_norms[0], pass.n_tokens(), r.rank, r.rank, low);
@@ -197,44 +196,43 @@ void Mamba(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Re
     pass.NormRows(w.ssm_norms[2], pass.n_tokens(), r.key_length, r.n_beta, query);
   }
   pass.MatMul(low, {{w.ssm_alpha, s.alpha.get()}});
-  pass.Recur(plan, w, state);
+  pass.Recur(plan, w, layer);
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
-void Mamba2(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state,
-            const float* in, Scratch& s, Pass& pass) {
+void Mamba2(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in, Scratch& s,
+            Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
   pass.MatMul(
       in,
       {{w.mixer_gate, s.gate.get()}, {w.conv_in, s.conv_in.get()}, {w.ssm_alpha, s.alpha.get()}});
-  pass.Convolve(plan, w, state);
-  pass.Recur(plan, w, state);
+  pass.Convolve(plan, w, layer);
+  pass.Recur(plan, w, layer);
   pass.Gate(kernels::Activation::kSilu, s.gate.get(), s.attended.get(), r.width());
   if (w.ssm_norm != nullptr)
     pass.NormGroups(w.ssm_norm, r.n_key_heads, r.width() / r.n_key_heads, s.gate.get());
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
-void MixTokens(const Model& model, size_t i, Mixer mixer, SequenceState& state, const float* in,
-               Scratch& s, Pass& pass) {
+void MixTokens(const Model& model, size_t i, Mixer mixer, const float* in, Scratch& s, Pass& pass) {
   const LayerPlan& plan = model.config.layers[i];
   const LayerWeights& w = model.weights.layers[i];
   switch (mixer) {
     case Mixer::kNone:
       return;
     case Mixer::kAttention:
-      return Attention(model.config, plan, w, state.layer(i), in, s, pass);
+      return Attention(model.config, plan, w, i, in, s, pass);
     case Mixer::kLatentAttention:
-      return LatentAttention(plan, w, state.layer(i), in, s, pass);
+      return LatentAttention(plan, w, i, in, s, pass);
     case Mixer::kShortConv:
-      return ShortConv(plan, w, state.recurrent(i), in, s, pass);
+      return ShortConv(plan, w, i, in, s, pass);
     case Mixer::kDeltaNet:
-      return DeltaNet(plan, w, state.recurrent(i), in, s, pass);
+      return DeltaNet(plan, w, i, in, s, pass);
     case Mixer::kMamba:
-      return Mamba(plan, w, state.recurrent(i), in, s, pass);
+      return Mamba(plan, w, i, in, s, pass);
     case Mixer::kMamba2:
-      return Mamba2(plan, w, state.recurrent(i), in, s, pass);
+      return Mamba2(plan, w, i, in, s, pass);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cassert>
 #include <cmath>
-#include <iterator>
 #include <set>
 
 #include "engine/pass/input_squares.h"
@@ -77,15 +76,20 @@ void Pass::GateByLayer(size_t layer, const float* per_layer, float* gate) {
   });
 }
 
-size_t Pass::PositionOf(size_t t) const {
-  const auto end = std::ranges::upper_bound(ends_, t);
-  return end == ends_.begin() ? first_position_ + t : t - *std::prev(end);
+size_t Pass::PartOf(size_t t) const {
+  return static_cast<size_t>(std::ranges::upper_bound(parts_, t, {}, &TextPart::end) -
+                             parts_.begin());
 }
 
-void Pass::SetPositions(std::span<const RopeAngles> ropes) {
+size_t Pass::PositionOf(size_t t) const {
+  const size_t i = PartOf(t);
+  return parts_[i].position + t - (i == 0 ? 0 : parts_[i - 1].end);
+}
+
+void Pass::SetPositions() {
   ForRows(n_tokens_, [&](size_t t) {
     size_t offset = 0;
-    for (const RopeAngles& rope : ropes) {
+    for (const RopeAngles& rope : parts_[PartOf(t)].ropes) {
       rope.Fill(PositionOf(t), scratch_.rope_cos.get() + offset + t * rope.n_pairs(),
                 scratch_.rope_sin.get() + offset + t * rope.n_pairs());
       offset += n_tokens_ * rope.n_pairs();
@@ -231,11 +235,12 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
   });
 }
 
-void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
-                  const float* q, const float* k, const float* v, float* out) {
+void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q,
+                  const float* k, const float* v, float* out) {
+  const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);
-  const size_t n_keys = std::min(first_position_ + n_tokens_, cache.capacity);
+  const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
   const kernels::AttentionParams params = {
       .scale = plan.attention_scale,
       .window = plan.window,
@@ -246,12 +251,12 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
     const size_t keys = cache.n_kv_heads * cache.key_length;
     const size_t values = cache.n_kv_heads * cache.value_length;
-    EachText([&](size_t first, size_t n, size_t position) {
-      const kernels::KvLayer own = cache.From(first);
+    EachText([&](const TextPart& part, size_t first, size_t n) {
+      const kernels::KvLayer own = part.state.layer(i).From(part.slot);
       if (k != nullptr)
-        kernels::StoreKv(team_, own, position, n, k + first * keys, v + first * values);
+        kernels::StoreKv(team_, own, part.position, n, k + first * keys, v + first * values);
       kernels::Attention(team_, own, q + first * plan.n_heads * plan.key_length, plan.n_heads, n,
-                         position, params, out + first * plan.n_heads * plan.value_length);
+                         part.position, params, out + first * plan.n_heads * plan.value_length);
     });
   });
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
@@ -259,9 +264,9 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLa
 
 void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                           const kernels::AttentionParams& params, const float* q) {
-  const size_t last = first_position_ + n_tokens_ - 1;
+  const size_t last = parts_[0].position + n_tokens_ - 1;
   size_t n_scores = 0;  // of a head
-  for (size_t p = first_position_; p <= last; ++p) {
+  for (size_t p = parts_[0].position; p <= last; ++p) {
     n_scores +=
         kernels::LastVisible(p, plan.ahead, last + 1) + 1 - kernels::FirstVisible(p, plan.window);
   }

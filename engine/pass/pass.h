@@ -37,17 +37,15 @@ struct KeptInput {
 
 class Pass {
  public:
-  // The batch's first token is at first_position; or it is several texts, as in Forward(). trace
-  // may be null.
-  Pass(const Config& config, size_t n_tokens, size_t first_position, Scratch& scratch,
-       kernels::Team& team, Trace* trace, std::span<const size_t> ends = {})
+  // parts: as in Forward(); none for operations that know no positions. trace may be null.
+  Pass(const Config& config, size_t n_tokens, Scratch& scratch, kernels::Team& team, Trace* trace,
+       std::span<const TextPart> parts = {})
       : config_(config),
         n_tokens_(n_tokens),
-        first_position_(first_position),
         scratch_(scratch),
         team_(team),
         trace_(trace),
-        ends_(ends) {}
+        parts_(parts) {}
 
   size_t n_tokens() const { return n_tokens_; }
   kernels::Activation activation() const { return config_.activation; }
@@ -64,7 +62,7 @@ class Pass {
   // Adds the vectors of positions and of the first kind of token, and norms the sum.
   void EmbedPositions(const Weights& w, float* x);
   // The angles of the batch's positions, for Rotate().
-  void SetPositions(std::span<const RopeAngles> ropes);
+  void SetPositions();
   // The tokens' embeddings for each layer ("per-layer embeddings"), half from x, their embeddings,
   // half from a table: out is [n_tokens][n_layers][per_layer_length].
   void PerLayerEmbeddings(const Weights& w, std::span<const tokenizer::TokenId> tokens,
@@ -97,12 +95,12 @@ class Pass {
   // Attention temperature scaling: multiplies queries by a factor that grows with the logarithm of
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);
-  // Stores k and v at the batch's positions in the cache, unless they are null (another layer did
-  // it), then lets each q attend to the keys that the layer lets it see. q is
-  // [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
+  // Stores k and v at the tokens' positions in the cache of layer i of their text, unless they are
+  // null (another layer did it), then lets each q attend to the keys that the layer lets it see. q
+  // is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
   // null.
-  void Attend(const LayerPlan& plan, const float* sinks, const kernels::KvLayer& cache,
-              const float* q, const float* k, const float* v, float* out);
+  void Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q, const float* k,
+              const float* v, float* out);
   // Numbers by token and head; strides are in floats, from one to the next.
   struct Heads {
     float* data;
@@ -120,16 +118,15 @@ class Pass {
   void HeadProducts(const ExpertsView& weights, const Heads& in, const Heads& out);
 
   // --- Recurrences ---
-  // What tokens of a layer do to its state: Convolve() reads scratch.conv_in [n_tokens][channels]
-  // and writes conv_out, or attended in a layer that has nothing else; Recur() reads conv_out,
-  // alpha [n_tokens][n_alpha] and beta [n_tokens][n_beta] and writes attended. Everything else in
-  // such a layer is per token. If the batch may be undone, both keep their input and the state
-  // before it.
-  void Convolve(const LayerPlan& plan, const LayerWeights& w,
-                const SequenceState::Recurrent& state);
-  void Recur(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
-  // The same over the first tokens of an undone batch, from the kept input.
-  void Replay(const LayerPlan& plan, const LayerWeights& w, const SequenceState::Recurrent& state);
+  // What tokens do to the state of layer i of their text: Convolve() reads scratch.conv_in
+  // [n_tokens][channels] and writes conv_out, or attended in a layer that has nothing else; Recur()
+  // reads conv_out, alpha [n_tokens][n_alpha] and beta [n_tokens][n_beta] and writes attended.
+  // Everything else in such a layer is per token. If the batch may be undone, both keep their input
+  // and the state before it.
+  void Convolve(const LayerPlan& plan, const LayerWeights& w, size_t i);
+  void Recur(const LayerPlan& plan, const LayerWeights& w, size_t i);
+  // The same over the first tokens of an undone batch of one text, from the kept input.
+  void Replay(const LayerPlan& plan, const LayerWeights& w, size_t i);
 
   // --- Products ---
   // out[t] = weights . in[t] + bias for each output; in is [n_tokens][weights.cols].
@@ -178,18 +175,22 @@ class Pass {
       for (size_t i = begin; i < end; ++i) work(i);
     });
   }
-  // Calls work(first, n, position) for each text: its first token in the batch, their number, the
-  // first one's position.
+  // Calls work(part, first, n) for each text: its first token in the batch, and their number.
   template <class Work>
   void EachText(Work work) const {
     size_t first = 0;
-    for (const size_t end : ends_) {
-      work(first, end - first, size_t{0});
-      first = end;
+    for (const TextPart& part : parts_) {
+      work(part, first, part.end - first);
+      first = part.end;
     }
-    if (ends_.empty()) work(size_t{0}, n_tokens_, first_position_);
   }
+  size_t PartOf(size_t t) const;  // its index
   size_t PositionOf(size_t t) const;
+  // For one text, whose first token in the batch is t.
+  void ConvolveText(const LayerPlan& plan, const LayerWeights& w,
+                    const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
+  void RecurText(const LayerPlan& plan, const LayerWeights& w,
+                 const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
   void Keep(const float* state, size_t n, float* before, std::initializer_list<KeptInput> inputs);
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
@@ -200,11 +201,10 @@ class Pass {
 
   const Config& config_;
   size_t n_tokens_;
-  size_t first_position_;
   Scratch& scratch_;
   kernels::Team& team_;
   Trace* trace_;
-  std::span<const size_t> ends_;  // of several texts
+  std::span<const TextPart> parts_;
 };
 
 template <class Work>

@@ -31,15 +31,28 @@ void Pass::Keep(const float* state, size_t n, float* before,
   });
 }
 
-void Pass::Convolve(const LayerPlan& plan, const LayerWeights& w,
-                    const SequenceState::Recurrent& state) {
+void Pass::Convolve(const LayerPlan& plan, const LayerWeights& w, size_t i) {
+  EachText([&](const TextPart& text, size_t t, size_t n) {
+    ConvolveText(plan, w, text.state.recurrent(i), t, n);
+  });
+}
+
+void Pass::Recur(const LayerPlan& plan, const LayerWeights& w, size_t i) {
+  EachText([&](const TextPart& text, size_t t, size_t n) {
+    RecurText(plan, w, text.state.recurrent(i), t, n);
+  });
+}
+
+void Pass::ConvolveText(const LayerPlan& plan, const LayerWeights& w,
+                        const SequenceState::Recurrent& state, size_t t, size_t n_tokens) {
   const RecurrentPlan& r = plan.recurrent;
   Scratch& s = scratch_;
   if (state.before != nullptr) {
     Keep(state.history, r.history_floats(), state.before, {KeptConvIn(r, s, state)});
   }
   const bool alone = plan.recurrence() == Mixer::kShortConv;
-  float* const out = alone ? s.attended.get() : s.conv_out.get();
+  const float* const in = s.conv_in.get() + t * r.channels;
+  float* const out = (alone ? s.attended.get() : s.conv_out.get()) + t * r.channels;
   const size_t n_parts = w.conv[1] != nullptr ? w.conv.size() : 1;
   Step("convolution", (r.n_taps * r.channels + r.history_floats()) * sizeof(float), {}, [&] {
     for (size_t part = 0; part < n_parts; ++part) {
@@ -52,23 +65,22 @@ void Pass::Convolve(const LayerPlan& plan, const LayerWeights& w,
           .silu = !alone,
           .stride = r.channels,
       };
-      kernels::Convolve(team_, conv, state.history + first, s.conv_in.get() + first, n_tokens_,
-                        out + first);
+      kernels::Convolve(team_, conv, state.history + first, in + first, n_tokens, out + first);
     }
   });
 }
 
-void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
-                 const SequenceState::Recurrent& state) {
+void Pass::RecurText(const LayerPlan& plan, const LayerWeights& w,
+                     const SequenceState::Recurrent& state, size_t t, size_t n_tokens) {
   const RecurrentPlan& r = plan.recurrent;
   Scratch& s = scratch_;
   if (state.before != nullptr) {
     Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
          {KeptAlpha(r, s, state), KeptBeta(r, s, state)});
   }
-  float *const in = s.conv_out.get(), *const out = s.attended.get(),
-               *const matrices = state.matrices;
-  float *const alpha = s.alpha.get(), *const beta = s.beta.get();
+  float *const in = s.conv_out.get() + t * r.channels, *const matrices = state.matrices;
+  float* const out = s.attended.get() + t * r.width();
+  float *const alpha = s.alpha.get() + t * r.n_alpha, *const beta = s.beta.get() + t * r.n_beta;
   const Mixer mixer = plan.recurrence();
   const char* const kind = mixer == Mixer::kDeltaNet ? "delta net" : "mamba";
   Step(kind, r.state_floats() * sizeof(float), {}, [&] {
@@ -83,11 +95,11 @@ void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
           .a = w.ssm_a,
           .decay_by_channel = r.decay_by_channel,
       };
-      kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n_tokens_, out);
+      kernels::GatedDeltaNet(team_, net, matrices, in, alpha, beta, n_tokens, out);
     } else if (mixer == Mixer::kMamba) {
       const kernels::Mamba net = {
           .n_channels = r.channels, .state_length = r.key_length, .a = w.ssm_a, .d = w.ssm_d};
-      kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n_tokens_, out);
+      kernels::SelectiveScan(team_, net, matrices, in, alpha, beta, n_tokens, out);
     } else {
       const kernels::Mamba2 net = {
           .n_groups = r.n_key_heads,
@@ -98,20 +110,20 @@ void Pass::Recur(const LayerPlan& plan, const LayerWeights& w,
           .a = w.ssm_a,
           .d = w.ssm_d,
       };
-      kernels::SelectiveScan(team_, net, matrices, in, alpha, n_tokens_, out);
+      kernels::SelectiveScan(team_, net, matrices, in, alpha, n_tokens, out);
     }
   });
 }
 
-void Pass::Replay(const LayerPlan& plan, const LayerWeights& w,
-                  const SequenceState::Recurrent& state) {
+void Pass::Replay(const LayerPlan& plan, const LayerWeights& w, size_t i) {
   const RecurrentPlan& r = plan.recurrent;
+  const SequenceState::Recurrent state = parts_[0].state.recurrent(i);
   for (const KeptInput& input : {KeptConvIn(r, scratch_, state), KeptAlpha(r, scratch_, state),
                                  KeptBeta(r, scratch_, state)}) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }
-  Convolve(plan, w, state);
-  if (plan.recurrence() != Mixer::kShortConv) Recur(plan, w, state);
+  Convolve(plan, w, i);
+  if (plan.recurrence() != Mixer::kShortConv) Recur(plan, w, i);
 }
 
 }  // namespace engine

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/model/config.h"
+#include "engine/pass/rope.h"
 #include "kernels/attention/attention.h"
 
 namespace engine {
@@ -112,6 +113,17 @@ class SequenceState {
   bool may_undo_ = false;
   std::vector<Kept> kept_;  // by position
   std::vector<Layer> layers_;
+};
+
+// The tokens of a batch that are of one text, which those of other texts neither see nor change.
+struct TextPart {
+  std::span<const RopeAngles> ropes;  // match Config::ropes
+  SequenceState& state;               // has the positions before, and gets these
+  size_t position;                    // of the first token
+  size_t end;                         // of the tokens, in the batch
+  // The slot of the caches in which the text begins: whole texts may share the caches of a state
+  // without windows.
+  size_t slot = 0;
 };
 
 }  // namespace engine

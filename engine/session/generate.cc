@@ -83,112 +83,132 @@ std::string StopMatcher::Push(std::string_view text) {
 
 std::string StopMatcher::Finish() { return std::exchange(held_, ""); }
 
-GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
-                        const GenerateOptions& options,
-                        const std::function<bool(std::string_view)>& on_text) {
-  const tokenizer::Tokenizer& tokenizer = *session.model().tokenizer;
-  const tokenizer::Vocabulary& vocab = tokenizer.vocab();
-  const auto interrupted = [&] { return options.interrupted && options.interrupted(); };
-  if (prompt.empty() && !session.has_logits())
-    throw Error("the prompt is empty, and this model has no token to begin with");
+Generation::Generation(Session& session, GenerateOptions options, OnText on_text)
+    : session_(session),
+      options_(std::move(options)),
+      on_text_(std::move(on_text)),
+      stop_(options_.stop_texts),
+      marks_(MarkTokens(options_.thinking, *session.model().tokenizer)),
+      sink_([this](std::string_view text, ThinkingSplitter::Part part) { Take(text, part); }) {}
 
-  GenerateResult result;
-  const size_t begin = session.position();
-  const Stopwatch prompt_watch;
+void Generation::ReadPrompt(std::span<const TokenId> prompt) {
+  if (prompt.empty() && !session_.has_logits())
+    throw Error("the prompt is empty, and this model has no token to begin with");
+  const size_t begin = session_.position();
+  watch_ = {};
   double reported = 0;
   const auto report = [&](size_t done) {
-    return !options.prompt_progress || options.prompt_progress(done, prompt.size());
+    return !options_.prompt_progress || options_.prompt_progress(done, prompt.size());
   };
-  const bool read = session.Prefill(prompt, [&](size_t done) {
-    if (interrupted()) return false;
-    const double now = prompt_watch.Seconds();
+  const bool read = session_.Prefill(prompt, [&](size_t done) {
+    if (Interrupted()) return false;
+    const double now = watch_.Seconds();
     if (now < reported + kReportSeconds) return true;
     reported = now;
     return report(done);
   });
-  result.prompt_seconds = prompt_watch.Seconds();
-  result.n_prompt = session.position() - begin;
-  result.n_unread = prompt.size() - result.n_prompt;
+  result_.prompt_seconds = watch_.Seconds();
+  result_.n_prompt = session_.position() - begin;
+  result_.n_unread = prompt.size() - result_.n_prompt;
   if (!read || !report(prompt.size())) {
-    result.stop_reason = StopReason::kInterrupted;
-    return result;
+    end_ = StopReason::kInterrupted;
+    return;
   }
+  if (options_.bookmarks) session_.Bookmark();
+  if (options_.prompt_read) options_.prompt_read();
 
-  if (options.bookmarks) session.Bookmark();
-  if (options.prompt_read) options.prompt_read();
+  splitter_.emplace(options_.thinking, EndOfText(session_));
+  if (options_.constraint != nullptr) {
+    Start(*options_.constraint, *splitter_, options_.thinking, marks_, *session_.model().tokenizer);
+  }
+  before_ = CountsOf(session_);
+  batches_before_ = session_.n_batches();
+  watch_ = {};
+}
 
-  tokenizer::StreamDecoder decoder;
-  StopMatcher stop(options.stop_texts);
-  const std::vector<TokenId> marks = MarkTokens(options.thinking, tokenizer);
-  ThinkingSplitter splitter(options.thinking, EndOfText(session));
-  bool wanted = true;
-  const auto sink = [&](std::string_view text, ThinkingSplitter::Part part) {
-    if (!wanted) return;
-    const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
-    (is_answer ? result.text : result.thinking) += text;
-    if (is_answer || options.on_thinking)
-      wanted = (is_answer ? on_text : options.on_thinking)(text);
-  };
+std::span<const TokenId> Generation::Next() {
+  result_.n_decoded += unread_.size();
+  unread_.clear();
+  do {
+    if (!end_) end_ = Step();
+  } while (!end_ && !forced_.empty());
+  return end_ ? std::span<const TokenId>() : unread_;
+}
 
-  grammar::Constraint* const constraint = options.constraint;
-  if (constraint != nullptr) Start(*constraint, splitter, options.thinking, marks, tokenizer);
-  std::vector<TokenId> forced;  // by the constraint, in reverse
-  std::vector<TokenId> unread;  // generated, to be read together
-  const DraftCounts before = CountsOf(session);
-  const size_t batches_before = session.n_batches();
-  const Stopwatch decode_watch;
-  // Generates one token; returns the stop reason if it is the last.
-  const auto step = [&]() -> std::optional<StopReason> {
-    if (options.max_tokens >= 0 &&
-        std::cmp_greater_equal(result.tokens.size(), options.max_tokens)) {
-      return StopReason::kLength;
+// Generates one token; returns the stop reason if it is the last.
+std::optional<StopReason> Generation::Step() {
+  grammar::Constraint* const constraint = options_.constraint;
+  const tokenizer::Tokenizer& tokenizer = *session_.model().tokenizer;
+  if (options_.max_tokens >= 0 &&
+      std::cmp_greater_equal(result_.tokens.size(), options_.max_tokens)) {
+    return StopReason::kLength;
+  }
+  if (Interrupted() || !wanted_) return StopReason::kInterrupted;
+  TokenId id = -1;
+  if (forced_.empty()) {
+    id = session_.Sample(constraint != nullptr ? constraint->Allowed()
+                                               : std::span<const uint64_t>());
+  } else {
+    id = forced_.back();
+    forced_.pop_back();
+  }
+  if (tokenizer.vocab().IsEog(id)) return StopReason::kEos;
+  result_.tokens.push_back(id);
+  const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
+  splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
+  if (stop_.matched()) return StopReason::kStop;
+  if (constraint != nullptr) {
+    Follow(*constraint, id, *splitter_, result_.text);
+    if (constraint->done()) return StopReason::kEos;
+    if (forced_.empty()) {
+      forced_ = constraint->Forced();
+      std::reverse(forced_.begin(), forced_.end());
     }
-    if (interrupted() || !wanted) return StopReason::kInterrupted;
-    TokenId id = -1;
-    if (forced.empty()) {
-      id = session.Sample(constraint != nullptr ? constraint->Allowed()
-                                                : std::span<const uint64_t>());
-    } else {
-      id = forced.back();
-      forced.pop_back();
-    }
-    if (vocab.IsEog(id)) return StopReason::kEos;
-    result.tokens.push_back(id);
-    const bool is_mark = std::find(marks.begin(), marks.end(), id) != marks.end();
-    splitter.Push(stop.Push(decoder.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink);
-    if (stop.matched()) return StopReason::kStop;
-    if (constraint != nullptr) {
-      Follow(*constraint, id, splitter, result.text);
-      if (constraint->done()) return StopReason::kEos;
-      if (forced.empty()) {
-        forced = constraint->Forced();
-        std::reverse(forced.begin(), forced.end());
-      }
-    }
-    unread.push_back(id);
-    if (session.capacity() - session.position() < unread.size()) return StopReason::kContext;
-    if (!forced.empty()) return std::nullopt;
-    if (unread.size() == 1) {
-      session.Decode(id);
-    } else {
-      session.Prefill(unread);
-    }
-    result.n_decoded += unread.size();
-    unread.clear();
-    return std::nullopt;
-  };
-  std::optional<StopReason> reason;
-  while (!reason) reason = step();
-  result.stop_reason = *reason;
-  result.decode_seconds = decode_watch.Seconds();
-  result.drafts = CountsOf(session) - before;
-  result.n_passes = session.n_batches() - batches_before;
-  result.n_threads = session.n_threads();
-  result.n_threads_batch = session.n_threads_batch();
-  if (options.bookmarks) session.Bookmark();
-  splitter.Push(stop.Push(decoder.Finish()) + stop.Finish(), sink);
-  splitter.Finish(sink);
-  return result;
+  }
+  unread_.push_back(id);
+  if (session_.capacity() - session_.position() < unread_.size()) return StopReason::kContext;
+  return std::nullopt;
+}
+
+void Generation::Read() {
+  if (unread_.size() == 1) {
+    session_.Decode(unread_[0]);
+  } else {
+    session_.Prefill(unread_);
+  }
+}
+
+// Takes text of the thinking, or of the answer.
+void Generation::Take(std::string_view text, ThinkingSplitter::Part part) {
+  if (!wanted_) return;
+  const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
+  (is_answer ? result_.text : result_.thinking) += text;
+  if (is_answer || options_.on_thinking) {
+    wanted_ = (is_answer ? on_text_ : options_.on_thinking)(text);
+  }
+}
+
+GenerateResult Generation::Finish() {
+  result_.stop_reason = *end_;
+  if (!splitter_) return std::move(result_);  // the prompt was not read
+  result_.decode_seconds = watch_.Seconds();
+  result_.drafts = CountsOf(session_) - before_;
+  result_.n_passes = session_.n_batches() - batches_before_;
+  result_.n_threads = session_.n_threads();
+  result_.n_threads_batch = session_.n_threads_batch();
+  if (options_.bookmarks) session_.Bookmark();
+  splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
+  splitter_->Finish(sink_);
+  return std::move(result_);
+}
+
+GenerateResult Generate(Session& session, std::span<const TokenId> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(std::string_view)>& on_text) {
+  Generation generation(session, options, on_text);
+  generation.ReadPrompt(prompt);
+  while (!generation.Next().empty()) generation.Read();
+  return generation.Finish();
 }
 
 }  // namespace engine

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "engine/session/session.h"
 #include "engine/session/thinking.h"
+#include "engine/stopwatch.h"
 #include "grammar/constraint.h"
 #include "tokenizer/tokenizer.h"
 
@@ -61,14 +63,6 @@ struct GenerateResult {
   DraftCounts drafts;          // all 0 if there were none
 };
 
-// Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
-// returns false to stop (as an interruption). What was read of an interrupted prompt stays in the
-// session. An empty prompt continues from the session's logits.
-// Throws engine::Error if it has none, or if the prompt does not fit.
-GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
-                        const GenerateOptions& options,
-                        const std::function<bool(std::string_view)>& on_text);
-
 // Holds back text that may be the beginning of a stop text.
 class StopMatcher {
  public:
@@ -83,6 +77,60 @@ class StopMatcher {
   std::string held_;
   bool matched_ = false;
 };
+
+// A text that is generated step by step, by whoever reads its tokens:
+//
+//     generation.ReadPrompt(prompt);
+//     while (!generation.Next().empty()) generation.Read();
+//     generation.Finish()
+class Generation {
+ public:
+  using OnText = std::function<bool(std::string_view)>;
+  // The session, which has to outlive it, has no other use meanwhile.
+  Generation(Session& session, GenerateOptions options, OnText on_text);
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // As Generate() does. Throws as it does.
+  void ReadPrompt(std::span<const tokenizer::TokenId> prompt);
+  // Picks the tokens that the session has to read next, after it has read the last ones; none: the
+  // text has ended.
+  std::span<const tokenizer::TokenId> Next();
+  // Reads them.
+  void Read();
+  // The rest of the text goes to on_text, and all of it is returned.
+  GenerateResult Finish();
+
+ private:
+  void Take(std::string_view text, ThinkingSplitter::Part part);
+  std::optional<StopReason> Step();
+  bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+  Session& session_;
+  GenerateOptions options_;
+  OnText on_text_;
+  GenerateResult result_;
+  std::optional<StopReason> end_;
+  tokenizer::StreamDecoder decoder_;
+  StopMatcher stop_;
+  std::vector<tokenizer::TokenId> marks_;
+  std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
+  ThinkingSplitter::Sink sink_;
+  bool wanted_ = true;
+  std::vector<tokenizer::TokenId> forced_;  // by the constraint, in reverse
+  std::vector<tokenizer::TokenId> unread_;  // generated, to be read together
+  DraftCounts before_;
+  size_t batches_before_ = 0;
+  Stopwatch watch_;  // of the prompt, then of the rest
+};
+
+// Reads the prompt after the session's text, then generates. on_text gets the text as it comes and
+// returns false to stop (as an interruption). What was read of an interrupted prompt stays in the
+// session. An empty prompt continues from the session's logits.
+// Throws engine::Error if it has none, or if the prompt does not fit.
+GenerateResult Generate(Session& session, std::span<const tokenizer::TokenId> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(std::string_view)>& on_text);
 
 }  // namespace engine
 

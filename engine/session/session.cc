@@ -74,12 +74,16 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
           available)),
       ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
-      scratch_(model.config, plan_.batch, plan_.n_threads),
       sampler_(WithSuppressed(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
+}
+
+Scratch& Session::scratch() {
+  if (!scratch_) scratch_ = std::make_unique<Scratch>(model_.config, plan_.batch, plan_.n_threads);
+  return *scratch_;
 }
 
 void Session::CheckRoom(std::span<const TokenId> tokens) const {
@@ -107,18 +111,20 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
   const size_t begin = position();
   kernels::Team& team = TeamFor(tokens.size());
   const size_t vocab_size = model_.config.vocab_size;
+  Scratch& s = scratch();
   std::vector<float> buffer(rows ? kLogitRows * vocab_size : 0);
   for (size_t done = 0; done < tokens.size();) {
-    size_t n = std::min(tokens.size() - done, scratch_.max_tokens);
+    size_t n = std::min(tokens.size() - done, s.max_tokens);
     if (bookmark_at_ > position()) n = std::min(n, bookmark_at_ - position());
     const std::span<const TokenId> batch = tokens.subspan(done, n);
+    const TextPart part = Part(position(), n);
     const bool is_last = !rows && done + n == tokens.size();
     const auto pass = [&] {
-      Forward(model_, ropes_, batch, position(), state_, scratch_, team, trace_);
-      if (is_last) Logits(model_, n - 1, 1, scratch_, team, logits_.data(), trace_);
+      Forward(model_, batch, {&part, 1}, s, team, trace_);
+      if (is_last) Logits(model_, n - 1, 1, s, team, logits_.get(), trace_);
       for (size_t first = 0; rows && first < n; first += kLogitRows) {
         const size_t count = std::min(kLogitRows, n - first);
-        Logits(model_, first, count, scratch_, team, buffer.data(), trace_);
+        Logits(model_, first, count, s, team, buffer.data(), trace_);
         rows(done + first, count, {buffer.data(), count * vocab_size});
       }
     };
@@ -128,7 +134,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
       break;
     }
     ++n_batches_;
-    if (speculation_) speculation_->Read(batch, position(), scratch_);
+    if (speculation_) speculation_->Read(batch, position(), s);
     for (const TokenId id : batch) Append(id);
     state_.Extend(position());
     has_logits_ = is_last;
@@ -152,10 +158,11 @@ bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t don
     return true;
   }
   state_.ExpectAbandon();
-  scratch_.n_layers_done = 0;
+  Scratch& s = scratch();
+  s.n_layers_done = 0;
   const size_t n_layers = model_.config.n_layers();
   try {
-    const auto wanted = [&] { return progress(done + n * scratch_.n_layers_done / n_layers); };
+    const auto wanted = [&] { return progress(done + n * s.n_layers_done / n_layers); };
     if (team.RunWhile(wanted, pass)) return true;
   } catch (...) {  // of `progress`
     state_.Abandon(position() + n);
@@ -199,9 +206,40 @@ void Session::Decode(TokenId id) {
   ReadWithDrafts();
 }
 
+void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
+                             float* logits) {
+  std::vector<TokenId> ids;
+  std::vector<TextPart> parts;
+  ids.reserve(next.size());
+  parts.reserve(next.size());
+  for (const auto& [session, id] : next) session.CheckRoom({&id, 1});
+  for (const auto& [session, id] : next) {
+    session.ForgetAhead();
+    ids.push_back(id);
+    parts.push_back(session.Part(session.position(), ids.size()));
+  }
+  const Model& model = next[0].session.model_;
+  const size_t n = next.size(), width = model.config.vocab_size;
+  team.Run([&] {
+    Forward(model, ids, parts, scratch, team);
+    Logits(model, 0, n, scratch, team, logits);
+  });
+  for (size_t i = 0; i < n; ++i) {
+    Session& session = next[i].session;
+    std::copy_n(logits + i * width, width, session.logits_.get());
+    session.row_ = 0;
+    session.has_logits_ = true;
+    ++session.n_batches_;
+    session.Append(ids[i]);
+    session.state_.Extend(session.position());
+    if (session.speculation_) session.speculation_->Cut(session.position());
+  }
+}
+
 // Reads the last token of the text and the drafts after it.
 void Session::ReadWithDrafts() {
-  const size_t most = std::min(kMaxPassTokens, scratch_.max_tokens);
+  Scratch& s = scratch();
+  const size_t most = std::min(kMaxPassTokens, s.max_tokens);
   const size_t room = std::min(most - 1, capacity() - position());
   std::span<const TokenId> drafts;
   try {
@@ -215,14 +253,15 @@ void Session::ReadWithDrafts() {
   pass_.assign(1, tokens_.back());
   pass_.insert(pass_.end(), drafts.begin(), drafts.end());
   if (!drafts.empty()) state_.ExpectUndo();
+  const TextPart part = Part(pass_begin_, pass_.size());
   const Stopwatch watch;
   team_.Run([&] {
-    Forward(model_, ropes_, pass_, pass_begin_, state_, scratch_, team_, trace_);
-    Logits(model_, 0, pass_.size(), scratch_, team_, logits_.data(), trace_);
+    Forward(model_, pass_, {&part, 1}, s, team_, trace_);
+    Logits(model_, 0, pass_.size(), s, team_, logits_.get(), trace_);
   });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
-  speculation_->Read(pass_, pass_begin_, scratch_);
+  speculation_->Read(pass_, pass_begin_, s);
   speculation_->Passed(pass_.size(), watch.Seconds() + std::exchange(undo_seconds_, 0));
   row_ = 0;
   has_logits_ = true;
@@ -235,7 +274,7 @@ void Session::ForgetAhead() {
     const Stopwatch watch;
     state_.Undo(position());
     if (state_.is_recurrent()) {
-      team_.Run([&] { Replay(model_, kept, state_, scratch_, team_); });
+      team_.Run([&] { Replay(model_, kept, state_, scratch(), team_); });
     }
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
@@ -249,8 +288,8 @@ void Session::Bookmark() {
   if (!has_logits_) return;
   if (!bookmarks_.empty() && bookmarks_.back().position == position()) return;
   if (bookmarks_.size() == SequenceState::kSnapshots) bookmarks_.erase(bookmarks_.begin());
-  const auto row = logits_.begin() + static_cast<ptrdiff_t>(row_ * model_.config.vocab_size);
-  bookmarks_.push_back({position(), {row, row + static_cast<ptrdiff_t>(model_.config.vocab_size)}});
+  const float* const row = logits_.get() + row_ * model_.config.vocab_size;
+  bookmarks_.push_back({position(), {row, row + model_.config.vocab_size}});
 }
 
 SequenceState& Session::RememberedState() {
@@ -261,7 +300,7 @@ SequenceState& Session::RememberedState() {
 void Session::Restore(std::span<const TokenId> tokens, std::span<const float> logits) {
   tokens_.assign(tokens.begin(), tokens.end());
   sampler_.SetHistory(tokens_);
-  std::ranges::copy(logits, logits_.begin());
+  std::ranges::copy(logits, logits_.get());
   row_ = 0;
   has_logits_ = true;
   bookmarks_.clear();
@@ -288,7 +327,7 @@ size_t Session::Rewind(size_t position) {
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
   row_ = 0;
-  if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.begin());
+  if (has_logits_) std::ranges::copy(bookmarks_.back().logits, logits_.get());
   return tokens_.size();
 }
 

@@ -79,10 +79,21 @@ class Session {
   // Adds one token and computes the logits after it, unless the token was an accepted draft and
   // they exist; then drafts further tokens, as SessionOptions::draft says. Throws as Prefill().
   void Decode(tokenizer::TokenId id);
+  // Decode() for several sessions of one model in one pass, without drafts: each gets the bits that
+  // it has alone. At most as many as kMaxPassTokens and the scratch's; logits is their
+  // [sessions][vocab_size].
+  struct Next {
+    Session& session;
+    tokenizer::TokenId id;
+  };
+  static void DecodeTogether(std::span<const Next> next, Scratch& scratch, kernels::Team& team,
+                             float* logits);
+  // Frees the buffers of passes until the next one of this session alone.
+  void ReleaseScratch() { scratch_.reset(); }
 
   // Of the last token, [vocabulary] (rows of the embedding without a token are left out).
   std::span<const float> logits() const {
-    return {logits_.data() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
+    return {logits_.get() + row_ * model_.config.vocab_size, model_.tokenizer->vocab().size()};
   }
   // Drafting statistics; null if it is off.
   const Speculation* speculation() const { return speculation_.get(); }
@@ -117,6 +128,8 @@ class Session {
 
  private:
   kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
+  Scratch& scratch();
+  TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
             const LogitRows& rows);
   bool RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
@@ -132,11 +145,11 @@ class Session {
   MemoryPlan plan_;
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
-  Scratch scratch_;
+  std::unique_ptr<Scratch> scratch_;  // made when first needed
   Sampler sampler_;
   Trace* trace_ = nullptr;
   std::vector<tokenizer::TokenId> tokens_;  // never more than the capacity
-  std::vector<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
+  Buffer<float> logits_;  // [rows][vocab_size], a row for each token of a pass with drafts
   size_t n_batches_ = 0;
   size_t row_ = 0;  // of the last token
   bool has_logits_ = false;

@@ -649,6 +649,17 @@ TEST_P(WithoutMemory, CompletingAndSaving) {
   Expect([&] { pronk::Session(model, options_).Load(path); });
 }
 
+TEST_P(WithoutMemory, TwoTogether) {
+  const pronk::Model model(file_);
+  Expect([&] {
+    pronk::Batch batch(model, 1);
+    pronk::Session one(model, options_), two(model, options_);
+    batch.Add(one, "Hello", {}, AtMost(3));
+    batch.Add(two, "Hi", {}, AtMost(2));
+    while (batch.size() > 0) batch.Step();
+  });
+}
+
 TEST_P(WithoutMemory, Conversing) {
   const pronk::Model model(file_);
   Expect([&] { pronk::Chat(model, "Be kind.", options_).Say("Hi", {}, AtMost(5)); });

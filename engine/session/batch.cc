@@ -1,0 +1,72 @@
+#include "engine/session/batch.h"
+
+#include <utility>
+
+#include "kernels/machine/default_threads.h"
+
+namespace engine {
+
+using tokenizer::TokenId;
+
+Batch::Batch(const Model& model, int n_threads)
+    : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().reading,
+            kernels::Oversubscription::kGoAlone),
+      plan_(PlanMemory(model.config, model.file.file_bytes(),
+                       {.context = kMaxPassTokens,
+                        .batch = kMaxPassTokens,
+                        .n_threads = team_.size(),
+                        .pass_tokens = kMaxPassTokens},
+                       MachineMemory().available)),
+      scratch_(model.config, plan_.batch, plan_.n_threads),
+      logits_(plan_.batch * model.config.vocab_size) {}
+
+size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOptions options,
+                  Generation::OnText on_text) {
+  std::unique_ptr<Text> text(
+      new Text{n_added_, session, Generation(session, std::move(options), std::move(on_text))});
+  text->generation.ReadPrompt(prompt);
+  session.ReleaseScratch();
+  texts_.push_back(std::move(text));
+  return n_added_++;
+}
+
+// Picks the text's next tokens, and reads them unless it is one for the pass. Returns false if the
+// text has ended.
+bool Batch::Advance(Text& text, bool is_alone) {
+  if (text.unread.empty()) text.unread = text.generation.Next();
+  if (text.unread.empty()) {
+    ended_.push_back({text.number, text.generation.Finish()});
+    return false;
+  }
+  if (!is_alone && text.unread.size() == 1) return true;
+  text.generation.Read();
+  text.unread = {};
+  if (!is_alone) text.session.ReleaseScratch();
+  return true;
+}
+
+std::vector<Batch::Ended> Batch::Step() {
+  const bool is_alone = texts_.size() == 1;  // then it may have drafts
+  for (size_t i = 0; i < texts_.size();) {
+    const auto place = texts_.begin() + static_cast<ptrdiff_t>(i);
+    std::unique_ptr<Text> text = std::move(*place);
+    texts_.erase(place);  // it is gone if this throws
+    if (!Advance(*text, is_alone)) continue;
+    texts_.insert(texts_.begin() + static_cast<ptrdiff_t>(i++), std::move(text));
+  }
+  auto texts = std::exchange(texts_, {});  // a pass that throws ends all
+  std::vector<Session::Next> next;
+  next.reserve(scratch_.max_tokens);
+  for (size_t i = 0; i < texts.size();) {
+    next.clear();
+    for (; i < texts.size() && next.size() < scratch_.max_tokens; ++i) {
+      const auto unread = std::exchange(texts[i]->unread, {});
+      if (!unread.empty()) next.push_back({texts[i]->session, unread[0]});
+    }
+    if (!next.empty()) Session::DecodeTogether(next, scratch_, team_, logits_.data());
+  }
+  texts_ = std::move(texts);
+  return std::exchange(ended_, {});
+}
+
+}  // namespace engine

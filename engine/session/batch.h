@@ -1,0 +1,62 @@
+// Batch: several texts generated together. A token of each goes through one pass, which reads the
+// weights once for all; attention and recurrences look at each text's own state. A text has the
+// bits that it has alone, whoever else is there (engine/README.md, Guarantees).
+#ifndef PRONK_ENGINE_SESSION_BATCH_H_
+#define PRONK_ENGINE_SESSION_BATCH_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/model.h"
+#include "engine/pass/scratch.h"
+#include "engine/session/generate.h"
+#include "engine/session/memory.h"
+#include "engine/session/session.h"
+#include "kernels/machine/team.h"
+
+namespace engine {
+
+class Batch {
+ public:
+  // n_threads: as SessionOptions has it. Throws engine::Error if the machine lacks memory.
+  explicit Batch(const Model& model, int n_threads = 0);
+
+  // Reads the prompt with the session alone, which is of the same model and then belongs to the
+  // batch until its text has ended. Returns the text's number: 0, 1, ... Throws as Generate().
+  size_t Add(Session& session, std::span<const tokenizer::TokenId> prompt, GenerateOptions options,
+             Generation::OnText on_text);
+
+  struct Ended {
+    size_t number;
+    GenerateResult result;
+  };
+  // Adds a token to each text, or several that its grammar forces, and returns those that have
+  // ended. What a text's functions throw ends that text alone, and the next call goes on with the
+  // others; a pass that throws ends all.
+  std::vector<Ended> Step();
+
+  size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
+
+ private:
+  struct Text {
+    size_t number;
+    Session& session;
+    Generation generation;
+    std::span<const tokenizer::TokenId> unread = {};  // of generation.Next()
+  };
+  bool Advance(Text& text, bool is_alone);
+
+  kernels::Team team_;
+  MemoryPlan plan_;
+  Scratch scratch_;
+  std::vector<float> logits_;  // [tokens of a pass][vocab_size]
+  size_t n_added_ = 0;
+  std::vector<std::unique_ptr<Text>> texts_;
+  std::vector<Ended> ended_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_SESSION_BATCH_H_

@@ -1,0 +1,139 @@
+// The library's batch: what sessions write together is what each writes alone.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/pronk.h"
+#include "tests/support/paths.h"
+
+namespace {
+
+const std::string kDefault = test::SourceDir() + "/models/default.gguf";
+
+pronk::Options Options(std::uint64_t seed) {
+  pronk::Options options;
+  options.threads = 1;
+  options.context = 128;
+  options.sampling.seed = seed;
+  if (seed == 2) options.sampling.temperature = 0;
+  return options;
+}
+
+pronk::Limits AtMost(int max_tokens) {
+  pronk::Limits limits;
+  limits.max_tokens = max_tokens;
+  return limits;
+}
+
+TEST(LibraryBatch, WritesWhatEachWritesAlone) {
+  const pronk::Model model(kDefault);
+  const std::vector<std::string> prompts = {"Once upon a time", "Tom saw a", "The dog", "A goat"};
+  const auto limits = [](std::size_t i) {
+    pronk::Limits result = AtMost(static_cast<int>(20 - 3 * i));
+    if (i == 1) result.stops = {"the"};
+    if (i == 3) result.grammar = pronk::Grammar::JsonObject();
+    return result;
+  };
+  std::vector<pronk::Completion> alone;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    alone.push_back(pronk::Session(model, Options(i)).Complete(prompts[i], {}, limits(i)));
+  }
+  pronk::Batch batch(model, 2);
+  std::map<std::size_t, std::string> heard;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    pronk::Session session(model, Options(i));  // the batch keeps it
+    const auto hear = [&heard, i](std::string_view text) { heard[i] += text; };
+    EXPECT_EQ(batch.Add(session, prompts[i], hear, limits(i)), i);
+    batch.Step();
+  }
+  EXPECT_EQ(batch.size(), prompts.size());
+  std::size_t n_ended = 0;
+  while (batch.size() > 0) {
+    for (const auto& [i, completion] : batch.Step()) {
+      EXPECT_EQ(completion.text, alone[i].text);
+      EXPECT_EQ(completion.end, alone[i].end);
+      EXPECT_EQ(completion.n_generated, alone[i].n_generated);
+      EXPECT_EQ(heard[i], alone[i].text);
+      ++n_ended;
+    }
+  }
+  EXPECT_EQ(n_ended, prompts.size());
+}
+
+TEST(LibraryBatch, SaysWhatIsWrong) {
+  const pronk::Model model(kDefault), other(kDefault);
+  const auto says = [](const std::function<void()>& does) {
+    try {
+      does();
+    } catch (const pronk::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  pronk::Batch batch(model);
+  pronk::Session session(model, Options(1)), stranger(other, Options(1));
+  EXPECT_EQ(says([&] { batch.Add(stranger, "A"); }),
+            "the session is of another model than the batch");
+  const std::string too_long = says([&] { batch.Add(session, std::string(10'000, 'x')); });
+  EXPECT_NE(too_long.find("room for 127"), std::string::npos) << too_long;
+  EXPECT_EQ(batch.size(), 0u);
+  batch.Add(session, "A", {}, AtMost(5));
+  const std::string busy = "the session has a text in a batch";
+  EXPECT_EQ(says([&] { batch.Add(session, "A"); }), busy);
+  EXPECT_EQ(says([&] { pronk::Batch(model).Add(session, "A"); }), busy);
+  EXPECT_EQ(says([&] { session.Complete("A"); }), busy);
+  EXPECT_EQ(says([&] { session.Clear(); }), busy);
+  while (batch.size() > 0) batch.Step();
+  session.Clear();
+  EXPECT_EQ(session.Complete("A", {}, AtMost(3)).n_generated, 3u);
+  {
+    pronk::Batch left(model);
+    left.Add(session, "A");
+  }
+  session.Clear();  // the batch is gone
+  EXPECT_EQ(says([&] { pronk::Batch(model, -1); }),
+            "threads: expected a number from 0 to 1024, found -1");
+}
+
+// A context that is full ends its own text; so do the caller's functions, whatever they throw.
+TEST(LibraryBatch, EndsATextAndNotTheOthers) {
+  const pronk::Model model(kDefault);
+  const std::string alone = pronk::Session(model, Options(1)).Complete("A", {}, AtMost(20)).text;
+  pronk::Batch batch(model, 1);
+  pronk::Session good(model, Options(1)), bad(model, Options(3)), stopped(model, Options(4));
+  pronk::Options small = Options(5);
+  small.context = 8;
+  pronk::Session full(model, small);
+  batch.Add(bad, "Once upon", [n = 0](std::string_view) mutable {
+    if (++n == 3) throw 7;
+  });
+  EXPECT_EQ(batch.Add(good, "A", {}, AtMost(20)), 1u);
+  EXPECT_EQ(batch.Add(full, "Once upon a time"), 2u);
+  EXPECT_EQ(batch.Add(stopped, "Once", [n = 0](std::string_view) mutable { return ++n < 4; }), 3u);
+  pronk::Limits unread;
+  unread.on_prompt = [](std::size_t, std::size_t) -> bool { throw 8; };
+  pronk::Session never(model, Options(6));
+  EXPECT_THROW(batch.Add(never, "Once", {}, unread), int);
+  std::map<std::size_t, pronk::Completion> ended;
+  int n_thrown = 0;
+  while (batch.size() > 0) {
+    try {
+      for (auto& [i, completion] : batch.Step()) ended.emplace(i, std::move(completion));
+    } catch (int) {
+      ++n_thrown;
+    }
+  }
+  EXPECT_EQ(n_thrown, 1);
+  ASSERT_EQ(ended.size(), 3u);
+  EXPECT_EQ(ended[1].text, alone);
+  EXPECT_EQ(ended[2].end, pronk::End::kContext);
+  EXPECT_EQ(ended[3].end, pronk::End::kCaller);
+  bad.Clear();
+  EXPECT_EQ(bad.Complete("A", {}, AtMost(3)).n_generated, 3u);
+}
+
+}  // namespace
