@@ -563,6 +563,7 @@ Embedder& Embedder::operator=(Embedder&&) noexcept = default;
 std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
   return Guarded([&] {
     std::vector<std::vector<tokenizer::TokenId>> ids;
+    ids.reserve(texts.size());
     for (const std::string& text : texts) {
       ids.push_back(engine::Encode(*impl_->model, text, {}, impl_->embedder.capacity()));
     }
