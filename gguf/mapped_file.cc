@@ -51,6 +51,13 @@ void CheckRegular(const std::string& path, const std::string& expected, const st
   Fail(path, "expected " + expected + ", found " + kind);
 }
 
+// mincore's vector has elements of unsigned char on this system and of char on others.
+template <class Byte>
+bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
+  Byte resident = 0;
+  return ask(page, 1, &resident) != 0 || (resident & 1) != 0;
+}
+
 }  // namespace
 
 // One file in the list of mapped files.
@@ -132,6 +139,11 @@ const char* MappedFileAt(const void* address) {
     if (at >= begin && at - begin < m->bytes.size()) return m->name.c_str();
   }
   return nullptr;
+}
+
+bool IsResident(const std::byte* at) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return AskResident(mincore, const_cast<std::byte*>(at) - reinterpret_cast<uintptr_t>(at) % page);
 }
 
 FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }

@@ -19,6 +19,9 @@ namespace gguf {
 // The printable path of the file mapped at this address, or nullptr. For signal handlers.
 const char* MappedFileAt(const void* address);
 
+// Whether this mapped byte is in memory, so that reading it waits for no disk.
+bool IsResident(const std::byte* at);
+
 // Move-only. Moving keeps the mapping at its address, so views into it stay valid.
 class MappedFile {
  public:
@@ -39,6 +42,9 @@ class MappedFile {
 
  private:
   friend const char* MappedFileAt(const void* address);
+
+  // Whether this mapped byte is in memory, so that reading it waits for no disk.
+  bool IsResident(const std::byte* at);
   struct Mapping;
   explicit MappedFile(std::unique_ptr<Mapping> mapping);
   std::unique_ptr<Mapping> mapping_;  // none once moved from

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +22,7 @@
 #include "engine/error.h"
 #include "engine/session/memory.h"
 #include "gguf/error.h"
+#include "gguf/mapped_file.h"
 #include "gguf/number.h"
 #include "gguf/reader.h"
 #include "kernels/machine/cpu.h"
@@ -29,17 +31,9 @@
 namespace cli {
 namespace {
 
-constexpr size_t kSamples = 64;
+constexpr size_t kSamples = 100;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
-
-// mincore's vector has elements of unsigned char on this system and of char on others.
-template <class Byte>
-bool AskResident(int (*ask)(void*, size_t, Byte*), const std::byte* page) {
-  Byte resident = 0;
-  void* const address = const_cast<std::byte*>(page);
-  return ask(address, PageBytes(), &resident) != 0 || (resident & 1) != 0;
-}
 
 // The pages that contain these bytes.
 std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
@@ -48,16 +42,18 @@ std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
   return {bytes.data() - before, bytes.size() + before};
 }
 
-// Whether these mapped bytes seem to be in memory: a sample of the pages is checked.
-bool IsResident(std::span<const std::byte> mapped) {
-  if (mapped.empty()) return true;
-  const std::span<const std::byte> pages = WholePages(mapped);
-  const size_t n_pages = (pages.size() + PageBytes() - 1) / PageBytes();
-  const size_t step = std::max<size_t>(n_pages / kSamples, 1);
-  for (size_t page = 0; page < n_pages; page += step) {
-    if (!AskResident(mincore, pages.data() + page * PageBytes())) return false;
+// The share of the weights that is in memory now, by a sample of their pages.
+double ResidentShare(const engine::Model& model) {
+  const uint64_t step = std::max<uint64_t>(model.file.tensor_bytes() / kSamples, 1);
+  uint64_t begin = 0, next = 0;  // in all tensors, one after the other
+  size_t n = 0, n_resident = 0;
+  for (const gguf::TensorView& tensor : model.file.tensors()) {
+    for (; next < begin + tensor.bytes; next += step, ++n) {
+      if (gguf::IsResident(tensor.data + (next - begin))) ++n_resident;
+    }
+    begin += tensor.bytes;
   }
-  return true;
+  return n == 0 ? 1 : static_cast<double>(n_resident) / static_cast<double>(n);
 }
 
 // Reads mapped bytes into memory.
@@ -82,7 +78,7 @@ constexpr size_t kStep = size_t{16} << 20;  // bytes between two checks of the c
 void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
   // If not all of it fits, the first bytes would be evicted by the time the last are read.
-  if (total > engine::MachineMemory().available || IsResident(model.LargestStretch())) return;
+  if (total > engine::MachineMemory().available || ResidentShare(model) == 1) return;
   ProgressLine progress("loading", "MB");
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
@@ -208,6 +204,12 @@ engine::Model ReadModel(const ModelOptions& options) {
 
 engine::Model LoadModel(const ModelOptions& options) {
   engine::Model model = ReadModel(options);
+  const uint64_t free = engine::MachineMemory().available;
+  if (model.file.tensor_bytes() > free) {
+    Note("note: of " + Bytes(model.file.tensor_bytes()) + " of weights " + Bytes(free) +
+         " fit into memory, the rest is read again for every token; `pronk quantize` makes a "
+         "smaller file");
+  }
   if (HasEscapes(2)) PageInWeights(model);
   if (options.mlock) LockWeights(model);
   return model;
@@ -222,9 +224,11 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   const engine::Config& config = model.config;
   Explain("model", model.file.path() + ": " + ModelTitle(model) + ", " + config.architecture +
                        ", " + std::to_string(config.n_layers()) + " layers");
-  Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file; " +
-                        Bytes(session.state().bytes()) + " of keys and values; " +
-                        Bytes(engine::MachineMemory().available) + " available");
+  Explain("memory", Bytes(model.file.tensor_bytes()) + " of weights, mapped from the file, " +
+                        std::to_string(std::lround(100 * ResidentShare(model))) +
+                        "% of them in memory now; " + Bytes(session.state().bytes()) +
+                        " of keys and values; " + Bytes(engine::MachineMemory().available) +
+                        " available");
   Explain("context", std::to_string(session.capacity()) + " tokens" +
                          (options.context != 0 ? ", as -c says" : "") + "; trained for " +
                          std::to_string(config.context_length));

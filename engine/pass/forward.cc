@@ -54,7 +54,7 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
     residual.EndLayer(w);
     AddPerLayerEmbedding(w, i, width, residual, s, pass);
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
-    pass.EndLayer(x);
+    pass.EndLayer(i, x);
   }
   residual.End(model.weights);
 }

@@ -279,8 +279,9 @@ void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
   trace_->observer->Attended({cache, params, plan.n_heads, last, row});
 }
 
-void Pass::EndLayer(const float* x) {
+void Pass::EndLayer(size_t layer, const float* x) {
   ++scratch_.n_layers_done;
+  if (scratch_.pager) scratch_.pager->EndLayer(layer);
   if (trace_ == nullptr) return;
   trace_->layer_ends.push_back(trace_->steps.size());
   if (trace_->observer == nullptr) return;
@@ -309,6 +310,7 @@ uint64_t Pass::ChosenBytes(const LayerWeights& w, const uint32_t* chosen) const 
 
 void Pass::Experts(const LayerPlan& plan, const LayerWeights& w, const float* in,
                    const uint32_t* chosen, const float* shares, float* out) {
+  if (scratch_.pager) scratch_.pager->Expect(w, {chosen, n_tokens_ * config_.n_experts_used});
   const kernels::ExpertLayer layer = {w.ffn_gate_exps, w.ffn_up_exps, w.ffn_down_exps,
                                       config_.activation, plan.expert_limit};
   std::vector<TraceWeights> tensors;

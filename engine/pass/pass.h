@@ -70,7 +70,7 @@ class Pass {
   // gate = activation(gate) * the layer's part of per_layer; gate is [n_tokens][per_layer_length].
   void GateByLayer(size_t layer, const float* per_layer, float* gate);
   // The end of a layer, for a trace and for who waits.
-  void EndLayer(const float* x);
+  void EndLayer(size_t layer, const float* x);
   // The model's logit_scale and logit_softcap; rows [n_tokens][vocab_size].
   void FinishLogits(float* logits);
 

@@ -76,6 +76,9 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
       state_(model.config, StateSize(plan_)),
       sampler_(WithSuppressed(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
+  const uint64_t own =
+      state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
+  scratch_.pager = Pager::IfLarger(model, available - std::min(available, own));
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);

@@ -1,0 +1,70 @@
+// Pager: weights of a model larger than memory, read from the disk before their turn.
+//
+// Left to itself the system evicts what was used longest ago. As each token goes through the file
+// from one end to the other, that is what comes next, so the whole file is read again, one page
+// fault after the other. Instead the first blocks, as many as fit, stay in memory; each of the
+// others is asked for while the two before it compute, and let go after its turn. Experts are asked
+// for as soon as the router has chosen them; which of them stay is left to the system.
+#ifndef PRONK_ENGINE_PASS_PAGER_H_
+#define PRONK_ENGINE_PASS_PAGER_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/model/model.h"
+
+namespace engine {
+
+class Pager {
+ public:
+  enum class Advice { kAsk, kLetGo };
+  // Tells the system what is to happen to mapped bytes; on any thread, in order.
+  using Advise = std::function<void(std::span<const std::byte>, Advice)>;
+  static void AdviseSystem(std::span<const std::byte> bytes, Advice advice);
+
+  // `room`: bytes of memory for weights. The model must outlive the pager.
+  Pager(const Model& model, uint64_t room, Advise advise = AdviseSystem);
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+  ~Pager();
+  // Null if all weights fit.
+  static std::unique_ptr<Pager> IfLarger(const Model& model, uint64_t room);
+
+  // After a layer of a pass.
+  void EndLayer(size_t layer);
+  // Before the products of the experts that the tokens of a batch chose.
+  void Expect(const LayerWeights& w, std::span<const uint32_t> chosen);
+
+ private:
+  // A layer without its experts, or the output matrix.
+  struct Block {
+    std::vector<std::span<const std::byte>> parts;
+    bool stays = false;
+  };
+  void Queue(size_t block, Advice advice);
+  void Work();
+
+  const Config& config_;
+  Advise advise_;
+  std::vector<Block> blocks_;       // by layer; last the output matrix
+  std::vector<bool> was_expected_;  // by expert, within Expect()
+  // The system waits for the disk when it is asked for much, so a thread does the asking.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<const Block*, Advice>> queue_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_PASS_PAGER_H_

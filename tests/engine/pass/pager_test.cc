@@ -1,0 +1,103 @@
+// What is read ahead and let go in a model larger than memory. That this is faster shows only with
+// such a model (kernels/NOTEBOOK.md).
+#include "engine/pass/pager.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/data.h"
+
+namespace engine {
+namespace {
+
+using Advice = Pager::Advice;
+
+// The tensors that each kind of advice was about, in their order, as "blk.0.attn_q.weight".
+class Log {
+ public:
+  explicit Log(const Model& model) : model_(model) {}
+  Pager::Advise Listener() {
+    return [this](std::span<const std::byte> bytes, Advice advice) {
+      const std::lock_guard lock(mutex_);
+      for (const gguf::TensorView& t : model_.file.tensors()) {
+        if (bytes.data() < t.data || bytes.data() >= t.data + t.bytes) continue;
+        said_[advice].emplace_back(t.name);
+        bytes_[std::string(t.name)] += bytes.size();
+      }
+    };
+  }
+  // The layers, without repetition of neighbours.
+  std::vector<std::string> Blocks(Advice advice) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> blocks;
+    for (const std::string& name : said_[advice]) {
+      const std::string block = name.substr(0, name.starts_with("blk.") ? 5 : name.size());
+      if (blocks.empty() || blocks.back() != block) blocks.push_back(block);
+    }
+    return blocks;
+  }
+  uint64_t Bytes(const std::string& name) { return bytes_[name]; }
+
+ private:
+  const Model& model_;
+  std::mutex mutex_;
+  std::map<Advice, std::vector<std::string>> said_;
+  std::map<std::string, uint64_t> bytes_;
+};
+
+// Waits until the pager's thread has done what it was told to.
+void Finish(Log& log, Advice advice, size_t n) {
+  while (log.Blocks(advice).size() < n) std::this_thread::yield();
+}
+
+TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
+  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  ASSERT_EQ(model.config.n_layers(), 5u);
+  uint64_t layer = 0;
+  for (const gguf::TensorView& t : model.file.tensors()) {
+    layer += t.name.starts_with("blk.0.") ? t.bytes : 0;
+  }
+  const uint64_t output = model.weights.output.tensor->bytes;  // larger than a layer
+  ASSERT_GT(output, layer);
+  Log log(model);
+  Pager pager(model, 3 * output + 2 * layer, log.Listener());  // two layers beside three blocks
+  for (int pass = 0; pass < 2; ++pass) {
+    for (size_t i = 0; i < 5; ++i) pager.EndLayer(i);
+  }
+  Finish(log, Advice::kAsk, 12);
+  Finish(log, Advice::kLetGo, 6);
+  const std::vector<std::string> once = {"blk.1", "blk.2", "blk.3", "blk.4", "token_embd.weight",
+                                         "blk.0"};
+  std::vector<std::string> twice = once;
+  twice.insert(twice.end(), once.begin(), once.end());
+  EXPECT_EQ(log.Blocks(Advice::kAsk), twice);
+  EXPECT_EQ(log.Blocks(Advice::kLetGo),
+            (std::vector<std::string>{"blk.2", "blk.3", "blk.4", "blk.2", "blk.3", "blk.4"}));
+}
+
+TEST(Pager, TheChosenExpertsAreAskedForOnce) {
+  const Model model = Model::Load(test::DataPath("families/qwen3moe.gguf").string());
+  Log log(model);
+  Pager pager(model, 0, log.Listener());
+  const LayerWeights& w = model.weights.layers[1];
+  const std::vector<uint32_t> chosen = {1, 3, 3, 1};
+  pager.Expect(w, chosen);
+  for (const ExpertsView* view : {&w.ffn_gate_exps, &w.ffn_up_exps, &w.ffn_down_exps}) {
+    EXPECT_EQ(log.Bytes(std::string(view->tensor->name)),
+              2 * view->tensor->bytes / view->n_experts);
+  }
+}
+
+TEST(Pager, NoneWhereAllFits) {
+  const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
+  EXPECT_EQ(Pager::IfLarger(model, model.file.tensor_bytes()), nullptr);
+  EXPECT_NE(Pager::IfLarger(model, model.file.tensor_bytes() - 1), nullptr);
+}
+
+}  // namespace
+}  // namespace engine
