@@ -51,6 +51,13 @@ void CheckRegular(const std::string& path, const std::string& expected, const st
   Fail(path, "expected " + expected + ", found " + kind);
 }
 
+// These bytes with what is before them in their first page.
+std::span<std::byte> WholePages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t before = reinterpret_cast<uintptr_t>(bytes.data()) % page;
+  return {const_cast<std::byte*>(bytes.data()) - before, bytes.size() + before};
+}
+
 // mincore's vector has elements of unsigned char on this system and of char on others.
 template <class Byte>
 bool AskResident(int (*ask)(void*, size_t, Byte*), std::byte* page) {
@@ -141,9 +148,18 @@ const char* MappedFileAt(const void* address) {
   return nullptr;
 }
 
-bool IsResident(const std::byte* at) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return AskResident(mincore, const_cast<std::byte*>(at) - reinterpret_cast<uintptr_t>(at) % page);
+bool IsResident(const std::byte* at) { return AskResident(mincore, WholePages({at, 1}).data()); }
+
+void ReadAhead(std::span<const std::byte> mapped) {
+  const std::span<std::byte> pages = WholePages(mapped);
+  madvise(pages.data(), pages.size(), MADV_WILLNEED);
+}
+
+void LetGo([[maybe_unused]] std::span<const std::byte> mapped) {
+#if defined(MADV_PAGEOUT)
+  const std::span<std::byte> pages = WholePages(mapped);
+  madvise(pages.data(), pages.size(), MADV_PAGEOUT);
+#endif
 }
 
 FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }

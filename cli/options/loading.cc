@@ -59,9 +59,7 @@ double ResidentShare(const engine::Model& model) {
 // Reads mapped bytes into memory.
 void PageIn(std::span<const std::byte> mapped) {
   if (mapped.empty()) return;
-  const std::span<const std::byte> pages = WholePages(mapped);
-  // Asks the system to read ahead, then waits for each page by touching it.
-  madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_WILLNEED);
+  gguf::ReadAhead(mapped);  // then waits for each page by touching it
   [[maybe_unused]] volatile std::byte sink{};
   for (size_t at = 0; at < mapped.size(); at += PageBytes()) sink = mapped[at];
 }

@@ -1,8 +1,5 @@
 #include "engine/pass/pager.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -31,18 +28,10 @@ std::array<const ExpertsView*, 3> ExpertsOf(const LayerWeights& w) {
 }  // namespace
 
 void Pager::AdviseSystem(std::span<const std::byte> bytes, Advice advice) {
+  if (advice == Advice::kLetGo) return gguf::LetGo(bytes);
   // Asking takes 20 ns a page also where nothing is to be read.
-  const bool is_there = gguf::IsResident(bytes.data()) && gguf::IsResident(&bytes.back());
-  if (advice == Advice::kAsk && is_there) return;
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t before = reinterpret_cast<uintptr_t>(bytes.data()) % page;
-  std::byte* const start = const_cast<std::byte*>(bytes.data()) - before;
-  if (advice == Advice::kAsk) madvise(start, bytes.size() + before, MADV_WILLNEED);
-#if defined(MADV_PAGEOUT)
-  // Without effect on pages that another process uses, too, and on a file that this user may not
-  // write.
-  if (advice == Advice::kLetGo) madvise(start, bytes.size() + before, MADV_PAGEOUT);
-#endif
+  if (gguf::IsResident(bytes.data()) && gguf::IsResident(&bytes.back())) return;
+  gguf::ReadAhead(bytes);
 }
 
 Pager::Pager(const Model& model, uint64_t room, Advise advise)
