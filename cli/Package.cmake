@@ -17,6 +17,35 @@ if(NOT APPLE)
     LIBRARY DESTINATION ${libraries} COMPONENT needed EXCLUDE_FROM_ALL)
 endif()
 
+# The texts of their licences, and of what is compiled in: as this system's packages have them.
+get_target_property(highway pronk_hwy INTERFACE_INCLUDE_DIRECTORIES)
+set(compiled_in */nlohmann/json.hpp)
+if(EXISTS "${highway}/LICENSE-BSD3")  # built here
+  install(FILES ${highway}/LICENSE-BSD3 DESTINATION ${CMAKE_INSTALL_DOCDIR}/licences RENAME highway
+    COMPONENT needed EXCLUDE_FROM_ALL)
+else()
+  list(APPEND compiled_in */hwy/highway.h)
+endif()
+install(CODE "
+  set(prefix \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+  file(GLOB needed \"\${prefix}/${libraries}/*\")
+  foreach(file IN LISTS needed ITEMS ${compiled_in})
+    get_filename_component(name \"\${file}\" NAME)
+    if(NOT IS_SYMLINK \"\${file}\")
+      string(REGEX REPLACE \"^/.*/\" \"*lib/${CMAKE_LIBRARY_ARCHITECTURE}/\" pattern \"\${file}\")
+      execute_process(COMMAND dpkg-query --search \"\${pattern}\" OUTPUT_VARIABLE found ERROR_QUIET)
+      string(REGEX REPLACE \"[:,].*\" \"\" package \"\${found}\")
+      if(package AND EXISTS /usr/share/doc/\${package}/copyright)
+        configure_file(/usr/share/doc/\${package}/copyright
+          \"\${prefix}/${CMAKE_INSTALL_DOCDIR}/licences/\${package}\" COPYONLY)
+      else()
+        message(WARNING \"\${name} is part of the package, but the text of its licence was not found: \"
+          \"put it into ${CMAKE_INSTALL_DOCDIR}/licences before you pass the package on.\")
+      endif()
+    endif()
+  endforeach()
+" COMPONENT needed EXCLUDE_FROM_ALL)
+
 set(CPACK_GENERATOR TGZ)
 find_program(DPKG_DEB dpkg-deb)
 if(DPKG_DEB)

@@ -45,7 +45,10 @@ set_target_properties(pronk_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSI
 if(PRONK_SANITIZE OR NOT PROJECT_IS_TOP_LEVEL)
   set_target_properties(pronk_shared PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()
-if(NOT APPLE)  # only what the header declares can be seen, whatever else the host links
+if(APPLE)  # only what the header declares can be seen, whatever else the host links
+  target_link_options(pronk_shared PRIVATE LINKER:-exported_symbol,_pronk_*,-exported_symbol,__ZN*5pronk*
+    LINKER:-exported_symbol,__ZT[ISV]N5pronk5ErrorE)
+else()
   target_link_options(pronk_shared PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/pronk.map)
   set_target_properties(pronk_shared PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/pronk.map)
 endif()

@@ -90,12 +90,18 @@ if [ "$generator" = Ninja ]; then
   tells fetched/story
 fi
 
-# The packages: what they hold needs nothing but libc.
+# The packages: what they hold needs nothing but libc, and comes with the text of its licence.
 quietly cpack --config "$build/CPackConfig.cmake" -B "$folder/packages"
+none "a licence is missing" 'CMake Warning' <"$folder/log"
 tar -C "$folder" -xzf "$folder"/packages/pronk-*.tar.gz --strip-components=1 --one-top-level=copied
 libc='lib(c|m|dl|rt|pthread)\.so|ld-linux|linux-vdso'
 env -i ldd "$folder/copied/bin/pronk" | none "more than libc" -vE "=> $folder/copied/|^[[:space:]]*(/.*/)?($libc)"
 "$folder/copied/bin/pronk" run -m "$model" -p "$beginning" -n 100 --temp 0 | cmp - "$folder/expected"
+for library in "$folder"/copied/lib*/pronk/*; do
+  [ -L "$library" ] && continue
+  package=$(dpkg-query --search "*/$(uname -m)-linux-gnu/${library##*/}" | sed 's/[:,].*//;q')
+  [ -s "$folder/copied/share/doc/pronk/licences/$package" ] || fail "no licence for $library"
+done
 
 # Right after the launcher, which builds the program only, one sentence says what to do.
 sed 's|/libpronk\.a\"|/absent.a"|' "$build/engine/cmake_install.cmake" >"$folder/install.cmake"
