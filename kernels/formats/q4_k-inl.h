@@ -54,11 +54,9 @@ HWY_INLINE Floats8 ToFloats(hn::Vec<hn::Half<DU8x16>> bytes, V8 factor) {
   const hn::RebindToSigned<D8> di;
   Floats8 floats;
 #if PRONK_PIECES == 1
-  const hn::Rebind<uint8_t, D8> d8;
-  const auto low = hn::PromoteTo(di, hn::LowerHalf(d8, bytes));
-  const auto high = hn::PromoteTo(di, hn::UpperHalf(d8, bytes));
-  floats.part[0] = hn::Mul(hn::ConvertTo(d, low), factor);
-  floats.part[1] = hn::Mul(hn::ConvertTo(d, high), factor);
+  const auto words = hn::PromoteTo(hn::FixedTag<int16_t, 8>(), bytes);
+  floats.part[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteLowerTo(di, words)), factor);
+  floats.part[1] = hn::Mul(hn::ConvertTo(d, hn::PromoteUpperTo(di, words)), factor);
 #else
   floats.part[0] = hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), factor);
 #endif

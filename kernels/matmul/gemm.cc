@@ -26,7 +26,7 @@ size_t TileTokens() { return kTileTokens; }
 constexpr size_t kChunk = 512;
 
 HWY_INLINE void SetSums(InputBlock& block, size_t t, size_t columns, int sum) {
-  block.sums[columns][t] = block.scale[t] * static_cast<float>(sum);
+  SetOfToken(block.sums[columns], t, block.scale[t * kSumTokens] * static_cast<float>(sum));
 #if PRONK_MADDUBS
   block.offsets[columns][t] = -128 * sum;
 #endif
@@ -41,7 +41,7 @@ HWY_INLINE void PackRounded(const int8_t* HWY_RESTRICT q, const float* HWY_RESTR
       out->q[t / kSumTokens][k / kGroupCols][t % kSumTokens][k % kGroupCols] =
           static_cast<uint8_t>(q[32 * b + k] + kInputBias);
     }
-    out->scale[t] = scales[b];
+    SetOfToken(out->scale, t, scales[b]);
     const int16_t* const halves = sums + 2 * b;
     SetSums(*out, t, kAll, halves[0] + halves[1]);
     SetSums(*out, t, kFirstHalf, halves[0]);
@@ -67,7 +67,7 @@ void PackNothing(size_t cols, size_t t, InputBlock* HWY_RESTRICT out) {
     for (auto& group : out->q[t / kSumTokens]) {
       std::fill_n(group[t % kSumTokens], kGroupCols, kInputBias);
     }
-    out->scale[t] = 0;
+    SetOfToken(out->scale, t, 0);
     for (const size_t columns : {kAll, kFirstHalf, kLastHalf}) SetSums(*out, t, columns, 0);
   }
 }
@@ -149,7 +149,7 @@ constexpr size_t BlockBytes(BatchForm form) {
     case BatchForm::kFloats:
       return 32 * sizeof(float);
     case BatchForm::kInt8:
-      return 32 + 7 * sizeof(float);  // InputBlock
+      return 32 + 8 * sizeof(float);  // InputBlock
     case BatchForm::kBf16:
       return 32 * sizeof(uint16_t);
   }

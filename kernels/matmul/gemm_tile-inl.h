@@ -11,6 +11,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
+// The numbers of its rows for vector v of sums; OfTokens: of its tokens for vector t.
+HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
+
 using TileDots = VI32[kRowVectors][kTokenVectors];
 using TileSums = VF[kRowVectors][kTokenVectors];
 
@@ -24,17 +27,7 @@ HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
   return hn::LoadU(DU8(), &x.q[t][k_group][0][0]);
 }
 
-// A number for each row or token in the lanes of its sums, in a tile's vector v or t.
-HWY_INLINE VF OfRows(const float* p, size_t v) {
-  const hn::Repartition<uint64_t, DF> d;
-  uint64_t two;
-  hwy::CopyBytes<8>(p + 2 * v, &two);
-  return hn::BitCast(DF(), hn::Set(d, two));
-}
-HWY_INLINE VF OfTokens(const float* p, size_t t) {
-  const VF two = hn::ResizeBitCast(DF(), hn::LoadU(hn::FixedTag<float, 2>(), p + 2 * t));
-  return hn::InterleaveLower(DF(), two, two);
-}
+HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::LoadU(DF(), p + t * kFloats); }
 
 // result: [kTileTokens][kMicroRows]
 HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {
@@ -51,7 +44,6 @@ HWY_INLINE VU8 LoadInputs(const InputBlock& x, size_t k_group, size_t t) {
   return hn::BitCast(DU8(), hn::Set(DI32(), bits));
 }
 
-HWY_INLINE VF OfRows(const float* p, size_t v) { return hn::Load(DF(), p + v * kFloats); }
 HWY_INLINE VF OfTokens(const float* p, size_t t) { return hn::Set(DF(), p[t]); }
 
 HWY_INLINE void StoreTileSums(VF sums, size_t v, size_t t, float* HWY_RESTRICT result) {

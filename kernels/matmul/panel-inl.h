@@ -63,11 +63,20 @@ static_assert(kMicroRows <= kGemmMaxRows && kTileTokens <= kMaxTileTokens);
 // row's sums depends only on the row; the sums start at minus that.
 constexpr uint8_t kInputBias = PRONK_BIAS ? 128 : 0;
 
+// Sets a number of row r or token t in each lane that multiplies one of its sums.
+HWY_INLINE void SetOfRow(float* p, size_t r, float value) {
+  constexpr size_t kRows = kFloats / kSumTokens;
+  for (size_t i = 0; i < kSumTokens; ++i) p[r / kRows * kFloats + i * kRows + r % kRows] = value;
+}
+HWY_INLINE void SetOfToken(float* p, size_t t, float value) {
+  for (size_t i = 0; i < kSumTokens; ++i) p[t * kSumTokens + i] = value;
+}
+
 // 32 columns of a micro-panel.
 template <class Form>
 struct alignas(64) PanelBlock {
-  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];  // w + kZero
-  float factors[Form::kScales + Form::kMins][kMicroRows];  // scales, then minimums
+  uint8_t codes[32 / kGroupCols][kMicroRows][kGroupCols];             // w + kZero
+  float factors[Form::kScales + Form::kMins][kRowVectors * kFloats];  // scales, then minimums
 #if PRONK_BIAS
   int32_t offsets[Form::kScales][kMicroRows];  // -kInputBias * (sum of w)
 #endif
@@ -84,8 +93,8 @@ constexpr size_t Columns(size_t i, size_t n) { return n == 1 ? kAll : kFirstHalf
 // 32 columns of a tile's activations: x ~ scale * q.
 struct InputBlock {
   uint8_t q[kTokenVectors][32 / kGroupCols][kSumTokens][kGroupCols];  // q + kInputBias
-  float scale[kTileTokens];
-  float sums[3][kTileTokens];  // scale * (sum of q)
+  float scale[kTileTokens * kSumTokens];
+  float sums[3][kTileTokens * kSumTokens];  // scale * (sum of q)
 #if PRONK_MADDUBS
   int32_t offsets[3][kTileTokens];  // -128 * (sum of q)
 #endif
@@ -198,10 +207,10 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
 #endif
       for (size_t r = 0; r < kMicroRows; ++r) {
         for (size_t s = 0; s < Form::kScales; ++s) {
-          block.factors[s][r] = rows[r].scales[Form::kScales * b + s];
+          SetOfRow(block.factors[s], r, rows[r].scales[Form::kScales * b + s]);
         }
         for (size_t s = 0; s < Form::kMins; ++s) {
-          block.factors[Form::kScales + s][r] = rows[r].mins[Form::kMins * b + s];
+          SetOfRow(block.factors[Form::kScales + s], r, rows[r].mins[Form::kMins * b + s]);
         }
       }
 #if PRONK_BIAS

@@ -4,12 +4,14 @@
     tests/bench/cycles_table.py build-neon                             64-bit Arm, from a cross build
     tests/bench/cycles_table.py build                                  x86
     tests/bench/cycles_table.py build --cpus znver4 --types Q4_0
+    tests/bench/cycles_table.py build --bench build/bin/kernels_bench --ghz 4.2
 
 The loops are taken from the build's object files. The first table has the cycles for 256 weights and
 one token, with the bytes of weights a cycle; the second the cycles of a batch's register tile for 32
 columns, with the part of them in which the CPU could do nothing but the tile's dot products: what
 it takes for those alone, in as many chains, by the same model. A model knows execution units and
-latencies; all loads hit the first-level cache. Needs llvm-mca (Debian: llvm-19) and objdump.
+latencies; all loads hit the first-level cache. With --bench a third figure is measured: the same
+code on this CPU, at --ghz, on a matrix in its cache. Needs llvm-mca (Debian: llvm-19) and objdump.
 """
 import argparse
 import glob
@@ -20,7 +22,7 @@ import sys
 BYTES = {"Q4_0": 144, "Q8_0": 272, "Q4_K": 144, "Q6_K": 210, "IQ4_XS": 136, "Q5_K": 176, "Q3_K": 110,
          "Q2_K": 84, "IQ2_XXS": 66, "IQ3_XXS": 98}  # of 256 weights
 # The forms of panels (kernels/formats/shared/unpack-inl.h): scales and minimums for 32 weights.
-FORMS = {"Q4_0, Q8_0, IQ4_XS": (1, 0), "Q4_K": (1, 1), "Q6_K": (2, 0)}
+FORMS = {"Q4_0, Q8_0, IQ4_XS": (1, 0), "Q4_K": (1, 1), "Q6_K": (2, 0)}  # one of many bits where they differ
 # The namespaces of kernels: one token, batches.
 ARM = ("N_NEON_DOT", "N_NEON_DOT")
 I8MM = ("N_NEON_DOT", "N_NEON_I8MM")
@@ -28,6 +30,7 @@ CPUS = {
     "arm": {"cortex-a76": ARM, "apple-m1": ARM, "neoverse-n2": I8MM, "neoverse-v2": I8MM, "apple-m2": I8MM},
     "x86": {"skylake-avx512": ("N_AVX3",) * 2, "alderlake": ("N_AVX2_VNNI",) * 2, "znver4": ("N_AVX3_DL",) * 2},
 }
+TARGETS = {"N_AVX3": "avx512", "N_AVX2_VNNI": "avxvnni", "N_AVX3_DL": "avx512vnni"}
 DOT = re.compile(r"(?:{vex} )?(sdot|smmla|vpdpbusd|vpmaddubsw)\s")
 JUMP = re.compile(r"(?:b|b\.\w+|cbn?z|tbn?z|j\w+)\s+(?:\S+,\s*)*([0-9a-f]+) <")
 
@@ -66,6 +69,14 @@ def cycles(mca, arch, cpu, lines):
     return int(re.search(r"Total Cycles:\s+(\d+)", done.stdout)[1]) / iterations
 
 
+def measured(bench, ghz, name, target):
+    """Cycles of this CPU for 256 weights and one token, or None."""
+    command = [bench, "--benchmark_filter=^Few/%s/%s/tokens:1/" % (name, target), "--benchmark_min_time=0.2"]
+    ns = re.search(r"ns=([\d.]+)", subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                                  text=True).stdout)
+    return float(ns[1]) * ghz if ns else None
+
+
 def dots_alone(arch, lines):
     """The dots among `lines`, in eight chains that wait for nothing else."""
     dots = [line for line in lines if DOT.match(line)]
@@ -86,6 +97,8 @@ def main():
     parser.add_argument("--cpus", nargs="+")
     parser.add_argument("--types", nargs="+", default=["Q4_0", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS"])
     parser.add_argument("--mca", default="llvm-mca-19")
+    parser.add_argument("--bench", help="kernels_bench of the same build")
+    parser.add_argument("--ghz", type=float, default=4.0, help="the clock of this CPU (4)")
     args = parser.parse_args()
 
     objects = glob.glob(args.build + "/kernels/CMakeFiles/pronk_kernels.dir/**/*.o", recursive=True)
@@ -123,6 +136,9 @@ def main():
             rows = len(dots) * width / 256
             c = cycles(args.mca, arch, cpu, loop) / rows
             cells.append("%.1f (%.1f)" % (c, BYTES[name] / c))
+            here = measured(args.bench, args.ghz, name, TARGETS.get(namespace)) if args.bench else None
+            if here:
+                cells[-1] += ", %.1f" % here
         print_row(name, cells)
     print()
     print_row("tile", cpus)

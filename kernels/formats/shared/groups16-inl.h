@@ -10,6 +10,7 @@
 // - Shorter vectors have one instruction that adds pairs of products to i16 and one that multiplies
 //   those and adds pairs to i32: the scales are factors of the second, and cost nothing. The zero
 //   point is then taken off with the activations' sums.
+// - Arm adds dots up to a lane for each group, where the scales need not be spread.
 // Included once per instruction set.
 #if defined(PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_FORMATS_SHARED_GROUPS16_INL_H_
@@ -60,6 +61,8 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #if PRONK_WIDE
   VI32 offset[2];  // of runs 0 and 1, 2 and 3: -zero * factor * (sum of what becomes the lane)
   VF scale;        // of the activations, in the order in which the groups come out, / 256 / factor
+#elif !HWY_ARCH_X86
+  VF scale[2];  // of the activations, for the runs of each half, / factor
 #else
   VF scale[4][kRunVectors];  // of the activations, / factor
 #endif
@@ -74,13 +77,22 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
   for (size_t k = 0; k < 4; ++k) {
     for (size_t v = 0; v < kRunVectors; ++v) {
       in.x[k][v] = LoadRuns<128>(x.q + i + 32 * k, v);
-#if !PRONK_WIDE
+#if HWY_ARCH_X86 && !PRONK_WIDE
       const float inverse = 1.0f / static_cast<float>(Type::kFactors[k]);
       in.scale[k][v] = hn::Set(DF(), scales[v * kPieces / 2 * 4 + k] * inverse);
 #endif
     }
   }
-#if PRONK_WIDE
+#if !HWY_ARCH_X86
+  static constexpr auto kInverse = [] {
+    std::array<float, 4> inverse{};
+    for (size_t k = 0; k < 4; ++k) inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k]);
+    return inverse;
+  }();
+  for (size_t half = 0; half < 2; ++half) {
+    in.scale[half] = hn::Mul(hn::LoadU(DF(), scales + 4 * half), hn::LoadU(DF(), kInverse.data()));
+  }
+#elif PRONK_WIDE
   VI32 offsets[4];
   for (size_t k = 0; k < 4; ++k) {
     const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
@@ -147,19 +159,25 @@ HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
   const auto index = hn::IndicesFromVec(d8, hn::LoadU(d8, kIndex.data()));
   return hn::BitCast(DI16(), hn::TableLookupLanes(bytes, index));
 }
+#elif !HWY_ARCH_X86
+// The dots of each 32 weights of a half, from those of each run and its two vectors, times the
+// scales of the groups.
+HWY_INLINE VI32 ScaledDots(const VI32 (&dots)[4][2], hn::Vec<D16> scales) {
+  const DI32 d;
+  VI32 groups[2];
+  for (size_t i = 0; i < 2; ++i) {
+    groups[i] = AddNeighbours(AddNeighbours(dots[2 * i][0], dots[2 * i][1]),
+                              AddNeighbours(dots[2 * i + 1][0], dots[2 * i + 1][1]));
+  }
+  return AddNeighbours(hn::Mul(groups[0], hn::PromoteLowerTo(d, scales)),
+                       hn::Mul(groups[1], hn::PromoteUpperTo(d, scales)));
+}
 #else
 // The four products of each lane times the group's scale. Codes at most 127.
-#if HWY_ARCH_X86
 using VScale = VI16;
 HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
   return hn::WidenMulPairwiseAdd(DI32(), hn::SatWidenMulPairwiseAdd(DI16(), codes, x), scale);
 }
-#else
-using VScale = VI32;
-HWY_INLINE VI32 ScaledDot(VU8 codes, VI8 x, VScale scale) {
-  return hn::Mul(Dot(hn::Zero(DI32()), codes, x), scale);
-}
-#endif
 
 // The scales of run k, vector v, in the lanes of their groups: numbers 8 * half + 2 * k + (0 or 1).
 HWY_INLINE VScale ScalesOf(const Small16& scales, size_t k, size_t v) {
@@ -243,6 +261,39 @@ struct RunType {
   static HWY_INLINE PackedRuns UnpackForOne(const uint8_t* HWY_RESTRICT w) {
     return {Type::Factors(w), w};
   }
+#endif
+#if !HWY_ARCH_X86
+  static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, Sums& sums) {
+    const auto unpack = [&](size_t v, VU8(&codes)[4]) HWY_ATTR { Type::Codes(w.block, v, codes); };
+    MultiplyHalves(w, unpack, in, sums);
+  }
+  static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
+    const auto copy = [&](size_t v, VU8(&codes)[4]) HWY_ATTR {
+      for (size_t k = 0; k < 4; ++k) codes[k] = w.codes[v][k];
+    };
+    MultiplyHalves(w, copy, in, sums);
+  }
+  template <class GetCodes>
+  static HWY_INLINE void MultiplyHalves(const RunFactors& w, GetCodes get_codes, const Input& in,
+                                        Sums& sums) {
+    const Small16 scales = Widen(w.scales);
+    VF sum = hn::Zero(DF());
+    for (size_t half = 0; half < 2; ++half) {
+      VI32 dots[4][2];
+      for (size_t i = 0; i < 2; ++i) {
+        VU8 codes[4];
+        get_codes(2 * half + i, codes);
+        for (size_t k = 0; k < 4; ++k) {
+          dots[k][i] = Dot(hn::Zero(DI32()), codes[k], in.x[k][2 * half + i]);
+        }
+      }
+      const VI32 scaled = ScaledDots(dots, scales.part[half]);
+      sum = hn::MulAdd(hn::ConvertTo(DF(), scaled), in.scale[half], sum);
+    }
+    AddRuns(w, sum, in, sums);
+  }
+#else
+#if !PRONK_WIDE
   static HWY_INLINE void Multiply(const PackedRuns& w, const Input& in, Sums& sums) {
     const Small16 scales = Widen(w.scales);
     VF sum = hn::Zero(DF());
@@ -282,6 +333,7 @@ struct RunType {
     AddRuns(w, sum, in, sums);
 #endif
   }
+#endif
 
   // Adds the sum times d, and the terms of zero points and minimums.
   static HWY_INLINE void AddRuns(const RunFactors& w, VF sum, const Input& in, Sums& sums) {

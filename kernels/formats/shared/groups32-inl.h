@@ -128,9 +128,11 @@ struct Type32 : Steps32<Type, BlockType> {
                 "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
   using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
-  // have a start value anyway, from all without a minimum (3 to 7% of Q4_0 in the cache).
+  // have a start value anyway, from all without a minimum (3 to 7% of Q4_0 in the cache). Arm loads
+  // a start value as fast as it makes zeros.
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
-  static constexpr int kCenter = kLarge || (PRONK_VNNI && !kMinimum) ? kZero : 0;
+  static constexpr int kCenter =
+      kLarge || HWY_ARCH_ARM_A64 || (PRONK_VNNI && !kMinimum) ? kZero : 0;
   using Input = Input32<kEvenOdd, kCenter>;
   using Unpacked = Unpacked32;
 
@@ -220,19 +222,22 @@ struct Signed32 : Steps32<Type, BlockType> {
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const Floats8 scales = Mul(w.scales, in.scales);
-    for (size_t v = 0; v < kDotVectors; ++v) AddVector(w.codes[v], scales, in, v, sums);
+    VI32 dots[4];
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kDotVectors; ++v) AddVector(w.codes[v], scales, in, v, dots, sums);
   }
   static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
     const Floats8 scales = Mul(Type::Factors(w.step).scales, in.scales);
+    VI32 dots[4];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
       VU8 codes[2][2];
       Type::Codes(w.step, v, codes);
-      for (size_t k = 0; k < 2; ++k) AddVector(codes[k], scales, in, v + k, sums);
+      for (size_t k = 0; k < 2; ++k) AddVector(codes[k], scales, in, v + k, dots, sums);
     }
   }
   static HWY_INLINE void AddVector(const VU8 (&codes)[2], const Floats8& scales, const Input& in,
-                                   size_t v, Sums& sums) {
+                                   size_t v, VI32 (&dots)[4], Sums& sums) {
     VI32 dot = in.Start(v);
     for (size_t half = 0; half < 2; ++half) {
 #if PRONK_VNNI
@@ -241,7 +246,15 @@ struct Signed32 : Steps32<Type, BlockType> {
       dot = DotSigned(dot, hn::BitCast(DI8(), codes[half]), in.x[v][half]);
 #endif
     }
+#if HWY_ARCH_ARM_A64  // adds up lanes of four groups first, as integers of 32 bits
+    dots[v % 4] = dot;
+    if (v % 4 < 3) return;
+    dot = AddNeighbours(AddNeighbours(dots[0], dots[1]), AddNeighbours(dots[2], dots[3]));
+    sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), scales.part[v / 4], sums.a);
+#else
+    (void)dots;
     sums.a = hn::MulAdd(hn::ConvertTo(DF(), dot), SpreadGroups(scales, v), sums.a);
+#endif
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
     const Unpacked unpacked = Type::Unpack(w);
