@@ -167,23 +167,24 @@ End ToPublic(engine::StopReason reason) {
   return kEnds[static_cast<size_t>(reason)];  // both enums have the same order
 }
 
+std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
+  std::vector<ToolCall> result;
+  result.reserve(calls.size());
+  for (const auto& [id, name, arguments] : calls) result.push_back({id, name, arguments});
+  return result;
+}
+
 Completion ToPublic(engine::GenerateResult result) {
   Completion completion;
   completion.text = std::move(result.text);
   completion.thinking = std::move(result.thinking);
+  completion.tool_calls = ToPublic(result.calls);
   completion.end = ToPublic(result.stop_reason);
   completion.n_prompt = result.n_prompt;
   completion.n_generated = result.tokens.size();
   completion.prompt_seconds = result.prompt_seconds;
   completion.generate_seconds = result.decode_seconds;
   return completion;
-}
-
-std::vector<ToolCall> ToPublic(const std::vector<tokenizer::ToolCall>& calls) {
-  std::vector<ToolCall> result;
-  result.reserve(calls.size());
-  for (const auto& [id, name, arguments] : calls) result.push_back({id, name, arguments});
-  return result;
 }
 
 std::vector<Message> ToPublic(const std::vector<tokenizer::Message>& messages) {

@@ -315,7 +315,8 @@ class Chat {
   void SetHistory(const std::vector<Message>& messages);
   // What the model may call from the next answer on: a JSON array of {"type": "function",
   // "function": {"name": ..., "description": ..., "parameters": SCHEMA}}, "" for nothing. Throws if
-  // the model's template reads no tools.
+  // the model's template reads no tools. Calls that are not spelt as its family does stay text, as
+  // all do beside a grammar.
   void SetTools(const std::string& json);
   // The tokens of the conversation if this text were said next, dropped messages not included:
   // more than the context has means that older ones will be dropped.

@@ -51,6 +51,7 @@ ChatForm::ChatForm(std::string_view template_source)
     : chat_template(tokenizer::ChatTemplate::Parse(template_source)),
       is_transcript(template_source == tokenizer::kTranscriptTemplate),
       thinking(FindThinkingFormat(template_source)),
+      calls(FindCallForm(template_source)),
       reads_tools(template_source.find("tools") != template_source.npos) {
   if (template_source.find("tool_calls") != template_source.npos)
     call_style = tokenizer::FindCallStyle(chat_template);
@@ -165,13 +166,26 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
   options.bookmarks = true;
 
   options.thinking = form_.thinking;
+  if (form_.tools.is_there()) {
+    options.calls = form_.calls;
+    options.tools = form_.tools;
+    options.thinking.has_calls = true;
+  }
   if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);
-  const GenerateResult& generated = answer.generated;
-  const bool is_empty = generated.text.empty() && generated.thinking.empty();
+  GenerateResult& generated = answer.generated;
+  size_t n_calls = 0;
+  for (const Message& message : messages_) n_calls += message.tool_calls.size();
+  for (tokenizer::ToolCall& call : generated.calls) {
+    std::string number = std::to_string(++n_calls);  // nine letters and digits, as Mistral asks
+    number.insert(0, 5 - std::min<size_t>(number.size(), 5), '0');
+    if (call.id.empty()) call.id = "call" + number;
+  }
+  const bool is_empty =
+      generated.text.empty() && generated.thinking.empty() && generated.calls.empty();
   if (generated.stop_reason == StopReason::kInterrupted && is_empty) return answer;
   messages_.insert(messages_.end(), more.begin(), more.end());
-  messages_.push_back({"assistant", generated.text, generated.thinking});
+  messages_.push_back({"assistant", generated.text, generated.thinking, generated.calls});
   n_dropped_ += answer.n_dropped;
   return answer;
 }

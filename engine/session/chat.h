@@ -29,6 +29,7 @@ struct ChatForm {
   bool is_transcript;                              // kTranscriptStop ends a turn, not a token
   ThinkingFormat thinking;                         // as the template's source has it
   std::optional<tokenizer::CallStyle> call_style;  // none: it shows no calls
+  const CallForm* calls;                           // how its model spells them, or null
   bool reads_tools;
   gguf::JsonView tools = {};  // what the model may call; absent: nothing
   // Variables of the template besides the conversation: enable_thinking, for example.

@@ -88,8 +88,16 @@ Generation::Generation(Session& session, GenerateOptions options, OnText on_text
       options_(std::move(options)),
       on_text_(std::move(on_text)),
       stop_(options_.stop_texts),
-      marks_(MarkTokens(options_.thinking, *session.model().tokenizer)),
-      sink_([this](std::string_view text, ThinkingSplitter::Part part) { Take(text, part); }) {}
+      form_(options_.constraint == nullptr ? options_.calls : nullptr),
+      calls_(form_, options_.tools),
+      marks_(MarkTokens(options_.thinking.tokens, *session.model().tokenizer)),
+      sink_([this](std::string_view text, ThinkingSplitter::Part part) {
+        Give(part == ThinkingSplitter::Part::kAnswer ? calls_.Push(text) : std::string(text), part);
+      }) {
+  if (form_ == nullptr) return;
+  const std::vector<TokenId> more = MarkTokens(form_->Marks(), *session.model().tokenizer);
+  marks_.insert(marks_.end(), more.begin(), more.end());
+}
 
 void Generation::ReadPrompt(std::span<const TokenId> prompt) {
   if (prompt.empty() && !session_.has_logits())
@@ -178,9 +186,9 @@ void Generation::Read() {
   }
 }
 
-// Takes text of the thinking, or of the answer.
-void Generation::Take(std::string_view text, ThinkingSplitter::Part part) {
-  if (!wanted_) return;
+// Gives the caller text of the thinking, or of the answer.
+void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
+  if (!wanted_ || text.empty()) return;
   const bool is_answer = part == ThinkingSplitter::Part::kAnswer;
   (is_answer ? result_.text : result_.thinking) += text;
   if (is_answer || options_.on_thinking) {
@@ -199,6 +207,7 @@ GenerateResult Generation::Finish() {
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
   splitter_->Finish(sink_);
+  Give(calls_.Finish(result_.calls), ThinkingSplitter::Part::kAnswer);
   return std::move(result_);
 }
 

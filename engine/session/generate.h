@@ -12,6 +12,7 @@
 
 #include "engine/session/session.h"
 #include "engine/session/thinking.h"
+#include "engine/session/tool_calls.h"
 #include "engine/stopwatch.h"
 #include "grammar/constraint.h"
 #include "tokenizer/tokenizer.h"
@@ -40,6 +41,9 @@ struct GenerateOptions {
   bool bookmarks = false;             // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking;
+  // How it spells calls, and what it may call; null: calls are text, as they are beside a grammar.
+  const CallForm* calls = nullptr;
+  gguf::JsonView tools;
   // Gets the thinking as it comes, and returns as on_text does; may be null.
   std::function<bool(std::string_view)> on_thinking;
   // A grammar for the answer, from its first token on; null: none. Tokens that it forces are read
@@ -50,6 +54,7 @@ struct GenerateOptions {
 struct GenerateResult {
   std::string text;      // whole UTF-8 characters, without stop texts and thinking
   std::string thinking;  // before the text
+  std::vector<tokenizer::ToolCall> calls;  // no part of the text
   std::vector<tokenizer::TokenId> tokens;  // generated, the ending token not included
   StopReason stop_reason = StopReason::kLength;
   size_t n_prompt = 0;  // tokens read,
@@ -102,7 +107,7 @@ class Generation {
   GenerateResult Finish();
 
  private:
-  void Take(std::string_view text, ThinkingSplitter::Part part);
+  void Give(std::string_view text, ThinkingSplitter::Part part);
   std::optional<StopReason> Step();
   bool Interrupted() const { return options_.interrupted && options_.interrupted(); }
 
@@ -113,6 +118,8 @@ class Generation {
   std::optional<StopReason> end_;
   tokenizer::StreamDecoder decoder_;
   StopMatcher stop_;
+  const CallForm* form_;
+  CallSplitter calls_;
   std::vector<tokenizer::TokenId> marks_;
   std::optional<ThinkingSplitter> splitter_;  // from the end of the prompt on
   ThinkingSplitter::Sink sink_;

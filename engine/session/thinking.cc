@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/error.h"
+#include "engine/session/tool_calls.h"
 
 namespace engine {
 namespace {
@@ -15,6 +16,7 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>",
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
+constexpr std::string_view kRecipient = " to=", kFunctions = " to=functions.";
 
 // The first whose closing mark is in the template applies. Qwen 3 to 3.6, DeepSeek, GLM, Granite,
 // LFM2, Nemotron and SmolLM3 use <think>.
@@ -56,10 +58,10 @@ ThinkingFormat FindThinkingFormat(std::string_view template_source) {
   return {};
 }
 
-std::vector<TokenId> MarkTokens(const ThinkingFormat& format,
+std::vector<TokenId> MarkTokens(std::span<const std::string_view> marks,
                                 const tokenizer::Tokenizer& tokenizer) {
   std::vector<TokenId> ids;
-  for (const std::string_view token : format.tokens) {
+  for (const std::string_view token : marks) {
     const TokenId id = token.empty() ? -1 : tokenizer.Find(token);
     if (id >= 0) ids.push_back(id);
   }
@@ -75,7 +77,11 @@ ThinkingSplitter::ThinkingSplitter(const ThinkingFormat& format, std::string_vie
   } else if (format_.kind == Kind::kChannels) {
     const size_t turn = prompt_end.rfind(kStart);
     const size_t at = turn == std::string_view::npos ? turn : prompt_end.find(kChannel, turn);
-    if (at != std::string_view::npos) Push(prompt_end.substr(at), [](std::string_view, Part) {});
+    if (at != std::string_view::npos) {
+      Push(prompt_end.substr(at), [](std::string_view, Part) {});
+    } else if (turn != std::string_view::npos) {
+      state_ = State::kStart;
+    }
   }
 }
 
@@ -113,20 +119,32 @@ bool ThinkingSplitter::Think(const Sink& sink) {
   return true;
 }
 
-// A message's header names its recipient: messages to tools, like thinking, are not the answer.
+// A message's header names its recipient, before or after the channel: messages to tools, like
+// thinking, are not the answer.
 void ThinkingSplitter::EndHeader(const Sink& sink) {
-  const bool is_answer = header_.starts_with("final") || (header_.starts_with("commentary") &&
-                                                          header_.find("to=") == std::string::npos);
-  header_.clear();
+  const std::string_view header = header_, channel = header.substr(channel_);
+  const size_t to = header.find(kRecipient);
+  std::string call;
+  if (const size_t at = header.find(kFunctions); format_.has_calls && at != header.npos) {
+    const std::string_view name = header.substr(at + kFunctions.size());
+    call.append(kCallHeader).append(name.substr(0, name.find_first_of(" <"))).append(kMessage);
+  }
+  const bool is_answer = channel.starts_with("final") || !call.empty() ||
+                         (channel.starts_with("commentary") && to == header.npos);
   state_ = is_answer ? State::kAnswer : State::kThinking;
   is_closed_ = is_answer;
   // Several messages of a kind are paragraphs.
   if (is_answer ? has_answer_ : has_thinking_) {
     sink("\n\n", is_answer ? Part::kAnswer : Part::kThinking);
   }
+  if (!call.empty()) sink(call, Part::kAnswer);
 }
 
 bool ThinkingSplitter::Channels(const Sink& sink) {
+  if (state_ == State::kStart) {  // the turn's header may go on
+    if (held_.size() < kRecipient.size() && kRecipient.starts_with(held_)) return false;
+    state_ = held_.starts_with(kRecipient) ? State::kHeader : State::kAnswer;
+  }
   size_t at = held_.size(), begun = 0;
   std::string_view mark;
   for (const std::string_view token : {kChannel, kMessage, kEnd, kStart}) {
@@ -148,7 +166,9 @@ bool ThinkingSplitter::Channels(const Sink& sink) {
   if (mark == kMessage) {
     EndHeader(sink);
   } else {
-    header_.clear();
+    if (mark != kChannel || state_ != State::kHeader) header_.clear();
+    header_ += ' ';  // ends a name before the channel
+    channel_ = header_.size();
     state_ = State::kHeader;
   }
   return true;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,9 @@ struct ThinkingFormat {
   std::string_view open, close;  // of tags
   // All marks. Those that are control tokens have text only on request.
   std::array<std::string_view, 5> tokens = {};
+  // Messages in channels to functions are part of the answer, each after kCallHeader and the name
+  // (tool_calls.h); otherwise they are thinking.
+  bool has_calls = false;
 };
 
 // The format whose marks appear in a chat template's source: templates use them to drop the
@@ -36,8 +40,8 @@ ThinkingFormat FindThinkingFormat(std::string_view template_source);
 // The number of bytes at the text's end that may begin the (non-empty) mark.
 size_t BegunMark(std::string_view text, std::string_view mark);
 
-// The marks of a format that are tokens of this vocabulary.
-std::vector<tokenizer::TokenId> MarkTokens(const ThinkingFormat& format,
+// The marks that are tokens of this vocabulary.
+std::vector<tokenizer::TokenId> MarkTokens(std::span<const std::string_view> marks,
                                            const tokenizer::Tokenizer& tokenizer);
 
 // Splits generated text, piece by piece, into thinking and answer. Marks may span pieces; white
@@ -72,6 +76,7 @@ class ThinkingSplitter {
   State state_ = State::kAnswer;
   std::string held_;
   std::string header_;         // of a message: "analysis", "commentary to=functions.add"
+  size_t channel_ = 0;         // where the channel's name begins in it
   bool has_thinking_ = false;  // some was passed on
   bool has_answer_ = false;
   bool is_closed_ = false;  // the prompt ends after thinking, or a message is the answer

@@ -429,6 +429,37 @@ TEST(Library, TakesAConversationAsMessages) {
   EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
 }
 
+// Calls are told apart from the text, and go into the history.
+TEST(Library, TellsWhatTheModelCalls) {
+  const test::TempDir dir;
+  const auto control = tokenizer::TokenType::kControl;
+  const pronk::Model model(dir.Write(
+      "model.gguf",
+      test::ScriptedModel(
+          {{"So"}, {"[TOOL_CALLS]", control}, {"f"}, {"[ARGS]", control}, {R"({"x": "1"})"}},
+          "{% for m in messages %}{{ m.content }}{% if m.tool_calls "
+          "%}[TOOL_CALLS]{{ m.tool_calls[0].function.name }}[ARGS]"
+          "{{ m.tool_calls[0].function.arguments | tojson }}"
+          "{% endif %}{% endfor %}{{ tools }}")));
+  pronk::Chat chat(model, "", Greedy());
+  EXPECT_TRUE(chat.Say("a").tool_calls.empty());
+  chat.SetTools(R"([{"type": "function", "function": {"name": "f"}}])");
+  std::string heard;
+  const pronk::Completion answer = chat.Say("a", [&](std::string_view text) { heard += text; });
+  EXPECT_EQ(heard, "So");
+  EXPECT_EQ(answer.text, "So");
+  ASSERT_EQ(answer.tool_calls.size(), 1u);
+  EXPECT_EQ(answer.tool_calls[0].name, "f");
+  EXPECT_EQ(answer.tool_calls[0].arguments, R"({"x":"1"})");
+  chat.Answer({{"tool", "2", answer.tool_calls[0].id}});
+  const std::vector<pronk::Message> history = chat.History();
+  ASSERT_EQ(history.size(), 6u);
+  EXPECT_EQ(history[3].tool_calls[0].id, history[4].tool_call_id);
+  pronk::Limits limits = AtMost(3);  // which holds for the whole answer
+  limits.grammar = pronk::Grammar::Gbnf(R"(root ::= "So")");
+  EXPECT_EQ(chat.Say("a", {}, limits).text, "So");
+}
+
 TEST(Library, WritesWhatAGrammarAllows) {
   const pronk::Model model(kDefault);
   pronk::Session session(model, Greedy());

@@ -1,11 +1,14 @@
 // The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
 // reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
-// file of weights; s a schema; v a template's values; m a conversation; b a baseline.
+// file of weights; s a schema; v a template's values; m a conversation; k calls in what a
+// model writes; b a baseline.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/bench/bench.h"
 #include "cli/options/template_options.h"
@@ -15,6 +18,7 @@
 #include "convert/json.h"
 #include "convert/safetensors.h"
 #include "engine/error.h"
+#include "engine/session/tool_calls.h"
 #include "gguf/error.h"
 #include "gguf/json.h"
 #include "gguf/load.h"
@@ -83,6 +87,18 @@ void AsWeights(const std::string& text) {
   convert::Safetensors::Parse("f", {bytes, file.size()});
 }
 
+// A template, in which marks count, a line feed, and what its model writes.
+void AsCalls(const std::string& text) {
+  const size_t line = std::min(text.find('\n'), text.size());
+  engine::CallSplitter splitter(engine::FindCallForm(text.substr(0, line)), {});
+  const std::string written = text.substr(std::min(line + 1, text.size()));
+  std::vector<tokenizer::ToolCall> calls;
+  std::string rest = splitter.Push(written);
+  rest += splitter.Finish(calls);
+  Check(!calls.empty() || rest == written);
+  for (const tokenizer::ToolCall& call : calls) tokenizer::ParseArguments(call.arguments);
+}
+
 std::string FileOf(const std::string& text) {
   static const test::TempDir dir;
   return dir.Write("text", text);
@@ -106,6 +122,8 @@ void Take(char what, const std::string& text) {
     case 'm':
       cli::ReadMessages(FileOf(text));
       return;
+    case 'k':
+      return AsCalls(text);
     case 'b':
       cli::Baseline(FileOf(text));
       return;
