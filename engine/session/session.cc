@@ -78,14 +78,17 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   const uint64_t own =
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
-  scratch_.pager = Pager::IfLarger(model, available - std::min(available, own));
+  room_for_weights_ = available - std::min(available, own);
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
 }
 
 Scratch& Session::scratch() {
-  if (!scratch_) scratch_ = std::make_unique<Scratch>(model_.config, plan_.batch, plan_.n_threads);
+  if (!scratch_) {
+    scratch_ = std::make_unique<Scratch>(model_.config, plan_.batch, plan_.n_threads);
+    scratch_->pager = Pager::IfLarger(model_, room_for_weights_);
+  }
   return *scratch_;
 }
 

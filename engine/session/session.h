@@ -145,6 +145,7 @@ class Session {
   MemoryPlan plan_;
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
+  uint64_t room_for_weights_ = 0;     // bytes of memory beside the state and scratch
   std::unique_ptr<Scratch> scratch_;  // made when first needed
   Sampler sampler_;
   Trace* trace_ = nullptr;
