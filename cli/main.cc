@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/options/command_line.h"
+#include "cli/options/loading.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -58,7 +59,7 @@ int Guarded(int argc, char** argv) {
     // fputs allocates no memory.
     std::fputs("pronk: out of memory: the machine, or ulimit -v, gives no more\n", stderr);
   } catch (const std::exception& error) {
-    cli::Complain(error.what());
+    cli::Complain(cli::MessageOf(error));
   }
   return cli::kExitFault;
 }

@@ -32,13 +32,6 @@ struct HostError {
   std::exception_ptr thrown;
 };
 
-// A message of ours without its end in brackets that has a flag of the program.
-std::string WithoutFlag(std::string what) {
-  const size_t at = what.rfind(" (");
-  if (at != what.npos && what.find("--override-kv ", at) != what.npos) what.resize(at);
-  return what;
-}
-
 // Runs the function and turns any exception into an Error, but those of the host's own functions.
 template <class Function>
 auto Guarded(Function function) {
@@ -49,7 +42,7 @@ auto Guarded(Function function) {
   } catch (const std::bad_alloc&) {
     throw Error("out of memory");
   } catch (const std::exception& error) {
-    throw Error(WithoutFlag(error.what()));
+    throw Error(error.what());
   }
 }
 

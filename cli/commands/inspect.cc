@@ -158,7 +158,7 @@ std::string Problem(gguf::File file) {
     engine::Model::From(std::move(file));
     return "";
   } catch (const gguf::Error& error) {
-    return error.what();
+    return MessageOf(error);
   }
 }
 

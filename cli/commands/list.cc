@@ -60,7 +60,7 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
                  : model.memory <= static_cast<double>(memory.total)   ? "tight"
                                                                        : "no";
   } catch (const gguf::Error& error) {
-    model.problem = error.what();
+    model.problem = MessageOf(error);
   }
   return model;
 }

@@ -20,6 +20,7 @@
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "engine/model/keys.h"
 #include "engine/session/memory.h"
 #include "gguf/error.h"
 #include "gguf/mapped_file.h"
@@ -170,6 +171,14 @@ void CheckNoModelIsLost(const std::string& out) {
   }
   throw engine::Error(gguf::PrintablePath(out) +
                       ": is a GGUF file, perhaps a model, that would be lost: give another name");
+}
+
+std::string MessageOf(const std::exception& error) {
+  const auto* const refused = dynamic_cast<const engine::KeyRefused*>(&error);
+  if (refused == nullptr) return error.what();
+  const std::string& change = refused->change();
+  return error.what() + (" (--override-kv " + gguf::Printable(change)) +
+         (change.ends_with('=') ? " runs it without this key)" : ")");
 }
 
 void NoteWritten(const std::string& path, const std::string& what) {

@@ -3,6 +3,7 @@
 #ifndef PRONK_CLI_OPTIONS_LOADING_H_
 #define PRONK_CLI_OPTIONS_LOADING_H_
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace cli {
 // Throws engine::Error if writing here would overwrite a model: a GGUF file that was not written by
 // `pronk imatrix`.
 void CheckNoModelIsLost(const std::string& out);
+
+// The error's message, and the flag by which a person who knows better may run the file, if there
+// is one.
+std::string MessageOf(const std::exception& error);
 
 // Says on stderr what was written: "wrote PATH, 3.20 MB: WHAT".
 void NoteWritten(const std::string& path, const std::string& what);

@@ -35,7 +35,8 @@ std::string ScalarText(ValueType type, const std::byte* at) {
   uint64_t bits = 0;
   const uint64_t bytes = gguf::ValueTypeBytes(type), unused = 64 - 8 * bytes;
   std::memcpy(&bits, at, bytes);
-  const bool is_signed = gguf::ValueTypeName(type).starts_with('i');
+  using enum ValueType;
+  const bool is_signed = type == kI8 || type == kI16 || type == kI32 || type == kI64;
   return is_signed ? std::to_string(static_cast<int64_t>(bits << unused) >> unused)
                    : std::to_string(bits);
 }

@@ -78,11 +78,11 @@ RopeConfig ReadRope(const Keys& keys, const Architecture& arch, const Config& co
   } else if (scaling == "yarn") {
     rope.scaling = RopeScaling::kYarn;
   } else if (scaling == "dynamic") {
-    keys.Fail("rope.scaling.type",
-              "dynamic scaling changes the base as a text grows, so that earlier keys would have "
-              "to be computed again: not supported (texts of the trained length run with "
-              "--override-kv " +
-                  std::string(arch.name) + ".rope.scaling.type=str:none)");
+    keys.Refuse("rope.scaling.type",
+                "dynamic scaling changes the base as a text grows, so that earlier keys would have "
+                "to be computed again: not supported; texts of the trained length run with type "
+                "none",
+                "rope.scaling.type=str:none");
   } else if (scaling != "none") {
     keys.Fail("rope.scaling.type",
               "expected none, linear, yarn or longrope, found " + gguf::Quoted(scaling, 40));
@@ -154,10 +154,8 @@ void ReadPooling(const Keys& keys, Config& config) {
   config.pooling = static_cast<Pooling>(keys.UintOr("pooling_type", 0, 4));
   constexpr std::string_view kLabels = "classifier.output_labels";
   if (config.pooling != Pooling::kRank && keys.Has(kLabels)) {
-    keys.Fail(
-        kLabels,
-        "this is a reranker, or a classifier, whose scores need pooling_type 4 (--override-kv " +
-            config.architecture + ".pooling_type=int:4)");
+    keys.Refuse(kLabels, "this is a reranker, or a classifier, whose scores need pooling_type 4",
+                "pooling_type=int:4");
   }
   if (config.pooling != Pooling::kRank) return;
   config.n_labels = keys.Has(kLabels) ? keys.Length(kLabels) : 1;

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "gguf/error.h"
-
 namespace engine {
 namespace {
 
@@ -59,11 +57,6 @@ constexpr std::array kUsual = {
     UsualValue{"interleave_moe_layer_step", 1, 0},
     UsualValue{"nextn_predict_layers", 0, 0},
 };
-
-// The end of a refusal: what a person may do who knows better.
-std::string WayOut(std::string_view key) {
-  return " (--override-kv " + gguf::Printable(key) + "= runs it without this key)";
-}
 
 }  // namespace
 
@@ -171,6 +164,14 @@ double Keys::NumberOf(const gguf::Metadata::Entry& entry) const {
                                                     : meta_.GetFloat(entry.key);
 }
 
+void Keys::Refuse(std::string_view key, const std::string& what, const std::string& change) const {
+  try {
+    Fail(key, what);
+  } catch (const gguf::Error& error) {
+    throw KeyRefused(error.what(), prefix_ + change);
+  }
+}
+
 bool Keys::RequireAllRead() const {
   bool encoders = false;
   for (const gguf::Metadata::Entry& entry : meta_.entries()) {
@@ -186,9 +187,8 @@ bool Keys::RequireAllRead() const {
     const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
                                     [key](const UsualValue& u) { return u.key == key; });
     if (usual == kUsual.end()) {
-      meta_.Fail(entry.key,
-                 "may change what this model computes, and this program does not know how" +
-                     WayOut(entry.key));
+      Refuse(key, "may change what this model computes, and this program does not know how",
+             std::string(key) + "=");
     }
     const double found = NumberOf(entry);
     if (found != usual->value && found != usual->other) {
@@ -196,7 +196,7 @@ bool Keys::RequireAllRead() const {
       std::snprintf(text.data(), text.size(),
                     "expected %g, the only value that this program computes with, found %g",
                     usual->value, found);
-      meta_.Fail(entry.key, text.data() + WayOut(entry.key));
+      Refuse(key, text.data(), std::string(key) + "=");
     }
   }
   return encoders;

@@ -10,8 +10,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "gguf/error.h"
 #include "gguf/metadata.h"
 
 namespace engine {
@@ -21,6 +23,18 @@ inline constexpr uint64_t kMaxLength = 1u << 24;
 
 // The suffix of a message.
 inline std::string Found(size_t value) { return ", found " + std::to_string(value); }
+
+// A file is refused for a key that a person who knows better may change.
+class KeyRefused : public gguf::Error {
+ public:
+  KeyRefused(const std::string& what, std::string change)
+      : gguf::Error(what), change_(std::move(change)) {}
+  // "KEY=TYPE:VALUE", or "KEY=" for running the file without the key.
+  const std::string& change() const { return change_; }
+
+ private:
+  std::string change_;
+};
 
 // Names are without the architecture: "block_count" is "llama.block_count" in the file. Throws
 // gguf::Error (file, key, expected, found).
@@ -72,6 +86,9 @@ class Keys {
   [[noreturn]] void Fail(std::string_view key, const std::string& what) const {
     meta_.Fail(Full(key), what);
   }
+  // The same as a KeyRefused, whose change() is the architecture's prefix and `change`.
+  [[noreturn]] void Refuse(std::string_view key, const std::string& what,
+                           const std::string& change) const;
 
  private:
   [[noreturn]] void FailCount(std::string_view key, size_t n, size_t found) const;

@@ -75,6 +75,10 @@ TEST_F(OverrideTest, PutsAValueInItsPlace) {
                 .out,
             bare);
   ExpectError(Run(kTinyModel, {"--override-kv", "llama.block_count=int:0"}), 1, "must not be 0");
+  ExpectError(Run(kTinyModel, {"--override-kv", "llama.rope.scaling.type=str:dynamic"}), 1,
+              "with type none (--override-kv llama.rope.scaling.type=str:none)");
+  ExpectError(Run(kTinyModel, {"--override-kv", "llama.classifier.output_labels=int:1"}), 1,
+              "pooling_type 4 (--override-kv llama.pooling_type=int:4)");
   // Joined by commas; one in double quotes may have commas.
   const Finished joined =
       Run(path_, {"--override-kv",
