@@ -24,7 +24,7 @@ int Main(int argc, char** argv) {
     throw std::runtime_error("this CPU lacks SSE4.2, which this program needs");
   cli::SetUpCharset();
   cli::CommandLine line(
-      "pronk", "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
+      "pronk runs LLaMA-family models from GGUF files on the CPU.", PRONK_VERSION,
       "In a checkout, './pronk test' builds and runs the tests, './pronk fuzz NAME' tries damaged\n"
       "inputs, and './pronk clean' removes what was built.");
   for (const auto add : cli::kCommands) add(line);

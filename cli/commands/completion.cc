@@ -175,11 +175,11 @@ void AddCompletion(CommandLine& line) {
   Command& command = line.Add("completion", "Print what makes a shell complete pronk's flags");
   const auto shell = std::make_shared<std::string>();
   command.Add("SHELL", *shell, "Which shell").OneOf({"bash", "zsh", "fish"}).Required();
-  command.Does([shell, &line] {
+  command.action = [shell, &line] {
     const std::deque<Command>& commands = line.commands();
     WriteOut(*shell == "bash" ? Bash(commands) : *shell == "zsh" ? Zsh(commands) : Fish(commands));
     return kExitDone;
-  });
+  };
 }
 
 }  // namespace cli

@@ -89,10 +89,10 @@ std::string Manual(const Command& program, const std::deque<Command>& commands) 
 
 void AddManual(CommandLine& line) {
   Command& command = line.Add("man", "Print the manual page (pronk man | man -l -)");
-  command.Does([&line] {
+  command.action = [&line] {
     WriteOut(Manual(line.program(), line.commands()));
     return kExitDone;
-  });
+  };
 }
 
 }  // namespace cli

@@ -21,6 +21,7 @@
 namespace cli {
 namespace {
 
+// Both return what was expected, "" if the text is that.
 template <class T>
 std::string SetNumber(const std::string& text, T& variable) {
   // For an unsigned type the flag's range, not the type, rejects a negative number.
@@ -28,13 +29,11 @@ std::string SetNumber(const std::string& text, T& variable) {
   const char* const end = text.data() + text.size();
   const bool is_plus = text.starts_with('+') && !text.starts_with("+-");
   const auto [rest, error] = std::from_chars(text.data() + is_plus, end, value);
-  if (error == std::errc::result_out_of_range) return "expected a smaller number, found " + text;
+  if (error == std::errc::result_out_of_range) return "a smaller number";
   bool is_number = error == std::errc() && rest == end;
   if constexpr (std::is_floating_point_v<T>) is_number = is_number && std::isfinite(value);
   variable = static_cast<T>(value);
-  if (is_number) return "";
-  return std::string("expected a ") + (std::is_floating_point_v<T> ? "" : "whole ") +
-         "number, found " + text;
+  return is_number ? "" : std::is_floating_point_v<T> ? "a number" : "a whole number";
 }
 
 std::string SetSwitch(const std::string& text, bool& variable) {
@@ -43,8 +42,7 @@ std::string SetSwitch(const std::string& text, bool& variable) {
   constexpr auto kNo =
       std::to_array<std::string_view>({"0", "f", "n", "off", "no", "false", "disable"});
   variable = std::ranges::find(kYes, text) != kYes.end();
-  const bool is_known = variable || std::ranges::find(kNo, text) != kNo.end();
-  return is_known ? "" : "expected yes or no, found " + text;
+  return variable || std::ranges::find(kNo, text) != kNo.end() ? "" : "yes or no";
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -54,10 +52,8 @@ bool IsFlag(const std::string& arg) {
   return arg.size() > 1 && arg[0] == '-' && !IsDigit(arg[1]) && arg[1] != '.';
 }
 
-// True if the flag chooses between run and chat and agrees with the subcommand.
-bool IsChoice(const Command& command, const std::string& name) {
-  return (command.name == "chat" && name == "--conversation") ||
-         (command.name == "run" && name == "--no-conversation");
+std::string SeeHelp(const Command& command) {
+  return "'pronk " + command.name + " --help' tells more";
 }
 
 // Takes the flag args[0] with its value. Returns the number of arguments taken.
@@ -65,7 +61,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
   const std::string& arg = args[0];
   const size_t equals = arg.find('=');
   const std::string typed = arg.substr(0, equals), name = OurFlag(typed);
-  if (IsChoice(command, name)) return 1;
+  if (IsImplied(command, name)) return 1;
   std::optional<std::string> value;
   if (equals != std::string::npos) value = arg.substr(equals + 1);
   Flag* flag = command.Find(name);
@@ -91,8 +87,7 @@ size_t TakeFlag(std::span<const std::string> args, Command& command) {
     return is_one ? take(args[1], 2) : take(flag->choices[0], 1);
   }
   if (args.size() > 1) return take(args[1], 2);
-  throw UsageError(name + ": expected " + flag->type + " after it: 'pronk " + command.name +
-                   " --help' tells more");
+  throw UsageError(name + ": expected " + flag->type + " after it: " + SeeHelp(command));
 }
 
 // Words without a flag fill the places that no flag has filled, in order.
@@ -111,7 +106,7 @@ void TakeWords(const std::vector<std::string>& words, Command& command) {
   if (n_taken == words.size()) return;
   command.RefuseValue(words[n_taken]);
   throw UsageError("pronk " + command.name + " has no use for " + gguf::Quoted(words[n_taken]) +
-                   ": 'pronk " + command.name + " --help' shows what it takes");
+                   ": " + SeeHelp(command));
 }
 
 // "  NAME   what it is"; a name that is too long gets a line of its own.
@@ -160,8 +155,7 @@ Flag& Flag::ShowDefault() {
         if constexpr (requires { text << *variable; }) text << *variable;
       },
       target);
-  default_text = text.str();
-  return *this;
+  return Set(default_text, text.str());
 }
 
 std::string Flag::Title() const {
@@ -171,28 +165,24 @@ std::string Flag::Title() const {
   return names.empty() ? place : names[0];
 }
 
-std::string Flag::Read() const {
-  if (auto* const list = std::get_if<std::vector<std::string>*>(&target); list && !given.empty()) {
-    (*list)->clear();  // removes the default
-  }
-  std::string fault;
+void Flag::Refuse(const std::string& expected, const std::string& found) const {
+  throw UsageError(Title() + ": expected " + expected + ", found " + found);
+}
+
+void Flag::Read() const {
   for (const std::string& text : given) {
-    if (fault.empty()) fault = ReadOne(text);
+    const std::string expected = ReadOne(text);
+    if (!expected.empty()) Refuse(expected, text);
   }
-  return fault;
 }
 
 std::string Flag::ReadOne(const std::string& text) const {
-  if (!choices.empty() && std::ranges::count(choices, text) == 0) {
-    return "expected " + type + ", found " + text;
-  }
+  if (!choices.empty() && std::ranges::count(choices, text) == 0) return type;
   // Checked first: a number too large for its type is also out of range, and the range is the
   // better message.
   const double number = low > -HUGE_VAL ? std::strtod(text.c_str(), nullptr) : 0;
-  if (low > -HUGE_VAL && !(number >= low && number <= high)) {
-    const std::string end = high < HUGE_VAL ? Format(" to %.15g", high) : " on";
-    return Format("expected a number from %.15g", low) + end + ", found " + text;
-  }
+  const std::string end = high < HUGE_VAL ? Format(" to %.15g", high) : " on";
+  if (!(number >= low && number <= high)) return Format("a number from %.15g", low) + end;
   return std::visit(
       [&](auto* variable) -> std::string {
         using T = std::remove_pointer_t<decltype(variable)>;
@@ -201,6 +191,7 @@ std::string Flag::ReadOne(const std::string& text) const {
         } else if constexpr (std::is_arithmetic_v<T>) {
           return SetNumber(text, *variable);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          if (&text == &given[0]) variable->clear();  // removes the default
           variable->push_back(text);
         } else {
           *variable = text;
@@ -232,14 +223,13 @@ Flag* Command::Find(std::string_view flag_name) {
 
 void Command::RefuseValue(const std::string& word) const {
   for (const Flag& flag : flags) {
-    if (flag.followed.empty() || flag.followed != word) continue;
-    throw UsageError(flag.Title() + ": expected " + flag.type + ", found " + word);
+    if (!flag.followed.empty() && flag.followed == word) flag.Refuse(flag.type, word);
   }
 }
 
-CommandLine::CommandLine(const std::string& name, const std::string& what,
-                         const std::string& version, const std::string& footer)
-    : program_{name, what}, version_(version), footer_(footer) {
+CommandLine::CommandLine(const std::string& what, const std::string& version,
+                         const std::string& footer)
+    : program_{"", what}, version_(version), footer_(footer) {
   AddOwnFlags(program_);
 }
 
@@ -263,54 +253,41 @@ Command& CommandLine::Find(const std::string& name) {
 Command& CommandLine::Cut(const std::vector<std::string>& args) {
   if (args.empty()) return program_;
   if (args[0] == "help" || program_.Find(args[0]) != nullptr) {
-    const bool is_version = args[0] == "--version";
+    version_asked_ = args[0] == "--version";
+    help_ = !version_asked_;
     const bool is_named = args.size() > 1 && !IsFlag(args[1]) && args[1] != "help";
-    Command& command = is_named && !is_version ? Find(args[1]) : program_;
-    command.Find(is_version ? args[0] : "--help")->given.push_back("");
-    return command;
+    return is_named && help_ ? Find(args[1]) : program_;
   }
   if (IsFlag(args[0])) {
     throw UsageError("a subcommand comes before " + gguf::Quoted(args[0]) +
                      ": 'pronk --help' lists them, and 'pronk run' completes a text");
   }
-  // llama-cli both completes and converses; here these are two subcommands.
-  const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
-  const bool is_chat = args[0] == "run" && std::ranges::any_of(args, converses);
-  Command& command = Find(is_chat ? "chat" : args[0]);
+  Command& command = Find(OurCommand(args));
   std::vector<std::string> words;
-  bool flags_end = false;
-  for (size_t i = 1; i < args.size();) {
-    if (!flags_end && args[i] == "--") {
-      flags_end = true;
-      ++i;
-    } else if (!flags_end && IsFlag(args[i])) {
+  size_t i = 1;
+  while (i < args.size() && args[i] != "--") {
+    if (IsFlag(args[i])) {
       i += TakeFlag(std::span(args).subspan(i), command);
     } else {
       words.push_back(args[i++]);
     }
   }
+  words.insert(words.end(), args.begin() + std::min(i + 1, args.size()), args.end());
   TakeWords(words, command);
   return command;
 }
 
 int CommandLine::Run(const std::vector<std::string>& args) {
   const Command& command = Cut(args);
-  const auto refuse = [&](const std::string& what) {
-    const std::string of = &command == &program_ ? "" : " " + command.name;
-    std::fprintf(stderr, "%s: %s\nTry '%s%s --help'.\n", program_.name.c_str(),
-                 gguf::Printable(what).c_str(), program_.name.c_str(), of.c_str());
-    return kExitUsage;
-  };
-  for (const Flag& flag : command.flags) {
-    const std::string fault = flag.Read();
-    if (!fault.empty()) return refuse(flag.Title() + ": " + fault);
-  }
+  for (const Flag& flag : command.flags) flag.Read();
   if (help_ || version_asked_) {
-    WriteOut(version_asked_ ? program_.name + " " + version_ + "\n" : Help(command));
+    WriteOut(version_asked_ ? "pronk " + version_ + "\n" : Help(command));
     return kExitDone;
   }
   for (const Flag& flag : command.flags) {
-    if (flag.required && flag.given.empty()) return refuse(flag.Title() + " is required");
+    if (flag.required && flag.given.empty()) {
+      throw UsageError(flag.Title() + " is required: " + SeeHelp(command));
+    }
   }
   CheckFiles(command);
   if (!command.idle.empty()) Note("note: no effect here: " + Joined(command.idle, ", "));
@@ -321,7 +298,7 @@ int CommandLine::Run(const std::vector<std::string>& args) {
 
 std::string CommandLine::Help(const Command& command) const {
   const bool is_program = &command == &program_;
-  std::string usage = program_.name + (is_program ? "" : " " + command.name) + " [OPTIONS]";
+  std::string usage = "pronk" + (is_program ? "" : " " + command.name) + " [OPTIONS]";
   std::string places;
   std::vector<std::pair<std::string, std::string>> groups;  // titles and their lines
   for (const Flag& flag : command.flags) {

@@ -23,13 +23,8 @@ using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
 
 // One flag, declared as command.Add("-t,--threads N", n_threads, "Threads").Between(1, 9).
 struct Flag {
-  Flag() = default;
-  Flag(const Flag&) = delete;
-  Flag& operator=(const Flag&) = delete;
-
   Flag& Type(const std::string& name) { return Set(type, name); }
   Flag& Between(double least, double most) { return Set(low, least).Set(high, most); }
-  Flag& AtLeast(double least) { return Set(low, least); }
   Flag& OneOf(std::vector<std::string> values);
   Flag& MayBeAlone() { return Set(may_be_alone, true); }
   Flag& ShowDefault();  // the variable's current value, in --help
@@ -42,16 +37,14 @@ struct Flag {
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   std::string Title() const;  // its name in messages
-  // Sets the variable to what was given. Returns an error message, "" if all of it is valid.
-  std::string Read() const;
+  void Read() const;          // sets the variable to what was given; throws UsageError
+  [[noreturn]] void Refuse(const std::string& expected, const std::string& found) const;
 
   std::vector<std::string> names;  // "-n", "--n-predict"; empty: only a place
   std::string place;               // "MODEL": a word without a flag; "": none
   std::string what;
   Target target;
-  // Name of the value in --help; shells complete FILE and MODEL. "" for a switch, "a|b" for a
-  // choice.
-  std::string type;
+  std::string type;  // of the value, in --help; shells complete FILE and MODEL; "": a switch
   std::vector<std::string> choices;
   std::string default_text;  // "" where none is shown
   std::string group = "Options";
@@ -63,7 +56,7 @@ struct Flag {
   std::string followed;  // given alone, the word after it, which may be meant as its value
 
  private:
-  std::string ReadOne(const std::string& text) const;
+  std::string ReadOne(const std::string& text) const;  // what was expected, "" if it is that
   template <class T>
   Flag& Set(T& member, const T& value) {
     member = value;
@@ -80,9 +73,7 @@ struct Command {
   Flag& Add(const std::string& names, T& variable, const std::string& about) {
     return Add(names, Target(&variable), about);
   }
-  // The action runs once the flags are read; it returns the exit status.
-  void Does(std::function<int()> does) { action = std::move(does); }
-  // The same with options that the flags set; they live as long as the command.
+  // The action, with options that the flags set; they live as long as the command.
   template <class Options>
   Options& Does(int (*does)(const Options&)) {
     const auto options = std::make_shared<Options>();
@@ -94,16 +85,15 @@ struct Command {
   void RefuseValue(const std::string& word) const;
 
   std::string name, what;
-  std::deque<Flag> flags = {};  // a deque keeps their addresses valid
-  std::function<int()> action = {};
+  std::deque<Flag> flags = {};         // a deque keeps their addresses valid
+  std::function<int()> action = {};    // once the flags are read; returns the exit status
   std::vector<std::string> idle = {};  // given flags of other programs that change nothing here
 };
 
 class CommandLine {
  public:
-  // name: the program's; footer: the last paragraph of --help.
-  CommandLine(const std::string& name, const std::string& what, const std::string& version,
-              const std::string& footer);
+  // footer: the last paragraph of --help.
+  CommandLine(const std::string& what, const std::string& version, const std::string& footer);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -113,7 +103,7 @@ class CommandLine {
   // follow a letter (-n128). Throws UsageError for the first word that is unknown.
   int Run(const std::vector<std::string>& args);
 
-  const Command& program() const { return program_; }  // the program's own flags
+  const Command& program() const { return program_; }  // nameless, for the program's own flags
   const std::deque<Command>& commands() const { return commands_; }
 
  private:

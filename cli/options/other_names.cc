@@ -170,6 +170,16 @@ std::string OurFlag(const std::string& name) {
   return ours.empty() ? name : ours;
 }
 
+std::string OurCommand(std::span<const std::string> args) {
+  const auto converses = [](const auto& arg) { return OurFlag(arg) == "--conversation"; };
+  return args[0] == "run" && std::ranges::any_of(args, converses) ? "chat" : args[0];
+}
+
+bool IsImplied(const Command& command, const std::string& flag) {
+  return (command.name == "chat" && flag == "--conversation") ||
+         (command.name == "run" && flag == "--no-conversation");
+}
+
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command) {
   const std::string name = args[0].substr(0, args[0].find('='));
   const Idle* const idle = RowOf(kIdle, name);

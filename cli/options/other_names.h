@@ -14,6 +14,12 @@ namespace cli {
 // Our name of llama.cpp's flag; any other name is returned as it is.
 std::string OurFlag(const std::string& name);
 
+// llama-cli both completes and converses; here these are two subcommands. "chat" if run has a flag
+// that asks for a conversation, else args[0].
+std::string OurCommand(std::span<const std::string> args);
+// True for a flag that only says which of the two it is.
+bool IsImplied(const Command& command, const std::string& flag);
+
 // Takes the flag args[0], with its value, if it is one of llama.cpp's that change nothing here and
 // the command runs a model. Returns the number of arguments taken, 0 if it is none.
 size_t TakeIdleFlag(std::span<const std::string> args, Command& command);

@@ -16,7 +16,7 @@ struct CommandTable {
   CommandTable() {
     for (const auto add : cli::kCommands) add(line);
   }
-  cli::CommandLine line{"pronk", "", "", ""};
+  cli::CommandLine line{"", "", ""};
 };
 
 // Values of required flags.
