@@ -107,7 +107,8 @@ void Sort(std::vector<OutTensor>& tensors) {
 
 // It differs between families, and no key of a file names it.
 void CheckActivation(const Family& family, const Fields& config) {
-  for (const char* const key : {"hidden_activation", "hidden_act", "mlp_hidden_act"}) {
+  for (const char* const key :
+       {"hidden_activation", "hidden_act", "mlp_hidden_act", "activation_function"}) {
     if (!config.Has(key)) continue;
     const std::string found = config.Text(key);
     if (found.starts_with(family.activation)) return;
@@ -215,11 +216,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   HfFolder folder = HfFolder::Open(path);
   const Family& family = FindFamily(folder.config());
   const bool is_ternary = ReadQuantization(family.name, folder);
-  OutModel model(folder, TextConfig(folder.config()), family.name);
-  if (!family.defaults.empty()) {
-    model.config =
-        model.config.Over(ParseObject(model.config.file(), std::string(family.defaults)));
-  }
+  OutModel model(folder, UsualConfig(family, folder.config()), family.name);
   model.is_ternary = is_ternary;
   CheckActivation(family, model.config);
   model.keys.Add("general.architecture", family.name);

@@ -33,7 +33,8 @@ void CopyMxfp4(const Unit& unit, const SafeTensor& scales, uint64_t n, std::byte
 
 // Whether a unit already has the bytes of the new type.
 bool IsCopy(const OutTensor& tensor, DType type, const Unit& unit) {
-  return tensor.change == Change::kNone && unit.from->floats == type && unit.stride == 1;
+  return tensor.change == Change::kNone && tensor.factors.empty() && unit.from->floats == type &&
+         unit.stride == 1;
 }
 
 // False if a weight does not fit into the type. mean: see AbsMean().
@@ -56,6 +57,11 @@ bool EncodeOneRow(const OutTensor& tensor, DType type, uint64_t row, float mean,
       return true;
     }
     ReadNumbers(unit, tensor.unit, tensor.change, floats.data() + i * tensor.unit);
+  }
+  const auto factor =
+      std::ranges::upper_bound(tensor.factors, row, {}, &RowFactors::value_type::first);
+  if (factor != tensor.factors.end()) {
+    for (float& x : floats) x *= factor->second;
   }
   if (tensor.change == Change::kTernary) {
     const float inverse = 1 / mean;

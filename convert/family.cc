@@ -75,7 +75,8 @@ const std::vector<Family>& Families() {
     std::vector<Family> all;
     for (const auto lineage :
          {LlamaLineage(), QwenLineage(), GraniteLineage(), GemmaLineage(), SingleLineages(),
-          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage()}) {
+          Lfm2Lineage(), DeepSeekLineage(), NemotronLineage(), ExpertsLineage(), MambaLineage(),
+          BertLineage()}) {
       all.insert(all.end(), lineage.begin(), lineage.end());
     }
     return all;
@@ -92,8 +93,10 @@ const Family& FindFamily(const Fields& config) {
   }
   const std::string name = NameOf(config, found[0]);
   const Fields text = TextConfig(config);
-  const bool has_experts =
-      text.UintOr("num_local_experts", 0) + text.UintOr("n_routed_experts", 0) > 0;
+  const bool has_experts = text.UintOr("num_local_experts", 0) +
+                               text.UintOr("n_routed_experts", 0) +
+                               text.UintOr("moe_every_n_layers", 0) >
+                           0;
   std::string known;
   for (const Family& family : Families()) {
     if (family.experts != Experts::kEither && (family.experts == Experts::kSome) != has_experts) {
@@ -112,6 +115,18 @@ const Family& FindFamily(const Fields& config) {
 
 Fields TextConfig(const Fields& config) {
   return config.IsObject("text_config") ? config.Object("text_config").Over(config) : config;
+}
+
+Fields UsualConfig(const Family& family, const Fields& config) {
+  Fields text = TextConfig(config);
+  std::string usual;
+  for (const auto& [theirs, name] : family.renamed) {
+    usual += (usual.empty() ? "{\"" : ", \"") + std::string(name) +
+             "\": " + std::to_string(text.Count(theirs));
+  }
+  if (!usual.empty()) text = text.Over(ParseObject(config.file(), usual + "}"));
+  if (family.defaults.empty()) return text;
+  return text.Over(ParseObject(config.file(), std::string(family.defaults)));
 }
 
 }  // namespace convert

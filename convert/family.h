@@ -8,22 +8,12 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "convert/out_model.h"
 
 namespace convert {
-
-// A name that begins with "." belongs to a layer: "model.layers.{i}." precedes it in the folder,
-// "blk.{i}." in the file. {i} is a layer's number, {e} an expert's. A name covers ".weight" and
-// ".bias". A folder's tensor may become several of the file's, or none (gguf "").
-struct TensorRule {
-  std::string_view hf, gguf;
-  Order order = Order::kSame;
-  Change change = Change::kNone;
-};
-
-inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number a key has
 
 enum class KeyKind : uint8_t { kUint, kFloat, kBool };
 // The first of config.json's keys that is present; if none is, nothing is written.
@@ -51,13 +41,15 @@ struct Family {
   bool norms_plus_one = false;
   std::string_view activation = "silu";  // prefix of its name in config.json
   // The first list that has a tensor's name counts; CommonTensors() come last.
-  std::array<std::span<const TensorRule>, 3> tensors = {};
+  std::array<std::span<const TensorRule>, 4> tensors = {};
   std::array<std::span<const KeyRule>, 2> keys = {};
   std::span<const UsualValue> usual = {};
   // Adds keys before the lists, whose values are then ignored, and refuses what GGUF's definition
   // of the family cannot express.
   void (*refine)(OutModel& model) = nullptr;
   std::string_view defaults = "";  // values that folders omit, as JSON
+  // Names in config.json for numbers that AddKeys() needs, and the usual names.
+  std::span<const std::pair<std::string_view, std::string_view>> renamed = {};
 };
 
 // Of all lineages, in the order of messages.
@@ -70,6 +62,8 @@ const Family& FindFamily(const Fields& config);
 
 // config.json's text part, which is a separate object in models with vision or audio.
 Fields TextConfig(const Fields& config);
+// The same, completed by the family's usual names and defaults.
+Fields UsualConfig(const Family& family, const Fields& config);
 
 // Adds the family's keys, then those of all families.
 void AddKeys(const Family& family, OutModel& model);

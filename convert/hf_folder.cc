@@ -71,7 +71,23 @@ HfFolder HfFolder::Open(const std::string& path) {
     }
   }
   folder.CheckIndex(index);
+  folder.AddDense();
   return folder;
+}
+
+void HfFolder::AddDense() {
+  for (const std::string name : {"1_Dense", "2_Dense", "3_Dense"}) {
+    if (!Find(name)) continue;
+    const Fields config = Object(name + "/config.json");
+    if (!config.TextOr("activation_function", "Identity").ends_with("Identity"))
+      config.Fail("activation_function", "expected Identity: its vectors would be wrong");
+    CheckLinks(path_, Join(path_, name + "/" + kWhole));
+    files_.push_back(Safetensors::Open(Join(path_, name + "/" + kWhole)));
+    for (SafeTensor tensor : files_.back().tensors()) {
+      tensor.name.insert(0, name + ".");
+      Replace(tensor);
+    }
+  }
 }
 
 // The names of the weight files.

@@ -18,8 +18,8 @@ namespace convert {
 class HfFolder {
  public:
   // Opens and checks config.json and all weights: model.safetensors, or the files named in
-  // model.safetensors.index.json, each of which must contain the tensors listed for it. Throws
-  // gguf::Error.
+  // model.safetensors.index.json, each of which must contain the tensors listed for it; and layers
+  // after the model in folders of their own ("2_Dense.linear"). Throws gguf::Error.
   static HfFolder Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -45,6 +45,7 @@ class HfFolder {
   explicit HfFolder(std::string path) : path_(std::move(path)) {}
   std::vector<std::string> Shards(const Fields& index) const;
   void CheckIndex(const Fields& index) const;
+  void AddDense();
 
   std::string path_;
   Fields config_;

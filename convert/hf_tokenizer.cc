@@ -20,6 +20,9 @@ constexpr std::pair<const char*, const char*> kSpecials[] = {
     {"eos_token", "tokenizer.ggml.eos_token_id"},
     {"unk_token", "tokenizer.ggml.unknown_token_id"},
     {"pad_token", "tokenizer.ggml.padding_token_id"},
+    {"sep_token", "tokenizer.ggml.seperator_token_id"},  // spelt so
+    {"cls_token", "tokenizer.ggml.cls_token_id"},
+    {"mask_token", "tokenizer.ggml.mask_token_id"},
 };
 
 // Some folders mark special tokens as ordinary ones.
@@ -140,6 +143,8 @@ class TokenizerWriter {
     if (!vocab_.merges.empty()) WriteTexts("tokenizer.ggml.merges", vocab_.merges);
   }
 
+  bool IsWordPiece() const { return vocab_.model == "bert"; }
+
   void WriteTexts(const char* key, const std::vector<std::string>& texts) {
     model_.keys.AddStrings(key, std::vector<std::string_view>(texts.begin(), texts.end()));
   }
@@ -179,10 +184,15 @@ class TokenizerWriter {
   void WriteSpecials() {
     std::map<std::string_view, uint64_t> found;
     for (const auto& [name, key] : kSpecials) {
-      const auto id = FindSpecial(name);
-      if (!id) continue;
-      found[name] = *id;
-      model_.keys.Add(key, static_cast<uint32_t>(*id));
+      if (const auto id = FindSpecial(name)) found[name] = *id;
+    }
+    const auto ends = EndsOfTemplate();
+    // The token after every text is its end, whatever config.json says (Qwen3-Embedding).
+    const auto last = ends && !ends->second.empty() ? ids_.find(ends->second) : ids_.end();
+    if (last != ids_.end()) found["eos_token"] = last->second;
+    if (IsWordPiece() && found.contains("cls_token")) found["bos_token"] = found["cls_token"];
+    for (const auto& [name, key] : kSpecials) {
+      if (found.contains(name)) model_.keys.Add(key, static_cast<uint32_t>(found[name]));
     }
     // If several tokens end a text, the first one other than eos.
     for (const uint64_t id : Ids(generation_, "eos_token_id")) {
@@ -190,14 +200,18 @@ class TokenizerWriter {
       model_.keys.Add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(id));
       break;
     }
-    const auto first = FirstOfTemplate();
-    WriteFlag("add_bos_token", first ? std::optional(found.contains("bos_token") &&
-                                                     *first == vocab_.tokens[found["bos_token"]])
-                                     : std::nullopt);
-    WriteFlag("add_eos_token", std::nullopt);
-    if (vocab_.add_space_prefix) {
-      model_.keys.Add("tokenizer.ggml.add_space_prefix", *vocab_.add_space_prefix);
-    }
+    const bool is_last = last != ids_.end();
+    std::optional<bool> starts, separates;
+    if (ends)
+      starts = found.contains("bos_token") && ends->first == vocab_.tokens[found["bos_token"]];
+    if (is_last && found.contains("sep_token") && found["sep_token"] == last->second)
+      separates = true;
+    WriteFlag("add_bos_token", starts);
+    WriteFlag("add_eos_token", is_last ? std::optional(true) : std::nullopt);
+    WriteFlag("add_sep_token", separates);
+    WriteFlag("normalizer.lowercase", vocab_.lowers);
+    WriteFlag("normalizer.strip_accents", vocab_.strips);
+    WriteFlag("add_space_prefix", vocab_.add_space_prefix);
   }
 
   void WriteFlag(const std::string& name, std::optional<bool> otherwise) {
@@ -205,19 +219,25 @@ class TokenizerWriter {
     if (otherwise) model_.keys.Add("tokenizer.ggml." + name, *otherwise);
   }
 
-  // The token that tokenizer.json puts before every text, "" for none; empty if it does not say.
-  std::optional<std::string> FirstOfTemplate() const {
-    if (!json_.is_there()) return std::nullopt;
+  // The tokens that tokenizer.json puts before and after every text, "" for none; empty if it does
+  // not say. Word pieces are always put between two.
+  std::optional<std::pair<std::string, std::string>> EndsOfTemplate() const {
+    if (!json_.is_there() || IsWordPiece()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
     const std::vector<Fields> steps =
         post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
     for (const Fields& step : steps) {
       if (step.TextOr("type", "") != "TemplateProcessing" || !step.IsList("single")) continue;
       const std::vector<Fields> parts = step.Objects("single");
-      if (!parts.empty()) return parts[0].Object("SpecialToken").TextOr("id", "");
+      const auto id = [](const Fields& part) {
+        return part.Object("SpecialToken").TextOr("id", "");
+      };
+      if (parts.empty()) continue;
+      return std::pair(id(parts[0]), parts.size() > 1 ? id(parts.back()) : "");
     }
     // Byte-level tokenizers without such a step add none.
-    return vocab_.model == "gpt2" ? std::optional<std::string>("") : std::nullopt;
+    return vocab_.model == "gpt2" ? std::optional(std::pair<std::string, std::string>())
+                                  : std::nullopt;
   }
 
   void WriteTemplate() {

@@ -24,6 +24,7 @@ struct Vocabulary {
   std::vector<tokenizer::TokenType> types;
   std::vector<std::string> merges;
   std::optional<bool> add_space_prefix;
+  std::optional<bool> lowers, strips;  // word pieces: case and accents of a text
 
   // Grows to n tokens; the new ones are unused.
   void Pad(size_t n);

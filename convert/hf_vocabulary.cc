@@ -8,6 +8,7 @@
 #include "convert/hf_tokenizer.h"
 #include "convert/split_pattern.h"
 #include "gguf/error.h"
+#include "tokenizer/spelling.h"
 
 namespace convert {
 namespace {
@@ -213,11 +214,25 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes) {
 
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture) {
   const Fields model = tokenizer.Object("model");
-  if (model.TextOr("type", "BPE") != "BPE") {
-    tokenizer.Fail("model.type", "expected BPE, found " + gguf::Quoted(model.Text("type"), 40));
-  }
+  const std::string type = model.TextOr("type", "BPE");
+  if (type != "BPE" && type != "WordPiece")
+    tokenizer.Fail("model.type", "expected BPE or WordPiece, found " + gguf::Quoted(type, 40));
   Vocabulary vocab;
   ReadTokens(tokenizer, model, vocab);
+  if (type == "WordPiece") {
+    // Here tokens that continue a word are marked, there those that begin one.
+    for (size_t i = 0; i < vocab.tokens.size(); ++i) {
+      std::string& token = vocab.tokens[i];
+      if (vocab.types[i] == TokenType::kControl) continue;
+      token.starts_with("##") ? token.erase(0, 2) : token.insert(0, tokenizer::kSpaceMark);
+    }
+    vocab.model = "bert";
+    vocab.pre = "default";
+    const Fields normalizer = tokenizer.Object("normalizer");
+    vocab.lowers = normalizer.BoolOr("lowercase", true);
+    if (normalizer.Has("strip_accents")) vocab.strips = normalizer.BoolOr("strip_accents", true);
+    return vocab;
+  }
   vocab.merges = model.Pairs("merges");
   if (architecture == "gemma4") {  // merges characters, not bytes
     vocab.model = "gemma4";

@@ -15,6 +15,12 @@ void OutModel::PerLayer(std::string_view key, const std::vector<bool>& values) {
   }
 }
 
+void OutModel::Rank(const std::vector<std::string>& labels) {
+  Uint("pooling_type", 4);
+  keys.AddStrings(Full("classifier.output_labels"),
+                  std::vector<std::string_view>(labels.begin(), labels.end()));
+}
+
 void OutModel::Computed(const std::string& name, std::vector<float> values) {
   OutTensor tensor;
   tensor.name = name;

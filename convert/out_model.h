@@ -3,6 +3,7 @@
 #define PRONK_CONVERT_OUT_MODEL_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -17,6 +18,18 @@
 
 namespace convert {
 
+// A name that begins with "." belongs to a layer: "model.layers.{i}." precedes it in the folder,
+// "blk.{i}." in the file. {i} is a layer's number, {e} an expert's. A name covers ".weight" and
+// ".bias", but for a file's name that ends with ".": it has neither. A folder's tensor may become
+// several of the file's, or none (gguf "").
+struct TensorRule {
+  std::string_view hf, gguf;
+  Order order = Order::kSame;
+  Change change = Change::kNone;
+};
+
+inline constexpr std::string_view kInKeys = "keys";  // a tensor whose number a key has
+
 struct OutModel {
   OutModel(const HfFolder& the_folder, Fields the_config, std::string_view the_architecture)
       : folder(the_folder), config(std::move(the_config)), architecture(the_architecture) {}
@@ -27,11 +40,14 @@ struct OutModel {
   gguf::Writer keys;
   Shapes shapes;
   std::vector<OutTensor> tensors;
-  uint64_t n_tokens = 0;           // rows of the embedding to keep; 0: all
-  bool is_ternary = false;         // layers' matrices are rounded to three values, Change::kTernary
-  uint64_t n_nextn = 0;            // blocks after the layers that predict further tokens
-  double rotary_part = 1;          // of a head that rotates, where config.json does not say
-  uint64_t n_rope_freqs = 0;       // divisors of the file, if more than pairs that rotate
+  uint64_t n_tokens = 0;      // rows of the embedding to keep; 0: all
+  bool is_ternary = false;    // layers' matrices are rounded to three values, Change::kTernary
+  uint64_t n_nextn = 0;       // blocks after the layers that predict further tokens
+  double rotary_part = 1;     // of a head that rotates, where config.json does not say
+  uint64_t n_rope_freqs = 0;  // divisors of the file, if more than pairs that rotate
+  std::span<const TensorRule> first_rules;  // before the family's
+  // What rows are multiplied by, by the tensor's name as in a rule.
+  std::map<std::string_view, RowFactors> factors;
   std::vector<std::string> notes;  // for the user
 
   // Keys of the architecture. The first value of a key counts: a family's own are set before those
@@ -47,6 +63,8 @@ struct OutModel {
     if (given_.emplace(key).second) keys.AddArray(Full(key), std::span<const T>(values));
   }
   void PerLayer(std::string_view key, const std::vector<bool>& values);
+  // A model that scores texts, with a name for each score.
+  void Rank(const std::vector<std::string>& labels);
   // A vector whose numbers are computed here.
   void Computed(const std::string& name, std::vector<float> values);
 

@@ -28,13 +28,14 @@ struct Stack {
 
 Stack AsStack(const std::vector<const SafeTensor*>& from) {
   Stack stack{.from = from};
-  const std::vector<uint64_t>& shape = from[0]->shape;
+  std::vector<uint64_t> shape = from[0]->shape;
   for (const SafeTensor* tensor : from) {
     if (tensor->shape != shape) {
       tensor->Fail("expected shape " + ShapeText(shape) + " as its like, found " +
                    ShapeText(tensor->shape));
     }
   }
+  while (shape.size() > 3 && shape[0] == 1) shape.erase(shape.begin());
   stack.Require(shape.size() <= 3 && from[0]->elements > 0, "1 to 3 dimensions, none of them 0");
   stack.is_vector = shape.size() <= 1;
   stack.is_stack = shape.size() == 3 || from.size() > 1;
@@ -201,7 +202,8 @@ OutTensor ValueHeadColumns(const Stack& stack, const Shapes& shapes) {
 
 OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const Shapes& shapes) {
   Stack stack = AsStack(from);
-  const bool is_convolution = order == Order::kTaps || order == Order::kValueHeadsAfter;
+  const bool is_convolution =
+      order == Order::kTaps || order == Order::kTapsApart || order == Order::kValueHeadsAfter;
   if (is_convolution && from[0]->shape.size() == 3) {  // [channels, 1, taps]
     stack.Require(stack.rows == 1, "[channels, 1, taps]");
     std::swap(stack.n, stack.rows);
@@ -213,6 +215,20 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
     case kSame:
     case kTaps:
       return Same(stack);
+    case kTapsApart:
+      return Reshaped(stack, {stack.cols, 1, stack.rows});
+    case kByExpert:
+    case kByExpertTransposed:
+      stack.Require(!stack.is_stack && stack.rows % shapes.n_experts == 0,
+                    "rows for " + std::to_string(shapes.n_experts) + " experts");
+      stack.n = shapes.n_experts;
+      stack.rows /= stack.n;
+      stack.is_stack = true;
+      return order == kByExpert ? Same(stack) : Transposed(stack, 1, 0, 1);
+    case kPicked:
+      for (const uint64_t row : shapes.picked)
+        stack.Require(row < stack.rows, "more than " + std::to_string(row) + " rows");
+      return PickRows(stack, 2, [rows = shapes.picked](uint64_t row) { return rows[row]; });
     case kVector:
       return Reshaped(stack, {from[0]->elements});
     case kColumn:

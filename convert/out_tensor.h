@@ -7,11 +7,13 @@
 #ifndef PRONK_CONVERT_OUT_TENSOR_H_
 #define PRONK_CONVERT_OUT_TENSOR_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "convert/safetensors.h"
@@ -29,17 +31,21 @@ enum class Change : uint8_t {
 // How weights are reordered.
 enum class Order : uint8_t {
   kSame,
-  kVector,   // [1, n] or [] becomes [n]
-  kTaps,     // a convolution's [channels, 1, taps] becomes [channels, taps]
-  kColumn,   // [n] becomes [n, 1]
-  kByGroup,  // [n] becomes [groups, n / groups] (Mamba-2's norm)
-  kRopeQ,    // heads that pair numbers i and i + half: now 2i and 2i + 1
+  kVector,     // [1, n] or [] becomes [n]
+  kTaps,       // a convolution's [channels, 1, taps] becomes [channels, taps]
+  kTapsApart,  // the same, or [channels, taps], becomes [channels, 1, taps]
+  kColumn,     // [n] becomes [n, 1]
+  kByGroup,    // [n] becomes [groups, n / groups] (Mamba-2's norm)
+  kRopeQ,      // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
   kFirstHalf,
   kSecondHalf,  // of each matrix's rows
   kEven,
-  kOdd,                  // each matrix's rows; in vectors: numbers
-  kTransposed,           // each matrix is stored by columns
+  kOdd,         // each matrix's rows; in vectors: numbers
+  kTransposed,  // each matrix is stored by columns
+  kByExpert,    // [experts * n, m] becomes [experts, n, m]
+  kByExpertTransposed,
+  kPicked,               // two rows
   kFirstHalfTransposed,  // the same, for the rows that the columns become
   kSecondHalfTransposed,
   kEvenTransposed,
@@ -62,7 +68,12 @@ struct Shapes {
            head_value = 0;  // DeepSeek: numbers per key without rope; numbers per value
   uint64_t n_key_heads = 0, n_value_heads = 0;  // delta nets
   uint64_t state = 0;                           // their heads' length
+  uint64_t n_experts = 1;
+  std::array<uint64_t, 2> picked = {};
 };
+
+// The end of each run of a tensor's rows, and what they are multiplied by. Empty: nothing.
+using RowFactors = std::vector<std::pair<uint64_t, float>>;
 
 struct Unit {
   const SafeTensor* from = nullptr;
@@ -75,6 +86,7 @@ struct OutTensor {
   uint64_t unit = 1;           // weights per unit; a row is one or several units
   std::function<Unit(uint64_t)> locate;
   Change change = Change::kNone;
+  RowFactors factors;
   // Published MXFP4: `locate` returns rows of blocks of 32, whose scales are here.
   const SafeTensor* scales = nullptr;
   // If set, replaces all of the above: numbers computed here.

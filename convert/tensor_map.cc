@@ -23,7 +23,19 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"layers.", "model.layers."},
     {"embed_tokens.", "model.embed_tokens."},
     {"norm.", "model.norm."},
+    {"backbone.layers.", "model.layers."},
+    {"backbone.embeddings.", "model.embed_tokens."},
+    {"backbone.norm_f.", "model.norm."},
+    {"bert.encoder.layer.", "model.layers."},
+    {"encoder.layer.", "model.layers."},
+    {"encoder.layers.", "model.layers."},
+    {"bert.", ""},
+    {"model.embeddings.", "embeddings."},
+    {"model.final_norm.", "final_norm."},
 };
+// Parts of a layer with several names.
+constexpr std::pair<std::string_view, std::string_view> kParts[] = {
+    {".mamba.", ".mixer."}, {".block_sparse_moe.", ".mlp."}};
 // Vision and audio parts.
 // clang-format off
 constexpr std::string_view kLeftOut[] = {
@@ -78,6 +90,9 @@ Name Parse(std::string_view hf, uint64_t n_layers) {
   }
   name.layer = TakeNumber(name.text, "layers.", "{i}");
   if (name.layer && name.text.starts_with(kLayer)) name.text.erase(0, kLayer.size() - 1);
+  for (const auto& [spelt, usual] : kParts) {
+    if (name.text.starts_with(spelt)) name.text.replace(0, spelt.size(), usual);
+  }
   if (hf.starts_with(kNextn)) name.layer = n_layers + name.layer.value_or(0);
   for (const std::string_view stack : kStacks) {
     if (!name.expert) name.expert = TakeNumber(name.text, stack, "{e}");
@@ -112,6 +127,7 @@ class Mapper {
     bool is_stack = false;
     Order order = Order::kSame;
     Change change = Change::kNone;
+    RowFactors factors;
   };
 
   bool IsLeftOut(const std::string& hf) const {
@@ -135,6 +151,7 @@ class Mapper {
         is_kept |= Add(rule, name, tensor);
       }
     };
+    apply(model_.first_rules);
     for (const std::span<const TensorRule> rules : family_.tensors) apply(rules);
     apply(CommonTensors());
     if (!is_known) {
@@ -147,12 +164,15 @@ class Mapper {
   bool Add(const TensorRule& rule, const Name& name, const SafeTensor& tensor) {
     if (rule.gguf.empty()) return false;
     if (rule.gguf == kInKeys) return true;
-    std::string gguf = std::string(rule.gguf) + name.suffix;
+    std::string gguf(rule.gguf);
+    gguf.ends_with('.') ? gguf.pop_back() : void(gguf += name.suffix);
     if (gguf.starts_with('.')) gguf = "blk." + std::to_string(name.layer.value_or(0)) + gguf;
     Target& target = targets_[gguf];
     target.order = OrderOf(rule, name);
     target.change = ChangeOf(rule, name, tensor);
     target.is_stack = name.expert.has_value();
+    if (const auto found = model_.factors.find(rule.gguf); found != model_.factors.end())
+      target.factors = found->second;
     if (!target.from.emplace(name.expert.value_or(0), &tensor).second) {
       tensor.Fail("is another " + gguf + ": expected one");
     }
@@ -201,6 +221,7 @@ class Mapper {
       if (target.is_stack && from.size() == 1) out.dims.push_back(1);
     }
     out.change = target.change;
+    out.factors = target.factors;
     const bool is_table = name == "token_embd.weight" || name == "per_layer_token_embd.weight";
     if (is_table && model_.n_tokens > 0 && out.dims.size() == 2) {
       out.dims[1] = std::min(out.dims[1], model_.n_tokens);

@@ -1,5 +1,4 @@
-// DeepSeek-V2 and V3, and models built like them. engine/model/families/deepseek.cc explains the
-// arithmetic.
+// DeepSeek-V2, V3 and Kimi Linear. engine/model/families/deepseek.cc explains the arithmetic.
 #include <algorithm>
 
 #include "convert/families/families.h"
@@ -9,7 +8,7 @@ namespace {
 
 using enum Order;
 
-constexpr TensorRule kDeepSeek2[] = {
+constexpr TensorRule kLatent[] = {
     {".self_attn.q_a_proj", ".attn_q_a"},
     {".self_attn.q_a_layernorm", ".attn_q_a_norm"},
     {".self_attn.q_b_proj", ".attn_q_b"},
@@ -18,24 +17,45 @@ constexpr TensorRule kDeepSeek2[] = {
     {".self_attn.kv_b_proj", ".attn_k_b", kKeyB},
     {".self_attn.kv_b_proj", ".attn_v_b", kValueB},
 };
-
-constexpr KeyRule kDeepSeek2Keys[] = {
-    {"q_lora_rank", "attention.q_lora_rank"},
-    {"kv_lora_rank", "attention.kv_lora_rank"},
+constexpr TensorRule kKimiLinear[] = {
+    {".self_attn.q_conv1d", ".ssm_conv1d_q", kTapsApart},
+    {".self_attn.k_conv1d", ".ssm_conv1d_k", kTapsApart},
+    {".self_attn.v_conv1d", ".ssm_conv1d_v", kTapsApart},
+    {".self_attn.f_a_proj", ".ssm_f_a"},
+    {".self_attn.f_b_proj", ".ssm_f_b"},
+    {".self_attn.g_a_proj", ".ssm_g_a"},
+    {".self_attn.g_b_proj", ".ssm_g_b"},
+    {".self_attn.b_proj", ".ssm_beta"},
+    {".self_attn.A_log", ".ssm_a", kColumn, Change::kMinusExp},
+    {".self_attn.dt_bias", ".ssm_dt.bias", kVector},
+    {".self_attn.o_norm", ".ssm_norm"},
 };
 
-void DeepSeek2(OutModel& model) {
+constexpr KeyRule kLatentKeys[] = {
+    {"q_lora_rank", "attention.q_lora_rank"},
+    {"kv_lora_rank", "attention.kv_lora_rank"},
+    {"num_experts_per_token", "expert_used_count"},
+    {"num_expert_group", "expert_group_count"},
+};
+constexpr UsualValue kKimiLinearUsual[] = {{"mla_use_nope", 1}, {"moe_renormalize", 1}};
+
+void AddLatent(OutModel& model) {
   const Fields& config = model.config;
-  AddNextn(model);
   const uint64_t rotated = config.Count("qk_rope_head_dim"), latent = config.Count("kv_lora_rank");
   model.shapes.head_plain = config.Count("qk_nope_head_dim");
   model.shapes.head_value = config.Count("v_head_dim");
   model.Uint("rope.dimension_count", rotated);
-  model.Uint("attention.head_count_kv", 1);
+  model.shapes.n_kv_heads = 1;
   model.Uint("attention.key_length", latent + rotated);
   model.Uint("attention.value_length", latent);
   model.Uint("attention.key_length_mla", model.shapes.head_plain + rotated);
   model.Uint("attention.value_length_mla", model.shapes.head_value);
+}
+
+void DeepSeek2(OutModel& model) {
+  const Fields& config = model.config;
+  AddNextn(model);
+  AddLatent(model);
   // Used if the key is missing: only experts chosen by sigmoid have such a bias.
   const bool biased = std::ranges::any_of(model.folder.tensors(), [](const auto& tensor) {
     return tensor.first.ends_with(".e_score_correction_bias");
@@ -53,12 +73,34 @@ void DeepSeek2(OutModel& model) {
   model.Float("rope.scaling.yarn_log_multiplier", 0.1 * all);
 }
 
+// Layers are counted from 1 here.
+void KimiLinear(OutModel& model) {
+  const Fields& config = model.config;
+  const Fields delta = config.Object("linear_attn_config");
+  AddLatent(model);
+  std::vector<bool> attends(model.n_layers());
+  for (const double layer : delta.Numbers("full_attn_layers")) {
+    if (layer >= 1 && layer <= static_cast<double>(attends.size()))
+      attends[static_cast<size_t>(layer) - 1] = true;
+  }
+  AddHeads(attends, model);
+  model.Uint("kda.head_dim", delta.Count("head_dim"));
+  model.Uint("ssm.conv_kernel", delta.Count("short_conv_kernel_size"));
+  AddGating(true, model);
+}
+
 constexpr Family kDeepSeekRows[] = {
     {.name = "deepseek2",
      .hf = {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Glm4MoeLiteForCausalLM"},
-     .tensors = {kDeepSeek2, kSharedExperts, kNextn},
-     .keys = {kDeepSeek2Keys, kExpertKeys},
+     .tensors = {kLatent, kSharedExperts, kNextn},
+     .keys = {kLatentKeys, kExpertKeys},
      .refine = DeepSeek2},
+    {.name = "kimi-linear",
+     .hf = {"KimiLinearForCausalLM", "KimiLinearModel"},
+     .tensors = {kLatent, kKimiLinear, kBlockSparse, kSharedExperts},
+     .keys = {kLatentKeys, kExpertKeys},
+     .usual = kKimiLinearUsual,
+     .refine = KimiLinear},
 };
 
 }  // namespace

@@ -124,12 +124,8 @@ void Laguna(OutModel& model) {
   const Fields& config = model.config;
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   const bool slides = std::ranges::count(local, true) > 0;
-  for (size_t i = 0; slides && i < local.size(); ++i) {
-    if (local[i] != (i % 4 != 0)) {
-      config.Fail("layer_types", "expected full_attention in the first of every 4 layers");
-    }
-  }
   if (slides) {
+    ExpectPeriod(model, 4, true);
     const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
     const auto length = static_cast<double>(model.head_dim());
     model.Uint("attention.sliding_window", config.Count("sliding_window"));
@@ -233,7 +229,7 @@ constexpr Family kExpertsRows[] = {
      .refine = Bailing},
     {.name = "minimax-m2",
      .hf = {"MiniMaxM2ForCausalLM"},
-     .tensors = {kBlockSparse},
+     .tensors = {kBlockSparse, kSharedExperts},
      .keys = {kMiniMaxKeys, kExpertKeys},
      .usual = kMiniMaxUsual,
      .refine = BySigmoid},

@@ -23,6 +23,7 @@ std::span<const Family> DeepSeekLineage();
 std::span<const Family> NemotronLineage();
 std::span<const Family> ExpertsLineage();
 std::span<const Family> MambaLineage();
+std::span<const Family> BertLineage();
 
 inline constexpr TensorRule kFfnNormIsPostAttention[] = {
     {".post_attention_layernorm", ".post_attention_norm"},
@@ -41,11 +42,9 @@ inline constexpr TensorRule kPostNorms[] = {
 };
 // Experts under Mixtral's names.
 inline constexpr TensorRule kBlockSparse[] = {
-    {".block_sparse_moe.gate", ".ffn_gate_inp"},
-    {".block_sparse_moe.e_score_correction_bias", ".exp_probs_b.bias"},
-    {".block_sparse_moe.experts.{e}.w1", ".ffn_gate_exps"},
-    {".block_sparse_moe.experts.{e}.w2", ".ffn_down_exps"},
-    {".block_sparse_moe.experts.{e}.w3", ".ffn_up_exps"},
+    {".mlp.experts.{e}.w1", ".ffn_gate_exps"},
+    {".mlp.experts.{e}.w2", ".ffn_down_exps"},
+    {".mlp.experts.{e}.w3", ".ffn_up_exps"},
 };
 // What is beside other experts: the bias of their choice, and the shared one.
 inline constexpr TensorRule kSharedExperts[] = {
@@ -102,13 +101,33 @@ inline constexpr KeyRule kExpertKeys[] = {
     {"n_group", "expert_group_count"},
     {"topk_group", "expert_group_used_count"},
 };
+// Mamba-2.
+inline constexpr TensorRule kMixer[] = {
+    {".norm", ".attn_norm"},
+    {".mixer.in_proj", ".ssm_in"},
+    {".mixer.conv1d", ".ssm_conv1d", Order::kTaps},
+    {".mixer.dt_bias", ".ssm_dt.bias"},
+    {".mixer.A_log", ".ssm_a", Order::kColumn, Change::kMinusExp},
+    {".mixer.D", ".ssm_d", Order::kColumn},
+    {".mixer.norm", ".ssm_norm", Order::kByGroup},
+    {".mixer.out_proj", ".ssm_out"},
+};
+inline constexpr KeyRule kMixerKeys[] = {
+    {"mamba_d_conv", "ssm.conv_kernel"},
+    {"mamba_d_state", "ssm.state_size"},
+    {"mamba_n_groups", "ssm.group_count"},
+    {"mamba_n_heads", "ssm.time_step_rank"},
+};
 inline constexpr KeyRule kWindowKeys[] = {{"sliding_window", "attention.sliding_window"}};
 
 // For each layer, whether layer_types gives it this name; empty if config.json has no such list.
 // Throws gguf::Error if the list has another length.
 std::vector<bool> LayersOfType(const OutModel& model, std::string_view type);
-// Throws gguf::Error unless only the last of every `period` layers sees all positions.
-void ExpectPeriod(const OutModel& model, size_t period);
+// The base of rope in layers with a window, under this key or with that of the others.
+double LocalBase(const Fields& config, std::string_view key);
+// Throws gguf::Error unless only the last of every `period` layers, or the first, sees all
+// positions.
+void ExpectPeriod(const OutModel& model, size_t period, bool first = false);
 // How experts are chosen: by softmax or by sigmoid, as `fallback` says where config.json does not.
 // True for sigmoid. Throws gguf::Error.
 bool AddGating(bool fallback, OutModel& model);

@@ -1,4 +1,4 @@
-// Gemma 2, 3, 3n and 4. engine/model/families/gemma.cc explains the arithmetic.
+// Gemma 2, 3, 3n and 4, EmbeddingGemma. engine/model/families/gemma.cc explains the arithmetic.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -47,6 +47,9 @@ constexpr TensorRule kGemma4[] = {
     {".post_feedforward_layernorm_2", ".post_ffw_norm_2"},
 };
 
+constexpr TensorRule kDense[] = {{"2_Dense.linear", "dense_2"}, {"3_Dense.linear", "dense_3"}};
+constexpr UsualValue kGemmaEmbeddingUsual[] = {{"use_bidirectional_attention", 1}};
+
 constexpr KeyRule kGemmaKeys[] = {
     {"final_logit_softcapping", "final_logit_softcapping", kFloat},
     {"sliding_window", "attention.sliding_window"},
@@ -94,13 +97,24 @@ constexpr std::string_view kGemma3Defaults = R"({
 void Gemma3(OutModel& model) {
   const Fields& config = model.config;
   CheckGemmaScale(model, 62);
-  const Fields local = config.Object("rope_parameters").Object("sliding_attention");
-  const double base = config.NumberOr("rope_local_base_freq", local.NumberOr("rope_theta", 10000));
+  const double base = LocalBase(config, "rope_local_base_freq");
   if (base != 10000) model.Float("rope.freq_base_swa", base);
   const uint64_t period =
       config.UintOr("sliding_window_pattern", config.UintOr("_sliding_window_pattern", 6));
   if (period != 6) model.Uint("attention.sliding_window_pattern", period);
   ExpectPeriod(model, period == 0 ? model.n_layers() + 1 : period);
+}
+
+// After pooling two matrices may widen the vector and narrow it again.
+void GemmaEmbedding(OutModel& model) {
+  Gemma3(model);
+  model.Bool("attention.causal", false);
+  if (!model.folder.tensors().contains("2_Dense.linear.weight")) return;
+  const uint64_t width = model.RowsOf("2_Dense.linear.weight");
+  model.Uint("dense_2_feat_in", model.config.Count("hidden_size"));
+  model.Uint("dense_2_feat_out", width);
+  model.Uint("dense_3_feat_in", width);
+  model.Uint("dense_3_feat_out", model.RowsOf("3_Dense.linear.weight"));
 }
 
 // Lists of Gemma 3n and 4 for layers with and without windows.
@@ -109,9 +123,7 @@ void AddGemmaLayers(OutModel& model) {
   const std::vector<bool> local = LayersOfType(model, "sliding_attention");
   if (local.empty()) config.Fail("layer_types", "expected a name for each layer");
   model.PerLayer("attention.sliding_window_pattern", local);
-  const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
-  model.Float("rope.freq_base_swa",
-              config.NumberOr("rope_local_base_freq", rope.NumberOr("rope_theta", 10000)));
+  model.Float("rope.freq_base_swa", LocalBase(config, "rope_local_base_freq"));
   if (config.IsList("intermediate_size")) {
     model.PerLayer("feed_forward_length", WholeNumbers(config, "intermediate_size", local.size()));
   }
@@ -194,6 +206,15 @@ constexpr Family kGemmaRows[] = {
      .tensors = {kSandwichNorms},
      .keys = {kGemma2Keys, kGemmaKeys},
      .refine = Gemma3,
+     .defaults = kGemma3Defaults},
+    {.name = "gemma-embedding",
+     .hf = {"Gemma3TextModel"},
+     .norms_plus_one = true,
+     .activation = "gelu",
+     .tensors = {kDense, kSandwichNorms},
+     .keys = {kGemma2Keys, kGemmaKeys},
+     .usual = kGemmaEmbeddingUsual,
+     .refine = GemmaEmbedding,
      .defaults = kGemma3Defaults},
     {.name = "gemma3n",
      .hf = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration"},

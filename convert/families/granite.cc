@@ -10,10 +10,10 @@ using enum KeyKind;
 
 // In models with experts, shared_mlp is the shared expert; otherwise it is the whole network.
 constexpr TensorRule kGraniteExperts[] = {
-    {".block_sparse_moe.router.layer", ".ffn_gate_inp"},
-    {".block_sparse_moe.input_linear", ".ffn_gate_exps", kFirstHalf},
-    {".block_sparse_moe.input_linear", ".ffn_up_exps", kSecondHalf},
-    {".block_sparse_moe.output_linear", ".ffn_down_exps"},
+    {".mlp.router.layer", ".ffn_gate_inp"},
+    {".mlp.input_linear", ".ffn_gate_exps", kFirstHalf},
+    {".mlp.input_linear", ".ffn_up_exps", kSecondHalf},
+    {".mlp.output_linear", ".ffn_down_exps"},
     {".shared_mlp.input_linear", ".ffn_gate_shexp", kFirstHalf},
     {".shared_mlp.input_linear", ".ffn_up_shexp", kSecondHalf},
     {".shared_mlp.output_linear", ".ffn_down_shexp"},
@@ -24,13 +24,6 @@ constexpr TensorRule kGraniteDense[] = {
     {".shared_mlp.output_linear", ".ffn_down"},
 };
 
-constexpr TensorRule kGraniteMamba[] = {
-    {".mamba.in_proj", ".ssm_in"},      {".mamba.conv1d", ".ssm_conv1d", kTaps},
-    {".mamba.dt_bias", ".ssm_dt.bias"}, {".mamba.A_log", ".ssm_a", kColumn, Change::kMinusExp},
-    {".mamba.D", ".ssm_d", kColumn},    {".mamba.norm", ".ssm_norm", kByGroup},
-    {".mamba.out_proj", ".ssm_out"},
-};
-
 constexpr KeyRule kGraniteKeys[] = {
     {"attention_multiplier", "attention.scale", kFloat},
     {"embedding_multiplier", "embedding_scale", kFloat},
@@ -39,12 +32,6 @@ constexpr KeyRule kGraniteKeys[] = {
     {"num_local_experts", "expert_count"},
     {"num_experts_per_tok", "expert_used_count"},
     {"shared_intermediate_size", "expert_shared_feed_forward_length"},
-};
-constexpr KeyRule kGraniteMambaKeys[] = {
-    {"mamba_d_conv", "ssm.conv_kernel"},
-    {"mamba_d_state", "ssm.state_size"},
-    {"mamba_n_groups", "ssm.group_count"},
-    {"mamba_n_heads", "ssm.time_step_rank"},
 };
 
 void GraniteHybrid(OutModel& model) {
@@ -78,15 +65,15 @@ constexpr Family kGraniteRows[] = {
      .hf = {"GraniteMoeHybridForCausalLM"},
      .experts = Experts::kSome,
      .pairs_neighbours = true,
-     .tensors = {kGraniteMamba, kGraniteExperts},
-     .keys = {kGraniteKeys, kGraniteMambaKeys},
+     .tensors = {kMixer, kGraniteExperts},
+     .keys = {kGraniteKeys, kMixerKeys},
      .refine = GraniteHybrid},
     {.name = "granitehybrid",
      .hf = {"GraniteMoeHybridForCausalLM"},
      .experts = Experts::kNone,
      .pairs_neighbours = true,
-     .tensors = {kGraniteMamba, kGraniteDense},
-     .keys = {kGraniteKeys, kGraniteMambaKeys},
+     .tensors = {kMixer, kGraniteDense},
+     .keys = {kGraniteKeys, kMixerKeys},
      .refine = GraniteHybrid},
 };
 

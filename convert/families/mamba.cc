@@ -1,5 +1,7 @@
-// Mamba, Falcon-Mamba, Mamba-2 and Jamba. engine/model/families/mamba.cc explains the arithmetic.
+// Mamba, Mamba-2, Jamba and Falcon-H1. engine/model/families/mamba.cc explains the arithmetic.
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "convert/families/families.h"
 
@@ -9,39 +11,18 @@ namespace {
 using enum Order;
 using enum KeyKind;
 
-#define M "backbone.layers.{i}.mixer."
-constexpr TensorRule kBackbone[] = {
-    {"backbone.embeddings", "token_embd"},      {"backbone.norm_f", "output_norm"},
-    {"backbone.layers.{i}.norm", ".attn_norm"}, {M "in_proj", ".ssm_in"},
-    {M "conv1d", ".ssm_conv1d", kTaps},         {M "out_proj", ".ssm_out"},
-};
 constexpr TensorRule kMamba[] = {
-    {M "x_proj", ".ssm_x"},
-    {M "dt_proj", ".ssm_dt"},
-    {M "A_log", ".ssm_a", kSame, Change::kMinusExp},
-    {M "D", ".ssm_d"},
+    {".mixer.x_proj", ".ssm_x"},
+    {".mixer.dt_proj", ".ssm_dt"},
+    {".mixer.A_log", ".ssm_a", kSame, Change::kMinusExp},
+    {".mixer.D", ".ssm_d"},
 };
-constexpr TensorRule kMamba2[] = {
-    {M "dt_bias", ".ssm_dt.bias"},
-    {M "A_log", ".ssm_a", kColumn, Change::kMinusExp},
-    {M "D", ".ssm_d", kColumn},
-    {M "norm", ".ssm_norm", kByGroup},
-};
-#undef M
-
 constexpr TensorRule kJamba[] = {
     {"model.final_layernorm", "output_norm"},
     {".pre_ff_layernorm", ".ffn_norm"},
-    {".mamba.in_proj", ".ssm_in"},
-    {".mamba.conv1d", ".ssm_conv1d", kTaps},
-    {".mamba.x_proj", ".ssm_x"},
-    {".mamba.dt_proj", ".ssm_dt"},
-    {".mamba.dt_layernorm", ".ssm_dt_norm"},
-    {".mamba.b_layernorm", ".ssm_b_norm"},
-    {".mamba.c_layernorm", ".ssm_c_norm"},
-    {".mamba.A_log", ".ssm_a", kSame, Change::kMinusExp},
-    {".mamba.D", ".ssm_d"},
-    {".mamba.out_proj", ".ssm_out"},
+    {".mixer.dt_layernorm", ".ssm_dt_norm"},
+    {".mixer.b_layernorm", ".ssm_b_norm"},
+    {".mixer.c_layernorm", ".ssm_c_norm"},
     {".feed_forward.gate_proj", ".ffn_gate"},
     {".feed_forward.up_proj", ".ffn_up"},
     {".feed_forward.down_proj", ".ffn_down"},
@@ -50,6 +31,7 @@ constexpr TensorRule kJamba[] = {
     {".feed_forward.experts.{e}.up_proj", ".ffn_up_exps"},
     {".feed_forward.experts.{e}.down_proj", ".ffn_down_exps"},
 };
+constexpr TensorRule kFalconH1[] = {{".pre_ff_layernorm", ".ffn_norm."}};
 
 constexpr KeyRule kMambaKeys[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
@@ -64,6 +46,9 @@ constexpr KeyRule kJambaKeys[] = {
     {"mamba_d_state", "ssm.state_size"},
     {"mamba_dt_rank", "ssm.time_step_rank"},
 };
+
+constexpr UsualValue kFalconH1Usual[] = {
+    {"attention_bias", 0}, {"mlp_bias", 0}, {"mamba_norm_before_gate", 0}};
 
 // A text may have any length; there are no heads.
 constexpr std::string_view kMambaDefaults = R"({
@@ -101,24 +86,66 @@ void Jamba(OutModel& model) {
   model.Uint("expert_used_count", config.CountOr("num_experts_per_tok", 2));
 }
 
+// Multipliers become part of the weights.
+void FalconH1(OutModel& model) {
+  const Fields& config = model.config;
+  const uint64_t expanded = config.CountOr("mamba_expand", 2) * config.Count("hidden_size");
+  const uint64_t inner = config.CountOr("mamba_d_ssm", expanded);
+  model.Uint("ssm.inner_size", inner);
+  model.shapes.n_groups = config.CountOr("mamba_n_groups", 1);
+  const uint64_t group = model.shapes.n_groups * config.Count("mamba_d_state");
+  // Number i of n.
+  const auto factor = [&](const char* key, size_t i = 0, size_t n = 1) {
+    const std::vector<double> found = config.Numbers(key);
+    if (!found.empty() && found.size() != n)
+      config.Fail(key, "expected " + std::to_string(n) + " numbers");
+    return found.empty() ? 1 : static_cast<float>(found[i]);
+  };
+  const auto scale = [&](std::string_view tensor, float by, uint64_t end = UINT64_MAX) {
+    model.factors[tensor].emplace_back(end, by);
+  };
+  const float in = factor("attention_in_multiplier"), ssm_in = factor("ssm_in_multiplier");
+  scale("token_embd", factor("embedding_multiplier"));
+  scale("output", factor("lm_head_multiplier"));
+  scale(".attn_q", in);
+  scale(".attn_k", in * factor("key_multiplier"));
+  scale(".attn_v", in);
+  scale(".attn_output", factor("attention_out_multiplier"));
+  scale(".ffn_gate", factor("mlp_multipliers", 0, 2));
+  scale(".ffn_down", factor("mlp_multipliers", 1, 2));
+  scale(".ssm_out", factor("ssm_out_multiplier"));
+  const uint64_t ends[] = {inner, 2 * inner, 2 * inner + group, 2 * (inner + group), UINT64_MAX};
+  for (size_t i = 0; i < 5; ++i)
+    scale(".ssm_in", ssm_in * factor("ssm_multipliers", i, 5), ends[i]);
+  if (config.BoolOr("tie_word_embeddings", false) &&
+      factor("embedding_multiplier") != factor("lm_head_multiplier"))
+    config.Fail("lm_head_multiplier", "expected as embedding_multiplier: they share a matrix");
+}
+
 constexpr Family kMambaRows[] = {
     {.name = "mamba",
      .hf = {"MambaForCausalLM", "FalconMambaForCausalLM"},
-     .tensors = {kBackbone, kMamba},
+     .tensors = {kMamba, kMixer},
      .keys = {kMambaKeys},
      .refine = MambaAlone,
      .defaults = kMambaDefaults},
     {.name = "mamba2",
      .hf = {"Mamba2ForCausalLM"},
-     .tensors = {kBackbone, kMamba2},
+     .tensors = {kMixer},
      .keys = {kMambaKeys},
      .refine = MambaAlone,
      .defaults = kMambaDefaults},
     {.name = "jamba",
      .hf = {"JambaForCausalLM"},
-     .tensors = {kJamba},
+     .tensors = {kJamba, kMamba, kMixer},
      .keys = {kJambaKeys},
      .refine = Jamba},
+    {.name = "falcon-h1",
+     .hf = {"FalconH1ForCausalLM"},
+     .tensors = {kFalconH1, kMixer, kJamba},
+     .keys = {kMixerKeys},
+     .usual = kFalconH1Usual,
+     .refine = FalconH1},
 };
 
 }  // namespace

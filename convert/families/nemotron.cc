@@ -7,37 +7,24 @@
 namespace convert {
 namespace {
 
-using enum Order;
 using enum KeyKind;
 
-#define M "backbone.layers.{i}.mixer."
 constexpr TensorRule kNemotronH[] = {
-    {"backbone.embeddings", "token_embd"},
-    {"backbone.norm_f", "output_norm"},
-    {"backbone.layers.{i}.norm", ".attn_norm"},
-    {M "in_proj", ".ssm_in"},
-    {M "conv1d", ".ssm_conv1d", kTaps},
-    {M "dt_bias", ".ssm_dt.bias"},
-    {M "A_log", ".ssm_a", kColumn, Change::kMinusExp},
-    {M "D", ".ssm_d", kColumn},
-    {M "norm", ".ssm_norm", kByGroup},
-    {M "out_proj", ".ssm_out"},
-    {M "q_proj", ".attn_q"},
-    {M "k_proj", ".attn_k"},
-    {M "v_proj", ".attn_v"},
-    {M "o_proj", ".attn_output"},
-    {M "up_proj", ".ffn_up"},
-    {M "down_proj", ".ffn_down"},
-    {M "gate", ".ffn_gate_inp"},
-    {M "gate.e_score_correction_bias", ".exp_probs_b.bias"},
-    {M "experts.{e}.up_proj", ".ffn_up_exps"},
-    {M "experts.{e}.down_proj", ".ffn_down_exps"},
-    {M "shared_experts.up_proj", ".ffn_up_shexp"},
-    {M "shared_experts.down_proj", ".ffn_down_shexp"},
-    {M "fc1_latent_proj", ".ffn_latent_down"},
-    {M "fc2_latent_proj", ".ffn_latent_up"},
+    {".mixer.q_proj", ".attn_q"},
+    {".mixer.k_proj", ".attn_k"},
+    {".mixer.v_proj", ".attn_v"},
+    {".mixer.o_proj", ".attn_output"},
+    {".mixer.up_proj", ".ffn_up"},
+    {".mixer.down_proj", ".ffn_down"},
+    {".mixer.gate", ".ffn_gate_inp"},
+    {".mixer.gate.e_score_correction_bias", ".exp_probs_b.bias"},
+    {".mixer.experts.{e}.up_proj", ".ffn_up_exps"},
+    {".mixer.experts.{e}.down_proj", ".ffn_down_exps"},
+    {".mixer.shared_experts.up_proj", ".ffn_up_shexp"},
+    {".mixer.shared_experts.down_proj", ".ffn_down_shexp"},
+    {".mixer.fc1_latent_proj", ".ffn_latent_down"},
+    {".mixer.fc2_latent_proj", ".ffn_latent_up"},
 };
-#undef M
 
 constexpr KeyRule kNemotronKeys[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", kFloat},
@@ -48,15 +35,6 @@ constexpr KeyRule kNemotronKeys[] = {
     {"ssm_state_size", "ssm.state_size"},
     {"n_groups", "ssm.group_count"},
     {"mamba_num_heads", "ssm.time_step_rank"},
-    {"n_routed_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
-    {"n_shared_experts", "expert_shared_count"},
-    {"routed_scaling_factor", "expert_weights_scale", kFloat},
-    {"norm_topk_prob", "expert_weights_norm", kBool},
-    {"n_group", "expert_group_count"},
-    {"topk_group", "expert_group_used_count"},
     {"moe_latent_size", "moe_latent_size"},
 };
 
@@ -95,15 +73,15 @@ constexpr Family kNemotronRows[] = {
      .hf = {"NemotronHForCausalLM"},
      .experts = Experts::kNone,
      .activation = "relu2",
-     .tensors = {kNemotronH},
-     .keys = {kNemotronKeys},
+     .tensors = {kNemotronH, kMixer},
+     .keys = {kNemotronKeys, kExpertKeys},
      .refine = NemotronH},
     {.name = "nemotron_h_moe",
      .hf = {"NemotronHForCausalLM"},
      .experts = Experts::kSome,
      .activation = "relu2",
-     .tensors = {kNemotronH},
-     .keys = {kNemotronKeys},
+     .tensors = {kNemotronH, kMixer},
+     .keys = {kNemotronKeys, kExpertKeys},
      .refine = NemotronH},
 };
 

@@ -1,5 +1,10 @@
 // Qwen2, Qwen3, their relatives that read images, and Qwen3-Next and Qwen3.5 with delta nets.
 // engine/model/families/qwen.cc explains the arithmetic.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string>
+
 #include "convert/families/families.h"
 
 namespace convert {
@@ -49,6 +54,10 @@ constexpr TensorRule kQwen3VlMoe[] = {
     {".mlp.experts.down_proj", ".ffn_down_exps.weight", kTransposed},
 };
 
+constexpr TensorRule kTiedReranker[] = {{"model.embed_tokens", "token_embd"},
+                                        {"model.embed_tokens", "cls.output", kPicked}};
+constexpr TensorRule kReranker[] = {{"lm_head", "cls.output", kPicked}};
+
 constexpr KeyRule kQwenMoeKeys[] = {
     {"num_experts", "expert_count"},
     {"num_experts_per_tok", "expert_used_count"},
@@ -66,6 +75,33 @@ constexpr KeyRule kDeltaNetKeys[] = {
 
 void Qwen(OutModel& model) {
   if (model.config.BoolOr("use_sliding_window", false)) LeaveOutWindow(model);
+}
+
+// How Qwen3-Reranker is asked, in the form that readers know.
+constexpr std::string_view kRerankTemplate =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and "
+    "the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
+    "<|im_start|>user\n<Instruct>: Given a web search query, retrieve relevant passages that "
+    "answer the query\n<Query>: {query}\n<Document>: {document}<|im_end|>\n"
+    "<|im_start|>assistant\n<think>\n\n</think>\n\n";
+
+// Only a folder's texts tell a reranker from a model that writes. Of the output matrix it needs the
+// rows of its two answers.
+void Qwen3(OutModel& model) {
+  Qwen(model);
+  const std::string path = std::filesystem::path(model.folder.path() + "/.").lexically_normal();
+  const std::string texts = "# " + std::filesystem::path(path).parent_path().filename().string() +
+                            "\n" + model.folder.Text("README.md").value_or("");
+  const auto same = [](char a, char b) { return std::tolower(static_cast<uint8_t>(a)) == b; };
+  const std::string_view title = "# qwen3-reranker";
+  if (std::search(texts.begin(), texts.end(), title.begin(), title.end(), same) == texts.end())
+    return;
+  const Fields vocab = model.folder.Object("tokenizer.json").Object("model").Object("vocab");
+  model.shapes.picked = {vocab.Count("yes"), vocab.Count("no")};
+  const bool tied = model.config.BoolOr("tie_word_embeddings", false);
+  model.first_rules = tied ? std::span<const TensorRule>(kTiedReranker) : kReranker;
+  model.Rank({"yes", "no"});
+  model.keys.Add("tokenizer.chat_template.rerank", kRerankTemplate);
 }
 
 void AddSections(OutModel& model) {
@@ -116,7 +152,7 @@ constexpr Family kQwenRows[] = {
      .tensors = {kQwenExperts},
      .keys = {kQwenMoeKeys},
      .refine = Qwen},
-    {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen},
+    {.name = "qwen3", .hf = {"Qwen3ForCausalLM"}, .refine = Qwen3},
     {.name = "qwen3moe", .hf = {"Qwen3MoeForCausalLM"}, .keys = {kQwenMoeKeys}, .refine = Qwen},
     {.name = "qwen2vl",
      .hf = {"Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration"},

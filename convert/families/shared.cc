@@ -17,12 +17,18 @@ std::vector<bool> LayersOfType(const OutModel& model, std::string_view type) {
   return of_type;
 }
 
-void ExpectPeriod(const OutModel& model, size_t period) {
+double LocalBase(const Fields& config, std::string_view key) {
+  const Fields rope = config.Object("rope_parameters").Object("sliding_attention");
+  return config.NumberOr(key, rope.NumberOr("rope_theta", 10000));
+}
+
+void ExpectPeriod(const OutModel& model, size_t period, bool first) {
   const std::vector<bool> full = LayersOfType(model, "full_attention");
   for (size_t i = 0; i < full.size(); ++i) {
-    if (full[i] == (i % period == period - 1)) continue;
+    if (full[i] == (i % period == (first ? 0 : period - 1))) continue;
     model.config.Fail("layer_types",
-                      "expected full_attention in the last of every " + std::to_string(period) +
+                      "expected full_attention in the " + std::string(first ? "first" : "last") +
+                          " of every " + std::to_string(period) +
                           " layers, found something else in layer " + std::to_string(i));
   }
 }

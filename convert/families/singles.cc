@@ -39,8 +39,6 @@ constexpr TensorRule kGptOss[] = {
     {".mlp.experts.down_proj_bias", ".ffn_down_exps.bias"},
 };
 constexpr KeyRule kGptOssKeys[] = {
-    {"num_local_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
     {"intermediate_size", "expert_feed_forward_length"},
     {"sliding_window", "attention.sliding_window"},
 };
@@ -180,7 +178,7 @@ constexpr Family kSingleRows[] = {
     {.name = "gpt-oss",
      .hf = {"GptOssForCausalLM"},
      .tensors = {kGptOss, kFfnNormIsPostAttention},
-     .keys = {kGptOssKeys},
+     .keys = {kGptOssKeys, kExpertKeys},
      .usual = kGptOssUsual,
      .refine = GptOss},
     {.name = "olmo2",

@@ -226,8 +226,8 @@ TEST(Convert, FoldersThatAreNone) {
 }
 
 TEST(Convert, ConfigIsChecked) {
-  EXPECT_NE(ErrorOfConfig("LlamaForCausalLM", "BertModel")
-                .find("DIR/config.json: architectures: architecture \"BertModel\" cannot be "
+  EXPECT_NE(ErrorOfConfig("LlamaForCausalLM", "T5Model")
+                .find("DIR/config.json: architectures: architecture \"T5Model\" cannot be "
                       "converted (this program converts LlamaForCausalLM, "),
             std::string::npos);
   EXPECT_EQ(ErrorOfConfig("\"LlamaForCausalLM\"", ""),

@@ -163,7 +163,7 @@ TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
   EXPECT_EQ(error(Bpe({{"a", 0}}, Json::array({1}))),
             "t.json: model.merges: expected pairs of tokens");
   EXPECT_EQ(error({{"model", {{"type", "Unigram"}}}}),
-            "t.json: model.type: expected BPE, found \"Unigram\"");
+            "t.json: model.type: expected BPE or WordPiece, found \"Unigram\"");
 }
 
 // A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts
@@ -246,6 +246,57 @@ TEST(ConvertTokenizer, SpecialTokensAndTemplate) {
   EXPECT_EQ(types[1], 3);
   EXPECT_EQ(types[262], 4);  // <tool> is plain text to readers
   EXPECT_EQ(types[263], 3);  // <|im_end|> is not, whatever the folder says
+}
+
+// The tokens of a folder whose tokenizer is this, and the file that it becomes.
+gguf::File Converted(const test::TempDir& dir, const Json& tokenizer, const std::string& config) {
+  test::HfLlama llama;
+  llama.files = {{"tokenizer.json", tokenizer.dump()}, {"tokenizer_config.json", config}};
+  Convert(llama.Write(dir), dir.Path("out"), {});
+  return gguf::File::Open(dir.Path("out"));
+}
+
+// Tokens that continue a word lose their mark, others get one.
+TEST(ConvertTokenizer, WordPieces) {
+  const test::TempDir dir;
+  const Json model = {
+      {"type", "WordPiece"},
+      {"vocab", {{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"ab", 3}, {"##b", 4}, {"a", 5}}}};
+  const Json added = {{{"id", 1}, {"content", "[CLS]"}, {"special", true}},
+                      {{"id", 2}, {"content", "[SEP]"}, {"special", true}},
+                      {{"id", 0}, {"content", "[UNK]"}, {"special", true}}};
+  const Json normalizer = {
+      {"type", "BertNormalizer"}, {"lowercase", false}, {"strip_accents", true}};
+  const gguf::File file =
+      Converted(dir, {{"added_tokens", added}, {"normalizer", normalizer}, {"model", model}},
+                R"({"cls_token":"[CLS]","sep_token":"[SEP]","unk_token":"[UNK]"})");
+  const gguf::Metadata& keys = file.metadata();
+  EXPECT_FALSE(keys.GetBoolOr("tokenizer.ggml.normalizer.lowercase", true));
+  EXPECT_TRUE(keys.GetBoolOr("tokenizer.ggml.normalizer.strip_accents", false));
+  EXPECT_FALSE(keys.Has("tokenizer.ggml.add_bos_token"));
+  EXPECT_EQ(tokenizer::Tokenizer::Create(file)->Encode("abb \u00e4 x", {}),
+            (std::vector<tokenizer::TokenId>{1, 3, 4, 5, 0, 2}));
+}
+
+// What stands after every text is its end.
+TEST(ConvertTokenizer, TheTemplateOfATextIsKept) {
+  const test::TempDir dir;
+  const auto special = [](const char* id) { return Json{{"SpecialToken", {{"id", id}}}}; };
+  const Json sequence = {{"Sequence", {{"id", "A"}}}};
+  Json tokenizer = Bpe({{"a", 0}, {"[CLS]", 1}, {"[SEP]", 2}, {"aa", 3}}, {"a a"});
+  const std::string config = R"({"bos_token":"[CLS]","sep_token":"[SEP]","eos_token":"<|end|>"})";
+  for (const bool ends : {false, true}) {
+    Json single = {special("[CLS]"), sequence};
+    if (ends) single.push_back(special("[SEP]"));
+    tokenizer["post_processor"] = {{"type", "TemplateProcessing"}, {"single", single}};
+    const gguf::File file = Converted(dir, tokenizer, config);
+    const gguf::Metadata& keys = file.metadata();
+    EXPECT_TRUE(keys.GetBoolOr("tokenizer.ggml.add_bos_token", false));
+    EXPECT_EQ(keys.GetBoolOr("tokenizer.ggml.add_eos_token", false), ends);
+    EXPECT_EQ(keys.GetBoolOr("tokenizer.ggml.add_sep_token", false), ends);
+    EXPECT_EQ(keys.GetUint("tokenizer.ggml.eos_token_id"), ends ? 2u : 4u);
+    EXPECT_EQ(keys.GetUint("tokenizer.ggml.seperator_token_id"), 2u);
+  }
 }
 
 TEST(ConvertTokenizer, OddFilesBesideItAreRefused) {

@@ -157,6 +157,18 @@ NEMOTRON = {"attn_norm": "norm", "attn_q": "mixer.q_proj", "attn_k": "mixer.k_pr
             "attn_output": "mixer.o_proj", "ffn_up": "mixer.up_proj", "ffn_down": "mixer.down_proj", "ffn_gate_inp": "mixer.gate",
             "ffn_up_shexp": "mixer.shared_experts.up_proj", "ffn_down_shexp": "mixer.shared_experts.down_proj",
             "ffn_latent_down": "mixer.fc1_latent_proj", "ffn_latent_up": "mixer.fc2_latent_proj"}
+FALCON_H1 = {"ffn_norm": "pre_ff_layernorm", **{"ffn_" + k: "feed_forward.%s_proj" % k for k in ("gate", "up", "down")}}
+KIMI = {"ssm_beta": "self_attn.b_proj", "ssm_norm": "self_attn.o_norm", "ffn_gate_inp": "block_sparse_moe.gate",
+        **{"ssm_" + k: "self_attn.%s_proj" % k for k in ("f_a", "f_b", "g_a", "g_b")}}
+BERT = {**{"attn_" + k[0]: "attention.self." + k for k in ("query", "key", "value")}, "attn_output": "attention.output.dense",
+        "attn_output_norm": "attention.output.LayerNorm", "ffn_up": "intermediate.dense", "ffn_down": "output.dense", "layer_output_norm": "output.LayerNorm"}
+NOMIC = {"attn_qkv": "attn.Wqkv", "attn_output": "attn.out_proj", "attn_output_norm": "norm1", "layer_output_norm": "norm2", "ffn_up": "mlp.fc11",
+         "ffn_gate": "mlp.fc12", "ffn_down": "mlp.fc2", "ffn_gate_inp": "mlp.router.layer"}
+MODERN = {"attn_norm": "attn_norm", "attn_qkv": "attn.Wqkv", "attn_output": "attn.Wo", "ffn_norm": "mlp_norm", "ffn_up": "mlp.Wi", "ffn_down": "mlp.Wo"}
+ENCODER_LAYERS = {"bert": "encoder.layer.%d.", "nomic-bert": "encoder.layers.%d.", "nomic-bert-moe": "encoder.layers.%d.", "modern-bert": "layers.%d."}
+# Multipliers, so that each part of a matrix has its own; powers of two change no bits.
+MULTIPLIERS = {"embedding_multiplier": 4.0, "lm_head_multiplier": 0.5, "attention_in_multiplier": 0.5, "key_multiplier": 0.25, "attention_out_multiplier": 2.0,
+               "mlp_multipliers": [0.5, 4.0], "ssm_in_multiplier": 2.0, "ssm_multipliers": [0.5, 2.0, 4.0, 0.25, 8.0], "ssm_out_multiplier": 0.25}
 BITNET = {"attn_sub_norm": "self_attn.attn_sub_norm", "ffn_sub_norm": "mlp.ffn_sub_norm"}
 NEXTN = {"eh_proj": "fc", "enorm": "pre_fc_norm_embedding", "hnorm": "pre_fc_norm_hidden", "shared_head_norm": "norm",
          "embed_tokens": "embed_tokens", "shared_head_head": "lm_head"}  # of a part of its own
@@ -183,17 +195,24 @@ NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": 
          "lfm2": {**LLAMA, **LFM2}, "lfm2moe": {**LLAMA, **LFM2}, "deepseek2": {**LLAMA, **MLA},
          "gemma3n": {**LLAMA, **AROUND, **PER_LAYER, **LAUREL}, "gemma4": {**LLAMA, **AROUND, **PER_LAYER, **GEMMA4},
          "qwen35": {**LLAMA, **DELTA}, "qwen35moe": {**LLAMA, **DELTA}, "qwen3next": {**LLAMA, **DELTA},
+         "falcon-h1": {**LLAMA, **FALCON_H1}, "kimi-linear": {**LLAMA, **MLA, **KIMI}, "gemma-embedding": {**LLAMA, **AROUND}, "bert": BERT,
+         "nomic-bert": NOMIC, "nomic-bert-moe": {**NOMIC, "ffn_up": "mlp.fc1"}, "modern-bert": MODERN,
          "mamba": MAMBA, "mamba2": {"attn_norm": "norm"}, "jamba": {**LLAMA, **JAMBA}, "nemotron_h": NEMOTRON, "nemotron_h_moe": NEMOTRON}
 PAIRED = ("llama", "granite", "granitemoe", "granitehybrid", "smollm3", "mistral3", "arcee", "nanbeige")
-PLUS_ONE = ("gemma2", "gemma3", "qwen35", "qwen35moe", "qwen3next", "step35")
+PLUS_ONE = ("gemma2", "gemma3", "gemma-embedding", "qwen35", "qwen35moe", "qwen3next", "step35")
 DELTA_NETS = ("qwen35", "qwen35moe", "qwen3next")
 BIAS = {"lfm2moe": "feed_forward.expert_bias", "nemotron_h_moe": "mixer.gate.e_score_correction_bias", "bailingmoe2": "mlp.gate.expert_bias",
         "ernie4_5-moe": "mlp.moe_statics.e_score_correction_bias", "minimax-m2": "block_sparse_moe.e_score_correction_bias",
         "exaone-moe": "mlp.e_score_correction_bias", "afmoe": "mlp.expert_bias", "laguna": "mlp.experts.e_score_correction_bias",
-        "step35": "moe.router_bias"}
+        "step35": "moe.router_bias", "kimi-linear": "block_sparse_moe.gate.e_score_correction_bias"}
 TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "token_embd_norm": "model.embedding_norm",
        "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_model_proj": "model.per_layer_model_projection",
-       "per_layer_proj_norm": "model.per_layer_projection_norm"}
+       "per_layer_proj_norm": "model.per_layer_projection_norm", "dense_2": "2_Dense.linear", "dense_3": "3_Dense.linear"}
+BERT_TOP = {"token_embd": "embeddings.word_embeddings", "token_types": "embeddings.token_type_embeddings", "position_embd": "embeddings.position_embeddings",
+            "token_embd_norm": "embeddings.LayerNorm", "cls": "pooler.dense", "cls.output": "classifier"}
+TOPS = {"bert": BERT_TOP, "nomic-bert": {**BERT_TOP, "token_embd_norm": "emb_ln"}, "nomic-bert-moe": {**BERT_TOP, "token_embd_norm": "emb_ln"},
+        "modern-bert": {"token_embd": "embeddings.tok_embeddings", "token_embd_norm": "embeddings.norm", "output_norm": "final_norm",
+                        "cls": "head.dense", "cls.norm": "head.norm", "cls.output": "classifier"}}
 
 
 def weights(g):
@@ -204,7 +223,7 @@ def weights(g):
     names = NAMES.get(arch, dict(LLAMA))
     if arch == "llama": names["ffn_gate_inp"] = "block_sparse_moe.gate"
     root = "backbone" if arch.startswith(("nemotron", "mamba")) else "model"
-    mixer = {"mamba": "mixer", "mamba2": "mixer", "jamba": "mamba", "granitehybrid": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
+    mixer = {"mamba": "mixer", "mamba2": "mixer", "jamba": "mamba", "granitehybrid": "mamba", "falcon-h1": "mamba", "nemotron_h": "mixer", "nemotron_h_moe": "mixer"}.get(arch, "linear_attn")
     dense_hybrid = arch == "granitehybrid" and not g.get("expert_count")
     nk, nv, n = g.get("ssm.group_count"), g.get("ssm.time_step_rank"), g.get("ssm.state_size")
     # Value heads alternate between key heads; the folder has those of a key head side by side.
@@ -221,8 +240,8 @@ def weights(g):
                 size = t.shape[1] * t.shape[2]
                 for e in range(t.shape[0]): out["model.%s.%d.weight" % (new, e)] = T(t.shape[1:], t.values[e * size:(e + 1) * size])
                 continue
-            new = TOP[stem]
-            if arch == "jamba" and stem == "output_norm": new = "model.final_layernorm"
+            new = TOPS.get(arch, TOP)[stem]
+            if arch in ("jamba", "falcon-h1") and stem == "output_norm": new = "model.final_layernorm"
             if arch == "bailingmoe2" and stem == "token_embd": new = "model.word_embeddings"
             if root == "backbone": new = {"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f"}.get(stem, new)
             t = T.of(tensor)
@@ -233,6 +252,7 @@ def weights(g):
         layers.setdefault(int(layer), {})[rest] = tensor
     for i, layer in layers.items():
         base = "%s.layers.%d." % (root, i)
+        if arch in ENCODER_LAYERS: base = ENCODER_LAYERS[arch] % i
         own_part = arch in DELTA_NETS or arch == "exaone-moe"
         if "nextn.eh_proj.weight" in layer:  # predicts further tokens
             if own_part: base = "mtp.layers.0."
@@ -241,7 +261,7 @@ def weights(g):
         def put(name, t): out[base + name] = t
         for rest in layer:
             stem, _, suffix = rest.rpartition(".")
-            if not stem: stem, suffix = rest, ""
+            if not stem: stem, suffix = rest, "weight" if rest == "ffn_norm" else ""
             if stem in ("attn_q", "attn_k") and arch in PAIRED:
                 put("%s.%s" % (names[stem], suffix), halves(get(rest), heads if stem == "attn_q" else kv))
             elif stem.startswith("nextn."):
@@ -257,6 +277,13 @@ def weights(g):
                 t = get(rest)
                 if arch in PLUS_ONE and stem.endswith("norm") and stem != "ssm_norm": t = t.map(lambda x: x - 1)
                 put("%s.%s" % (names[stem], suffix), t)
+            elif arch == "kimi-linear" and stem.startswith("ssm_conv1d_"):
+                t = get(rest)
+                put("self_attn.%s_conv1d.weight" % stem[-1], t.view(t.shape[-3], 1, t.shape[-1]))
+            elif arch == "kimi-linear" and stem == "ssm_a":
+                t = get(rest).map(lambda x: math.log(-x), "F64")
+                put("self_attn.A_log", t.view(1, 1, len(t.values), 1))
+            elif arch == "kimi-linear" and stem == "ssm_dt": put("self_attn.dt_bias", get(rest))
             elif stem == "attn_sinks": put("self_attn.attention_sink_bias" if arch == "mimo2" else "self_attn.sinks", get(rest))
             elif stem == "shortconv.conv":
                 t = get(rest)
@@ -310,10 +337,37 @@ def weights(g):
         shared(arch, layer, get, put)
         experts(arch, layer, get, put)
     if arch == "bitnet": pack(out)
+    if arch == "falcon-h1": divide(g, out)
+    if arch in ENCODER_LAYERS and g.get("pooling_type") == 4:  # as classifiers are published, and of old
+        prefix = "model." if arch == "modern-bert" else "bert."
+        out = {name if name.startswith(("classifier", "head")) else prefix + name: t for name, t in out.items()}
     if arch == "apertus":
         for i in range(len(layers)):
             for key in ("alpha_n", "alpha_p", "beta", "eps"): out["model.layers.%d.mlp.act_fn.%s" % (i, key)] = T([1], array("f", [g.keys["xielu." + key][i]]))
     return out
+
+
+def multipliers(g):
+    tied = "output.weight" not in g.tensors
+    return {**MULTIPLIERS, **({"lm_head_multiplier": MULTIPLIERS["embedding_multiplier"]} if tied else {})}
+
+
+def divide(g, out):
+    """Takes Falcon-H1's multipliers out of its matrices."""
+    m = multipliers(g)
+    inner, group = g.get("ssm.inner_size"), g.get("ssm.group_count") * g.get("ssm.state_size")
+    of_all = {"embed_tokens": m["embedding_multiplier"], "lm_head": m["lm_head_multiplier"], "q_proj": m["attention_in_multiplier"],
+              "k_proj": m["attention_in_multiplier"] * m["key_multiplier"], "v_proj": m["attention_in_multiplier"], "o_proj": m["attention_out_multiplier"],
+              "gate_proj": m["mlp_multipliers"][0], "down_proj": m["mlp_multipliers"][1], "mamba.out_proj": m["ssm_out_multiplier"]}
+    for name, t in list(out.items()):
+        for part, factor in of_all.items():
+            if name.endswith(part + ".weight"): out[name] = t.map(lambda x: x / factor)
+        if not name.endswith("mamba.in_proj.weight"): continue
+        scaled, at = array("f"), 0
+        for factor, n in zip(m["ssm_multipliers"], (inner, inner, group, group, t.shape[0])):
+            for row in t.rows()[at:at + n]: scaled.extend([x / (factor * m["ssm_in_multiplier"]) for x in row])
+            at += n
+        out[name] = T(t.shape, scaled)
 
 
 def pack(out):
@@ -336,7 +390,7 @@ def shared(arch, layer, get, put):
         put("shared_mlp.output_linear.weight", get("ffn_down_shexp.weight"))
         return
     name = {"qwen2moe": "mlp.shared_expert", "qwen35moe": "mlp.shared_expert", "qwen3next": "mlp.shared_expert", "laguna": "mlp.shared_expert",
-            "hunyuan-moe": "mlp.shared_mlp", "step35": "share_expert"}.get(arch, "mlp.shared_experts")
+            "hunyuan-moe": "mlp.shared_mlp", "step35": "share_expert", "kimi-linear": "block_sparse_moe.shared_experts"}.get(arch, "mlp.shared_experts")
     for part in ("gate", "up", "down"): put("%s.%s_proj.weight" % (name, part), get("ffn_%s_shexp.weight" % part))
 
 
@@ -389,8 +443,12 @@ def experts(arch, layer, get, put):
         put("mlp.experts.gate_up_proj", joined(get("ffn_gate_exps.weight"), get("ffn_up_exps.weight")).turned())
         put("mlp.experts.down_proj", get("ffn_down_exps.weight").turned())
         return
-    base = {"llama": "block_sparse_moe", "minimax-m2": "block_sparse_moe", "lfm2moe": "feed_forward", "jamba": "feed_forward", "nemotron_h_moe": "mixer"}.get(arch, "mlp")
-    parts = {"gate": "w1", "down": "w2", "up": "w3"} if arch in ("llama", "minimax-m2", "lfm2moe") else {k: k + "_proj" for k in ("gate", "up", "down")}
+    if arch == "nomic-bert-moe":
+        for part, t in (("w1", get("ffn_up_exps.weight")), ("w2", get("ffn_down_exps.weight").turned())):
+            put("mlp.experts.mlp." + part, t.view(t.shape[0] * t.shape[1], t.shape[2]))
+        return
+    base = {"llama": "block_sparse_moe", "kimi-linear": "block_sparse_moe", "minimax-m2": "block_sparse_moe", "lfm2moe": "feed_forward", "jamba": "feed_forward", "nemotron_h_moe": "mixer"}.get(arch, "mlp")
+    parts = {"gate": "w1", "down": "w2", "up": "w3"} if arch in ("llama", "minimax-m2", "lfm2moe", "kimi-linear") else {k: k + "_proj" for k in ("gate", "up", "down")}
     for part, new in parts.items():
         if "ffn_%s_exps.weight" % part not in layer: continue
         t = get("ffn_%s_exps.weight" % part)
@@ -411,12 +469,15 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen2moe":
            "seed_oss": "SeedOssForCausalLM", "cohere2": "Cohere2ForCausalLM", "dots1": "Dots1ForCausalLM", "exaone-moe": "ExaoneMoEForCausalLM",
            "afmoe": "AfmoeForCausalLM", "arcee": "ArceeForCausalLM", "apertus": "ApertusForCausalLM", "mimo2": "MiMoV2FlashForCausalLM",
            "laguna": "LagunaForCausalLM", "nanbeige": "NanbeigeForCausalLM", "step35": "Step3p5ForCausalLM",
+           "falcon-h1": "FalconH1ForCausalLM", "kimi-linear": "KimiLinearForCausalLM", "gemma-embedding": "Gemma3TextModel", "bert": "BertModel",
+           "nomic-bert": "NomicBertModel", "nomic-bert-moe": "NomicBertModel", "modern-bert": "ModernBertModel",
            "mamba": "MambaForCausalLM", "mamba2": "Mamba2ForCausalLM", "jamba": "JambaForCausalLM",
            "granitehybrid": "GraniteMoeHybridForCausalLM", "nemotron_h": "NemotronHForCausalLM", "nemotron_h_moe": "NemotronHForCausalLM"}
 
 
 def config(g, names):
     arch, get, n = g.arch, g.get, g.get("block_count")
+    if arch in ENCODER_LAYERS: return encoder(g, arch, get, n)
     kv = get("attention.head_count_kv", get("attention.head_count"))
     vocab = g.tensors["token_embd.weight"][0][1]
     c = {"architectures": [CLASSES[arch]], "hidden_size": get("embedding_length"), "num_hidden_layers": n - get("nextn_predict_layers", 0),
@@ -467,13 +528,15 @@ def config(g, names):
         del c["rope_theta"]
         g_log = get("rope.scaling.yarn_log_multiplier")
         rope.update(rope_theta=get("rope.freq_base"), mscale=g_log, mscale_all_dim=g_log, llama_4_scaling_beta=get("attention.temperature_scale"))
-    if arch in ("gemma2", "gemma3"):
+    if arch in ("gemma2", "gemma3", "gemma-embedding"):
         c["hidden_activation"], c["sliding_window"] = "gelu_pytorch_tanh", window
         put("attn_logit_softcapping", get("attn_logit_softcapping")); put("final_logit_softcapping", get("final_logit_softcapping"))
-        largest = n == {"gemma2": 46, "gemma3": 62}[arch]
+        largest = n == {"gemma2": 46}.get(arch, 62)
         c["query_pre_attn_scalar"] = c["hidden_size"] // c["num_attention_heads"] if largest else c["head_dim"]
-        c["layer_types"] = [full if i % (2 if arch == "gemma2" else 6) == (1 if arch == "gemma2" else 5) else local for i in range(n)]
-        if arch == "gemma3": put("rope_local_base_freq", get("rope.freq_base_swa", 10000.0))
+        period = 2 if arch == "gemma2" else get("attention.sliding_window_pattern", 6)
+        c["layer_types"] = [full if i % period == period - 1 else local for i in range(n)]
+        if arch == "gemma-embedding": c.update(use_bidirectional_attention=True, _sliding_window_pattern=period)
+        if arch != "gemma2": put("rope_local_base_freq", get("rope.freq_base_swa", 10000.0))
     if arch == "gpt-oss": c.update(sliding_window=window, num_local_experts=experts, swiglu_limit=7.0, layer_types=[full if i % 2 else local for i in range(n)])
     if arch == "olmo2" and window:
         c.update(architectures=["Olmo3ForCausalLM"], sliding_window=window, layer_types=[full if i % 4 == 3 else local for i in range(n)])
@@ -528,6 +591,21 @@ def config(g, names):
                  scoring_func="sigmoid" if get("expert_gating_func") == 2 else "softmax", num_key_value_heads=c["num_attention_heads"])
         log = get("rope.scaling.yarn_log_multiplier")
         if log: rope.update(mscale=10 * log, mscale_all_dim=10 * log)
+    if arch == "kimi-linear":
+        latent = get("attention.kv_lora_rank")
+        c.pop("head_dim"); c.pop("partial_rotary_factor", None); c.pop("num_experts_per_tok")
+        c.update(kv_lora_rank=latent, q_lora_rank=None, qk_rope_head_dim=turned, v_head_dim=get("attention.value_length_mla"), mla_use_nope=True,
+                 qk_nope_head_dim=get("attention.key_length_mla") - turned, num_experts=experts, num_experts_per_token=get("expert_used_count"),
+                 moe_intermediate_size=get("expert_feed_forward_length"), num_shared_experts=get("expert_shared_count"), moe_renormalize=True,
+                 routed_scaling_factor=get("expert_weights_scale"), first_k_dense_replace=get("leading_dense_block_count"), moe_layer_freq=1,
+                 num_expert_group=get("expert_group_count", 1), topk_group=get("expert_group_used_count", 1), num_key_value_heads=c["num_attention_heads"],
+                 moe_router_activation_func="sigmoid" if get("expert_gating_func") == 2 else "softmax",
+                 linear_attn_config={"full_attn_layers": [i + 1 for i, k in enumerate(kv) if k], "kda_layers": [i + 1 for i, k in enumerate(kv) if not k],
+                                     "head_dim": get("kda.head_dim"), "num_heads": c["num_attention_heads"], "short_conv_kernel_size": get("ssm.conv_kernel")})
+    if arch == "falcon-h1":
+        c.update(multipliers(g), mamba_d_conv=get("ssm.conv_kernel"), mamba_d_state=get("ssm.state_size"), mamba_n_groups=get("ssm.group_count"),
+                 mamba_n_heads=get("ssm.time_step_rank"), mamba_d_ssm=get("ssm.inner_size"), mamba_rms_norm="blk.0.ssm_norm.weight" in g.tensors,
+                 mamba_norm_before_gate=False, attention_bias=False)
     if arch == "granitehybrid":
         c.update(mamba_d_conv=get("ssm.conv_kernel"), mamba_d_state=get("ssm.state_size"), mamba_n_groups=get("ssm.group_count"),
                  mamba_n_heads=get("ssm.time_step_rank"), mamba_expand=get("ssm.inner_size") // c["hidden_size"],
@@ -546,6 +624,29 @@ def config(g, names):
             put("moe_latent_size", get("moe_latent_size"))
     if rope: c["rope_scaling" if arch != "mistral3" else "rope_parameters"] = rope
     more(g, arch, get, n, c)
+    return c
+
+
+def encoder(g, arch, get, n):
+    """config.json of encoders: each has its own names."""
+    size = {"hidden_size": get("embedding_length"), "num_hidden_layers": n, "num_attention_heads": get("attention.head_count"),
+            "intermediate_size": get("feed_forward_length"), "max_position_embeddings": get("context_length")}
+    c = {"architectures": [CLASSES[arch]], "vocab_size": g.tensors["token_embd.weight"][0][1], "type_vocab_size": g.keys.get("tokenizer.ggml.token_type_count")}
+    labels = get("classifier.output_labels", ["LABEL_0"])
+    if get("pooling_type") == 4:
+        c["architectures"] = [CLASSES[arch].replace("Model", "ForSequenceClassification")]
+        c["id2label"] = {str(i): label for i, label in enumerate(labels)}
+    if arch.startswith("nomic"):
+        c.update(zip(("n_embd", "n_layer", "n_head", "n_inner"), size.values()), n_positions=4 * get("context_length"))
+        c.update(layer_norm_epsilon=get("attention.layer_norm_epsilon"), rotary_emb_base=get("rope.freq_base"), rotary_emb_fraction=1.0, prenorm=False, causal=False,
+                 activation_function="swiglu" if arch == "nomic-bert" else "gelu", moe_every_n_layers=get("moe_every_n_layers", 0),
+                 num_experts=get("expert_count", 8), moe_top_k=get("expert_used_count", 2))
+        return c
+    c.update(size)
+    if arch == "bert": c.update(hidden_act="gelu", layer_norm_eps=get("attention.layer_norm_epsilon"), position_embedding_type="absolute")
+    else: c.update(hidden_activation=get("hidden_activation", "gelu"), norm_eps=get("attention.layer_norm_epsilon"), global_rope_theta=get("rope.freq_base"),
+                   local_rope_theta=get("rope.freq_base_swa", 10000.0), local_attention=get("attention.sliding_window", 0), classifier_pooling="mean",
+                   global_attn_every_n_layers=get("attention.sliding_window_pattern", 3), tie_word_embeddings=True)
     return c
 
 
@@ -649,7 +750,7 @@ PATTERNS = {"lfm2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N
             "qwen35": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
             "deepseek-v3": [r"\p{N}{1,3}", "[一-龥\u3040-ゟ゠-ヿ]+",
                             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]}
-PATTERNS["llama-bpe"] = PATTERNS["dbrx"] = PATTERNS["pixtral"] = PATTERNS["lfm2"]
+PATTERNS["llama-bpe"] = PATTERNS["falcon-h1"] = PATTERNS["dbrx"] = PATTERNS["pixtral"] = PATTERNS["lfm2"]
 
 
 def varint(n):
@@ -665,6 +766,7 @@ def tokenizer(g, out):
     k = lambda name, default=None: g.keys.get("tokenizer.ggml." + name, default)
     tokens, model, types = k("tokens"), k("model"), k("token_type")
     cfg = {"model_max_length": g.get("context_length")}
+    if model == "bert": cfg.update(cls_token=tokens[k("bos_token_id")], sep_token=tokens[k("seperator_token_id")])
     for name, key in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
         if k(key + "_token_id") is not None: cfg[name + "_token"] = tokens[k(key + "_token_id")]
     for flag in ("add_bos_token", "add_eos_token"):
@@ -675,13 +777,21 @@ def tokenizer(g, out):
                         for t, s, y in zip(tokens, k("scores"), types))
         data += field(2, b"\x18\x02") + field(3, field(1, b"identity") + b"\x18" + varint(int(k("add_space_prefix", True))))
         with open(os.path.join(out, "tokenizer.model"), "wb") as f: f.write(data)
+    elif model == "bert":
+        cut = lambda t, y: t if y == 3 else t[1:] if t.startswith("\u2581") else "##" + t
+        cfg.pop("bos_token")
+        j = {"added_tokens": [{"id": i, "content": t, "special": True} for i, (t, y) in enumerate(zip(tokens, types)) if y == 3],
+             "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None}, "pre_tokenizer": {"type": "BertPreTokenizer"},
+             "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                       "vocab": {cut(t, y): i for i, (t, y) in enumerate(zip(tokens, types))}}}
+        with open(os.path.join(out, "tokenizer.json"), "w") as f: json.dump(j, f)
     else:
         regexes = PATTERNS.get(k("pre"), PATTERNS["qwen2"]) if model == "gpt2" else []
         steps = [{"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False} for r in ([regexes] if isinstance(regexes, str) else regexes)]
         if model == "gpt2": steps.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False})
         j = {"version": "1.0", "added_tokens": [{"id": i, "content": t, "special": y == 3} for i, (t, y) in enumerate(zip(tokens, types)) if y in (3, 4)],
              "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
-             "model": {"type": "BPE", "byte_fallback": model == "gemma4", "ignore_merges": k("pre") in ("lfm2", "llama-bpe", "pixtral"),
+             "model": {"type": "BPE", "byte_fallback": model == "gemma4", "ignore_merges": k("pre") in ("lfm2", "llama-bpe", "falcon-h1", "pixtral"),
                        "vocab": {t: i for i, (t, y) in enumerate(zip(tokens, types)) if y not in (3, 4)},
                        "merges": [m.split(" ") if i % 2 else m for i, m in enumerate(k("merges"))]}}
         with open(os.path.join(out, "tokenizer.json"), "w") as f: json.dump(j, f)
@@ -709,12 +819,21 @@ def main():
     g = Gguf(a.model)
     os.makedirs(a.out, exist_ok=True)
     tensors = {name: t for name, t in weights(g).items() if name not in a.drop}
-    if g.get("pooling_type"):  # as Sentence Transformers write it
+    if g.get("pooling_type") in (1, 2, 3):  # as Sentence Transformers write it
         tensors = {name.removeprefix("model."): t for name, t in tensors.items()}
         os.makedirs(os.path.join(a.out, "1_Pooling"), exist_ok=True)
         kinds = ("mean_tokens", "cls_token", "lasttoken")
         with open(os.path.join(a.out, "1_Pooling", "config.json"), "w") as f:
             json.dump({"pooling_mode_" + kind: i + 1 == g.get("pooling_type") for i, kind in enumerate(kinds)}, f)
+        modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+        for name in [name for name in tensors if "_Dense." in name]:
+            module, t = name.split(".")[0], tensors.pop(name)
+            modules.append({"idx": len(modules), "name": str(len(modules)), "path": module, "type": "sentence_transformers.models.Dense"})
+            os.makedirs(os.path.join(a.out, module), exist_ok=True)
+            save(os.path.join(a.out, module, "model.safetensors"), {name.split(".", 1)[1]: t})
+            with open(os.path.join(a.out, module, "config.json"), "w") as f:
+                json.dump({"in_features": t.shape[1], "out_features": t.shape[0], "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}, f)
+        with open(os.path.join(a.out, "modules.json"), "w") as f: json.dump(modules, f)
     if a.shards == 1: save(os.path.join(a.out, "model.safetensors"), tensors)
     else:
         names, index = list(tensors), {}

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/session/embedder.h"
 #include "engine/session/session.h"
 
 namespace test {
@@ -34,6 +35,19 @@ inline std::vector<float> AllLogits(const engine::Model& model,
     logits.insert(logits.end(), rows.begin(), rows.end());
   });
   return logits;
+}
+
+// The same, or what a model makes of a text that does not write.
+inline std::vector<float> Results(const engine::Model& model,
+                                  const std::vector<tokenizer::TokenId>& ids,
+                                  const engine::SessionOptions& options) {
+  if (model.config.WritesText()) return AllLogits(model, ids, options);
+  std::vector<float> result;
+  engine::Embedder(model, options).Embed({{ids}}, [&](size_t, size_t, std::span<const float> row) {
+    result.assign(row.begin(), row.end());
+    return true;
+  });
+  return result;
 }
 
 }  // namespace test

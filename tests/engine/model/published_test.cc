@@ -252,13 +252,7 @@ std::vector<float> LogitsOf(const std::string& path,
   SessionOptions options;
   options.context = 256;
   options.n_threads = 1;
-  if (model.config.WritesText()) return test::AllLogits(model, ids, options);
-  std::vector<float> result;
-  Embedder(model, options).Embed({{ids}}, [&](size_t, size_t, std::span<const float> row) {
-    result.assign(row.begin(), row.end());
-    return true;
-  });
-  return result;
+  return test::Results(model, ids, options);
 }
 
 class PublishedTest : public testing::TestWithParam<std::filesystem::path> {};

@@ -1,0 +1,152 @@
+// BERT, Nomic Embed and ModernBERT, which make vectors of texts or score them.
+// engine/model/families/bert.cc explains the arithmetic.
+#include <string>
+
+#include "convert/families/families.h"
+
+namespace convert {
+namespace {
+
+using enum Order;
+using enum KeyKind;
+
+constexpr TensorRule kBert[] = {
+    {"embeddings.word_embeddings", "token_embd"},
+    {"embeddings.position_embeddings", "position_embd"},
+    {"embeddings.token_type_embeddings", "token_types"},
+    {"embeddings.position_ids", ""},
+    {"embeddings.LayerNorm", "token_embd_norm"},
+    {".attention.self.query", ".attn_q"},
+    {".attention.self.key", ".attn_k"},
+    {".attention.self.value", ".attn_v"},
+    {".attention.output.dense", ".attn_output"},
+    {".attention.output.LayerNorm", ".attn_output_norm"},
+    {".intermediate.dense", ".ffn_up"},
+    {".output.dense", ".ffn_down"},
+    {".output.LayerNorm", ".layer_output_norm"},
+    {"pooler.dense", ""},
+    // Nomic's names.
+    {"emb_ln", "token_embd_norm"},
+    {".attn.Wqkv", ".attn_qkv"},
+    {".attn.out_proj", ".attn_output"},
+    {".norm1", ".attn_output_norm"},
+    {".norm2", ".layer_output_norm"},
+    {".mlp.fc1", ".ffn_up"},
+    {".mlp.fc11", ".ffn_up"},
+    {".mlp.fc12", ".ffn_gate"},
+    {".mlp.fc2", ".ffn_down"},
+    {".mlp.router.layer", ".ffn_gate_inp"},
+    {".mlp.experts.mlp.w1", ".ffn_up_exps.weight", kByExpert},
+    {".mlp.experts.mlp.w2", ".ffn_down_exps.weight", kByExpertTransposed},
+    {".mlp.experts.bias", ""},  // which readers do not know
+    // ModernBERT's names.
+    {"embeddings.tok_embeddings", "token_embd"},
+    {"embeddings.norm", "token_embd_norm"},
+    {".attn_norm", ".attn_norm"},
+    {".attn.Wo", ".attn_output"},
+    {".mlp_norm", ".ffn_norm"},
+    {".mlp.Wi", ".ffn_up"},
+    {".mlp.Wo", ".ffn_down"},
+    {"final_norm", "output_norm"},
+};
+constexpr TensorRule kRank[] = {{"pooler.dense", "cls"},
+                                {"head.dense", "cls"},
+                                {"head.norm", "cls.norm"},
+                                {"classifier", "cls.output"}};
+
+constexpr KeyRule kBertKeys[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", kFloat},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", kFloat},
+    {"norm_eps", "attention.layer_norm_epsilon", kFloat},
+    {"rotary_emb_base", "rope.freq_base", kFloat},
+    {"moe_every_n_layers", "moe_every_n_layers"},
+    {"global_rope_theta", "rope.freq_base", kFloat},
+    {"local_attention", "attention.sliding_window"},
+    {"global_attn_every_n_layers", "attention.sliding_window_pattern"},
+};
+constexpr UsualValue kNomicUsual[] = {
+    {"prenorm", 0}, {"rotary_emb_fraction", 1}, {"rotary_emb_interleaved", 0}};
+
+constexpr std::pair<std::string_view, std::string_view> kNomicNames[] = {
+    {"n_positions", "max_position_embeddings"}, {"n_embd", "hidden_size"},
+    {"n_layer", "num_hidden_layers"},           {"n_head", "num_attention_heads"},
+    {"n_inner", "intermediate_size"},
+};
+
+// A model with a classifier scores texts.
+void Encoder(OutModel& model) {
+  model.Bool("attention.causal", false);
+  model.Without("attention.head_count_kv");
+  if (!model.folder.tensors().contains("classifier.weight")) return;
+  const Fields names = model.config.Object("id2label");
+  const uint64_t n = model.RowsOf("classifier.weight");
+  if (n > UINT16_MAX) model.Need("classifier.weight").Fail("expected fewer labels");
+  std::vector<std::string> labels(n);
+  for (size_t i = 0; i < n; ++i)
+    labels[i] = names.TextOr(std::to_string(i), "LABEL_" + std::to_string(i));
+  model.first_rules = kRank;
+  model.Rank(labels);
+}
+
+void Bert(OutModel& model) {
+  Encoder(model);
+  model.Without("rope.dimension_count");
+  model.keys.Add("tokenizer.ggml.token_type_count",
+                 static_cast<uint32_t>(model.config.CountOr("type_vocab_size", 1)));
+}
+
+// config.json has room for four times the positions of the training.
+void Nomic(OutModel& model) {
+  model.Uint("context_length", model.config.Count("n_positions") / 4);
+  model.shapes.n_experts = model.config.CountOr("num_experts", 1);
+  Bert(model);
+}
+
+void ModernBert(OutModel& model) {
+  const Fields& config = model.config;
+  ExpectPeriod(model, config.CountOr("global_attn_every_n_layers", 3), true);
+  Encoder(model);
+  if (model.Gives("pooling_type") && config.TextOr("classifier_pooling", "cls") != "mean")
+    config.Fail("classifier_pooling", "expected mean in a model that scores texts");
+  model.Float("rope.freq_base_swa", LocalBase(config, "local_rope_theta"));
+  model.Text("hidden_activation", config.TextOr("hidden_activation", "gelu"));
+}
+
+constexpr Family kBertRows[] = {
+    {.name = "bert",
+     .hf = {"BertModel", "BertForSequenceClassification"},
+     .activation = "gelu",
+     .tensors = {kBert},
+     .keys = {kBertKeys},
+     .refine = Bert},
+    {.name = "nomic-bert",
+     .hf = {"NomicBertModel"},
+     .experts = Experts::kNone,
+     .activation = "swiglu",
+     .tensors = {kBert},
+     .keys = {kBertKeys},
+     .usual = kNomicUsual,
+     .refine = Nomic,
+     .renamed = kNomicNames},
+    {.name = "nomic-bert-moe",
+     .hf = {"NomicBertModel"},
+     .experts = Experts::kSome,
+     .activation = "gelu",
+     .tensors = {kBert},
+     .keys = {kBertKeys, kExpertKeys},
+     .usual = kNomicUsual,
+     .refine = Nomic,
+     .renamed = kNomicNames},
+    {.name = "modern-bert",
+     .hf = {"ModernBertModel", "ModernBertForSequenceClassification"},
+     .activation = "",  // one of two
+     .tensors = {kBert},
+     .keys = {kBertKeys},
+     .refine = ModernBert},
+};
+
+}  // namespace
+
+std::span<const Family> BertLineage() { return kBertRows; }
+
+}  // namespace convert
