@@ -1,4 +1,6 @@
 // pronk run: completes one or several prompts and streams the text.
+#include "cli/commands/run.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -33,22 +35,6 @@ namespace {
 
 // In a run at least this long, measuring the memory bandwidth costs no noticeable time.
 constexpr double kLongRunSeconds = 2;
-
-struct RunOptions {
-  ModelOptions model;
-  TemplateOptions form;
-  GenerationOptions generation;
-  std::optional<std::string> prompt;
-  std::optional<std::string> text;  // the prompt given without a flag
-  std::vector<std::string> files;   // documents
-  std::string prompts;              // a file with several
-  std::string prompt_cache;
-  std::string system;
-  int64_t max_tokens = -1;
-  std::vector<std::string> stop_texts;
-  bool chat = false, escape = false, special = false;
-  bool no_display_prompt = false, json = false;
-};
 
 // Files and pipes end with a line feed that nobody typed.
 std::string WithoutLastNewline(std::string text) {
@@ -119,40 +105,6 @@ std::vector<std::string> PromptsOf(const RunOptions& options) {
   return prompts;
 }
 
-// The default context has room for the -n tokens, even beyond the length used in training; but a
-// prompt that is too long by itself is refused.
-size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
-  if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
-  const size_t usual = engine::DefaultContext(model.config);
-  const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
-  if (n_prompt > usual || needed <= usual) return usual;
-  if (needed > model.config.context_length) {
-    Complain("note: " + std::to_string(needed) + " tokens are more than the " +
-             std::to_string(model.config.context_length) + " this model was trained for");
-  }
-  return needed;
-}
-
-std::vector<tokenizer::TokenId> Encode(const RunOptions& options, const engine::Model& model,
-                                       const std::optional<engine::ChatForm>& form,
-                                       const std::string& prompt) {
-  const size_t context =
-      options.model.context != 0 ? options.model.context : engine::DefaultContext(model.config);
-  const std::function<bool()> interrupted = Interrupted;
-  if (!form) {
-    return engine::Encode(
-        model, prompt,
-        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
-  }
-  engine::CheckTextSize(model, prompt.size(), context);  // checked before a template copies it
-  std::vector<tokenizer::Message> messages = {{"user", prompt}};
-  if (!options.system.empty()) {
-    const std::string system = FromTerminal(options.system);
-    messages.insert(messages.begin(), {"system", options.escape ? Unescaped(system) : system});
-  }
-  return engine::EncodeChat(model, *form, messages, context, interrupted);
-}
-
 // Restores the common prefix with the prompt from the --prompt-cache file, if it exists. Returns
 // its number of tokens.
 size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> ids,
@@ -166,31 +118,23 @@ size_t ReuseCache(const std::string& path, std::span<const tokenizer::TokenId> i
 }
 
 // Completes one prompt in a session of its own: the result does not depend on other prompts.
-engine::GenerateResult Complete(const RunOptions& options, const engine::Model& model,
-                                const std::optional<engine::ChatForm>& form,
-                                engine::SessionOptions session_options,
+engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts,
                                 grammar::Constraint* constraint, const std::string& prompt,
                                 TextOutput& out) {
-  const std::vector<tokenizer::TokenId> ids = Encode(options, model, form, prompt);
+  const engine::Model& model = parts.model;
+  const std::vector<tokenizer::TokenId> ids = EncodePrompt(options, parts, prompt);
+  engine::SessionOptions session_options = parts.session;
   session_options.context = ContextFor(options, model, ids.size());
   engine::Session session(model, session_options);
   if (options.model.verbose) ExplainChoices(options.model, model, session, session_options);
 
   ProgressLine progress("reading the prompt:");
-  engine::GenerateOptions generate;
-  generate.max_tokens = options.max_tokens;
-  generate.stop_texts = options.stop_texts;
-  generate.constraint = constraint;
-  if (form && form->is_transcript) {
-    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
-  }
-  if (form) generate.thinking = form->thinking;
+  engine::GenerateOptions generate = GenerateOptionsFor(options, parts, constraint);
   generate.on_thinking = [&](std::string_view text) {
     progress.Clear();
     if (!options.json) out.WriteThinking(text);
     return true;
   };
-  generate.interrupted = Interrupted;
   generate.prompt_progress = [&](size_t done, size_t total) {
     progress.Update(done, total);
     return true;
@@ -241,6 +185,17 @@ void CheckFlags(const RunOptions& options) {
   };
   refuse(!options.prompts.empty() && !options.prompt_cache.empty(), "--prompt-cache",
          " keeps one prompt: it does not go with --prompts");
+  if (options.jsonl) {
+    refuse(options.prompt || options.text || options.files.size() > 1, "--jsonl",
+           " answers the lines of one -f, and no other prompt");
+    refuse(!options.prompts.empty() || options.json || !options.prompt_cache.empty(), "--jsonl",
+           " does not go with --prompts, --json or --prompt-cache");
+    refuse(options.parallel > 1 && !options.generation.draft_model.empty(), "--draft-model",
+           " has no effect with --parallel");
+  } else {
+    refuse(!options.output.empty(), "-o", " has no effect without --jsonl");
+    refuse(options.parallel > 1, "--parallel", " has no effect without --jsonl");
+  }
   if (options.chat) {
     refuse(options.special, "--special",
            " has no effect with --chat: the template says what is special");
@@ -260,29 +215,31 @@ int Run(const RunOptions& options) {
   // Checked before the model is loaded.
   const std::shared_ptr<const grammar::Grammar> grammar = options.generation.ReadGrammar();
   session_options.draft = options.generation.Draft({});
-  const std::vector<std::string> prompts = PromptsOf(options);
+  const std::vector<std::string> prompts =
+      options.jsonl ? ReadPromptLines(options.files.empty() ? "-" : options.files[0])
+                    : PromptsOf(options);
   const engine::Stopwatch watch;
   const engine::Model model = LoadModel(options.model);
   const std::optional<engine::Model> draft_model = options.generation.LoadDraftModel(options.model);
   session_options.draft = options.generation.Draft(draft_model);
   Origins origins;
   session_options.sampler = options.generation.Sampler(model, options.model.verbose, origins);
-  std::optional<engine::ChatForm> form;  // empty: prompts are plain text
-  if (options.chat) form = options.form.For(model);
+  RunParts parts = {.model = model, .form = {}, .session = session_options, .grammar = grammar};
+  if (options.chat) parts.form = options.form.For(model);
   std::optional<grammar::Constraint> constraint;
   if (grammar != nullptr) constraint.emplace(grammar, *model.tokenizer);
   grammar::Constraint* const kept_to = constraint ? &*constraint : nullptr;
-  const double load_seconds = watch.Seconds();
+  parts.load_seconds = watch.Seconds();
   CatchInterrupts();
+  if (options.jsonl) return RunLines(options, parts, prompts);
   int status = kExitDone;
   for (const std::string& prompt : prompts) {
     TextOutput out;
-    const engine::GenerateResult result =
-        Complete(options, model, form, session_options, kept_to, prompt, out);
+    const engine::GenerateResult result = Complete(options, parts, kept_to, prompt, out);
     // Several objects are written one per line.
     const int indent = options.prompts.empty() ? 2 : -1;
     const uint64_t seed = session_options.sampler.seed;
-    const bool open = options.json ? WriteOut(ResultJson(result, seed, load_seconds, indent))
+    const bool open = options.json ? WriteOut(ResultJson(result, seed, parts.load_seconds, indent))
                                    : out.Finish(/*follows=*/&prompt != &prompts.back());
     ReportRun(options, model, result);
     if (!open) return kExitDone;  // nobody reads any more
@@ -293,6 +250,52 @@ int Run(const RunOptions& options) {
 }
 
 }  // namespace
+
+size_t ContextFor(const RunOptions& options, const engine::Model& model, size_t n_prompt) {
+  if (options.model.context != 0 || options.max_tokens < 0) return options.model.context;
+  const size_t usual = engine::DefaultContext(model.config);
+  const size_t needed = n_prompt + static_cast<size_t>(options.max_tokens);
+  if (n_prompt > usual || needed <= usual) return usual;
+  if (needed > model.config.context_length) {
+    Complain("note: " + std::to_string(needed) + " tokens are more than the " +
+             std::to_string(model.config.context_length) + " this model was trained for");
+  }
+  return needed;
+}
+
+std::vector<tokenizer::TokenId> EncodePrompt(const RunOptions& options, const RunParts& parts,
+                                             const std::string& prompt) {
+  const engine::Model& model = parts.model;
+  const size_t context =
+      options.model.context != 0 ? options.model.context : engine::DefaultContext(model.config);
+  const std::function<bool()> interrupted = Interrupted;
+  if (!parts.form) {
+    return engine::Encode(
+        model, prompt,
+        {.add_bos = true, .parse_special = options.special, .interrupted = &interrupted}, context);
+  }
+  engine::CheckTextSize(model, prompt.size(), context);  // checked before a template copies it
+  std::vector<tokenizer::Message> messages = {{"user", prompt}};
+  if (!options.system.empty()) {
+    const std::string system = FromTerminal(options.system);
+    messages.insert(messages.begin(), {"system", options.escape ? Unescaped(system) : system});
+  }
+  return engine::EncodeChat(model, *parts.form, messages, context, interrupted);
+}
+
+engine::GenerateOptions GenerateOptionsFor(const RunOptions& options, const RunParts& parts,
+                                           grammar::Constraint* constraint) {
+  engine::GenerateOptions generate;
+  generate.max_tokens = options.max_tokens;
+  generate.stop_texts = options.stop_texts;
+  generate.constraint = constraint;
+  if (parts.form && parts.form->is_transcript) {
+    generate.stop_texts.emplace_back(tokenizer::kTranscriptStop);
+  }
+  if (parts.form) generate.thinking = parts.form->thinking;
+  generate.interrupted = Interrupted;
+  return generate;
+}
 
 void AddRun(CommandLine& line) {
   Command& command = line.Add("run", "Complete a prompt");
@@ -325,6 +328,17 @@ void AddRun(CommandLine& line) {
   command.Add("--special", options.special, "Read special tokens such as <s> in the prompt");
   command.Add("--no-display-prompt", options.no_display_prompt, "Print the completion only");
   command.Add("--json", options.json, "Print one JSON object: text, tokens, timings");
+  command.Add(
+      "--jsonl", options.jsonl,
+      "Answer each line of -f, a string or an object with \"prompt\" in JSON, with a line of "
+      "JSON; its seed is --seed and its number");
+  command
+      .Add("-o,--output FILE", options.output,
+           "Where --jsonl writes; a file that has some of the lines already is continued")
+      .Writes();
+  command.Add("--parallel N", options.parallel, "Also -np: lines of --jsonl answered together")
+      .ShowDefault()
+      .Between(1, 64);
   options.form.AddFlags(command);
   options.model.AddSessionFlags(command);
   command.Add("TEXT TEXT", options.text,

@@ -31,6 +31,7 @@ constexpr Synonyms kLongNames[] = {
     {"--no-conversation", "-no-cnv"},
     {"--prompt-gen", "-pg"},
     {"--output-err", "-oe"},
+    {"--parallel", "-np"},
     {"--model-draft", "-md"},
     {"--draft-max", "--draft-n-max"},
     {"--model", "-hf -hfr --hf-repo"},  // found if it was downloaded before

@@ -1,0 +1,129 @@
+// pronk run --jsonl: a line of answer for each line of prompt, whoever is answered beside it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using test::ExpectError;
+using test::Finished;
+using test::Pronk;
+
+class RunLines : public testing::Test {
+ protected:
+  Finished Run(std::vector<std::string> more, const std::string& file, const std::string& in = "") {
+    std::vector<std::string> args = {
+        "run", "-m", test::kTinyModel, "-t", "1", "-f", file, "--jsonl", "-n", "9", "--seed", "5"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Pronk(args, in);
+  }
+  // Without times.
+  static std::vector<std::string> Answers(const std::string& text) {
+    std::vector<std::string> answers;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json json = nlohmann::json::parse(line);
+      json.erase("timings");
+      json.erase("draft");
+      answers.push_back(json.dump());
+    }
+    return answers;
+  }
+
+  const test::TempDir dir_;
+  const std::string prompts_ = dir_.Write(
+      "prompts.jsonl",
+      "\"Hello\"\n{\"id\": 7, \"prompt\": \"two\\nlines\"}\n\"a\"\n\"b c d e f\"\n\"x\"\n");
+};
+
+TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
+  const Finished one = Run({}, prompts_);
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_EQ(one.err, "");
+  const std::vector<std::string> alone = Answers(one.out);
+  ASSERT_EQ(alone.size(), 5u);
+  EXPECT_EQ(nlohmann::json::parse(alone[1])["seed"], 6);
+  for (const std::string n : {"2", "3", "8"}) {
+    EXPECT_EQ(Answers(Run({"--parallel", n}, prompts_).out), alone) << n;
+  }
+  EXPECT_EQ(Answers(Run({"-np", "4"}, "-", test::ReadText(prompts_)).out), alone);
+  // With a grammar for each.
+  const std::vector<std::string> grammar = {"--grammar", "root ::= [a-c]+"};
+  const std::vector<std::string> kept = Answers(Run(grammar, prompts_).out);
+  ASSERT_EQ(kept.size(), 5u);
+  EXPECT_EQ(Answers(Run({grammar[0], grammar[1], "--parallel", "3"}, prompts_).out), kept);
+}
+
+// What is whole stays; the rest is as if nothing had happened.
+TEST_F(RunLines, GoesOnWhereItWas) {
+  const std::string out = dir_.Path("answers.jsonl");
+  const std::vector<std::string> to_file = {"-o", out, "--parallel", "2"};
+  const Finished run = Run(to_file, prompts_);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.out, "");
+  const std::string all = test::ReadText(out);
+  const std::vector<std::string> answers = Answers(all);
+  ASSERT_EQ(answers.size(), 5u);
+  const size_t second = all.find('\n', all.find('\n') + 1) + 1;
+  for (const size_t kept : {second, second + 3, second + 40, size_t{5}}) {
+    dir_.Write("answers.jsonl", all.substr(0, kept));
+    EXPECT_EQ(Run(to_file, prompts_).status, 0);
+    EXPECT_EQ(test::ReadText(out).substr(0, kept), all.substr(0, kept));
+    EXPECT_EQ(Answers(test::ReadText(out)), answers);
+  }
+  EXPECT_EQ(Run(to_file, prompts_).status, 0);  // all are answered
+  EXPECT_EQ(Answers(test::ReadText(out)), answers);
+}
+
+TEST_F(RunLines, WritesIntoNoOtherFile) {
+  const std::string prompts = test::ReadText(prompts_);
+  ExpectError(Run({"-o", prompts_}, prompts_), 1, "is a file that is read");
+  for (const std::string& text :
+       {std::string("my notes"), std::string("{\"a\": 1}\n"), std::string("\n"), prompts}) {
+    const std::string other = dir_.Write("other", text);
+    ExpectError(Run({"-o", other}, prompts_), 1, other + ": has other lines than answers");
+    EXPECT_EQ(test::ReadText(other), text);
+  }
+  const std::string others = dir_.Write("others", R"({"text":"x","prompt_tokens":99})"
+                                                  "\n");
+  ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another prompt");
+  ExpectError(Run({"-o", "/dev/null"}, prompts_), 1, "/dev/null: expected a file");
+  ExpectError(Run({"-o", dir_.Path("")}, prompts_), 1, "cannot be opened");
+}
+
+TEST_F(RunLines, NamesTheLineThatIsWrong) {
+  const auto expect = [&](const std::string& line, const std::string& says) {
+    const std::string file = dir_.Write("bad", "\"good\"\n" + line + "\n\"good\"\n");
+    ExpectError(Run({}, file), 1, says);
+  };
+  const std::string bad = dir_.Path("bad") + ", line 2: ";
+  expect("Hello", bad + "is not JSON");
+  expect("", bad + "is not JSON");
+  expect("7", bad + "expected a string, or an object with one as \"prompt\"");
+  expect("{\"text\": \"a\"}", bad + "expected a string");
+  expect("{\"prompt\": [\"a\"]}", bad + "expected a string");
+  expect("\"" + std::string(100'000, 'x') + "\"", "line 2: the text needs");
+}
+
+TEST_F(RunLines, FlagsThatDoNotFit) {
+  const std::vector<std::string> head = {"run", "-m", test::kTinyModel};
+  const auto expect = [&](std::vector<std::string> more, const std::string& says) {
+    more.insert(more.begin(), head.begin(), head.end());
+    ExpectError(Pronk(more), 2, says);
+  };
+  expect({"-p", "x", "--parallel", "2"}, "--parallel has no effect without --jsonl");
+  expect({"-p", "x", "-o", "file"}, "-o has no effect without --jsonl");
+  expect({"--jsonl", "-p", "x"}, "--jsonl answers the lines of one -f");
+  expect({"--jsonl", "-f", prompts_, "-f", prompts_}, "--jsonl answers the lines of one -f");
+  expect({"--jsonl", "-f", prompts_, "--json"}, "--jsonl does not go with");
+  expect({"--jsonl", "-f", prompts_, "--parallel", "0"}, "--parallel");
+}
+
+}  // namespace
