@@ -184,8 +184,10 @@ TEST(Library, APromptCanBeWatchedAndStopped) {
   const pronk::Completion stopped = session.Complete(prompt, {}, limits);
   EXPECT_EQ(stopped.end, pronk::End::kCaller);
   const std::size_t n = model.Tokenize(prompt).size();
-  EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, std::size_t>>{{0, n}}));
-  EXPECT_EQ(stopped.n_prompt, 0u);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].second, n);
+  EXPECT_LT(seen[0].first, n);  // a batch or more may be read before the first call
+  EXPECT_LE(stopped.n_prompt, seen[0].first);
   // A void function does not stop it; the last call says that all is read.
   session.Clear();
   limits.on_prompt = [&](std::size_t read, std::size_t) { seen.emplace_back(read, 0); };

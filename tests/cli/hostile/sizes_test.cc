@@ -73,7 +73,8 @@ TEST_P(Sizes, AreAskedAboutBeforeTheyAreTaken) {
                           rest == kRest.end() ? "" : rest->second);
     SCOPED_TRACE(line);
     // How long it takes is what these ask for; what memory follows has followed by then.
-    const bool takes_time = name.starts_with("--threads") || name == "--repetitions";
+    const bool takes_time =
+        name.starts_with("--threads") || name == "--repetitions" || name == "--minutes";
     const test::Finished run = test::Shell(
         std::string("exec timeout --preserve-status ") + (takes_time ? "0.4 " : "60 ") + line,
         environment);
