@@ -162,6 +162,11 @@ void LetGo([[maybe_unused]] std::span<const std::byte> mapped) {
 #endif
 }
 
+bool Lock(std::span<const std::byte> mapped) {
+  const std::span<std::byte> pages = WholePages(mapped);
+  return mapped.empty() || mlock(pages.data(), pages.size()) == 0;
+}
+
 FileId MappedFile::id() const { return mapping_ == nullptr ? FileId() : mapping_->id; }
 
 }  // namespace gguf

@@ -26,6 +26,8 @@ void ReadAhead(std::span<const std::byte> mapped);
 // Lets the system take the memory of mapped bytes first. Without effect on what another process
 // uses, too, on a file that this user may not write, and on systems other than Linux.
 void LetGo(std::span<const std::byte> mapped);
+// Keeps mapped bytes in memory. False if the system does not allow it.
+bool Lock(std::span<const std::byte> mapped);
 
 // Move-only. Moving keeps the mapping at its address, so views into it stay valid.
 class MappedFile {
@@ -47,14 +49,6 @@ class MappedFile {
 
  private:
   friend const char* MappedFileAt(const void* address);
-
-  // Whether this mapped byte is in memory, so that reading it waits for no disk.
-  bool IsResident(const std::byte* at);
-  // Asks the system to read mapped bytes into memory; they arrive later.
-  void ReadAhead(std::span<const std::byte> mapped);
-  // Lets the system take the memory of mapped bytes first. Without effect on what another process
-  // uses, too, on a file that this user may not write, and on systems other than Linux.
-  void LetGo(std::span<const std::byte> mapped);
   struct Mapping;
   explicit MappedFile(std::unique_ptr<Mapping> mapping);
   std::unique_ptr<Mapping> mapping_;  // none once moved from

@@ -4,12 +4,22 @@
 #include <utility>
 
 #include "gguf/error.h"
+#include "gguf/utf8.h"
 
 namespace tokenizer {
 namespace {
 
 using gguf::JsonQuoted;
 using gguf::JsonView;
+
+constexpr size_t kMaxArgumentBytes = 2'000'000;  // of a conversation
+
+// The text with U+FFFD for what is no UTF-8.
+std::string ValidUtf8(std::string_view text) {
+  std::string valid;
+  for (const auto& c : gguf::Characters(text)) valid += gguf::ToUtf8(c.code);
+  return valid;
+}
 
 Value CallsValue(const std::vector<ToolCall>& calls, bool as_text) {
   std::vector<Value> list;
@@ -99,39 +109,48 @@ std::vector<Message> ReadMessages(const JsonView& json) {
   constexpr const char* kExpected = R"(expected a list of {"role": "...", "content": "..."})";
   if (!json.IsArray()) throw gguf::Error(kExpected);
   std::vector<Message> messages;
+  size_t n_bytes = 0;  // of arguments, of which templates get values
   for (const auto& [key, item] : json) {
     const JsonView content = item["content"], calls = item["tool_calls"];
     if (!item["role"].IsString() || !(content.IsString() || calls.IsArray()))
       throw gguf::Error(kExpected);
+    if (calls.is_there() && !calls.IsArray() && calls.kind() != JsonView::Kind::kNull)
+      throw gguf::Error("tool_calls: expected a list");
     messages.push_back({TextOf(item, "role"),
                         TextOf(item, "content"),
                         TextOf(item, "reasoning_content"),
                         {},
                         TextOf(item, "tool_call_id")});
-    for (const auto& call : calls) messages.back().tool_calls.push_back(ReadCall(call.value));
+    for (const auto& call : calls) {
+      messages.back().tool_calls.push_back(ReadCall(call.value));
+      n_bytes += messages.back().tool_calls.back().arguments.size();
+    }
+    if (n_bytes > kMaxArgumentBytes) throw gguf::Error("tool_calls: have too many arguments");
   }
   return messages;
 }
 
 std::string MessagesJson(const std::vector<Message>& messages) {
+  const auto quoted = [](const std::string& text) { return JsonQuoted(ValidUtf8(text)); };
   std::string json = "[";
   for (const Message& message : messages) {
     json += (json.size() > 1 ? ",\n {" : "\n {");
     const auto add = [&json](std::string_view key, const std::string& text) {
       json.append(json.back() == '{' ? "\"" : ", \"").append(key).append("\": ") += text;
     };
-    add("role", JsonQuoted(message.role));
-    add("content", JsonQuoted(message.content));
+    add("role", quoted(message.role));
+    add("content", quoted(message.content));
     const std::string& thinking = message.reasoning_content;
-    if (!thinking.empty()) add("reasoning_content", JsonQuoted(thinking));
+    if (!thinking.empty()) add("reasoning_content", quoted(thinking));
     std::string calls;
     for (const auto& [id, name, arguments] : message.tool_calls) {
-      calls += (calls.empty() ? "[{\"id\": " : ",\n  {\"id\": ") + JsonQuoted(id) +
-               R"(, "type": "function", "function": {"name": )" + JsonQuoted(name) +
+      ParseArguments(arguments);
+      calls += (calls.empty() ? "[{\"id\": " : ",\n  {\"id\": ") + quoted(id) +
+               R"(, "type": "function", "function": {"name": )" + quoted(name) +
                ", \"arguments\": " + arguments + "}}";
     }
     if (!calls.empty()) add("tool_calls", calls + "]");
-    if (!message.tool_call_id.empty()) add("tool_call_id", JsonQuoted(message.tool_call_id));
+    if (!message.tool_call_id.empty()) add("tool_call_id", quoted(message.tool_call_id));
     json += "}";
   }
   return json + "\n]";

@@ -52,7 +52,8 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
   return ids;
 }
 
-// Lines that an earlier run wrote, which have to be answers of these prompts.
+// Lines that an earlier run wrote, which have to be answers of these prompts, as far as the
+// prompts' numbers of tokens tell.
 size_t Answered(const std::string& path, const std::vector<std::string>& lines,
                 const std::vector<std::vector<TokenId>>& ids) {
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -97,6 +98,8 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   if (!options.output.empty()) file.emplace(options.output, kAnswer, Inputs());
   const size_t first = file ? Answered(options.output, file->lines(), ids) : 0;
   if (first > 0) Note(Format("%zu of %zu lines are answered already", first, ids.size()));
+
+  if (file) file->Begin();
 
   const engine::Stopwatch watch;
   const uint64_t memory = engine::MachineMemory().available / options.parallel;  // for each text

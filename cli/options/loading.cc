@@ -1,6 +1,5 @@
 #include "cli/options/loading.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,13 +35,6 @@ constexpr size_t kSamples = 100;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// The pages that contain these bytes.
-std::span<const std::byte> WholePages(std::span<const std::byte> bytes) {
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  const size_t before = address % PageBytes();
-  return {bytes.data() - before, bytes.size() + before};
-}
-
 // The share of the weights that is in memory now, by a sample of their pages.
 double ResidentShare(const engine::Model& model) {
   const uint64_t step = std::max<uint64_t>(model.file.tensor_bytes() / kSamples, 1);
@@ -65,11 +57,6 @@ void PageIn(std::span<const std::byte> mapped) {
   for (size_t at = 0; at < mapped.size(); at += PageBytes()) sink = mapped[at];
 }
 
-// Locks mapped bytes in memory. False if the system does not allow it.
-bool Lock(std::span<const std::byte> mapped) {
-  return mapped.empty() || mlock(WholePages(mapped).data(), WholePages(mapped).size()) == 0;
-}
-
 constexpr size_t kStep = size_t{16} << 20;  // bytes between two checks of the clock
 
 // Reads the weights from the disk before the first pass, in the file's order. Otherwise the first
@@ -77,7 +64,7 @@ constexpr size_t kStep = size_t{16} << 20;  // bytes between two checks of the c
 void PageInWeights(const engine::Model& model) {
   const uint64_t total = model.file.tensor_bytes();
   // If not all of it fits, the first bytes would be evicted by the time the last are read.
-  if (total > engine::MachineMemory().available || ResidentShare(model) == 1) return;
+  if (total > engine::MachineMemory().for_files || ResidentShare(model) == 1) return;
   ProgressLine progress("loading", "MB");
   uint64_t done = 0;
   for (const gguf::TensorView& tensor : model.file.tensors()) {
@@ -93,7 +80,7 @@ void PageInWeights(const engine::Model& model) {
 
 void LockWeights(const engine::Model& model) {
   for (const gguf::TensorView& tensor : model.file.tensors()) {
-    if (Lock({tensor.data, tensor.bytes})) continue;
+    if (gguf::Lock({tensor.data, tensor.bytes})) continue;
     return Complain("note: --mlock: the system does not allow this much to be locked (ulimit -l)");
   }
 }
@@ -211,11 +198,11 @@ engine::Model ReadModel(const ModelOptions& options) {
 
 engine::Model LoadModel(const ModelOptions& options) {
   engine::Model model = ReadModel(options);
-  const uint64_t free = engine::MachineMemory().available;
+  const uint64_t free = engine::MachineMemory().for_files;
   if (model.file.tensor_bytes() > free) {
     Note("note: of " + Bytes(model.file.tensor_bytes()) + " of weights " + Bytes(free) +
-         " fit into memory, the rest is read again for every token; `pronk quantize` makes a "
-         "smaller file");
+         " fit into memory, so parts are read from the disk again and again; `pronk quantize` "
+         "makes a smaller file");
   }
   if (HasEscapes(2)) PageInWeights(model);
   if (options.mlock) LockWeights(model);
@@ -243,7 +230,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   Explain("threads", std::to_string(session.n_threads()) +
                          (options.n_threads != 0
                               ? ", as -t says; by default " + std::to_string(counts.generating)
-                              : ": the fast cores that affinity and control group leave us") +
+                              : ": of the cores that affinity and control group leave us") +
                          "; " + std::to_string(session.n_threads_batch()) + " for prompts");
   std::string targets;
   for (const std::string& name : kernels::CpuTargets()) targets += " " + name;

@@ -5,14 +5,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
+#include "gguf/error.h"
+#include "gguf/json.h"
 #include "gguf/output_file.h"
 
 namespace cli {
+namespace {
+
+// Whether a last line without its line feed was written in part only.
+bool IsCut(const std::string& line) {
+  try {
+    gguf::JsonView::Parse(line);
+    return false;
+  } catch (const gguf::Error&) {
+    return true;
+  }
+}
+
+}  // namespace
 
 LineFile::LineFile(const std::string& path, std::string_view begin,
                    std::span<const gguf::FileId> inputs)
@@ -30,12 +46,12 @@ LineFile::LineFile(const std::string& path, std::string_view begin,
       const std::string_view line = std::string_view(text).substr(at, begin.size());
       if (!begin.starts_with(line))
         throw engine::Error(path + ": has other lines than answers: give another name");
-      end = text.find('\n', at);
-      if (end == text.npos) break;
+      end = std::min(text.find('\n', at), text.size());
+      if (end == text.size() && IsCut(text.substr(at))) break;
       lines_.push_back(text.substr(at, end - at));
     }
-    if (ftruncate(fd_, static_cast<off_t>(at)) != 0 || lseek(fd_, 0, SEEK_END) < 0)
-      Fail("cannot be written to");
+    kept_bytes_ = std::min(at, text.size());
+    lacks_line_feed_ = at > text.size();
   } catch (...) {
     close(fd_);
     throw;
@@ -43,6 +59,12 @@ LineFile::LineFile(const std::string& path, std::string_view begin,
 }
 
 LineFile::~LineFile() { close(fd_); }
+
+void LineFile::Begin() {
+  if (ftruncate(fd_, static_cast<off_t>(kept_bytes_)) != 0 || lseek(fd_, 0, SEEK_END) < 0)
+    Fail("cannot be written to");
+  if (lacks_line_feed_) Add("\n");
+}
 
 void LineFile::Add(std::string_view line) {
   while (!line.empty()) {

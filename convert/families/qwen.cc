@@ -90,8 +90,10 @@ constexpr std::string_view kRerankTemplate =
 void Qwen3(OutModel& model) {
   Qwen(model);
   const std::string path = std::filesystem::path(model.folder.path() + "/.").lexically_normal();
+  const std::string readme = "\n" + model.folder.Text("README.md").value_or("");
+  const size_t heading = std::min(readme.find("\n# "), readme.size());  // the first
   const std::string texts = "# " + std::filesystem::path(path).parent_path().filename().string() +
-                            "\n" + model.folder.Text("README.md").value_or("");
+                            readme.substr(heading, readme.find('\n', heading + 1) - heading);
   const auto same = [](char a, char b) { return std::tolower(static_cast<uint8_t>(a)) == b; };
   const std::string_view title = "# qwen3-reranker";
   if (std::search(texts.begin(), texts.end(), title.begin(), title.end(), same) == texts.end())

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "gguf/mapped_file.h"
 #include "gguf/number.h"
@@ -50,7 +51,8 @@ Pager::Pager(const Model& model, uint64_t room, Advise advise)
     const bool is_output = &tensor == model.weights.output.tensor;
     const size_t at =
         is_output ? blocks_.size() - 1 : LayerOf(tensor.name).value_or(blocks_.size());
-    if (at >= blocks_.size() || std::ranges::count(experts, &tensor) > 0) continue;
+    if (at + 1 >= blocks_.size() && !is_output) continue;  // of no layer, or of the nextn block
+    if (std::ranges::count(experts, &tensor) > 0) continue;
     blocks_[at].parts.emplace_back(tensor.data, tensor.bytes);
     bytes[at] += tensor.bytes;
   }
@@ -73,13 +75,20 @@ Pager::~Pager() {
 
 std::unique_ptr<Pager> Pager::IfLarger(const Model& model, uint64_t room) {
   if (model.file.tensor_bytes() <= room) return nullptr;
-  return std::make_unique<Pager>(model, room);
+  try {
+    return std::make_unique<Pager>(model, room);
+  } catch (const std::system_error&) {  // no thread can be started: it goes without
+    return nullptr;
+  }
 }
 
 void Pager::EndLayer(size_t layer) {
   const size_t at = config_.block(layer);
   if (!blocks_[at].stays) Queue(at, Advice::kLetGo);
-  if (at == 0) Queue(1, Advice::kAsk);
+  if (at == 0) {
+    if (!blocks_.back().stays) Queue(blocks_.size() - 1, Advice::kLetGo);  // of the token before
+    Queue(1, Advice::kAsk);
+  }
   Queue((at + kAhead) % blocks_.size(), Advice::kAsk);
 }
 

@@ -4,7 +4,8 @@
 // from one end to the other, that is what comes next, so the whole file is read again, one page
 // fault after the other. Instead the first blocks, as many as fit, stay in memory; each of the
 // others is asked for while the two before it compute, and let go after its turn. Experts are asked
-// for as soon as the router has chosen them; which of them stay is left to the system.
+// for as soon as the router has chosen them; which of them stay is left to the system. This is for
+// the passes of a Session, not those of a Batch or an Embedder.
 #ifndef PRONK_ENGINE_PASS_PAGER_H_
 #define PRONK_ENGINE_PASS_PAGER_H_
 
@@ -27,7 +28,8 @@ namespace engine {
 class Pager {
  public:
   enum class Advice { kAsk, kLetGo };
-  // Tells the system what is to happen to mapped bytes; on any thread, in order.
+  // Tells the system what is to happen to mapped bytes; on a thread of the pager's, but for
+  // experts.
   using Advise = std::function<void(std::span<const std::byte>, Advice)>;
   static void AdviseSystem(std::span<const std::byte> bytes, Advice advice);
 
@@ -36,7 +38,7 @@ class Pager {
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
   ~Pager();
-  // Null if all weights fit.
+  // Null if all weights fit, or no thread can be started.
   static std::unique_ptr<Pager> IfLarger(const Model& model, uint64_t room);
 
   // After a layer of a pass.

@@ -9,7 +9,7 @@ namespace engine {
 using tokenizer::TokenId;
 
 Batch::Batch(const Model& model, int n_threads)
-    : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().reading,
+    : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
             kernels::Oversubscription::kGoAlone),
       plan_(PlanMemory(model.config, model.file.file_bytes(),
                        {.context = kMaxPassTokens,

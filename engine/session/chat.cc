@@ -169,7 +169,7 @@ Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions optio
   if (form_.tools.is_there()) {
     options.calls = form_.calls;
     options.tools = form_.tools;
-    options.thinking.has_calls = true;
+    options.thinking.has_calls = options.constraint == nullptr;  // beside a grammar there are none
   }
   if (form_.is_transcript) options.stop_texts.emplace_back(tokenizer::kTranscriptStop);
   answer.generated = Generate(session_, std::span(ids).subspan(answer.n_reused), options, on_text);

@@ -198,12 +198,12 @@ void Generation::Give(std::string_view text, ThinkingSplitter::Part part) {
 
 GenerateResult Generation::Finish() {
   result_.stop_reason = *end_;
+  result_.n_threads = session_.n_threads();
+  result_.n_threads_batch = session_.n_threads_batch();
   if (!splitter_) return std::move(result_);  // the prompt was not read
   result_.decode_seconds = watch_.Seconds();
   result_.drafts = CountsOf(session_) - before_;
   result_.n_passes = session_.n_batches() - batches_before_;
-  result_.n_threads = session_.n_threads();
-  result_.n_threads_batch = session_.n_threads_batch();
   if (options_.bookmarks) session_.Bookmark();
   splitter_->Push(stop_.Push(decoder_.Finish()) + stop_.Finish(), sink_);
   splitter_->Finish(sink_);

@@ -66,9 +66,9 @@ std::string Megabytes(double bytes) {
 // The system compresses or swaps out memory of other processes.
 Memory MachineMemory(const std::string&) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited};
+  if (pages <= 0 || page <= 0) return {kUnlimited, kUnlimited, kUnlimited};
   const uint64_t bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
-  return {bytes, bytes};
+  return {bytes, bytes, bytes};
 }
 
 #else
@@ -80,6 +80,7 @@ Memory MachineMemory(const std::string& root) {
   for (const kernels::ControlGroup& group : kernels::ControlGroups(root, "memory")) {
     LimitToGroup(group, memory);
   }
+  memory.for_files = memory.available;
   // ulimit -v counts what is mapped, too.
   const uint64_t limit = BytesIn(root + "proc/self/limits", "Max address space", kUnlimited);
   const uint64_t used = BytesIn(root + "proc/self/status", "VmSize", 0);

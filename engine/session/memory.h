@@ -15,8 +15,9 @@ namespace engine {
 
 // In bytes; 2^62 if unknown.
 struct Memory {
-  uint64_t total;      // limit for this process
-  uint64_t available;  // usable now without others being swapped out or killed
+  uint64_t total;          // limit for this process
+  uint64_t available;      // usable now without others being swapped out or killed
+  uint64_t for_files = 0;  // the same for mapped files, which ulimit -v counts already
 };
 // The minimum over the machine, each control group (version 1 or 2) of the process and ulimit -v.
 // File caches, which can be dropped, count as available. `root` is "/" except in tests.

@@ -78,7 +78,8 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   const uint64_t own =
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
-  room_for_weights_ = available - std::min(available, own);
+  const uint64_t for_files = MachineMemory().for_files;  // not `available`, a share of it perhaps
+  room_for_weights_ = for_files - std::min(for_files, own);
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);

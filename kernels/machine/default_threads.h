@@ -9,7 +9,7 @@
 namespace kernels {
 
 struct ThreadCounts {
-  int generating;  // as many as memory needs: where measuring begins
+  int generating;  // as many as memory needs: the fast cores, at least four
   int reading;     // of prompts, and other work that is taken as threads become free: all cores
 };
 

@@ -91,9 +91,12 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
     ExpectError(Run({"-o", other}, prompts_), 1, other + ": has other lines than answers");
     EXPECT_EQ(test::ReadText(other), text);
   }
-  const std::string others = dir_.Write("others", R"({"text":"x","prompt_tokens":99})"
-                                                  "\n");
-  ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another prompt");
+  for (const char* const text :
+       {"{\"text\":\"x\",\"prompt_tokens\":99}\n", "{\"text\":\"x\"}"}) {  // with and without end
+    const std::string others = dir_.Write("others", text);
+    ExpectError(Run({"-o", others}, prompts_), 1, others + ", line 1: answers another prompt");
+    EXPECT_EQ(test::ReadText(others), text);
+  }
   ExpectError(Run({"-o", "/dev/null"}, prompts_), 1, "/dev/null: expected a file");
   ExpectError(Run({"-o", dir_.Path("")}, prompts_), 1, "cannot be opened");
 }

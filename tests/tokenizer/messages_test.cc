@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gguf/error.h"
 #include "tests/support/error_of.h"
 #include "tokenizer/chat_template.h"
 
@@ -25,6 +26,9 @@ TEST(Messages, GoThroughJson) {
       {"tool", "22", "", {}, "1"}};
   EXPECT_EQ(Read(MessagesJson(messages)), messages) << MessagesJson(messages);
   EXPECT_EQ(Read(MessagesJson({})), std::vector<Message>());
+  // What is no UTF-8 would be no JSON.
+  EXPECT_EQ(Read(MessagesJson({{"user", "a\xff"}}))[0].content, "a\uFFFD");
+  EXPECT_THROW(MessagesJson({{"assistant", "", "", {{"1", "f", "x"}}}}), gguf::Error);
   // As others write it.
   EXPECT_EQ(Read(R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
                 "function": {"name": "f", "arguments": "{\"a\":1}"}}]}])"),
@@ -38,11 +42,16 @@ TEST(Messages, WhatIsNone) {
   EXPECT_EQ(error(R"([{"content": "a"}])"), error("{}"));
   EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_call_id": 1}])"),
             "tool_call_id: expected a text");
+  EXPECT_EQ(error(R"([{"role": "a", "content": "", "tool_calls": {}}])"),
+            "tool_calls: expected a list");
+  const std::string large = R"({"a": ")" + std::string(2'000'000, 'a') + "\"}";
+  EXPECT_EQ(error(MessagesJson({{"a", "", "", {{"1", "f", large}}}})),
+            "tool_calls: have too many arguments");
   const auto call = [&](const std::string& json) {
     return error(R"([{"role": "a", "content": "", "tool_calls": [)" + json + "]}]");
   };
   EXPECT_EQ(call("1"), "tool_calls: expected a function with a name");
-  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "x"}})"), "is not JSON from byte 0 on");
+  EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": "x"}})"), "is not JSON from byte 1 on");
   EXPECT_EQ(call(R"({"function": {"name": "f", "arguments": [1]}})"),
             "the arguments of a call are no object");
 }

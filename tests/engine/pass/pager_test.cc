@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
@@ -70,14 +71,15 @@ TEST(Pager, WhatFitsStaysAndTheOthersAreAskedForAndLetGo) {
     for (size_t i = 0; i < 5; ++i) pager.EndLayer(i);
   }
   Finish(log, Advice::kAsk, 12);
-  Finish(log, Advice::kLetGo, 6);
+  Finish(log, Advice::kLetGo, 8);
   const std::vector<std::string> once = {"blk.1", "blk.2", "blk.3", "blk.4", "token_embd.weight",
                                          "blk.0"};
   std::vector<std::string> twice = once;
   twice.insert(twice.end(), once.begin(), once.end());
   EXPECT_EQ(log.Blocks(Advice::kAsk), twice);
   EXPECT_EQ(log.Blocks(Advice::kLetGo),
-            (std::vector<std::string>{"blk.2", "blk.3", "blk.4", "blk.2", "blk.3", "blk.4"}));
+            (std::vector<std::string>{"token_embd.weight", "blk.2", "blk.3", "blk.4",
+                                      "token_embd.weight", "blk.2", "blk.3", "blk.4"}));
 }
 
 TEST(Pager, TheChosenExpertsAreAskedForOnce) {
@@ -91,6 +93,21 @@ TEST(Pager, TheChosenExpertsAreAskedForOnce) {
     EXPECT_EQ(log.Bytes(std::string(view->tensor->name)),
               2 * view->tensor->bytes / view->n_experts);
   }
+}
+
+// The block after the last layer, which only drafts use, is not taken for the output matrix.
+TEST(Pager, LeavesTheNextnBlockAlone) {
+  const Model model = Model::Load(test::DataPath("more/glm4moe.gguf").string());
+  ASSERT_NE(model.weights.nextn.eh_proj.tensor, nullptr);
+  Log log(model);
+  Pager pager(model, 0, log.Listener());
+  const size_t n = model.config.n_layers();
+  for (size_t i = 0; i < n; ++i) pager.EndLayer(i);
+  Finish(log, Advice::kLetGo, n + 1);
+  Finish(log, Advice::kAsk, n);
+  const std::vector<std::string> asked = log.Blocks(Advice::kAsk);
+  EXPECT_EQ(std::ranges::count(asked, "blk." + std::to_string(n)), 0);
+  EXPECT_EQ(std::ranges::count(asked, "output.weight"), 1);
 }
 
 TEST(Pager, NoneWhereAllFits) {
