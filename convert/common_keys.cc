@@ -111,9 +111,8 @@ void AddRope(OutModel& model) {
   if (model.config.Has("rope_theta") || rope.Has("rope_theta")) {
     model.Float("rope.freq_base", model.rope_theta(0));
   }
-  const double part = model.config.NumberOr(
-      "partial_rotary_factor", rope.NumberOr("partial_rotary_factor", model.rotary_part));
-  if (!(part > 0 && part <= 1)) model.config.Fail("partial_rotary_factor", "expected 0 to 1");
+  const double part = model.config.ShareOr(
+      "partial_rotary_factor", rope.ShareOr("partial_rotary_factor", model.rotary_part));
   const auto n_rotated = static_cast<uint64_t>(static_cast<double>(model.head_dim()) * part);
   model.Uint("rope.dimension_count", n_rotated);
   if (model.Gives("rope.scaling.type")) return;

@@ -82,6 +82,12 @@ double Fields::Number(std::string_view key) const {
   return value.Number();
 }
 
+double Fields::ShareOr(std::string_view key, double fallback) const {
+  const double share = NumberOr(key, fallback);
+  if (!(share > 0 && share <= 1)) Fail(key, "expected 0 to 1");
+  return share;
+}
+
 bool Fields::BoolOr(std::string_view key, bool fallback) const {
   const JsonView value = Find(key);
   if (!value.is_there()) return fallback;

@@ -37,6 +37,7 @@ class Fields {
   double NumberOr(std::string_view key, double fallback) const {
     return Has(key) ? Number(key) : fallback;
   }
+  double ShareOr(std::string_view key, double fallback) const;  // above 0, at most 1
   bool BoolOr(std::string_view key, bool fallback) const;
   std::string Text(std::string_view key) const;
   std::string TextOr(std::string_view key, const std::string& fallback) const {

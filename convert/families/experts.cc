@@ -131,7 +131,7 @@ void Laguna(OutModel& model) {
     model.Uint("attention.sliding_window", config.Count("sliding_window"));
     model.Float("rope.freq_base_swa", rope.NumberOr("rope_theta", 10000));
     model.Uint("rope.dimension_count_swa",
-               static_cast<uint64_t>(length * rope.NumberOr("partial_rotary_factor", 1)));
+               static_cast<uint64_t>(length * rope.ShareOr("partial_rotary_factor", 1)));
   }
   if (config.IsList("num_attention_heads_per_layer")) {
     model.PerLayer("attention.head_count",

@@ -181,8 +181,7 @@ void Gemma4(OutModel& model) {
   model.Uint("embedding_length_per_layer_input", config.UintOr("hidden_size_per_layer_input", 0));
   AddGemmaLayers(model);
   // In layers without a window only the first pairs rotate, the others 1e30 times slower.
-  const double part = model.rope().NumberOr("partial_rotary_factor", 1);
-  if (!(part > 0 && part <= 1)) model.rope().Fail("partial_rotary_factor", "expected 0 to 1");
+  const double part = model.rope().ShareOr("partial_rotary_factor", 1);
   const auto n_rotated =
       static_cast<size_t>(std::floor(part * static_cast<double>(full_length) / 2));
   std::vector<float> divisors(full_length / 2, 1e30f);
