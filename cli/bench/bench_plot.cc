@@ -13,17 +13,17 @@ namespace cli {
 namespace {
 
 constexpr int kWidth = kSvgWidth, kMargin = kSvgMargin, kBar = kWidth - 2 * kMargin;
-constexpr int kLine = 19;    // from one line of text to the next
-constexpr int kHeight = 12;  // of a bar
-constexpr int kMost = 1000;  // of the picture; what has no room is counted
-constexpr int kCurves = 85;  // of curves
+constexpr int kLine = 19;         // from one line of text to the next
+constexpr int kHeight = 12;       // of a bar
+constexpr int kMaxHeight = 1000;  // of the picture
+constexpr int kCurves = 85;       // of curves
 
 class Picture {
  public:
-  // Whether so much can be added; if not, it is counted.
-  bool HasRoom(int height) {
-    const bool has = y_ + height <= kMost - kMargin - kLine;
-    n_left_out_ += has ? 0 : 1;
+  // Whether n tests of this height in all can be added; if not, they are counted.
+  bool HasRoom(int height, size_t n = 1) {
+    const bool has = y_ + height <= kMaxHeight - kMargin - kLine;
+    n_left_out_ += has ? 0 : n;
     return has;
   }
   void Left(int down, const char* classes, const std::string& text) {
@@ -55,7 +55,7 @@ class Picture {
 
   std::string Drawn(const std::string& title) {
     if (n_left_out_ > 0) {
-      Left(kLine, "small", Format("%d more had no room: the table has them.", n_left_out_));
+      Left(kLine, "small", Format("%zu more had no room: the table has them.", n_left_out_));
     }
     return Svg(title, y_ + kMargin, body_);
   }
@@ -63,7 +63,7 @@ class Picture {
  private:
   std::string body_;
   int y_ = 0;
-  int n_left_out_ = 0;
+  size_t n_left_out_ = 0;  // tests
 };
 
 const char* Kind(const BenchTest& test) {
@@ -110,7 +110,9 @@ using Tests = std::vector<const BenchTest*>;
 // One work's curves, in each of which the tests differ in nothing else, and below them the numbers.
 void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& curves) {
   constexpr int kTitle = 28, kGap = 12, kRow = kLine - 2;
-  if (!picture.HasRoom(kTitle + kGap + kCurves + kRow * static_cast<int>(1 + curves.size())))
+  size_t n = 0;
+  for (const Tests& curve : curves) n += curve.size();
+  if (!picture.HasRoom(kTitle + kGap + kCurves + kRow * static_cast<int>(1 + curves.size()), n))
     return;
   const auto value = [&](const BenchTest& test) {
     return axis.is_cost ? test.PassCost() : test.Median();
@@ -210,7 +212,7 @@ std::string BenchSvg(const BenchSetting& setting, const std::vector<BenchTest>& 
     const BenchModel* const model = tests[i].model;
     Tests of_model;
     for (; i < tests.size() && tests[i].model == model; ++i) of_model.push_back(&tests[i]);
-    if (!picture.HasRoom(34 + kLine)) continue;
+    if (!picture.HasRoom(34 + kLine, of_model.size())) continue;
     picture.Left(34, "title", model->type);
     picture.Left(kLine, "small", ShortPath(model->opened.file.path()));
     for (const BenchTest* test : DrawScaling(picture, of_model))

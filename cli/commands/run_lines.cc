@@ -102,7 +102,8 @@ int RunLines(const RunOptions& options, const RunParts& parts,
   if (file) file->Begin();
 
   const engine::Stopwatch watch;
-  const uint64_t memory = engine::MachineMemory().available / options.parallel;  // for each text
+  engine::Memory memory = engine::MachineMemory();
+  memory.available /= options.parallel;  // for each text
   engine::Batch batch(parts.model, parts.session.n_threads);
   std::vector<Place> places(options.parallel);
   std::map<size_t, std::string> answers;  // by line; they wait for those of earlier lines

@@ -39,7 +39,7 @@ LineFile::LineFile(const std::string& path, std::string_view begin,
   try {
     gguf::RefuseInputs(path, status, inputs);
     if (!S_ISREG(status.st_mode)) throw engine::Error(path + ": expected a file, to continue it");
-    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) Fail("is written by another program");
+    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) Fail("cannot be locked; perhaps another run writes it");
     const std::string text = ReadFile(path, kMaxTextBytes);
     size_t at = 0;
     for (size_t end; at < text.size(); at = end + 1) {

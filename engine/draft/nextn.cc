@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/draft/controller.h"
-#include "engine/model/architecture.h"
 #include "engine/pass/feed_forward.h"
 #include "engine/pass/mixers.h"
 #include "engine/pass/pass.h"
@@ -18,17 +17,11 @@ using tokenizer::TokenId;
 // tokens generated without its drafts.
 constexpr size_t kMaxUnread = 128;
 
-bool ReadsBeforeNorm(const Config& config) {
-  const auto rows = Architectures();
-  return std::ranges::find(rows, config.architecture, &Architecture::name)->nextn_before_norm;
-}
-
 }  // namespace
 
 Nextn::Nextn(const Model& model, const SequenceState::Size& size, size_t n_threads)
     : model_(model),
       config_(model.config.OfNextn()),
-      before_norm_(ReadsBeforeNorm(config_)),
       ropes_(MakeRopes(config_, model.weights.rope_freqs)),
       state_(config_, size),
       scratch_(config_, size.batch, n_threads),
@@ -60,11 +53,7 @@ void Nextn::Forward(std::span<const TokenId> tokens, const float* hidden, size_t
     const LayerPlan& plan = config_.layers[0];
     const LayerWeights& layer = w.layer;
     const float* in = pass.Normed(x, layer.attn_norm, n, normed);
-    if (plan.mixer == Mixer::kLatentAttention) {
-      LatentAttention(plan, layer, 0, in, s, pass);
-    } else {
-      Attention(config_, plan, layer, 0, in, s, pass);
-    }
+    MixTokens(config_, 0, layer, plan.mixer, in, s, pass);
     pass.Add(x, s.delta.get(), config_.residual_scale);
     in = pass.Normed(x, layer.ffn_norm, n, normed);
     FeedForward(config_, plan, layer, x, in, s, pass);
@@ -81,7 +70,7 @@ void Nextn::Logits(size_t first, size_t n, kernels::Team& team, float* logits) {
     Pass pass(config_, n, s, team, nullptr);
     const float* const x = s.x.get() + first * width();
     const float* const in = pass.Normed(x, norm, width(), s.normed.get());
-    const float* const read = before_norm_ ? x : in;
+    const float* const read = config_.nextn_before_norm ? x : in;
     std::copy_n(read + (n - 1) * width(), width(), own_hidden_.begin());
     pass.MatMul(in,
                 {{w.shared_head_head.tensor != nullptr ? w.shared_head_head : model_.weights.output,
@@ -96,7 +85,7 @@ TokenId Nextn::Guess(kernels::Team& team) {
 }
 
 void Nextn::Hidden(const float* x, float* hidden) const {
-  if (before_norm_) {
+  if (config_.nextn_before_norm) {
     std::copy_n(x, width(), hidden);
   } else {
     kernels::RmsNorm(x, model_.weights.output_norm, config_.norm_eps, width(), hidden);

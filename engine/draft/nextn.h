@@ -49,8 +49,7 @@ class Nextn {
 
  private:
   const Model& model_;
-  Config config_;     // the model's, with the block as the only layer
-  bool before_norm_;  // hidden states are the stream before the last norm, not after it
+  Config config_;  // the model's, with the block as the only layer
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
   Scratch scratch_;

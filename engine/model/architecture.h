@@ -31,8 +31,6 @@ struct Architecture {
   std::optional<kernels::Router> router = {};
   Presence router_bias = Presence::kNone;
   DenseLayers dense_layers = DenseLayers::kNone;
-  // The block that predicts further tokens reads the stream before the last norm, not after it.
-  bool nextn_before_norm = false;
   // Completes a config that was read from the common keys; or null. Throws gguf::Error (file, key,
   // expected, found).
   void (*refine)(const Keys& keys, Config& config) = nullptr;

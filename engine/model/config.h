@@ -186,6 +186,8 @@ struct Traits {
   bool tiled_key_heads = false;  // value head j of a delta net uses key head j mod n_key_heads
   OutputMatrix output = OutputMatrix::kOwnOrEmbedding;
   RankTraits rank = {};
+  // The block that predicts further tokens reads the stream before the last norm, not after it.
+  bool nextn_before_norm = false;
 };
 
 struct Config : Traits {

@@ -35,11 +35,11 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
-      MixTokens(model, i, plan.mixer, in, s, pass);  // attention, or a recurrence
+      MixTokens(c, i, w, plan.mixer, in, s, pass);  // attention, or a recurrence
       pass.Normed(s.delta.get(), w.attn_post_norm, width, s.delta.get());
       residual.Add(w.attn_sum_norm);
       if (plan.beside != Mixer::kNone) {
-        MixTokens(model, i, plan.beside, in, s, pass);
+        MixTokens(c, i, w, plan.beside, in, s, pass);
         residual.Add({});
       }
       AugmentResidual(w, in, s, pass);

@@ -49,8 +49,7 @@ void DeltaNetByChannel(const LayerPlan& plan, const LayerWeights& w, size_t laye
   FinishDeltaNet(kernels::Activation::kSigmoid, plan, w, layer, s, pass);
 }
 
-}  // namespace
-
+// Attention (Vaswani et al. 2017), with the variants that the plan and the tensors ask for.
 void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w, size_t layer,
                const float* in, Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, length = plan.key_length;
@@ -87,6 +86,8 @@ void Attention(const Config& c, const LayerPlan& plan, const LayerWeights& w, si
   pass.Scale(s.delta.get(), c.attention_scale);
 }
 
+// Multi-head latent attention: keys and values of all heads come from one short vector, and only
+// that is cached (Liu et al. 2024, DeepSeek-V2).
 void LatentAttention(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
                      Scratch& s, Pass& pass) {
   const size_t n_heads = plan.n_heads, latent = plan.latent_length;
@@ -142,6 +143,7 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, size_t layer,
   pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});
 }
 
+// A short convolution between two gates (Liquid AI 2025, LFM2).
 void ShortConv(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
                Scratch& s, Pass& pass) {
   const size_t width = plan.recurrent.channels;
@@ -153,6 +155,7 @@ void ShortConv(const LayerPlan& plan, const LayerWeights& w, size_t layer, const
   pass.MatMul(after, {{w.mixer_out, s.delta.get()}});
 }
 
+// Gated delta net (Yang, Kautz, Hatamizadeh 2024).
 void DeltaNet(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in,
               Scratch& s, Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
@@ -183,6 +186,7 @@ void DeltaNet(const LayerPlan& plan, const LayerWeights& w, size_t layer, const 
   FinishDeltaNet(kernels::Activation::kSilu, plan, w, layer, s, pass);
 }
 
+// Mamba (Gu and Dao 2023).
 void Mamba(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in, Scratch& s,
            Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
@@ -201,6 +205,7 @@ void Mamba(const LayerPlan& plan, const LayerWeights& w, size_t layer, const flo
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
+// Mamba-2 (Dao and Gu 2024).
 void Mamba2(const LayerPlan& plan, const LayerWeights& w, size_t layer, const float* in, Scratch& s,
             Pass& pass) {
   const RecurrentPlan& r = plan.recurrent;
@@ -215,24 +220,26 @@ void Mamba2(const LayerPlan& plan, const LayerWeights& w, size_t layer, const fl
   pass.MatMul(s.gate.get(), {{w.mixer_out, s.delta.get()}});
 }
 
-void MixTokens(const Model& model, size_t i, Mixer mixer, const float* in, Scratch& s, Pass& pass) {
-  const LayerPlan& plan = model.config.layers[i];
-  const LayerWeights& w = model.weights.layers[i];
+}  // namespace
+
+void MixTokens(const Config& config, size_t layer, const LayerWeights& w, Mixer mixer,
+               const float* in, Scratch& s, Pass& pass) {
+  const LayerPlan& plan = config.layers[layer];
   switch (mixer) {
     case Mixer::kNone:
       return;
     case Mixer::kAttention:
-      return Attention(model.config, plan, w, i, in, s, pass);
+      return Attention(config, plan, w, layer, in, s, pass);
     case Mixer::kLatentAttention:
-      return LatentAttention(plan, w, i, in, s, pass);
+      return LatentAttention(plan, w, layer, in, s, pass);
     case Mixer::kShortConv:
-      return ShortConv(plan, w, i, in, s, pass);
+      return ShortConv(plan, w, layer, in, s, pass);
     case Mixer::kDeltaNet:
-      return DeltaNet(plan, w, i, in, s, pass);
+      return DeltaNet(plan, w, layer, in, s, pass);
     case Mixer::kMamba:
-      return Mamba(plan, w, i, in, s, pass);
+      return Mamba(plan, w, layer, in, s, pass);
     case Mixer::kMamba2:
-      return Mamba2(plan, w, i, in, s, pass);
+      return Mamba2(plan, w, layer, in, s, pass);
   }
 }
 

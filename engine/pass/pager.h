@@ -28,8 +28,8 @@ namespace engine {
 class Pager {
  public:
   enum class Advice { kAsk, kLetGo };
-  // Tells the system what is to happen to mapped bytes; on a thread of the pager's, but for
-  // experts.
+  // Advises the system about mapped bytes: about blocks on the pager's thread, in order; about
+  // experts on the one that calls Expect().
   using Advise = std::function<void(std::span<const std::byte>, Advice)>;
   static void AdviseSystem(std::span<const std::byte> bytes, Advice advice);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/session/memory.h"
 #include "kernels/machine/default_threads.h"
 
 namespace engine {
@@ -11,14 +12,16 @@ using tokenizer::TokenId;
 Batch::Batch(const Model& model, int n_threads)
     : team_(n_threads > 0 ? n_threads : kernels::DefaultThreads().generating,
             kernels::Oversubscription::kGoAlone),
-      plan_(PlanMemory(model.config, model.file.file_bytes(),
-                       {.context = kMaxPassTokens,
-                        .batch = kMaxPassTokens,
-                        .n_threads = team_.size(),
-                        .pass_tokens = kMaxPassTokens},
-                       MachineMemory().available)),
-      scratch_(model.config, plan_.batch, plan_.n_threads),
-      logits_(plan_.batch * model.config.vocab_size) {}
+      scratch_(model.config,
+               PlanMemory(model.config, model.file.file_bytes(),
+                          {.context = kMaxPassTokens,
+                           .batch = kMaxPassTokens,
+                           .n_threads = team_.size(),
+                           .pass_tokens = kMaxPassTokens},
+                          MachineMemory().available)
+                   .batch,
+               team_.size()),
+      logits_(scratch_.max_tokens * model.config.vocab_size) {}
 
 size_t Batch::Add(Session& session, std::span<const TokenId> prompt, GenerateOptions options,
                   Generation::OnText on_text) {

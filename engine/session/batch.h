@@ -12,7 +12,6 @@
 #include "engine/model/model.h"
 #include "engine/pass/scratch.h"
 #include "engine/session/generate.h"
-#include "engine/session/memory.h"
 #include "engine/session/session.h"
 #include "kernels/machine/team.h"
 
@@ -49,7 +48,6 @@ class Batch {
   bool Advance(Text& text, bool is_alone);
 
   kernels::Team team_;
-  MemoryPlan plan_;
   Scratch scratch_;
   std::vector<float> logits_;  // [tokens of a pass][vocab_size]
   size_t n_added_ = 0;

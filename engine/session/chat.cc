@@ -16,8 +16,8 @@ using tokenizer::TokenId;
 // The reciprocal of the part of a full context that is left for an answer.
 constexpr size_t kAnswerShare = 4;
 
-// Throws if a message is not by whose turn it is, or a call is none.
-void CheckTurns(std::span<const Message> messages) {
+// Throws if a message is not by whose turn it is, or a call is none after the first n_checked.
+void CheckTurns(std::span<const Message> messages, size_t n_checked) {
   std::string_view expected = "user";
   bool may_return = false;  // a function
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -28,7 +28,9 @@ void CheckTurns(std::span<const Message> messages) {
                   std::string(expected) + "'");
     }
     try {
-      for (const tokenizer::ToolCall& call : calls) tokenizer::ParseArguments(call.arguments);
+      for (const tokenizer::ToolCall& call : calls) {
+        if (i >= n_checked) tokenizer::ParseArguments(call.arguments);
+      }
     } catch (const gguf::Error& error) {
       throw Error(number + ": " + error.what());
     }
@@ -88,7 +90,7 @@ Chat::Chat(Session& session, std::string system, ChatForm form)
 std::vector<Message> Chat::With(const std::vector<Message>& more) const {
   std::vector<Message> messages = messages_;
   messages.insert(messages.end(), more.begin(), more.end());
-  CheckTurns(messages);
+  CheckTurns(messages, messages_.size());
   if (messages.empty() || messages.back().role == "assistant")
     throw Error("there is no message to answer");
   messages.erase(messages.begin(), messages.begin() + static_cast<ptrdiff_t>(n_dropped_));
@@ -228,7 +230,7 @@ void Chat::SetMessages(std::vector<Message> messages) {
     system = std::move(messages.front().content);
     messages.erase(messages.begin());
   }
-  CheckTurns(messages);
+  CheckTurns(messages, 0);
   system_ = std::move(system);
   messages_ = std::move(messages);
   n_dropped_ = 0;

@@ -54,9 +54,9 @@ SamplerOptions WithSuppressed(const Model& model, SamplerOptions options) {
 }  // namespace
 
 Session::Session(const Model& model, const SessionOptions& options)
-    : Session(model, options, MachineMemory().available) {}
+    : Session(model, options, MachineMemory()) {}
 
-Session::Session(const Model& model, const SessionOptions& options, uint64_t available)
+Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
     : model_(Writing(model)),
       team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().generating,
             kernels::Oversubscription::kGoAlone),
@@ -71,15 +71,14 @@ Session::Session(const Model& model, const SessionOptions& options, uint64_t ava
            .n_threads = std::max(team_.size(), batch_team_.size()),
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
            .kv_type = options.kv_type},
-          available)),
+          memory.available)),
       ropes_(MakeRopes(model, plan_.context)),
       state_(model.config, StateSize(plan_)),
       sampler_(WithSuppressed(model, options.sampler)),
       logits_(std::max<size_t>(plan_.pass_tokens, 1) * model.config.vocab_size) {
   const uint64_t own =
       state_.bytes() + Scratch::BytesFor(model.config, plan_.batch, plan_.n_threads);
-  const uint64_t for_files = MachineMemory().for_files;  // not `available`, a share of it perhaps
-  room_for_weights_ = for_files - std::min(for_files, own);
+  room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
   if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);

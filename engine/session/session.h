@@ -36,8 +36,8 @@ class Session {
  public:
   // Throws engine::Error if the machine lacks memory for the context; the message says what fits.
   Session(const Model& model, const SessionOptions& options);
-  // The same with `available` bytes of memory instead of MachineMemory().
-  Session(const Model& model, const SessionOptions& options, uint64_t available);
+  // The same with this memory instead of MachineMemory().
+  Session(const Model& model, const SessionOptions& options, const Memory& memory);
 
   const Model& model() const { return model_; }
   size_t capacity() const { return state_.capacity(); }

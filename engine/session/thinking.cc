@@ -12,8 +12,6 @@ using tokenizer::TokenId;
 using tokenizer::Value;
 using Kind = ThinkingFormat::Kind;
 
-constexpr std::string_view kSpace = " \t\r\n";
-
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>",
                            kStart = "<|start|>", kConstrain = "<|constrain|>";
 constexpr std::string_view kRecipient = " to=", kFunctions = " to=functions.";
@@ -29,7 +27,7 @@ constexpr auto kFormats = std::to_array<ThinkingFormat>({
 });
 
 // Without white space at the end.
-size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kSpace) + 1; }
+size_t TrimmedSize(std::string_view text) { return text.find_last_not_of(kBlank) + 1; }
 
 std::string Rendered(const tokenizer::ChatTemplate& chat_template, const char* variable,
                      Value value) {
@@ -68,6 +66,11 @@ std::vector<TokenId> MarkTokens(std::span<const std::string_view> marks,
   return ids;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlank) + 1);
+}
+
 ThinkingSplitter::ThinkingSplitter(const ThinkingFormat& format, std::string_view prompt_end)
     : format_(format) {
   prompt_end = prompt_end.substr(0, TrimmedSize(prompt_end));
@@ -94,7 +97,7 @@ void ThinkingSplitter::Emit(size_t n_bytes, Part part, const Sink& sink) {
 
 bool ThinkingSplitter::Start(const Sink& sink) {
   const std::string_view text =
-      std::string_view(held_).substr(std::min(held_.find_first_not_of(kSpace), held_.size()));
+      std::string_view(held_).substr(std::min(held_.find_first_not_of(kBlank), held_.size()));
   if (text.starts_with(format_.open)) {
     held_.erase(0, held_.size() - text.size() + format_.open.size());
     state_ = State::kThinking;
@@ -107,7 +110,7 @@ bool ThinkingSplitter::Start(const Sink& sink) {
 }
 
 bool ThinkingSplitter::Think(const Sink& sink) {
-  if (!has_thinking_) held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
+  if (!has_thinking_) held_.erase(0, std::min(held_.find_first_not_of(kBlank), held_.size()));
   const size_t close = held_.find(format_.close);
   const size_t end =
       close != std::string::npos ? close : held_.size() - BegunMark(held_, format_.close);
@@ -194,7 +197,7 @@ void ThinkingSplitter::Push(std::string_view text, const Sink& sink) {
   if (state_ == State::kStart && !Start(sink)) return;
   if (state_ == State::kThinking && !Think(sink)) return;
   if (state_ == State::kClosed) {
-    held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
+    held_.erase(0, std::min(held_.find_first_not_of(kBlank), held_.size()));
     if (!held_.empty()) state_ = State::kAnswer;
   }
   if (state_ == State::kAnswer) Emit(held_.size(), Part::kAnswer, sink);

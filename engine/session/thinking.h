@@ -37,6 +37,10 @@ struct ThinkingFormat {
 // thinking of earlier answers or to begin one.
 ThinkingFormat FindThinkingFormat(std::string_view template_source);
 
+// White space around marks, and a text without any at its ends.
+inline constexpr std::string_view kBlank = " \t\r\n";
+std::string_view Trimmed(std::string_view text);
+
 // The number of bytes at the text's end that may begin the (non-empty) mark.
 size_t BegunMark(std::string_view text, std::string_view mark);
 

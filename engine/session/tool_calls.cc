@@ -14,13 +14,7 @@ using gguf::JsonQuoted;
 using gguf::JsonView;
 using Calls = CallForm::Calls;
 
-constexpr std::string_view kBlank = " \t\r\n";
 constexpr size_t npos = std::string_view::npos;
-
-std::string_view Trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlank) + 1);
-}
 
 // Absent if the text is not JSON.
 JsonView Parsed(std::string_view text) {

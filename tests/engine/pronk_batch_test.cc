@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "engine/pronk.h"
-#include "tests/support/paths.h"
+#include "tests/engine/library.h"
 
 namespace {
 
-const std::string kDefault = test::SourceDir() + "/models/default.gguf";
+using test::AtMost;
+using test::kDefault;
 
 pronk::Options Options(std::uint64_t seed) {
   pronk::Options options;
@@ -21,12 +22,6 @@ pronk::Options Options(std::uint64_t seed) {
   options.sampling.seed = seed;
   if (seed == 2) options.sampling.temperature = 0;
   return options;
-}
-
-pronk::Limits AtMost(int max_tokens) {
-  pronk::Limits limits;
-  limits.max_tokens = max_tokens;
-  return limits;
 }
 
 TEST(LibraryBatch, WritesWhatEachWritesAlone) {

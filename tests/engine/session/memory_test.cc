@@ -153,7 +153,7 @@ TEST(Session, RefusesAContextForWhichThereIsNoMemory) {
   SessionOptions options;
   options.context = 100'000;
   try {
-    const Session session(model, options, 10'000'000);
+    const Session session(model, options, Memory{10'000'000, 10'000'000});
     ADD_FAILURE() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("10 MB are free here"), std::string::npos)
