@@ -69,8 +69,9 @@ struct BenchTest {
   const BenchModel* model = nullptr;
   size_t n_prompt = 0;  // tokens read, then tokens generated
   size_t n_gen = 0;
-  size_t n_depth = 0;  // tokens already in the cache
-  size_t n_pass = 1;   // generated tokens read in one pass, as if all drafts were right
+  size_t n_depth = 0;     // tokens already in the cache
+  size_t n_pass = 1;      // generated tokens read in one pass, as if all drafts were right
+  size_t n_parallel = 1;  // texts generated together, a token of each in a pass
   size_t n_threads = 1;
   size_t n_batch = 2048;   // tokens of a prompt per call
   size_t n_ubatch = 512;   // tokens of a batch computed at once
@@ -95,8 +96,10 @@ struct BenchTest {
   std::optional<Comparison> comparison;
   double single_ts = 0;  // median of the same test with passes of one token; 0 if not measured
 
-  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4"
+  // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4", "8 x tg128"
   std::string Name() const;
+  size_t TokensOfPass() const { return n_pass * n_parallel; }
+  double Tokens() const { return static_cast<double>(n_prompt + n_gen * n_parallel); }
   double Median() const;
   double Deviation() const;                 // standard deviation of the samples
   double LimitOf(size_t repetition) const;  // tokens per second
@@ -109,7 +112,7 @@ struct BenchTest {
   double PassCost() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
   double ReadsPerSecond() const {
-    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
+    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(TokensOfPass()) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
   // True if nothing else differs, so that this number's effect can be seen.
@@ -162,7 +165,7 @@ class Baseline {
  private:
   // Fields that an older or another program does not write are assumed to be equal.
   struct Row {
-    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass;
+    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass, n_parallel;
     std::optional<double> n_batch, n_ubatch;
     std::string kv;
     BenchSamples samples;

@@ -44,6 +44,7 @@ void Baseline::Add(const JsonView& json, const std::string& path) {
                    fields.Number("n_depth"),
                    fields.Number("n_threads"),
                    fields.NumberOr("n_pass", 1),
+                   fields.NumberOr("n_parallel", 1),
                    if_there("n_batch"),
                    if_there("n_ubatch"),
                    fields.TextOr("type_k", ""),
@@ -58,7 +59,7 @@ const Baseline::Row* Baseline::Find(const BenchTest& test) const {
         same(before.model_n_params, test.model->opened.file.elements()) &&
         same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
         same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
-        same(before.n_pass, test.n_pass) &&
+        same(before.n_pass, test.n_pass) && same(before.n_parallel, test.n_parallel) &&
         same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
         same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
         (before.kv.empty() || before.kv == test.kv))

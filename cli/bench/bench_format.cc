@@ -46,7 +46,7 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
     batches |= test.n_batch != usual.n_batch;
     ubatches |= test.n_ubatch != usual.n_ubatch;
     caches |= test.kv != usual.kv;
-    passes |= test.n_pass > 1;
+    passes |= test.TokensOfPass() > 1;
   }
   const double size_unit = size >= 100'000'000 ? 1e9 : 1e6;
   const double params_unit = n_params >= 100'000'000 ? 1e9 : 1e6;
@@ -163,8 +163,7 @@ class Markdown : public BenchFormat {
 
   // "pp4096+tg128: 21.3 s, the first token after 15.9 s": what a user waits for.
   static std::string Waiting(const BenchTest& test, const std::vector<BenchTest>& done) {
-    const auto n = static_cast<double>(test.n_prompt + test.n_gen);
-    std::string text = test.Name() + Format(": %.3g s", n / test.Median());
+    std::string text = test.Name() + Format(": %.3g s", test.Tokens() / test.Median());
     // Planned before it: the same prompt alone, by as many threads or by those that suit a prompt.
     for (const BenchTest* other = &test; other != done.data();) {
       --other;
@@ -216,6 +215,7 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"n_gen", test.n_gen},
       {"n_depth", test.n_depth},
       {"n_pass", test.n_pass},
+      {"n_parallel", test.n_parallel},
       {"test_time", test.date},
       {"avg_ts", MeanOf(test.samples_ts)},
       {"stddev_ts", test.Deviation()},

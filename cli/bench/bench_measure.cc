@@ -11,6 +11,8 @@
 #include "cli/bench/machine.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
+#include "engine/session/batch.h"
+#include "engine/session/memory.h"
 #include "engine/stopwatch.h"
 #include "kernels/machine/cpu.h"
 #include "kernels/machine/default_threads.h"
@@ -105,30 +107,44 @@ class Script : public engine::Drafter {
   std::vector<TokenId> text;
 };
 
-// The work of a test: to read a text, to generate one, or both.
+// The work of a test: to read a text, to generate one, or both; or to generate several together.
 class Work {
  public:
   Work(const engine::Model& model, engine::SessionOptions options, const BenchTest& test)
-      : test_(test),
-        session_(model, Options(options, test, script_)),
-        ids_(RandomTokens(session_.capacity(), model.tokenizer->vocab().size())) {
+      : test_(test) {
+    options = Options(options, test, script_);
+    length_ = options.context;
+    if (test.n_parallel > 1) batch_.emplace(model, options.n_threads);
+    engine::Memory memory = engine::MachineMemory();
+    memory.available /= test.n_parallel;  // for each text
+    sessions_.reserve(test.n_parallel);
+    while (sessions_.size() < test.n_parallel) {
+      sessions_.push_back(std::make_unique<engine::Session>(model, options, memory));
+    }
+    ids_ = RandomTokens(test.n_parallel * length_, model.tokenizer->vocab().size());
     script_->text = ids_;
-    Read(std::span(ids_).first(test.n_depth));
+    Rewind();
   }
 
   // Goes back to where the test begins; not part of the measured time.
   void Rewind() {
-    const std::span<const TokenId> depth = std::span(ids_).first(test_.n_depth);
-    Read(depth.subspan(session_.Rewind(test_.n_depth)));
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+      Read(i, sessions_[i]->Rewind(test_.n_depth), test_.n_depth);
+      if (batch_) sessions_[i]->ReleaseScratch();
+    }
   }
 
   void Do() {
     const engine::Stopwatch watch;
-    const std::span<const TokenId> work = std::span(ids_).subspan(test_.n_depth);
-    Read(work.first(test_.n_prompt));
-    for (const TokenId id : work.subspan(test_.n_prompt)) {
+    const size_t begin = test_.n_depth + test_.n_prompt;
+    Read(0, test_.n_depth, begin);
+    std::vector<engine::Session::Next> next;
+    next.reserve(sessions_.size());
+    for (size_t at = begin; at < length_; ++at) {
       if (Interrupted()) return;
-      session_.Decode(id);
+      next.clear();
+      for (size_t i = 0; i < sessions_.size(); ++i) next.push_back({*sessions_[i], Ids(i)[at]});
+      batch_ ? batch_->Decode(next) : sessions_[0]->Decode(next[0].id);
     }
     seconds_ = watch.Seconds();
   }
@@ -144,7 +160,11 @@ class Work {
     }
   }
 
-  const engine::Session& session() const { return session_; }
+  // The passes so far, and those of them that one thread did alone.
+  std::pair<size_t, size_t> Passes() const {
+    if (batch_) return {batch_->team().n_runs(), batch_->team().n_runs_alone()};
+    return {sessions_[0]->n_passes(), sessions_[0]->n_passes_alone()};
+  }
 
  private:
   static engine::SessionOptions Options(engine::SessionOptions options, const BenchTest& test,
@@ -161,18 +181,23 @@ class Work {
     return options;
   }
 
-  void Read(std::span<const TokenId> ids) {
-    for (size_t at = 0; at < ids.size() && !Interrupted(); at += test_.n_batch) {
-      session_.Prefill(ids.subspan(at, std::min(test_.n_batch, ids.size() - at)),
-                       [](size_t) { return !Interrupted(); });
+  std::span<const TokenId> Ids(size_t text) const {
+    return std::span(ids_).subspan(text * length_, length_);
+  }
+  void Read(size_t text, size_t begin, size_t end) {
+    for (size_t at = begin; at < end && !Interrupted(); at += test_.n_batch) {
+      sessions_[text]->Prefill(Ids(text).subspan(at, std::min(test_.n_batch, end - at)),
+                               [](size_t) { return !Interrupted(); });
     }
   }
 
   const BenchTest& test_;
+  size_t length_ = 0;  // of a text
   std::shared_ptr<Script> script_ = std::make_shared<Script>();
-  engine::Session session_;
-  std::vector<TokenId> ids_;
-  double seconds_ = 0;  // of the last run
+  std::vector<std::unique_ptr<engine::Session>> sessions_;
+  std::optional<engine::Batch> batch_;  // of several texts
+  std::vector<TokenId> ids_;            // [texts][length]
+  double seconds_ = 0;                  // of the last run
 };
 
 // Of(i) for each of n repetitions.
@@ -187,7 +212,6 @@ std::vector<double> Each(size_t n, Of of) {
 
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
              const std::string& sysfs, BenchTest& test, const WantsMore& more) {
-  const double n_tokens = static_cast<double>(test.n_prompt + test.n_gen);
   test.date = DateNow();
   test.n_cores =
       static_cast<size_t>(std::min(UsableHardwareThreads(), kernels::CoresOfControlGroups("/")));
@@ -201,15 +225,14 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
     return BenchLimits{MeasureLimit(read),
-                       test.n_prompt > 0 || test.n_pass > 1 ? MeasureLimit(dot) : 0,
+                       test.n_prompt > 0 || test.TokensOfPass() > 1 ? MeasureLimit(dot) : 0,
                        IntegerRate(team)};
   };
   EnergyMeter meter(sysfs);
   test.clock_before = MeasureClock();
   test.celsius_before = Temperature(sysfs);
   BenchLimits before = measure_limits();
-  const size_t passes_before = work.session().n_passes();
-  const size_t alone_before = work.session().n_passes_alone();
+  const auto [passes_before, alone_before] = work.Passes();
   CoreTime core_time;
   double seconds = 0;
   for (int i = 1;; ++i) {
@@ -225,7 +248,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     seconds += sample_seconds;
     const BenchLimits after = measure_limits();
     if (Interrupted()) return false;
-    test.samples_ts.push_back(n_tokens / sample_seconds);
+    test.samples_ts.push_back(test.Tokens() / sample_seconds);
     test.limits.push_back({std::max(before.read, after.read), std::max(before.dot, after.dot),
                            (before.integer + after.integer) / 2});
     before = after;
@@ -234,8 +257,9 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
   }
   test.clock_after = MeasureClock();
   test.celsius_after = Temperature(sysfs);
-  test.share_alone = static_cast<double>(work.session().n_passes_alone() - alone_before) /
-                     static_cast<double>(work.session().n_passes() - passes_before);
+  const auto [passes, alone] = work.Passes();
+  test.share_alone =
+      static_cast<double>(alone - alone_before) / static_cast<double>(passes - passes_before);
   return true;
 }
 
@@ -244,6 +268,7 @@ std::string BenchTest::Name() const {
   if (n_prompt > 0) name = "pp" + std::to_string(n_prompt);
   if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
   if (n_pass > 1) name += " by " + std::to_string(n_pass);
+  if (n_parallel > 1) name = std::to_string(n_parallel) + " x " + name;
   if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
   if (minutes > 0) name += Format(" for %zu min", minutes);
   return name;
@@ -284,13 +309,13 @@ double BenchTest::Deviation() const {
 double BenchTest::LimitOf(size_t repetition) const {
   const BenchLimits& limit = limits[repetition];
   const double reading = bytes_per_token / limit.read;
-  const double prompt = static_cast<double>(n_prompt), gen = static_cast<double>(n_gen);
-  const double in_pass = static_cast<double>(n_pass);
+  const double prompt = static_cast<double>(n_prompt), gen = Tokens() - prompt;
+  const double in_pass = static_cast<double>(TokensOfPass());
   double pass = reading;
-  if (n_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
+  if (in_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
   double seconds = std::ceil(gen / in_pass) * pass;
   if (n_prompt > 0) seconds += std::max(prompt * operations_per_token / limit.dot, reading);
-  return (prompt + gen) / seconds;
+  return Tokens() / seconds;
 }
 
 double BenchTest::Limit() const {
@@ -307,8 +332,9 @@ double BenchTest::Share() const {
 
 bool BenchTest::DiffersIn(size_t BenchTest::*number, const BenchTest& other) const {
   using Test = BenchTest;
-  for (const auto each : {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass,
-                          &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
+  for (const auto each :
+       {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass, &Test::n_parallel,
+        &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
     if (each != number && this->*each != other.*each) return false;
   }
   return model == other.model && kv == other.kv;
@@ -328,16 +354,18 @@ void BenchTest::CompareLimits(const std::vector<BenchTest>& earlier) {
   }
 }
 
-double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
+double BenchTest::PassCost() const {
+  return single_ts * static_cast<double>(TokensOfPass()) / Median();
+}
 
 double BenchTest::JoulesPerToken() const {
-  return joules / static_cast<double>(samples_ts.size() * (n_prompt + n_gen));
+  return joules / static_cast<double>(samples_ts.size()) / Tokens();
 }
 
 double BenchTest::Watts() const {
   double seconds_per_token = 0;
   for (const double ts : samples_ts) seconds_per_token += 1 / ts;
-  return joules / seconds_per_token / static_cast<double>(n_prompt + n_gen);
+  return joules / seconds_per_token / Tokens();
 }
 
 std::vector<std::string> BenchTest::Notes() const {

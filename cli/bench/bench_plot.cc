@@ -100,9 +100,10 @@ struct Axis {
   const char* title;
   bool is_cost;  // draws the time of a pass, and not the speed
 };
-constexpr std::array<Axis, 3> kAxes = {
+constexpr std::array<Axis, 4> kAxes = {
     {{&BenchTest::n_threads, "t/s by threads", false},
      {&BenchTest::n_depth, "t/s by tokens already in the cache", false},
+     {&BenchTest::n_parallel, "t/s of all texts, by texts generated together", false},
      {&BenchTest::n_pass, "time of a pass by its tokens, relative to one token", true}}};
 
 using Tests = std::vector<const BenchTest*>;
@@ -124,7 +125,7 @@ void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& cu
   }
   BenchTest work = *curves.front().front();
   work.n_depth = 0;
-  work.n_pass = 1;
+  work.n_pass = work.n_parallel = 1;
   picture.Left(kTitle, "", work.Name() + ": " + axis.title);
   picture.Down(kGap);
   picture.Line("axis", {{kMargin, kCurves}, {kWidth - kMargin, kCurves}});

@@ -104,14 +104,9 @@ std::string MemoryModules(const std::string& path) {
   for (size_t at = 0; at + 4 <= table.size();) {
     const size_t end = at + static_cast<unsigned char>(table[at + 1]);
     if (end < at + 4 || end > table.size()) break;
-    const auto number = [&](size_t offset, size_t bytes) {
-      uint64_t value = 0;
-      for (size_t i = bytes; i-- > 0;) {
-        const bool is_there = at + offset + i < end;
-        value = value << 8 | (is_there ? static_cast<unsigned char>(table[at + offset + i]) : 0);
-      }
-      return value;
-    };
+    std::array<unsigned char, 256> field = {};  // zeros beyond its end
+    std::copy_n(table.begin() + static_cast<ptrdiff_t>(at), end - at, field.begin());
+    const auto number = [&](size_t i) { return field[i] | field[i + 1] << 8; };
     // Texts follow, each with a zero, and one more zero; fields name them by number, from 1.
     std::vector<std::string> texts = {""};
     size_t next = end;
@@ -119,20 +114,18 @@ std::string MemoryModules(const std::string& path) {
       texts.emplace_back(table.c_str() + next);
       next += texts.back().size() + 1;
     }
-    const auto text = [&](size_t offset) {
-      const size_t i = number(offset, 1);
-      return i < texts.size() ? texts[i] : "";
-    };
-    const uint64_t size = number(12, 2), megabytes = size == 0x7FFF ? number(28, 4) : size;
-    constexpr uint64_t kMemoryDevice = 17, kUnknown = 0x8000;  // and above
-    if (number(0, 1) == kMemoryDevice && size != 0 && size < kUnknown) {
-      constexpr std::pair<uint64_t, const char*> kKinds[] = {
+    const auto text = [&](size_t i) { return field[i] < texts.size() ? texts[field[i]] : ""; };
+    const int size = number(12);
+    const double megabytes = size == 0x7FFF ? number(28) + 65536.0 * number(30) : size;
+    constexpr int kMemoryDevice = 17, kUnknown = 0x8000;  // and above
+    if (field[0] == kMemoryDevice && size != 0 && size < kUnknown) {
+      constexpr std::pair<int, const char*> kKinds[] = {
           {24, " DDR3"}, {26, " DDR4"}, {29, " LPDDR3"}, {30, " LPDDR4"},
           {33, " HBM2"}, {34, " DDR5"}, {35, " LPDDR5"}, {36, " HBM3"}};
-      std::string what = Format("%g GB", static_cast<double>(megabytes) / 1024);
-      for (const auto& [kind, name] : kKinds) what += kind == number(18, 1) ? name : "";
-      const uint64_t set = number(32, 2), speed = set != 0 ? set : number(21, 2);
-      if (speed != 0 && speed < kUnknown) what += Format(" at %d MT/s", static_cast<int>(speed));
+      std::string what = Format("%g GB", megabytes / 1024);
+      for (const auto& [kind, name] : kKinds) what += kind == field[18] ? name : "";
+      const int speed = number(32) != 0 ? number(32) : number(21);
+      if (speed != 0 && speed < kUnknown) what += Format(" at %d MT/s", speed);
       places[what].push_back(text(17) + (text(17).empty() ? "" : " ") + text(16));
     }
     at = next + (texts.size() == 1 ? 2 : 1);

@@ -42,7 +42,7 @@ struct BenchOptions {
   std::vector<std::string> prompt_gens;            // "512,128"
   bool card = false, progress = false;
   int minutes = 0;
-  std::vector<std::string> passes = {"1"};
+  std::vector<std::string> passes, parallel;  // one of them
   std::vector<std::string> batches = {"2048"};
   std::vector<std::string> ubatches = {"512"};
   std::vector<std::string> threads;
@@ -149,10 +149,17 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
     }
   }
   // Passes of several tokens are for tests that only generate.
-  const auto passes = ParseNumbers("--draft", options.passes, 1, engine::kMaxPassTokens);
+  const bool together = !options.parallel.empty();
+  if (together && !options.passes.empty())
+    throw UsageError("--draft and --parallel: give one of them");
+  const auto passes = ParseNumbers(together ? "--parallel" : "--draft",
+                                   Or(together ? options.parallel : options.passes, {"1"}), 1,
+                                   engine::kMaxPassTokens);
   const std::vector<size_t> one = {1};
   for (const BenchTest& test : std::exchange(plan, {})) {
-    for (const size_t n : test.n_prompt == 0 ? passes : one) plan.emplace_back(test).n_pass = n;
+    for (const size_t n : test.n_prompt == 0 ? passes : one) {
+      plan.emplace_back(test).*(together ? &BenchTest::n_parallel : &BenchTest::n_pass) = n;
+    }
   }
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
   for (BenchTest& test : plan) {
@@ -362,10 +369,10 @@ class Bench {
 
   // The speed of the same test with passes of one token: this test or an earlier one.
   double SingleSpeed(const BenchTest& test) const {
-    if (test.n_pass == 1) return test.Median();
+    if (test.TokensOfPass() == 1) return test.Median();
+    const auto number = test.n_pass > 1 ? &BenchTest::n_pass : &BenchTest::n_parallel;
     for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-      if (before->n_pass == 1 && test.DiffersIn(&BenchTest::n_pass, *before))
-        return before->Median();
+      if (before->TokensOfPass() == 1 && test.DiffersIn(number, *before)) return before->Median();
     }
     return 0;
   }
@@ -420,6 +427,8 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
               "Also -pg: read P tokens, then generate N (repeatable)");
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
+  list("--parallel", options.parallel,
+       "Also -np, with -n: texts generated together, beside one (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads,
        "Threads (default: one a core, slow ones only for prompts)");

@@ -1,5 +1,6 @@
 #include "engine/session/batch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/session/memory.h"
@@ -41,11 +42,20 @@ bool Batch::Advance(Text& text, bool is_alone) {
     ended_.push_back({text.number, text.generation.Finish()});
     return false;
   }
-  if (!is_alone && text.unread.size() == 1) return true;
-  text.generation.Read();
-  text.unread = {};
-  if (!is_alone) text.session.ReleaseScratch();
+  if (is_alone || text.unread.size() > 1) {
+    text.generation.Read();
+    text.unread = {};
+  }
+  if (!is_alone) text.session.ReleaseScratch();  // also that of a text that was alone
   return true;
+}
+
+void Batch::Decode(std::span<const Session::Next> next) {
+  while (!next.empty()) {
+    const size_t n = std::min(next.size(), scratch_.max_tokens);
+    Session::DecodeTogether(next.first(n), scratch_, team_, logits_.data());
+    next = next.subspan(n);
+  }
 }
 
 std::vector<Batch::Ended> Batch::Step() {
@@ -59,15 +69,12 @@ std::vector<Batch::Ended> Batch::Step() {
   }
   auto texts = std::exchange(texts_, {});  // a pass that throws ends all
   std::vector<Session::Next> next;
-  next.reserve(scratch_.max_tokens);
-  for (size_t i = 0; i < texts.size();) {
-    next.clear();
-    for (; i < texts.size() && next.size() < scratch_.max_tokens; ++i) {
-      const auto unread = std::exchange(texts[i]->unread, {});
-      if (!unread.empty()) next.push_back({texts[i]->session, unread[0]});
-    }
-    if (!next.empty()) Session::DecodeTogether(next, scratch_, team_, logits_.data());
+  next.reserve(texts.size());
+  for (const auto& text : texts) {
+    const auto unread = std::exchange(text->unread, {});
+    if (!unread.empty()) next.push_back({text->session, unread[0]});
   }
+  Decode(next);
   texts_ = std::move(texts);
   return std::exchange(ended_, {});
 }

@@ -38,6 +38,10 @@ class Batch {
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
+  // Session::DecodeTogether() of any number of sessions, which are none of the texts.
+  void Decode(std::span<const Session::Next> next);
+  const kernels::Team& team() const { return team_; }
+
  private:
   struct Text {
     size_t number;

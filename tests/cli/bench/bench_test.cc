@@ -97,6 +97,25 @@ TEST(Bench, MeasuresEveryCombination) {
   EXPECT_EQ(seen[R"(4 2 3 2 "q8_0")"], 1);
 }
 
+// Texts generated together are beside one; a prompt is read as ever.
+TEST(Bench, TextsTogether) {
+  const Finished run = Pronk({"bench", "-m", kTinyModel, "-p", "4", "-n", "6", "-d", "0,2", "-np",
+                              "1,3", "-t", "2", "-r", "1", "-oe", "json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json tests = json::parse(run.err);
+  EXPECT_EQ(test::SchemaFaults(tests, Schema()), std::vector<std::string>());
+  ASSERT_EQ(tests.size(), 6u);
+  EXPECT_NE(run.out.find("| 3 x tg6 @ d2 |"), std::string::npos) << run.out;
+  const json& together = tests[5];
+  EXPECT_EQ(together["n_parallel"], 3);
+  EXPECT_GT(together["dot_limit"], 0);
+  // Three tokens take a pass: its cost is theirs.
+  EXPECT_NEAR(together["pass_cost"],
+              3 * tests[4]["median_ts"].get<double>() / together["median_ts"].get<double>(), 1e-9);
+  ExpectError(Bench({"--parallel", "17"}), 2, "--parallel: expected a number from 1 to 16");
+  ExpectError(Bench({"--parallel", "2", "--draft", "2"}), 2, "give one of them");
+}
+
 TEST(Bench, ReadsRanges) {
   const auto threads = [](const std::string& list) {
     std::vector<int> numbers;
@@ -537,6 +556,11 @@ TEST(BenchPlot, CurvesAndBars) {
                            ">@ d4096<", ">-t 2<", ">19<"}) {
     EXPECT_EQ(count(curves, text), 1u + (text == std::string(">19<"))) << text;
   }
+  std::vector<cli::BenchTest> together = {tests[0], tests[0]};
+  together[1].n_parallel = 8;
+  const std::string texts = cli::BenchSvg({}, together);
+  EXPECT_EQ(count(texts, ">tg10: t/s of all texts, by texts generated together<"), 1u) << texts;
+  EXPECT_EQ(count(texts, "<polyline class=\"roof\""), 1u);
   // Bars of one kind have one scale, a single repetition has no deviation, and the picture ends.
   tests.resize(2);
   tests[1].n_gen = 20;
@@ -560,6 +584,19 @@ TEST(BenchNotes, LimitOfBoth) {
   test.n_gen = 0;
   test.n_prompt = 2;
   EXPECT_DOUBLE_EQ(test.LimitOf(0), 20);  // few tokens: reading the weights once takes longer
+}
+
+// Eight texts of ten tokens take ten passes, in each of which 8e9 operations or 1e9 bytes.
+TEST(BenchNotes, LimitOfTextsTogether) {
+  cli::BenchTest test = Measured();
+  test.n_parallel = 8;
+  test.operations_per_token = 1e9;
+  test.limits = {{10e9, 32e9, 1e9}};
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), 32);
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), test.Tokens() / 2.5);
+  test.limits[0].dot = 160e9;
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), 80);
+  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 9e9 / 8);
 }
 
 // SQLite is not among the dependencies: the statements have one value for each column.

@@ -32,6 +32,7 @@ const std::map<std::string, std::string> kRest = {
     {"bench --n-prompt", " -n 0 -r 1"},
     {"bench --n-gen", " -p 0 -r 1"},
     {"bench --draft", " -p 0 -n 1 -r 1"},
+    {"bench --parallel", " -p 0 -n 1 -r 1"},
     {"compare", " -p 1 -n 0 -r 1"},
     {"compare --n-prompt", " -n 0 -r 1"},
     {"compare --n-gen", " -p 0 -r 1"},

@@ -201,12 +201,13 @@ TEST(Batch, MemoryIsOneStateEach) {
   for (size_t i = 0; i < kSessions; ++i) {
     sessions.push_back(std::make_unique<Session>(model, options));
     batch.Add(*sessions[i], prompt, Limits(0), Any);
+    if (i == 0) batch.Step();  // alone, with buffers of its own
   }
   batch.Step();
   const size_t each = (test::CountAllocations().bytes - before) / kSessions;
   const size_t state = sessions[0]->state().bytes();
   const size_t scratch = Scratch::BytesFor(model.config, kTokens, 1);
-  EXPECT_LT(each, state + scratch / 4);
+  EXPECT_LT(each, state + scratch / (2 * kSessions));
   EXPECT_GE(each, state);
 }
 
