@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <new>
+#include <numeric>
 #include <span>
 
 #include "engine/model/model.h"
@@ -48,7 +50,7 @@ auto Guarded(Function function) {
 
 template <class... Args>
 Callback<Args...> Marked(const Callback<Args...>& function) {
-  return [&function](Args... args) {
+  return [function](Args... args) {
     try {
       return function(args...);
     } catch (...) {
@@ -238,6 +240,27 @@ engine::Model Open(const std::string& path) {
   return engine::Model::Load(path);
 }
 
+// logits: what the token was chosen by; empty: no log probabilities.
+Token ToPublic(tokenizer::TokenId id, double seconds, std::span<const float> logits, size_t n) {
+  Token token = {id, seconds, NAN, {}};
+  if (logits.empty()) return token;
+  const double most = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - most);
+  const auto likely = [&](std::int32_t i) {
+    return Token::Likely{i,
+                         static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
+  };
+  token.log_probability = likely(id).log_probability;
+  std::vector<std::int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto end = ids.begin() + static_cast<ptrdiff_t>(std::min(n, ids.size()));
+  std::ranges::partial_sort(ids, end, std::greater(),
+                            [&](std::int32_t i) { return logits[static_cast<size_t>(i)]; });
+  std::transform(ids.begin(), end, std::back_inserter(token.likeliest), likely);
+  return token;
+}
+
 // A session with everything it borrows.
 struct Borrower {
   std::shared_ptr<const engine::Model> model, draft;  // draft may be null
@@ -265,6 +288,13 @@ struct Borrower {
     result.stop_texts = limits.stops;
     result.constraint = constraint ? &*constraint : nullptr;
     result.prompt_progress = Marked(limits.on_prompt);
+    engine::CheckRange("n_likeliest", limits.n_likeliest, -1, engine::kMaxTokens);
+    result.on_token = [this, n = limits.n_likeliest, call = Marked(limits.on_token)](
+                          tokenizer::TokenId id, bool sampled, double seconds) {
+      const bool asked = n >= 0 && sampled;
+      return call(ToPublic(id, seconds, asked ? session.logits() : std::span<const float>(),
+                           static_cast<size_t>(std::max(n, 0))));
+    };
     return result;
   }
 
@@ -456,18 +486,14 @@ Batch& Batch::operator=(Batch&&) noexcept = default;
 std::size_t Batch::Add(Session& session, std::string_view prompt, const OnText& on_text,
                        const Limits& limits) {
   return Guarded([&] {
-    struct Kept {
-      std::shared_ptr<Session::Impl> session;
-      OnText on_text;
-    };
     Session::Impl& impl = *session.impl_;
     impl.Free();
     if (impl.model != impl_->model) throw Error("the session is of another model than the batch");
-    const auto kept = std::make_shared<const Kept>(Kept{session.impl_, on_text});
+    const auto kept = std::make_shared<const std::shared_ptr<Session::Impl>>(session.impl_);
     engine::GenerateOptions options = impl.OptionsFor(limits, limits.grammar.impl_);
-    const std::size_t number =
-        impl_->batch.Add(impl.session, impl.ToRead(prompt, limits.reading), std::move(options),
-                         [kept](std::string_view text) { return Marked(kept->on_text)(text); });
+    const std::size_t number = impl_->batch.Add(
+        impl.session, impl.ToRead(prompt, limits.reading), std::move(options),
+        [kept, call = Marked(on_text)](std::string_view text) { return call(text); });
     impl.batch = kept;
     return number;
   });

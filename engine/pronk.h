@@ -188,12 +188,28 @@ using OnText = Callback<std::string_view>;
 // end. false ends the reading within 0.2 s, whatever the model's size; what was read stays.
 using OnPrompt = Callback<std::size_t, std::size_t>;
 
+// A token of the text or the thinking, before either's callback gets it. Log probabilities are the
+// model's, before sampling changes them. Where the grammar left no choice, there are none.
+struct Token {
+  struct Likely {
+    std::int32_t id;
+    float log_probability;  // the natural logarithm
+  };
+  std::int32_t id;
+  double seconds;                 // since the prompt was read
+  float log_probability;          // NaN: none
+  std::vector<Likely> likeliest;  // the first is the likeliest
+};
+using OnToken = Callback<const Token&>;  // false ends the text
+
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full
   std::vector<std::string> stops = {};  // the text ends before any of these
   Grammar grammar = {};                 // of the text; thinking before it is not constrained
   OnPrompt on_prompt = {};              // sees the prompt being read, and may end that
   Reading reading = {};                 // of a session's prompt
+  OnToken on_token = {};
+  int n_likeliest = -1;  // tokens in Token::likeliest; -1: no log probabilities at all
 };
 
 enum class End {
@@ -201,7 +217,7 @@ enum class End {
   kStop,     // one of Limits::stops came up
   kLength,   // Limits::max_tokens
   kContext,  // the context is full
-  kCaller,   // OnText or OnPrompt returned false
+  kCaller,   // OnText, OnToken or OnPrompt returned false
 };
 
 // What the model asks a function of the host's to do.

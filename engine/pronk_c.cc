@@ -25,6 +25,9 @@ struct pronk_grammar {
 struct pronk_session {
   pronk::Session session;
 };
+struct pronk_batch {
+  pronk::Batch batch;
+};
 struct pronk_chat {
   pronk::Chat chat;
 };
@@ -111,6 +114,20 @@ pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
   if (from->on_prompt != nullptr) {
     limits.on_prompt = [user, call = from->on_prompt](size_t n_read, size_t n) {
       return call(n_read, n, user) == 0;
+    };
+  }
+  const auto reads = [&](unsigned flag) { return (from->reading & flag) != 0; };
+  limits.reading.joined = !reads(PRONK_READ_APART);
+  if (reads(PRONK_READ_BOS | PRONK_READ_NO_BOS)) limits.reading.bos = reads(PRONK_READ_BOS);
+  limits.reading.special = reads(PRONK_READ_SPECIAL);
+  limits.n_likeliest = from->n_likeliest;
+  if (from->on_token != nullptr) {
+    limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
+      std::vector<pronk_likely> likeliest;
+      for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
+      const pronk_token given = {token.id, token.seconds, token.log_probability, likeliest.data(),
+                                 likeliest.size()};
+      return call(&given, user) == 0;
     };
   }
   return limits;
@@ -218,6 +235,30 @@ pronk_status pronk_session_save(pronk_session* session, const char* path) {
 pronk_status pronk_session_load(pronk_session* session, const char* path) {
   return Try([&] { session->session.Load(path); });
 }
+
+pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch) {
+  return New(batch, [&] { return pronk::Batch(model->model, threads); });
+}
+void pronk_batch_free(pronk_batch* batch) { delete batch; }
+pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const char* prompt,
+                             const pronk_limits* limits, pronk_on_text on_text, void* user,
+                             size_t* number) {
+  return Try([&] {
+    const size_t added =
+        batch->batch.Add(session->session, prompt, Caller(on_text, user), ReadLimits(limits, user));
+    if (number != nullptr) *number = added;
+  });
+}
+pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user) {
+  return Try([&] {
+    for (const auto& [number, completion] : batch->batch.Step()) {
+      pronk_completion result = {};
+      Give(completion, &result);
+      on_end(number, &result, user);
+    }
+  });
+}
+size_t pronk_batch_size(const pronk_batch* batch) { return batch->batch.size(); }
 
 pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,
                              pronk_chat** chat) {

@@ -21,6 +21,7 @@ extern "C" {
 typedef struct pronk_model pronk_model;
 typedef struct pronk_grammar pronk_grammar;
 typedef struct pronk_session pronk_session;
+typedef struct pronk_batch pronk_batch;
 typedef struct pronk_chat pronk_chat;
 typedef struct pronk_embedder pronk_embedder;
 
@@ -61,11 +62,36 @@ typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
 // Receives how many tokens of the prompt are read, of how many; anything but 0 ends the reading.
 typedef int (*pronk_on_prompt)(size_t n_read, size_t n, void* user);
 
+// Receives a token before its text (pronk::Token); anything but 0 ends it.
+typedef struct pronk_likely {
+  int32_t id;
+  float log_probability;
+} pronk_likely;
+typedef struct pronk_token {
+  int32_t id;
+  double seconds;
+  float log_probability;
+  const pronk_likely* likeliest;
+  size_t n_likeliest;
+} pronk_token;
+typedef int (*pronk_on_token)(const pronk_token* token, void* user);
+
+// pronk::Reading: joined by |; 0: after a text as one with it, and BOS as the file asks.
+enum {
+  PRONK_READ_APART = 1,  // as a text of its own
+  PRONK_READ_BOS = 2,
+  PRONK_READ_NO_BOS = 4,
+  PRONK_READ_SPECIAL = 8  // control tokens may be spelt
+};
+
 typedef struct pronk_limits {
   int max_tokens;                // -1: until the text ends or the context is full
   const pronk_grammar* grammar;  // of the text, or NULL
   const char* const* stops;      // the text ends before any of these; the last is NULL. Or NULL
   pronk_on_prompt on_prompt;     // or NULL; with the same user as on_text
+  unsigned reading;              // PRONK_READ_..., of a session's prompt
+  pronk_on_token on_token;       // or NULL; with the same user, too
+  int n_likeliest;               // of a token; -1: no log probabilities at all
 } pronk_limits;
 
 typedef enum pronk_end {
@@ -73,7 +99,7 @@ typedef enum pronk_end {
   PRONK_END_STOP,     // one of the stops
   PRONK_END_LENGTH,   // max_tokens
   PRONK_END_CONTEXT,  // the context is full
-  PRONK_END_CALLER    // pronk_on_text or pronk_on_prompt
+  PRONK_END_CALLER    // pronk_on_text, pronk_on_token or pronk_on_prompt
 } pronk_end;
 
 typedef struct pronk_completion {
@@ -98,6 +124,16 @@ pronk_status pronk_session_logits(const pronk_session* session, float* logits, s
 pronk_status pronk_session_clear(pronk_session* session);
 pronk_status pronk_session_save(pronk_session* session, const char* path);
 pronk_status pronk_session_load(pronk_session* session, const char* path);
+
+// As pronk::Batch. A text's number may be NULL; on_end receives each text that has ended.
+typedef void (*pronk_on_end)(size_t number, const pronk_completion* result, void* user);
+pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch);
+void pronk_batch_free(pronk_batch* batch);
+pronk_status pronk_batch_add(pronk_batch* batch, pronk_session* session, const char* prompt,
+                             const pronk_limits* limits, pronk_on_text on_text, void* user,
+                             size_t* number);
+pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* user);
+size_t pronk_batch_size(const pronk_batch* batch);
 
 // As pronk::Chat; system may be NULL.
 pronk_status pronk_chat_open(const pronk_model* model, const char* system, const char* options,

@@ -153,7 +153,8 @@ std::optional<StopReason> Generation::Step() {
   }
   if (Interrupted() || !wanted_) return StopReason::kInterrupted;
   TokenId id = -1;
-  if (forced_.empty()) {
+  const bool is_sampled = forced_.empty();
+  if (is_sampled) {
     id = session_.Sample(constraint != nullptr ? constraint->Allowed()
                                                : std::span<const uint64_t>());
   } else {
@@ -162,6 +163,7 @@ std::optional<StopReason> Generation::Step() {
   }
   if (tokenizer.vocab().IsEog(id)) return StopReason::kEos;
   result_.tokens.push_back(id);
+  if (options_.on_token) wanted_ = options_.on_token(id, is_sampled, watch_.Seconds());
   const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
   splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
   if (stop_.matched()) return StopReason::kStop;

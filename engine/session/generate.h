@@ -38,7 +38,10 @@ struct GenerateOptions {
   std::function<bool(size_t done, size_t total)> prompt_progress;
   std::function<void()> prompt_read;
   std::function<bool()> interrupted;  // asked before every token, and all the time in a prompt
-  bool bookmarks = false;             // at the ends of prompt and text, for Session::Rewind()
+  // Gets each token before its text, whether it was sampled (a grammar forces some), and the
+  // seconds since the prompt was read; false ends the text.
+  std::function<bool(tokenizer::TokenId id, bool sampled, double seconds)> on_token;
+  bool bookmarks = false;  // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.
   ThinkingFormat thinking;
   // How it spells calls, and what it may call; null: calls are text, as they are beside a grammar.

@@ -39,10 +39,13 @@ TEST(LibraryBatch, WritesWhatEachWritesAlone) {
   }
   pronk::Batch batch(model, 2);
   std::map<std::size_t, std::string> heard;
+  std::map<std::size_t, std::vector<std::int32_t>> ids;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     pronk::Session session(model, Options(i));  // the batch keeps it
     const auto hear = [&heard, i](std::string_view text) { heard[i] += text; };
-    EXPECT_EQ(batch.Add(session, prompts[i], hear, limits(i)), i);
+    pronk::Limits own = limits(i);  // nothing of it is needed later
+    own.on_token = [&ids, i](const pronk::Token& token) { ids[i].push_back(token.id); };
+    EXPECT_EQ(batch.Add(session, prompts[i], hear, own), i);
     batch.Step();
   }
   EXPECT_EQ(batch.size(), prompts.size());
@@ -53,6 +56,7 @@ TEST(LibraryBatch, WritesWhatEachWritesAlone) {
       EXPECT_EQ(completion.end, alone[i].end);
       EXPECT_EQ(completion.n_generated, alone[i].n_generated);
       EXPECT_EQ(heard[i], alone[i].text);
+      EXPECT_EQ(ids[i].size(), alone[i].n_generated);
       ++n_ended;
     }
   }

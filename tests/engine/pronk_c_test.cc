@@ -42,7 +42,7 @@ TEST_F(LibraryForC, WritesTheSameText) {
   pronk_session* session = nullptr;
   ASSERT_EQ(pronk_session_open(model_, "temperature=0  threads=1", &session), PRONK_OK);
   const char* const stops[] = {"little", nullptr};
-  const pronk_limits same = {12, nullptr, stops, nullptr};
+  const pronk_limits same = {12, nullptr, stops, nullptr, 0, nullptr, -1};
   std::string text;
   pronk_completion result = {};
   EXPECT_EQ(pronk_session_complete(session, "Once upon a time", &same, Append, &text, &result),
@@ -67,7 +67,7 @@ TEST_F(LibraryForC, Answers) {
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_grammar_gbnf("root ::= \"yes\" | \"no\"", &grammar), PRONK_OK);
   ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
-  const pronk_limits limits = {-1, grammar, nullptr, nullptr};
+  const pronk_limits limits = {-1, grammar, nullptr, nullptr, 0, nullptr, -1};
   size_t n = 0;
   std::string text;
   pronk_completion result = {};
@@ -86,10 +86,12 @@ TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   const std::string file = dir.Path("chat");
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_chat_open(model_, nullptr, nullptr, &chat), PRONK_OK);
-  const pronk_limits limits = {1, nullptr, nullptr, [](size_t n_read, size_t n, void* user) {
-                                 static_cast<std::string*>(user)->append(n_read == n ? "." : "-");
-                                 return 0;
-                               }};
+  pronk_limits limits = {};
+  limits.max_tokens = 1;
+  limits.on_prompt = [](size_t n_read, size_t n, void* user) {
+    static_cast<std::string*>(user)->append(n_read == n ? "." : "-");
+    return 0;
+  };
   std::string seen;
   pronk_completion first = {}, second = {};
   const char* const question = "Is a goat an animal?";
@@ -102,10 +104,78 @@ TEST_F(LibraryForC, WatchesAPromptAndKeepsAChat) {
   EXPECT_LT(second.n_prompt, first.n_prompt);
   EXPECT_EQ(pronk_chat_load(chat, "no/such"), PRONK_ERROR);
   EXPECT_EQ(pronk_chat_clear(chat), PRONK_OK);
-  const pronk_limits never = {1, nullptr, nullptr, [](size_t, size_t, void*) { return 1; }};
-  EXPECT_EQ(pronk_chat_say(chat, "And a stone?", &never, nullptr, nullptr, &second), PRONK_OK);
+  limits.on_prompt = [](size_t, size_t, void*) { return 1; };
+  EXPECT_EQ(pronk_chat_say(chat, "And a stone?", &limits, nullptr, nullptr, &second), PRONK_OK);
   EXPECT_EQ(second.end, PRONK_END_CALLER);
   pronk_chat_free(chat);
+}
+
+// What a batch tells of a text.
+struct Heard {
+  std::string text;
+  std::vector<int32_t> ids;
+  pronk_completion end = {};
+};
+
+// Texts of a batch are as alone; each token is told, and how the prompt was read.
+TEST_F(LibraryForC, WritesTextsTogether) {
+  pronk_limits limits = {};
+  limits.max_tokens = 8;
+  limits.n_likeliest = 2;
+  limits.reading = PRONK_READ_NO_BOS | PRONK_READ_SPECIAL;
+  limits.on_token = [](const pronk_token* token, void* user) {
+    EXPECT_EQ(token->n_likeliest, 2u);
+    EXPECT_GE(token->likeliest[0].log_probability, token->log_probability);
+    static_cast<Heard*>(user)->ids.push_back(token->id);
+    return 0;
+  };
+  const auto hear = [](const char* text, size_t n_bytes, void* user) {
+    static_cast<Heard*>(user)->text.append(text, n_bytes);
+    return 0;
+  };
+  Heard alone, together[2];
+  pronk_session *first = nullptr, *second = nullptr;
+  pronk_batch* batch = nullptr;
+  ASSERT_EQ(pronk_session_open(model_, "temperature=0", &first), PRONK_OK);
+  ASSERT_EQ(pronk_session_open(model_, "seed=4", &second), PRONK_OK);
+  const char* const prompt = "<s>Once upon";
+  EXPECT_EQ(pronk_session_complete(first, prompt, &limits, hear, &alone, &alone.end), PRONK_OK);
+  EXPECT_EQ(alone.ids.size(), 8u);
+  EXPECT_EQ(alone.end.n_prompt, 3u);
+  EXPECT_EQ(pronk_session_clear(first), PRONK_OK);
+  ASSERT_EQ(pronk_batch_open(model_, 1, &batch), PRONK_OK);
+  size_t number = 7;
+  EXPECT_EQ(pronk_batch_add(batch, second, "The", &limits, hear, &together[0], nullptr), PRONK_OK);
+  EXPECT_EQ(pronk_batch_add(batch, first, prompt, &limits, hear, &together[1], &number), PRONK_OK);
+  EXPECT_EQ(number, 1u);
+  EXPECT_EQ(pronk_batch_add(batch, first, prompt, &limits, hear, nullptr, nullptr), PRONK_ERROR);
+  while (pronk_batch_size(batch) > 0) {
+    const auto end = [](size_t i, const pronk_completion* result, void* user) {
+      static_cast<Heard*>(user)[i].end = *result;
+    };
+    ASSERT_EQ(pronk_batch_step(batch, end, together), PRONK_OK);
+  }
+  EXPECT_EQ(together[1].text, alone.text);
+  EXPECT_EQ(together[1].ids, alone.ids);
+  EXPECT_EQ(together[1].end.end, PRONK_END_LENGTH);
+  EXPECT_EQ(together[0].end.n_prompt, 1u);  // without BOS
+  // After a text: as one with it, or apart.
+  const auto n_tokens = [&](unsigned reading) {
+    pronk_limits none = {};
+    size_t n = 0;
+    EXPECT_EQ(pronk_session_clear(first), PRONK_OK);
+    EXPECT_EQ(pronk_session_complete(first, "Once up", &none, nullptr, nullptr, nullptr), PRONK_OK);
+    none.reading = reading;
+    EXPECT_EQ(pronk_session_complete(first, "on a", &none, nullptr, nullptr, nullptr), PRONK_OK);
+    EXPECT_EQ(pronk_session_tokens(first, nullptr, 0, &n), PRONK_OK);
+    return n;
+  };
+  EXPECT_LT(n_tokens(0), n_tokens(PRONK_READ_APART));
+  EXPECT_EQ(n_tokens(PRONK_READ_APART | PRONK_READ_BOS), n_tokens(PRONK_READ_APART) + 1);
+  pronk_batch_free(batch);
+  pronk_session_free(first);
+  pronk_session_free(second);
+  EXPECT_EQ(pronk_batch_open(model_, -1, &batch), PRONK_ERROR);
 }
 
 TEST_F(LibraryForC, TellsThinkingFromTheAnswer) {
@@ -151,7 +221,7 @@ TEST_F(LibraryForC, TakesAConversation) {
   pronk_chat* chat = nullptr;
   ASSERT_EQ(pronk_chat_open(model_, nullptr, "temperature=0", &chat), PRONK_OK);
   const std::string question = R"([{"role": "user", "content": "What is a goat?"}])";
-  const pronk_limits limits = {4, nullptr, nullptr, nullptr};
+  const pronk_limits limits = {4, nullptr, nullptr, nullptr, 0, nullptr, -1};
   std::string texts[2];
   EXPECT_EQ(pronk_chat_answer(chat, question.c_str(), &limits, Append, &texts[0], nullptr),
             PRONK_OK);

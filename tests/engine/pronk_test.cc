@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -196,6 +198,68 @@ TEST(Library, APromptCanBeWatchedAndStopped) {
   session.Clear();
   limits.on_prompt = [](std::size_t, std::size_t) -> bool { throw 42; };
   EXPECT_THROW(session.Complete(prompt, {}, limits), int);
+}
+
+TEST(Library, TellsEachToken) {
+  const pronk::Model model(kDefault);
+  pronk::Session session(model, Greedy());
+  session.Complete("Once upon a", {}, AtMost(0));
+  const std::vector<float> logits = session.logits();
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit);
+  pronk::Limits limits = AtMost(6);
+  std::vector<pronk::Token> tokens;
+  limits.on_token = [&](const pronk::Token& token) { tokens.push_back(token); };
+  session.Complete("", {}, limits);
+  ASSERT_EQ(tokens.size(), 6u);
+  EXPECT_TRUE(std::isnan(tokens[0].log_probability));  // not asked for
+  session.Clear();
+  tokens.clear();
+  limits.n_likeliest = 1 << 20;
+  const pronk::Completion all = session.Complete("Once upon a", {}, limits);
+  std::vector<std::int32_t> ids;
+  double before = 0;
+  for (const pronk::Token& token : tokens) {
+    ids.push_back(token.id);
+    ASSERT_EQ(token.likeliest.size(), logits.size());
+    EXPECT_EQ(token.likeliest[0].id, token.id);  // the sampling is greedy
+    EXPECT_EQ(token.likeliest[0].log_probability, token.log_probability);
+    EXPECT_GE(token.likeliest[1].log_probability, token.likeliest[2].log_probability);
+    EXPECT_GE(token.seconds, before);
+    before = token.seconds;
+  }
+  EXPECT_EQ(" " + model.Detokenize(ids), all.text);
+  const pronk::Token::Likely& third = tokens[0].likeliest[2];
+  const double logit = logits[static_cast<std::size_t>(third.id)];
+  EXPECT_NEAR(third.log_probability, logit - std::log(sum), 1e-5);
+  // It comes before its text, and may end that.
+  std::string heard;
+  limits.on_token = [n = 0](const pronk::Token&) mutable { return ++n < 3; };
+  session.Clear();
+  const pronk::Completion two = session.Complete(
+      "Once upon a", [&](std::string_view text) { heard += text; }, limits);
+  EXPECT_EQ(two.end, pronk::End::kCaller);
+  EXPECT_EQ(heard, " " + model.Detokenize({ids[0], ids[1]}));
+  limits.on_token = [](const pronk::Token&) -> bool { throw 42; };
+  EXPECT_THROW(session.Complete("Once", {}, limits), int);
+  limits.n_likeliest = -2;
+  EXPECT_THROW(session.Complete("Once", {}, limits), pronk::Error);
+}
+
+// What a grammar forces is not sampled.
+TEST(Library, ForcedTokensHaveNoProbability) {
+  pronk::Limits limits;
+  limits.grammar = pronk::Grammar::Gbnf("root ::= (\"a\" | \"b\") \" goat and a dog\"");
+  limits.n_likeliest = 2;
+  std::vector<bool> sampled;
+  limits.on_token = [&](const pronk::Token& token) {
+    sampled.push_back(!std::isnan(token.log_probability));
+    EXPECT_EQ(token.likeliest.size(), sampled.back() ? 2u : 0u);
+  };
+  pronk::Session(pronk::Model(kDefault), Greedy()).Complete("This is", {}, limits);
+  EXPECT_GT(sampled.size(), 2u);
+  EXPECT_TRUE(sampled.front());
+  EXPECT_FALSE(sampled.back());
 }
 
 TEST(Library, AFullContextRefusesMore) {

@@ -4,11 +4,12 @@ story.py libpronk.so MODEL.gguf "Once upon a time"
 """
 import ctypes
 import sys
-from ctypes import byref, c_char, c_char_p, c_int, c_size_t, c_void_p
+from ctypes import byref, c_char, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
 
 class Limits(ctypes.Structure):
-    _fields_ = [("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p), ("on_prompt", c_void_p)]
+    _fields_ = [("max_tokens", c_int), ("grammar", c_void_p), ("stops", c_void_p), ("on_prompt", c_void_p),
+                ("reading", c_uint), ("on_token", c_void_p), ("n_likeliest", c_int)]
 
 
 def check(status):
