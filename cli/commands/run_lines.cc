@@ -1,5 +1,13 @@
 // pronk run --jsonl: a line of prompt becomes a line of answer, several at a time.
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,7 +21,6 @@
 #include "cli/commands/run.h"
 #include "cli/options/inputs.h"
 #include "cli/output/json_file.h"
-#include "cli/output/line_file.h"
 #include "cli/output/report.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
@@ -23,6 +30,7 @@
 #include "engine/session/encode.h"
 #include "engine/session/memory.h"
 #include "engine/stopwatch.h"
+#include "gguf/output_file.h"
 
 namespace cli {
 namespace {
@@ -45,6 +53,8 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
       if (ids[i].size() > room)
         engine::ThrowNoRoom(ids[i].size(), /*at_least=*/false, room, parts.model.config);
       if (ids[i].empty()) throw engine::Error("the prompt is empty");
+    } catch (const engine::TooLong& error) {
+      throw engine::TooLong(NameOf(i) + ": " + error.what());
     } catch (const engine::Error& error) {
       throw engine::Error(NameOf(i) + ": " + error.what());
     }
@@ -52,20 +62,61 @@ std::vector<std::vector<TokenId>> EncodeLines(const RunOptions& options, const R
   return ids;
 }
 
-// Lines that an earlier run wrote, which have to be answers of these prompts, as far as the
-// prompts' numbers of tokens tell.
-size_t Answered(const std::string& path, const std::vector<std::string>& lines,
-                const std::vector<std::vector<TokenId>>& ids) {
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string name = path + ", " + NameOf(i);
-    const JsonView n_tokens = ParseJson(lines[i], name)["prompt_tokens"];
-    if (i < ids.size() && n_tokens.IsNumber() &&
-        n_tokens.Number() == static_cast<double>(ids[i].size()))
-      continue;
-    throw engine::Error(name + ": answers another prompt: give another name");
+// The file of the answers: an interrupted run leaves it as far as it came, and the next one
+// continues.
+class AnswerFile {
+ public:
+  // Opens and locks it. What an earlier run wrote has to be answers of these prompts, as far as
+  // their numbers of tokens tell; a last line that was written in part is cut off, and nothing else
+  // is changed. Throws engine::Error, gguf::Error.
+  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids)
+      : path_(path), file_(std::fopen(path.c_str(), "a+e"), std::fclose) {
+    struct stat status = {};
+    if (!file_ || fstat(fileno(file_.get()), &status) != 0) Fail("cannot be opened");
+    gguf::RefuseInputs(path, status, Inputs());
+    if (!S_ISREG(status.st_mode)) throw engine::Error(path + ": expected a file, to continue it");
+    if (flock(fileno(file_.get()), LOCK_EX | LOCK_NB) != 0)
+      Fail("cannot be locked; perhaps another run writes it");
+    std::ifstream in(path);
+    off_t n_bytes = 0;
+    bool is_whole = true;  // the last line has its line feed
+    for (std::string line; std::getline(in, line); ++n_lines_) {
+      const std::string name = path + ", " + NameOf(n_lines_);
+      if (!line.starts_with(kAnswer) && !(in.eof() && kAnswer.starts_with(line)))
+        throw engine::Error(path + ": has other lines than answers: give another name");
+      JsonView n_tokens;
+      try {
+        n_tokens = ParseJson(line, name)["prompt_tokens"];
+      } catch (const engine::Error&) {
+        if (!in.eof()) throw;
+        break;  // written in part
+      }
+      if (n_lines_ >= ids.size() || !n_tokens.IsNumber() ||
+          n_tokens.Number() != static_cast<double>(ids[n_lines_].size()))
+        throw engine::Error(name + ": answers another prompt: give another name");
+      is_whole = !in.eof();
+      n_bytes += static_cast<off_t>(line.size() + (is_whole ? 1 : 0));
+    }
+    if (ftruncate(fileno(file_.get()), n_bytes) != 0) Fail("cannot be written to");
+    if (!is_whole) Add("\n");
   }
-  return lines.size();
-}
+
+  size_t n_lines() const { return n_lines_; }  // of earlier runs
+  // With its line feed. Throws engine::Error.
+  void Add(const std::string& line) {
+    if (std::fputs(line.c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0)
+      Fail("cannot be written to");
+  }
+
+ private:
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw engine::Error(path_ + ": " + what + ": " + std::strerror(errno));
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  size_t n_lines_ = 0;
+};
 
 // One of the texts that are written at a time.
 struct Place {
@@ -94,12 +145,10 @@ std::vector<std::string> ReadPromptLines(const std::string& path) {
 int RunLines(const RunOptions& options, const RunParts& parts,
              const std::vector<std::string>& prompts) {
   const std::vector<std::vector<TokenId>> ids = EncodeLines(options, parts, prompts);
-  std::optional<LineFile> file;
-  if (!options.output.empty()) file.emplace(options.output, kAnswer, Inputs());
-  const size_t first = file ? Answered(options.output, file->lines(), ids) : 0;
+  std::optional<AnswerFile> file;
+  if (!options.output.empty()) file.emplace(options.output, ids);
+  const size_t first = file ? file->n_lines() : 0;
   if (first > 0) Note(Format("%zu of %zu lines are answered already", first, ids.size()));
-
-  if (file) file->Begin();
 
   const engine::Stopwatch watch;
   engine::Memory memory = engine::MachineMemory();

@@ -112,7 +112,10 @@ size_t Chat::Count(const std::string& text) const {
 Chat::Answer Chat::Reply(const std::vector<Message>& more, GenerateOptions options,
                          const std::function<bool(std::string_view)>& on_text) {
   size_t n_bytes = 0;
-  for (const Message& message : more) n_bytes += message.content.size();
+  for (const Message& message : more) {  // a template may drop their thinking
+    n_bytes += message.content.size();
+    for (const tokenizer::ToolCall& call : message.tool_calls) n_bytes += call.arguments.size();
+  }
   CheckTextSize(session_.model(), n_bytes, session_.capacity());
   std::vector<Message> messages = With(more);
   std::vector<size_t> questions;  // where a turn begins, the oldest of which are dropped

@@ -113,6 +113,7 @@ TEST_F(RunLines, NamesTheLineThatIsWrong) {
   expect("{\"text\": \"a\"}", bad + "expected a string");
   expect("{\"prompt\": [\"a\"]}", bad + "expected a string");
   expect("\"" + std::string(100'000, 'x') + "\"", "line 2: the text needs");
+  expect("\"" + std::string(100'000, 'x') + "\"", "; -c makes it larger");
 }
 
 TEST_F(RunLines, FlagsThatDoNotFit) {

@@ -156,6 +156,9 @@ TEST(Chat, KnowsWhoseTurnItIs) {
             "message 3 is by 'tool', and it is the turn of 'user'");
   EXPECT_EQ(error({user, {"assistant", "", "", {{"1", "f", "[1]"}}}}, {}),
             "message 2: the arguments of a call are no object");
+  // What cannot fit is not read.
+  const Message long_call = {"assistant", "", "", {{"1", "f", std::string(100'000, '[')}}};
+  EXPECT_TRUE(error({user}, {long_call, kResult}).starts_with("the text needs at least "));
   SmallChat plain("{% for m in messages %}{{ m.content }}{% endfor %}");
   plain.chat.SetMessages({user, kCalls});
   EXPECT_EQ(ErrorFrom([&] { plain.chat.Reply({kResult}, {}, nullptr); }),
