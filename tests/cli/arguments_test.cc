@@ -1,11 +1,11 @@
 // Arguments as users of llama.cpp and ollama type them, and words that are no arguments.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -104,7 +104,7 @@ TEST(Arguments, FlagsOfLlamaCppThatChangeNothing) {
                                 "1",     "-o", "json", "-fa",    "0,1", "-ngl",  "0,99", "-mmp",
                                 "1",     "-C", "0xff", "--prio", "2",   "-nkvo", "0"});
   EXPECT_EQ(bench.status, 0) << bench.err;
-  EXPECT_EQ(nlohmann::json::parse(bench.out).size(), 1u);
+  EXPECT_EQ(test::Json::parse(bench.out).size(), 1u);
   EXPECT_NE(bench.err.find("-mmp (the file is mapped), -C (taskset does that), --prio (nice "),
             std::string::npos)
       << bench.err;
@@ -219,7 +219,7 @@ TEST(Arguments, VerboseTellsSpeedsAndJsonTheSeed) {
   const auto json = [](const std::vector<std::string>& more) {
     std::vector<std::string> args = {"run", "-m", kModel, "-p", "x", "-n", "8", "--json"};
     args.insert(args.end(), more.begin(), more.end());
-    return nlohmann::json::parse(Pronk(args).out);
+    return test::Json::parse(Pronk(args).out);
   };
   EXPECT_EQ(json({"-s", "42"})["seed"], 42);
   // Whatever seed it was, it gives the same text again.

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -58,7 +58,7 @@ TEST(Run, Json) {
   const Finished run = Pronk({"run", "-m", kModel, "-p", "Hello", "-n", "3", "--ignore-eos",
                               "--json", "-t", "1", "-tb", "2"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const nlohmann::json json = nlohmann::json::parse(run.out);
+  const test::Json json = test::Json::parse(run.out);
   EXPECT_EQ(json["tokens"].size(), 3u);
   EXPECT_EQ(json["stop_reason"], "length");
   EXPECT_GT(json["prompt_tokens"], 1);
@@ -163,8 +163,8 @@ TEST(Perplexity, IsWhatTheLogitsSay) {
   const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text, "-c", "8"});
   ASSERT_EQ(run.status, 0) << run.err;
 
-  const nlohmann::json all =
-      nlohmann::json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, test::ReadText(text)).out);
+  const test::Json all =
+      test::Json::parse(Pronk({"tokenize", "-m", kModel, "--ids"}, test::ReadText(text)).out);
   double surprise = 0;
   int n = 0;
   for (size_t begin = 0; begin + 8 <= all.size(); begin += 8) {
@@ -209,11 +209,11 @@ TEST(Inspect, FitsATerminal) {
 }
 
 TEST(Inspect, Json) {
-  const nlohmann::json json = nlohmann::json::parse(Pronk({"inspect", kModel, "--json"}).out);
+  const test::Json json = test::Json::parse(Pronk({"inspect", kModel, "--json"}).out);
   EXPECT_EQ(json["metadata"]["general.architecture"], "llama");
   EXPECT_EQ(json["metadata"]["tokenizer.ggml.tokens"]["count"], 320);
   EXPECT_EQ(json["tensors"].size(), 21u);
-  for (const nlohmann::json& tensor : json["tensors"]) {
+  for (const test::Json& tensor : json["tensors"]) {
     if (tensor["name"] != "blk.0.ffn_down.weight") continue;
     EXPECT_EQ(tensor["dims"], (std::vector<int>{128, 64}));
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,12 +11,13 @@
 #include "gguf/dtype.h"
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
 using gguf::DType;
-using nlohmann::json;
+using json = test::Json;
 using test::ExpectError;
 using test::Finished;
 using test::Pronk;

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-using nlohmann::json;
+using json = test::Json;
 using test::ExpectError;
 using test::Pronk;
 
@@ -52,7 +52,7 @@ TEST(Embed, WritesALineForEachText) {
   EXPECT_EQ(run({"\"a\""}).out, run({}, "\"\\\"a\\\"\"\n").out);  // a word keeps its quotes
   EXPECT_NE(run({"\"a\""}).out, run({"a"}).out);
   const std::string raw = run({"--raw", "a", "b c"}).out;
-  const std::vector<float> first = lines[0]["embedding"];
+  const auto first = lines[0]["embedding"].get<std::vector<float>>();
   ASSERT_EQ(raw.size(), 2 * first.size() * sizeof(float));
   EXPECT_EQ(
       raw.compare(0, raw.size() / 2, reinterpret_cast<const char*>(first.data()), raw.size() / 2),

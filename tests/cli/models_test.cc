@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -104,8 +104,8 @@ TEST_F(ModelsTest, NamesCannotCommandTheTerminal) {
 TEST_F(ModelsTest, ListsWhatIsThere) {
   const Finished run = Pronk({"list", "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  std::map<std::string, nlohmann::json> models;
-  for (const nlohmann::json& model : nlohmann::json::parse(run.out)) models[model["name"]] = model;
+  std::map<std::string, test::Json> models;
+  for (const test::Json& model : test::Json::parse(run.out)) models[model["name"]] = model;
   models.erase("default");
   std::vector<std::string> names;
   for (const auto& [name, model] : models) names.push_back(name);
@@ -117,7 +117,7 @@ TEST_F(ModelsTest, ListsWhatIsThere) {
                                              "small:latest",
                                              "somebody/small:1b"};
   EXPECT_EQ(names, expected);
-  const nlohmann::json& small = models["small:latest"];
+  const test::Json& small = models["small:latest"];
   EXPECT_EQ(small["store"], "Ollama");
   EXPECT_EQ(small["architecture"], "llama");
   EXPECT_EQ(small["problem"], "");

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "gguf/file.h"
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -127,7 +127,7 @@ TEST_F(OverrideTest, InspectAndListSayWhetherAFileRuns) {
   ASSERT_NE(at, std::string::npos) << check.out;
   EXPECT_NE(check.out.find("new_idea", at), std::string::npos);
   EXPECT_EQ(check.out.find('\n', at + 1), check.out.size() - 1);  // in one line, the last
-  const auto json = nlohmann::json::parse(Pronk({"inspect", path_, "--check", "--json"}).out);
+  const auto json = test::Json::parse(Pronk({"inspect", path_, "--check", "--json"}).out);
   EXPECT_EQ(json["runs"], false);
   EXPECT_NE(json["problem"].get<std::string>().find("new_idea"), std::string::npos);
   const Finished list =

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "engine/model/model.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/logits.h"
 #include "tests/support/temp_dir.h"
 
@@ -59,7 +59,7 @@ class Divergence : public testing::Test {
     const Finished run = Pronk({"perplexity", "-m", kModel, "-f", text_path_, "-c",
                                 std::to_string(kWindow), "--save-logits", base_, "--json"});
     ASSERT_EQ(run.status, 0) << run.err;
-    n_windows_ = nlohmann::json::parse(run.out)["windows"];
+    n_windows_ = test::Json::parse(run.out)["windows"];
   }
 
   const test::TempDir dir_;
@@ -104,16 +104,16 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 
   const Finished run = Pronk({"perplexity", "-m", quantized_, "--kl", base_, "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const nlohmann::json found = nlohmann::json::parse(run.out);
+  const test::Json found = test::Json::parse(run.out);
   EXPECT_EQ(found["tokens"], rows.size());
   EXPECT_EQ(found["windows"], n_windows_);
-  const nlohmann::json& divergence = found["kl_divergence"];
+  const test::Json& divergence = found["kl_divergence"];
   EXPECT_NEAR(divergence["value"], sum / n, tolerance);
   EXPECT_NEAR(divergence["error"], std::sqrt((sum_of_squares / n - sum / n * sum / n) / (n - 1)),
               tolerance);
   EXPECT_NEAR(divergence["quantiles"]["maximum"], most, tolerance);
   EXPECT_NEAR(divergence["quantiles"]["minimum"], least, tolerance);
-  const nlohmann::json& difference = found["probability_difference"];
+  const test::Json& difference = found["probability_difference"];
   EXPECT_NEAR(difference["value"], differences / n, rounding);
   EXPECT_NEAR(difference["root_mean_square"]["value"], std::sqrt(squares / n), rounding);
   EXPECT_NEAR(found["same_top"]["value"], same / n, 1.5 / n);  // two alike may change places
@@ -128,7 +128,7 @@ TEST_F(Divergence, IsWhatTheLogitsSay) {
 TEST_F(Divergence, FromItselfIsNone) {
   const Finished run = Pronk({"perplexity", "-m", kModel, "--kl", base_, "--json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  const nlohmann::json found = nlohmann::json::parse(run.out);
+  const test::Json found = test::Json::parse(run.out);
   // What is left is the rounding of the codes.
   EXPECT_NEAR(found["kl_divergence"]["value"], 0, 16.0 / 65535);
   EXPECT_NEAR(found["perplexity_ratio"]["value"], 1, 16.0 / 65535);

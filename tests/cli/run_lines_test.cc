@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -29,7 +29,7 @@ class RunLines : public testing::Test {
     std::vector<std::string> answers;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      nlohmann::json json = nlohmann::json::parse(line);
+      test::Json json = test::Json::parse(line);
       json.erase("timings");
       json.erase("draft");
       answers.push_back(json.dump());
@@ -49,7 +49,7 @@ TEST_F(RunLines, AnswersAreTheSameHoweverManyTogether) {
   EXPECT_EQ(one.err, "");
   const std::vector<std::string> alone = Answers(one.out);
   ASSERT_EQ(alone.size(), 5u);
-  EXPECT_EQ(nlohmann::json::parse(alone[1])["seed"], 6);
+  EXPECT_EQ(test::Json::parse(alone[1])["seed"], 6);
   for (const std::string n : {"2", "3", "8"}) {
     EXPECT_EQ(Answers(Run({"--parallel", n}, prompts_).out), alone) << n;
   }

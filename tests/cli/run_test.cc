@@ -1,12 +1,12 @@
 // pronk run beyond one prompt: files of prompts, chat templates, pipes, character sets.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -34,8 +34,8 @@ TEST(RunPrompts, EachAsIfItWereAlone) {
   std::string line;
   for (const std::string prompt : {"Hello", "two\nlines", "\"not closed"}) {
     ASSERT_TRUE(std::getline(lines, line)) << prompt;
-    const auto alone = nlohmann::json::parse(run({"-p", prompt, "--json"}).out);
-    EXPECT_EQ(nlohmann::json::parse(line)["tokens"], alone["tokens"]) << prompt;
+    const auto alone = test::Json::parse(run({"-p", prompt, "--json"}).out);
+    EXPECT_EQ(test::Json::parse(line)["tokens"], alone["tokens"]) << prompt;
   }
   EXPECT_FALSE(std::getline(lines, line)) << line;
 
@@ -66,7 +66,7 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
     return Pronk(args);
   };
   const auto tokens = [](const Finished& finished) {
-    return nlohmann::json::parse(finished.out)["tokens"];
+    return test::Json::parse(finished.out)["tokens"];
   };
   const std::string prompt = "Hello and a good day to all of you";
   const auto expected = tokens(run(prompt, {}));
@@ -75,14 +75,13 @@ TEST(RunPromptCache, ReadsAPromptOnce) {
   EXPECT_EQ(tokens(first), expected);
   const Finished second = run(prompt, {"--prompt-cache", cache});
   EXPECT_EQ(tokens(second), expected);
-  EXPECT_EQ(nlohmann::json::parse(second.out)["prompt_tokens"], 0);
+  EXPECT_EQ(test::Json::parse(second.out)["prompt_tokens"], 0);
   EXPECT_NE(second.err.find("tokens of the prompt taken from " + cache), std::string::npos);
   // A longer one reads what is new, and replaces the first.
   const Finished longer = run(prompt + ", and", {"--prompt-cache", cache});
-  EXPECT_LT(nlohmann::json::parse(longer.out)["prompt_tokens"], 8);
+  EXPECT_LT(test::Json::parse(longer.out)["prompt_tokens"], 8);
   EXPECT_EQ(
-      nlohmann::json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"],
-      0);
+      test::Json::parse(run(prompt + ", and", {"--prompt-cache", cache}).out)["prompt_tokens"], 0);
   // Others have little in common with it.
   EXPECT_EQ(tokens(run("Bye", {"--prompt-cache", cache})), tokens(run("Bye", {})));
 
@@ -104,7 +103,7 @@ TEST(RunChat, AppliesTheTemplate) {
   const Finished plain =
       Pronk({"run", "-m", kModel, "--special", "-p", "Be kind.\n\nUser: Hello!\nAssistant:", "-n",
              "5", "--temp", "0", "--json"});
-  const auto a = nlohmann::json::parse(chat.out), b = nlohmann::json::parse(plain.out);
+  const auto a = test::Json::parse(chat.out), b = test::Json::parse(plain.out);
   EXPECT_EQ(a["prompt_tokens"], b["prompt_tokens"]);
   EXPECT_EQ(a["tokens"], b["tokens"]);
   // The question is not repeated before the answer.

@@ -3,19 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "gguf/utf8.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-using nlohmann::json;
+using json = test::Json;
 using test::Count;
 using test::ExpectError;
 using test::Finished;

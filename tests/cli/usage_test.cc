@@ -5,13 +5,13 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/gguf_bytes.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -157,15 +157,15 @@ TEST(Usage, InspectShowsAllKindsOfValues) {
   EXPECT_NE(text.find(" NaN\n"), std::string::npos) << text;
   EXPECT_NE(text.find(" -Infinity\n"), std::string::npos) << text;
   EXPECT_NE(text.find("2 x f32 [1.0,NaN]\n"), std::string::npos) << text;
-  const auto json = nlohmann::json::parse(Pronk({"inspect", "--json", plain}).out)["metadata"];
+  const auto json = test::Json::parse(Pronk({"inspect", "--json", plain}).out)["metadata"];
   EXPECT_EQ(json["a.nan"], "NaN");
   EXPECT_EQ(json["b.infinity"], "-Infinity");
-  EXPECT_EQ(json["c.odd"]["first"], nlohmann::json::parse("[1.0, \"NaN\"]"));
+  EXPECT_EQ(json["c.odd"]["first"], test::Json::parse("[1.0, \"NaN\"]"));
 
   const std::string deep = dir.Write("deep.gguf", nested.bytes());
   const std::string deep_text = Pronk({"inspect", deep}).out;
   EXPECT_NE(deep_text.find("10 x array [[\"0\",\"1\""), std::string::npos) << deep_text;
-  const auto list = nlohmann::json::parse(Pronk({"inspect", "--json", deep}).out)["metadata"]["n"];
+  const auto list = test::Json::parse(Pronk({"inspect", "--json", deep}).out)["metadata"]["n"];
   EXPECT_EQ(list["count"], 10);
   EXPECT_EQ(list["first"].size(), 8u);
   EXPECT_EQ(list["first"][7]["count"], 9);

@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -17,12 +16,13 @@
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace convert {
 namespace {
 
-using Json = nlohmann::json;
+using test::Json;
 
 using gguf::DType;
 using test::HfLlama;

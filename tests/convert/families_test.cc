@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <span>
@@ -23,6 +22,7 @@
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/json.h"
 #include "tests/support/logits.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -31,7 +31,7 @@
 namespace convert {
 namespace {
 
-using Json = nlohmann::json;
+using test::Json;
 
 std::string DataOf(const gguf::TensorView& tensor) {
   return {reinterpret_cast<const char*>(tensor.data), tensor.bytes};
@@ -93,10 +93,10 @@ void ExpectNoHarmByConfig(const std::string& folder, const std::string& out) {
   const Json config = Json::parse(test::ReadText(path));
   for (const test::JsonPlace& place : test::Places(config)) {
     Json damaged = config;
-    damaged[place] = test::WrongValues()[next++ % test::WrongValues().size()];
+    test::At(damaged, place) = test::WrongValues()[next++ % test::WrongValues().size()];
     const std::string text = damaged.dump();
     test::WriteBytes(path, std::as_bytes(std::span(text)));
-    SCOPED_TRACE(place.to_string() + " " + text.substr(0, 2000));
+    SCOPED_TRACE(test::PathOf(place) + " " + text.substr(0, 2000));
     test::ErrorOf([&] { Convert(folder, out, {}); });
   }
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,13 +17,14 @@
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/hf_json_folder.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wrong_json.h"
 
 namespace convert {
 namespace {
 
-using Json = nlohmann::json;
+using test::Json;
 
 namespace fs = std::filesystem;
 using test::HfLlama;
@@ -52,9 +52,9 @@ TEST(ConvertHostile, ValuesOfTheWrongKind) {
     const Json json = Json::parse(text);
     for (const test::JsonPlace& place : test::Places(json)) {
       for (const Json& wrong : test::WrongValues()) {
-        SCOPED_TRACE(name + place.to_string() + " " + wrong.dump().substr(0, 40));
+        SCOPED_TRACE(name + test::PathOf(place) + " " + wrong.dump().substr(0, 40));
         Json damaged = json;
-        damaged[place] = wrong;
+        test::At(damaged, place) = wrong;
         dir.Write("model/" + name, damaged.dump());
         n_refused += ErrorOf(folder).empty() ? 0 : 1;
         ++n_all;

@@ -1,7 +1,6 @@
 // A folder's tokenizer: the file's has the same tokens, scores, merges and split patterns.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,13 +12,14 @@
 #include "tests/support/data.h"
 #include "tests/support/error_of.h"
 #include "tests/support/hf_folder.h"
+#include "tests/support/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace convert {
 namespace {
 
-using Json = nlohmann::json;
+using test::Json;
 
 using tokenizer::TokenType;
 
@@ -72,7 +72,7 @@ TEST(ConvertTokenizer, RefusesOtherWaysToCut) {
   const std::string many =
       "t.json: pre_tokenizer: expected at most 64 expressions of at most 4096 bytes";
   EXPECT_EQ(NameOf({Split(std::string(4097, 'x')), ByteLevel(false)}), many);
-  EXPECT_EQ(NameOf(Json(65, Split("x"))), many);
+  EXPECT_EQ(NameOf(Json(std::vector(65, Split("x")))), many);
 }
 
 TEST(ConvertTokenizer, SpellingsOfAnExpressionAreOne) {

@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/error_of.h"
+#include "tests/support/json.h"
 
 namespace gguf {
 namespace {
@@ -72,7 +72,7 @@ TEST(Json, TakesWhatIsJson) {
                                           "[1,2.5,\"\"]",
                                           "{\"\":{\"b\":[null,false]}}"};
   for (const std::string& text : texts) {
-    EXPECT_EQ(FaultOf(text).empty(), nlohmann::json::accept(text)) << text;
+    EXPECT_EQ(FaultOf(text).empty(), test::Json::accept(text)) << text;
   }
   EXPECT_TRUE(FaultOf("[" + std::string(300, '1') + "]").empty());
   EXPECT_EQ(FaultOf("[" + std::string(400, '1') + "]"), "has a number that is too large at byte 2");

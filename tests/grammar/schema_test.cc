@@ -2,7 +2,6 @@
 // refused, and hostile schemas.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "grammar/error.h"
 #include "grammar/json_schema.h"
 #include "grammar/matcher.h"
+#include "tests/support/json.h"
 #include "tests/support/json_schema.h"
 
 namespace grammar {
@@ -31,10 +31,10 @@ struct Case {
 void Check(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     const Grammar grammar = Parse(c.schema);
-    const nlohmann::json schema = nlohmann::json::parse(c.schema);
+    const auto schema = test::Json::parse(c.schema);
     for (const std::string& text : c.valid) {
       EXPECT_TRUE(Matches(grammar, text)) << c.schema << " " << text;
-      EXPECT_TRUE(test::SchemaFaults(nlohmann::json::parse(text), schema).empty())
+      EXPECT_TRUE(test::SchemaFaults(test::Json::parse(text), schema).empty())
           << c.schema << " " << text;
     }
     for (const std::string& text : c.invalid) {
@@ -91,7 +91,7 @@ TEST(JsonSchema, AnyValue) {
                                          "{\n\n}",
                                          "\"a\"\"b\""};
   Check({{"true", values, none}, {"{}", values, none}, {R"({"title": "x"})", values, none}});
-  for (const std::string& text : values) EXPECT_TRUE(nlohmann::json::accept(text));
+  for (const std::string& text : values) EXPECT_TRUE(test::Json::accept(text));
 }
 
 TEST(JsonSchema, Types) {
@@ -425,7 +425,7 @@ TEST(JsonSchema, References) {
 TEST(JsonSchema, Multiples) {
   for (const int step : {1, 2, 3, 5, 7, 10, 12, 60, 97, 250}) {
     for (const auto& [low, high] : {std::pair(-1000, 1000), {-7, 900}, {13, 14}, {60, 720}}) {
-      const nlohmann::json schema = {
+      const test::Json schema = {
           {"type", "integer"}, {"multipleOf", step}, {"minimum", low}, {"exclusiveMaximum", high}};
       const bool has_any = (high - 1) / step * step >= low || low <= 0;
       if (!has_any) {

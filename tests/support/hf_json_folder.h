@@ -2,16 +2,16 @@
 #ifndef PRONK_TESTS_SUPPORT_HF_JSON_FOLDER_H_
 #define PRONK_TESTS_SUPPORT_HF_JSON_FOLDER_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/hf_folder.h"
+#include "tests/support/json.h"
 
 namespace test {
 
 // A llama whose tokenizer is JSON, and whose config.json says more than it needs.
 inline HfLlama HfLlamaWithJson() {
-  using Json = nlohmann::json;
+  using test::Json;
   HfLlama llama;
   llama.config +=
       R"(,"num_key_value_heads":2,"head_dim":16,"rope_theta":10000,"sliding_window":null,)"

@@ -2,16 +2,14 @@
 #ifndef PRONK_TESTS_SUPPORT_TEMPLATE_VALUES_H_
 #define PRONK_TESTS_SUPPORT_TEMPLATE_VALUES_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/support/json.h"
 #include "tokenizer/chat_template.h"
 
 namespace test {
-
-using Json = nlohmann::ordered_json;
 
 inline tokenizer::Value ToValue(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();

@@ -2,57 +2,69 @@
 #ifndef PRONK_TESTS_SUPPORT_WRONG_JSON_H_
 #define PRONK_TESTS_SUPPORT_WRONG_JSON_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/support/json.h"
+
 namespace test {
 
-using JsonPlace = nlohmann::json::json_pointer;
+// Keys, and numbers of items, from the outermost on.
+using JsonPlace = std::vector<std::string>;
+
+inline std::string PathOf(const JsonPlace& place) {
+  std::string path;
+  for (const std::string& key : place) path += "/" + key;
+  return path;
+}
+
+inline Json& At(Json& json, const JsonPlace& place) {
+  Json* at = &json;
+  for (const std::string& key : place) {
+    at = at->is_array() ? &(*at)[std::stoul(key)] : &(*at)[key];
+  }
+  return *at;
+}
 
 // Where the values of a file are: all, but of a list the first three.
-inline std::vector<JsonPlace> Places(const nlohmann::json& json,
-                                     const JsonPlace& at = JsonPlace()) {
+inline std::vector<JsonPlace> Places(const Json& json, const JsonPlace& at = {}) {
   std::vector<JsonPlace> places = {at};
-  const auto add = [&](const nlohmann::json& value, const JsonPlace& there) {
+  size_t i = 0;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_array() && i == 3) break;
+    JsonPlace there = at;
+    there.push_back(json.is_array() ? std::to_string(i++) : key);
     const std::vector<JsonPlace> inside = Places(value, there);
     places.insert(places.end(), inside.begin(), inside.end());
-  };
-  if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) add(value, at / key);
-  } else if (json.is_array()) {
-    for (size_t i = 0; i < std::min<size_t>(json.size(), 3); ++i) add(json[i], at / i);
   }
   return places;
 }
 
-inline const std::vector<nlohmann::json>& WrongValues() {
-  static const std::vector<nlohmann::json> kWrong = {
-      nullptr,
-      true,
-      -1,
-      0,
-      1,
-      3,
-      65536,
-      4294967295u,
-      UINT64_MAX,
-      INT64_MIN,
-      0.5,
-      -1e300,
-      1e300,
-      "",
-      "x",
-      std::string("a\0\n\x1b[2J", 7),
-      std::string(5000, 'y'),
-      nlohmann::json::array(),
-      nlohmann::json::object(),
-      {1e300, -1e300},
-      {-1, "x", nullptr},
-      {{"x", -1}},
-      nlohmann::json::array({nlohmann::json::array({nlohmann::json::array()})})};
+inline const std::vector<Json>& WrongValues() {
+  static const std::vector<Json> kWrong = {nullptr,
+                                           true,
+                                           -1,
+                                           0,
+                                           1,
+                                           3,
+                                           65536,
+                                           4294967295u,
+                                           UINT64_MAX,
+                                           INT64_MIN,
+                                           0.5,
+                                           -1e300,
+                                           1e300,
+                                           "",
+                                           "x",
+                                           std::string("a\0\n\x1b[2J", 7),
+                                           std::string(5000, 'y'),
+                                           Json::array(),
+                                           Json::object(),
+                                           {1e300, -1e300},
+                                           {-1, "x", nullptr},
+                                           {{"x", -1}},
+                                           Json::array({Json::array({Json::array()})})};
   return kWrong;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <string>
@@ -14,6 +13,7 @@
 #include "gguf/file.h"
 #include "gguf/utf8.h"
 #include "tests/support/data.h"
+#include "tests/support/json.h"
 #include "tokenizer/tokenizer.h"
 
 namespace tokenizer {
@@ -92,8 +92,8 @@ TEST_P(GoldenFamily, Ids) {
   if (path.empty()) GTEST_SKIP() << "no golden data beside the checkout";
   const gguf::File file = gguf::File::Open(path);
   const auto tokenizer = Tokenizer::Create(file);
-  const auto data = nlohmann::json::parse(
-      test::ReadText(test::SharedPath("golden/hybrids/tokens.json")))[GetParam()];
+  const auto data =
+      test::Json::parse(test::ReadText(test::SharedPath("golden/hybrids/tokens.json")))[GetParam()];
   EXPECT_EQ(tokenizer->vocab().add_bos, data["add_bos"].get<bool>());
   ASSERT_GT(data["cases"].size(), 20u);
   for (const auto& one : data["cases"]) {

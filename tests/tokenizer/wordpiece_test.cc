@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/data.h"
+#include "tests/support/json.h"
 #include "tests/tokenizer/vocab_file.h"
 #include "tokenizer/decomposition.h"
 #include "tokenizer/tokenizer.h"
@@ -96,9 +96,9 @@ TEST(WordPiece, DecomposesToTheFirstCharacter) {
 TEST(WordPiece, EqualsTheGoldenIds) {
   const auto folder = test::SharedPath("golden/embeddings");
   if (folder.empty()) GTEST_SKIP() << "no golden data beside the checkout";
-  const auto all = nlohmann::json::parse(test::ReadText(folder / "tokens.json"));
+  const auto all = test::Json::parse(test::ReadText(folder / "tokens.json"));
   for (const auto& item : all.items()) {
-    const std::string name = item.key();
+    const std::string name = item.first;
     const bool is_real = name == "bert-vocab";
     gguf::File file = gguf::File::Open(folder / (is_real ? "bert-vocab.gguf" : "bert-cls.gguf"));
     // "tiny-lower0-strip2": 2 means that there is no such key.
@@ -109,7 +109,7 @@ TEST(WordPiece, EqualsTheGoldenIds) {
     set("tokenizer.ggml.normalizer.lowercase", "lower");
     set("tokenizer.ggml.normalizer.strip_accents", "strip");
     const auto tokenizer = Tokenizer::Create(file);
-    for (const auto& entry : item.value()["cases"]) {
+    for (const auto& entry : item.second["cases"]) {
       EXPECT_EQ(tokenizer->Encode(entry[0].get<std::string>()), entry[1].get<Ids>())
           << name << ": " << entry[0];
     }

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <string>
@@ -20,6 +19,7 @@
 
 #include "cli/bench/machine.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using nlohmann::json;
+using json = test::Json;
 using test::ExpectError;
 using test::Finished;
 using test::kTinyModel;
@@ -224,7 +224,7 @@ TEST(BenchFormats, CsvHasTheSameFields) {
     ASSERT_EQ(rows[0].size(), fields.size());
     ASSERT_EQ(rows[i + 1].size(), fields.size());
     for (size_t column = 0; column < rows[0].size(); ++column) {
-      const json& field = fields.at(rows[0][column]);
+      const json& field = fields[rows[0][column]];
       const std::string& cell = rows[i + 1][column];
       SCOPED_TRACE(rows[0][column]);
       if (field.is_array()) continue;

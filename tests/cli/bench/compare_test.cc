@@ -2,17 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
 
-using nlohmann::json;
+using json = test::Json;
 using test::ExpectError;
 using test::Finished;
 using test::Pronk;

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -76,7 +76,7 @@ TEST(Chat, SavesAndLoads) {
   const std::string file = dir.Path("talk.json");
   const Finished first = Chat("Hello\n/system Be kind.\n/save " + file + "\nAnd then?\n/save\n");
   ASSERT_EQ(first.status, 0) << first.err;
-  const auto saved = nlohmann::json::parse(test::ReadText(file));
+  const auto saved = test::Json::parse(test::ReadText(file));
   ASSERT_EQ(saved.size(), 5u) << saved;
   EXPECT_EQ(saved[0]["role"], "system");
   EXPECT_EQ(saved[0]["content"], "Be kind.");
@@ -88,7 +88,7 @@ TEST(Chat, SavesAndLoads) {
   EXPECT_TRUE(Says(again, "5 messages loaded")) << again.err;
   EXPECT_TRUE(Says(again, "told: Be kind.")) << again.err;
   EXPECT_TRUE(Says(again, "taken back: And then?")) << again.err;
-  EXPECT_EQ(nlohmann::json::parse(test::ReadText(file)).size(), 2u);
+  EXPECT_EQ(test::Json::parse(test::ReadText(file)).size(), 2u);
 }
 
 // What the model remembers is saved beside the conversation: the next turn reads the question only.

@@ -2,11 +2,11 @@
 // models are scripted: they write a given text.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/paths.h"
 #include "tests/support/scripted_model.h"
 #include "tests/support/temp_dir.h"
@@ -58,7 +58,7 @@ TEST_F(ThinkingTest, PipesGetTheAnswerOnly) {
   const Finished run = Run(model, {});
   EXPECT_EQ(run.out, "Yes indeed\n");
   EXPECT_EQ(run.err, "");
-  const auto json = nlohmann::json::parse(Run(model, {"--json"}).out);
+  const auto json = test::Json::parse(Run(model, {"--json"}).out);
   EXPECT_EQ(json["text"], "Yes indeed");
   EXPECT_EQ(json["thinking"], "hm so");
   EXPECT_EQ(json["tokens"].size(), 9u);
@@ -85,7 +85,7 @@ TEST_F(ThinkingTest, Channels) {
                                   "<|start|>user<|message|>{{ messages[-1].content }}<|end|>"
                                   "<|start|>assistant<|channel|>analysis<|message|>{{ '\n' }}");
   EXPECT_EQ(Run(model, {}).out, "Yes\n");
-  const auto json = nlohmann::json::parse(Run(model, {"--json"}).out);
+  const auto json = test::Json::parse(Run(model, {"--json"}).out);
   EXPECT_EQ(json["text"], "Yes");
   EXPECT_EQ(json["thinking"], "hm");
 }
@@ -97,7 +97,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   };
   const Finished run = chat("Why?\nWhy not?\n/save " + file + "\n");
   EXPECT_EQ(run.out, "Yes indeed\nYes indeed\n") << run.err;
-  const auto saved = nlohmann::json::parse(test::ReadText(file));
+  const auto saved = test::Json::parse(test::ReadText(file));
   ASSERT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved[1]["content"], "Yes indeed");
   EXPECT_EQ(saved[1]["reasoning_content"], "hm so");
@@ -105,7 +105,7 @@ TEST_F(ThinkingTest, HistoryKeepsItApart) {
   EXPECT_EQ(Pronk({"template", "-m", model, "--messages", file}).out,
             "[user]Why?[assistant]Yes indeed[user]Why not?[assistant]Yes indeed[assistant]");
   EXPECT_EQ(chat("/load " + file + "\n/undo\n/save " + dir_.Path("b") + "\n").status, 0);
-  EXPECT_EQ(nlohmann::json::parse(test::ReadText(dir_.Path("b")))[1], saved[1]);
+  EXPECT_EQ(test::Json::parse(test::ReadText(dir_.Path("b")))[1], saved[1]);
 }
 
 TEST_F(ThinkingTest, TheSwitch) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "gguf/file.h"
 #include "gguf/writer.h"
 #include "tests/cli/pronk.h"
+#include "tests/support/json.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -27,7 +27,7 @@ const std::string kEvil = "evil\nforged  1 KB\x1b[2J\x7f\xc2\x9b\u202e\u2028\x9b
 
 // Printable UTF-8 but for line feeds.
 void ExpectHarmless(std::string_view text) {
-  const nlohmann::json valid = text;
+  const test::Json valid = text;
   ASSERT_NO_THROW(valid.dump()) << "is no UTF-8";
   for (const std::string_view bad :
        {"\x1b", "\x7f", "\r", "\xc2\x9b", "\u202e", "\u2028", "\nforged"}) {
@@ -80,7 +80,7 @@ TEST_F(UntrustedText, Inspect) {
     EXPECT_NE(run.out.find("forged"), std::string::npos);  // shown, not left out
   }
   // JSON still says what is there, but for the byte that it has no way to say.
-  const auto json = nlohmann::json::parse(Pronk({"inspect", path, "--json"}).out);
+  const auto json = test::Json::parse(Pronk({"inspect", path, "--json"}).out);
   const std::string said = json["metadata"]["general.name"];
   EXPECT_EQ(said, kEvil.substr(0, kEvil.size() - 1) + "\ufffd");
 }

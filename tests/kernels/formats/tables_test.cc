@@ -5,12 +5,11 @@
 #include <bit>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/data.h"
+#include "tests/support/json.h"
 
 namespace kernels {
 namespace {
@@ -42,7 +41,7 @@ TEST(Tables, HaveTheirChecksums) {
 // A grid in the golden file: what the levels stand for, and for each entry a string of level
 // numbers.
 template <class Grid, class Levels, class LevelOf>
-void ExpectGrid(const nlohmann::json& golden, const Grid& grid, const Levels& levels,
+void ExpectGrid(const test::Json& golden, const Grid& grid, const Levels& levels,
                 LevelOf level_of) {
   EXPECT_EQ(golden["levels"].get<std::vector<int>>(),
             std::vector<int>(levels.begin(), levels.end()));
@@ -59,8 +58,7 @@ void ExpectGrid(const nlohmann::json& golden, const Grid& grid, const Levels& le
 TEST(Tables, EqualTheGoldenOnes) {
   const auto path = test::SharedPath("golden/tables/iq_grids.json");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; see HaveTheirChecksums";
-  std::ifstream in(path);
-  const auto golden = nlohmann::json::parse(in);
+  const auto golden = test::Json::parse(test::ReadText(path));
   ExpectGrid(golden["iq1s_grid"], kIq1Grid, kIq1Levels, LevelOf8);
   ExpectGrid(golden["iq2xxs_grid"], kIq2xxsGrid, kIq2Levels, LevelOf8);
   ExpectGrid(golden["iq2xs_grid"], kIq2xsGrid, kIq2Levels, LevelOf8);
