@@ -62,7 +62,7 @@ class TokenizerWriter {
  private:
   void ReadVocabulary() {
     const auto spm = model_.folder.Find("tokenizer.model");
-    if (spm && model_.architecture != "gemma4") {
+    if (spm && !model_.architecture.starts_with("gemma4")) {
       vocab_ = ReadSentencePiece(*spm, *model_.folder.Text("tokenizer.model"));
     } else if (json_.is_there()) {
       vocab_ = ReadTokenizerJson(json_, model_.architecture);

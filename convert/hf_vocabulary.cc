@@ -234,7 +234,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
     return vocab;
   }
   vocab.merges = model.Pairs("merges");
-  if (architecture == "gemma4") {  // merges characters, not bytes
+  if (architecture.starts_with("gemma4")) {  // merges characters, not bytes
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;
     MarkBytes(vocab);

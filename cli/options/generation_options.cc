@@ -263,7 +263,8 @@ void GenerationOptions::AddDraftFlags(Command& command) {
       .Between(1, engine::kMaxDrafts);
   command
       .Add("--model-draft MODEL", draft_model,
-           "Also -md: a small model of the same vocabulary that guesses, too")
+           "Also -md: a small model of the same vocabulary, or the model's assistant, that "
+           "guesses, too")
       .Reads();
 }
 

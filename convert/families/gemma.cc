@@ -47,6 +47,14 @@ constexpr TensorRule kGemma4[] = {
     {".post_feedforward_layernorm_2", ".post_ffw_norm_2"},
 };
 
+// What an assistant has beside Gemma 4's layers; clusters of tokens are not used.
+constexpr TensorRule kAssistant[] = {
+    {"pre_projection", "nextn.pre_projection"},
+    {"post_projection", "nextn.post_projection"},
+    {"masked_embedding.centroids", ""},
+    {"masked_embedding.token_ordering", ""},
+};
+
 constexpr TensorRule kDense[] = {{"2_Dense.linear", "dense_2"}, {"3_Dense.linear", "dense_3"}};
 constexpr UsualValue kGemmaEmbeddingUsual[] = {{"use_bidirectional_attention", 1}};
 
@@ -190,6 +198,12 @@ void Gemma4(OutModel& model) {
   model.Without("rope.scaling.type");
 }
 
+void Gemma4Assistant(OutModel& model) {
+  Gemma4(model);
+  model.Uint("embedding_length_out", model.config.Count("backbone_hidden_size"));
+  model.Uint("nextn_predict_layers", model.n_layers());
+}
+
 constexpr Family kGemmaRows[] = {
     {.name = "gemma2",
      .hf = {"Gemma2ForCausalLM"},
@@ -227,6 +241,12 @@ constexpr Family kGemmaRows[] = {
      .tensors = {kGemma4, kSandwichNorms, kGemmaPerLayer},
      .keys = {kGemmaKeys, kGemma4Keys},
      .refine = Gemma4},
+    {.name = "gemma4-assistant",
+     .hf = {"Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"},
+     .activation = "gelu",
+     .tensors = {kAssistant, kGemma4, kSandwichNorms},
+     .keys = {kGemmaKeys},
+     .refine = Gemma4Assistant},
 };
 
 }  // namespace

@@ -229,7 +229,10 @@ struct Config : Traits {
   size_t n_token_types = 0;          // a text's tokens are all of the first type; 0: no types
   Pooling pooling = Pooling::kNone;  // of files that turn texts into vectors
   size_t n_labels = 0;               // scores of Pooling::kRank
-  size_t dense_length = 0;    // width between the two matrices after pooling; 0: there are none
+  size_t dense_length = 0;  // width between the two matrices after pooling; 0: there are none
+  // Of a model that only drafts for another (draft/assistant.h): the other's width, else 0. Its
+  // layers' kv_layer is an own layer that looks at the same one of the other.
+  size_t backbone_length = 0;
   bool joins_hidden = false;  // of such a block alone: its input is two streams wide
   bool encoders = false;      // the file has keys of encoders of images or sound, which are not run
 
@@ -241,8 +244,10 @@ struct Config : Traits {
   size_t block(size_t layer) const { return layer % (layers.size() / n_runs); }
   // Some layer sees tokens ahead, so a text is read as a whole.
   bool SeesAhead() const;
-  // False if it turns texts into vectors or scores and cannot continue one.
-  bool WritesText() const { return pooling != Pooling::kRank && !SeesAhead(); }
+  // False if it turns texts into vectors or scores, or drafts, and cannot continue one.
+  bool WritesText() const {
+    return pooling != Pooling::kRank && !SeesAhead() && backbone_length == 0;
+  }
   // With the block of `nextn` as the only layer.
   Config OfNextn() const;
   // The largest value of `member` in any layer.

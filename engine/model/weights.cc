@@ -82,6 +82,11 @@ Weights Weights::Bind(const gguf::File& file, const Config& config) {
   }
   w.pooling = BindPooling(bind, config);
   if (config.nextn) w.nextn = BindNextn(bind, config);
+  if (config.backbone_length > 0) {
+    w.pre_projection = bind.Matrix("nextn.pre_projection", width, 2 * config.backbone_length);
+    w.post_projection = bind.Matrix("nextn.post_projection", config.backbone_length, width);
+    w.skipped_bytes += bind.Skip("masked_embd_");  // clusters of tokens: all logits are computed
+  }
   for (size_t i = 0; i < config.n_skipped_layers; ++i) {
     w.skipped_bytes += bind.Skip("blk." + std::to_string(config.n_layers() + i) + ".");
   }

@@ -168,7 +168,10 @@ struct Weights {
   const float* output_norm = nullptr;  // [embedding_length]
   WeightView output;  // [vocab_size][embedding_length]; token_embd where the file has none
   PoolingWeights pooling;
-  NextnWeights nextn;          // eh_proj.tensor is null where the file has none
+  NextnWeights nextn;  // eh_proj.tensor is null where the file has none
+  // If Config::backbone_length > 0:
+  WeightView pre_projection;   // [embedding_length][2 * backbone_length]
+  WeightView post_projection;  // [backbone_length][embedding_length]
   uint64_t skipped_bytes = 0;  // of tensors not needed to generate text
   uint64_t encoder_bytes = 0;  // of those, the ones of encoders of images or sound
 

@@ -15,23 +15,27 @@ namespace engine {
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& s, kernels::Team& team, Trace* trace) {
   const Config& c = model.config;
-  const size_t width = c.embedding_length;
   float* const x = s.x.get();
   Pass pass(c, tokens.size(), s, team, trace, parts);
-  ResidualStream residual(c, s, pass);
 
   // A token starts as its row of the embedding matrix.
   pass.Embed(model.weights.token_embd, tokens, x);
   pass.EmbedPositions(model.weights, x);
   pass.SetPositions();
-  residual.Begin(model.weights);
   pass.PerLayerEmbeddings(model.weights, tokens, x, s.per_layer.get());
+  Layers(c, model.weights, s, pass);
+}
 
+void Layers(const Config& c, const Weights& weights, Scratch& s, Pass& pass) {
+  const size_t width = c.embedding_length;
+  float* const x = s.x.get();
+  ResidualStream residual(c, s, pass);
+  residual.Begin(weights);
   for (size_t i = 0; i < c.n_layers(); ++i) {
     const LayerPlan& plan = c.layers[i];
-    const LayerWeights& w = model.weights.layers[i];
+    const LayerWeights& w = weights.layers[i];
     if (i > 0 && c.block(i) == 0 && c.norm_between_runs)
-      pass.Normed(x, model.weights.output_norm, width, x);
+      pass.Normed(x, weights.output_norm, width, x);
     residual.BeginLayer(w);
     if (plan.mixer != Mixer::kNone) {
       const float* const in = pass.Normed(x, w.attn_norm, width, s.normed.get());
@@ -56,7 +60,7 @@ void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
     if (w.layer_output_scale != nullptr) pass.Scale(x, *w.layer_output_scale);
     pass.EndLayer(i, x);
   }
-  residual.End(model.weights);
+  residual.End(weights);
 }
 
 void Replay(const Model& model, size_t n, SequenceState& state, Scratch& s, kernels::Team& team) {

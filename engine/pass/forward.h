@@ -15,6 +15,8 @@
 
 namespace engine {
 
+class Pass;
+
 // Sends a batch of tokens through all layers and leaves its residual stream in scratch.x
 // ([tokens.size()][embedding_length]) for Logits(). The parts are all of the batch, in its order.
 // Preconditions: every id < vocab_size, tokens.size() <= scratch.max_tokens, each part fits into
@@ -23,6 +25,9 @@ namespace engine {
 void Forward(const Model& model, std::span<const tokenizer::TokenId> tokens,
              std::span<const TextPart> parts, Scratch& scratch, kernels::Team& team,
              Trace* trace = nullptr);
+
+// The layers alone: from scratch.x to scratch.x, with the parts of the pass.
+void Layers(const Config& config, const Weights& weights, Scratch& scratch, Pass& pass);
 
 // After SequenceState::Undo() of a batch: recurrent layers read its first n tokens again, from
 // their kept input, without any products. Called inside team.Run().

@@ -237,6 +237,7 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
 
 void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q,
                   const float* k, const float* v, float* out) {
+  if (plan.kv_layer != LayerPlan::kOwn) i = plan.kv_layer;
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);

@@ -96,7 +96,7 @@ class Pass {
   // their position (Config::attention_temperature_scale).
   void ScaleQueries(const LayerPlan& plan, float* q);
   // Stores k and v at the tokens' positions in the cache of layer i of their text, unless they are
-  // null (another layer did it), then lets each q attend to the keys that the layer lets it see. q
+  // null (plan.kv_layer did it), then lets each q attend to the keys that the layer lets it see. q
   // is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
   // null.
   void Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q, const float* k,

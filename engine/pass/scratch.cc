@@ -58,7 +58,7 @@ Scratch::Layout::Layout(const Config& c) {
         return l.mixer == Mixer::kShortConv ? l.recurrent.channels : l.recurrent.width();
       }));
   const size_t per_layer_width = c.n_layers() * c.per_layer_length;
-  size_t joined_width = c.joins_hidden ? 2 * stream : 0, angles = 0;
+  size_t joined_width = 2 * (c.joins_hidden ? stream : c.backbone_length), angles = 0;
   for (const LayerPlan& l : c.layers) joined_width = std::max(joined_width, Joined(c, l));
   for (const RopeConfig& rope : c.ropes) angles += rope.n_dims / 2;
   n_experts = widest([](const LayerPlan& l) { return l.n_experts; });

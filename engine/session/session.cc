@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/draft/assistant.h"
 #include "engine/draft/lookup_drafter.h"
 #include "engine/draft/nextn.h"
 #include "engine/error.h"
@@ -22,11 +23,17 @@ constexpr size_t kLogitRows = 16;
 
 // The drafters that the options request and the model has. The team must outlive them.
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
-                                             size_t capacity, kernels::Team& team) {
+                                             SequenceState& state, size_t capacity,
+                                             kernels::Team& team) {
   std::vector<std::shared_ptr<Drafter>> drafters;
   if (options.draft.own) drafters.push_back(options.draft.own);
-  if (options.draft.model != nullptr) {
-    drafters.push_back(std::make_shared<ModelDrafter>(model, *options.draft.model, options));
+  if (const Model* const draft = options.draft.model; draft != nullptr) {
+    if (draft->config.backbone_length > 0) {
+      CheckSameVocabulary(model, *draft);
+      drafters.push_back(std::make_shared<AssistantDrafter>(model, *draft, state, team));
+    } else {
+      drafters.push_back(std::make_shared<ModelDrafter>(model, *draft, options));
+    }
   }
   if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
   if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
@@ -38,6 +45,8 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOp
 // The model, if it can continue a text.
 const Model& Writing(const Model& model) {
   if (model.config.WritesText()) return model;
+  if (model.config.backbone_length > 0)
+    throw Error("this model only drafts for a larger one: it belongs to -md, the other to -m");
   throw Error(model.config.pooling == Pooling::kRank
                   ? "this is a reranker, which scores pairs of texts and writes none"
                   : "this model sees a text as a whole and makes a vector of it: it writes none");
@@ -81,7 +90,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
   room_for_weights_ = memory.for_files - std::min(memory.for_files, own);
   tokens_.reserve(capacity());  // nothing grows while generating
   pass_.reserve(plan_.pass_tokens);
-  if (options.draft.on) speculation_ = MakeSpeculation(model, options, capacity(), team_);
+  if (options.draft.on) speculation_ = MakeSpeculation(model, options, state_, capacity(), team_);
 }
 
 Scratch& Session::scratch() {

@@ -193,7 +193,7 @@ NAMES = {"gemma2": {**LLAMA, **AROUND}, "gemma3": {**LLAMA, **AROUND}, "olmo2": 
          "granitemoe": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
          "granitehybrid": {**LLAMA, "ffn_gate_inp": "block_sparse_moe.router.layer"},
          "lfm2": {**LLAMA, **LFM2}, "lfm2moe": {**LLAMA, **LFM2}, "deepseek2": {**LLAMA, **MLA},
-         "gemma3n": {**LLAMA, **AROUND, **PER_LAYER, **LAUREL}, "gemma4": {**LLAMA, **AROUND, **PER_LAYER, **GEMMA4},
+         "gemma3n": {**LLAMA, **AROUND, **PER_LAYER, **LAUREL}, "gemma4": {**LLAMA, **AROUND, **PER_LAYER, **GEMMA4}, "gemma4-assistant": {**LLAMA, **AROUND},
          "qwen35": {**LLAMA, **DELTA}, "qwen35moe": {**LLAMA, **DELTA}, "qwen3next": {**LLAMA, **DELTA},
          "falcon-h1": {**LLAMA, **FALCON_H1}, "kimi-linear": {**LLAMA, **MLA, **KIMI}, "gemma-embedding": {**LLAMA, **AROUND}, "bert": BERT,
          "nomic-bert": NOMIC, "nomic-bert-moe": {**NOMIC, "ffn_up": "mlp.fc1"}, "modern-bert": MODERN,
@@ -207,7 +207,8 @@ BIAS = {"lfm2moe": "feed_forward.expert_bias", "nemotron_h_moe": "mixer.gate.e_s
         "step35": "moe.router_bias", "kimi-linear": "block_sparse_moe.gate.e_score_correction_bias"}
 TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head", "token_embd_norm": "model.embedding_norm",
        "per_layer_token_embd": "model.embed_tokens_per_layer", "per_layer_model_proj": "model.per_layer_model_projection",
-       "per_layer_proj_norm": "model.per_layer_projection_norm", "dense_2": "2_Dense.linear", "dense_3": "3_Dense.linear"}
+       "per_layer_proj_norm": "model.per_layer_projection_norm", "dense_2": "2_Dense.linear", "dense_3": "3_Dense.linear",
+       "nextn.pre_projection": "pre_projection", "nextn.post_projection": "post_projection"}
 BERT_TOP = {"token_embd": "embeddings.word_embeddings", "token_types": "embeddings.token_type_embeddings", "position_embd": "embeddings.position_embeddings",
             "token_embd_norm": "embeddings.LayerNorm", "cls": "pooler.dense", "cls.output": "classifier"}
 TOPS = {"bert": BERT_TOP, "nomic-bert": {**BERT_TOP, "token_embd_norm": "emb_ln"}, "nomic-bert-moe": {**BERT_TOP, "token_embd_norm": "emb_ln"},
@@ -462,7 +463,7 @@ CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen2moe":
            "gpt-oss": "GptOssForCausalLM", "olmo2": "Olmo2ForCausalLM", "glm4": "Glm4ForCausalLM", "ernie4_5": "Ernie4_5ForCausalLM",
            "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "bitnet": "BitNetForCausalLM", "exaone4": "Exaone4ForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2moe": "Lfm2MoeForCausalLM",
            "qwen35": "Qwen3_5ForCausalLM", "qwen35moe": "Qwen3_5MoeForCausalLM", "qwen3next": "Qwen3NextForCausalLM",
-           "gemma3n": "Gemma3nForCausalLM", "gemma4": "Gemma4ForCausalLM", "deepseek2": "DeepseekV3ForCausalLM",
+           "gemma3n": "Gemma3nForCausalLM", "gemma4": "Gemma4ForCausalLM", "gemma4-assistant": "Gemma4AssistantForCausalLM", "deepseek2": "DeepseekV3ForCausalLM",
            "qwen2vl": "Qwen2VLForConditionalGeneration", "qwen3vl": "Qwen3VLForConditionalGeneration", "qwen3vlmoe": "Qwen3VLMoeForConditionalGeneration",
            "olmoe": "OlmoeForCausalLM", "ernie4_5-moe": "Ernie4_5_MoeForCausalLM", "bailingmoe2": "BailingMoeV2ForCausalLM",
            "glm4moe": "Glm4MoeForCausalLM", "hunyuan-moe": "HunYuanMoEV1ForCausalLM", "minimax-m2": "MiniMaxM2ForCausalLM",
@@ -558,7 +559,7 @@ def config(g, names):
             c["text_config"]["rope_parameters"] = {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": part,
                                                    "mrope_section": get("rope.dimension_sections")[:3]}
             c["architectures"] = [c["architectures"][0].replace("ForCausalLM", "ForConditionalGeneration")]
-    if arch in ("gemma3n", "gemma4"):
+    if arch in ("gemma3n", "gemma4", "gemma4-assistant"):
         c["hidden_activation"] = "gelu_pytorch_tanh"
         c["layer_types"] = [local if s else full for s in get("attention.sliding_window_pattern")]
         c["hidden_size_per_layer_input"] = get("embedding_length_per_layer_input")
@@ -581,6 +582,10 @@ def config(g, names):
                 c["attention_k_eq_v"] = True
             if experts:
                 c.update(num_experts=experts, top_k_experts=c.pop("num_experts_per_tok"), moe_intermediate_size=get("expert_feed_forward_length"), enable_moe_block=True)
+        if arch == "gemma4-assistant":
+            c["num_hidden_layers"] = n
+            c = {"architectures": c.pop("architectures"), "tie_word_embeddings": True, "backbone_hidden_size": get("embedding_length_out"),
+                 "use_ordered_embeddings": False, "text_config": c}
     if arch == "deepseek2":
         latent = get("attention.kv_lora_rank")
         c.pop("head_dim"); c.pop("partial_rotary_factor", None)

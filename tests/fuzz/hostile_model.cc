@@ -318,7 +318,9 @@ Bytes ReadBytes(const std::string& path) {
 }  // namespace
 
 HostileModels::HostileModels() : keys_(KeysOfSources()) {
-  for (const fs::path& path : test::SmallModels({"families", "more", "hybrids", "vectors"})) {
+  std::vector<fs::path> paths = test::SmallModels({"families", "more", "hybrids", "vectors"});
+  paths.push_back(test::DataPath("assistants/gemma4.gguf"));
+  for (const fs::path& path : paths) {
     Bytes bytes = ReadBytes(path.string());
     const std::string name(
         gguf::File::Parse("base", bytes).metadata().GetString("general.architecture"));

@@ -16,6 +16,7 @@
 #include "engine/session/session.h"
 #include "gguf/error.h"
 #include "tests/support/allocations.h"
+#include "tests/support/data.h"
 
 namespace fuzz {
 namespace {
@@ -30,6 +31,16 @@ size_t Use(gguf::File file, size_t most_context) {
   options.context = std::min(engine::DefaultContext(model.config), most_context);
   const std::vector<TokenId> ids =
       model.tokenizer->Encode("a prompt: ab abc <s>\n", {.parse_special = true});
+  if (model.config.backbone_length > 0) {  // it drafts for another
+    static const engine::Model backbone =
+        engine::Model::Load(test::DataPath("hybrids/gemma4.gguf").string());
+    options.context = 64;
+    options.draft = {.on = true, .fixed = 2, .lookup = false, .model = &model};
+    engine::Session session(backbone, options);
+    session.Prefill(std::vector<TokenId>{1, 30, 12, 9, 36});
+    for (int i = 0; i < 4; ++i) session.Decode(session.Sample());
+    return session.state().bytes();
+  }
   if (model.config.pooling != engine::Pooling::kNone || !model.config.WritesText()) {
     engine::Embedder embedder(model, options);
     const std::vector<std::vector<TokenId>> texts = {

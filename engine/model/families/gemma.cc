@@ -111,9 +111,9 @@ void Gemma3n(const Keys& keys, Config& config) {
   SetLocalBase(keys, config.ropes[0], 10000, config);
 }
 
-// Full and sliding layers differ in lengths, ropes and heads. Late layers use the keys and values
-// of the last sliding or full layer that has its own.
-void Gemma4(const Keys& keys, Config& config) {
+// Full and sliding layers differ in lengths, ropes and heads. Returns for each layer whether it
+// slides.
+std::vector<size_t> Gemma4Layers(const Keys& keys, Config& config) {
   const size_t n_layers = config.n_layers();
   ScaleEmbeddings(config);
   config.logit_softcap =
@@ -121,29 +121,41 @@ void Gemma4(const Keys& keys, Config& config) {
           ? static_cast<float>(keys.PositiveUnlessZero("final_logit_softcapping", 0))
           : 30.0f;
   const size_t window = keys.Count("attention.sliding_window", kMaxWindow);
-  config.keys_as_values = true;
   const auto slides = keys.PerLayer("attention.sliding_window_pattern", n_layers, 0, 1);
   const size_t key_length = keys.Count("attention.key_length_swa", kMaxStateLength);
   const size_t value_length =
       keys.CountOr("attention.value_length_swa", key_length, kMaxStateLength);
   // Where there are experts, too, these widths are of the dense network beside them.
   const auto ffn_lengths = keys.PerLayer("feed_forward_length", n_layers, 1, kMaxLength);
+  for (size_t i = 0; i < n_layers; ++i) {
+    LayerPlan& layer = config.layers[i];
+    layer.attention_scale = 1;
+    layer.ffn_length = ffn_lengths[i];
+    if (slides[i] == 0) continue;
+    layer.window = window;
+    layer.key_length = key_length;
+    layer.value_length = value_length;
+  }
+  RopeConfig local = config.ropes[0];
+  local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
+  local.divided = false;
+  SetLocalBase(keys, local, 10000, config);
+  return slides;
+}
+
+// Late layers use the keys and values of the last sliding or full layer that has its own.
+void Gemma4(const Keys& keys, Config& config) {
+  const std::vector<size_t> slides = Gemma4Layers(keys, config);
+  const size_t n_layers = config.n_layers();
+  config.keys_as_values = true;
   const size_t n_shared = keys.UintOr("attention.shared_kv_layers", 0, n_layers);
   const size_t n_own = n_layers - n_shared;
   if (n_shared > 0 && n_own < 2) {
     keys.Fail("attention.shared_kv_layers",
               "expected two fewer than layers at most" + Found(n_shared));
   }
-  for (size_t i = 0; i < n_layers; ++i) {
+  for (size_t i = n_own; i < n_layers; ++i) {
     LayerPlan& layer = config.layers[i];
-    layer.attention_scale = 1;
-    if (slides[i] != 0) {
-      layer.window = window;
-      layer.key_length = key_length;
-      layer.value_length = value_length;
-    }
-    layer.ffn_length = ffn_lengths[i];
-    if (i < n_own) continue;
     layer.kv_layer = slides[i] != 0 ? n_own - 2 : n_own - 1;
     if (slides[layer.kv_layer] != slides[i]) {
       keys.Fail("attention.sliding_window_pattern",
@@ -152,11 +164,21 @@ void Gemma4(const Keys& keys, Config& config) {
                     std::to_string(slides[i]) + " for that" + Found(slides[layer.kv_layer]));
     }
   }
-  RopeConfig local = config.ropes[0];
-  local.n_dims = keys.CountOr("rope.dimension_count_swa", local.n_dims, kMaxStateLength);
-  local.divided = false;
-  SetLocalBase(keys, local, 10000, config);
   config.per_layer_length = keys.UintOr("embedding_length_per_layer_input", 0, kMaxLength);
+}
+
+// All layers use keys and values of the model that it drafts for (draft/assistant.h).
+void Gemma4Assistant(const Keys& keys, Config& config) {
+  const std::vector<size_t> slides = Gemma4Layers(keys, config);
+  const size_t n_layers = config.n_layers();
+  config.backbone_length = keys.Count("embedding_length_out", kMaxLength);
+  Expect(keys, "nextn_predict_layers", n_layers);
+  Expect(keys, "attention.shared_kv_layers", n_layers);
+  Expect(keys, "embedding_length_per_layer_input", 0);
+  for (size_t i = 0; i < n_layers; ++i) {
+    const auto first = std::find(slides.begin(), slides.end(), slides[i]);
+    config.layers[i].kv_layer = static_cast<size_t>(first - slides.begin());
+  }
 }
 
 constexpr Architecture kGemmaRows[] = {
@@ -188,6 +210,11 @@ constexpr Architecture kGemmaRows[] = {
                 .value_norm = true},
      .router = kernels::Router{},
      .refine = Gemma4},
+    {.name = "gemma4-assistant",
+     .traits = {.norms = kSandwichNorms,
+                .qk_norm = QkNorm::kHeadBeforeRope,
+                .activation = Activation::kGelu},
+     .refine = Gemma4Assistant},
 };
 
 }  // namespace

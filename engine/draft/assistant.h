@@ -1,0 +1,56 @@
+// Drafts by a model that was trained beside the larger one and reads what that has computed (Gemma
+// 4's "assistants", 2026). Its layers have queries only: they attend to the keys and values of the
+// large model's last layer with a window, or without one. Its input is the large model's embedding
+// of the last token and that model's last hidden state, later its own guesses and its own state.
+// All guesses after a text look from the same position, that of the text's last token.
+#ifndef PRONK_ENGINE_DRAFT_ASSISTANT_H_
+#define PRONK_ENGINE_DRAFT_ASSISTANT_H_
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/draft/drafter.h"
+#include "engine/model/model.h"
+#include "engine/pass/rope.h"
+#include "engine/pass/scratch.h"
+#include "engine/pass/sequence_state.h"
+#include "kernels/machine/team.h"
+#include "tokenizer/tokenizer.h"
+
+namespace engine {
+
+class AssistantDrafter : public Drafter {
+ public:
+  // `state` is of the text that `model` writes. All must outlive the drafter. Throws engine::Error
+  // if the assistant was made for a model of another shape.
+  AssistantDrafter(const Model& model, const Model& assistant, SequenceState& state,
+                   kernels::Team& team);
+
+  std::optional<size_t> Look(std::span<const tokenizer::TokenId> text) override;
+  void Draft(std::span<const tokenizer::TokenId> text, size_t n,
+             std::vector<tokenizer::TokenId>& drafts) override;
+  double cost() const override;
+  void Read(std::span<const tokenizer::TokenId> tokens, size_t first, Scratch& scratch) override;
+  void Cut(size_t n) override;
+
+  // Of the last draft: [vocab_size of the assistant].
+  std::span<const float> logits() const { return logits_; }
+
+ private:
+  const Model& model_;
+  const Model& assistant_;
+  SequenceState& state_;
+  kernels::Team& team_;
+  Config config_;  // the assistant's, with layers of the model as kv_layer
+  std::vector<RopeAngles> ropes_;
+  Scratch scratch_;
+  std::vector<float> logits_;
+  std::vector<float> last_;        // [rows][width]: the model's residual stream after tokens
+  size_t begin_ = 0, n_rows_ = 0;  // the position of the first, and how many
+};
+
+}  // namespace engine
+
+#endif  // PRONK_ENGINE_DRAFT_ASSISTANT_H_
