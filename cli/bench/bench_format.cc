@@ -76,7 +76,7 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
        [](const Test& test) {
          if (!test.comparison) return std::string();
          const Comparison& found = *test.comparison;
-         return Format("%.3f (%.3f-%.3f)", found.ratio, found.low, found.high);
+         return Format("%.4g (%.4g-%.4g)", found.ratio, found.low, found.high);
        },
        false, !setting.other.empty()},
       {"limit, t/s", 10, [](const Test& test) { return Format("%.2f", test.Limit()); }},

@@ -389,7 +389,7 @@ class Bench {
         if (!test.comparison || test.comparison->verdict != verdict) continue;
         const Comparison& found = *test.comparison;
         names += (names.empty() ? "" : ", ") + test.Name() +
-                 Format(" (%.3f, between %.3f and %.3f)", found.ratio, found.low, found.high);
+                 Format(" (%.4g, between %.4g and %.4g)", found.ratio, found.low, found.high);
       }
       return names;
     };
@@ -428,7 +428,7 @@ void AddWhatIsMeasured(Command& command, BenchOptions& options) {
   list("--draft", options.passes,
        "With -n: tokens read in one pass, as if all guesses were right (1-16; default: 1)");
   list("--parallel", options.parallel,
-       "Also -np, with -n: texts generated together, beside one (1-16; default: 1)");
+       "Also -np: with -n, texts generated together, a token of each in a pass (1-16; default: 1)");
   list("-d,--n-depth", options.depths, "Tokens already in the cache (default: 0)");
   list("-t,--threads", options.threads,
        "Threads (default: one a core, slow ones only for prompts)");
