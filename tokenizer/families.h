@@ -1,4 +1,4 @@
-// The four families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
+// The families of tokenizers, chosen by tokenizer.ggml.model, each in its own file.
 #ifndef PRONK_TOKENIZER_FAMILIES_H_
 #define PRONK_TOKENIZER_FAMILIES_H_
 
@@ -13,8 +13,8 @@ namespace tokenizer {
 // All throw gguf::Error if the vocabulary is absent or broken. rows: as Tokenizer::Create().
 
 // "llama" (spm.cc): scores, by the sentencepiece library. Llama 1 and 2, Mistral, TinyLlama, Gemma,
-// Phi-3.
-std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows);
+// Phi-3. Likewise "t5", unigram: the most likely pieces by their scores (Kudo 2018). XLM-RoBERTa.
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows, bool unigram);
 
 // "gpt2" (bpe.cc): byte-level byte-pair encoding. Llama 3, Qwen, SmolLM. Also throws if the split
 // pattern named in tokenizer.ggml.pre is unknown.

@@ -1,9 +1,10 @@
-// SPM: the sentencepiece library does the work, on a model built here in memory.
+// SPM and Unigram: the sentencepiece library does the work, on a model built here in memory.
 
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -70,10 +71,64 @@ class ProtoWriter {
   std::string out_;
 };
 
+// The file's table of characters and what they become (NFKC and the like): the size of a trie
+// (Darts, Yata 2007), the trie, and texts that end with NUL, to whose places it leads.
+// sentencepiece trusts it: so no walk may leave it, and no text may become much longer (12 times:
+// Unicode's longest has 11). Throws gguf::Error.
+std::string ReadCharsmap(const gguf::Metadata& metadata) {
+  constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
+  constexpr size_t kBlock = 256, kGrowth = 12, kMostBytes = size_t{1} << 22;
+  const gguf::Value* const table = metadata.Find(kKey);
+  if (table == nullptr) return "";
+  if (table->count > kMostBytes) metadata.Fail(kKey, "expected at most 4 MB");
+  std::string map;
+  for (const int64_t byte : metadata.GetInts(kKey)) map += static_cast<char>(byte);
+  const auto word = [&](size_t i) {
+    uint32_t value = 0;
+    if (map.size() >= 4 * (i + 1)) std::memcpy(&value, map.data() + 4 * i, sizeof(value));
+    return value;
+  };
+  const size_t n = word(0) / 4, texts = 4 * (n + 1);
+  const auto require = [&](bool is_sound) {
+    if (!is_sound) metadata.Fail(kKey, "expected a table of characters, found a broken one");
+  };
+  require(n > 0 && n % kBlock == 0 && word(0) % 4 == 0 && texts < map.size() && map.back() == 0);
+  struct Node {
+    uint32_t at, depth;
+  };
+  std::vector<Node> nodes = {{0, 0}};
+  std::vector<bool> seen(n);
+  for (size_t next = 0; next < nodes.size(); ++next) {
+    const auto [at, depth] = nodes[next];
+    const uint32_t unit = word(1 + at), base = at ^ unit >> 10 << ((unit & 0x200) >> 6);
+    require(base < n);  // and so its whole block
+    if ((unit & 0x100) != 0) {
+      const size_t text = texts + (word(1 + base) & INT32_MAX);
+      require(text < map.size() && strnlen(&map[text], map.size() - text) <= kGrowth * depth);
+    }
+    for (uint32_t byte = 1; byte < kBlock; ++byte) {
+      const uint32_t child = base ^ byte;
+      if ((word(1 + child) & 0x800000FF) != byte || seen[child]) continue;
+      seen[child] = true;
+      nodes.push_back({child, depth + 1});
+    }
+  }
+  return map;
+}
+
+Vocabulary ReadPieces(const gguf::Metadata& metadata, size_t rows, bool unigram) {
+  Vocabulary vocab = ReadVocabulary(metadata, {.llama = true, .add_bos = !unigram, .rows = rows});
+  vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", unigram);
+  return vocab;
+}
+
 class SpmTokenizer final : public Tokenizer {
  public:
-  SpmTokenizer(const gguf::Metadata& metadata, size_t rows)
-      : Tokenizer(ReadVocabulary(metadata, {.llama = true, .add_bos = true, .rows = rows})),
+  SpmTokenizer(const gguf::Metadata& metadata, size_t rows, bool unigram)
+      : Tokenizer(ReadPieces(metadata, rows, unigram)),
+        unigram_(unigram),
+        trims_(unigram && metadata.GetBoolOr("tokenizer.ggml.remove_extra_whitespaces", false)),
+        charsmap_(unigram ? ReadCharsmap(metadata) : ""),
         bytes_(FindByteTokens(metadata, vocab())) {
     for (size_t i = 0; i < vocab().size(); ++i) {
       const auto id = static_cast<TokenId>(i);
@@ -96,7 +151,7 @@ class SpmTokenizer final : public Tokenizer {
  private:
   void EncodeText(std::string_view text, bool first, IdList& out) const override {
     std::string prefixed;
-    if (first && vocab().add_space_prefix) {
+    if (first && vocab().add_space_prefix && !trims_) {
       prefixed.reserve(text.size() + 1);
       prefixed += ' ';
       text = prefixed += text;
@@ -146,16 +201,18 @@ class SpmTokenizer final : public Tokenizer {
     add_piece("\xFFunknown", 0, TokenType::kUnknown);
     pieces_.push_back(vocab().unk);
     part.clear();
-    part.Number(3, 2);  // trainer_spec.model_type: BPE
+    part.Number(3, unigram_ ? 1 : 2);  // trainer_spec.model_type: unigram or BPE
     part.Number(4, pieces_.size());
     part.Number(35, byte_fallback);
     part.Number(40, pieces_.size() - 1);  // unk_id
     model.Bytes(2, part.out());
     part.clear();
     part.Bytes(1, "identity");  // normalizer_spec
-    part.Number(3, 0);  // add_dummy_prefix: EncodeText does it, since it knows where texts begin
-    part.Number(4, 0);  // remove_extra_whitespaces
-    part.Number(5, 1);  // escape_whitespaces: ' ' to U+2581
+    if (!charsmap_.empty()) part.Bytes(2, charsmap_);
+    // add_dummy_prefix: else EncodeText does it, since it knows where texts begin
+    part.Number(3, trims_ && vocab().add_space_prefix);
+    part.Number(4, trims_);  // remove_extra_whitespaces
+    part.Number(5, 1);       // escape_whitespaces: ' ' to U+2581
     model.Bytes(3, part.out());
     return model.out();
   }
@@ -187,6 +244,8 @@ class SpmTokenizer final : public Tokenizer {
     return at;
   }
 
+  bool unigram_, trims_;
+  std::string charsmap_;
   sentencepiece::SentencePieceProcessor processor_;
   // The token of each of sentencepiece's pieces. Only pieces that text can become are included,
   // since sentencepiece stores each piece several times.
@@ -198,8 +257,8 @@ class SpmTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows) {
-  return std::make_unique<SpmTokenizer>(metadata, rows);
+std::unique_ptr<Tokenizer> CreateSpm(const gguf::Metadata& metadata, size_t rows, bool unigram) {
+  return std::make_unique<SpmTokenizer>(metadata, rows, unigram);
 }
 
 }  // namespace tokenizer

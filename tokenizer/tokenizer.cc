@@ -24,17 +24,15 @@ std::unique_ptr<Tokenizer> Tokenizer::Create(const gguf::File& file, size_t rows
   const bool raw = model == "gemma4" || (model == "llama" && pre == "gemma4");
   if (raw) {
     tokenizer = CreateRawBpe(metadata, rows);
-  } else if (model == "llama") {
-    tokenizer = CreateSpm(metadata, rows);
+  } else if (model == "llama" || model == "t5") {
+    tokenizer = CreateSpm(metadata, rows, /*unigram=*/model == "t5");
   } else if (model == "gpt2") {
     tokenizer = CreateBpe(metadata, rows);
   } else if (model == "bert") {
     tokenizer = CreateWordPiece(metadata, rows);
   } else {
-    metadata.Fail(
-        kModel, "expected \"llama\", \"gpt2\", \"gemma4\" or \"bert\", found " +
-                    gguf::Quoted(model) +
-                    (model == "t5" ? ": unigram vocabularies (T5, XLM-R) are not supported" : ""));
+    metadata.Fail(kModel, "expected \"llama\", \"t5\", \"gpt2\", \"gemma4\" or \"bert\", found " +
+                              gguf::Quoted(model));
   }
   tokenizer->FindSpecials();
   return tokenizer;

@@ -39,8 +39,8 @@ void ExpectError(const VocabSpec& spec, const std::string& key, const std::strin
 
 TEST(Vocabulary, ModelIsOneOfTheFamilies) {
   VocabSpec spec = SpmSpec();
-  spec.model = "t5";
-  ExpectError(spec, "model", "found \"t5\": unigram vocabularies (T5, XLM-R) are not supported");
+  spec.model = "rwkv";
+  ExpectError(spec, "model", "expected \"llama\", \"t5\", \"gpt2\", \"gemma4\" or \"bert\", found");
   spec.model = "";
   ExpectError(spec, "model", "expected a string, found no such key");
 }
