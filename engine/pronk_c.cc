@@ -120,8 +120,8 @@ pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
   limits.reading.joined = !reads(PRONK_READ_APART);
   if (reads(PRONK_READ_BOS | PRONK_READ_NO_BOS)) limits.reading.bos = reads(PRONK_READ_BOS);
   limits.reading.special = reads(PRONK_READ_SPECIAL);
-  limits.n_likeliest = from->n_likeliest;
   if (from->on_token != nullptr) {
+    limits.n_likeliest = from->n_likeliest;
     limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
       std::vector<pronk_likely> likeliest;
       for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
