@@ -5,6 +5,7 @@ convert`, written from the definitions of the families and not from that program
 must be the model again, bit for bit. Needs nothing but Python.
 
   hf_folder.py models/default.gguf OUT            one file
+  hf_folder.py MODEL OUT MODEL2 OUT2              of two models
   hf_folder.py MODEL OUT --shards 3               in parts, with an index
   hf_folder.py MODEL OUT --drop NAME              without this tensor
 """
@@ -815,41 +816,45 @@ def save(path, tensors):
         for t in tensors.values(): f.write(t.bytes())
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("model"); p.add_argument("out")
-    p.add_argument("--shards", type=int, default=1)
-    p.add_argument("--drop", action="append", default=[])
-    a = p.parse_args()
-    g = Gguf(a.model)
-    os.makedirs(a.out, exist_ok=True)
+def write(a, model, out):
+    g = Gguf(model)
+    os.makedirs(out, exist_ok=True)
     tensors = {name: t for name, t in weights(g).items() if name not in a.drop}
     if g.get("pooling_type") in (1, 2, 3):  # as Sentence Transformers write it
         tensors = {name.removeprefix("model."): t for name, t in tensors.items()}
-        os.makedirs(os.path.join(a.out, "1_Pooling"), exist_ok=True)
+        os.makedirs(os.path.join(out, "1_Pooling"), exist_ok=True)
         kinds = ("mean_tokens", "cls_token", "lasttoken")
-        with open(os.path.join(a.out, "1_Pooling", "config.json"), "w") as f:
+        with open(os.path.join(out, "1_Pooling", "config.json"), "w") as f:
             json.dump({"pooling_mode_" + kind: i + 1 == g.get("pooling_type") for i, kind in enumerate(kinds)}, f)
         modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
         for name in [name for name in tensors if "_Dense." in name]:
             module, t = name.split(".")[0], tensors.pop(name)
             modules.append({"idx": len(modules), "name": str(len(modules)), "path": module, "type": "sentence_transformers.models.Dense"})
-            os.makedirs(os.path.join(a.out, module), exist_ok=True)
-            save(os.path.join(a.out, module, "model.safetensors"), {name.split(".", 1)[1]: t})
-            with open(os.path.join(a.out, module, "config.json"), "w") as f:
+            os.makedirs(os.path.join(out, module), exist_ok=True)
+            save(os.path.join(out, module, "model.safetensors"), {name.split(".", 1)[1]: t})
+            with open(os.path.join(out, module, "config.json"), "w") as f:
                 json.dump({"in_features": t.shape[1], "out_features": t.shape[0], "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}, f)
-        with open(os.path.join(a.out, "modules.json"), "w") as f: json.dump(modules, f)
-    if a.shards == 1: save(os.path.join(a.out, "model.safetensors"), tensors)
+        with open(os.path.join(out, "modules.json"), "w") as f: json.dump(modules, f)
+    if a.shards == 1: save(os.path.join(out, "model.safetensors"), tensors)
     else:
         names, index = list(tensors), {}
         for s in range(a.shards):
             file = "model-%05d-of-%05d.safetensors" % (s + 1, a.shards)
             part = {name: tensors[name] for name in names[s::a.shards]}
-            save(os.path.join(a.out, file), part)
+            save(os.path.join(out, file), part)
             index.update({name: file for name in part})
-        with open(os.path.join(a.out, "model.safetensors.index.json"), "w") as f: json.dump({"metadata": {}, "weight_map": index}, f)
-    with open(os.path.join(a.out, "config.json"), "w") as f: json.dump(config(g, tensors), f, indent=1)
-    tokenizer(g, a.out)
+        with open(os.path.join(out, "model.safetensors.index.json"), "w") as f: json.dump({"metadata": {}, "weight_map": index}, f)
+    with open(os.path.join(out, "config.json"), "w") as f: json.dump(config(g, tensors), f, indent=1)
+    tokenizer(g, out)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("pairs", nargs="+", metavar="MODEL OUT")
+    p.add_argument("--shards", type=int, default=1)
+    p.add_argument("--drop", action="append", default=[])
+    a = p.parse_args()
+    for model, out in zip(a.pairs[::2], a.pairs[1::2]): write(a, model, out)
 
 
 if __name__ == "__main__":
