@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/support/regex.h"
 
 namespace {
 
@@ -196,9 +196,9 @@ bool HasGuard(std::string_view path, const std::string& text) {
 
 // Everything wrong with one file, as "path:line: what".
 std::vector<std::string> Faults(const std::string& path, const std::string& text) {
-  static const std::regex include_line(R"re(^\s*#\s*include\s*(["<])([^">]+)[">].*)re");
-  static const std::regex openmp_line(R"re(^\s*#\s*pragma\s+omp\b.*)re");
-  static const std::regex table_row(
+  static const std::string include_line(R"re(^\s*#\s*include\s*(["<])([^">]+)[">].*)re");
+  static const std::string openmp_line(R"re(^\s*#\s*pragma\s+omp\b.*)re");
+  static const std::string table_row(
       R"re(^[-+\s{}(),.0-9a-fA-FxXuUlL]*[0-9][-+\s{}(),.0-9a-fA-FxXuUlL]*$)re");
 
   std::vector<std::string> faults;
@@ -209,13 +209,12 @@ std::vector<std::string> Faults(const std::string& path, const std::string& text
     const auto fault = [&](const std::string& what) {
       faults.push_back(path + ":" + std::to_string(number) + ": " + what);
     };
-    std::smatch match;
-    if (!std::regex_match(line, table_row)) ++n_counted;
-    if (std::regex_match(line, match, include_line)) {
-      if (!IsAllowed(path, match[2].str())) fault("may not include " + match[2].str());
-      if (match[1] == "<" && RoomOf(match[2].str()) != nullptr) fault("ours is written in quotes");
+    if (test::MatchAll(line, table_row).empty()) ++n_counted;
+    if (const test::Match match = test::MatchAll(line, include_line); !match.empty()) {
+      if (!IsAllowed(path, match[2])) fault("may not include " + match[2]);
+      if (match[1] == "<" && RoomOf(match[2]) != nullptr) fault("ours is written in quotes");
     }
-    if (std::regex_match(line, openmp_line) && !IsAllowed(path, "omp.h")) {
+    if (!test::MatchAll(line, openmp_line).empty() && !IsAllowed(path, "omp.h")) {
       fault("OpenMP is only where omp.h may be included");
     }
   }
@@ -260,12 +259,12 @@ TEST(Includes, FollowTheArrow) {
 }
 
 TEST(Includes, OfOursExist) {
-  static const std::regex quoted(R"re(\n\s*#\s*include\s*"([^"]+)")re");
+  static const std::string quoted(R"re(\n\s*#\s*include\s*"([^"]+)")re");
   const auto sources = Sources();
   std::map<std::string, int> n_users;
   for (const auto& [path, text] : sources) {
-    for (std::sregex_iterator it(text.begin(), text.end(), quoted), end; it != end; ++it) {
-      const std::string header = (*it)[1].str();
+    for (const test::Match& match : test::FindAll(text, quoted)) {
+      const std::string& header = match[1];
       if (header.starts_with("hwy/")) continue;
       EXPECT_TRUE(fs::exists(fs::path(test::SourceDir()) / header)) << path << ": " << header;
       ++n_users[header];
@@ -278,21 +277,20 @@ TEST(Includes, OfOursExist) {
 
 // No network connection, no plug-in, no other program but bench's (tests/fuzz/README.md).
 TEST(Includes, KeepToThemselves) {
-  static const std::regex leaves(
+  static const std::string leaves(
       R"re(<(sys/socket|netdb|netinet/\w+|arpa/inet|dlfcn|spawn)\.h>|)re"
       R"re([ (=!](::|std::)?(v?fork|exec[lv]p?e?|system|popen|posix_spawnp?|dlopen)\(\w)re");
   for (const auto& [path, text] : Sources()) {
-    std::smatch found;
     if (path.starts_with("tests/") || path == "cli/bench/bench_pairs.cc") continue;
-    if (std::regex_search(text, found, leaves)) {
-      ADD_FAILURE() << path << ": " << found.str();
+    for (const test::Match& found : test::FindAll(text, leaves)) {
+      ADD_FAILURE() << path << ": " << found[0];
     }
   }
 }
 
 // Names of files in comments are the first thing that a move leaves behind.
 TEST(Comments, NameFilesThatExist) {
-  static const std::regex name(R"re([A-Za-z0-9_]+(-inl)?\.(h|cc)\b)re");
+  static const std::string name(R"re([A-Za-z0-9_]+(-inl)?\.(h|cc)\b)re");
   const auto sources = Sources();
   std::set<std::string> names = {"omp.h"};
   for (const auto& source : sources) names.insert(fs::path(source.first).filename().string());
@@ -303,8 +301,8 @@ TEST(Comments, NameFilesThatExist) {
       const size_t comment = line.find("// ");
       if (comment == std::string::npos) continue;
       const std::string words = line.substr(comment);
-      for (std::sregex_iterator it(words.begin(), words.end(), name), end; it != end; ++it) {
-        EXPECT_TRUE(names.contains(it->str())) << path << ": " << line;
+      for (const test::Match& match : test::FindAll(words, name)) {
+        EXPECT_TRUE(names.contains(match[0])) << path << ": " << line;
       }
     }
   }

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/support/regex.h"
 
 namespace {
 
@@ -50,15 +50,13 @@ Lines ReadLines(const fs::path& path) {
 
 // What `pattern` finds in the lines that are no code (neither indented by four spaces nor between
 // ``` fences): its groups, those that did not take part empty.
-std::vector<Lines> FindInText(const Lines& lines, const std::regex& pattern) {
+std::vector<Lines> FindInText(const Lines& lines, const std::string& pattern) {
   std::vector<Lines> found;
   bool is_fenced = false;
   for (const std::string& line : lines) {
     if (line.starts_with("```")) is_fenced = !is_fenced;
     if (is_fenced || line.starts_with("    ")) continue;
-    for (std::sregex_iterator it(line.begin(), line.end(), pattern), end; it != end; ++it) {
-      found.emplace_back(it->begin(), it->end());
-    }
+    for (Lines& groups : test::FindAll(line, pattern)) found.push_back(std::move(groups));
   }
   return found;
 }
@@ -78,14 +76,14 @@ std::string AnchorOf(std::string_view heading) {
 }
 
 std::set<std::string> AnchorsOf(const Lines& lines) {
-  static const std::regex heading(R"(^#+ +(.*))");
+  static const std::string heading(R"(^#+ +(.*))");
   std::set<std::string> anchors;
   for (const Lines& groups : FindInText(lines, heading)) anchors.insert(AnchorOf(groups[1]));
   return anchors;
 }
 
 TEST(Documents, LinksLeadSomewhere) {
-  static const std::regex link(R"re(\]\(([^)\s]+)\)|<img src="([^"]+)")re");
+  static const std::string link(R"re(\]\(([^)\s]+)\)|<img src="([^"]+)")re");
   for (const std::string& path : FilesOfTree({".md"})) {
     const Lines lines = ReadLines(path);
     for (const Lines& groups : FindInText(lines, link)) {
@@ -103,7 +101,7 @@ TEST(Documents, LinksLeadSomewhere) {
 }
 
 TEST(Documents, NameFilesThatExist) {
-  static const std::regex name(R"re((^|[^\w*-])(\w[\w-]*(/\w[\w-]*)*\.(h|cc|py))\b)re");
+  static const std::string name(R"re((^|[^\w*-])(\w[\w-]*(/\w[\w-]*)*\.(h|cc|py))\b)re");
   std::vector<std::string> files = FilesOfTree({".h", ".cc", ".py"});
   files.insert(files.end(), {"/omp.h", "/pronk/pronk.h"});
   for (const std::string& path : FilesOfTree({".md"})) {
@@ -138,12 +136,10 @@ TEST(Documents, ReadmesAreShort) {
 
 // Patches are named in LAB.md's commands, too, which are no links.
 TEST(Documents, LabNamesItsPatches) {
-  static const std::regex patch(R"(tests/patches/lab/[\w.]+\.patch)");
+  static const std::string patch(R"(tests/patches/lab/[\w.]+\.patch)");
   std::set<std::string> named;
   for (const std::string& line : ReadLines("LAB.md")) {
-    for (std::sregex_iterator it(line.begin(), line.end(), patch), end; it != end; ++it) {
-      named.insert(it->str());
-    }
+    for (const Lines& match : test::FindAll(line, patch)) named.insert(match[0]);
   }
   std::set<std::string> there;
   for (const std::string& path : FilesOfTree({".patch"})) {
@@ -168,19 +164,20 @@ struct TableRow {
 };
 
 std::vector<TableRow> TableOfLines() {
-  static const std::regex row(R"(\| ([^|]*) \| \**([0-9,]+)\** \|.*)");
-  static const std::regex folder(R"(`([a-z_/]+/)`)");
+  static const std::string row(R"(\| ([^|]*) \| \**([0-9,]+)\** \|.*)");
+  static const std::string folder(R"(`([a-z_/]+/)`)");
   std::vector<TableRow> rows;
   for (const std::string& line : ReadLines("README.md")) {
-    std::smatch match, path;
-    if (!std::regex_match(line, match, row)) continue;
-    const std::string first_cell = match[1].str();
-    std::string digits = match[2].str();
+    const Lines match = test::MatchAll(line, row);
+    if (match.empty()) continue;
+    const std::string& first_cell = match[1];
+    std::string digits = match[2];
     std::erase(digits, ',');
     const bool is_sum = first_cell.starts_with("**");
-    const bool has_folder = std::regex_search(first_cell, path, folder);
+    const std::vector<Lines> path = test::FindAll(first_cell, folder);
+    const bool has_folder = !path.empty();
     if (!is_sum && !has_folder) continue;
-    rows.push_back({first_cell, has_folder ? path[1].str() : "", is_sum, std::stoul(digits)});
+    rows.push_back({first_cell, has_folder ? path[0][1] : "", is_sum, std::stoul(digits)});
   }
   return rows;
 }
@@ -227,13 +224,13 @@ TEST(Documents, TableOfLinesIsTrue) {
 
 // The files that README says to read first, in its numbered table.
 TEST(Documents, ReadingPathIsThereAndShort) {
-  static const std::regex row(R"(\| \d \| \[[^\]]+\]\(([^)]+)\) \|.*)");
+  static const std::string row(R"(\| \d \| \[[^\]]+\]\(([^)]+)\) \|.*)");
   size_t n_files = 0, n_lines = 0;
   for (const std::string& line : ReadLines("README.md")) {
-    std::smatch match;
-    if (!std::regex_match(line, match, row)) continue;
+    const Lines match = test::MatchAll(line, row);
+    if (match.empty()) continue;
     ++n_files;
-    n_lines += ReadLines(match[1].str()).size();
+    n_lines += ReadLines(match[1]).size();
   }
   EXPECT_EQ(n_files, 7u);
   EXPECT_LT(n_lines, 1300u);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <limits>
 #include <list>
-#include <regex>
 #include <set>
 #include <span>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "gguf/writer.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
+#include "tests/support/regex.h"
 #include "tests/support/small_model.h"
 
 namespace fuzz {
@@ -48,16 +48,16 @@ std::vector<std::string> KeysOfSources() {
   for (const engine::Setting& setting : engine::Settings(sampler)) {
     if (!setting.key.empty()) keys.insert(std::string(engine::kSamplingPrefix).append(setting.key));
   }
-  const std::regex own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
-  const std::regex whole("\"(tokenizer\\.[a-z_.]+)\"");
+  const std::string own("(?:keys(?:\\.\\w+\\(|, )|UsualValue\\{)\\s*\"([a-z0-9_.]+)\"");
+  const std::string whole("\"(tokenizer\\.[a-z_.]+)\"");
   for (const char* folder : {"engine", "tokenizer"}) {
     for (const fs::directory_entry& file :
          fs::recursive_directory_iterator(fs::path(test::SourceDir()) / folder)) {
       if (file.path().extension() != ".cc") continue;
       const std::string text = test::ReadText(file.path().string());
       for (const auto& [pattern, prefix] : {std::pair(own, "ARCH."), std::pair(whole, "")}) {
-        for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
-          keys.insert(prefix + (*it)[1].str());
+        for (const test::Match& match : test::FindAll(text, pattern)) {
+          keys.insert(prefix + match[1]);
         }
       }
     }
