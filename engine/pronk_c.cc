@@ -124,6 +124,7 @@ pronk::Limits ReadLimits(const pronk_limits* from, void* user) {
     limits.n_likeliest = from->n_likeliest;
     limits.on_token = [user, call = from->on_token](const pronk::Token& token) {
       std::vector<pronk_likely> likeliest;
+      likeliest.reserve(token.likeliest.size());
       for (const auto& [id, log] : token.likeliest) likeliest.push_back({id, log});
       const pronk_token given = {token.id, token.seconds, token.log_probability, likeliest.data(),
                                  likeliest.size()};

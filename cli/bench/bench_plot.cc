@@ -133,9 +133,12 @@ void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& cu
   for (const Tests& curve : curves) {
     row += kRow;
     if (curves.size() > 1) {
+      const std::string threads = Format("-t %zu", curve[0]->n_threads);
+      const std::string depth = Format("@ d%zu", curve[0]->n_depth);
       picture.Label(kMargin, row, "small",
-                    axis.number == &BenchTest::n_threads ? Format("@ d%zu", curve[0]->n_depth)
-                                                         : Format("-t %zu", curve[0]->n_threads));
+                    axis.number == &BenchTest::n_threads ? depth
+                    : axis.number == &BenchTest::n_depth ? threads
+                                                         : threads + " " + depth);
     }
     const size_t last = curve.size() - 1, step = last / 6 + 1;
     std::vector<std::pair<double, double>> points, limits;
@@ -164,6 +167,7 @@ Tests DrawScaling(Picture& picture, const Tests& tests) {
     std::vector<std::vector<Tests>> works;
     for (const BenchTest* test : tests) {
       if (axis.is_cost && (test->n_prompt > 0 || test->single_ts == 0)) continue;
+      if (axis.number != &BenchTest::n_parallel && test->n_parallel > 1) continue;
       const auto work = std::ranges::find_if(works, [&](const auto& curves) {
         const BenchTest& other = *curves.front().front();
         return other.n_prompt == test->n_prompt && other.n_gen == test->n_gen;

@@ -556,11 +556,12 @@ TEST(BenchPlot, CurvesAndBars) {
                            ">@ d4096<", ">-t 2<", ">19<"}) {
     EXPECT_EQ(count(curves, text), 1u + (text == std::string(">19<"))) << text;
   }
-  std::vector<cli::BenchTest> together = {tests[0], tests[0]};
-  together[1].n_parallel = 8;
+  std::vector<cli::BenchTest> together = {tests[0], tests[2], tests[0], tests[2]};
+  together[2].n_parallel = together[3].n_parallel = 8;
   const std::string texts = cli::BenchSvg({}, together);
   EXPECT_EQ(count(texts, ">tg10: t/s of all texts, by texts generated together<"), 1u) << texts;
-  EXPECT_EQ(count(texts, "<polyline class=\"roof\""), 1u);
+  EXPECT_EQ(count(texts, "<polyline class=\"roof\""), 3u);  // and one by threads
+  EXPECT_EQ(count(texts, ">-t 2 @ d0<"), 1u);
   // Bars of one kind have one scale, a single repetition has no deviation, and the picture ends.
   tests.resize(2);
   tests[1].n_gen = 20;
