@@ -30,7 +30,7 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
     Unpacked unpacked;
     unpacked.scales = PermuteNibbles<Block>(w, unpacked.codes);
     LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
-    return unpacked;
+    return Deal(unpacked);
   }
 #endif
 };

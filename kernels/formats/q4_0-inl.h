@@ -74,7 +74,7 @@ struct Q4_0 : Type32<Q4_0, gguf::BlockQ4_0, 8, 15> {
   static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked;
     unpacked.scales = PermuteNibbles<Block>(w, unpacked.codes);
-    return unpacked;
+    return Deal(unpacked);
   }
 #endif
 };

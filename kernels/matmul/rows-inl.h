@@ -56,15 +56,22 @@
 HWY_BEFORE_NAMESPACE();
 namespace kernels::HWY_NAMESPACE {
 
+// The number of tokens, known to the compiler if it is one: that keeps the sums in registers.
+using OneToken = std::integral_constant<size_t, 1>;
+template <class Tokens>
+constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
+
 // Rows that are computed at a time, one of each kMaxRows-th of the range, so that memory is read in
 // long streams. With neighbouring rows each stream would jump after every row and restart the CPU's
 // prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone
 // reads up to a fifth slower than four. Types that saturate the bandwidth with two streams for each
-// of two threads are faster than with four (NOTEBOOK.md); they have a kStreams.
+// of two threads have a kStreams, for one token (NOTEBOOK.md); with several, four rows share inputs.
 constexpr size_t kMaxRows = 4;
-template <class Type>
+template <class Type, class Tokens>
 constexpr size_t kRows = [] {
-  if constexpr (requires { Type::kStreams; }) return Type::kStreams;
+  if constexpr (requires { Type::kStreams; }) {
+    if (kMax<Tokens> == 1) return size_t{Type::kStreams};
+  }
   return kMaxRows;
 }();
 
@@ -72,7 +79,7 @@ constexpr size_t kRows = [] {
 // all: as many as fit in 32 registers. With 16 registers one fits.
 template <class Type>
 constexpr size_t kTogether = [] {
-  size_t n = kRows<Type>;
+  size_t n = kMaxRows;
   while (n > 1 && (hn::MaxLanes(DF()) < 16 || n * sizeof(typename Type::Unpacked) > 28 * 64))
     n /= 2;
   return n;
@@ -156,11 +163,6 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
   }
   return inputs;
 }
-
-// The number of tokens, known to the compiler if it is one: that keeps the sums in registers.
-using OneToken = std::integral_constant<size_t, 1>;
-template <class Tokens>
-constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
 
 // sums[token][row] += unpacked step of each row * the token's.
 template <class Type, size_t n_rows, class Tokens, class Unpack>
@@ -291,15 +293,16 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
   StoreSums<n_rows, Tokens>(sums, n_tokens, out);
 }
 
-// A format's Rows, see registry.h.
-template <class Type>
-void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
-                  float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch) {
-  if (begin == end) return;
+// Rows [begin, end), see MultiplyRows.
+template <class Type, class Tokens>
+HWY_INLINE void MultiplyStreams(const Matrix& w, size_t begin, size_t end,
+                                std::span<const ActivationRow> x, Tokens n_tokens,
+                                float* HWY_RESTRICT out, size_t stride,
+                                std::span<std::byte> scratch) {
   const size_t row_bytes = w.row_bytes();
   const auto* const data = reinterpret_cast<const uint8_t*>(w.data);
   const auto* const data_end = data + w.rows * row_bytes;
-  constexpr size_t n = kRows<Type>;
+  constexpr size_t n = kRows<Type, Tokens>;
   const size_t part = (end - begin + n - 1) / n;
   // The beginning of each stream, which no step prefetches: 2 to 4%.
   for (size_t line = 0; line < kPrefetchBytes; line += 64) {
@@ -314,15 +317,23 @@ void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const Act
     for (size_t r = 0; r < n; ++r) {
       rows[r] = data + std::min(begin + r * part + i, end - 1) * row_bytes;
     }
-    alignas(16) float dots[kRowTokens * n];
-    if (x.size() == 1) {
-      DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, OneToken(), dots);
-    } else {
-      DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, x.size(), dots);
-    }
+    alignas(16) float dots[(kMax<Tokens> * n + 3) / 4 * 4];
+    DotRows<Type, n>(rows, data_end, row_bytes, w.cols, inputs, n_tokens, dots);
     for (size_t r = 0; r < n && r * part + i < end - begin; ++r) {
-      for (size_t t = 0; t < x.size(); ++t) out[t * stride + r * part + i] = dots[t * n + r];
+      for (size_t t = 0; t < n_tokens; ++t) out[t * stride + r * part + i] = dots[t * n + r];
     }
+  }
+}
+
+// A format's Rows, see registry.h.
+template <class Type>
+void MultiplyRows(const Matrix& w, size_t begin, size_t end, std::span<const ActivationRow> x,
+                  float* HWY_RESTRICT out, size_t stride, std::span<std::byte> scratch) {
+  if (begin == end) return;
+  if (x.size() == 1) {
+    MultiplyStreams<Type>(w, begin, end, x, OneToken(), out, stride, scratch);
+  } else {
+    MultiplyStreams<Type>(w, begin, end, x, x.size(), out, stride, scratch);
   }
 }
 

@@ -4,9 +4,9 @@
 // k is bits 2k and 2k + 1 of 32 bytes. So codes come out as vectors of run k: of both halves
 // (kPieces 4), of one half (2), or half of a run (1).
 //
-// The scales are small integers and are applied before anything becomes a float:
-// - Vectors of 64 bytes: dots are packed to i16 and neighbours added, twice, until one vector has
-//   two numbers for each group; one multiplication of pairs then applies all sixteen scales.
+// The scales are small integers and are applied before anything becomes a float, or nearly so:
+// - Vectors of 64 bytes: codes and activations are dealt so that a lane has a group in all vectors,
+//   whose dots are one sum; here scales are floats, with d.
 // - Shorter vectors have one instruction that adds pairs of products to i16 and one that multiplies
 //   those and adds pairs to i32: the scales are factors of the second, and cost nothing. The zero
 //   point is then taken off with the activations' sums.
@@ -59,14 +59,35 @@ template <bool kSums>
 struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
   VI8 x[4][kRunVectors];
 #if PRONK_WIDE
-  VI32 offset[2];  // of runs 0 and 1, 2 and 3: -zero * factor * (sum of what becomes the lane)
-  VF scale;        // of the activations, in the order in which the groups come out, / 256 / factor
+  VI32 offset;  // -zero * factor * (sum of the lane)
+  VF scale;     // of the activations, in the lanes of their groups, / factor
 #elif !HWY_ARCH_X86
   VF scale[2];  // of the activations, for the runs of each half, / factor
 #else
   VF scale[4][kRunVectors];  // of the activations, / factor
 #endif
 };
+
+#if PRONK_WIDE
+// Vectors of the four runs, with a group in each piece, become vectors with four bytes of each
+// group: lane 4p + k has group 8 * (p / 2) + 2 * k + p % 2.
+template <class V>
+HWY_INLINE void DealRuns(V* runs) {
+  const DI32 d;
+  const hn::Repartition<int64_t, DI32> d64;
+  VI32 lanes[4];
+  for (size_t k = 0; k < 4; ++k) lanes[k] = hn::BitCast(d, runs[k]);
+  const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, lanes[0], lanes[1]));
+  const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, lanes[2], lanes[3]));
+  const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, lanes[0], lanes[1]));
+  const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, lanes[2], lanes[3]));
+  const hn::DFromV<V> dv;
+  runs[0] = hn::BitCast(dv, hn::InterleaveLower(d64, low01, low23));
+  runs[1] = hn::BitCast(dv, hn::InterleaveUpper(d64, low01, low23));
+  runs[2] = hn::BitCast(dv, hn::InterleaveLower(d64, high01, high23));
+  runs[3] = hn::BitCast(dv, hn::InterleaveUpper(d64, high01, high23));
+}
+#endif
 
 // A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
 // times as large, a power of two: scales compensate for that, and nothing is rounded.
@@ -93,20 +114,25 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
     in.scale[half] = hn::Mul(hn::LoadU(DF(), scales + 4 * half), hn::LoadU(DF(), kInverse.data()));
   }
 #elif PRONK_WIDE
-  VI32 offsets[4];
+  DealRuns(&in.x[0][0]);
+  static constexpr auto kZeros = [] {
+    std::array<uint8_t, 64> zeros{};
+    for (size_t i = 0; i < 64; ++i)
+      zeros[i] = static_cast<uint8_t>(Type::kZero * Type::kFactors[i / 4 % 4]);
+    return zeros;
+  }();
+  in.offset = hn::Zero(DI32());
   for (size_t k = 0; k < 4; ++k) {
-    const VU8 zero = hn::Set(DU8(), static_cast<uint8_t>(Type::kZero * Type::kFactors[k]));
-    offsets[k] = hn::Neg(Dot(hn::Zero(DI32()), zero, in.x[k][0]));
+    in.offset = Dot(in.offset, hn::LoadU(DU8(), kZeros.data()), in.x[k][0]);
   }
-  for (size_t k = 0; k < 2; ++k) in.offset[k] = AddNeighbours(offsets[2 * k], offsets[2 * k + 1]);
-  // Piece p of the result has runs 0..3 of half p / 2.
+  in.offset = hn::Neg(in.offset);
+  // Piece p has runs 0..3 of half p / 2.
   alignas(64) static constexpr int32_t kIndex[16] = {0, 1, 2, 3, 0, 1, 2, 3,
                                                      4, 5, 6, 7, 4, 5, 6, 7};
   const VF eight = hn::ResizeBitCast(DF(), hn::LoadU(D8(), scales));
   static constexpr auto kInverse = [] {
     std::array<float, 16> inverse{};
-    for (size_t k = 0; k < 16; ++k)
-      inverse[k] = 1.0f / static_cast<float>(256 * Type::kFactors[k % 4]);
+    for (size_t k = 0; k < 16; ++k) inverse[k] = 1.0f / static_cast<float>(Type::kFactors[k % 4]);
     return inverse;
   }();
   in.scale = hn::Mul(hn::TableLookupLanes(eight, hn::SetTableIndices(DF(), kIndex)),
@@ -134,30 +160,12 @@ HWY_INLINE V8 DotSums(const Small16& numbers, const RunSums& in) {
 }
 
 #if PRONK_WIDE
-// start + AddNeighbours(a, b), in one instruction of VNNI after packing.
-HWY_INLINE VI32 AddNeighboursTo(VI32 start, VI32 a, VI32 b) {
-  const DI16 d;
-  VI32 none = hn::Zero(DI32());
-  return hn::ReorderWidenMulAccumulate(DI32(), hn::ReorderDemote2To(d, a, b), hn::Set(d, 1), start,
-                                       none);
-}
-
-// Piece p of the dots' sums has two numbers for each of its runs, of group 8 * (p / 2) + 2 * run +
-// p % 2. Scales in the upper bytes of i16, so times 256; zeros (from beyond the 16) in the lower.
-using RunScales = VI16;
-HWY_INLINE RunScales SpreadRuns(VI8x16 scales) {
-  static constexpr auto kIndex = [] {
-    std::array<uint8_t, 64> index{};
-    for (size_t i = 0; i < 64; ++i) {
-      const size_t group = i / 32 * 8 + i % 16 / 4 * 2 + i / 16 % 2;
-      index[i] = static_cast<uint8_t>(i % 2 == 0 ? 16 : group);
-    }
-    return index;
-  }();
-  const DU8 d8;
-  const VU8 bytes = hn::ZeroExtendResizeBitCast(d8, DI8x16(), scales);
-  const auto index = hn::IndicesFromVec(d8, hn::LoadU(d8, kIndex.data()));
-  return hn::BitCast(DI16(), hn::TableLookupLanes(bytes, index));
+// The scales as floats, in the lanes of their groups.
+HWY_INLINE VF SpreadRuns(VI8x16 scales) {
+  alignas(16) static constexpr int8_t kGroup[16] = {0, 2,  4,  6,  1, 3,  5,  7,
+                                                    8, 10, 12, 14, 9, 11, 13, 15};
+  const auto groups = hn::TableLookupBytes(scales, hn::Load(DI8x16(), kGroup));
+  return hn::ConvertTo(DF(), hn::PromoteTo(DI32(), groups));
 }
 #elif !HWY_ARCH_X86
 // The dots of each 32 weights of a half, from those of each run and its two vectors, times the
@@ -215,7 +223,8 @@ struct RunFactors {
   VF d;
   V8 dmin;
 };
-// And the codes of run k, in codes[v][k].
+// And the codes of run k, in codes[v][k]. (With vectors of 64 bytes Unpack deals them, and makes d
+// that of each lane's group, with its scale.)
 struct UnpackedRuns : RunFactors {
   VU8 codes[kRunVectors][4];
 };
@@ -248,10 +257,18 @@ struct RunType {
     return LoadRunInput<Type>(x, i);
   }
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+  static HWY_INLINE Unpacked UnpackInOrder(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked;
     static_cast<RunFactors&>(unpacked) = Type::Factors(w);
     for (size_t v = 0; v < kRunVectors; ++v) Type::Codes(w, v, unpacked.codes[v]);
+    return unpacked;
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked = UnpackInOrder(w);
+#if PRONK_WIDE
+    DealRuns(unpacked.codes[0]);
+    unpacked.d = hn::Mul(unpacked.d, SpreadRuns(unpacked.scales));
+#endif
     return unpacked;
   }
 
@@ -309,20 +326,14 @@ struct RunType {
   }
 #endif
 
-  // With vectors of 64 bytes code * factor < 64 and |code - zero| * factor <= 32, so that four
-  // products fit in i16, and so do the eight of a group; codes at most 127 with others.
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
     const DF df;
-    const RunScales scales = SpreadRuns(w.scales);
 #if PRONK_WIDE
-    VI32 dots[4];
-    for (size_t k = 0; k < 4; ++k) dots[k] = Dot(hn::Zero(DI32()), w.codes[0][k], in.x[k][0]);
-    const VI16 groups =
-        hn::ReorderDemote2To(DI16(), AddNeighboursTo(in.offset[0], dots[0], dots[1]),
-                             AddNeighboursTo(in.offset[1], dots[2], dots[3]));
-    const VI32 scaled = hn::WidenMulPairwiseAdd(DI32(), groups, scales);
-    AddRuns(w, hn::Mul(hn::ConvertTo(df, scaled), in.scale), in, sums);
+    VI32 dots = in.offset;
+    for (size_t k = 0; k < 4; ++k) dots = Dot(dots, w.codes[0][k], in.x[k][0]);
+    AddRuns(w, hn::Mul(hn::ConvertTo(df, dots), in.scale), in, sums);
 #else
+    const RunScales scales = SpreadRuns(w.scales);
     VF sum = hn::Zero(df);
     for (size_t v = 0; v < kRunVectors; ++v) {
       for (size_t k = 0; k < 4; ++k) {
@@ -353,7 +364,7 @@ struct RunType {
   // 16 for each scale + kProductZero, Type::kProducts, and one scale is left for all. Small codes
   // are better only where their products are added up as i16.
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = Type::Unpack(w);
+    const Unpacked unpacked = UnpackInOrder(w);
     const float d = hn::GetLane(unpacked.d);
     alignas(16) int8_t scales[16], mins[16];
     hn::Store(unpacked.scales, DI8x16(), scales);

@@ -36,38 +36,46 @@ HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
 // (sum of the lane).
 template <int kCenter>
 struct Offsets {
-  VI32 offset[kDotVectors];
+  VI32 offset[kDots];
 
-  HWY_INLINE void SetStart(size_t v, const VI8 (&x)[2]) {
+  HWY_INLINE void SetStart(const VI8 (&x)[kDotVectors][2]) {
     const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
-    offset[v] = hn::Neg(Dot(Dot(hn::Zero(DI32()), center, x[0]), center, x[1]));
+    for (VI32& lanes : offset) lanes = hn::Zero(DI32());
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      offset[v % kDots] = Dot(Dot(offset[v % kDots], center, x[v][0]), center, x[v][1]);
+    }
+    for (VI32& lanes : offset) lanes = hn::Neg(lanes);
   }
   HWY_INLINE VI32 Start(size_t v) const { return offset[v]; }
 };
 template <>
 struct Offsets<0> {
-  HWY_INLINE void SetStart(size_t, const VI8 (&)[2]) {}
+  HWY_INLINE void SetStart(const VI8 (&)[kDotVectors][2]) {}
   HWY_INLINE VI32 Start(size_t) const { return hn::Zero(DI32()); }
 };
 
 // The activations of a step.
-template <bool kEvenOdd, int kCenter>
-struct Input32 : Offsets<kCenter> {
+struct Sums32 {
+  Floats8 sums;  // scale * (sum of the 32)
+};
+struct NoSums32 {};
+template <bool kEvenOdd, int kCenter, bool kSums>
+struct Input32 : Offsets<kCenter>, std::conditional_t<kSums, Sums32, NoSums32> {
   VI8 x[kDotVectors][2];  // the first 16 of each group and the other 16
   GroupScales scales;     // of the activations
-  Floats8 sums;           // scale * (sum of the 32)
 };
 
-template <bool kEvenOdd, int kCenter>
-HWY_INLINE Input32<kEvenOdd, kCenter> LoadInput32(const ActivationRow& x, size_t i) {
+template <bool kEvenOdd, int kCenter, bool kSums>
+HWY_INLINE Input32<kEvenOdd, kCenter, kSums> LoadInput32(const ActivationRow& x, size_t i) {
   constexpr size_t kStride = 32 * (GroupOf<kEvenOdd>(0, 1) - GroupOf<kEvenOdd>(0, 0));
-  Input32<kEvenOdd, kCenter> in;
+  Input32<kEvenOdd, kCenter, kSums> in;
   for (size_t v = 0; v < kDotVectors; ++v) {
     LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
-    in.SetStart(v, in.x[v]);
   }
+  for (size_t half = 0; half < 2; ++half) DealLanes(in.x[0][half], in.x[1][half]);
+  in.SetStart(in.x);
   in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
-  in.sums = LoadScaledSums(x, i);
+  if constexpr (kSums) in.sums = LoadScaledSums(x, i);
   return in;
 }
 
@@ -96,12 +104,21 @@ struct Steps32 {
   static constexpr size_t kStepWeights = 256;
   static constexpr size_t kStepBytes = 256 / Block::kWeights * sizeof(Block);
 
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+  static HWY_INLINE Unpacked UnpackInOrder(const uint8_t* HWY_RESTRICT w) {
     Unpacked unpacked;
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) Type::Codes(w, v, unpacked.codes + v);
     static_cast<Factors32&>(unpacked) = Type::Factors(w);
     return unpacked;
+  }
+  static HWY_INLINE Unpacked Deal(Unpacked unpacked) {
+    for (size_t half = 0; half < 2; ++half) {
+      DealLanes(unpacked.codes[0][half], unpacked.codes[1][half]);
+    }
+    return unpacked;
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    return Deal(UnpackInOrder(w));
   }
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     Factors32 factors{LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d)), {}};
@@ -124,7 +141,7 @@ template <class Type, class BlockType, int kZero, int kMaxCode, bool kMinimum = 
           bool kEvenOdd = false>
 struct Type32 : Steps32<Type, BlockType> {
   static_assert(0 <= kZero && kZero <= kMaxCode, "the zero point is one of the codes");
-  static_assert(8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
+  static_assert(PRONK_WIDE || 8 * 127 * std::max(kZero, kMaxCode - kZero) <= 16383,
                 "dots of a lane are sums of 16 bits: codes have at most five bits (or Signed32)");
   using Form = Int8Form<-kZero, kMaxCode - kZero, 1, kMinimum ? 1 : 0>;
   // kZero is subtracted from codes that are too large for sums of 16 bits; with VNNI, whose dots
@@ -133,11 +150,12 @@ struct Type32 : Steps32<Type, BlockType> {
   static constexpr bool kLarge = 8 * 127 * kMaxCode > kMaxDot;
   static constexpr int kCenter =
       kLarge || HWY_ARCH_ARM_A64 || (PRONK_VNNI && !kMinimum) ? kZero : 0;
-  using Input = Input32<kEvenOdd, kCenter>;
+  static constexpr bool kSums = kMinimum || kCenter != kZero;
+  using Input = Input32<kEvenOdd, kCenter, kSums>;
   using Unpacked = Unpacked32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadInput32<kEvenOdd, kCenter>(x, i);
+    return LoadInput32<kEvenOdd, kCenter, kSums>(x, i);
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);
@@ -145,25 +163,31 @@ struct Type32 : Steps32<Type, BlockType> {
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    VI32 dots[kDotVectors];
-    for (size_t v = 0; v < kDotVectors; ++v) dots[v] = DotVector(w.codes[v], in, v);
+    VI32 dots[kDots];
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      dots[v % kDots] = DotVector(v < kDots ? in.Start(v) : dots[v % kDots], w.codes[v], in.x[v]);
+    }
     AddDots(dots, w, in, sums);
   }
+#if !PRONK_WIDE
   static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
-    VI32 dots[kDotVectors];
+    VI32 dots[kDots];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
       VU8 codes[2][2];
       Type::Codes(w.step, v, codes);
-      for (size_t k = 0; k < 2; ++k) dots[v + k] = DotVector(codes[k], in, v + k);
+      for (size_t k = 0; k < 2; ++k) {
+        dots[v + k] = DotVector(in.Start(v + k), codes[k], in.x[v + k]);
+      }
     }
     AddDots(dots, Type::Factors(w.step), in, sums);
   }
-  static HWY_INLINE VI32 DotVector(const VU8 (&codes)[2], const Input& in, size_t v) {
-    return Dot2(in.Start(v), codes[0], in.x[v][0], codes[1], in.x[v][1]);
+#endif
+  static HWY_INLINE VI32 DotVector(VI32 start, const VU8 (&codes)[2], const VI8 (&x)[2]) {
+    return Dot2(start, codes[0], x[0], codes[1], x[1]);
   }
-  static HWY_INLINE void AddDots(const VI32 (&dots)[kDotVectors], const Factors32& w,
-                                 const Input& in, Sums& sums) {
+  static HWY_INLINE void AddDots(const VI32 (&dots)[kDots], const Factors32& w, const Input& in,
+                                 Sums& sums) {
     sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
     if constexpr (kMinimum && kCenter == 0) {
       sums.mins = MulAdd(w.mins, in.sums, sums.mins);
@@ -176,7 +200,7 @@ struct Type32 : Steps32<Type, BlockType> {
 
   // For panels (panel-inl.h).
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = Type::Unpack(w);
+    const Unpacked unpacked = Type::UnpackInOrder(w);
     StoreBytes32<kEvenOdd>(unpacked.codes, kZero, out.weights);
     StoreFloats(unpacked.scales, out.scales);
     if constexpr (kMinimum) StoreFloats(MulAdd(unpacked.scales, kZero, unpacked.mins), out.mins);
@@ -188,6 +212,10 @@ struct Type32 : Steps32<Type, BlockType> {
 // bits.
 constexpr uint8_t kSignedZero = PRONK_VNNI ? 128 : 0;
 
+#if PRONK_WIDE
+template <class Type, class BlockType>
+struct Signed32 : Type32<Type, BlockType, kSignedZero, 255> {};
+#else
 struct InputSigned32 : Offsets<kSignedZero> {
   VI8 x[kDotVectors][2];
   Floats8 scales;  // of the activations
@@ -211,8 +239,8 @@ struct Signed32 : Steps32<Type, BlockType> {
     Input in;
     for (size_t v = 0; v < kDotVectors; ++v) {
       LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
-      in.SetStart(v, in.x[v]);
     }
+    in.SetStart(in.x);
     in.scales = LoadScales(x, i);
     return in;
   }
@@ -257,11 +285,12 @@ struct Signed32 : Steps32<Type, BlockType> {
 #endif
   }
   static HWY_INLINE void ToBytes(const uint8_t* HWY_RESTRICT w, Bytes256& out) {
-    const Unpacked unpacked = Type::Unpack(w);
+    const Unpacked unpacked = Type::UnpackInOrder(w);
     StoreBytes32<false>(unpacked.codes, kSignedZero, out.weights);
     StoreFloats(unpacked.scales, out.scales);
   }
 };
+#endif
 
 // Vectors v and v + 1 of the codes of groups of 32 nibbles, which are kStride bytes apart: one AND
 // gives the first halves of all groups, a shift the second.

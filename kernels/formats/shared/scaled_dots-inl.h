@@ -65,14 +65,27 @@ HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
 #endif
 }
 
+// Of two vectors with a group in each piece those with the first and third, and with the second and
+// fourth, of each group's four lanes: then the dots of all vectors are one sum.
+template <class V>
+HWY_INLINE void DealLanes(V& a, V& b) {
+#if PRONK_WIDE
+  const auto x = hn::BitCast(DF(), a), y = hn::BitCast(DF(), b);
+  a = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0x88)});
+  b = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0xDD)});
+#else
+  (void)a, (void)b;
+#endif
+}
+
 // sum + dots * w * x. |dots| at most kMaxDot in each lane.
-constexpr int kMaxDot = PRONK_WIDE ? 32767 : 16383;
-HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDotVectors], const GroupScales& w,
+constexpr int kMaxDot = PRONK_WIDE ? 1 << 24 : 16383;
+constexpr size_t kDots = PRONK_WIDE ? 1 : kDotVectors;
+HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDots], const GroupScales& w,
                             const GroupScales& x) {
   const DF df;
 #if PRONK_PIECES == 4
-  const VF dot = hn::ConvertTo(df, AddNeighbours(dots[0], dots[1]));
-  return hn::MulAdd(dot, hn::Mul(w.spread, x.spread), sum);
+  return hn::MulAdd(hn::ConvertTo(df, dots[0]), hn::Mul(w.spread, x.spread), sum);
 #else
   for (size_t k = 0; k < kParts8; ++k) {
     const VI32* const four = dots + 4 * k;
