@@ -22,18 +22,22 @@ namespace {
 constexpr size_t kMinPart = size_t{1} << 11;
 constexpr size_t kMaxPart = size_t{1} << 18;
 // The same if some bytes have no token: sentencepiece makes one unknown token of a run of unknown
-// characters, in time quadratic in its length.
-constexpr size_t kMaxPartWithUnknown = size_t{1} << 14;
+// characters, in time quadratic in its length. And for Unigram, whose texts may grow (kMaxGrowth).
+constexpr size_t kMaxSlowPart = size_t{1} << 14;
 
 // Unused pieces may be stages of a merge but not its result: sentencepiece splits them again by a
-// recursion as deep as the piece is long.
-constexpr size_t kMaxUnusedBytes = 1024;
+// recursion as deep as the piece is long. Unigram tries all pieces at each byte of a text.
+constexpr size_t kMaxSlowPiece = 1024;
 
 // What sentencepiece takes for a vocabulary, besides 1.3 bytes for each of the model: 219 to 227
 // bytes, measured with 1,000 to 1,000,000 pieces, and what it takes for any.
 constexpr size_t kBytesPerPiece = 256;
 constexpr size_t kBytesForAny = size_t{1} << 16;
 constexpr size_t kBytesPerByte = 256;  // of text
+
+// A table of characters makes texts up to so many times as long. Unicode's longest is U+FDFA: 15
+// letters of two bytes, and three spaces of three as sentencepiece writes them, for three bytes.
+constexpr size_t kMaxGrowth = 13;
 
 // Throws std::bad_alloc if there is not this much memory: protobuf, which sentencepiece reads its
 // model by, crashes in a destructor if an allocation of its own fails.
@@ -73,14 +77,14 @@ class ProtoWriter {
 
 // The file's table of characters and what they become (NFKC and the like): the size of a trie
 // (Darts, Yata 2007), the trie, and texts that end with NUL, to whose places it leads.
-// sentencepiece trusts it: so no walk may leave it, and no text may become much longer (12 times:
-// Unicode's longest has 11). Throws gguf::Error.
+// sentencepiece trusts it, and has room for 32 results of a walk: so no walk may leave the trie or
+// take more bytes, and no text may become much longer. Throws gguf::Error.
 std::string ReadCharsmap(const gguf::Metadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
-  constexpr size_t kBlock = 256, kGrowth = 12, kMostBytes = size_t{1} << 22;
+  constexpr size_t kBlock = 256, kMaxBytes = size_t{1} << 20, kMaxDepth = 32;
   const gguf::Value* const table = metadata.Find(kKey);
   if (table == nullptr) return "";
-  if (table->count > kMostBytes) metadata.Fail(kKey, "expected at most 4 MB");
+  if (table->count > kMaxBytes) metadata.Fail(kKey, "expected at most 1 MB");
   std::string map;
   for (const int64_t byte : metadata.GetInts(kKey)) map += static_cast<char>(byte);
   const auto word = [&](size_t i) {
@@ -93,39 +97,47 @@ std::string ReadCharsmap(const gguf::Metadata& metadata) {
     if (!is_sound) metadata.Fail(kKey, "expected a table of characters, found a broken one");
   };
   require(n > 0 && n % kBlock == 0 && word(0) % 4 == 0 && texts < map.size() && map.back() == 0);
-  struct Node {
-    uint32_t at, depth;
+  const auto base_of = [&](uint32_t at) {
+    const uint32_t unit = word(1 + at);
+    return at ^ unit >> 10 << ((unit & 0x200) >> 6);
   };
-  std::vector<Node> nodes = {{0, 0}};
-  std::vector<bool> seen(n);
-  for (size_t next = 0; next < nodes.size(); ++next) {
-    const auto [at, depth] = nodes[next];
-    const uint32_t unit = word(1 + at), base = at ^ unit >> 10 << ((unit & 0x200) >> 6);
-    require(base < n);  // and so its whole block
-    if ((unit & 0x100) != 0) {
+  // Nodes may share what follows them, so a walk's length is not a node's: one step of all walks
+  // at a time. A table in use has a few nodes with the same base.
+  std::vector<uint32_t> nodes = {0}, bases, next;
+  size_t n_bases = 0;
+  for (size_t depth = 0; !nodes.empty(); ++depth) {
+    require(depth <= kMaxDepth);
+    bases.clear();
+    for (const uint32_t at : nodes) {
+      const uint32_t base = bases.emplace_back(base_of(at));
+      require(base < n);  // and so its whole block
+      if ((word(1 + at) & 0x100) == 0) continue;
       const size_t text = texts + (word(1 + base) & INT32_MAX);
-      require(text < map.size() && strnlen(&map[text], map.size() - text) <= kGrowth * depth);
+      require(text < map.size());
+      const std::string_view becomes = &map[text];  // map ends with NUL
+      const auto n_spaces = std::count(becomes.begin(), becomes.end(), ' ');
+      require(becomes.size() + 2 * static_cast<size_t>(n_spaces) <= kMaxGrowth * depth);
     }
-    for (uint32_t byte = 1; byte < kBlock; ++byte) {
-      const uint32_t child = base ^ byte;
-      if ((word(1 + child) & 0x800000FF) != byte || seen[child]) continue;
-      seen[child] = true;
-      nodes.push_back({child, depth + 1});
+    std::sort(bases.begin(), bases.end());
+    bases.erase(std::unique(bases.begin(), bases.end()), bases.end());
+    n_bases += bases.size();
+    require(n_bases <= 4 * n);
+    next.clear();
+    for (const uint32_t base : bases) {
+      for (uint32_t byte = 0; byte < kBlock; ++byte) {
+        if ((word(1 + (base ^ byte)) & 0x800000FF) == byte) next.push_back(base ^ byte);
+      }
     }
+    nodes.swap(next);
   }
   return map;
-}
-
-Vocabulary ReadPieces(const gguf::Metadata& metadata, size_t rows, bool unigram) {
-  Vocabulary vocab = ReadVocabulary(metadata, {.llama = true, .add_bos = !unigram, .rows = rows});
-  vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", unigram);
-  return vocab;
 }
 
 class SpmTokenizer final : public Tokenizer {
  public:
   SpmTokenizer(const gguf::Metadata& metadata, size_t rows, bool unigram)
-      : Tokenizer(ReadPieces(metadata, rows, unigram)),
+      : Tokenizer(ReadVocabulary(
+            metadata, {.llama = true, .add_bos = !unigram, .add_eos = unigram, .rows = rows})),
         unigram_(unigram),
         trims_(unigram && metadata.GetBoolOr("tokenizer.ggml.remove_extra_whitespaces", false)),
         charsmap_(unigram ? ReadCharsmap(metadata) : ""),
@@ -138,7 +150,7 @@ class SpmTokenizer final : public Tokenizer {
       words_apart_ &= text.find(kSpaceMark) == std::string_view::npos;
     }
     const bool all_bytes = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
-    max_part_ = all_bytes ? kMaxPart : kMaxPartWithUnknown;
+    max_part_ = all_bytes && !unigram ? kMaxPart : kMaxSlowPart;
     const std::string model = SerializedModel(all_bytes);
     NeedMemory(kBytesForAny + kBytesPerPiece * pieces_.size() + 2 * model.size());
     const auto status = processor_.LoadFromSerializedProto(model);
@@ -146,6 +158,7 @@ class SpmTokenizer final : public Tokenizer {
       metadata.Fail(kTokensKey,
                     std::string("sentencepiece does not take them: ") + status.message());
     }
+    lines_apart_ = trims_ && processor_.EncodeAsIds("a\na") == processor_.EncodeAsIds("a a");
   }
 
  private:
@@ -160,7 +173,7 @@ class SpmTokenizer final : public Tokenizer {
     while (!text.empty()) {
       out.Look();
       const size_t length = PartLength(text);
-      NeedMemory(kBytesForAny + kBytesPerByte * length);
+      NeedMemory(kBytesForAny + kBytesPerByte * length * (charsmap_.empty() ? 1 : kMaxGrowth));
       const auto status = processor_.Encode(text.substr(0, length), &ids);
       if (!status.ok()) throw std::runtime_error(std::string("sentencepiece: ") + status.message());
       for (const int id : ids) out.push_back(pieces_[static_cast<size_t>(id)]);
@@ -222,11 +235,13 @@ class SpmTokenizer final : public Tokenizer {
   bool IsMatchable(TokenId id) const {
     const TokenType type = TypeOf(id);
     const std::string_view text = Spelling(id);
-    const bool right_type = type == TokenType::kNormal ||
-                            (type == TokenType::kUnused && text.size() <= kMaxUnusedBytes);
-    return right_type && !text.empty() && gguf::ValidUtf8Prefix(text) == text.size() &&
-           Find(text) == id;
+    const bool is_slow = unigram_ || type == TokenType::kUnused;
+    return (type == TokenType::kNormal || type == TokenType::kUnused) &&
+           text.size() <= (is_slow ? kMaxSlowPiece : kMaxTokenBytes) && !text.empty() &&
+           gguf::ValidUtf8Prefix(text) == text.size() && Find(text) == id;
   }
+
+  bool IsSpace(char c) const { return c == ' ' || (lines_apart_ && c == '\n'); }
 
   // The number of bytes to give to sentencepiece at once.
   size_t PartLength(std::string_view text) const {
@@ -234,8 +249,10 @@ class SpmTokenizer final : public Tokenizer {
     const size_t max = std::min(text.size(), max_part_);
     if (words_apart_) {
       for (size_t at = kMinPart; at < max; ++at) {
-        const bool after_space = text[at - 1] == ' ' || text.substr(0, at).ends_with(kSpaceMark);
-        if (text[at] == ' ' && !after_space) return at;
+        if (IsSpace(text[at]) && !IsSpace(text[at - 1]) &&
+            !text.substr(0, at).ends_with(kSpaceMark)) {
+          return at;
+        }
       }
     }
     if (max == text.size()) return max;
@@ -252,7 +269,8 @@ class SpmTokenizer final : public Tokenizer {
   std::vector<TokenId> pieces_;
   ByteTokens bytes_;
   size_t max_part_ = kMaxPart;
-  bool words_apart_ = true;  // no piece has a space after anything else
+  bool words_apart_ = true;   // no piece has a space after anything else
+  bool lines_apart_ = false;  // the end of a line becomes a space
 };
 
 }  // namespace

@@ -260,7 +260,7 @@ Vocabulary ReadVocabulary(const gguf::Metadata& metadata, const VocabularyDefaul
   ReadSpecialIds(metadata, defaults.llama, vocab);
   FindEndMarkers(vocab, ReadId(metadata, "tokenizer.ggml.eom_token_id", vocab, -1));
   vocab.add_bos = metadata.GetBoolOr("tokenizer.ggml.add_bos_token", defaults.add_bos);
-  vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", false);
+  vocab.add_eos = metadata.GetBoolOr("tokenizer.ggml.add_eos_token", defaults.add_eos);
   vocab.add_sep = metadata.GetBoolOr("tokenizer.ggml.add_sep_token", false);
   vocab.add_space_prefix =
       defaults.llama && metadata.GetBoolOr("tokenizer.ggml.add_space_prefix", true);

@@ -50,7 +50,8 @@ struct VocabularyDefaults {
   // follow from spellings, control tokens 1 and 2 are bos and eos, and texts get a space before
   // them (else never).
   bool llama = false;
-  bool add_bos = false;  // if there is no tokenizer.ggml.add_bos_token
+  // If there is no tokenizer.ggml.add_bos_token, and no add_eos_token.
+  bool add_bos = false, add_eos = false;
   // Of the embedding. Tokens beyond them must be unused or control tokens, and are cut off.
   size_t rows = SIZE_MAX;
 };

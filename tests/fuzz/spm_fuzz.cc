@@ -1,5 +1,6 @@
 // A sentencepiece vocabulary and a text, both a stranger's. Input: a byte of flags, tokens
-// (vocabulary_fuzz.h), the text, which one of the flags makes long.
+// (vocabulary_fuzz.h), for a Unigram vocabulary two bytes of how long and as much of a table of
+// characters, the text, which one of the flags makes long.
 #include "tests/fuzz/vocabulary_fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -12,6 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     spec.model = "llama";
   }
   fuzz::AddTokens(input, spec);
+  if ((flags & 64) != 0) {
+    spec.model = "t5";
+    std::vector<uint8_t> table(input.Byte() + size_t{256} * input.Byte());
+    for (uint8_t& byte : table) byte = input.Byte();
+    spec.more.AddArray("tokenizer.ggml.precompiled_charsmap", std::span<const uint8_t>(table));
+    spec.more.Add("tokenizer.ggml.remove_extra_whitespaces", (flags & 32) != 0);
+  }
   if ((flags & 2) != 0) spec.types.clear();
   if ((flags & 4) != 0) spec.more.Add("tokenizer.ggml.add_space_prefix", false);
   if ((flags & 8) != 0) spec.more.Add("tokenizer.ggml.add_eos_token", true);

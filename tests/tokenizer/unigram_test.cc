@@ -2,6 +2,8 @@
 // the model that it trained (tests/data/make_unigram.py), and tables of characters that are broken.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <string>
 #include <utility>
@@ -44,7 +46,7 @@ TEST(Unigram, GivesSentencepiecesIds) {
   EXPECT_GE(Expected().size(), 20u);
 }
 
-// Long texts go to the library in parts, cut before spaces.
+// Long texts go to the library in parts, cut before spaces and the ends of lines.
 TEST(Unigram, GivesLongTextsTheirWordsIds) {
   const gguf::File file = Open();
   const auto tokenizer = Tokenizer::Create(file);
@@ -55,6 +57,8 @@ TEST(Unigram, GivesLongTextsTheirWordsIds) {
     text += i % 7 == 0 ? "  balakimo\tsu, " : " balakimo su,";
     expected.insert(expected.end(), words.begin(), words.end());
   }
+  EXPECT_EQ(tokenizer->Encode(text, kPlain), expected);
+  std::replace(text.begin(), text.end(), ' ', '\n');
   EXPECT_EQ(tokenizer->Encode(text, kPlain), expected);
 }
 
@@ -72,7 +76,7 @@ TEST(Unigram, FindsSpecialTokensAndPieces) {
   EXPECT_EQ(tokenizer->vocab().unk, 3);
 }
 
-// The file's keys with others in their place.
+// What opening the file with this table says, or reading texts by it.
 std::string ErrorWith(const std::vector<uint8_t>& charsmap) {
   const gguf::File good = Open();
   gguf::Writer writer;
@@ -84,7 +88,10 @@ std::string ErrorWith(const std::vector<uint8_t>& charsmap) {
   return test::ErrorOf([&] {
     const gguf::File file = gguf::File::Parse("f.gguf", bytes);
     const auto tokenizer = Tokenizer::Create(file);
-    for (const auto& [text, ids] : Expected()) {
+    auto texts = Expected();
+    texts.push_back({std::string(50, 'b'), {}});
+    texts.push_back({std::string("\0b\0\0kimo\0", 9), {}});
+    for (const auto& [text, ids] : texts) {
       for (const TokenId id : tokenizer->Encode(text)) ASSERT_TRUE(tokenizer->vocab().Has(id));
     }
   });
@@ -113,6 +120,19 @@ TEST(Unigram, RefusesBrokenTables) {
     n_refused += !error.empty();
   }
   EXPECT_GT(n_refused, 100u);
+  // A trie of "b" that leads back to itself, so that a walk may have any length, and one whose NUL
+  // leads out of the trie.
+  for (const uint32_t unit : {0x62u << 10 | 0x100 | 0x62, 0u}) {
+    std::vector<uint32_t> words(513);
+    words[0] = 512 * 4;
+    words[1] = 256 << 10;
+    words[1 + 256] = unit != 0 ? 0x80000000 : 0x1FFFFFu << 10;
+    words[1 + (256 ^ 'b')] = unit;
+    std::vector<uint8_t> table(words.size() * 4 + 2);
+    std::memcpy(table.data(), words.data(), words.size() * 4);
+    table[table.size() - 2] = 'x';
+    EXPECT_EQ(ErrorWith(table), broken) << unit;
+  }
   // A character that would become a text of any length.
   std::vector<uint8_t> longer(good.begin(), good.end() - 1);
   longer.insert(longer.end(), 100, 'x');
