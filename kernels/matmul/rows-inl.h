@@ -65,7 +65,7 @@ constexpr size_t kMax = std::is_same_v<Tokens, OneToken> ? 1 : kRowTokens;
 // long streams. With neighbouring rows each stream would jump after every row and restart the CPU's
 // prefetcher and ours: half the speed, measured on Zen 4 with rows of 1152 bytes. One stream alone
 // reads up to a fifth slower than four. Types that saturate the bandwidth with two streams for each
-// of two threads have a kStreams, for one token (NOTEBOOK.md); with several, four rows share inputs.
+// of two threads have a kStreams, for one token (NOTEBOOK.md); with several four share inputs.
 constexpr size_t kMaxRows = 4;
 template <class Type, class Tokens>
 constexpr size_t kRows = [] {
