@@ -141,6 +141,10 @@ class TokenizerWriter {
     for (const TokenType type : vocab_.types) types.push_back(static_cast<int32_t>(type));
     keys.AddArray("tokenizer.ggml.token_type", std::span<const int32_t>(types));
     if (!vocab_.merges.empty()) WriteTexts("tokenizer.ggml.merges", vocab_.merges);
+    if (vocab_.model == "t5") keys.Add("tokenizer.ggml.remove_extra_whitespaces", true);
+    if (vocab_.charsmap.empty()) return;
+    const std::vector<uint8_t> bytes(vocab_.charsmap.begin(), vocab_.charsmap.end());
+    keys.AddArray("tokenizer.ggml.precompiled_charsmap", std::span<const uint8_t>(bytes));
   }
 
   bool IsWordPiece() const { return vocab_.model == "bert"; }

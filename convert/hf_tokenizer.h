@@ -25,6 +25,7 @@ struct Vocabulary {
   std::vector<std::string> merges;
   std::optional<bool> add_space_prefix;
   std::optional<bool> lowers, strips;  // word pieces: case and accents of a text
+  std::string charsmap;                // Unigram: precompiled_charsmap
 
   // Grows to n tokens; the new ones are unused.
   void Pad(size_t n);

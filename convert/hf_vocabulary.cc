@@ -103,8 +103,11 @@ std::vector<Fields> Normalizers(const Fields& tokenizer) {
 
 // Whether a tokenizer like sentencepiece's puts a space before texts.
 bool HasSpacePrefix(const Fields& tokenizer) {
-  const Fields pre = tokenizer.Object("pre_tokenizer");
-  if (pre.TextOr("type", "") == "Metaspace") {
+  const Fields all = tokenizer.Object("pre_tokenizer");
+  const std::vector<Fields> steps =
+      all.IsList("pretokenizers") ? all.Objects("pretokenizers") : std::vector<Fields>{all};
+  for (const Fields& pre : steps) {
+    if (pre.TextOr("type", "") != "Metaspace") continue;
     return pre.TextOr("prepend_scheme", pre.BoolOr("add_prefix_space", true) ? "first" : "never") !=
            "never";
   }
@@ -113,8 +116,42 @@ bool HasSpacePrefix(const Fields& tokenizer) {
   });
 }
 
+std::string FromBase64(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  uint32_t bits = 0;
+  for (size_t n = 0; n < text.size() && kDigits.find(text[n]) != std::string_view::npos; ++n) {
+    bits = bits << 6 | static_cast<uint32_t>(kDigits.find(text[n]));
+    if (n % 4 != 0) out += static_cast<char>(bits >> (6 - 2 * (n % 4)) & 0xFF);
+  }
+  return out;
+}
+
+// Pieces with their scores, in the order of their numbers.
+void ReadPieces(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
+  for (const auto& [none, piece] : model.json()["vocab"]) {
+    std::vector<JsonView> pair;
+    for (const auto& [no_key, value] : piece) pair.push_back(value);
+    if (pair.size() != 2 || !pair[0].IsString() || !pair[1].IsNumber() ||
+        vocab.tokens.size() == kMaxTokens) {
+      model.Fail("vocab", "expected up to " + std::to_string(kMaxTokens) +
+                              " pairs of a token and its score");
+    }
+    vocab.tokens.push_back(pair[0].String());
+    vocab.scores.push_back(static_cast<float>(pair[1].Number()));
+  }
+  vocab.types.resize(vocab.tokens.size(), TokenType::kNormal);
+  const uint64_t unknown = model.UintOr("unk_id", 0);
+  if (unknown < vocab.types.size()) vocab.types[unknown] = TokenType::kUnknown;
+  for (const Fields& step : Normalizers(tokenizer)) {
+    if (step.TextOr("type", "") == "Precompiled")
+      vocab.charsmap = FromBase64(step.TextOr("precompiled_charsmap", ""));
+  }
+}
+
 void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab) {
-  const Fields tokens = model.Object("vocab");
+  const Fields tokens = model.IsObject("vocab") ? model.Object("vocab") : Fields();
   const auto add = [&](const std::string& token, std::optional<uint64_t> id, TokenType type) {
     if (!id || *id >= kMaxTokens) {
       tokens.Fail(token, "expected a token's number below " + std::to_string(kMaxTokens));
@@ -123,7 +160,9 @@ void ReadTokens(const Fields& tokenizer, const Fields& model, Vocabulary& vocab)
     if (at >= vocab.tokens.size()) {
       vocab.tokens.resize(at + 1);
       vocab.types.resize(at + 1, TokenType::kUnused);
+      if (!vocab.scores.empty()) vocab.scores.resize(at + 1);
     }
+    if (vocab.types[at] == TokenType::kUnknown && vocab.tokens[at] == token) return;
     if (vocab.types[at] != TokenType::kUnused && vocab.tokens[at] != token) {
       tokens.Fail(token, "expected a number of its own, found that of " +
                              gguf::Quoted(vocab.tokens[at], 40));
@@ -215,9 +254,18 @@ Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes) {
 Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture) {
   const Fields model = tokenizer.Object("model");
   const std::string type = model.TextOr("type", "BPE");
-  if (type != "BPE" && type != "WordPiece")
-    tokenizer.Fail("model.type", "expected BPE or WordPiece, found " + gguf::Quoted(type, 40));
+  if (type != "BPE" && type != "WordPiece" && type != "Unigram")
+    tokenizer.Fail("model.type",
+                   "expected BPE, WordPiece or Unigram, found " + gguf::Quoted(type, 40));
   Vocabulary vocab;
+  if (type == "Unigram") {
+    vocab.model = "t5";
+    vocab.pre = "default";
+    vocab.add_space_prefix = HasSpacePrefix(tokenizer);
+    ReadPieces(tokenizer, model, vocab);
+    ReadTokens(tokenizer, model, vocab);
+    return vocab;
+  }
   ReadTokens(tokenizer, model, vocab);
   if (type == "WordPiece") {
     // Here tokens that continue a word are marked, there those that begin one.

@@ -241,6 +241,11 @@ OutTensor Ordered(const std::vector<const SafeTensor*>& from, Order order, const
       return Rope(stack, shapes.n_heads);
     case kRopeK:
       return Rope(stack, shapes.n_kv_heads);
+    case kAfterPadding:
+      stack.Require(stack.rows > shapes.padding,
+                    "more than " + std::to_string(shapes.padding) + " rows");
+      return PickRows(stack, stack.rows - shapes.padding,
+                      [n = shapes.padding](uint64_t row) { return n + row; });
     case kFirstHalf:
     case kSecondHalf:
       return Half(stack, order == kSecondHalf);

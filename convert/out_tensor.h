@@ -38,6 +38,7 @@ enum class Order : uint8_t {
   kByGroup,    // [n] becomes [groups, n / groups] (Mamba-2's norm)
   kRopeQ,      // heads that pair numbers i and i + half: now 2i and 2i + 1
   kRopeK,
+  kAfterPadding,  // without the rows of positions that no text has (RoBERTa)
   kFirstHalf,
   kSecondHalf,  // of each matrix's rows
   kEven,
@@ -70,6 +71,7 @@ struct Shapes {
   uint64_t state = 0;                           // their heads' length
   uint64_t n_experts = 1;
   std::array<uint64_t, 2> picked = {};
+  uint64_t padding = 0;  // rows that kAfterPadding drops
 };
 
 // The end of each run of a tensor's rows, and what they are multiplied by. Empty: nothing.

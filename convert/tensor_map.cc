@@ -27,9 +27,11 @@ constexpr std::pair<std::string_view, std::string_view> kTextPrefixes[] = {
     {"backbone.embeddings.", "model.embed_tokens."},
     {"backbone.norm_f.", "model.norm."},
     {"bert.encoder.layer.", "model.layers."},
+    {"roberta.encoder.layer.", "model.layers."},
     {"encoder.layer.", "model.layers."},
     {"encoder.layers.", "model.layers."},
     {"bert.", ""},
+    {"roberta.", ""},
     {"model.embeddings.", "embeddings."},
     {"model.final_norm.", "final_norm."},
 };

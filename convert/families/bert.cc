@@ -12,7 +12,7 @@ using enum KeyKind;
 
 constexpr TensorRule kBert[] = {
     {"embeddings.word_embeddings", "token_embd"},
-    {"embeddings.position_embeddings", "position_embd"},
+    {"embeddings.position_embeddings", "position_embd", kAfterPadding},
     {"embeddings.token_type_embeddings", "token_types"},
     {"embeddings.position_ids", ""},
     {"embeddings.LayerNorm", "token_embd_norm"},
@@ -49,10 +49,9 @@ constexpr TensorRule kBert[] = {
     {".mlp.Wo", ".ffn_down"},
     {"final_norm", "output_norm"},
 };
-constexpr TensorRule kRank[] = {{"pooler.dense", "cls"},
-                                {"head.dense", "cls"},
-                                {"head.norm", "cls.norm"},
-                                {"classifier", "cls.output"}};
+constexpr TensorRule kRank[] = {
+    {"pooler.dense", "cls"}, {"classifier.dense", "cls"}, {"classifier.out_proj", "cls.output"},
+    {"head.dense", "cls"},   {"head.norm", "cls.norm"},   {"classifier", "cls.output"}};
 
 constexpr KeyRule kBertKeys[] = {
     {"layer_norm_eps", "attention.layer_norm_epsilon", kFloat},
@@ -77,10 +76,13 @@ constexpr std::pair<std::string_view, std::string_view> kNomicNames[] = {
 void Encoder(OutModel& model) {
   model.Bool("attention.causal", false);
   model.Without("attention.head_count_kv");
-  if (!model.folder.tensors().contains("classifier.weight")) return;
+  const char* const last = model.folder.tensors().contains("classifier.out_proj.weight")
+                               ? "classifier.out_proj.weight"
+                               : "classifier.weight";
+  if (!model.folder.tensors().contains(last)) return;
   const Fields names = model.config.Object("id2label");
-  const uint64_t n = model.RowsOf("classifier.weight");
-  if (n > UINT16_MAX) model.Need("classifier.weight").Fail("expected fewer labels");
+  const uint64_t n = model.RowsOf(last);
+  if (n > UINT16_MAX) model.Need(last).Fail("expected fewer labels");
   std::vector<std::string> labels(n);
   for (size_t i = 0; i < n; ++i)
     labels[i] = names.TextOr(std::to_string(i), "LABEL_" + std::to_string(i));
@@ -90,9 +92,17 @@ void Encoder(OutModel& model) {
 
 void Bert(OutModel& model) {
   Encoder(model);
+  const Fields& config = model.config;
+  // Its first text position is after the padding's number.
+  if (config.TextOr("model_type", "") == "xlm-roberta") {
+    model.shapes.padding = config.UintOr("pad_token_id", 1) + 1;
+    const uint64_t n = config.Count("max_position_embeddings");
+    if (n <= model.shapes.padding) config.Fail("max_position_embeddings", "too few positions");
+    model.Uint("context_length", n - model.shapes.padding);
+  }
   model.Without("rope.dimension_count");
   model.keys.Add("tokenizer.ggml.token_type_count",
-                 static_cast<uint32_t>(model.config.CountOr("type_vocab_size", 1)));
+                 static_cast<uint32_t>(config.CountOr("type_vocab_size", 1)));
 }
 
 // config.json has room for four times the positions of the training.
@@ -114,7 +124,8 @@ void ModernBert(OutModel& model) {
 
 constexpr Family kBertRows[] = {
     {.name = "bert",
-     .hf = {"BertModel", "BertForSequenceClassification"},
+     .hf = {"BertModel", "BertForSequenceClassification", "XLMRobertaModel",
+            "XLMRobertaForSequenceClassification"},
      .activation = "gelu",
      .tensors = {kBert},
      .keys = {kBertKeys},

@@ -66,11 +66,12 @@ bool IsLeftOut(const std::string& name) {
 bool HasPython() { return test::RunProgram({"/bin/sh", "-c", "python3 -c ''"}, "").status == 0; }
 
 // Makes folders of files, whose names alternate.
-void WriteFolders(const std::vector<std::string>& files_and_folders, int shards) {
+void WriteFolders(const std::vector<std::string>& files_and_folders, int shards, int padding = 0) {
   std::vector<std::string> args = {"/bin/sh", "-c", "exec python3 \"$@\"", "sh",
                                    test::DataPath("hf_folder.py")};
   args.insert(args.end(), files_and_folders.begin(), files_and_folders.end());
-  args.insert(args.end(), {"--shards", std::to_string(shards)});
+  args.insert(args.end(),
+              {"--shards", std::to_string(shards), "--padding", std::to_string(padding)});
   const test::Finished made = test::RunProgram(args, "");
   ASSERT_EQ(made.status, 0) << made.err;
 }
@@ -323,6 +324,34 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
       error("config.json", config.dump()),
       "/2_Dense/model.safetensors: tensor \"2_Dense.linear.weight\": has no place in a model of "
       "architecture gemma3: its text would be wrong");
+}
+
+// XLM-RoBERTa's folders: BERT with other names, and rows before the first position.
+TEST(ConvertFamilies, RobertaIsABert) {
+  if (!HasPython()) GTEST_SKIP() << "no python3";
+  for (const std::string name : {"bert-cls", "bert-rank"}) {
+    SCOPED_TRACE(name);
+    const std::string path = test::DataPath("vectors/" + name + ".gguf");
+    const test::TempDir dir;
+    WriteFolders({path, dir.Path("folder")}, 1, /*padding=*/2);
+    Convert(dir.Path("folder"), dir.Path("out"), {});
+    const engine::Model before = engine::Model::Load(path);
+    const engine::Model after = engine::Model::Load(dir.Path("out"));
+    ExpectSameWeights(after, before);
+    EXPECT_EQ(after.config.context_length, before.config.context_length);
+    EXPECT_EQ(after.config.pooling, before.config.pooling);
+    const auto ids = test::DataPath("families/ids.txt");
+    EXPECT_EQ(test::Nmse(Logits(after, ids), Logits(before, ids)), 0);
+    ExpectNoHarmByShapes(dir.Path("folder"), dir.Path("damaged.gguf"));
+    ExpectNoHarmByConfig(dir.Path("folder"), dir.Path("damaged.gguf"));
+    Json config = Json::parse(test::ReadText(dir.Path("folder/config.json")));
+    config["pad_token_id"] = before.config.context_length + 1;
+    WriteText(dir.Path("folder/config.json"), config.dump());
+    EXPECT_NE(test::ErrorOf([&] {
+                Convert(dir.Path("folder"), dir.Path("out"), {});
+              }).find("config.json: max_position_embeddings: too few positions"),
+              std::string::npos);
+  }
 }
 
 // What runs can be converted, and what is converted runs; each name in config.json finds its row.

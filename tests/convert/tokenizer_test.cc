@@ -162,8 +162,64 @@ TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
             "t.json: model.vocab.a: expected a token's number below 4194304");
   EXPECT_EQ(error(Bpe({{"a", 0}}, Json::array({1}))),
             "t.json: model.merges: expected pairs of tokens");
-  EXPECT_EQ(error({{"model", {{"type", "Unigram"}}}}),
-            "t.json: model.type: expected BPE or WordPiece, found \"Unigram\"");
+  EXPECT_EQ(error({{"model", {{"type", "WordLevel"}}}}),
+            "t.json: model.type: expected BPE, WordPiece or Unigram, found \"WordLevel\"");
+  EXPECT_EQ(error({{"model", {{"type", "Unigram"}, {"vocab", Json::array({1})}}}}),
+            "t.json: model.vocab: expected up to 4194304 pairs of a token and its score");
+}
+
+std::string Base64(std::string_view text) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < text.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (i + k < text.size() ? static_cast<uint8_t>(text[i + k]) : 0u);
+    for (size_t k = 0; k < 4; ++k)
+      out += i + k > text.size() ? '=' : kDigits[bits >> (18 - 6 * k) & 63];
+  }
+  return out;
+}
+
+// A Unigram vocabulary as tokenizer.json has it.
+TEST(ConvertTokenizer, ReadsPiecesWithScores) {
+  const gguf::File file = gguf::File::Open(test::DataPath("unigram/unigram.gguf").string());
+  const auto tokenizer = tokenizer::Tokenizer::Create(file);
+  const tokenizer::Vocabulary& old = tokenizer->vocab();
+  std::string charsmap;
+  for (const int64_t byte : file.metadata().GetInts("tokenizer.ggml.precompiled_charsmap"))
+    charsmap += static_cast<char>(byte);
+  Json vocab = Json::array(), added = Json::array();
+  for (size_t i = 0; i < old.size(); ++i) {
+    const std::string token(old.tokens[i]);
+    vocab.push_back(Json::array({token, old.scores[i]}));
+    if (i < 4 || token == "<mask>")
+      added.push_back({{"id", i}, {"content", token}, {"special", true}});
+  }
+  const Json space = {{"type", "Metaspace"}, {"prepend_scheme", "always"}};
+  for (const size_t cut : {0u, 1u, 2u}) {  // each length of the last digits
+    const std::string map = charsmap.substr(0, charsmap.size() - cut);
+    const Vocabulary now = ReadTokenizerJson(
+        Parsed({{"model", {{"type", "Unigram"}, {"unk_id", 3}, {"vocab", vocab}}},
+                {"added_tokens", added},
+                {"normalizer",
+                 {{"type", "Sequence"},
+                  {"normalizers", Json::array({Json{{"type", "Precompiled"},
+                                                    {"precompiled_charsmap", Base64(map)}}})}}},
+                {"pre_tokenizer",
+                 {{"type", "Sequence"},
+                  {"pretokenizers", Json::array({Json{{"type", "WhitespaceSplit"}}, space})}}}}),
+        "bert");
+    EXPECT_EQ(now.model, "t5");
+    EXPECT_EQ(now.charsmap, map);
+    EXPECT_EQ(now.add_space_prefix, std::optional(true));
+    EXPECT_EQ(now.scores, old.scores);
+    ASSERT_EQ(now.tokens.size(), old.size());
+    for (size_t i = 0; i + 1 < old.size(); ++i) {  // the last is unused, which it does not say
+      EXPECT_EQ(now.tokens[i], old.tokens[i]);
+      EXPECT_EQ(now.types[i], old.types[i]) << i;
+    }
+  }
 }
 
 // A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts

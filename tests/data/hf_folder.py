@@ -804,6 +804,17 @@ def tokenizer(g, out):
     with open(os.path.join(out, "tokenizer_config.json"), "w") as f: json.dump(cfg, f)
 
 
+def roberta(tensors, padding):
+    """Names and positions of XLM-RoBERTa; of a model that scores texts, two matrices in its classifier."""
+    ranks, out = "classifier.weight" in tensors, {}
+    for name, t in tensors.items():
+        name = name.removeprefix("bert.")
+        if "position_embeddings" in name: t = t.pick([0] * padding + list(range(t.shape[0])))
+        if ranks: name = name.replace("classifier.", "classifier.out_proj.").replace("pooler.dense", "classifier.dense")
+        out["roberta." + name if ranks and not name.startswith("classifier") else name] = t
+    return out
+
+
 def save(path, tensors):
     head, at = {"__metadata__": {"format": "pt"}}, 0
     for name, t in tensors.items():
@@ -820,6 +831,7 @@ def write(a, model, out):
     g = Gguf(model)
     os.makedirs(out, exist_ok=True)
     tensors = {name: t for name, t in weights(g).items() if name not in a.drop}
+    if a.padding: tensors = roberta(tensors, a.padding)
     if g.get("pooling_type") in (1, 2, 3):  # as Sentence Transformers write it
         tensors = {name.removeprefix("model."): t for name, t in tensors.items()}
         os.makedirs(os.path.join(out, "1_Pooling"), exist_ok=True)
@@ -844,7 +856,11 @@ def write(a, model, out):
             save(os.path.join(out, file), part)
             index.update({name: file for name in part})
         with open(os.path.join(out, "model.safetensors.index.json"), "w") as f: json.dump({"metadata": {}, "weight_map": index}, f)
-    with open(os.path.join(out, "config.json"), "w") as f: json.dump(config(g, tensors), f, indent=1)
+    c = config(g, tensors)
+    if a.padding:
+        c.update(architectures=[c["architectures"][0].replace("Bert", "XLMRoberta")], model_type="xlm-roberta", pad_token_id=a.padding - 1,
+                 max_position_embeddings=c["max_position_embeddings"] + a.padding)
+    with open(os.path.join(out, "config.json"), "w") as f: json.dump(c, f, indent=1)
     tokenizer(g, out)
 
 
@@ -853,6 +869,7 @@ def main():
     p.add_argument("pairs", nargs="+", metavar="MODEL OUT")
     p.add_argument("--shards", type=int, default=1)
     p.add_argument("--drop", action="append", default=[])
+    p.add_argument("--padding", type=int, default=0, help="a BERT as XLM-RoBERTa is published: that many rows before the first position")
     a = p.parse_args()
     for model, out in zip(a.pairs[::2], a.pairs[1::2]): write(a, model, out)
 
