@@ -252,6 +252,7 @@ Token ToPublic(tokenizer::TokenId id, double seconds, std::span<const float> log
                          static_cast<float>(logits[static_cast<size_t>(i)] - most - std::log(sum))};
   };
   token.log_probability = likely(id).log_probability;
+  if (n == 0) return token;
   std::vector<std::int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto end = ids.begin() + static_cast<ptrdiff_t>(std::min(n, ids.size()));
@@ -289,6 +290,7 @@ struct Borrower {
     result.constraint = constraint ? &*constraint : nullptr;
     result.prompt_progress = Marked(limits.on_prompt);
     engine::CheckRange("n_likeliest", limits.n_likeliest, -1, engine::kMaxTokens);
+    if (!limits.on_token) return result;
     result.on_token = [this, n = limits.n_likeliest, call = Marked(limits.on_token)](
                           tokenizer::TokenId id, bool sampled, double seconds) {
       const bool asked = n >= 0 && sampled;

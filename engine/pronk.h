@@ -178,6 +178,7 @@ class Callback {
           }
         }) {}
   bool operator()(Args... args) const { return !call_ || call_(args...); }
+  explicit operator bool() const { return static_cast<bool>(call_); }
 
  private:
   std::function<bool(Args...)> call_;
@@ -200,7 +201,7 @@ struct Token {
   float log_probability;          // NaN: none
   std::vector<Likely> likeliest;  // the first is the likeliest
 };
-using OnToken = Callback<const Token&>;  // false ends the text
+using OnToken = Callback<const Token&>;  // false ends the text before it
 
 struct Limits {
   int max_tokens = -1;                  // -1: until the text ends or the context is full

@@ -255,7 +255,7 @@ pronk_status pronk_batch_step(pronk_batch* batch, pronk_on_end on_end, void* use
     for (const auto& [number, completion] : batch->batch.Step()) {
       pronk_completion result = {};
       Give(completion, &result);
-      on_end(number, &result, user);
+      if (on_end != nullptr) on_end(number, &result, user);
     }
   });
 }

@@ -62,18 +62,18 @@ typedef int (*pronk_on_text)(const char* text, size_t n_bytes, void* user);
 // Receives how many tokens of the prompt are read, of how many; anything but 0 ends the reading.
 typedef int (*pronk_on_prompt)(size_t n_read, size_t n, void* user);
 
-// Receives a token before its text (pronk::Token); anything but 0 ends it.
 typedef struct pronk_likely {
   int32_t id;
   float log_probability;
 } pronk_likely;
-typedef struct pronk_token {
+typedef struct pronk_token {  // as pronk::Token
   int32_t id;
   double seconds;
-  float log_probability;
-  const pronk_likely* likeliest;
+  float log_probability;          // NaN: none
+  const pronk_likely* likeliest;  // as long as the call lasts
   size_t n_likeliest;
 } pronk_token;
+// Receives a token before its text; anything but 0 ends the text before it.
 typedef int (*pronk_on_token)(const pronk_token* token, void* user);
 
 // pronk::Reading: joined by |; 0: after a text as one with it, and BOS as the file asks.
@@ -125,7 +125,8 @@ pronk_status pronk_session_clear(pronk_session* session);
 pronk_status pronk_session_save(pronk_session* session, const char* path);
 pronk_status pronk_session_load(pronk_session* session, const char* path);
 
-// As pronk::Batch. A text's number may be NULL; on_end receives each text that has ended.
+// As pronk::Batch. A text's number may be NULL; on_end receives each text that has ended, or is
+// NULL.
 typedef void (*pronk_on_end)(size_t number, const pronk_completion* result, void* user);
 pronk_status pronk_batch_open(const pronk_model* model, int threads, pronk_batch** batch);
 void pronk_batch_free(pronk_batch* batch);

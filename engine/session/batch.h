@@ -38,7 +38,8 @@ class Batch {
 
   size_t size() const { return texts_.size() + ended_.size(); }  // texts not yet returned
 
-  // Session::DecodeTogether() of any number of sessions, which are none of the texts.
+  // Session::DecodeTogether() of any number of sessions. From outside: of none that has a text
+  // here.
   void Decode(std::span<const Session::Next> next);
   const kernels::Team& team() const { return team_; }
 

@@ -162,8 +162,9 @@ std::optional<StopReason> Generation::Step() {
     forced_.pop_back();
   }
   if (tokenizer.vocab().IsEog(id)) return StopReason::kEos;
+  if (options_.on_token && !options_.on_token(id, is_sampled, watch_.Seconds()))
+    return StopReason::kInterrupted;
   result_.tokens.push_back(id);
-  if (options_.on_token) wanted_ = options_.on_token(id, is_sampled, watch_.Seconds());
   const bool is_mark = std::find(marks_.begin(), marks_.end(), id) != marks_.end();
   splitter_->Push(stop_.Push(decoder_.Push(tokenizer.Piece(id, /*special=*/is_mark))), sink_);
   if (stop_.matched()) return StopReason::kStop;

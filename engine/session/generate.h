@@ -39,7 +39,7 @@ struct GenerateOptions {
   std::function<void()> prompt_read;
   std::function<bool()> interrupted;  // asked before every token, and all the time in a prompt
   // Gets each token before its text, whether it was sampled (a grammar forces some), and the
-  // seconds since the prompt was read; false ends the text.
+  // seconds since the prompt was read; false ends the text before it.
   std::function<bool(tokenizer::TokenId id, bool sampled, double seconds)> on_token;
   bool bookmarks = false;  // at the ends of prompt and text, for Session::Rewind()
   // How the model marks its thinking; none: all output is text.

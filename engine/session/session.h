@@ -47,8 +47,8 @@ class Session {
   const SequenceState& state() const { return state_; }
   size_t n_threads() const { return team_.size(); }
   size_t n_threads_batch() const { return batch_team_.size(); }
-  // The numbers of batches read; of passes, including replays of recurrent states; and of passes by
-  // one thread alone because other processes had taken cores.
+  // The numbers of batches read; of passes, including replays of recurrent states and those of
+  // drafts by this team; and of passes by one thread alone because other processes had taken cores.
   size_t n_batches() const { return n_batches_; }
   size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
   size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }

@@ -159,6 +159,13 @@ TEST_F(LibraryForC, WritesTextsTogether) {
   EXPECT_EQ(together[1].ids, alone.ids);
   EXPECT_EQ(together[1].end.end, PRONK_END_LENGTH);
   EXPECT_EQ(together[0].end.n_prompt, 1u);  // without BOS
+  // Nobody has to hear how it ends.
+  limits.on_token = [](const pronk_token*, void*) { return 1; };
+  ASSERT_EQ(pronk_session_clear(first), PRONK_OK);
+  ASSERT_EQ(pronk_batch_add(batch, first, "Once", &limits, hear, &alone, nullptr), PRONK_OK);
+  while (pronk_batch_size(batch) > 0)
+    ASSERT_EQ(pronk_batch_step(batch, nullptr, nullptr), PRONK_OK);
+  EXPECT_EQ(together[1].text, alone.text);
   // After a text: as one with it, or apart.
   const auto n_tokens = [&](unsigned reading) {
     pronk_limits none = {};

@@ -240,6 +240,22 @@ TEST(Library, TellsEachToken) {
       "Once upon a", [&](std::string_view text) { heard += text; }, limits);
   EXPECT_EQ(two.end, pronk::End::kCaller);
   EXPECT_EQ(heard, " " + model.Detokenize({ids[0], ids[1]}));
+  EXPECT_EQ(two.n_generated, 2u);
+  // What might have been the beginning of a stop is text of earlier tokens.
+  heard.clear();
+  limits.stops = {model.Detokenize({ids[0], ids[1], ids[2]})};
+  session.Clear();
+  EXPECT_EQ(session
+                .Complete(
+                    "Once upon a", [&](std::string_view text) { heard += text; }, limits)
+                .end,
+            pronk::End::kCaller);
+  EXPECT_EQ(heard, " " + model.Detokenize({ids[0], ids[1]}));
+  limits.stops.clear();
+  limits.grammar = pronk::Grammar::Gbnf("root ::= \"a\"");
+  limits.on_token = [](const pronk::Token&) { return false; };
+  session.Clear();
+  EXPECT_EQ(session.Complete("Once upon", {}, limits).end, pronk::End::kCaller);
   limits.on_token = [](const pronk::Token&) -> bool { throw 42; };
   EXPECT_THROW(session.Complete("Once", {}, limits), int);
   limits.n_likeliest = -2;
