@@ -78,12 +78,17 @@ class AnswerFile {
     if (flock(fileno(file_.get()), LOCK_EX | LOCK_NB) != 0)
       Fail("cannot be locked; perhaps another run writes it");
     std::ifstream in(path);
+    std::string start(kAnswer.size(), '\0');  // a line of another file may be of any length
+    in.read(start.data(), static_cast<std::streamsize>(start.size()));
+    if (!kAnswer.starts_with(std::string_view(start).substr(0, static_cast<size_t>(in.gcount()))))
+      FailOther();
+    in.clear();
+    in.seekg(0);
     off_t n_bytes = 0;
     bool is_whole = true;  // the last line has its line feed
     for (std::string line; std::getline(in, line); ++n_lines_) {
       const std::string name = path + ", " + NameOf(n_lines_);
-      if (!line.starts_with(kAnswer) && !(in.eof() && kAnswer.starts_with(line)))
-        throw engine::Error(path + ": has other lines than answers: give another name");
+      if (!line.starts_with(kAnswer) && !(in.eof() && kAnswer.starts_with(line))) FailOther();
       JsonView n_tokens;
       try {
         n_tokens = ParseJson(line, name)["prompt_tokens"];
@@ -97,6 +102,7 @@ class AnswerFile {
       is_whole = !in.eof();
       n_bytes += static_cast<off_t>(line.size() + (is_whole ? 1 : 0));
     }
+    if (!in.is_open() || in.bad()) Fail("cannot be read");
     if (ftruncate(fileno(file_.get()), n_bytes) != 0) Fail("cannot be written to");
     if (!is_whole) Add("\n");
   }
@@ -109,6 +115,9 @@ class AnswerFile {
   }
 
  private:
+  [[noreturn]] void FailOther() const {
+    throw engine::Error(path_ + ": has other lines than answers: give another name");
+  }
   [[noreturn]] void Fail(const std::string& what) const {
     throw engine::Error(path_ + ": " + what + ": " + std::strerror(errno));
   }

@@ -114,7 +114,7 @@ TEST(Unigram, RefusesBrokenTables) {
   for (int i = 0; i < 1500; ++i) {
     std::vector<uint8_t> damaged = good;
     for (size_t n = 1 + random() % 3; n > 0; --n)
-      damaged[random() % damaged.size()] = random() % 256;
+      damaged[random() % damaged.size()] = static_cast<uint8_t>(random() % 256);
     const std::string error = ErrorWith(damaged);
     EXPECT_TRUE(error.empty() || error == broken) << error;
     n_refused += !error.empty();
