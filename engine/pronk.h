@@ -151,7 +151,8 @@ struct Options {
   int threads = 0;          // 0: for generating the fast cores that we may use, for reading all
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
   Sampling sampling;
-  // A small draft model with the same vocabulary: can be faster, does not change the text.
+  // A small model with the same vocabulary, or an assistant made for this one (Gemma 4's): guesses
+  // ahead. Can be faster, does not change the text.
   std::optional<Model> draft;
 };
 

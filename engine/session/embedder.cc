@@ -15,7 +15,9 @@ using tokenizer::TokenId;
 
 Pooling Checked(const Config& config, std::optional<Pooling> asked) {
   const Pooling pooling = asked.value_or(config.pooling);
-  if (pooling == Pooling::kNone || config.backbone_length > 0)
+  if (config.backbone_length > 0)
+    throw Error("this model only drafts for a larger one, and makes no vectors of texts");
+  if (pooling == Pooling::kNone)
     throw Error("this model's file names no pooling, and so makes no vectors of texts");
   if ((pooling == Pooling::kRank) != (config.pooling == Pooling::kRank))
     throw Error(config.pooling == Pooling::kRank

@@ -46,7 +46,7 @@ std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOp
 const Model& Writing(const Model& model) {
   if (model.config.WritesText()) return model;
   if (model.config.backbone_length > 0)
-    throw Error("this model only drafts for a larger one: it belongs to -md, the other to -m");
+    throw Error("this model only drafts for a larger one, which has to be opened with it");
   throw Error(model.config.pooling == Pooling::kRank
                   ? "this is a reranker, which scores pairs of texts and writes none"
                   : "this model sees a text as a whole and makes a vector of it: it writes none");

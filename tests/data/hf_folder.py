@@ -871,6 +871,7 @@ def main():
     p.add_argument("--drop", action="append", default=[])
     p.add_argument("--padding", type=int, default=0, help="a BERT as XLM-RoBERTa is published: that many rows before the first position")
     a = p.parse_args()
+    if len(a.pairs) % 2 != 0: p.error("expected an OUT for each MODEL")
     for model, out in zip(a.pairs[::2], a.pairs[1::2]): write(a, model, out)
 
 

@@ -224,6 +224,7 @@ TEST(BenchFormats, CsvHasTheSameFields) {
     ASSERT_EQ(rows[0].size(), fields.size());
     ASSERT_EQ(rows[i + 1].size(), fields.size());
     for (size_t column = 0; column < rows[0].size(); ++column) {
+      ASSERT_TRUE(fields.contains(rows[0][column]));
       const json& field = fields[rows[0][column]];
       const std::string& cell = rows[i + 1][column];
       SCOPED_TRACE(rows[0][column]);
