@@ -20,6 +20,31 @@ WHO_AND_THING = [TELL + STORY + " about {who} and {thing}" + END, "Tell me a sto
                  "[We need|I need|Give us] a [story|tale] [tonight|now|for the trip]. [Put in|Use|Take|With|Choose] {who} and {thing}[.|, please.|!]",
                  "[It is late|Good evening|It is raining|Hi|Sit down]. [Tell|Read] [me|us] [about|of] {who} and {thing}[.|!|, please.]",
                  "{thing} and {who}[.|!|, that is the story I want.| please]", "[I love|My {child} likes|We like] {who}. [Please tell|Tell|Can you tell] [me|us] a story [with|about] it and {thing}."]
+# The same from parts, with words before and after that no story has: what a request means does not hang on its wording.
+VERB = ("[finds|loses|has|buys|wants|needs|sees|steals|hides|repairs|gets|paints|carries|dreams of|looks for|is given|borrows|breaks|sells|forgets|keeps|"
+        "trades|follows|shares|opens|owns|throws away|cannot find|falls over|brings|{word}s]")
+JOIN = "[ and| and| and| and| and| with| with| plus| &| as well as| together with|, also| meets| who " + VERB + "| that " + VERB + "| and perhaps|,]"
+PAIR = ["{who}" + JOIN + " {thing}", "{who}" + JOIN + " {thing}", "{who} and {thing}", "{thing}[ and| and| and| with| for| of| that belongs to| that is found by|, and also|,] {who}"]
+CALL = ("[[Please |Could you |Can you |Will you |Would you |I want you to |Now ||||][tell|tell|tell|write|make up|invent|read|give|spin|{word}|sing|dream up] [me|us|him|her|my {child}|me and my {child}|them|||]|"
+        "[I'd|I would|We'd] [like|love|enjoy] [to hear|to read||]|[I|We] [want|need|could use|wish for|ask for]|[May|Can|Could] [I|we] [have|get|hear|read]|Let us [hear|have]|Got|Do you [have|know|remember]|"
+        "[My {child}|Our {child}|Everybody|The {word}] [wants|needs|asks for|would like|is waiting for|hopes for]|Time for|Show me|It is time for] ")
+TALE = ("[a|a|a|a|one|another|some|any|the|one more|this] [|||||short|little|funny|scary|new|long|sweet|quiet|silly|good|real|proper|{word}|bedtime|two-minute] "
+        "[story|story|story|story|story|tale|bedtime story|fairy tale|fable|adventure]")
+LAST = ["[.|.|.|||!|?|, please.| please|, please!| now.| tonight.| for my {child}.| pls| thanks|, if you can.| again.|, quickly.]"]
+COMPOSED = [CALL + TALE + " [about|about|about|of|with|on|for] {pair}{last}", CALL + TALE + " [in which|where|when] {who} " + VERB + " {thing}{last}",
+            CALL + TALE + " with {pair} in it{last}", CALL + TALE + "[.|:|;|!|, but|] [it|the story|this one] [should|must|has to|shall|may|could|will] [have|be about|contain|include|tell of|mention|start with] {pair}{last}",
+            "[Use|Take|Include|Put in|Mix|Think of|Picture|Suppose there is|Say we have|What if there was|Remember|See] {pair}[. Then tell it|, and tell me|. What happens|. Go|. Make a story of it|. Begin|. Now the story, please|. Tell me how it ends][.|?|!]",
+            "[Hero|Main character|Character|Who|Person|Star]: {who}[.|,|;|] [Thing|Object|Item|What|Prop|With|Toy]: {thing}[.|]",
+            "[The hero|The main character|Your hero|One of them] [is|shall be|should be|must be|is called] {who}[,|;|] and [there is|it has|it needs|with|the thing is|do not forget] {thing}{last}",
+            "{pair}{last}", "{pair}{last}", "[story|tale|story time|bedtime story|a story|request][|, please|, now|!|.|?][:| -|,|] {pair}{last}", CALL + "[about|of] {pair}{last}",
+            "[How about|What about|Maybe|Perhaps|Why not|Let it be|This time|And now] {pair}{last}", "{pair}: [tell me|a story|make it a story|can you do that|what is their story|that one]{last}"]
+BEFORE = ["[Hello|Hi|Hey|Good evening|Good morning|Hi there|Dear storyteller|Excuse me|OK|So|Well|Listen|Great|Thanks|One thing|{Word}][!|,|.|] ",
+          "[It is|It's|Today is|Tonight is] [late|raining|bedtime|cold|{word}|Sunday|my birthday|very dark|quiet here|too {word}]. ",
+          "[I am|I'm|We are|The {word} is|My {child} is|Everybody is|{Word} is] [tired|ready|{word}|awake|listening|bored|in the {word}|on a train|ill|under the blanket|at home|so {word}]. ",
+          "[My {child} loves|I like|We like|I know|I hate|Nobody has] [stories|{word}s|your stories|a good tale|the {word}|{Word}]. ",
+          "[I|We|{Word}|My {child}] [saw|lost|bought|had|read about|dreamed of|made] a {word}[ today| yesterday| last night| in {Word}||]. ",
+          "[This time|Tonight|Today|For once|Then|After that|Just for fun|If you can|For my {child}][,|] "]
+AFTER = ["[Please|Thanks|Thank you|I am listening|Make it short|Go on|It can be short|Make it funny|That is all|We love those|My {child} will like it|Make it {word}|No {word}s this time][.|!|]"]
 WHO = [TELL + STORY + " [about|about|about|of|with|on] {who}" + END, "Tell me a story about {who}.", "[Tell me|Tell us|Write|Can you tell me] about {who}[.|?|, please.|]",
        "[A|One] story about {who}" + END, "[Once|Tell me what happened] [to {who}.|to {who} one day.]", "story about {who}", TELL + STORY + "[: |, ]{who}"]
 THING = [TELL + STORY + " [about|about|with] {thing}" + END, TELL + STORY + " with {thing} in it" + END, "[Do you know a|A] story with {thing} in it[?|, please.]"]
@@ -67,26 +92,51 @@ def named(rng, person, parts):
     return rng.choice(["{a} named {n}", "{a} called {n}", "{n} the {k}", "{n}, {a}"]).format(a=article(kind), n=person["name"], k=person["kind"])
 
 
+def wording(lexicon, rng, pattern):
+    """A pattern with its choices drawn, perhaps with words around it, that still has {who} and so on."""
+    for name, choices in (("{pair}", PAIR), ("{last}", LAST)):
+        pattern = pattern.replace(name, rng.choice(choices))
+    pattern = draw(rng, pattern)
+    if rng.random() < 0.25:
+        before = draw(rng, rng.choice(BEFORE))
+        pattern = before + (capital(pattern) if before[-2] in ".!" else pattern)
+    if rng.random() < 0.12:
+        pattern += ("" if pattern[-1] in ".!?" else ".") + " " + draw(rng, rng.choice(AFTER))
+    pattern = re.sub(r" +", " ", pattern).replace("{Word}", "{word}" if rng.random() < 0.3 else "{Word}")
+    return re.sub(r"\{(word|Word)\}", lambda m: capital(lexicon.unknown_word(rng)) if m[1] == "Word" else lexicon.unknown_word(rng), pattern)
+
+
 def request(lexicon, rng, hero=None):
     """(what is asked, the story that answers it)."""
-    form = rng.choices(["who_thing", "who", "thing", "two", "place", "virtue", "any"], [44, 16, 6, 12, 5, 7, 10])[0]
-    pattern = draw(rng, rng.choice({"who_thing": WHO_AND_THING, "who": WHO, "thing": THING, "two": TWO, "place": PLACE, "virtue": VIRTUE, "any": ANY}[form]))
-    who, friend = rng.choices([["kind"], ["kind", "word"], ["name"], ["name", "kind"], ["name", "kind", "word"]], [4, 2, 2, 2, 1], k=2)
+    form = rng.choices(["who_thing", "who", "thing", "two", "place", "virtue", "any"], [56, 12, 6, 9, 4, 6, 7])[0]
+    who_thing = COMPOSED if rng.random() < 0.7 else WHO_AND_THING
+    pattern = wording(lexicon, rng, rng.choice({"who_thing": who_thing, "who": WHO, "thing": THING, "two": TWO, "place": PLACE, "virtue": VIRTUE, "any": ANY}[form]))
+    who, friend = rng.choices([["kind"], ["kind", "word"], ["name"], ["name", "kind"], ["name", "kind", "word"]], [4, 1, 4, 3, 1], k=2)
     asked = (["name"] if "{name}" in pattern else who if "{who}" in pattern else []) + ["friend " + part for part in friend if "{friend}" in pattern]
     asked += ["thing"] * ("{thing}" in pattern) + ["any"]
-    story = Story(lexicon, rng, hero=hero, shows_virtue=form == "virtue", asked=asked)
+    plainly = rng.random() < 0.25  # a story from the lists alone
+    if plainly:
+        hero = hero or lexicon.draw_person(rng)
+    while True:
+        thing = rng.choice(lexicon.things) if plainly and "thing" in asked else None
+        other = lexicon.draw_person(rng, [hero["name"]]) if plainly else None
+        story = Story(lexicon, rng, hero=hero, friend=other, thing=thing, shows_virtue=form == "virtue", asked=asked)
+        if not thing or thing[2]["category"] not in story.plot.skip:
+            break
     thing = story.thing[0] if rng.random() < 0.8 else story.slots["adj_t"]
     keep = [story.hero["name"], story.hero["kind"], story.friend["name"], story.friend["kind"], story.thing[0]]
     ask = pattern.format(who=named(rng, story.hero, who), friend=named(rng, story.friend, friend), thing=article(thing), name=story.hero["name"],
                          place=story.slots["in_a_place"], virtue=story.plot.virtue, child=rng.choice(CHILD)).strip()
     names = {name for group in lexicon.names.values() for name in group}
-    is_known = story.thing in lexicon.things and {story.hero["name"], story.friend["name"]} <= names  # nobody can tell how ZORBINA is written
-    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0.12 if is_known else 0.02, keep), story
+    is_known = story.thing in lexicon.things and {story.hero["name"], story.friend["name"]} <= names  # how ZORBINA is written can only be guessed
+    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0.05 if is_known else 0.02, keep), story
 
 
 def small(rng, talk):
     """(what is said, the reply), as people type."""
     ask, reply = (draw(rng, text) for text in rng.choice(talk))
+    if rng.random() < 0.4:
+        ask = ask.lower().rstrip(".!" if rng.random() < 0.7 else "")
     return spoil(rng, ask, 0.03), reply
 
 
@@ -101,6 +151,24 @@ def short(rng, patterns, **slots):
 
 def opening(story, paragraphs=1):
     return "\n\n".join(story.text.split("\n\n")[:paragraphs])
+
+
+def asking(lexicon, rng, talk, others):
+    """A chat of requests, each with only the first paragraph of its story, which has all that was asked for, and of everything else that
+    has a short answer."""
+    messages, last = [], None
+    for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 8])):
+        chance = rng.random()
+        if chance < 0.17:
+            messages += [("user", others.ask(rng)), ("assistant", others.reply(rng)[0])]
+        elif chance < 0.25:
+            messages += zip(("user", "assistant"), small(rng, talk))
+        elif last and chance < 0.35:
+            messages += [("user", short(rng, CHANGE)), ("assistant", rng.choice(CANNOT).format(name=last.hero["name"]))]
+        else:
+            ask, last = follow_up(lexicon, rng, last) if last and chance < 0.55 else request(lexicon, rng)
+            messages += [("user", ask), ("drill", opening(last))]
+    return messages
 
 
 def follow_up(lexicon, rng, last):

@@ -9,17 +9,33 @@ import json
 import random
 
 import chat
-from grammar import Lexicon, Story, rows
+from grammar import Lexicon, Story, capital, draw, rows, syllables
 from others import Others
 
 HELD_OUT_SEED = 999_983
 
 
+def copying(lexicon, rng):
+    """Lines full of words that nobody has ever seen, some with the same beginning: only who copies piece by piece gets them right."""
+    words = []
+    for _ in range(rng.choice([3, 4, 5, 6])):
+        chance = rng.random()
+        word = (lexicon.unknown_word(rng) if chance < 0.45 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
+                "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))))
+        if words and rng.random() < 0.3:
+            word = rng.choice(words)[:rng.randint(1, 5)].lower() + word[rng.randrange(len(word)):]
+        words.append(word if rng.random() < 0.4 else capital(word))
+    pattern = [draw(rng, "{a} [saw|found|and|liked|had|called|with|said to] {b}[.|.|,|!|?]") for _ in range(rng.choice([6, 9, 12]))]
+    return [("drill", " ".join(part.format(**dict(zip("ab", rng.sample(words, 2)))) for part in pattern))]
+
+
 def drill(lexicon, rng, lines):
     """A request with only the first words of its story: who the hero is, and the thing; or lines of drills.txt and questions
-    about them; or such lines about one cast."""
+    about them; or such lines about one cast; or words to copy."""
     form = rng.random()
-    if form < 0.75:
+    if form < 0.3:
+        return copying(lexicon, rng)
+    if form < 0.8:
         ask, story = chat.request(lexicon, rng)
         return [("user", ask), ("drill", story.expand(rng.choice(lexicon.phrases["once"]) + " {He} had {an_adj_t}."))]
     if form < 0.95:
@@ -31,13 +47,13 @@ def drill(lexicon, rng, lines):
 
 
 def listening(lexicon, rng, talk, lines, others):
-    """What a listener needs, in few tokens: several requests in one chat, with only the first paragraph of each story, which has all that
-    was asked for; or questions about short texts; or a story, questions about it, and what may follow."""
+    """What a listener needs, in few tokens: requests with only the beginnings of their stories; or questions about short texts; or a
+    story, questions about it, and what may follow."""
     form = rng.random()
     if form < 0.2:
         return chat.drilled_questions(lexicon, rng, lines)
-    if form < 0.6:
-        ask, story = chat.request(lexicon, rng) if rng.random() < 0.6 else ("Tell me a story.", Story(lexicon, rng))
+    if form < 0.42:
+        ask, story = chat.request(lexicon, rng) if rng.random() < 0.4 else ("Tell me a story.", Story(lexicon, rng))
         messages = [("user", ask), ("assistant", story.text)]
         for pair in chat.questions(rng, story, rng.choice([1, 5, 8, 12])):
             messages += zip(("user", "assistant"), pair)
@@ -48,13 +64,7 @@ def listening(lexicon, rng, talk, lines, others):
                 ask, story = chat.follow_up(lexicon, rng, story)
                 messages += [("user", ask), ("drill", chat.opening(story))]
         return messages
-    messages, last = [], None
-    for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 8])):
-        if rng.random() < 0.15:
-            messages += [("user", others.ask(rng)), ("assistant", others.reply(rng)[0])]
-        ask, last = chat.follow_up(lexicon, rng, last) if last and rng.random() < 0.3 else chat.request(lexicon, rng)
-        messages += [("user", ask), ("drill", chat.opening(last, rng.choice([1, 1, 2])))]
-    return messages
+    return chat.asking(lexicon, rng, talk, others)
 
 
 def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
@@ -66,9 +76,9 @@ def documents(seed, count, lexicon=None, drills=0.0, requests=0.0):
             yield drill(lexicon, rng, lines)
         elif requests and rng.random() < requests:
             yield listening(lexicon, rng, talk, lines, others)
-        elif rng.random() < 0.4:
+        elif rng.random() < 0.55:
             yield chat.refusals(lexicon, rng, talk, others)
-        elif rng.random() < 0.35:
+        elif rng.random() < 0.45:
             yield [("text", Story(lexicon, rng).text)]
         else:
             yield chat.conversation(lexicon, rng, talk, others)

@@ -12,6 +12,7 @@ import sentencepiece
 import torch
 
 import vocab
+from sample import read_gguf
 
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5  # GGUF's ids of value types
 TYPE_F32, TYPE_Q8_0 = 0, 8
@@ -101,8 +102,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", type=pathlib.Path, help="the folder of the training: vocab.model, checkpoint.pt")
     parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--mean", metavar="FILE", help="average with the GGUF file from which the training went on: less is forgotten")
+    parser.add_argument("--share", type=float, default=0.7, help="of the training in that average")
     a = parser.parse_args()
     saved = torch.load(a.work / "checkpoint.pt")
+    if a.mean:
+        start = read_gguf(a.mean)[1]
+        saved["model"] = {name: a.share * values + (1 - a.share) * torch.tensor(start[name]) for name, values in saved["model"].items()}
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(a.work / "vocab.model"))
     n_weights = sum(tensor.numel() for tensor in saved["model"].values())
     write(a.out, metadata(saved["shape"], pieces, n_weights), saved["model"])

@@ -8,7 +8,7 @@ import re
 
 from grammar import HELD_OUT_REQUESTS, Lexicon, article, draw, plain, rows
 
-KINDS = {"know": 22, "sum": 7, "code": 10, "feel": 17, "rude": 14, "task": 17, "word": 12, "foreign": 9, "noise": 7, "long": 3}
+KINDS = {"know": 22, "sum": 7, "code": 10, "feel": 17, "rude": 14, "task": 17, "word": 12, "foreign": 9, "noise": 7, "long": 3, "form": 16}
 ALPHABETS = ["abcdefghijklmnopqrstuvwxyzäöüß", "aeiouabcdefghilmnopqrstuvzéèêçàùñáíóú", "аеиоуабвгдежзийклмнопрстуфхцчшщыьэюя",
              "αεηιουβγδζθκλμνξπρσςτφχψω", "".join(map(chr, range(0x5d0, 0x5eb))), "".join(map(chr, range(0x627, 0x64b))),
              "".join(map(chr, range(0x3042, 0x3094))), "".join(map(chr, range(0x4e00, 0x9fa0, 7))), "".join(map(chr, range(0xac00, 0xd7a4, 5))),
@@ -84,7 +84,7 @@ class Others:
         return self.word(rng).capitalize() if key == "Word" else self.word(rng)
 
     def sentence(self, rng, kind):
-        text = draw(rng, rng.choice(self.patterns[kind]))
+        text = re.sub(r" +", " ", draw(rng, rng.choice(self.patterns[kind]))).replace(" ,", ",")
         return re.sub(r"\{(n|topic|kind|thing|word|Word)\}", lambda m: self.value(rng, m[1]), text)
 
     def ask(self, rng):
