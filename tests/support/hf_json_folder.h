@@ -32,7 +32,7 @@ inline HfLlama HfLlamaWithJson() {
        {{{"type", "TemplateProcessing"}, {"single", {{{"SpecialToken", {{"id", "<s>"}}}}}}}}}};
   const Json all = {
       {"added_tokens", {{{"id", 40}, {"content", "<s>"}, {"special", true}}}},
-      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {pre}}}},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", Json::array({pre})}}},
       {"post_processor", post},
       {"model", {{"type", "BPE"}, {"ignore_merges", false}, {"vocab", vocab}, {"merges", merges}}}};
   llama.files.erase("tokenizer.model");

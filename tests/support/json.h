@@ -30,7 +30,8 @@ class Json {
   Json(const char* text) : Json(std::string(text)) {}
   template <class T>
   Json(const std::vector<T>& values) : kind_(Kind::kArray), values_(values.begin(), values.end()) {}
-  // An object if each value is a list of a text and another value.
+  // An object if each value is a list of a text and another value. A list of one Json is written
+  // array({value}): for {value} compilers differ.
   Json(std::initializer_list<Json> values);
   static Json array(std::initializer_list<Json> values = {});
   static Json object();
