@@ -35,8 +35,8 @@ constexpr size_t kBytesPerPiece = 256;
 constexpr size_t kBytesForAny = size_t{1} << 16;
 constexpr size_t kBytesPerByte = 256;  // of text
 
-// A table of characters makes texts up to so many times as long. Unicode's longest is U+FDFA: 15
-// letters of two bytes, and three spaces of three as sentencepiece writes them, for three bytes.
+// A table of characters makes a text at most this many times as long. Unicode's longest is U+FDFA:
+// 15 letters of two bytes, and three spaces of three as sentencepiece writes them, for three bytes.
 constexpr size_t kMaxGrowth = 13;
 
 // Throws std::bad_alloc if there is not this much memory: protobuf, which sentencepiece reads its
