@@ -148,7 +148,7 @@ struct Sampling {
 
 struct Options {
   std::size_t context = 0;  // tokens; 0: as trained, at most 4096
-  int threads = 0;          // 0: for generating the fast cores that we may use, for reading all
+  int threads = 0;          // 0: as many as are fastest, by measuring; prompts take all cores
   int cache_bits = 16;      // of a number in the key-value cache: 32, 16 or 8
   Sampling sampling;
   // A small model with the same vocabulary, or an assistant made for this one (Gemma 4's): guesses

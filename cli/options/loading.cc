@@ -230,7 +230,7 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   Explain("threads", std::to_string(session.n_threads()) +
                          (options.n_threads != 0
                               ? ", as -t says; by default " + std::to_string(counts.generating)
-                              : ": of the cores that affinity and control group leave us") +
+                              : " at first, then what is fastest") +
                          "; " + std::to_string(session.n_threads_batch()) + " for prompts");
   std::string targets;
   for (const std::string& name : kernels::CpuTargets()) targets += " " + name;

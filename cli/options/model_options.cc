@@ -80,7 +80,7 @@ void AddThreadsFlag(Command& command, int& n_threads, const std::string& what) {
 }
 
 void ModelOptions::AddThreadsFlag(Command& command) {
-  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: fast cores)");
+  cli::AddThreadsFlag(command, n_threads, "Threads for generating (default: what is fastest)");
 }
 
 void ModelOptions::AddMachineFlags(Command& command) {

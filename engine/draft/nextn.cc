@@ -94,7 +94,8 @@ void Nextn::Hidden(const float* x, float* hidden) const {
 
 NextnDrafter::NextnDrafter(const Model& model, size_t capacity, kernels::KvType kv_type,
                            kernels::Team& team)
-    : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type}, team.size()),
+    : nextn_(model, {.capacity = capacity, .batch = kMaxUnread, .kv_type = kv_type},
+             team.max_size()),
       team_(team),
       n_hidden_(1),  // zeros, before the first token
       hidden_((kMaxUnread + kMaxPassTokens) * nextn_.width()) {}

@@ -21,6 +21,13 @@ using tokenizer::TokenId;
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
+// Without a fixed number it begins with what topology suggests.
+kernels::Team GeneratingTeam(int n_threads) {
+  if (n_threads > 0) return kernels::Team(n_threads, kernels::Oversubscription::kGoAlone);
+  const kernels::ThreadCounts counts = kernels::DefaultThreads();
+  return {counts.generating, counts.reading};
+}
+
 // The drafters that the options request and the model has. The team must outlive them.
 std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
                                              SequenceState& state, size_t capacity,
@@ -67,8 +74,7 @@ Session::Session(const Model& model, const SessionOptions& options)
 
 Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
     : model_(Writing(model)),
-      team_(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().generating,
-            kernels::Oversubscription::kGoAlone),
+      team_(GeneratingTeam(options.n_threads)),
       batch_team_(options.n_threads_batch > 0 ? options.n_threads_batch
                   : options.n_threads > 0     ? options.n_threads
                                               : kernels::DefaultThreads().reading,
@@ -77,7 +83,7 @@ Session::Session(const Model& model, const SessionOptions& options, const Memory
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),
            .batch = options.batch,
-           .n_threads = std::max(team_.size(), batch_team_.size()),
+           .n_threads = std::max(team_.max_size(), batch_team_.size()),
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
            .kv_type = options.kv_type},
           memory.available)),
@@ -169,7 +175,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
 bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
                        kernels::FunctionRef<void()> pass) {
   if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) {
-    team.Run(pass);
+    team.Run(pass, n);
     return true;
   }
   state_.ExpectAbandon();
@@ -178,7 +184,7 @@ bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t don
   const size_t n_layers = model_.config.n_layers();
   try {
     const auto wanted = [&] { return progress(done + n * s.n_layers_done / n_layers); };
-    if (team.RunWhile(wanted, pass)) return true;
+    if (team.RunWhile(wanted, pass, n)) return true;
   } catch (...) {  // of `progress`
     state_.Abandon(position() + n);
     has_logits_ = false;
@@ -270,10 +276,12 @@ void Session::ReadWithDrafts() {
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
   const Stopwatch watch;
-  team_.Run([&] {
-    Forward(model_, pass_, {&part, 1}, s, team_, trace_);
-    Logits(model_, 0, pass_.size(), s, team_, logits_.get(), trace_);
-  });
+  team_.Run(
+      [&] {
+        Forward(model_, pass_, {&part, 1}, s, team_, trace_);
+        Logits(model_, 0, pass_.size(), s, team_, logits_.get(), trace_);
+      },
+      pass_.size());
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
   speculation_->Read(pass_, pass_begin_, s);

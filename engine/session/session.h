@@ -25,7 +25,7 @@ namespace engine {
 struct SessionOptions {
   size_t context = 0;       // positions; 0: what the model was trained for, at most 4096
   size_t batch = 512;       // prompt tokens per pass
-  int n_threads = 0;        // for generating; 0: as kernels::DefaultThreads() says
+  int n_threads = 0;        // for generating; 0: what is fastest (kernels/machine/team_size.h)
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvType kv_type = kernels::KvType::kF16;
   SamplerOptions sampler;
@@ -45,7 +45,7 @@ class Session {
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
-  size_t n_threads() const { return team_.size(); }
+  size_t n_threads() const { return team_.usual_size(); }
   size_t n_threads_batch() const { return batch_team_.size(); }
   // The numbers of batches read; of passes, including replays of recurrent states and those of
   // drafts by this team; and of passes by one thread alone because other processes had taken cores.

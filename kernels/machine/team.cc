@@ -3,8 +3,11 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -13,18 +16,25 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <vector>
+
+#include "kernels/machine/team_size.h"
 
 namespace kernels {
 namespace {
 
-// Polls of a waiting thread before it yields its core. One pause is 40 to 140 cycles, so this takes
-// 10 to 50 microseconds: longer than the gaps between operations, shorter than a time slice.
-constexpr int kSpins = 1000;
+// Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so these take 10 to 50
+// microseconds, longer than most gaps between operations, and up to a millisecond, longer than all.
+constexpr int kSpins = 1000, kMostSpins = 20000;
+// If the caller waits for this many seconds, somebody lacks a core: then spins are short for a
+// while.
+constexpr double kLongWait = 1e-3;
 constexpr size_t kCacheLine = 64;
 
 void Pause() {
@@ -76,17 +86,65 @@ double Now() {
   return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Returns the seconds waited beyond kSpins.
+// Where threads sleep. (Not atomic::wait(), which yields first: who yields has its turn much
+// later.)
+class alignas(kCacheLine) Bell {
+ public:
+  // The condition reads, and whoever makes it true writes, in sequentially consistent order.
+  template <class Condition>
+  void SleepUntil(Condition condition) {
+    n_asleep_.fetch_add(1);
+    for (uint32_t rings = rings_.load(); !condition(); rings = rings_.load()) {
+#if defined(__linux__)
+      syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, rings, nullptr, nullptr, 0);
+#else
+      rings_.wait(rings);
+#endif
+    }
+    n_asleep_.fetch_sub(1);
+  }
+
+  // Wakes all, after a condition was made true.
+  void Ring() {
+    if (n_asleep_.load() == 0) return;
+    rings_.fetch_add(1);
+#if defined(__linux__)
+    syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+#else
+    rings_.notify_all();
+#endif
+  }
+
+ private:
+  std::atomic<uint32_t> rings_{0}, n_asleep_{0};
+};
+
+// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping.
 template <class Condition>
-double WaitUntil(Condition condition) {
-  for (int spins = 0; spins < kSpins; ++spins) {
+double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins) {
+  int i = 0;
+  for (; i < kSpins; ++i) {
     if (condition()) return 0;
     Pause();
   }
   const double start = Now();
-  while (!condition()) sched_yield();
+  for (const int most = spins.load(std::memory_order_relaxed); i < most && !condition(); ++i) {
+    Pause();
+  }
+  bell.SleepUntil(condition);
   return Now() - start;
 }
+
+// Where a worker waits for the next run that it is in.
+struct alignas(kCacheLine) Gate {
+  std::atomic<uint64_t> n_opened{0};
+  Bell bell;
+
+  void Open() {
+    n_opened.fetch_add(1);
+    bell.Ring();
+  }
+};
 
 // Seconds for which this thread has had a core.
 double OnCore() {
@@ -207,36 +265,42 @@ void CheckThreads(size_t n_threads) {
 
 }  // namespace
 
-// One operation at a time, in kChunks chunks for each thread. The caller writes the job, then
-// raises `epoch`; threads claim chunks, do them and lower `pending`, and the caller touches the job
-// again only when that is 0. Every thread begins with its own chunks and then steals those of
-// others: a thread that waits for a core delays nobody, and one that reads more slowly gets help.
+// One operation at a time. The caller writes the job, then raises `epoch`; threads claim chunks, do
+// them and lower `pending`, and the caller touches the job again only when that is 0.
 struct Team::Shared {
-  // The number of a thread's chunks that have been claimed, in all operations so far.
-  struct alignas(kCacheLine) Claim {
-    std::atomic<uint64_t> chunks{0};
-  };
+  explicit Shared(size_t max_threads) : split(max_threads), gates(max_threads - 1) {}
 
   const Work* work = nullptr;
-  size_t n = 0;
-  size_t grain = 1;
-  bool dynamic = false;
+  Split split;
   double waited = 0;  // seconds that the caller waited in this Run(), beyond kSpins each time
   OversubscriptionWatch watch;
-  size_t n_active = 1;  // threads that OpenMP gave us, the caller included
   bool running = false;
   uint64_t first_epoch = 0;  // of this Run(): a worker that comes late must not miss the first job
-  std::vector<Claim> claims;
   const FunctionRef<bool()>* wanted = nullptr;  // RunWhile()'s; the caller's alone
   std::exception_ptr thrown;                    // what then leaves the body
   alignas(kCacheLine) std::atomic<uint64_t> epoch{0};
-  std::atomic<bool> done{false};     // workers leave the region
+  std::atomic<bool> done{false};     // workers leave the run
   std::atomic<bool> stopped{false};  // chunks are claimed, and not done
   alignas(kCacheLine) std::atomic<size_t> pending{0};
-  alignas(kCacheLine) std::atomic<size_t> next_item{0};
+  std::atomic<size_t> n_left{0};  // workers that have left
+  std::atomic<int> spins{kMostSpins};
+  Bell workers, caller;
+  std::vector<Gate> gates;  // of each worker
+  std::atomic<size_t> n_workers{0};
+  std::atomic<bool> over{false};
+  std::thread starter;  // of the workers, and the first of them
+  pid_t pid = getpid();
+
+  void Start(const std::function<void(size_t thread)>& loop);
+  // The caller waits; returns for how long.
+  template <class Condition>
+  double Wait(Condition condition) {
+    const double seconds = WaitUntil(condition, caller, spins);
+    if (seconds > kLongWait) spins.store(kSpins);
+    return seconds;
+  }
 
   void DoJob(uint64_t job, size_t thread);
-  void DoChunk(size_t chunk, size_t thread);
   void Ask();
 };
 
@@ -252,57 +316,53 @@ void Team::Shared::Ask() {
   stopped.store(true, std::memory_order_relaxed);
 }
 
-// All chunks of a job are claimed before the next begins, so job number j has those from
-// (j - 1) * kChunks to j * kChunks of each thread. A late thread that still asks for chunks of a
-// finished job finds them claimed.
 void Team::Shared::DoJob(uint64_t job, size_t thread) {
-  size_t n_done = 0;
-  for (size_t i = 0; i < n_active; ++i) {
-    const size_t owner = (thread + i) % n_active;
-    std::atomic<uint64_t>& claimed = claims[owner].chunks;
-    uint64_t chunk = claimed.load(std::memory_order_acquire);
-    while (chunk < job * kChunks) {
-      if (!claimed.compare_exchange_weak(chunk, chunk + 1, std::memory_order_acq_rel)) continue;
-      DoChunk(owner * kChunks + chunk % kChunks, thread);
-      ++n_done;
-      chunk = claimed.load(std::memory_order_acquire);
-    }
+  Split::Place place{thread};
+  for (Split::Range range; split.Take(job, place, range);) {
+    if (thread == 0) Ask();
+    if (!stopped.load(std::memory_order_relaxed)) (*work)(range.begin, range.end, thread);
   }
-  pending.fetch_sub(n_done, std::memory_order_release);
-}
-
-void Team::Shared::DoChunk(size_t chunk, size_t thread) {
-  if (thread == 0) Ask();
-  if (stopped.load(std::memory_order_relaxed)) return;
-  if (dynamic) {
-    for (;;) {
-      const size_t begin = next_item.fetch_add(grain, std::memory_order_relaxed);
-      if (begin >= n) return;
-      (*work)(begin, std::min(begin + grain, n), thread);
-      if (thread == 0) Ask();
-      if (stopped.load(std::memory_order_relaxed)) return;
-    }
-  }
-  const size_t n_grains = (n + grain - 1) / grain;
-  const size_t n_chunks = n_active * kChunks;
-  const size_t begin = n_grains * chunk / n_chunks * grain;
-  const size_t end = std::min(n_grains * (chunk + 1) / n_chunks * grain, n);
-  if (begin < end) (*work)(begin, end, thread);
+  if (pending.fetch_sub(place.n_claimed) == place.n_claimed) caller.Ring();
 }
 
 Team::Team(int n_threads, Oversubscription policy)
     : size_(static_cast<size_t>(std::max(n_threads, 1))),
+      max_size_(size_),
       policy_(policy),
-      shared_(std::make_unique<Shared>()) {
-  shared_->claims = std::vector<Shared::Claim>(size_);
+      shared_(std::make_unique<Shared>(size_)) {
   if (size_ > 1) CheckThreads(size_);
 }
 
-Team::~Team() = default;
+Team::Team(int start, int most) : Team(most) {
+  size_ = static_cast<size_t>(std::clamp(start, 1, std::max(most, 1)));
+  chosen_ = std::make_unique<TeamSize>(size_, max_size_);
+}
 
-void Team::Run(FunctionRef<void()> body) {
-  const FlushDenormals flush;
+Team::~Team() {
+  Shared& s = *shared_;
+  if (!s.starter.joinable()) return;
+  if (getpid() != s.pid) {  // a child of fork() has no such thread
+    s.starter.detach();
+    return;
+  }
+  s.over = true;
+  for (Gate& gate : s.gates) gate.Open();
+  s.starter.join();
+}
+
+size_t Team::usual_size() const { return chosen_ ? chosen_->best() : size_; }
+
+void Team::Run(FunctionRef<void()> body, size_t kind) {
   ++n_runs_;
+  if (!chosen_) return RunOnce(body);
+  size_ = kind == 0 ? chosen_->best() : chosen_->Choose(kind);
+  const double start = Now();
+  RunOnce(body);
+  if (kind > 0) chosen_->Passed(kind, Now() - start);
+}
+
+void Team::RunOnce(FunctionRef<void()> body) {
+  const FlushDenormals flush;
   if (size_ == 1) return body();
   CheckFork();
   if (policy_ == Oversubscription::kIgnore) return RunTogether(body);
@@ -313,14 +373,14 @@ void Team::Run(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
+bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t kind) {
   Shared& s = *shared_;
   s.wanted = &wanted;
   s.stopped.store(false);
   bool whole = true;
   std::exception_ptr error;
   try {
-    Run(body);
+    Run(body, kind);
   } catch (const Stopped&) {
     whole = false;
   } catch (...) {
@@ -349,45 +409,66 @@ void Team::RunWatched(FunctionRef<void()> body) {
   shared_->watch.Add(all - worked + lost_working, all);
 }
 
+// The workers are one OpenMP region that lasts as long as the team. Between runs they wait as they
+// do within one: OpenMP's own barriers, at both ends of a region, spin for milliseconds where a
+// thread has no core, which took a quarter of the time of two processes on two cores.
+void Team::Shared::Start(const std::function<void(size_t thread)>& loop) {
+  if (starter.joinable()) return;
+  starter = std::thread([this, loop] {
+#pragma omp parallel num_threads(static_cast <int>(gates.size()))
+    {
+      const auto i = static_cast<size_t>(omp_get_thread_num());
+      if (i == 0) {
+        n_workers = static_cast<size_t>(omp_get_num_threads());
+        n_workers.notify_all();
+      }
+      const FlushDenormals flush;
+      loop(i + 1);
+    }
+  });
+  n_workers.wait(0);
+}
+
 void Team::RunTogether(FunctionRef<void()> body) {
   Shared& s = *shared_;
+  s.Start([this](size_t thread) { WorkerLoop(thread); });
+  const size_t n_threads = std::min(size_, s.n_workers + 1);
+  s.first_epoch = s.epoch.load(std::memory_order_relaxed);
+  s.split.Start(n_threads, s.first_epoch);
+  s.done.store(false);
+  s.n_left.store(0);
+  s.spins.store(
+      std::min(s.spins.load() + kSpins / 2, kMostSpins));  // longer if nobody lacks a core
+  for (size_t i = 0; i + 1 < n_threads; ++i) s.gates[i].Open();
+  s.running = true;
   std::exception_ptr error;
-#pragma omp parallel num_threads(static_cast <int>(size_))
-  {
-    // The implicit barrier after `single`: no thread works before n_active is known.
-#pragma omp single
-    {
-      s.n_active = static_cast<size_t>(omp_get_num_threads());
-      s.running = s.n_active > 1;
-      s.first_epoch = s.epoch.load(std::memory_order_relaxed);
-      for (Shared::Claim& claim : s.claims) claim.chunks.store(s.first_epoch * kChunks);
-      s.done.store(false);
-    }
-    const auto thread = static_cast<size_t>(omp_get_thread_num());
-    if (thread == 0) {
-      try {
-        body();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      s.running = false;
-      s.done.store(true, std::memory_order_relaxed);
-      s.epoch.fetch_add(1, std::memory_order_release);
-    } else {
-      const FlushDenormals flush;
-      WorkerLoop(thread);
-    }
+  try {
+    body();
+  } catch (...) {
+    error = std::current_exception();
   }
+  s.running = false;
+  s.done.store(true, std::memory_order_relaxed);
+  s.epoch.fetch_add(1);
+  s.workers.Ring();
+  s.Wait([&] { return s.n_left.load() == n_threads - 1; });
   if (error) std::rethrow_exception(error);
 }
 
 void Team::WorkerLoop(size_t thread) {
   Shared& s = *shared_;
-  for (uint64_t seen = s.first_epoch;;) {
-    WaitUntil([&] { return s.epoch.load(std::memory_order_acquire) != seen; });
-    seen = s.epoch.load(std::memory_order_acquire);
-    if (s.done.load(std::memory_order_relaxed)) return;
-    s.DoJob(seen, thread);
+  Gate& gate = s.gates[thread - 1];
+  for (uint64_t run = 1;; ++run) {
+    WaitUntil([&] { return gate.n_opened.load() >= run; }, gate.bell, s.spins);
+    if (s.over) return;
+    for (uint64_t seen = s.first_epoch;;) {
+      WaitUntil([&] { return s.epoch.load() != seen; }, s.workers, s.spins);
+      seen = s.epoch.load();
+      if (s.done.load(std::memory_order_relaxed)) break;
+      s.DoJob(seen, thread);
+    }
+    s.n_left.fetch_add(1);
+    s.caller.Ring();
   }
 }
 
@@ -410,14 +491,12 @@ void Team::Dispatch(size_t n, size_t grain, bool dynamic, Work work) {
   if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
   if (!s.running || n <= grain) return DoAlone(n, grain, dynamic, work);
   s.work = &work;
-  s.n = n;
-  s.grain = grain;
-  s.dynamic = dynamic;
-  s.next_item.store(0, std::memory_order_relaxed);
-  s.pending.store(s.n_active * kChunks, std::memory_order_relaxed);
-  const uint64_t job = s.epoch.fetch_add(1, std::memory_order_release) + 1;
+  s.split.Set(n, grain, dynamic);
+  s.pending.store(s.split.n_chunks(), std::memory_order_relaxed);
+  const uint64_t job = s.epoch.fetch_add(1) + 1;
+  s.workers.Ring();
   s.DoJob(job, 0);
-  s.waited += WaitUntil([&] { return s.pending.load(std::memory_order_acquire) == 0; });
+  s.waited += s.Wait([&] { return s.pending.load() == 0; });
   if (s.stopped.load(std::memory_order_relaxed)) std::rethrow_exception(s.thrown);
 }
 

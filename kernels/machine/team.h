@@ -1,11 +1,11 @@
 // The thread team: OpenMP threads, woken once per token instead of once per product.
 //
 // Starting and joining an OpenMP region costs microseconds, and a token takes hundreds of
-// operations. So Run() opens one region for a whole forward pass: the calling thread runs the model
-// like single-threaded code, and the others wait inside the region for For() to give them chunks of
-// an operation. They wait by spinning briefly and then yielding. A thread that has done its own
-// chunks steals those of others (work stealing): with more threads than free cores the threads that
-// have a core do all the work.
+// operations. So one region lasts as long as the team. Run() is a whole forward pass: the caller
+// runs the model like single-threaded code, and the workers wait for For() to give them chunks of
+// an operation. They wait by spinning and then sleeping: briefly where others take the cores. A
+// thread that has done its own chunks steals those of others (split.h): with more threads than free
+// cores the threads that have a core do all the work.
 //
 // But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
@@ -17,7 +17,11 @@
 #include <memory>
 #include <type_traits>
 
+#include "kernels/machine/split.h"
+
 namespace kernels {
+
+class TeamSize;
 
 // A reference to a callable, which has to outlive it: nothing is copied or allocated.
 template <class Signature>
@@ -49,27 +53,31 @@ class Team {
   // n_threads: at least 1. Throws std::runtime_error if the system does not let that many start, as
   // far as this is known beforehand.
   explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
+  // 1 to `most` threads, `start` at first: the times of passes decide (team_size.h).
+  Team(int start, int most);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
+  // Threads of this Run() or the last, of a usual one, and of the largest.
   size_t size() const { return size_; }
+  size_t usual_size() const;
+  size_t max_size() const { return max_size_; }
 
-  // Chunks of each thread in For(), so that others can steal some. With 16 the streams of memory
-  // become too short (NOTEBOOK.md).
-  static constexpr size_t kChunks = 8;
+  static constexpr size_t kChunks = Split::kChunks;  // of each thread in For()
 
   // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
   // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
   // caller's mode is restored. Throws std::runtime_error in a child of fork() after its parent had
   // threads, if it would need threads. With kGoAlone, a short run that mostly waited for cores is
   // followed by some that the calling thread does alone; the results are the same.
-  void Run(FunctionRef<void()> body);
+  // kind: of passes (TeamSize), whose times decide the number of threads; 0: not measured.
+  void Run(FunctionRef<void()> body, size_t kind = 0);
 
   // The same for as long as `wanted` says: the calling thread asks it between its chunks. If
   // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
   // are not done. Returns whether `body` came to its end.
-  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
+  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t kind = 0);
 
   size_t n_runs() const { return n_runs_; }
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
@@ -86,11 +94,13 @@ class Team {
   struct Shared;  // between the threads
   void WorkerLoop(size_t thread);
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
+  void RunOnce(FunctionRef<void()> body);
   void RunTogether(FunctionRef<void()> body);
   void RunWatched(FunctionRef<void()> body);
   void DoAlone(size_t n, size_t grain, bool dynamic, Work work);
 
-  size_t size_;
+  size_t size_, max_size_;
+  std::unique_ptr<TeamSize> chosen_;  // null: always size_
   Oversubscription policy_;
   std::unique_ptr<Shared> shared_;
   size_t n_runs_ = 0;

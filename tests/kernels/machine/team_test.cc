@@ -121,6 +121,26 @@ TEST_P(TeamTest, GoesAloneWhereCoresAreTaken) {
   EXPECT_EQ(steady.n_runs_alone(), 0u);
 }
 
+// Its number may change with each run; not above the most, which scratch is made for.
+TEST_P(TeamTest, MeasuredSize) {
+  Team team(1, GetParam());
+  EXPECT_EQ(team.usual_size(), 1u);
+  EXPECT_EQ(team.max_size(), static_cast<size_t>(GetParam()));
+  for (int run = 0; run < 40; ++run) {
+    std::atomic<size_t> n_items = 0;
+    const auto body = [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(7) / (2 * team.size()));
+      team.For(100, 1, [&](size_t begin, size_t end, size_t thread) {
+        EXPECT_LT(thread, team.size());
+        n_items += end - begin;
+      });
+    };
+    team.Run(body, static_cast<size_t>(run % 2));
+    EXPECT_EQ(n_items, 100u);
+    EXPECT_LE(team.size(), team.max_size());
+  }
+}
+
 TEST_P(TeamTest, ExceptionLeavesTheRegion) {
   Team team(GetParam());
   EXPECT_THROW(team.Run([] { throw std::runtime_error("stop"); }), std::runtime_error);

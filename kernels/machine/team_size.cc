@@ -1,0 +1,147 @@
+#include "kernels/machine/team_size.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace kernels {
+namespace {
+
+// Passes with cold caches, which count for nothing.
+constexpr size_t kCold = 2;
+// A block has as much work as usually takes this time, twice a time slice; if it takes much longer,
+// the rest is left out.
+constexpr double kBlock = 6e-3, kLongest = 4 * kBlock;
+// Blocks in a mean.
+constexpr double kMemory = 8;
+// A block this much slower than usual ends a trial; before its end, one that is slower still.
+constexpr double kHopeless = 1.25, kAbandon = 1.5;
+constexpr double kMinPairs = 3, kMaxPairs = 6;
+// More threads must gain this much, fewer may lose this much.
+constexpr double kGain = 0.01, kLoss = 0.002;
+// Two blocks in a row that differ this much from what is usual: the machine has changed.
+constexpr double kFar = 1.15;
+// The share of time that trials may cost, and seconds between two of them.
+constexpr double kShare = 0.006, kMaxBudget = 0.02;
+constexpr double kFirstWait = 0.05, kLastWait = 0.5;
+
+}  // namespace
+
+size_t TeamSize::Choose(size_t kind) {
+  const Usual& usual = usual_[kind];
+  if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 && most_ > 1) {
+    const bool more = best_ < most_ && (best_ == 1 || directions_[1].due <= directions_[0].due);
+    if (directions_[more].due <= now_) {
+      const size_t step = std::min(directions_[more].step, more ? most_ - best_ : best_ - 1);
+      tried_ = more ? best_ + step : best_ - step;
+      is_usual_ = false;
+      n_pairs_ = sum_ = squares_ = 0;
+    }
+  }
+  return now_taken_ = is_usual_ || usual.weight == 0 ? best_ : tried_;
+}
+
+void TeamSize::Passed(size_t kind, double seconds) {
+  if (++n_passes_ <= kCold) return;
+  now_ += seconds;
+  budget_ = std::min(budget_ + kShare * seconds, kMaxBudget);
+  Usual& usual = usual_[kind];
+  if (usual.weight == 0) {
+    usual = {.seconds = seconds, .weight = 1};
+    return;
+  }
+  if (is_usual_) {
+    usual.block_seconds += seconds;
+    ++usual.block_passes;
+  }
+  block_.seconds += seconds;
+  block_.expected += usual.seconds;
+  const bool is_lost =
+      !is_usual_ && block_.seconds > kBlock / 4 && block_.seconds > kAbandon * block_.expected;
+  if (block_.expected < kBlock && block_.seconds < kLongest && !is_lost) return;
+  const Block block = std::exchange(block_, {});
+  if (!is_usual_) {  // a machine that slept lost no time by this
+    const double lost = std::max(block.seconds - block.expected, 0.0);
+    budget_ -= std::min(lost, std::max(4 * block.expected, kLongest));
+  }
+  EndBlock(block.seconds / block.expected);
+}
+
+void TeamSize::EndBlock(double ratio) {
+  if (!is_usual_) {
+    tried_ratio_ = ratio;
+    is_usual_ = true;  // the next one is
+    if (ratio > kHopeless) EndTrial(false, 0);
+    return;
+  }
+  if (FollowLevel(ratio)) {
+    tried_ = 0;
+  } else if (tried_ != 0) {
+    JudgePair(tried_ratio_ - ratio);
+  }
+}
+
+// Takes a usual block into the means, unless it is far from them. Returns whether the level has
+// changed: then what to try is what that suggests.
+bool TeamSize::FollowLevel(double ratio) {
+  const bool is_far = ratio > kFar || ratio * kFar < 1;
+  const bool has_changed = is_far && level_ != 1 && (level_ > 1) == (ratio > 1);
+  for (Usual& usual : usual_) {
+    if (usual.block_passes > 0 && !is_far) {
+      usual.weight = std::min(usual.weight + 1, kMemory);
+      usual.seconds += (usual.block_seconds / usual.block_passes - usual.seconds) / usual.weight;
+    }
+    usual.block_seconds = usual.block_passes = 0;
+  }
+  if (!has_changed) {
+    level_ = is_far ? ratio : 1;
+    return false;
+  }
+  const double change = (level_ + ratio) / 2;
+  level_ = 1;
+  for (Usual& usual : usual_) {
+    usual.seconds *= change;
+    if (usual.weight > 0) usual.weight = std::max(usual.weight, 2.0);
+  }
+  directions_[change < 1] = {.due = now_};
+  directions_[change > 1] = {.due = now_ + kFirstWait};
+  // What is learned now is worth some time, but not again and again.
+  if (changed_ < 0 || now_ - changed_ > 2 * kLastWait) budget_ = std::max(budget_, 0.0);
+  changed_ = now_;
+  return true;
+}
+
+void TeamSize::JudgePair(double difference) {
+  ++n_pairs_;
+  sum_ += difference;
+  squares_ += difference * difference;
+  is_usual_ = false;
+  if (n_pairs_ < kMinPairs) return;
+  const double mean = sum_ / n_pairs_;
+  const double error = std::sqrt(std::max(squares_ - n_pairs_ * mean * mean, 0.0)) / n_pairs_;
+  const double limit = tried_ > best_ ? -kGain : kLoss;
+  if (mean + error < limit) {
+    EndTrial(true, 1 + mean);
+  } else if (mean - error > limit || n_pairs_ == kMaxPairs) {
+    EndTrial(false, 1);
+  }
+}
+
+void TeamSize::EndTrial(bool won, double change) {
+  const bool more = tried_ > best_;
+  Direction& direction = directions_[more];
+  if (won) {
+    best_ = tried_;
+    for (Usual& usual : usual_) usual.seconds *= change;
+    direction = {.due = now_};
+    directions_[!more] = {.due = now_ + kLastWait, .wait = kLastWait};
+  } else {
+    direction.wait = std::clamp(2 * direction.wait, kFirstWait, kLastWait);
+    direction.due = now_ + direction.wait;
+    direction.step = 3 - direction.step;
+  }
+  tried_ = 0;
+  is_usual_ = true;
+}
+
+}  // namespace kernels

@@ -1,0 +1,72 @@
+// TeamSize: chooses the number of threads of a team as it goes, by the time that passes take. A
+// result has the same bits for any number, so it may change between two passes. It knows no clock:
+// tests simulate times.
+//
+// From time to time some passes get one thread more or one fewer, in turn with as many usual ones.
+// The better number stays. Trials may cost 0.6% of the time, more only where passes have become
+// slower or faster for good, since other processes come and go.
+#ifndef PRONK_KERNELS_MACHINE_TEAM_SIZE_H_
+#define PRONK_KERNELS_MACHINE_TEAM_SIZE_H_
+
+#include <array>
+#include <cstddef>
+
+namespace kernels {
+
+class TeamSize {
+ public:
+  // Passes of one kind are alike but for the threads, 0 to kKinds - 1.
+  static constexpr size_t kKinds = 32;
+
+  // Begins with `start` threads; takes 1 to `most`.
+  TeamSize(size_t start, size_t most) : best_(start), most_(most) {}
+
+  // The number of threads for a pass of this kind.
+  size_t Choose(size_t kind);
+  // Its time.
+  void Passed(size_t kind, double seconds);
+
+  // What is fastest so far.
+  size_t best() const { return best_; }
+
+ private:
+  struct Usual {
+    double seconds = 0;  // a mean, with best_ threads
+    double weight = 0;   // its blocks
+    double block_seconds = 0, block_passes = 0;
+  };
+  // Passes in a row with the same number of threads, long enough to count.
+  struct Block {
+    double seconds = 0, expected = 0;
+  };
+  // Of trials with fewer or more threads.
+  struct Direction {
+    double due = 0;   // the time of the next one,
+    double wait = 0;  // this long after the last, which was lost
+    size_t step = 1;  // then 2, as work may be shared badly by one number
+  };
+  void EndBlock(double ratio);
+  void JudgePair(double difference);
+  void EndTrial(bool won, double change);
+  bool FollowLevel(double ratio);
+  void Scale(double ratio);
+
+  size_t best_, most_;
+  size_t tried_ = 0;      // on trial; 0: none
+  size_t now_taken_ = 0;  // by the pass at hand
+  bool is_usual_ = true;  // the block at hand has best_ threads
+  Block block_;
+  double tried_ratio_ = 0;                      // the last block on trial took this much longer
+  double n_pairs_ = 0, sum_ = 0, squares_ = 0;  // of a trial: differences to blocks beside
+  std::array<Usual, kKinds> usual_ = {};
+  std::array<Direction, 2> directions_ = {};  // fewer, more
+  size_t n_passes_ = 0;
+  double now_ = 0;       // seconds of all passes
+  double budget_ = 0;    // seconds that trials may cost
+  double level_ = 1;     // the last block's ratio, if far from 1
+  double changed_ = -1;  // when the level last changed
+};
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MACHINE_TEAM_SIZE_H_
