@@ -95,7 +95,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
     for (const double noise : {0.0, 0.05}) {
       for (const size_t start : {2u, 4u, 6u}) {
         std::mt19937 random(1);
-        std::normal_distribution<double> normal(1, noise);
+        std::normal_distribution<double> normal;
         std::vector<double> fixed(1);
         for (size_t n = 1; n <= 6; ++n) {
           fixed.push_back(0.010 / 4096 * machine.Seconds(n, 4096, 4, false, memory) +
@@ -104,7 +104,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
         constexpr size_t kPasses = 2000;
         TeamSize size(start, 6);
         const Result result = Simulate(size, kPasses, [&](size_t n_threads, double) {
-          return fixed[n_threads] * std::max(normal(random), 0.5);
+          return fixed[n_threads] * std::max(1 + noise * normal(random), 0.5);
         });
         const double best = *std::min_element(fixed.begin() + 1, fixed.end());
         EXPECT_LE(result.seconds / kPasses, 1.03 * best)
