@@ -229,7 +229,7 @@ Report Convert(const std::string& path, const std::string& out, const Options& o
   report.type = types.most;
   AddGeneralKeys(path, report.type, FileType(report.type, options), model.keys);
   AddSampling(folder.Object("generation_config.json"), model.keys);
-  AddTokenizer(EmbeddingRows(model), model);
+  AddTokenizer(family, EmbeddingRows(model), model);
   Write(model, types, options, out);
   report.architecture = model.architecture;
   report.n_tensors = model.tensors.size();

@@ -33,12 +33,13 @@ struct UsualValue {
 enum class Experts : uint8_t { kEither, kNone, kSome };
 
 struct Family {
-  std::string_view name;               // GGUF's architecture
-  std::array<std::string_view, 4> hf;  // config.json's architectures; the rest is empty
+  std::string_view name;                    // GGUF's architecture
+  std::array<std::string_view, 7> hf = {};  // config.json's architectures; the rest is empty
   Experts experts = Experts::kEither;
   // GGUF's definition rotates pairs of neighbours in a head, Hugging Face's code pairs of halves.
   bool pairs_neighbours = false;
   bool norms_plus_one = false;
+  bool raw_bpe = false;                  // its tokenizer.json merges characters, not bytes
   std::string_view activation = "silu";  // prefix of its name in config.json
   // The first list that has a tensor's name counts; CommonTensors() come last.
   std::array<std::span<const TensorRule>, 4> tensors = {};

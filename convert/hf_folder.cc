@@ -147,7 +147,7 @@ std::optional<std::string> HfFolder::Text(const std::string& name) const {
   const std::optional<std::string> path = Find(name);
   if (!path) return std::nullopt;
   const gguf::MappedFile file = gguf::MappedFile::Open(
-      *path, name.ends_with(".model") ? "a model of sentencepiece" : "a text file", kMaxText);
+      *path, name.ends_with(".model") ? "a tokenizer's model" : "a text file", kMaxText);
   texts_.push_back(file.id());
   n_bytes_ += file.bytes().size();
   most_bytes_ = std::max(most_bytes_, file.bytes().size());

@@ -36,8 +36,9 @@ bool LooksSpecial(std::string_view token) {
 
 class TokenizerWriter {
  public:
-  explicit TokenizerWriter(OutModel& model)
-      : model_(model),
+  TokenizerWriter(const Family& family, OutModel& model)
+      : family_(family),
+        model_(model),
         config_(model.folder.Object("tokenizer_config.json")),
         map_(model.folder.Object("special_tokens_map.json")),
         json_(model.folder.Object("tokenizer.json")),
@@ -62,13 +63,21 @@ class TokenizerWriter {
  private:
   void ReadVocabulary() {
     const auto spm = model_.folder.Find("tokenizer.model");
-    if (spm && !model_.architecture.starts_with("gemma4")) {
+    if (spm && !family_.raw_bpe) {
       vocab_ = ReadSentencePiece(*spm, *model_.folder.Text("tokenizer.model"));
     } else if (json_.is_there()) {
-      vocab_ = ReadTokenizerJson(json_, model_.architecture);
+      vocab_ = ReadTokenizerJson(json_, family_);
+    } else if (const auto ranks = model_.folder.Find("tiktoken.model")) {
+      const std::string known = "TikTokenTokenizer";  // its program has the split pattern
+      if (const std::string found = config_.TextOr("tokenizer_class", known); found != known)
+        config_.Fail("tokenizer_class", "expected " + known + ", found " + gguf::Quoted(found, 40));
+      vocab_ = ReadTiktoken(*ranks, *model_.folder.Text("tiktoken.model"));
+    } else if (const auto pieces = model_.folder.Find("sentencepiece.bpe.model")) {
+      vocab_ = ReadSentencePiece(*pieces, *model_.folder.Text("sentencepiece.bpe.model"), true);
     } else {
       throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
-                        ": expected tokenizer.model or tokenizer.json, found neither");
+                        ": expected tokenizer.model, tokenizer.json, tiktoken.model or "
+                        "sentencepiece.bpe.model, found none");
     }
   }
 
@@ -226,11 +235,14 @@ class TokenizerWriter {
   // The tokens that tokenizer.json puts before and after every text, "" for none; empty if it does
   // not say. Word pieces are always put between two.
   std::optional<std::pair<std::string, std::string>> EndsOfTemplate() const {
+    if (vocab_.model == "t5" && !json_.is_there()) return std::pair("<s>", "</s>");
     if (!json_.is_there() || IsWordPiece()) return std::nullopt;
     const Fields post = json_.Object("post_processor");
     const std::vector<Fields> steps =
         post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
     for (const Fields& step : steps) {
+      if (step.TextOr("type", "") == "RobertaProcessing")
+        return std::pair(First(step, "cls"), First(step, "sep"));
       if (step.TextOr("type", "") != "TemplateProcessing" || !step.IsList("single")) continue;
       const std::vector<Fields> parts = step.Objects("single");
       const auto id = [](const Fields& part) {
@@ -242,6 +254,14 @@ class TokenizerWriter {
     // Byte-level tokenizers without such a step add none.
     return vocab_.model == "gpt2" ? std::optional(std::pair<std::string, std::string>())
                                   : std::nullopt;
+  }
+
+  // Of a list of a token and its number.
+  static std::string First(const Fields& step, const char* key) {
+    for (const auto& [none, token] : step.json()[key]) {
+      if (token.IsString()) return token.String();
+    }
+    step.Fail(key, "expected a token and its number");
   }
 
   void WriteTemplate() {
@@ -263,6 +283,7 @@ class TokenizerWriter {
     return std::nullopt;
   }
 
+  const Family& family_;
   OutModel& model_;
   Fields config_, map_, json_, generation_;
   Vocabulary vocab_;
@@ -271,6 +292,8 @@ class TokenizerWriter {
 
 }  // namespace
 
-void AddTokenizer(uint64_t n_rows, OutModel& model) { TokenizerWriter(model).Write(n_rows); }
+void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model) {
+  TokenizerWriter(family, model).Write(n_rows);
+}
 
 }  // namespace convert

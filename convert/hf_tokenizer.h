@@ -1,5 +1,5 @@
-// A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece) or
-// tokenizer.json, and the files beside it with special tokens and the chat template.
+// A folder's tokenizer as the keys of a GGUF file: tokenizer.model (sentencepiece), tokenizer.json
+// or another vocabulary, and the files beside it with special tokens and the chat template.
 #ifndef PRONK_CONVERT_HF_TOKENIZER_H_
 #define PRONK_CONVERT_HF_TOKENIZER_H_
 
@@ -31,14 +31,18 @@ struct Vocabulary {
   void Pad(size_t n);
 };
 
-// From the bytes of tokenizer.model. Throws gguf::Error.
-Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes);
-// From tokenizer.json. If GGUF's names for a pre-tokenizer include the architecture's own, that one
+// From the bytes of tokenizer.model; or XLM-RoBERTa's sentencepiece.bpe.model, which is Unigram
+// despite its name and is renumbered as Fairseq does. Throws gguf::Error.
+Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes, bool fairseq = false);
+// From Kimi's tiktoken.model: lines of a token in base64 and its rank. After them 256 reserved
+// tokens. Throws gguf::Error.
+Vocabulary ReadTiktoken(const std::string& path, std::string_view text);
+// From tokenizer.json. If GGUF's names for a pre-tokenizer include the family's own, that one
 // is used. Throws gguf::Error.
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture);
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family);
 
 // Adds the tokenizer's keys, for n_rows tokens, the rows of the embedding. Throws gguf::Error.
-void AddTokenizer(uint64_t n_rows, OutModel& model);
+void AddTokenizer(const Family& family, uint64_t n_rows, OutModel& model);
 
 }  // namespace convert
 

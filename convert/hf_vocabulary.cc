@@ -1,14 +1,15 @@
-// Reads the two formats of a vocabulary, see hf_tokenizer.h.
+// Reads vocabularies that are text, see hf_tokenizer.h.
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <array>
 #include <map>
 #include <utility>
 
 #include "convert/hf_tokenizer.h"
 #include "convert/split_pattern.h"
 #include "gguf/error.h"
+#include "gguf/number.h"
 #include "tokenizer/spelling.h"
+#include "tokenizer/word_merger.h"
 
 namespace convert {
 namespace {
@@ -16,83 +17,6 @@ namespace {
 using tokenizer::TokenType;
 
 constexpr float kUnusedScore = -10000;
-
-// The wire format of protocol buffers: a field is a varint, number * 8 + kind, and its value.
-class ProtoReader {
- public:
-  ProtoReader(const std::string& path, std::string_view bytes) : path_(path), rest_(bytes) {}
-
-  // False at the end.
-  bool Next() {
-    if (rest_.empty()) return false;
-    const uint64_t key = Varint();
-    field_ = key >> 3;
-    const uint64_t kind = key & 7;
-    if (kind == 0) {
-      number_ = Varint();
-    } else if (kind == 1 || kind == 5) {
-      bytes_ = Take(kind == 1 ? 8 : 4);
-    } else if (kind == 2) {
-      bytes_ = Take(Varint());
-    } else {
-      Fail();
-    }
-    return true;
-  }
-  uint64_t field() const { return field_; }
-  uint64_t number() const { return number_; }
-  std::string_view bytes() const { return bytes_; }
-  float AsFloat() const {
-    uint32_t bits = 0;
-    if (bytes_.size() == sizeof(bits)) std::memcpy(&bits, bytes_.data(), sizeof(bits));
-    return std::bit_cast<float>(bits);
-  }
-  [[noreturn]] void Fail() const {
-    throw gguf::Error(gguf::PrintablePath(path_) +
-                      ": expected a model of sentencepiece, found something else or a part of one");
-  }
-
- private:
-  uint64_t Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<uint8_t>(Take(1)[0]);
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    Fail();
-  }
-  std::string_view Take(uint64_t n) {
-    if (n > rest_.size()) Fail();
-    const std::string_view taken = rest_.substr(0, n);
-    rest_.remove_prefix(n);
-    return taken;
-  }
-
-  const std::string& path_;
-  std::string_view rest_;
-  uint64_t field_ = 0, number_ = 0;
-  std::string_view bytes_;
-};
-
-void AddPiece(ProtoReader piece, Vocabulary& vocab) {
-  std::string text;
-  float score = 0;
-  auto type = TokenType::kNormal;
-  while (piece.Next()) {
-    if (piece.field() == 1) text = piece.bytes();
-    if (piece.field() == 2) score = piece.AsFloat();
-    if (piece.field() == 3) {
-      if (piece.number() < 1 || piece.number() > static_cast<uint64_t>(TokenType::kByte)) {
-        piece.Fail();
-      }
-      type = static_cast<TokenType>(piece.number());  // same numbers in GGUF
-    }
-  }
-  vocab.tokens.push_back(std::move(text));
-  vocab.scores.push_back(score);
-  vocab.types.push_back(type);
-}
 
 // The normalizer: steps that change a text before it is split into tokens.
 std::vector<Fields> Normalizers(const Fields& tokenizer) {
@@ -203,6 +127,29 @@ void MarkBytes(Vocabulary& vocab) {
   }
 }
 
+// The bytes of tokens by rank, of lines with a token in base64 and its rank.
+std::vector<std::string> ReadRanks(const std::string& path, std::string_view text) {
+  std::vector<std::string> tokens;
+  size_t n_bytes = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t space = std::min(line.find(' '), line.size());
+    const std::string token = FromBase64(line.substr(0, space));
+    const auto rank = gguf::NumberIn<size_t>(line.substr(std::min(space + 1, line.size())));
+    n_bytes += token.size();
+    if (token.empty() || (token.size() + 2) / 3 * 4 != space || rank != tokens.size() ||
+        token.size() > tokenizer::kMaxTokenBytes || n_bytes > tokenizer::kMaxVocabularyBytes ||
+        tokens.size() == tokenizer::kMaxTokens) {
+      throw gguf::Error(gguf::PrintablePath(path) + ": line " + std::to_string(tokens.size() + 1) +
+                        ": expected a token in base64 and its rank, " +
+                        std::to_string(tokens.size()) + ", found " + gguf::Quoted(line, 40));
+    }
+    tokens.push_back(token);
+  }
+  return tokens;
+}
+
 }  // namespace
 
 void Vocabulary::Pad(size_t n) {
@@ -217,41 +164,42 @@ void Vocabulary::Pad(size_t n) {
   }
 }
 
-Vocabulary ReadSentencePiece(const std::string& path, std::string_view bytes) {
-  constexpr uint64_t kBpe = 2;
+// A token is made last of the two that are left of its bytes when all lower ranks have merged.
+Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
+  constexpr size_t kReserved = 256;
+  const std::vector<std::string> tokens = ReadRanks(path, text);
   Vocabulary vocab;
-  vocab.model = "llama";
-  vocab.pre = "default";
-  vocab.add_space_prefix = true;
-  uint64_t type = 1;
-  ProtoReader model(path, bytes);
-  while (model.Next()) {
-    if (model.field() == 1) {
-      AddPiece({path, model.bytes()}, vocab);
-    } else if (model.field() == 2) {
-      ProtoReader trainer(path, model.bytes());
-      while (trainer.Next()) {
-        if (trainer.field() == 3) type = trainer.number();
-      }
-    } else if (model.field() == 3) {
-      ProtoReader normalizer(path, model.bytes());
-      while (normalizer.Next()) {
-        if (normalizer.field() == 3) vocab.add_space_prefix = normalizer.number() != 0;
-      }
-    }
-    if (vocab.tokens.size() > kMaxTokens) model.Fail();
+  vocab.model = "gpt2";
+  vocab.pre = "kimi-k2";
+  std::array<tokenizer::TokenId, 256> bytes;
+  bytes.fill(-1);
+  for (const std::string& token : tokens) {
+    if (token.size() == 1)
+      bytes[static_cast<uint8_t>(token[0])] = static_cast<tokenizer::TokenId>(vocab.tokens.size());
+    tokenizer::AppendSpelling(token, vocab.tokens.emplace_back());
   }
-  if (vocab.tokens.empty()) model.Fail();
-  if (type != kBpe) {
-    throw gguf::Error(gguf::PrintablePath(path) +
-                      ": expected a model of sentencepiece that merges pairs (BPE), found another "
-                      "kind (type " +
-                      std::to_string(type) + ")");
+  if (std::ranges::count(bytes, -1) > 0)
+    throw gguf::Error(gguf::PrintablePath(path) + ": expected a token for each byte");
+  tokenizer::MergeTable merges(tokens.size());
+  tokenizer::WordMerger merger(merges);
+  std::vector<tokenizer::TokenId> symbols, left;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    symbols.clear();
+    left.clear();
+    for (const char byte : tokens[i]) symbols.push_back(bytes[static_cast<uint8_t>(byte)]);
+    merger.Merge(symbols, left);
+    if (left.size() != 2) continue;  // a byte, or a token that no text becomes
+    merges.Add({left[0], left[1], static_cast<tokenizer::TokenId>(i)});
+    vocab.merges.push_back(vocab.tokens[left[0]] + " " + vocab.tokens[left[1]]);
   }
+  vocab.types.resize(tokens.size(), TokenType::kNormal);
+  for (size_t i = 0; i < kReserved; ++i)
+    vocab.tokens.push_back("<|reserved_token_" + std::to_string(vocab.tokens.size()) + "|>");
+  vocab.types.resize(vocab.tokens.size(), TokenType::kControl);
   return vocab;
 }
 
-Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architecture) {
+Vocabulary ReadTokenizerJson(const Fields& tokenizer, const Family& family) {
   const Fields model = tokenizer.Object("model");
   const std::string type = model.TextOr("type", "BPE");
   if (type != "BPE" && type != "WordPiece" && type != "Unigram")
@@ -282,7 +230,7 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
     return vocab;
   }
   vocab.merges = model.Pairs("merges");
-  if (architecture.starts_with("gemma4")) {  // merges characters, not bytes
+  if (family.raw_bpe) {
     vocab.model = "gemma4";
     vocab.add_space_prefix = false;
     MarkBytes(vocab);
@@ -299,8 +247,10 @@ Vocabulary ReadTokenizerJson(const Fields& tokenizer, std::string_view architect
     vocab.model = "gpt2";
     const tokenizer::SplitRule& rule =
         FindSplitRule(tokenizer, model.BoolOr("ignore_merges", false));
-    const bool has_own = std::ranges::count(rule.Names(), architecture) > 0;
-    vocab.pre = has_own ? architecture : rule.names[0];
+    const bool has_own = std::ranges::count(rule.Names(), family.name) > 0;
+    vocab.pre = has_own ? family.name : rule.names[0];
+    const std::string post = tokenizer.Object("post_processor").TextOr("type", "");
+    if (vocab.pre == "gpt-2" && post == "RobertaProcessing") vocab.pre = "roberta-bpe";
   }
   return vocab;
 }

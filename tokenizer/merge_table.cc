@@ -75,19 +75,25 @@ class MergeReader {
 
 }  // namespace
 
-MergeTable::MergeTable(std::span<const Merge> merges)
-    : slots_(std::bit_ceil(merges.size() + merges.size() / 2 + 1)) {
+MergeTable::MergeTable(size_t most) : slots_(std::bit_ceil(most + most / 2 + 1)) {
+  results_.reserve(most);
+}
+
+MergeTable::MergeTable(std::span<const Merge> merges) : MergeTable(merges.size()) {
   constexpr size_t kAhead = 16;  // merges; distance of the prefetch
-  results_.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     if (i + kAhead < merges.size()) {
       const Merge& later = merges[i + kAhead];
       __builtin_prefetch(&slots_[Home(later.left, later.right)]);
     }
-    Slot& slot = slots_[Locate(merges[i].left, merges[i].right)];
-    if (slot.left < 0) slot = {merges[i].left, merges[i].right, static_cast<Rank>(i)};
-    results_.push_back(merges[i].result);
+    Add(merges[i]);
   }
+}
+
+void MergeTable::Add(const Merge& merge) {
+  Slot& slot = slots_[Locate(merge.left, merge.right)];
+  if (slot.left < 0) slot = {merge.left, merge.right, static_cast<Rank>(results_.size())};
+  results_.push_back(merge.result);
 }
 
 size_t MergeTable::Home(TokenId left, TokenId right) const {

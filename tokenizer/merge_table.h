@@ -27,6 +27,10 @@ class MergeTable {
  public:
   // Sorted by rank; of repeated pairs the first counts.
   explicit MergeTable(std::span<const Merge> merges);
+  // Empty, with room for `most`.
+  explicit MergeTable(size_t most);
+  // The merge of the next rank.
+  void Add(const Merge& merge);
 
   // kNoMerge if the two do not merge.
   Rank Find(TokenId left, TokenId right) const;

@@ -25,6 +25,10 @@ constexpr TensorRule kBert[] = {
     {".output.dense", ".ffn_down"},
     {".output.LayerNorm", ".layer_output_norm"},
     {"pooler.dense", ""},
+    {"lm_head", ""},
+    {"lm_head.dense", ""},
+    {"lm_head.layer_norm", ""},
+    {"lm_head.decoder", ""},
     // Nomic's names.
     {"emb_ln", "token_embd_norm"},
     {".attn.Wqkv", ".attn_qkv"},
@@ -94,7 +98,7 @@ void Bert(OutModel& model) {
   Encoder(model);
   const Fields& config = model.config;
   // Its first text position is after the padding's number.
-  if (config.TextOr("model_type", "") == "xlm-roberta") {
+  if (config.TextOr("model_type", "").ends_with("roberta")) {
     model.shapes.padding = config.UintOr("pad_token_id", 1) + 1;
     const uint64_t n = config.Count("max_position_embeddings");
     if (n <= model.shapes.padding) config.Fail("max_position_embeddings", "too few positions");
@@ -125,7 +129,8 @@ void ModernBert(OutModel& model) {
 constexpr Family kBertRows[] = {
     {.name = "bert",
      .hf = {"BertModel", "BertForSequenceClassification", "XLMRobertaModel",
-            "XLMRobertaForSequenceClassification"},
+            "XLMRobertaForSequenceClassification", "RobertaModel", "RobertaForMaskedLM",
+            "RobertaForSequenceClassification"},
      .activation = "gelu",
      .tensors = {kBert},
      .keys = {kBertKeys},

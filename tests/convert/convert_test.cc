@@ -316,7 +316,9 @@ TEST(Convert, TensorsAreChecked) {
             "experts 0, 1 and so on: number 0 is missing");
   llama = {};
   llama.files.erase("tokenizer.model");
-  EXPECT_EQ(ErrorOf(llama), "DIR: expected tokenizer.model or tokenizer.json, found neither");
+  EXPECT_EQ(ErrorOf(llama),
+            "DIR: expected tokenizer.model, tokenizer.json, tiktoken.model or "
+            "sentencepiece.bpe.model, found none");
 }
 
 TEST(Convert, WhatTextDoesNotNeedIsLeftOut) {

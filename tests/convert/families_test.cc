@@ -326,6 +326,36 @@ TEST(ConvertFamilies, OddDenseLayersAreRefused) {
       "architecture gemma3: its text would be wrong");
 }
 
+// The folder as RoBERTa's: the same with a tokenizer of bytes, whose texts have ends.
+void ExpectRobertaByBytes(const test::TempDir& dir, const engine::Model& before) {
+  Json config = Json::parse(test::ReadText(dir.Path("folder/config.json")));
+  const std::string name = config["architectures"][0];
+  config["architectures"] = {name.substr(name.find("Roberta"))};
+  config["model_type"] = "roberta";
+  std::filesystem::copy(dir.Path("folder"), dir.Path("bytes"),
+                        std::filesystem::copy_options::recursive);
+  WriteText(dir.Path("bytes/config.json"), config.dump());
+  const Json vocab = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"a", 3}, {"b", 4}, {"ab", 5}};
+  const Json all = {
+      {"added_tokens",
+       {{{"id", 0}, {"content", "<s>"}, {"special", true}},
+        {{"id", 2}, {"content", "</s>"}, {"special", true}}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"post_processor",
+       {{"type", "RobertaProcessing"}, {"sep", {"</s>", 2}}, {"cls", {"<s>", 0}}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", {"a b"}}}}};
+  WriteText(dir.Path("bytes/tokenizer.json"), all.dump());
+  WriteText(dir.Path("bytes/tokenizer_config.json"),
+            R"({"bos_token":"<s>","eos_token":"</s>","sep_token":"</s>","cls_token":"<s>"})");
+  Convert(dir.Path("bytes"), dir.Path("out.gguf"), {});
+  const engine::Model after = engine::Model::Load(dir.Path("out.gguf"));
+  ExpectSameWeights(after, before);
+  EXPECT_EQ(after.file.metadata().GetString("tokenizer.ggml.pre"), "roberta-bpe");
+  const std::vector<tokenizer::TokenId> ids = {0, 5, 3, 2};
+  EXPECT_EQ(after.tokenizer->Encode("aba", {}), ids);
+  EXPECT_TRUE(after.tokenizer->vocab().add_sep);
+}
+
 // XLM-RoBERTa's folders: BERT with other names, and rows before the first position.
 TEST(ConvertFamilies, RobertaIsABert) {
   if (!HasPython()) GTEST_SKIP() << "no python3";
@@ -342,6 +372,7 @@ TEST(ConvertFamilies, RobertaIsABert) {
     EXPECT_EQ(after.config.pooling, before.config.pooling);
     const auto ids = test::DataPath("families/ids.txt");
     EXPECT_EQ(test::Nmse(Logits(after, ids), Logits(before, ids)), 0);
+    ExpectRobertaByBytes(dir, before);
     ExpectNoHarmByShapes(dir.Path("folder"), dir.Path("damaged.gguf"));
     ExpectNoHarmByConfig(dir.Path("folder"), dir.Path("damaged.gguf"));
     Json config = Json::parse(test::ReadText(dir.Path("folder/config.json")));

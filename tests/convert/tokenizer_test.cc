@@ -1,6 +1,8 @@
 // A folder's tokenizer: the file's has the same tokens, scores, merges and split patterns.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -136,7 +138,7 @@ TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
   for (const Json& merges :
        {Json::array({"a b"}),
         Json::array({Json::array({"a", "b"})})}) {  // the older and the newer spelling
-    Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), "llama");
+    Vocabulary read = ReadTokenizerJson(Parsed(Bpe(vocab, merges)), {.name = "llama"});
     EXPECT_EQ(read.model, "gpt2");
     EXPECT_EQ(read.pre, "gpt-2");
     EXPECT_EQ(read.merges, std::vector<std::string>{"a b"});
@@ -152,7 +154,7 @@ TEST(ConvertTokenizer, TokenizerJsonIsReadAsItIs) {
 
 TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
   const auto error = [](const Json& json) {
-    return test::ErrorOf([&] { ReadTokenizerJson(Parsed(json), "llama"); });
+    return test::ErrorOf([&] { ReadTokenizerJson(Parsed(json), {.name = "llama"}); });
   };
   EXPECT_EQ(error(Bpe({{"a", 0}, {"b", 0}}, Json::array())),
             "t.json: model.vocab.b: expected a number of its own, found that of \"a\"");
@@ -181,35 +183,47 @@ std::string Base64(std::string_view text) {
   return out;
 }
 
-// A Unigram vocabulary as tokenizer.json has it.
-TEST(ConvertTokenizer, ReadsPiecesWithScores) {
-  const gguf::File file = gguf::File::Open(test::DataPath("unigram/unigram.gguf").string());
-  const auto tokenizer = tokenizer::Tokenizer::Create(file);
-  const tokenizer::Vocabulary& old = tokenizer->vocab();
+// The Unigram vocabulary of the tests, and as tokenizer.json has its first n tokens.
+struct Unigram {
+  gguf::File file = gguf::File::Open(test::DataPath("unigram/unigram.gguf").string());
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer = tokenizer::Tokenizer::Create(file);
+  const tokenizer::Vocabulary& vocab = tokenizer->vocab();
   std::string charsmap;
-  for (const int64_t byte : file.metadata().GetInts("tokenizer.ggml.precompiled_charsmap"))
-    charsmap += static_cast<char>(byte);
-  Json vocab = Json::array(), added = Json::array();
-  for (size_t i = 0; i < old.size(); ++i) {
-    const std::string token(old.tokens[i]);
-    vocab.push_back(Json::array({token, old.scores[i]}));
-    if (i < 4 || token == "<mask>")
-      added.push_back({{"id", i}, {"content", token}, {"special", true}});
+
+  Unigram() {
+    for (const int64_t byte : file.metadata().GetInts("tokenizer.ggml.precompiled_charsmap"))
+      charsmap += static_cast<char>(byte);
   }
-  const Json space = {{"type", "Metaspace"}, {"prepend_scheme", "always"}};
+  Json ToJson(std::string_view map, size_t n) const {
+    Json pieces = Json::array(), added = Json::array();
+    for (size_t i = 0; i < n; ++i) {
+      const std::string token(vocab.tokens[i]);
+      pieces.push_back(Json::array({token, vocab.scores[i]}));
+      if (i < 4 || token == "<mask>")
+        added.push_back({{"id", i}, {"content", token}, {"special", true}});
+    }
+    const Json space = {{"type", "Metaspace"}, {"prepend_scheme", "always"}};
+    return {
+        {"model", {{"type", "Unigram"}, {"unk_id", 3}, {"vocab", pieces}}},
+        {"added_tokens", added},
+        {"normalizer",
+         {{"type", "Sequence"},
+          {"normalizers",
+           Json::array({Json{{"type", "Precompiled"}, {"precompiled_charsmap", Base64(map)}}})}}},
+        {"pre_tokenizer",
+         {{"type", "Sequence"},
+          {"pretokenizers", Json::array({Json{{"type", "WhitespaceSplit"}}, space})}}}};
+  }
+};
+
+TEST(ConvertTokenizer, ReadsPiecesWithScores) {
+  const Unigram unigram;
+  const tokenizer::Vocabulary& old = unigram.vocab;
+  const std::string& charsmap = unigram.charsmap;
   for (const size_t cut : {0u, 1u, 2u}) {  // each length of the last digits
     const std::string map = charsmap.substr(0, charsmap.size() - cut);
-    const Vocabulary now = ReadTokenizerJson(
-        Parsed({{"model", {{"type", "Unigram"}, {"unk_id", 3}, {"vocab", vocab}}},
-                {"added_tokens", added},
-                {"normalizer",
-                 {{"type", "Sequence"},
-                  {"normalizers", Json::array({Json{{"type", "Precompiled"},
-                                                    {"precompiled_charsmap", Base64(map)}}})}}},
-                {"pre_tokenizer",
-                 {{"type", "Sequence"},
-                  {"pretokenizers", Json::array({Json{{"type", "WhitespaceSplit"}}, space})}}}}),
-        "bert");
+    const Vocabulary now =
+        ReadTokenizerJson(Parsed(unigram.ToJson(map, old.size())), {.name = "bert"});
     EXPECT_EQ(now.model, "t5");
     EXPECT_EQ(now.charsmap, map);
     EXPECT_EQ(now.add_space_prefix, std::optional(true));
@@ -220,6 +234,164 @@ TEST(ConvertTokenizer, ReadsPiecesWithScores) {
       EXPECT_EQ(now.types[i], old.types[i]) << i;
     }
   }
+}
+
+// XLM-RoBERTa's vocabulary by sentencepiece, whose first three tokens are others: the same bytes.
+TEST(ConvertTokenizer, FairseqNumbersPieces) {
+  const Unigram unigram;
+  const size_t n = unigram.vocab.size() - 1;  // all but a row without a token
+  test::VocabSpec spec;
+  for (const char* token : {"<unk>", "<s>", "</s>"}) spec.Add(token);
+  for (size_t i = 4; i + 1 < n; ++i)
+    spec.Add(std::string(unigram.vocab.tokens[i]), unigram.vocab.scores[i]);
+  const std::string map = test::ProtoBytes(3, test::ProtoBytes(2, unigram.charsmap));
+  const auto special = [](const char* id) { return Json{{"SpecialToken", {{"id", id}}}}; };
+  Json json = unigram.ToJson(unigram.charsmap, n);
+  json["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {special("<s>"), {{"Sequence", {{"id", "A"}}}}, special("</s>")}}};
+  const test::TempDir dir;
+  test::HfLlama llama;
+  const std::string config = R"({"bos_token":"<s>","eos_token":"</s>","sep_token":"</s>"})";
+  llama.files = {{"tokenizer.json", json.dump()}, {"tokenizer_config.json", config}};
+  Convert(llama.Write(dir), dir.Path("by_json"), {});
+  std::filesystem::remove(dir.Path("model/tokenizer.json"));
+  const auto convert = [&](const std::string& model) {
+    dir.Write("model/sentencepiece.bpe.model", model);
+    return test::ErrorOf([&] { Convert(dir.Path("model"), dir.Path("by_pieces"), {}); });
+  };
+  EXPECT_EQ(convert(test::SentencePieceModel(spec, 1) + map), "");
+  EXPECT_EQ(test::ReadText(dir.Path("by_pieces")), test::ReadText(dir.Path("by_json")));
+  const std::string path = dir.Path("model/sentencepiece.bpe.model");
+  EXPECT_EQ(convert(test::SentencePieceModel(spec, 2)),
+            path +
+                ": expected a model of sentencepiece of pieces and their scores (Unigram), found "
+                "another kind (type 2)");
+  spec = test::VocabSpec();
+  for (const char* token : {"<unk>", "<s>", "</s>"}) spec.Add(token);
+  EXPECT_EQ(convert(test::SentencePieceModel(spec, 1)),
+            path + ": expected a model of sentencepiece, found something else or a part of one");
+}
+
+// Byte pairs of a text, merged as tiktoken does: the two neighbours whose bytes together have the
+// lowest rank.
+struct RankedBytes {
+  std::vector<std::string> tokens;
+  std::map<std::string, size_t> ranks;
+
+  void Add(const std::string& token) {
+    ranks[token] = tokens.size();
+    tokens.push_back(token);
+  }
+  std::vector<std::string> Split(const std::string& word) const {
+    std::vector<std::string> parts;
+    for (const char byte : word) parts.emplace_back(1, byte);
+    for (;;) {
+      size_t best = tokens.size(), at = 0;
+      for (size_t i = 0; i + 1 < parts.size(); ++i) {
+        const auto found = ranks.find(parts[i] + parts[i + 1]);
+        if (found == ranks.end() || found->second >= best) continue;
+        best = found->second;
+        at = i;
+      }
+      if (best == tokens.size()) return parts;
+      parts[at] += parts[at + 1];
+      parts.erase(parts.begin() + static_cast<ptrdiff_t>(at) + 1);
+    }
+  }
+  std::string Lines() const {
+    std::string lines;
+    for (const std::string& token : tokens)
+      lines += Base64(token) + " " + std::to_string(ranks.at(token)) + "\n";
+    return lines;
+  }
+};
+
+// The most frequent pairs of these words, n of them, after the bytes from the last to the first.
+RankedBytes Trained(const std::vector<std::string>& words, size_t n) {
+  RankedBytes ranked;
+  for (int byte = 255; byte >= 0; --byte) ranked.Add(std::string(1, static_cast<char>(byte)));
+  while (n-- > 0) {
+    std::map<std::string, size_t> counts;
+    for (const std::string& word : words) {
+      const std::vector<std::string> parts = ranked.Split(word);
+      for (size_t i = 0; i + 1 < parts.size(); ++i) ++counts[parts[i] + parts[i + 1]];
+    }
+    ranked.Add(
+        std::ranges::max_element(counts, {}, &std::pair<const std::string, size_t>::second)->first);
+  }
+  return ranked;
+}
+
+// Words of Kimi's pattern.
+const std::vector<std::string> kWords = {"aaaaaaaaaaaa", "banana", "bandana", "nandana", "anna",
+                                         "中文中文文",   " naïve", "éé",      "abababab"};
+
+// Kimi's vocabulary: ranks instead of merges.
+TEST(ConvertTokenizer, RanksBecomeMerges) {
+  const test::TempDir dir;
+  const RankedBytes ranked = Trained(kWords, 24);
+  test::HfLlama llama;
+  llama.tensors.erase("model.embed_tokens.weight");
+  llama.Add("model.embed_tokens.weight", {600, 32});
+  llama.files = {
+      {"tiktoken.model", ranked.Lines()},
+      {"tokenizer_config.json",
+       R"({"tokenizer_class":"TikTokenTokenizer","bos_token":"[BOS]","eos_token":"[EOS]",)"
+       R"("added_tokens_decoder":{"280":{"content":"[BOS]","special":true},)"
+       R"("281":{"content":"[EOS]","special":true},)"
+       R"("283":{"content":"<think>","special":false}}})"}};
+  Convert(llama.Write(dir), dir.Path("out"), {});
+  const gguf::File file = gguf::File::Open(dir.Path("out"));
+  const auto tokenizer = tokenizer::Tokenizer::Create(file);
+  const auto ids = [&](std::string_view text) {
+    return tokenizer->Encode(text, {.add_bos = true, .parse_special = true});
+  };
+  for (const std::string& word : kWords) {
+    std::vector<tokenizer::TokenId> expected;
+    for (const std::string& part : ranked.Split(word))
+      expected.push_back(static_cast<tokenizer::TokenId>(ranked.ranks.at(part)));
+    EXPECT_EQ(ids(word), expected) << word;
+  }
+  const std::vector<tokenizer::TokenId> specials = {280, 283, 282, 281};
+  EXPECT_EQ(ids("[BOS]<think><|reserved_token_282|>[EOS]"), specials);
+  EXPECT_EQ(file.metadata().GetString("tokenizer.ggml.model"), "gpt2");
+  EXPECT_EQ(file.metadata().GetString("tokenizer.ggml.pre"), "kimi-k2");
+  EXPECT_EQ(file.metadata().GetStrings("tokenizer.ggml.merges").size(), 24u);
+  EXPECT_EQ(tokenizer->vocab().bos, 280);
+  EXPECT_EQ(tokenizer->vocab().eos, 281);
+  const std::vector<int64_t> types = file.metadata().GetInts("tokenizer.ggml.token_type");
+  EXPECT_EQ(types[279], 1);
+  EXPECT_EQ(types[283], 4);  // text, as a folder with tokenizer.json has it
+  EXPECT_EQ(types[535], 3);
+  EXPECT_EQ(types[536], 5);
+
+  dir.Write("model/tokenizer_config.json", R"({"tokenizer_class":"Other"})");
+  EXPECT_EQ(test::ErrorOf([&] { Convert(dir.Path("model"), dir.Path("out"), {}); }),
+            dir.Path("model/tokenizer_config.json") +
+                ": tokenizer_class: expected TikTokenTokenizer, found \"Other\"");
+}
+
+TEST(ConvertTokenizer, OddRanksAreRefused) {
+  const std::string good = Trained(kWords, 8).Lines();
+  const auto error = [](const std::string& text) {
+    return test::ErrorOf([&] { ReadTiktoken("m", text); });
+  };
+  const auto line = [](int n, const std::string& found) {
+    return "m: line " + std::to_string(n) + ": expected a token in base64 and its rank, " +
+           std::to_string(n - 1) + ", found \"" + found + "\"";
+  };
+  EXPECT_EQ(error(good), "");
+  EXPECT_EQ(error(""), "m: expected a token for each byte");
+  EXPECT_EQ(error(good.substr(good.find('\n') + 1)), line(1, "/g== 1"));
+  for (const char* odd : {"", "YQ==", "YQ== ", " 264", "YQ== 265", "YQ== -1", "YQ== 264 ", "Y 264",
+                          "YQ 264", "Y!== 264", "YQ==\t264", "\xff 264"}) {
+    EXPECT_TRUE(error(good + odd + "\n").starts_with("m: line 265: expected a token")) << odd;
+  }
+  const std::string longest(tokenizer::kMaxTokenBytes, 'a');
+  EXPECT_EQ(error(good + Base64(longest) + " 264"), "");
+  EXPECT_TRUE(error(good + Base64(longest + "a") + " 264").starts_with("m: line 265: expected"));
+  for (size_t n = 0; n < good.size(); n += 11) error(good.substr(0, n));  // ends, whatever it says
 }
 
 // A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts
@@ -254,7 +426,7 @@ TEST(ConvertTokenizer, MergesStandForScores) {
               {"normalizer", {{"type", "Prepend"}, {"prepend", "\u2581"}}},
               {"model",
                {{"type", "BPE"}, {"byte_fallback", true}, {"vocab", vocab}, {"merges", merges}}}}),
-      "llama");
+      {.name = "llama"});
   EXPECT_EQ(read.add_space_prefix, true);
   EXPECT_EQ(read.types, old.types);
 

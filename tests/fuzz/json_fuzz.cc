@@ -1,7 +1,7 @@
 // The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
 // reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
 // file of weights; s a schema; v a template's values; m a conversation; k calls in what a
-// model writes; b a baseline.
+// model writes; b a baseline. And p tiktoken.model and x sentencepiece.bpe.model, which are none.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -108,7 +108,7 @@ void Take(char what, const std::string& text) {
     case 'c':
       return AsConfig(text);
     case 't':
-      convert::ReadTokenizerJson(convert::ParseObject("tokenizer.json", text), "llama");
+      convert::ReadTokenizerJson(convert::ParseObject("tokenizer.json", text), {.name = "llama"});
       return;
     case 'w':
       return AsWeights(text);
@@ -123,6 +123,12 @@ void Take(char what, const std::string& text) {
       return;
     case 'k':
       return AsCalls(text);
+    case 'p':
+      convert::ReadTiktoken("p", text);
+      return;
+    case 'x':
+      convert::ReadSentencePiece("x", text, /*fairseq=*/true);
+      return;
     case 'b':
       cli::Baseline(FileOf(text));
       return;
