@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "gguf/blocks.h"
-#include "hwy/cache_control.h"
 #include "kernels/formats/shared/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,7 +45,7 @@ HWY_INLINE void StoreUpTo(D d, hn::Vec<D> v, float* p, size_t n) {
 template <typename T>
 HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length, size_t n_keys) {
   const size_t bytes = CachedBytes<T>(length);
-  for (size_t i = 0; i < bytes; i += 64) hwy::Prefetch(row + n_keys * bytes + i);
+  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + n_keys * bytes + i);
 }
 
 // Numbers [i, i + lanes of d) of the cached vector at `row`, zeros past its end. i is a multiple of

@@ -7,7 +7,6 @@
 #define HWY_TARGET_INCLUDE "kernels/ops/quantize.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,7 +27,7 @@ void Quantize(const float* HWY_RESTRICT x, size_t n, int8_t* HWY_RESTRICT q,
     const float* const in = x + block * kActivationBlock;
     auto max = hn::Zero(df);
     for (size_t line = 0; line < kActivationBlock * sizeof(float); line += 64) {
-      hwy::Prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
+      __builtin_prefetch(reinterpret_cast<const uint8_t*>(in) + kPrefetchBytes + line);
     }
     for (size_t i = 0; i < kActivationBlock; i += kLanes) {
       max = hn::Max(max, hn::Abs(hn::LoadU(df, in + i)));

@@ -10,7 +10,6 @@
 #define HWY_TARGET_INCLUDE "kernels/recurrence/causal_conv.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/ops/activation-inl.h"
 
@@ -87,8 +86,8 @@ void ConvolveBlock(const CausalConv& conv, float* history, const float* in, size
     if (t + kAhead < n_tokens) {
       const size_t next = (t + kAhead) * stride + first;
       for (size_t c = 0; c < n; c += kLine) {
-        hwy::Prefetch(in + next + c);
-        hwy::Prefetch(out + next + c);
+        __builtin_prefetch(in + next + c);
+        __builtin_prefetch(out + next + c);
       }
     }
     const float* inputs[kMaxTaps];

@@ -9,7 +9,6 @@
 #define HWY_TARGET_INCLUDE "kernels/recurrence/mamba.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/ops/activation-inl.h"
 
@@ -64,9 +63,9 @@ void ScanBlock(const Mamba& net, float* state, const float* u, const float* dt, 
     if (t + kAhead < n_tokens) {
       const size_t next = at + kAhead * net.n_channels;
       for (size_t i = 0; i < n; i += kLine) {
-        hwy::Prefetch(u + next + i);
-        hwy::Prefetch(dt + next + i);
-        hwy::Prefetch(out + next + i);
+        __builtin_prefetch(u + next + i);
+        __builtin_prefetch(dt + next + i);
+        __builtin_prefetch(out + next + i);
       }
     }
     for (size_t i = 0; i < n; i += kLanes) {
