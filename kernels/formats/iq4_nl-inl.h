@@ -25,14 +25,6 @@ struct IQ4_NL : Signed32<IQ4_NL, gguf::BlockIQ4_NL> {
     LoadNibbles<sizeof(Block)>(w + offsetof(Block, qs), v, codes);
     LookUpCodes<kSignedZero>(kIq4nlValues, codes);
   }
-#if PRONK_WIDE
-  static HWY_INLINE Unpacked UnpackForSeveral(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked;
-    unpacked.scales = PermuteNibbles<Block>(w, unpacked.codes);
-    LookUpCodes<kSignedZero>(kIq4nlValues, unpacked.codes);
-    return Deal(unpacked);
-  }
-#endif
 };
 
 }  // namespace kernels::HWY_NAMESPACE

@@ -28,7 +28,8 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
   static constexpr gguf::DType kDType = gguf::DType::kQ2_K;
   using Form = std::conditional_t<PRONK_MADDUBS, Int8Form<0, 3, 2, 2>, Int8Form<0, 15 * 3, 1, 2>>;
   static constexpr int kZero = 0;
-  static constexpr int kFactors[4] = {1, 4, 1, 4};  // two shifts less
+  // Two shifts less; of dealt codes, which are factors of dots without sums of 16 bits, all.
+  static constexpr int kFactors[4] = {1, 4, PRONK_WIDE ? 16 : 1, PRONK_WIDE ? 64 : 4};
   static constexpr int kProductZero = 0;
   static constexpr float kProductSign = 1;
   static constexpr auto kProducts = [] {  // [scale][code]
@@ -57,6 +58,18 @@ struct Q2_K : RunType<Q2_K, gguf::BlockQ2_K, true> {
     codes[2] = Mask(high, 3);
     codes[3] = Mask(high, 3 << 2);
   }
+#if PRONK_WIDE
+  // Lane 4p + k needs run k of four bytes that have all runs.
+  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[4]) {
+    const hn::Repartition<uint32_t, DU8> d;
+    const auto qs = hn::BitCast(d, hn::LoadU(DU8(), w + offsetof(Block, qs)));
+    const auto masks = hn::Dup128VecFromValues(d, 0x03030303, 0x0C0C0C0C, 0x30303030, 0xC0C0C0C0);
+    codes[0] = hn::BitCast(DU8(), hn::And(hn::Broadcast<0>(qs), masks));
+    codes[1] = hn::BitCast(DU8(), hn::And(hn::Broadcast<1>(qs), masks));
+    codes[2] = hn::BitCast(DU8(), hn::And(hn::Broadcast<2>(qs), masks));
+    codes[3] = hn::BitCast(DU8(), hn::And(hn::Broadcast<3>(qs), masks));
+  }
+#endif
   static HWY_INLINE RunFactors Factors(const uint8_t* HWY_RESTRICT w) {
     const auto packed = hn::LoadU(DU8x16(), w + offsetof(Block, scales));
     RunFactors factors;

@@ -108,14 +108,15 @@ struct FloatInputBlock {
 template <size_t kCount, size_t kStride>
 HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
                            uint8_t* HWY_RESTRICT out) {
-  const DU8x16 d8;
-  const hn::FixedTag<uint32_t, 4> d32;
-  const hn::FixedTag<uint64_t, 2> d64;
+  const DU8 d8;
+  const hn::Repartition<uint32_t, DU8> d32;
+  const hn::Repartition<uint64_t, DU8> d64;
   const auto add = hn::Set(d8, bias);
-  for (size_t r = 0; r < kMicroRows; r += 4) {
+  for (size_t r = 0; r < kMicroRows; r += kFloats) {
     for (size_t k = 0; k < kCount; k += 4) {
+      // Piece p: row + 4 p.
       const auto load = [&](size_t row) HWY_ATTR {
-        const auto bytes = hn::LoadU(d8, in + (r + row) * kStride + 4 * k);
+        const auto bytes = LoadPieces<4 * kStride>(in + (r + row) * kStride + 4 * k);
         return hn::BitCast(d32, hn::Add(bytes, add));
       };
       const auto a = load(0), b = load(1), c = load(2), d = load(3);

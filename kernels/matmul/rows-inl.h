@@ -30,11 +30,11 @@
 //                               the same with any finite values for weights from the n-th on, which
 //                               belong to the next row; n is a multiple of a block. (The inputs
 //                               are 0 there, but 0 * NaN is not.)
-// Optional, where another way to the same numbers is faster: with several tokens,
-//   static Unpacked UnpackForSeveral(const uint8_t* w)
-// with one (its result need not be Unpacked; Multiply takes it, too),
+// Optional, where another way to the same numbers is faster: with one token, of whole steps (the
+// result need not be Unpacked; Multiply takes it, too),
 //   static ... UnpackForOne(const uint8_t* w)
-// with one token and all rows at a time,
+//   static Input LoadForOne(const ActivationRow& x, size_t i)
+// and of all rows at a time,
 //   template <size_t n>
 //   static void MultiplyAllRows(const uint8_t* const (&w)[n], const Input& in, Sums (&sums)[n])
 // A type that computes indices and looks weights up in memory has
@@ -106,10 +106,6 @@ template <class Type>
 using IndicesOf = std::conditional_t<kIndices<Type> != 0, Indices<Type>, NoIndices>;
 
 template <class Type>
-constexpr bool kUnpacksForSeveral = requires(const uint8_t* w) {
-  Type::UnpackForSeveral(w);
-};
-template <class Type>
 constexpr bool kUnpacksForOne = requires(const uint8_t* w) {
   Type::UnpackForOne(w);
 };
@@ -156,9 +152,14 @@ HWY_NOINLINE const typename Type::Input* PrepareInputs(std::span<const Activatio
     }
   } else {
     for (size_t s = 0; s < n_steps; ++s) {
-      for (size_t t = 0; t < x.size(); ++t) {
-        inputs[s * x.size() + t] = Type::Load(x[t], s * Type::kStepWeights);
+      const size_t i = s * Type::kStepWeights;
+      if constexpr (requires { Type::LoadForOne(x[0], i); }) {
+        if (x.size() == 1 && i + Type::kStepWeights <= cols) {
+          inputs[s] = Type::LoadForOne(x[0], i);
+          continue;
+        }
       }
+      for (size_t t = 0; t < x.size(); ++t) inputs[s * x.size() + t] = Type::Load(x[t], i);
     }
   }
   return inputs;
@@ -257,8 +258,6 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
         return Type::UnpackForOne(w, indices[r].of_step[s % kLookAhead]);
       } else if constexpr (kIndices<Type> != 0) {
         return Type::Unpack(w, indices[r].of_step[s % kLookAhead]);
-      } else if constexpr (kMax<Tokens> > 1 && kUnpacksForSeveral<Type>) {
-        return Type::UnpackForSeveral(w);
       } else if constexpr (kMax<Tokens> == 1 && kUnpacksForOne<Type>) {
         return Type::UnpackForOne(w);
       } else {

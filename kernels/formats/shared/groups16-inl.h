@@ -68,27 +68,6 @@ struct RunInput : std::conditional_t<kSums, RunSums, NoSums> {
 #endif
 };
 
-#if PRONK_WIDE
-// Vectors of the four runs, with a group in each piece, become vectors with four bytes of each
-// group: lane 4p + k has group 8 * (p / 2) + 2 * k + p % 2.
-template <class V>
-HWY_INLINE void DealRuns(V* runs) {
-  const DI32 d;
-  const hn::Repartition<int64_t, DI32> d64;
-  VI32 lanes[4];
-  for (size_t k = 0; k < 4; ++k) lanes[k] = hn::BitCast(d, runs[k]);
-  const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, lanes[0], lanes[1]));
-  const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, lanes[2], lanes[3]));
-  const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, lanes[0], lanes[1]));
-  const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, lanes[2], lanes[3]));
-  const hn::DFromV<V> dv;
-  runs[0] = hn::BitCast(dv, hn::InterleaveLower(d64, low01, low23));
-  runs[1] = hn::BitCast(dv, hn::InterleaveUpper(d64, low01, low23));
-  runs[2] = hn::BitCast(dv, hn::InterleaveLower(d64, high01, high23));
-  runs[3] = hn::BitCast(dv, hn::InterleaveUpper(d64, high01, high23));
-}
-#endif
-
 // A type may leave the codes of run k at their bit position, which makes them Type::kFactors[k]
 // times as large, a power of two: scales compensate for that, and nothing is rounded.
 template <class Type>
@@ -114,7 +93,7 @@ HWY_INLINE typename Type::Input LoadRunInput(const ActivationRow& x, size_t i) {
     in.scale[half] = hn::Mul(hn::LoadU(DF(), scales + 4 * half), hn::LoadU(DF(), kInverse.data()));
   }
 #elif PRONK_WIDE
-  DealRuns(&in.x[0][0]);
+  DealFour(in.x[0][0], in.x[1][0], in.x[2][0], in.x[3][0]);
   static constexpr auto kZeros = [] {
     std::array<uint8_t, 64> zeros{};
     for (size_t i = 0; i < 64; ++i)
@@ -264,13 +243,22 @@ struct RunType {
     return unpacked;
   }
   static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    Unpacked unpacked = UnpackInOrder(w);
 #if PRONK_WIDE
-    DealRuns(unpacked.codes[0]);
+    Unpacked unpacked;
+    static_cast<RunFactors&>(unpacked) = Type::Factors(w);
+    Type::DealtCodes(w, unpacked.codes[0]);
     unpacked.d = hn::Mul(unpacked.d, SpreadRuns(unpacked.scales));
-#endif
     return unpacked;
+#else
+    return UnpackInOrder(w);
+#endif
   }
+#if PRONK_WIDE
+  static HWY_INLINE void DealtCodes(const uint8_t* HWY_RESTRICT w, VU8 (&codes)[4]) {
+    Type::Codes(w, 0, codes);
+    DealFour(codes[0], codes[1], codes[2], codes[3]);  // group 8 * (p / 2) + 2 * k + p % 2
+  }
+#endif
 
 #if !PRONK_WIDE
   // One token's products take a vector of each run at a time, since a block's codes and scales do

@@ -36,21 +36,21 @@ HWY_INLINE void StoreBytes32(const VU8 (&codes)[kDotVectors][2], int zero,
 // (sum of the lane).
 template <int kCenter>
 struct Offsets {
-  VI32 offset[kDots];
+  VI32 offset[PRONK_WIDE ? 1 : kDotVectors];  // of dealt vectors only the first
 
-  HWY_INLINE void SetStart(const VI8 (&x)[kDotVectors][2]) {
+  HWY_INLINE void SetStart(const VI8 (&x)[kDotVectors][2], size_t n) {
     const VU8 center = hn::Set(DU8(), uint8_t{kCenter});
-    for (VI32& lanes : offset) lanes = hn::Zero(DI32());
     for (size_t v = 0; v < kDotVectors; ++v) {
-      offset[v % kDots] = Dot(Dot(offset[v % kDots], center, x[v][0]), center, x[v][1]);
+      const VI32 sum = v < n ? hn::Zero(DI32()) : offset[v % n];
+      offset[v % n] = Dot(Dot(sum, center, x[v][0]), center, x[v][1]);
     }
-    for (VI32& lanes : offset) lanes = hn::Neg(lanes);
+    for (size_t v = 0; v < n; ++v) offset[v] = hn::Neg(offset[v]);
   }
   HWY_INLINE VI32 Start(size_t v) const { return offset[v]; }
 };
 template <>
 struct Offsets<0> {
-  HWY_INLINE void SetStart(const VI8 (&)[kDotVectors][2]) {}
+  HWY_INLINE void SetStart(const VI8 (&)[kDotVectors][2], size_t) {}
   HWY_INLINE VI32 Start(size_t) const { return hn::Zero(DI32()); }
 };
 
@@ -65,15 +65,15 @@ struct Input32 : Offsets<kCenter>, std::conditional_t<kSums, Sums32, NoSums32> {
   GroupScales scales;     // of the activations
 };
 
-template <bool kEvenOdd, int kCenter, bool kSums>
+template <bool kEvenOdd, int kCenter, bool kSums, bool kDealt>
 HWY_INLINE Input32<kEvenOdd, kCenter, kSums> LoadInput32(const ActivationRow& x, size_t i) {
   constexpr size_t kStride = 32 * (GroupOf<kEvenOdd>(0, 1) - GroupOf<kEvenOdd>(0, 0));
   Input32<kEvenOdd, kCenter, kSums> in;
   for (size_t v = 0; v < kDotVectors; ++v) {
     LoadPiecePairs<kStride>(x.q + i + 32 * GroupOf<kEvenOdd>(v, 0), in.x[v][0], in.x[v][1]);
   }
-  for (size_t half = 0; half < 2; ++half) DealLanes(in.x[0][half], in.x[1][half]);
-  in.SetStart(in.x);
+  if constexpr (kDealt) Deal(in.x);
+  in.SetStart(in.x, kDealt ? 1 : kDotVectors);
   in.scales = SpreadScales<kEvenOdd>(LoadScales(x, i));
   if constexpr (kSums) in.sums = LoadScaledSums(x, i);
   return in;
@@ -111,15 +111,6 @@ struct Steps32 {
     static_cast<Factors32&>(unpacked) = Type::Factors(w);
     return unpacked;
   }
-  static HWY_INLINE Unpacked Deal(Unpacked unpacked) {
-    for (size_t half = 0; half < 2; ++half) {
-      DealLanes(unpacked.codes[0][half], unpacked.codes[1][half]);
-    }
-    return unpacked;
-  }
-  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
-    return Deal(UnpackInOrder(w));
-  }
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
     Factors32 factors{LoadEightHalfs<sizeof(Block)>(w + offsetof(Block, d)), {}};
     if constexpr (requires(Block block) { block.m; }) {
@@ -155,7 +146,12 @@ struct Type32 : Steps32<Type, BlockType> {
   using Unpacked = Unpacked32;
 
   static HWY_INLINE Input Load(const ActivationRow& x, size_t i) {
-    return LoadInput32<kEvenOdd, kCenter, kSums>(x, i);
+    return LoadInput32<kEvenOdd, kCenter, kSums, kDeals>(x, i);
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    Unpacked unpacked = Type::UnpackInOrder(w);
+    Deal(unpacked.codes);
+    return unpacked;
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);
@@ -163,15 +159,37 @@ struct Type32 : Steps32<Type, BlockType> {
     return w;
   }
   static HWY_INLINE void Multiply(const Unpacked& w, const Input& in, Sums& sums) {
-    VI32 dots[kDots];
-    for (size_t v = 0; v < kDotVectors; ++v) {
-      dots[v % kDots] = DotVector(v < kDots ? in.Start(v) : dots[v % kDots], w.codes[v], in.x[v]);
+    constexpr size_t n = kDeals ? 1 : kDotVectors;
+    VI32 dots[n];
+#if PRONK_MADDUBS && PRONK_PIECES == 2
+    // Products are summed in i16 as long as they fit.
+    constexpr size_t kRun = 8 * 2 * 127 * kMaxCode <= 32767 ? 4 : 2;
+    dots[0] = in.Start(0);
+    for (size_t first = 0; first < kDotVectors; first += kRun) {
+      VI16 pairs = hn::Zero(DI16());
+      for (size_t v = first; v < first + kRun; ++v) {
+        for (size_t half = 0; half < 2; ++half) {
+          pairs =
+              hn::Add(pairs, hn::SatWidenMulPairwiseAdd(DI16(), w.codes[v][half], in.x[v][half]));
+        }
+      }
+      dots[0] = hn::Add(dots[0], hn::WidenMulPairwiseAdd(DI32(), pairs, hn::Set(DI16(), 1)));
     }
+#else
+    for (size_t v = 0; v < kDotVectors; ++v) {
+      dots[v % n] = DotVector(v < n ? in.Start(v) : dots[v % n], w.codes[v], in.x[v]);
+    }
+#endif
     AddDots(dots, w, in, sums);
   }
 #if !PRONK_WIDE
+  // The dots of a single token are added up lane by lane, which takes less than dealing the codes;
+  // the numbers are the same.
+  static HWY_INLINE Input LoadForOne(const ActivationRow& x, size_t i) {
+    return LoadInput32<kEvenOdd, kCenter, kSums, false>(x, i);
+  }
   static HWY_INLINE void Multiply(const Packed32& w, const Input& in, Sums& sums) {
-    VI32 dots[kDots];
+    VI32 dots[kDotVectors];
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) {
       VU8 codes[2][2];
@@ -186,7 +204,8 @@ struct Type32 : Steps32<Type, BlockType> {
   static HWY_INLINE VI32 DotVector(VI32 start, const VU8 (&codes)[2], const VI8 (&x)[2]) {
     return Dot2(start, codes[0], x[0], codes[1], x[1]);
   }
-  static HWY_INLINE void AddDots(const VI32 (&dots)[kDots], const Factors32& w, const Input& in,
+  template <size_t n>
+  static HWY_INLINE void AddDots(const VI32 (&dots)[n], const Factors32& w, const Input& in,
                                  Sums& sums) {
     sums.a = AddScaledDots(sums.a, dots, SpreadScales<kEvenOdd>(w.scales), in.scales);
     if constexpr (kMinimum && kCenter == 0) {
@@ -240,9 +259,12 @@ struct Signed32 : Steps32<Type, BlockType> {
     for (size_t v = 0; v < kDotVectors; ++v) {
       LoadPiecePairs<32 * kGroupStep>(x.q + i + 32 * FirstGroup(v), in.x[v][0], in.x[v][1]);
     }
-    in.SetStart(in.x);
+    in.SetStart(in.x, kDotVectors);
     in.scales = LoadScales(x, i);
     return in;
+  }
+  static HWY_INLINE Unpacked Unpack(const uint8_t* HWY_RESTRICT w) {
+    return Type::UnpackInOrder(w);
   }
   static HWY_INLINE Unpacked Keep(Unpacked w, size_t n) {
     w.scales = KeepFirst(w.scales, n / 32);

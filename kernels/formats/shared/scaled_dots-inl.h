@@ -44,13 +44,13 @@ HWY_INLINE VI32 AddNeighbours(VI32 a, VI32 b) {
 }
 
 // Eight floats, one for each group, in the lanes in which AddScaledDots leaves the groups.
-struct GroupScales {
 #if PRONK_PIECES == 4
-  VF spread;
-#else
-  Floats8 spread;
-#endif
+struct GroupScales {
+  VF part[1];
 };
+#else
+using GroupScales = Floats8;
+#endif
 template <bool kEvenOdd>
 HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
 #if PRONK_PIECES == 4
@@ -58,44 +58,65 @@ HWY_INLINE GroupScales SpreadScales(const Floats8& scales) {
   alignas(64) static constexpr int32_t kIndex[2][16] = {
       {0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7},
       {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}};
-  return {hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
-                               hn::SetTableIndices(df, kIndex[kEvenOdd]))};
+  return {{hn::TableLookupLanes(hn::ResizeBitCast(df, scales.part[0]),
+                                hn::SetTableIndices(df, kIndex[kEvenOdd]))}};
 #else
-  return {scales};
+  return scales;
 #endif
 }
 
-// Of two vectors with a group in each piece those with the first and third, and with the second and
-// fourth, of each group's four lanes: then the dots of all vectors are one sum.
+// Four vectors with a group in each piece become vectors with four bytes of each group: lane 4p + k
+// of all has the group of piece p of vector k.
 template <class V>
-HWY_INLINE void DealLanes(V& a, V& b) {
-#if PRONK_WIDE
-  const auto x = hn::BitCast(DF(), a), y = hn::BitCast(DF(), b);
-  a = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0x88)});
-  b = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0xDD)});
-#else
-  (void)a, (void)b;
-#endif
+HWY_INLINE void DealFour(V& a, V& b, V& c, V& d) {
+  const DI32 d32;
+  const hn::Repartition<int64_t, DI32> d64;
+  const hn::DFromV<V> dv;
+  const auto lower = [&](V x, V y) HWY_ATTR {
+    return hn::BitCast(d64, hn::InterleaveLower(d32, hn::BitCast(d32, x), hn::BitCast(d32, y)));
+  };
+  const auto upper = [&](V x, V y) HWY_ATTR {
+    return hn::BitCast(d64, hn::InterleaveUpper(d32, hn::BitCast(d32, x), hn::BitCast(d32, y)));
+  };
+  const auto low_ab = lower(a, b), low_cd = lower(c, d);
+  const auto high_ab = upper(a, b), high_cd = upper(c, d);
+  a = hn::BitCast(dv, hn::InterleaveLower(d64, low_ab, low_cd));
+  b = hn::BitCast(dv, hn::InterleaveUpper(d64, low_ab, low_cd));
+  c = hn::BitCast(dv, hn::InterleaveLower(d64, high_ab, high_cd));
+  d = hn::BitCast(dv, hn::InterleaveUpper(d64, high_ab, high_cd));
 }
 
-// sum + dots * w * x. |dots| at most kMaxDot in each lane.
+// The vectors of 256 weights or activations are DEALT: a lane is of the same group in all of them,
+// so that their dots are one sum.
+constexpr bool kDeals = kPieces > 1;
+template <class V>
+HWY_INLINE void Deal([[maybe_unused]] V (&vectors)[kDotVectors][2]) {
+  for (size_t half = 0; half < 2; ++half) {
+#if PRONK_WIDE  // the first and third lane of each four, and the second and fourth
+    V &a = vectors[0][half], &b = vectors[1][half];
+    const auto x = hn::BitCast(DF(), a), y = hn::BitCast(DF(), b);
+    a = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0x88)});
+    b = hn::BitCast(hn::DFromV<V>(), VF{_mm512_shuffle_ps(x.raw, y.raw, 0xDD)});
+#elif PRONK_PIECES == 2
+    DealFour(vectors[0][half], vectors[1][half], vectors[2][half], vectors[3][half]);
+#endif
+  }
+}
+
+// sum + dots * w * x, of dealt vectors' one or of kDotVectors with at most kMaxDot in each lane.
 constexpr int kMaxDot = PRONK_WIDE ? 1 << 24 : 16383;
-constexpr size_t kDots = PRONK_WIDE ? 1 : kDotVectors;
-HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[kDots], const GroupScales& w,
+template <size_t n>
+HWY_INLINE VF AddScaledDots(VF sum, const VI32 (&dots)[n], const GroupScales& w,
                             const GroupScales& x) {
-  const DF df;
-#if PRONK_PIECES == 4
-  return hn::MulAdd(hn::ConvertTo(df, dots[0]), hn::Mul(w.spread, x.spread), sum);
-#else
-  for (size_t k = 0; k < kParts8; ++k) {
-    const VI32* const four = dots + 4 * k;
-    const VI32 added =
-        AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
-    const VF scale = hn::Mul(w.spread.part[k], x.spread.part[k]);
-    sum = hn::MulAdd(hn::ConvertTo(df, added), scale, sum);
+  for (size_t k = 0; k < std::size(w.part); ++k) {
+    VI32 added = dots[0];
+    if constexpr (n > 1) {
+      const VI32* const four = dots + 4 * k;
+      added = AddNeighbours(AddNeighbours(four[0], four[1]), AddNeighbours(four[2], four[3]));
+    }
+    sum = hn::MulAdd(hn::ConvertTo(DF(), added), hn::Mul(w.part[k], x.part[k]), sum);
   }
   return sum;
-#endif
 }
 
 // A vector of floats by their numbers among eight; all of one part if there are two.
