@@ -37,7 +37,7 @@ Config Fitted(const Config& model, Config config) {
     Expect("a value_length of", layer.value_length, last->value_length);
     const auto own = static_cast<size_t>(model.layers.rend() - last) - 1;
     layer.kv_layer = std::min(own, last->kv_layer);
-    if (layer.window > 1) --layer.window;  // the query's own position has no key
+    if (layer.window > 1) --layer.window;  // its own position has no key; one stays
   }
   return config;
 }

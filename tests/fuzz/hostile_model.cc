@@ -128,7 +128,7 @@ std::string OddText(const Choices& choose) {
     case 4:
       return Pick<const char*>(choose, {"none", "linear", "yarn", "longrope", "su", "dynamic"});
     case 5:
-      return Pick<const char*>(choose, {"llama", "gpt2", "gemma4", "bert", "default", "qwen2"});
+      return Pick<const char*>(choose, {"llama", "gpt2", "gemma4", "bert", "t5", "default"});
     default:
       return Pick<const char*>(choose, {"a", "<s>", "{{ a }}", "0", "\u2581", "\xe2\x96"});
   }
