@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <exception>
-#include <functional>
 #include <new>
 #include <numeric>
 #include <span>
@@ -438,9 +437,6 @@ Session::Session(const Model& model, const Options& options)
         return std::make_shared<Impl>(model.impl_, options.draft ? options.draft->impl_ : nullptr,
                                       options);
       })) {}
-Session::~Session() = default;
-Session::Session(Session&&) noexcept = default;
-Session& Session::operator=(Session&&) noexcept = default;
 
 Completion Session::Complete(std::string_view prompt, const OnText& on_text, const Limits& limits) {
   return Guarded([&] {
@@ -479,11 +475,8 @@ struct Batch::Impl {
 Batch::Batch(const Model& model, int threads)
     : impl_(Guarded([&] {
         engine::CheckRange("threads", threads, 0, engine::kMaxThreads);
-        return std::make_unique<Impl>(model.impl_, threads);
+        return std::make_shared<Impl>(model.impl_, threads);
       })) {}
-Batch::~Batch() = default;
-Batch::Batch(Batch&&) noexcept = default;
-Batch& Batch::operator=(Batch&&) noexcept = default;
 
 std::size_t Batch::Add(Session& session, std::string_view prompt, const OnText& on_text,
                        const Limits& limits) {
@@ -514,10 +507,7 @@ std::vector<std::pair<std::size_t, Completion>> Batch::Step() {
 std::size_t Batch::size() const { return impl_->batch.size(); }
 
 Chat::Chat(const Model& model, std::string system, const Options& options)
-    : impl_(Guarded([&] { return std::make_unique<Impl>(model, std::move(system), options); })) {}
-Chat::~Chat() = default;
-Chat::Chat(Chat&&) noexcept = default;
-Chat& Chat::operator=(Chat&&) noexcept = default;
+    : impl_(Guarded([&] { return std::make_shared<Impl>(model, std::move(system), options); })) {}
 
 Completion Chat::Say(const std::string& text, const OnText& on_text, const Limits& limits) {
   const auto question = Guarded([&] { return std::vector<Message>{{"user", text}}; });
@@ -576,11 +566,8 @@ Embedder::Embedder(const Model& model, Pooling pooling, const Options& options)
         if (model.impl_->config.pooling == engine::Pooling::kRank)
           throw Error("this is a reranker, which makes scores, not vectors");
         const auto asked = pooling == Pooling::kOfFile ? std::nullopt : std::optional(named);
-        return std::make_unique<Impl>(model.impl_, session, asked);
+        return std::make_shared<Impl>(model.impl_, session, asked);
       })) {}
-Embedder::~Embedder() = default;
-Embedder::Embedder(Embedder&&) noexcept = default;
-Embedder& Embedder::operator=(Embedder&&) noexcept = default;
 
 std::vector<std::vector<float>> Embedder::Embed(const std::vector<std::string>& texts) {
   return Guarded([&] {

@@ -260,9 +260,8 @@ std::string MessagesJson(const std::vector<Message>& messages);
 class Session {
  public:
   explicit Session(const Model& model, const Options& options = {});
-  ~Session();
-  Session(Session&&) noexcept;
-  Session& operator=(Session&&) noexcept;
+  Session(Session&&) = default;
+  Session& operator=(Session&&) = default;
 
   // Reads the prompt after the text so far (Limits::reading), then generates. Nothing is put
   // between them.
@@ -292,9 +291,8 @@ class Session {
 class Batch {
  public:
   explicit Batch(const Model& model, int threads = 0);  // threads: as Options has them
-  ~Batch();
-  Batch(Batch&&) noexcept;
-  Batch& operator=(Batch&&) noexcept;
+  Batch(Batch&&) = default;
+  Batch& operator=(Batch&&) = default;
 
   // Begins what Session::Complete() does: reads the prompt. From then on the session belongs to the
   // batch, until its text has ended. Returns the number of the text: 0, 1, ...
@@ -308,7 +306,7 @@ class Batch {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // A conversation in the format of the model's chat template. When the context is full, the oldest
@@ -317,9 +315,8 @@ class Chat {
  public:
   // system: the system's message; "" for none.
   explicit Chat(const Model& model, std::string system = "", const Options& options = {});
-  ~Chat();
-  Chat(Chat&&) noexcept;
-  Chat& operator=(Chat&&) noexcept;
+  Chat(Chat&&) = default;
+  Chat& operator=(Chat&&) = default;
 
   Completion Say(const std::string& text, const OnText& on_text = {}, const Limits& limits = {});
   // Adds messages, the last of them by "user" or "tool", and answers; without any it answers what
@@ -353,7 +350,7 @@ class Chat {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 // How a text's tokens become one vector; by default as the model's file says.
@@ -365,16 +362,15 @@ class Embedder {
  public:
   explicit Embedder(const Model& model, Pooling pooling = Pooling::kOfFile,
                     const Options& options = {});
-  ~Embedder();
-  Embedder(Embedder&&) noexcept;
-  Embedder& operator=(Embedder&&) noexcept;
+  Embedder(Embedder&&) = default;
+  Embedder& operator=(Embedder&&) = default;
 
   // A vector for each text; many texts at once are faster than one after the other.
   std::vector<std::vector<float>> Embed(const std::vector<std::string>& texts);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace pronk

@@ -8,7 +8,6 @@
 #ifndef PRONK_ENGINE_DRAFT_SPECULATION_H_
 #define PRONK_ENGINE_DRAFT_SPECULATION_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -3,7 +3,6 @@
 #ifndef PRONK_ENGINE_MODEL_BINDER_H_
 #define PRONK_ENGINE_MODEL_BINDER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -192,7 +192,7 @@ class Pass {
   void RecurText(const LayerPlan& plan, const LayerWeights& w,
                  const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
-  void Keep(const float* state, size_t n, float* before, std::initializer_list<KeptInput> inputs);
+  void Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs);
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
   // The observer of matrix inputs, or null.

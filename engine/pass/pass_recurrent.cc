@@ -1,5 +1,6 @@
 // The recurrence of recurrent layers: see Pass::Convolve and Pass::Recur.
 #include <algorithm>
+#include <array>
 
 #include "engine/pass/pass.h"
 #include "kernels/recurrence/recurrence.h"
@@ -7,20 +8,17 @@
 namespace engine {
 namespace {
 
-KeptInput KeptConvIn(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
-  return {s.conv_in.get(), state.conv_in, r.channels};
-}
-KeptInput KeptAlpha(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
-  return {s.alpha.get(), state.alpha, r.n_alpha};
-}
-KeptInput KeptBeta(const RecurrentPlan& r, Scratch& s, const SequenceState::Recurrent& state) {
-  return {s.beta.get(), state.beta, r.n_beta};
+// Of the convolution, then of what follows it.
+std::array<KeptInput, 3> KeptInputs(const RecurrentPlan& r, Scratch& s,
+                                    const SequenceState::Recurrent& state) {
+  return {{{s.conv_in.get(), state.conv_in, r.channels},
+           {s.alpha.get(), state.alpha, r.n_alpha},
+           {s.beta.get(), state.beta, r.n_beta}}};
 }
 
 }  // namespace
 
-void Pass::Keep(const float* state, size_t n, float* before,
-                std::initializer_list<KeptInput> inputs) {
+void Pass::Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs) {
   Step("keep", n * sizeof(float), {}, [&] {
     team_.For(n, /*grain=*/1024, [&](size_t begin, size_t end, size_t) {
       std::copy(state + begin, state + end, before + begin);
@@ -48,7 +46,8 @@ void Pass::ConvolveText(const LayerPlan& plan, const LayerWeights& w,
   const RecurrentPlan& r = plan.recurrent;
   Scratch& s = scratch_;
   if (state.before != nullptr) {
-    Keep(state.history, r.history_floats(), state.before, {KeptConvIn(r, s, state)});
+    const auto inputs = KeptInputs(r, s, state);
+    Keep(state.history, r.history_floats(), state.before, std::span(inputs).first(1));
   }
   const bool alone = plan.recurrence() == Mixer::kShortConv;
   const float* const in = s.conv_in.get() + t * r.channels;
@@ -75,8 +74,9 @@ void Pass::RecurText(const LayerPlan& plan, const LayerWeights& w,
   const RecurrentPlan& r = plan.recurrent;
   Scratch& s = scratch_;
   if (state.before != nullptr) {
+    const auto inputs = KeptInputs(r, s, state);
     Keep(state.matrices, r.state_floats(), state.before + r.history_floats(),
-         {KeptAlpha(r, s, state), KeptBeta(r, s, state)});
+         std::span(inputs).subspan(1));
   }
   float *const in = s.conv_out.get() + t * r.channels, *const matrices = state.matrices;
   float* const out = s.attended.get() + t * r.width();
@@ -118,8 +118,7 @@ void Pass::RecurText(const LayerPlan& plan, const LayerWeights& w,
 void Pass::Replay(const LayerPlan& plan, const LayerWeights& w, size_t i) {
   const RecurrentPlan& r = plan.recurrent;
   const SequenceState::Recurrent state = parts_[0].state.recurrent(i);
-  for (const KeptInput& input : {KeptConvIn(r, scratch_, state), KeptAlpha(r, scratch_, state),
-                                 KeptBeta(r, scratch_, state)}) {
+  for (const KeptInput& input : KeptInputs(r, scratch_, state)) {
     std::copy_n(input.kept, n_tokens_ * input.width, input.scratch);
   }
   Convolve(plan, w, i);

@@ -74,7 +74,6 @@ SequenceState::SequenceState(const Config& config, const Size& size)
     const LayerPlan& plan = config.layers[i];
     Layer layer;
     layer.window = plan.window;
-    layer.kv_layer = plan.kv_layer == LayerPlan::kOwn ? i : plan.kv_layer;
     layer.kv.type = type;
     layer.kv.n_kv_heads = plan.n_kv_heads;
     layer.kv.capacity = Positions(plan, size);
@@ -153,7 +152,7 @@ void SequenceState::ForEachPiece(size_t position, const Piece& piece) {
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     const kernels::KvLayer& kv = layers_[i].kv;
-    if (layers_[i].kv_layer != i || kv.n_kv_heads == 0 || position == 0) continue;
+    if (kv.capacity == 0 || position == 0) continue;
     const size_t first = kernels::FirstVisible(position, layers_[i].window);
     each_head(kv, kv.k, kernels::KvBytes(kv.type, kv.key_length), first);
     if (kv.v != nullptr) each_head(kv, kv.v, kernels::KvBytes(kv.type, kv.value_length), first);

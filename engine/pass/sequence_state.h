@@ -50,8 +50,8 @@ class SequenceState {
   size_t bytes() const { return bytes_; }
   bool is_recurrent() const { return n_floats_ > 0; }
   kernels::KvType kv_type() const { return size_.kv_type; }
-  // The keys and values that the layer sees: its own or an earlier layer's.
-  const kernels::KvLayer& layer(size_t i) const { return layers_[layers_[i].kv_layer].kv; }
+  // A layer's own keys and values; of none where it uses an earlier layer's (LayerPlan::kv_layer).
+  const kernels::KvLayer& layer(size_t i) const { return layers_[i].kv; }
   Recurrent recurrent(size_t i) const;
 
   // The next batch, of at most Size::max_undo tokens, may be undone.
@@ -88,7 +88,6 @@ class SequenceState {
   struct Layer {
     kernels::KvLayer kv;
     size_t window;
-    size_t kv_layer;
     size_t history, matrices, conv_in, alpha, beta;  // offsets among the floats
   };
   struct Kept {

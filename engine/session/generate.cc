@@ -1,11 +1,9 @@
 #include "engine/session/generate.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "engine/error.h"
-#include "engine/stopwatch.h"
 
 namespace engine {
 namespace {

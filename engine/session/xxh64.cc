@@ -1,7 +1,6 @@
 #include "engine/session/xxh64.h"
 
 #include <array>
-#include <bit>
 
 #include "gguf/load.h"
 
