@@ -102,6 +102,14 @@ Part Builder::Either(std::span<const Part> ways) {
   return {start, end};
 }
 
+std::optional<Part> Builder::AnyOf(const std::vector<std::optional<Part>>& ways) {
+  std::vector<Part> there;
+  for (const std::optional<Part>& way : ways) {
+    if (way) there.push_back(*way);
+  }
+  return there.empty() ? std::nullopt : std::optional(Either(there));
+}
+
 Part Builder::Repeat(Part part, uint32_t min, uint32_t max) {
   if (max == 0) return Empty();
   if (min <= 1 && (max == kNone || max == 1)) {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -105,6 +106,8 @@ class Builder {
     return {first.start, second.end};
   }
   Part Either(std::span<const Part> ways);
+  // Of those that are there; empty if none is.
+  std::optional<Part> AnyOf(const std::vector<std::optional<Part>>& ways);
   // At least `min` times, at most `max` (kNone: no limit).
   Part Repeat(Part part, uint32_t min, uint32_t max);
 

@@ -99,11 +99,6 @@ CodePoints Intersection(const CodePoints& a, const CodePoints& b) {
   return Complement(Normal(std::move(outside)));
 }
 
-// One of the ways; empty if there are none.
-std::optional<Part> AnyOf(Builder& builder, const std::vector<Part>& ways) {
-  return ways.empty() ? std::nullopt : std::optional(builder.Either(ways));
-}
-
 constexpr int64_t kLargest = 9'999'999'999'999'999;  // if there is no bound
 // With digits after the point: a double tells any two numbers of 15 digits apart.
 constexpr int64_t kLargestFine = 999'999'999'999'999;
@@ -141,15 +136,14 @@ class Numerals {
       const std::string text = std::to_string(units);
       return std::string(decimals_ + 1 - std::min<size_t>(text.size(), decimals_ + 1), '0') + text;
     };
-    std::vector<Part> ways;
+    std::vector<std::optional<Part>> ways;
     const std::string last = digits(high);
     for (std::string from = digits(low); from.size() <= last.size();) {
       const std::string nines(from.size(), '9');
-      const auto part = Digits(from, from.size() < last.size() ? nines : last, 0);
-      if (part) ways.push_back(*part);
+      ways.push_back(Digits(from, from.size() < last.size() ? nines : last, 0));
       from = '1' + std::string(from.size(), '0');
     }
-    return AnyOf(builder_, ways);
+    return builder_.AnyOf(ways);
   }
 
  private:
@@ -157,7 +151,7 @@ class Numerals {
   std::optional<Part> Digits(const std::string& low, const std::string& high, uint64_t before) {
     const std::string zeros(low.size() - 1, '0'), nines(low.size() - 1, '9');
     const std::string low_rest = low.substr(1), high_rest = high.substr(1);
-    std::vector<Part> ways;
+    std::vector<std::optional<Part>> ways;
     for (char digit = low[0]; digit <= high[0]; ++digit) {
       const std::string& from = digit == low[0] ? low_rest : zeros;
       const char first = digit;
@@ -169,7 +163,7 @@ class Numerals {
       const CodePoints digits = {{static_cast<CodePoint>(first), static_cast<CodePoint>(digit)}};
       if (rest) ways.push_back(builder_.Then(builder_.Characters(digits), *rest));
     }
-    return AnyOf(builder_, ways);
+    return builder_.AnyOf(ways);
   }
 
   // What may follow them, with the point; digits after it that are left out are zeros.
@@ -184,14 +178,14 @@ class Numerals {
     if (const auto known = free_.find({n, with_zeros}); is_free && known != free_.end()) {
       return builder_.Call(known->second);
     }
-    std::vector<Part> ways;
+    std::vector<std::optional<Part>> ways;
     if (n <= decimals_ && !has_low && with_zeros == 0) ways.push_back(builder_.Empty());
     if (const auto more = n > 0 ? Digits(low, high, before) : std::nullopt) {
       ways.push_back(n == decimals_ ? builder_.Then(builder_.Literal("."), *more) : *more);
     }
-    if (!is_free || ways.empty()) return AnyOf(builder_, ways);
+    if (!is_free || ways.empty()) return builder_.AnyOf(ways);
     const RuleId rule = free_[{n, with_zeros}] = builder_.Declare("");
-    builder_.Define(rule, builder_.Either(ways));
+    builder_.Define(rule, *builder_.AnyOf(ways));
     return builder_.Call(rule);
   }
 
@@ -240,14 +234,14 @@ Part JsonRules::String(uint32_t least, uint32_t most) {
 
 std::optional<Part> JsonRules::Character(const CodePoints& set) {
   constexpr std::string_view kNames = "\"\\bfnrt", kMeaning = "\"\\\b\f\n\r\t";
-  std::vector<Part> ways;
+  std::vector<std::optional<Part>> ways;
   const CodePoints raw = Intersection(set, Raw());
   if (!raw.empty()) ways.push_back(builder_.Characters(raw));
   for (size_t i = 0; i < kNames.size(); ++i) {
     const auto c = static_cast<CodePoint>(kMeaning[i]);
     if (Contains(set, c)) ways.push_back(builder_.Literal(std::string("\\") + kNames[i]));
   }
-  return AnyOf(builder_, ways);
+  return builder_.AnyOf(ways);
 }
 
 // A trie of the names. A key that could still become one of them has no escapes, which could spell
@@ -301,12 +295,11 @@ std::optional<Part> JsonRules::Between(const NumberBounds& bounds, uint64_t step
   if (bounds.min) low = std::max(low, ToUnits(*bounds.min, true, bounds.above_min, decimals));
   if (bounds.max) high = std::min(high, ToUnits(*bounds.max, false, bounds.below_max, decimals));
   Numerals numerals(builder_, step, decimals);
-  std::vector<Part> ways;
-  if (const auto part = numerals.Between(std::max<int64_t>(low, 0), high)) ways.push_back(*part);
+  std::vector<std::optional<Part>> ways = {numerals.Between(std::max<int64_t>(low, 0), high)};
   if (const auto part = numerals.Between(std::max<int64_t>(-high, 1), -low)) {
     ways.push_back(builder_.Then(builder_.Literal("-"), *part));
   }
-  return AnyOf(builder_, ways);
+  return builder_.AnyOf(ways);
 }
 
 std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
@@ -320,11 +313,7 @@ std::optional<Part> JsonRules::Integer(const NumberBounds& bounds) {
 std::optional<Part> JsonRules::Number(const NumberBounds& bounds) {
   if (bounds.step) return Between(bounds, bounds.step->units, bounds.step->decimals);
   if (!bounds.min && !bounds.max) return Call("number");
-  std::vector<Part> ways;
-  for (const auto& way : {Between(bounds, 1, 0), Between(bounds, 1, kMaxDecimals)}) {
-    if (way) ways.push_back(*way);
-  }
-  return AnyOf(builder_, ways);
+  return builder_.AnyOf({Between(bounds, 1, 0), Between(bounds, 1, kMaxDecimals)});
 }
 
 std::optional<Step> StepOf(double number) {

@@ -60,7 +60,7 @@ class Converter {
     if (IsTrue(flat["nullable"])) {
       Flat rest = flat;
       rest.Erase("nullable");
-      return Either({Values(rest, pointer), json_.Call("null")});
+      return builder_.AnyOf({Values(rest, pointer), json_.Call("null")});
     }
     for (const char* const name : {"anyOf", "oneOf"}) {
       if (flat.Has(name)) return Alternatives(flat, name, pointer);
@@ -68,16 +68,7 @@ class Converter {
     if (flat.Has("enum")) return Listed(flat, pointer);
     std::vector<MaybePart> ways;
     for (const std::string& type : TypesOf(flat)) ways.push_back(OfType(type, flat, pointer));
-    return Either(ways);
-  }
-
-  MaybePart Either(const std::vector<MaybePart>& ways) {
-    std::vector<Part> there;
-    for (const MaybePart& way : ways) {
-      if (way) there.push_back(*way);
-    }
-    if (there.empty()) return std::nullopt;
-    return builder_.Either(there);
+    return builder_.AnyOf(ways);
   }
 
   MaybePart Reference(const std::string& reference, const std::string& pointer) {
@@ -112,7 +103,7 @@ class Converter {
     for (size_t i = 0; i < schemas.size(); ++i) {
       parts.push_back(Visit(schemas[i], Below(place, std::to_string(i))));
     }
-    return Either(parts);
+    return builder_.AnyOf(parts);
   }
 
   // Calls `take` with each of the enum values of the right type. They are not collected: a list may
@@ -143,7 +134,7 @@ class Converter {
     ForEachListed(flat, pointer, [&](const JsonView& value) {
       ways.emplace_back(builder_.Literal(Spelled(value)));
     });
-    return Either(ways);
+    return builder_.AnyOf(ways);
   }
 
   std::string Spelled(const JsonView& value) const {
@@ -248,7 +239,7 @@ class Converter {
       const std::string place = part.step ? Below(pointer, "multipleOf") : pointer;
       ways.push_back(At(place, [&] { return whole ? json_.Integer(part) : json_.Number(part); }));
     }
-    return Either(ways);
+    return builder_.AnyOf(ways);
   }
 
   static void Tighten(NumberBounds& bounds, bool is_min, double value, bool leaves_out) {
@@ -468,7 +459,7 @@ class Converter {
       const MaybePart value = is_named ? std::nullopt : Visit(all, one.place);
       if (value) ways.emplace_back(Member(Pattern(one.pattern, one.place), *value));
     }
-    return Either(ways);
+    return builder_.AnyOf(ways);
   }
 
   Part Member(Part key, Part value) {

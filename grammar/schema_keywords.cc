@@ -1,6 +1,5 @@
 #include "grammar/schema_keywords.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
