@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "tokenizer/jinja/interpreter/interpreter.h"
-#include "tokenizer/jinja/syntax/parser.h"
+#include "tokenizer/jinja/syntax/ast.h"
 #include "tokenizer/jinja/values/runtime.h"
 
 namespace tokenizer {

@@ -13,7 +13,7 @@
 #include "tests/support/template_values.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/jinja/interpreter/interpreter.h"
-#include "tokenizer/jinja/syntax/parser.h"
+#include "tokenizer/jinja/syntax/ast.h"
 
 namespace tokenizer {
 namespace {

@@ -147,13 +147,6 @@ Value ToJsonFilter(Interpreter& in, const Value& input, const Arguments& args) {
   return rt.Make(ToJson(rt, input, options));
 }
 
-// Truncates; empty if the result does not fit an integer.
-std::optional<int64_t> WholePart(double value) {
-  constexpr double kInt64End = 9223372036854775808.0;  // 2^63
-  if (!(value > -kInt64End && value < kInt64End)) return std::nullopt;
-  return static_cast<int64_t>(value);
-}
-
 Value ToInt(Interpreter& in, const Value& input, const Arguments& args) {
   const Params params("int", args, {"default", "base"});
   RequireDefined(input);

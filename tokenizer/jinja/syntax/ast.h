@@ -1,9 +1,12 @@
-// A parsed template: statements that contain expressions.
+// A parsed template: statements that contain expressions, by Jinja's grammar
+// (jinja.palletsprojects.com/templates) without inheritance, imports and autoescape, which a chat
+// template in a file cannot use.
 #ifndef PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 #define PRONK_TOKENIZER_JINJA_SYNTAX_AST_H_
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -168,6 +171,9 @@ struct Stmt {
   int line;
   Node node;
 };
+
+// Throws TemplateError with the line.
+Block ParseTemplate(std::string_view source);
 
 }  // namespace tokenizer::jinja
 

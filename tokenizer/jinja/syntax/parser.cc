@@ -1,5 +1,4 @@
-#include "tokenizer/jinja/syntax/parser.h"
-
+// Parses tokens into statements.
 #include "tokenizer/errors.h"
 #include "tokenizer/jinja/syntax/expression_parser.h"
 

@@ -15,6 +15,18 @@ namespace {
 
 constexpr int64_t kMaxPrecision = 100;  // digits of a number
 
+// The layout of one value.
+struct FormatSpec {
+  std::string fill = " ";
+  char align = 0;  // < > ^ or = (after the sign); 0: by type
+  char sign = '-';
+  bool alternate = false;
+  int64_t width = 0;  // characters
+  char group = 0;     // , or _ between groups of three digits
+  int64_t precision = -1;
+  char type = 0;
+};
+
 [[noreturn]] void BadType(const FormatSpec& spec, const Value& value) {
   Fail("the format '", spec.type, "' does not fit a value of type '", value.TypeName(), "'");
 }
@@ -94,8 +106,7 @@ void AppendFill(Runtime& rt, const std::string& fill, size_t times, Text& out) {
   for (size_t i = 0; i < times; ++i) out.Append(fill);
 }
 
-}  // namespace
-
+// Throws TemplateError if the type letter does not fit the value.
 void AppendFormatted(Runtime& rt, const Value& value, const FormatSpec& spec, Text& out) {
   std::string sign, digits;
   const bool number = FormatNumber(value, spec, sign, digits);
@@ -112,8 +123,6 @@ void AppendFormatted(Runtime& rt, const Value& value, const FormatSpec& spec, Te
   out.Append(body);
   AppendFill(rt, spec.fill, padding - before, out);
 }
-
-namespace {
 
 // Reads format strings character by character.
 class Reader {
@@ -154,14 +163,6 @@ class Reader {
   const Text& text_;
   size_t pos_ = 0;
 };
-
-// Truncates.
-int64_t Truncated(double value) {
-  constexpr double kInt64End = 9223372036854775808.0;          // 2^63
-  const bool fits = value >= -kInt64End && value < kInt64End;  // nan does not
-  if (!fits) Fail(FloatRepr(value), " is no whole number of 64 bits");
-  return static_cast<int64_t>(value);
-}
 
 FormatSpec ReadPercentSpec(Reader& reader) {
   FormatSpec spec;
@@ -224,42 +225,6 @@ class PercentArguments {
   bool named_ = false;
 };
 
-}  // namespace
-
-Text FormatPercent(Runtime& rt, const Text& format, const Value& args) {
-  rt.PayReading(format.size());
-  rt.PayBytes(format.Cost());
-  Text out;
-  Reader reader(format);
-  PercentArguments values(rt, args);
-  for (;;) {
-    reader.CopyUntil("%", out);
-    if (!reader.Skip('%')) break;
-    rt.PaySteps();
-    if (reader.Skip('%')) {
-      out.Append("%");
-      continue;
-    }
-    std::optional<Value> value;
-    if (reader.Skip('(')) {
-      value = values.Named(reader.Until(")"));
-      reader.Next();
-    }
-    FormatSpec spec = ReadPercentSpec(reader);
-    if (!value) value = values.Next();
-    if (spec.type != 0 && IsIntegerType(spec.type) && value->IsFloat()) {
-      value = Value(Truncated(value->number()));
-    }
-    if (spec.precision >= 0 && IsIntegerType(spec.type)) spec.precision = -1;
-    if (!value->IsNumber() && spec.align == '=') spec.align = '>', spec.fill = " ";
-    AppendFormatted(rt, *value, spec, out);
-  }
-  values.RequireAllUsed();
-  return out;
-}
-
-namespace {
-
 bool IsAlign(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
 FormatSpec ReadBraceSpec(std::string_view text) {
@@ -319,6 +284,40 @@ Value FieldValue(const Lookup& lookup, std::string_view field, const Arguments& 
 }
 
 }  // namespace
+
+Text FormatPercent(Runtime& rt, const Text& format, const Value& args) {
+  rt.PayReading(format.size());
+  rt.PayBytes(format.Cost());
+  Text out;
+  Reader reader(format);
+  PercentArguments values(rt, args);
+  for (;;) {
+    reader.CopyUntil("%", out);
+    if (!reader.Skip('%')) break;
+    rt.PaySteps();
+    if (reader.Skip('%')) {
+      out.Append("%");
+      continue;
+    }
+    std::optional<Value> value;
+    if (reader.Skip('(')) {
+      value = values.Named(reader.Until(")"));
+      reader.Next();
+    }
+    FormatSpec spec = ReadPercentSpec(reader);
+    if (!value) value = values.Next();
+    if (spec.type != 0 && IsIntegerType(spec.type) && value->IsFloat()) {
+      const auto whole = WholePart(value->number());
+      if (!whole) Fail(FloatRepr(value->number()), " is no whole number of 64 bits");
+      value = Value(*whole);
+    }
+    if (spec.precision >= 0 && IsIntegerType(spec.type)) spec.precision = -1;
+    if (!value->IsNumber() && spec.align == '=') spec.align = '>', spec.fill = " ";
+    AppendFormatted(rt, *value, spec, out);
+  }
+  values.RequireAllUsed();
+  return out;
+}
 
 Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const Lookup& lookup) {
   rt.PayReading(format.size());

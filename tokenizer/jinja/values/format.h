@@ -3,7 +3,6 @@
 #define PRONK_TOKENIZER_JINJA_VALUES_FORMAT_H_
 
 #include <functional>
-#include <string>
 
 #include "tokenizer/jinja/values/runtime.h"
 #include "tokenizer/jinja/values/value.h"
@@ -18,19 +17,6 @@ Text FormatPercent(Runtime& rt, const Text& format, const Value& args);
 // [width][,][.precision][type].
 using Lookup = std::function<Value(const Value& object, const Value& key, bool is_attribute)>;
 Text FormatBraces(Runtime& rt, const Text& format, const Arguments& args, const Lookup& lookup);
-
-// The layout of one value. Throws TemplateError if the type letter does not fit the value.
-struct FormatSpec {
-  std::string fill = " ";
-  char align = 0;  // < > ^ or = (after the sign); 0: by type
-  char sign = '-';
-  bool alternate = false;
-  int64_t width = 0;  // characters
-  char group = 0;     // , or _ between groups of three digits
-  int64_t precision = -1;
-  char type = 0;
-};
-void AppendFormatted(Runtime& rt, const Value& value, const FormatSpec& spec, Text& out);
 
 }  // namespace tokenizer::jinja
 

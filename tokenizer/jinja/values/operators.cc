@@ -127,13 +127,10 @@ Value Join(Runtime& rt, const Value& left, const Value& right) {
 
 // Exact: an int64 may have more digits than a double.
 std::partial_ordering OrderIntFloat(int64_t a, double b) {
-  constexpr double kInt64End = 9223372036854775808.0;  // 2^63
-  if (std::isnan(b)) return std::partial_ordering::unordered;
-  if (b >= kInt64End) return std::partial_ordering::less;
-  if (b < -kInt64End) return std::partial_ordering::greater;
-  const double whole = std::trunc(b);
-  if (const auto order = a <=> static_cast<int64_t>(whole); order != 0) return order;
-  return 0.0 <=> b - whole;
+  const std::optional<int64_t> whole = WholePart(b);
+  if (!whole) return 0.0 <=> b;  // nan, or further from 0 than a
+  if (const auto order = a <=> *whole; order != 0) return order;
+  return 0.0 <=> b - static_cast<double>(*whole);
 }
 
 std::partial_ordering OrderNumbers(const Value& left, const Value& right) {

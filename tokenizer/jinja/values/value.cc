@@ -1,7 +1,5 @@
 #include "tokenizer/jinja/values/value.h"
 
-#include <cmath>
-
 #include "tokenizer/errors.h"
 
 namespace tokenizer::jinja {
@@ -9,10 +7,8 @@ namespace {
 
 // Numbers with integer values that fit are written as integers: 1.0 and 1 are the same key.
 std::string NumberKey(double number) {
-  constexpr double kInt64End = 9223372036854775808.0;  // 2^63
-  if (number == std::floor(number) && number >= -kInt64End && number < kInt64End) {
-    return "n" + std::to_string(static_cast<int64_t>(number));
-  }
+  const auto whole = WholePart(number);
+  if (whole && static_cast<double>(*whole) == number) return "n" + std::to_string(*whole);
   const char* bytes = reinterpret_cast<const char*>(&number);
   return "f" + std::string(bytes, sizeof number);
 }
@@ -51,6 +47,12 @@ std::string_view Value::TypeName() const {
                                              "dict_keys", "dict_values", "dict_items"};
   if (IsObject()) return object().TypeName();
   return IsList() ? kListNames[static_cast<size_t>(list().kind)] : kNames[data_.index()];
+}
+
+std::optional<int64_t> WholePart(double number) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (!(number >= -kEnd && number < kEnd)) return std::nullopt;
+  return static_cast<int64_t>(number);
 }
 
 std::string QuotedType(const Value& value) { return "'" + std::string(value.TypeName()) + "'"; }

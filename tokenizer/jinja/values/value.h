@@ -96,6 +96,8 @@ class Value {
 
 // The name of the type in quotes, for messages.
 std::string QuotedType(const Value& value);
+// A number without its fraction; empty if that does not fit an integer.
+std::optional<int64_t> WholePart(double number);
 
 using Values = std::vector<Value>;
 
