@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -18,7 +17,6 @@
 #include "convert/hf_tokenizer.h"
 #include "convert/quantize_plan.h"
 #include "convert/quantized.h"
-#include "convert/tensor_map.h"
 #include "engine/model/model.h"
 #include "engine/sampling/settings.h"
 #include "gguf/error.h"
@@ -92,17 +90,12 @@ uint32_t FileType(DType type, const Options& options) {
 
 // The order in which a pass reads tensors: the embedding, the layers, the output.
 void Sort(std::vector<OutTensor>& tensors) {
-  const auto place = [](const OutTensor& tensor) {
+  std::ranges::sort(tensors, {}, [](const OutTensor& tensor) {
     const std::string_view name = tensor.name;
-    uint32_t layer = name.starts_with("output") ? UINT32_MAX : 0;
-    if (name.starts_with("blk.")) {
-      std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-      ++layer;
-    }
-    return std::tuple(layer, name);
-  };
-  std::ranges::sort(tensors,
-                    [&](const OutTensor& a, const OutTensor& b) { return place(a) < place(b); });
+    const std::optional<size_t> layer = LayerOf(name);
+    const size_t outside = name.starts_with("output") ? SIZE_MAX : 0;
+    return std::tuple(layer ? *layer + 1 : outside, name);
+  });
 }
 
 // It differs between families, and no key of a file names it.

@@ -2,8 +2,6 @@
 #include "convert/family.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include "convert/families/families.h"
 #include "gguf/error.h"

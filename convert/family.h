@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -68,6 +69,11 @@ Fields UsualConfig(const Family& family, const Fields& config);
 
 // Adds the family's keys, then those of all families.
 void AddKeys(const Family& family, OutModel& model);
+
+// Adds the file's tensors. Returns the names of the folder's tensors that are left out: vision and
+// audio, blocks after the layers that this program would not run, and tensors that readers compute.
+// Throws gguf::Error if a tensor is unknown, an expert is missing, or a shape does not fit.
+std::vector<std::string> MapTensors(const Family& family, OutModel& model);
 
 }  // namespace convert
 

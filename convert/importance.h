@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "engine/pass/input_squares.h"
-#include "gguf/file_id.h"
 #include "gguf/output_file.h"
 #include "gguf/tensor.h"
 

@@ -1,7 +1,5 @@
 #include "convert/out_tensor.h"
 
-#include <utility>
-
 namespace convert {
 namespace {
 

@@ -10,9 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,17 +43,6 @@ bool SameName(std::string_view a, std::string_view b) {
 
 bool Has(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
-}
-
-// N of "blk.N.".
-std::optional<size_t> LayerOf(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  size_t layer = 0;
-  const auto [end, error] =
-      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  return layer;
 }
 
 // attn_v, or the joined matrix that contains it.
@@ -217,6 +205,16 @@ uint64_t FirstUint(const gguf::Metadata& metadata, const std::string& key) {
 }
 
 }  // namespace
+
+std::optional<size_t> LayerOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  size_t layer = 0;
+  const auto [end, error] =
+      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return layer;
+}
 
 std::span<const Mix> AllMixes() { return kMixes; }
 

@@ -1,11 +1,11 @@
-#include "convert/tensor_map.h"
-
+// Maps a folder's tensors to the file's, by the tables of family.h.
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "convert/family.h"
 #include "gguf/error.h"
 
 namespace convert {

@@ -3,7 +3,6 @@
 // explains the arithmetic.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
