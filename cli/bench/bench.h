@@ -10,7 +10,6 @@
 #define PRONK_CLI_BENCH_BENCH_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -69,9 +68,11 @@ struct BenchTest {
   const BenchModel* model = nullptr;
   size_t n_prompt = 0;  // tokens read, then tokens generated
   size_t n_gen = 0;
-  size_t n_depth = 0;     // tokens already in the cache
-  size_t n_pass = 1;      // generated tokens read in one pass, as if all drafts were right
-  size_t n_parallel = 1;  // texts generated together, a token of each in a pass
+  size_t n_depth = 0;  // tokens already in the cache
+  // Generated tokens read in one pass: one of each of several texts, or of one text, as if all
+  // drafts were right.
+  size_t n_pass = 1;
+  bool of_texts = false;
   size_t n_threads = 1;
   size_t n_batch = 2048;   // tokens of a prompt per call
   size_t n_ubatch = 512;   // tokens of a batch computed at once
@@ -98,8 +99,8 @@ struct BenchTest {
 
   // "pp512", "tg128 @ d4096", "pp512+tg128", "tg128 by 4", "8 x tg128"
   std::string Name() const;
-  size_t TokensOfPass() const { return n_pass * n_parallel; }
-  double Tokens() const { return static_cast<double>(n_prompt + n_gen * n_parallel); }
+  size_t n_texts() const { return of_texts ? n_pass : 1; }
+  double Tokens() const { return static_cast<double>(n_prompt + n_gen * n_texts()); }
   double Median() const;
   double Deviation() const;                 // standard deviation of the samples
   double LimitOf(size_t repetition) const;  // tokens per second
@@ -112,7 +113,7 @@ struct BenchTest {
   double PassCost() const;
   // Bytes of weights and operations per second; 0 for tests that do both.
   double ReadsPerSecond() const {
-    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(TokensOfPass()) : 0;
+    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
   // True if nothing else differs, so that this number's effect can be seen.
@@ -165,7 +166,7 @@ class Baseline {
  private:
   // Fields that an older or another program does not write are assumed to be equal.
   struct Row {
-    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_pass, n_parallel;
+    double model_size, model_n_params, n_prompt, n_gen, n_depth, n_threads, n_drafted, n_texts;
     std::optional<double> n_batch, n_ubatch;
     std::string kv;
     BenchSamples samples;

@@ -13,7 +13,7 @@ namespace cli {
 // The file holds an array of objects, or one object per line.
 Baseline::Baseline(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
-  const std::string text = path == "-" ? ReadStdin(kMaxBytes) : ReadFile(path, kMaxBytes);
+  const std::string text = ReadText(path, kMaxBytes);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) {
     throw engine::Error(path + ": expected what pronk bench -o json writes, found nothing");
@@ -59,7 +59,8 @@ const Baseline::Row* Baseline::Find(const BenchTest& test) const {
         same(before.model_n_params, test.model->opened.file.elements()) &&
         same(before.n_prompt, test.n_prompt) && same(before.n_gen, test.n_gen) &&
         same(before.n_depth, test.n_depth) && same(before.n_threads, test.n_threads) &&
-        same(before.n_pass, test.n_pass) && same(before.n_parallel, test.n_parallel) &&
+        same(before.n_drafted * before.n_texts, test.n_pass) &&
+        same(before.n_texts, test.n_texts()) &&
         same(before.n_batch.value_or(static_cast<double>(test.n_batch)), test.n_batch) &&
         same(before.n_ubatch.value_or(static_cast<double>(test.n_ubatch)), test.n_ubatch) &&
         (before.kv.empty() || before.kv == test.kv))

@@ -46,7 +46,7 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
     batches |= test.n_batch != usual.n_batch;
     ubatches |= test.n_ubatch != usual.n_ubatch;
     caches |= test.kv != usual.kv;
-    passes |= test.TokensOfPass() > 1;
+    passes |= test.n_pass > 1;
   }
   const double size_unit = size >= 100'000'000 ? 1e9 : 1e6;
   const double params_unit = n_params >= 100'000'000 ? 1e9 : 1e6;
@@ -76,7 +76,8 @@ std::vector<BenchColumn> BenchColumns(const BenchSetting& setting,
        [](const Test& test) {
          if (!test.comparison) return std::string();
          const Comparison& found = *test.comparison;
-         return Format("%.4g (%.4g-%.4g)", found.ratio, found.low, found.high);
+         return Figures(found.ratio, 4) + " (" + Figures(found.low, 4) + "-" +
+                Figures(found.high, 4) + ")";
        },
        false, !setting.other.empty()},
       {"limit, t/s", 10, [](const Test& test) { return Format("%.2f", test.Limit()); }},
@@ -163,15 +164,15 @@ class Markdown : public BenchFormat {
 
   // "pp4096+tg128: 21.3 s, the first token after 15.9 s": what a user waits for.
   static std::string Waiting(const BenchTest& test, const std::vector<BenchTest>& done) {
-    std::string text = test.Name() + Format(": %.3g s", test.Tokens() / test.Median());
+    std::string text = test.Name() + ": " + Figures(test.Tokens() / test.Median(), 3) + " s";
     // Planned before it: the same prompt alone, by as many threads or by those that suit a prompt.
     for (const BenchTest* other = &test; other != done.data();) {
       --other;
       if (other->model != test.model || other->n_prompt != test.n_prompt || other->n_gen > 0 ||
           other->n_depth != test.n_depth)
         continue;
-      text += Format(", the first token after %.3g s",
-                     static_cast<double>(other->n_prompt) / other->Median());
+      text += ", the first token after " +
+              Figures(static_cast<double>(other->n_prompt) / other->Median(), 3) + " s";
       break;
     }
     return text + "\n";
@@ -214,8 +215,8 @@ Json TestFields(const BenchSetting& setting, const BenchTest& test) {
       {"n_prompt", test.n_prompt},
       {"n_gen", test.n_gen},
       {"n_depth", test.n_depth},
-      {"n_pass", test.n_pass},
-      {"n_parallel", test.n_parallel},
+      {"n_pass", test.n_pass / test.n_texts()},
+      {"n_parallel", test.n_texts()},
       {"test_time", test.date},
       {"avg_ts", MeanOf(test.samples_ts)},
       {"stddev_ts", test.Deviation()},

@@ -114,14 +114,15 @@ class Work {
       : test_(test) {
     options = Options(options, test, script_);
     length_ = options.context;
-    if (test.n_parallel > 1) batch_.emplace(model, options.n_threads);
+    const size_t n_texts = test.n_texts();
+    if (n_texts > 1) batch_.emplace(model, options.n_threads);
     engine::Memory memory = engine::MachineMemory();
-    memory.available /= test.n_parallel;  // for each text
-    sessions_.reserve(test.n_parallel);
-    while (sessions_.size() < test.n_parallel) {
+    memory.available /= n_texts;  // for each text
+    sessions_.reserve(n_texts);
+    while (sessions_.size() < n_texts) {
       sessions_.push_back(std::make_unique<engine::Session>(model, options, memory));
     }
-    ids_ = RandomTokens(test.n_parallel * length_, model.tokenizer->vocab().size());
+    ids_ = RandomTokens(n_texts * length_, model.tokenizer->vocab().size());
     script_->text = ids_;
     Rewind();
   }
@@ -172,7 +173,9 @@ class Work {
     options.context = test.n_depth + test.n_prompt + test.n_gen;
     options.batch = std::min(test.n_ubatch, test.n_batch);
     options.n_threads = options.n_threads_batch = static_cast<int>(test.n_threads);
-    if (test.n_pass > 1) {
+    if (test.n_texts() > 1) {  // each is planned with a scratch of its own
+      options.batch = std::min(options.batch, engine::kMaxPassTokens);
+    } else if (test.n_pass > 1) {
       options.draft.on = true;
       options.draft.fixed = test.n_pass - 1;
       options.draft.lookup = options.draft.nextn = false;
@@ -225,7 +228,7 @@ bool Measure(const engine::Model& model, const engine::SessionOptions& options, 
     const auto read = [&] { return kernels::ReadCeiling(team, weights, repeats); };
     const auto dot = [&] { return kernels::DotCeiling(team); };
     return BenchLimits{MeasureLimit(read),
-                       test.n_prompt > 0 || test.TokensOfPass() > 1 ? MeasureLimit(dot) : 0,
+                       test.n_prompt > 0 || test.n_pass > 1 ? MeasureLimit(dot) : 0,
                        IntegerRate(team)};
   };
   EnergyMeter meter(sysfs);
@@ -267,8 +270,10 @@ std::string BenchTest::Name() const {
   std::string name;
   if (n_prompt > 0) name = "pp" + std::to_string(n_prompt);
   if (n_gen > 0) name += (name.empty() ? "tg" : "+tg") + std::to_string(n_gen);
-  if (n_pass > 1) name += " by " + std::to_string(n_pass);
-  if (n_parallel > 1) name = std::to_string(n_parallel) + " x " + name;
+  if (n_pass > 1) {
+    const std::string n = std::to_string(n_pass);
+    name = of_texts ? n + " x " + name : name + " by " + n;
+  }
   if (n_depth > 0) name += " @ d" + std::to_string(n_depth);
   if (minutes > 0) name += Format(" for %zu min", minutes);
   return name;
@@ -310,7 +315,7 @@ double BenchTest::LimitOf(size_t repetition) const {
   const BenchLimits& limit = limits[repetition];
   const double reading = bytes_per_token / limit.read;
   const double prompt = static_cast<double>(n_prompt), gen = Tokens() - prompt;
-  const double in_pass = static_cast<double>(TokensOfPass());
+  const double in_pass = static_cast<double>(n_pass);
   double pass = reading;
   if (in_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
   double seconds = std::ceil(gen / in_pass) * pass;
@@ -332,12 +337,11 @@ double BenchTest::Share() const {
 
 bool BenchTest::DiffersIn(size_t BenchTest::*number, const BenchTest& other) const {
   using Test = BenchTest;
-  for (const auto each :
-       {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass, &Test::n_parallel,
-        &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
+  for (const auto each : {&Test::n_prompt, &Test::n_gen, &Test::n_depth, &Test::n_pass,
+                          &Test::n_threads, &Test::n_batch, &Test::n_ubatch, &Test::minutes}) {
     if (each != number && this->*each != other.*each) return false;
   }
-  return model == other.model && kv == other.kv;
+  return model == other.model && kv == other.kv && of_texts == other.of_texts;
 }
 
 void BenchTest::CompareLimits(const std::vector<BenchTest>& earlier) {
@@ -347,16 +351,14 @@ void BenchTest::CompareLimits(const std::vector<BenchTest>& earlier) {
       const auto which = reads ? &BenchLimits::read : &BenchLimits::dot;
       const double then = other.MedianLimit(which), now = MedianLimit(which);
       if (std::min(then, now) <= 0 || std::max(then / now, now / then) < kMoved) continue;
-      moved =
-          Format("limit moved since %s: %.3g to %.3g %s", other.Name().c_str(),
-                 then / (reads ? 1e9 : 1e12), now / (reads ? 1e9 : 1e12), reads ? "GB/s" : "TOPS");
+      const double unit = reads ? 1e9 : 1e12;
+      moved = "limit moved since " + other.Name() + ": " + Figures(then / unit, 3) + " to " +
+              Figures(now / unit, 3) + (reads ? " GB/s" : " TOPS");
     }
   }
 }
 
-double BenchTest::PassCost() const {
-  return single_ts * static_cast<double>(TokensOfPass()) / Median();
-}
+double BenchTest::PassCost() const { return single_ts * static_cast<double>(n_pass) / Median(); }
 
 double BenchTest::JoulesPerToken() const {
   return joules / static_cast<double>(samples_ts.size()) / Tokens();
@@ -385,14 +387,13 @@ std::vector<std::string> BenchTest::Notes() const {
   if (minutes > 0) {
     const auto median = [&](size_t begin, size_t end) {
       const auto samples = std::span(samples_ts).subspan(begin, end - begin);
-      return MedianOf({samples.begin(), samples.end()});
+      return Figures(MedianOf({samples.begin(), samples.end()}), 4) + " t/s";
     };
-    notes.push_back(Format("minute 1: %.4g t/s, minute %zu: %.4g t/s", median(0, first_end),
-                           minutes, median(last_begin, samples_ts.size())));
+    notes.push_back("minute 1: " + median(0, first_end) + ", minute " + std::to_string(minutes) +
+                    ": " + median(last_begin, samples_ts.size()));
   }
   if (n_cores > 0 && n_threads > n_cores) {
-    notes.push_back(
-        Format("%zu threads on %zu core%s", n_threads, n_cores, n_cores == 1 ? "" : "s"));
+    notes.push_back(Counted(n_threads, "thread") + " on " + Counted(n_cores, "core"));
   } else if (share_alone > 0.05) {
     notes.push_back(
         Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));

@@ -67,8 +67,7 @@ bool MeasurePairs(const std::string& other, int repetitions, const std::string& 
   flags += flag("-p", both ? 0 : test.n_prompt) + flag("-n", both ? 0 : test.n_gen);
   if (both) flags += flag("-pg", test.n_prompt) + "," + std::to_string(test.n_gen);
   if (test.n_depth > 0) flags += flag("-d", test.n_depth);
-  if (test.n_pass > 1) flags += flag("--draft", test.n_pass);
-  if (test.n_parallel > 1) flags += flag("--parallel", test.n_parallel);
+  if (test.n_pass > 1) flags += flag(test.of_texts ? "--parallel" : "--draft", test.n_pass);
   if (test.kv != BenchTest().kv) flags += " -ctk " + test.kv + " -ctv " + test.kv;
   const std::string own = ProgramPath();
   const std::string own_flags = cpu.empty() ? flags : flags + " --cpu " + ShellQuoted(cpu);

@@ -75,9 +75,7 @@ void DrawTest(Picture& picture, const BenchTest& test, double full) {
   const std::vector<std::string> notes = test.Notes();
   if (!picture.HasRoom(26 + 7 + kHeight + 15 + (kLine - 2) * static_cast<int>(notes.size())))
     return;
-  picture.Left(
-      26, "",
-      test.Name() + Format(", %zu thread%s", test.n_threads, test.n_threads == 1 ? "" : "s"));
+  picture.Left(26, "", test.Name() + ", " + Counted(test.n_threads, "thread"));
   const std::string deviation =
       test.samples_ts.size() < 2 ? "" : Format(" ± %.1f", test.Deviation());
   picture.Right("value", Format("%.1f", test.Median()) + deviation + " t/s");
@@ -98,12 +96,17 @@ void DrawTest(Picture& picture, const BenchTest& test, double full) {
 struct Axis {
   size_t BenchTest::*number;
   const char* title;
-  bool is_cost;  // draws the time of a pass, and not the speed
+  bool is_cost = false;  // draws the time of a pass, and not the speed
+
+  bool IsFor(const BenchTest& test) const {
+    if (number != &BenchTest::n_pass) return test.n_texts() == 1;
+    return is_cost ? !test.of_texts && test.n_prompt == 0 && test.single_ts > 0 : test.of_texts;
+  }
 };
 constexpr std::array<Axis, 4> kAxes = {
-    {{&BenchTest::n_threads, "t/s by threads", false},
-     {&BenchTest::n_depth, "t/s by tokens already in the cache", false},
-     {&BenchTest::n_parallel, "t/s of all texts, by texts generated together", false},
+    {{&BenchTest::n_threads, "t/s by threads"},
+     {&BenchTest::n_depth, "t/s by tokens already in the cache"},
+     {&BenchTest::n_pass, "t/s of all texts, by texts generated together"},
      {&BenchTest::n_pass, "time of a pass by its tokens, relative to one token", true}}};
 
 using Tests = std::vector<const BenchTest*>;
@@ -125,7 +128,7 @@ void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& cu
   }
   BenchTest work = *curves.front().front();
   work.n_depth = 0;
-  work.n_pass = work.n_parallel = 1;
+  work.n_pass = 1;
   picture.Left(kTitle, "", work.Name() + ": " + axis.title);
   picture.Down(kGap);
   picture.Line("axis", {{kMargin, kCurves}, {kWidth - kMargin, kCurves}});
@@ -152,7 +155,7 @@ void DrawCurves(Picture& picture, const Axis& axis, const std::vector<Tests>& cu
       if (i % step != 0) continue;
       if (row == kCurves + 2 * kRow)
         picture.Label(x, kCurves + kRow, "small middle", std::to_string(test.*axis.number));
-      picture.Label(x, row, "small middle", Format("%.4g", value(test)));
+      picture.Label(x, row, "small middle", Figures(value(test), 4));
     }
     if (!axis.is_cost) picture.Line("roof", limits);
     picture.Line("cost", points);
@@ -166,8 +169,7 @@ Tests DrawScaling(Picture& picture, const Tests& tests) {
   for (const Axis& axis : kAxes) {
     std::vector<std::vector<Tests>> works;
     for (const BenchTest* test : tests) {
-      if (axis.is_cost && (test->n_prompt > 0 || test->single_ts == 0)) continue;
-      if (axis.number != &BenchTest::n_parallel && test->n_parallel > 1) continue;
+      if (!axis.IsFor(*test)) continue;
       const auto work = std::ranges::find_if(works, [&](const auto& curves) {
         const BenchTest& other = *curves.front().front();
         return other.n_prompt == test->n_prompt && other.n_gen == test->n_gen;

@@ -81,8 +81,7 @@ std::vector<CompareColumn> CompareColumns(const CompareReport& report) {
        distances},
       {prompt.Name(), [](const Model& model) { return Speed(model.prompt); }, reads},
       {generation.Name(), [](const Model& model) { return Speed(model.generation); }, writes},
-      {"J/token",
-       [](const Model& model) { return Format("%.3g", model.generation.JoulesPerToken()); },
+      {"J/token", [](const Model& model) { return Figures(model.generation.JoulesPerToken(), 3); },
        writes && report.setting.has_energy},
       {"better in all",
        [&](const Model& model) {
@@ -132,19 +131,15 @@ std::string CompareTable(const CompareReport& report) {
   const std::vector<CompareColumn> columns = CompareColumns(report);
   std::vector<TableColumn> heads;
   for (const CompareColumn& column : columns) heads.push_back({column.title, !heads.empty()});
-  Table table(Table::Style::kMarkdown, heads);
   std::vector<std::vector<std::string>> rows;
   for (const ComparedModel& model : report.models) {
     std::vector<std::string>& row = rows.emplace_back();
     for (const CompareColumn& column : columns) row.push_back(column.cell(model));
-    table.Fit(row);
   }
-  std::string text = table.Head();
-  for (const std::vector<std::string>& row : rows) text += table.Row(row);
-  const size_t n_threads = report.models[0].generation.n_threads;
-  text += "\n" + report.setting.Cpu() + ", " +
-          Format("%zu thread%s", n_threads, n_threads == 1 ? "" : "s") + ", " +
-          report.setting.date + ", version " + report.setting.version + "\n";
+  const std::string text = Table(Table::Style::kMarkdown, heads).All(rows) + "\n" +
+                           report.setting.Cpu() + ", " +
+                           Counted(report.models[0].generation.n_threads, "thread") + ", " +
+                           report.setting.date + ", version " + report.setting.version + "\n";
   if (report.text.empty()) return text + "-f TEXT compares what they predict, too.\n";
   return text + "Text: " + gguf::PrintablePath(report.text) +
          Format(", %zu windows of %zu tokens; KL divergence is from the first file\n",

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -24,7 +21,6 @@
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "engine/error.h"
-#include "engine/stopwatch.h"
 #include "gguf/number.h"
 #include "gguf/output_file.h"
 #include "kernels/machine/default_threads.h"
@@ -158,7 +154,8 @@ std::vector<BenchTest> PlanFor(const BenchOptions& options) {
   const std::vector<size_t> one = {1};
   for (const BenchTest& test : std::exchange(plan, {})) {
     for (const size_t n : test.n_prompt == 0 ? passes : one) {
-      plan.emplace_back(test).*(together ? &BenchTest::n_parallel : &BenchTest::n_pass) = n;
+      plan.emplace_back(test).n_pass = n;
+      plan.back().of_texts = together;
     }
   }
   const kernels::ThreadCounts counts = kernels::DefaultThreads();
@@ -237,8 +234,8 @@ class Outputs {
   void Progress(const BenchTest& test, size_t number, size_t total) const {
     const bool is_line = !err_ && HasEscapes(STDERR_FILENO);
     if (!is_line && !progress_) return;
-    std::fprintf(stderr, "%s%zu of %zu: %s, %zu thread%s ...%s", is_line ? "\r\033[K" : "", number,
-                 total, test.Name().c_str(), test.n_threads, test.n_threads == 1 ? "" : "s",
+    std::fprintf(stderr, "%s%zu of %zu: %s, %s ...%s", is_line ? "\r\033[K" : "", number, total,
+                 test.Name().c_str(), Counted(test.n_threads, "thread").c_str(),
                  is_line ? "" : "\n");
   }
 
@@ -369,10 +366,10 @@ class Bench {
 
   // The speed of the same test with passes of one token: this test or an earlier one.
   double SingleSpeed(const BenchTest& test) const {
-    if (test.TokensOfPass() == 1) return test.Median();
-    const auto number = test.n_pass > 1 ? &BenchTest::n_pass : &BenchTest::n_parallel;
+    if (test.n_pass == 1) return test.Median();
     for (auto before = done_.rbegin(); before != done_.rend(); ++before) {
-      if (before->TokensOfPass() == 1 && test.DiffersIn(number, *before)) return before->Median();
+      if (before->n_pass == 1 && test.DiffersIn(&BenchTest::n_pass, *before))
+        return before->Median();
     }
     return 0;
   }
@@ -388,8 +385,8 @@ class Bench {
       for (const BenchTest& test : done_) {
         if (!test.comparison || test.comparison->verdict != verdict) continue;
         const Comparison& found = *test.comparison;
-        names += (names.empty() ? "" : ", ") + test.Name() +
-                 Format(" (%.4g, between %.4g and %.4g)", found.ratio, found.low, found.high);
+        names += (names.empty() ? "" : ", ") + test.Name() + " (" + Figures(found.ratio, 4) +
+                 ", between " + Figures(found.low, 4) + " and " + Figures(found.high, 4) + ")";
       }
       return names;
     };

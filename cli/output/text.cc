@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <utility>
@@ -38,6 +39,15 @@ std::string HumanBytes(double bytes) {
   }
   const int digits = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
   return Format("%.*f %s", digits, bytes, kUnits[unit]);
+}
+
+std::string Figures(double number, int n) {
+  const bool is_long = std::abs(number) >= std::pow(10, n - 1);
+  return is_long ? Format("%.0f", number) : Format("%.*g", n, number);
+}
+
+std::string Counted(size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 std::string ShapeText(const gguf::TensorView& tensor) {
@@ -96,10 +106,15 @@ std::string Table::Cell(const std::string& text) const {
   return cell;
 }
 
-void Table::Fit(const std::vector<std::string>& cells) {
-  for (size_t i = 0; i < cells.size(); ++i) {
-    columns_[i].width = std::max(columns_[i].width, TextColumns(Cell(cells[i])));
+std::string Table::All(const std::vector<std::vector<std::string>>& rows) {
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      columns_[i].width = std::max(columns_[i].width, TextColumns(Cell(row[i])));
+    }
   }
+  std::string text = Head();
+  for (const std::vector<std::string>& row : rows) text += Row(row);
+  return text;
 }
 
 std::string Table::Row(const std::vector<std::string>& cells) const {

@@ -19,6 +19,11 @@ std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2))
 
 std::string HumanBytes(double bytes);  // "1.17 GB", "640 KB"
 
+// At most n figures, but all of those before the point: "12.34", "12345".
+std::string Figures(double number, int n);
+
+std::string Counted(size_t n, const std::string& what);  // "1 thread", "2 threads"
+
 // "4096 x 256": rows first, as everywhere except in a file's own dims.
 std::string ShapeText(const gguf::TensorView& tensor);
 
@@ -62,9 +67,10 @@ class Table {
   // kPlain has two spaces between columns; kMarkdown is aligned, too, and escapes "|" in cells.
   enum class Style { kPlain, kMarkdown };
   Table(Style style, std::vector<TableColumn> columns);
-  void Fit(const std::vector<std::string>& cells);  // widens columns for this row
   std::string Head() const;
   std::string Row(const std::vector<std::string>& cells) const;
+  // Widens columns for these rows. Returns the head and the rows.
+  std::string All(const std::vector<std::vector<std::string>>& rows);
 
  private:
   std::string Cell(const std::string& text) const;

@@ -1,0 +1,184 @@
+// pronk bench against earlier runs and against another program: what counts as slower.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cli/bench/bench_run.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using json = test::Json;
+using test::Bench;
+using test::ExpectError;
+using test::Finished;
+
+TEST(BenchBaseline, IntervalOfRatios) {
+  EXPECT_EQ(cli::CompareSamples({{1}}, {{1}}, 0.05).high, HUGE_VAL);
+  // Without any spread, only drift is uncertain.
+  const auto same = cli::CompareSamples({{10, 10, 10}, 100, 1e9}, {{9, 9, 9}, 100, 1e9}, 0.05);
+  EXPECT_DOUBLE_EQ(same.ratio, 0.9);
+  EXPECT_DOUBLE_EQ(same.low, 0.9);
+  EXPECT_DOUBLE_EQ(same.high, 0.9);
+  for (const cli::BenchSamples& now :
+       {cli::BenchSamples{{9, 9, 9}, 85, 1e9, 1}, cli::BenchSamples{{9, 9, 9}, 0, 0.85e9, 1},
+        cli::BenchSamples{{9, 9, 9}, 100, 0, 0.85}}) {
+    const auto drifted = cli::CompareSamples({{10, 10, 10}, 100, 1e9, 1}, now, 0.05);
+    EXPECT_NEAR(drifted.high, 0.9 / 0.85, 1e-12);
+    EXPECT_NEAR(drifted.low, 0.9 * 0.85, 1e-12);
+  }
+  // Two pairs apart by a factor of e^0.02: their pooled variance is 0.02^2 / 2. Student's t of two
+  // degrees of freedom, and of 1, 3, 5 and 20, as printed tables have it.
+  const double e = std::exp(0.01);
+  const std::vector<double> pair = {10 / e, 10 * e};
+  EXPECT_NEAR(cli::CompareSamples({pair}, {pair}, 0.05).high, std::exp(4.30265 * 0.02), 1e-7);
+  const auto t = [&](size_t freedom, double error) {
+    std::vector<double> more = pair;
+    while (more.size() < freedom + 1) more.push_back(10);
+    const double deviation = 0.01 * std::sqrt(4.0 / static_cast<double>(freedom));
+    const cli::Comparison found = cli::CompareSamples({more}, {{10}}, error);
+    return std::log(found.high / found.ratio) / deviation;
+  };
+  EXPECT_NEAR(t(1, 0.05), 12.7062, 1e-3);
+  EXPECT_NEAR(t(3, 0.01), 5.84091, 1e-4);
+  EXPECT_NEAR(t(5, 0.01), 4.03214, 1e-4);
+  EXPECT_NEAR(t(20, 0.001), 3.84952, 1e-4);
+}
+
+// Wilcoxon's tables: with 8 pairs and an error of 5% the 4th smallest and largest means count.
+TEST(BenchGate, IntervalOfPairs) {
+  const std::vector<double> ones(8, 1);
+  std::vector<double> now, means;
+  for (int i = 0; i < 8; ++i) now.push_back(std::exp(std::pow(2, i) / 1000));
+  for (int i = 0; i < 8; ++i) {
+    for (int k = 0; k <= i; ++k) means.push_back((std::pow(2, i) + std::pow(2, k)) / 2000);
+  }
+  std::sort(means.begin(), means.end());
+  const cli::Comparison found = cli::ComparePairs(ones, now, 0.05);
+  EXPECT_NEAR(std::log(found.low), means[3], 1e-12);
+  EXPECT_NEAR(std::log(found.high), means[means.size() - 4], 1e-12);
+  EXPECT_NEAR(std::log(found.ratio), cli::MedianOf(means), 1e-12);
+  EXPECT_EQ(cli::ComparePairs(ones, now, 0.005).high, HUGE_VAL);  // 2 of 256 signs are more
+}
+
+// Logarithms of the ratios of 64 pairs of turns of one binary (tg64, two threads), in thousandths,
+// measured on two cores of a server with a load of 11.
+constexpr std::array kNoise = {-16, -9,  -104, -23, 1,   4,   -5, -221, -30, 1,   -219, 26,   74,
+                               19,  -39, 104,  -10, 27,  11,  4,  25,   -43, 0,   25,   -15,  -27,
+                               -14, 30,  -16,  20,  -12, 0,   -7, 166,  4,   -16, 7,    -19,  -529,
+                               153, 15,  -2,   -17, 3,   0,   4,  16,   238, 15,  -41,  -116, -83,
+                               0,   -89, -356, -23, 32,  336, 5,  -3,   -60, -9,  -8,   19};
+
+// How many of n gates, with noise drawn from the measured one and a true ratio, end with a verdict.
+size_t Gates(size_t n, double true_ratio, cli::Verdict verdict, size_t max_pairs) {
+  std::mt19937 random(1);
+  size_t count = 0;
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<double> other, now;
+    cli::Comparison result;
+    cli::Gate gate(0.05, 2, 12, 1e9);
+    const auto compare = [&](double error) { return cli::ComparePairs(other, now, error); };
+    do {
+      const double noise = kNoise[random() % kNoise.size()] * (random() % 2 == 0 ? 1e-3 : -1e-3);
+      other.push_back(100);
+      now.push_back(100 * true_ratio * std::exp(noise));
+    } while (gate.WantsMore(now.size(), compare, result) && now.size() < max_pairs);
+    count += result.verdict == verdict;
+  }
+  return count;
+}
+
+TEST(BenchGate, EndsRightlyWithNoiseOfRealRuns) {
+  EXPECT_LE(Gates(400, 1, cli::Verdict::kSlower, 96), 2u);
+  EXPECT_GE(Gates(200, 0.95, cli::Verdict::kSlower, 96), 190u);
+}
+
+// A program that tells a thousand times our speed, after more than a pipe's 64 KB.
+TEST(BenchGate, TakesTurnsWithAnotherProgram) {
+  const test::TempDir dir;
+  const std::string other =
+      dir.Write("other's", "#!/bin/sh\nprintf '%70000s'\n" + test::Program() + R"( "$@" |
+    sed 's/"samples_ts": *.[0-9]*/&000/')");
+  fs::permissions(other, fs::perms::owner_all);
+  const Finished run = Bench({"-r", "1", "--against", other, "-o", "json"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find("other's: slower: pp4 (0.0"), std::string::npos) << run.err;
+  const json row = json::parse(run.out)[0];
+  EXPECT_EQ(test::SchemaFaults(json::array({row}), test::BenchSchema()),
+            std::vector<std::string>());
+  EXPECT_EQ(row["samples_ts"].size(), 12u);
+  EXPECT_LT(row["baseline_high"], 1);
+}
+
+TEST(BenchGate, RefusesWhatCannotTakeTurns) {
+  ExpectError(Bench({"--against", "/no/such"}), 1, "/no/such: no program is there");
+  ExpectError(Bench({"--against", "a", "--baseline", "b"}), 2, "one of them");
+  ExpectError(Bench({"--against", "a", "--override-kv", "llama.x="}), 2, "--override-kv: not with");
+  ExpectError(Bench({"--detect", "0"}), 2, "--detect: expected from 0.1% to 50%, found 0");
+}
+
+class BaselineTest : public testing::Test {
+ protected:
+  // A run of the present, to be compared with faster and slower ones.
+  json Now() { return json::parse(Bench({"-o", "json"}).out); }
+  Finished Against(const std::string& text) {
+    return Bench({"-o", "json", "--baseline", dir_.Write("old.json", text)});
+  }
+  test::TempDir dir_;
+};
+
+TEST_F(BaselineTest, ExitsWith3WhereSomethingIsSlower) {
+  json old = Now();
+  // The difference is so large that no pause of a busy machine matters.
+  for (const auto& [speed, status] : std::vector<std::pair<double, int>>{{1e250, 3}, {1e-100, 0}}) {
+    old[0]["samples_ts"] = {speed, speed};
+    old[0]["limit_ts"] = old[0]["int_rate"] = nullptr;
+    old[0]["share_of_cores"] = nullptr;
+    const Finished run = Against(old.dump());
+    EXPECT_EQ(run.status, status) << run.err;
+    EXPECT_NE(run.err.find("1 of 1 tests compared with "), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(status == 3 ? ": slower: pp" : ": not slower by 5%"), std::string::npos);
+    const json now = json::parse(run.out);
+    EXPECT_EQ(test::SchemaFaults(now, test::BenchSchema()), std::vector<std::string>());
+    EXPECT_EQ(now[0]["baseline_ts"], speed);
+    EXPECT_NEAR(now[0]["baseline_ratio"].get<double>(), now[0]["median_ts"].get<double>() / speed,
+                1e-9 * now[0]["baseline_ratio"].get<double>());
+  }
+}
+
+// Lines of objects, and the output of other or older programs, which has fewer fields.
+TEST_F(BaselineTest, TakesLinesAndFewerFields) {
+  json old = Now()[0];
+  old["samples_ts"] = {1e250, 1e250};
+  for (const char* key :
+       {"limit_ts", "int_rate", "share_of_cores", "n_batch", "n_ubatch", "type_k", "version"})
+    old.erase(key);
+  json other = old;
+  other["n_prompt"] = 77;
+  EXPECT_EQ(Against(other.dump() + "\n" + old.dump() + "\n").status, 3);
+}
+
+TEST_F(BaselineTest, RefusesOtherFiles) {
+  json old = Now();
+  ExpectError(Against(""), 1, "found nothing");
+  ExpectError(Against("[{"), 1, "old.json: is not JSON from byte");
+  ExpectError(Against("[1]"), 1, "old.json: result 1: expected a JSON object, found 1");
+  old[0]["n_gen"] = "4";
+  ExpectError(Against(old.dump()), 1, "result 1: n_gen: expected a number, found a text");
+  old[0]["n_gen"] = 0;
+  old[0]["samples_ts"] = json::array({1, -1});
+  ExpectError(Against(old.dump()), 1, "samples_ts: expected a list of numbers above 0");
+  old[0]["samples_ts"] = {1, 1};
+  old[0]["n_threads"] = 1000;
+  ExpectError(Against(old.dump()), 1, "has none of the tests that were asked for");
+}
+
+}  // namespace

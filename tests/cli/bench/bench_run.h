@@ -1,0 +1,39 @@
+// What the tests of pronk bench share: a short run, its schema, and a result.
+#ifndef PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
+#define PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/bench.h"
+#include "tests/cli/pronk.h"
+#include "tests/support/json.h"
+#include "tests/support/json_schema.h"
+
+namespace test {
+
+// One test that takes no time, and more flags.
+inline Finished Bench(const std::vector<std::string>& more) {
+  std::vector<std::string> args = {"bench", "-m", kTinyModel, "-p", "4", "-n", "0", "-r", "2"};
+  args.insert(args.end(), more.begin(), more.end());
+  return Pronk(args);
+}
+
+inline Json BenchSchema() {
+  return Json::parse(ReadText(SourceDir() + "/tests/cli/bench/bench.schema.json"));
+}
+
+// Ten tokens generated three times, near the limit.
+inline cli::BenchTest Measured() {
+  cli::BenchTest test;
+  test.n_gen = 10;
+  test.bytes_per_token = 1e9;
+  test.samples_ts = {9, 10, 8};
+  test.limits = {{11.5e9, 0, 1e9}, {11e9, 0, 1e9}, {10e9, 0, 1e9}};
+  test.clock_before = test.clock_after = 3;
+  return test;
+}
+
+}  // namespace test
+
+#endif  // PRONK_TESTS_CLI_BENCH_BENCH_RUN_H_

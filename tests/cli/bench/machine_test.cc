@@ -1,0 +1,175 @@
+// What pronk bench reads of the machine: energy, temperature, memory, clock.
+#include "cli/bench/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "tests/cli/pronk.h"
+#include "tests/support/json.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using json = test::Json;
+using test::Finished;
+using test::kTinyModel;
+using test::Pronk;
+using test::Shell;
+
+// A folder such as /sys: two packages, one with memory beside it; cores are a part of their
+// package; and what a second driver says of the same package does not count.
+class SysTest : public testing::Test {
+ protected:
+  void Zone(const std::string& zone, const std::string& name, uint64_t microjoules) {
+    const std::string folder = "class/powercap/" + zone + "/";
+    fs::create_directories(dir_.Path(folder));
+    dir_.Write(folder + "name", name + "\n");
+    dir_.Write(folder + "max_energy_range_uj", "1000000000\n");
+    dir_.Write(folder + "energy_uj", std::to_string(microjoules) + "\n");
+  }
+  void Packages(uint64_t microjoules) {
+    Zone("intel-rapl:0", "package-0", microjoules);
+    Zone("intel-rapl:0:0", "core", 7 * microjoules);
+    Zone("intel-rapl:0:1", "dram", 2 * microjoules);
+    Zone("intel-rapl:1", "package-1", 3 * microjoules);
+    Zone("intel-rapl-mmio:0", "package-0", microjoules);
+    Zone("intel-rapl:2", "psys", 11 * microjoules);
+  }
+  test::TempDir dir_;
+};
+
+TEST_F(SysTest, EnergyOfPackagesAndMemory) {
+  EXPECT_FALSE(cli::EnergyMeter(dir_.Path("")).Works());
+  Packages(1'000'000);
+  cli::EnergyMeter meter(dir_.Path(""));
+  ASSERT_TRUE(meter.Works());
+  EXPECT_EQ(meter.Joules(), 0);
+  Packages(3'000'000);
+  EXPECT_EQ(meter.Joules(), 2 + 4 + 6);
+  EXPECT_EQ(meter.Joules(), 0);
+}
+
+TEST_F(SysTest, CountersStartAgain) {
+  Zone("intel-rapl:0", "package-0", 999'000'000);
+  cli::EnergyMeter meter(dir_.Path(""));
+  Zone("intel-rapl:0", "package-0", 500'000);
+  EXPECT_EQ(meter.Joules(), 1.5);
+}
+
+TEST_F(SysTest, TemperatureOfTheHottest) {
+  EXPECT_FALSE(cli::Temperature(dir_.Path("")));
+  const auto write = [&](const std::string& folder, const std::string& name, const char* text) {
+    fs::create_directories(dir_.Path(folder));
+    dir_.Write(folder + "/" + name, text);
+  };
+  write("class/hwmon/hwmon0", "name", "nvme\n");
+  write("class/hwmon/hwmon0", "temp1_input", "90000\n");
+  write("class/hwmon/hwmon1", "name", "k10temp\n");
+  write("class/hwmon/hwmon1", "temp1_input", "51250\n");
+  write("class/thermal/thermal_zone0", "type", "x86_pkg_temp\n");
+  write("class/thermal/thermal_zone0", "temp", "49000\n");
+  EXPECT_EQ(cli::Temperature(dir_.Path("")), 51.25);
+}
+
+// From end to end: a thread advances the counter while tokens are generated.
+TEST_F(SysTest, JoulesPerToken) {
+  Zone("intel-rapl:0", "package-0", 1000);
+  const Finished run = Shell(
+      "zone=$SYS/class/powercap/intel-rapl:0\n"
+      "(i=2; while [ ! -e \"$SYS/stop\" ] && [ $i -lt 20000 ]; do\n"
+      "   echo ${i}000 >\"$zone/new\" && mv \"$zone/new\" \"$zone/energy_uj\"; i=$((i + 1))\n"
+      " done) &\n"
+      "\"$PRONK\" bench -m \"$MODEL\" -p 0 -n 2000 -r 2 --sysfs \"$SYS\" -oe jsonl; status=$?\n"
+      ": >\"$SYS/stop\"; wait; exit $status",
+      {"SYS=" + dir_.Path("")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.out.find("J/token |     W |"), std::string::npos);
+  EXPECT_GT(json::parse(run.err)["joules_per_token"], 0);
+}
+
+// A memory device of SMBIOS' table, with the texts "A1" and "BANK 0".
+std::string MemoryDevice(uint16_t size, uint32_t extended, uint8_t kind, uint16_t speed) {
+  std::string bytes(34, '\0');
+  const auto put = [&](size_t at, uint32_t value, size_t n) {
+    for (size_t i = 0; i < n; ++i) bytes[at + i] = static_cast<char>(value >> 8 * i);
+  };
+  put(0, 17, 1);
+  put(1, 34, 1);
+  put(12, size, 2);
+  put(16, 1, 1);
+  put(17, 2, 1);
+  put(18, kind, 1);
+  put(21, 4800, 2);
+  put(28, extended, 4);
+  put(32, speed, 2);
+  return bytes + std::string("A1\0BANK 0\0", 10) + '\0';
+}
+
+TEST_F(SysTest, MemoryModules) {
+  const std::string folder = dir_.Path("firmware/dmi/tables/");
+  fs::create_directories(folder);
+  const auto modules = [&](const std::string& table) {
+    dir_.Write("firmware/dmi/tables/DMI", table);
+    for (const std::string& line : cli::MachineLines(dir_.Path(""))) {
+      if (line.starts_with("memory modules: ")) return line.substr(16);
+    }
+    return std::string();
+  };
+  const std::string other("\x01\x06\x00\x00\x01\x02\x00\x00", 8);  // without texts
+  const std::string table = other + MemoryDevice(0x7FFF, 65536, 34, 5600) +
+                            MemoryDevice(0x7FFF, 65536, 34, 5600) + MemoryDevice(0, 0, 2, 0) +
+                            MemoryDevice(512, 0, 1, 0);
+  EXPECT_EQ(modules(table),
+            "1 x 0.5 GB at 4800 MT/s in BANK 0 A1; "
+            "2 x 64 GB DDR5 at 5600 MT/s in BANK 0 A1, BANK 0 A1");
+  // Cut anywhere, or with a byte changed, it is read within its bounds.
+  for (size_t i = 0; i < table.size(); ++i) {
+    std::string damaged = table.substr(0, i + 40);
+    damaged[i] = '\xFF';
+    modules(damaged);
+  }
+}
+
+// What the system does not tell is left out.
+TEST_F(SysTest, ACard) {
+  const auto write = [&](const std::string& file, const std::string& text) {
+    fs::create_directories(fs::path(dir_.Path(file)).parent_path());
+    dir_.Write(file, text + "\n");
+  };
+  const std::string cpu = "devices/system/cpu/";
+  write(cpu + "online", "0-15");
+  write("devices/cpu_core/cpus", "0-7");
+  write("devices/cpu_atom/cpus", "8-15");
+  write(cpu + "cpu0/cache/index0/level", "1");
+  write(cpu + "cpu0/cache/index0/type", "Data");
+  write(cpu + "cpu0/cache/index0/size", "48K");
+  write(cpu + "cpu0/cache/index0/shared_cpu_list", "0-1");
+  write(cpu + "cpu0/cache/index1/type", "Instruction");
+  write(cpu + "cpu0/cache/index1/size", "32K");
+  write("class/power_supply/AC/type", "Mains");
+  write("class/power_supply/AC/online", "0");
+  const Finished run = Pronk({"bench", "-m", kTinyModel, "--card", "-p", "4", "-n", "3", "-pg",
+                              "4,3", "-r", "1", "--sysfs", dir_.Path("")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("- pronk ")) << run.out;
+  for (const char* expected :
+       {"\n- hardware threads: 0-15 (P cores: 0-7, E cores: 8-15)\n",
+        "\n- caches of the first core: L1 48K for 0-1\n", "\n- power: battery\n",
+        "\n- memory: ", "\n- compiler: ", "\n- system: ", " tg3 @ d4096 ",
+        "\npp4+tg3: ", " s, the first token after "}) {
+    EXPECT_NE(run.out.find(expected), std::string::npos) << expected << run.out;
+  }
+  EXPECT_EQ(run.out.find("clock policy"), std::string::npos);
+}
+
+TEST(Machine, TellsItsClock) {
+  const double clock = cli::MeasureClock();
+  EXPECT_GT(clock, 0.01);  // emulated, perhaps
+  EXPECT_LT(clock, 10);
+}
+
+}  // namespace
