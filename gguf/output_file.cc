@@ -94,7 +94,7 @@ void OutputFile::TakeName(const std::function<int()>& create) {
 // Truncates the file only after checking that it is none of the inputs. A pipe that nobody reads
 // is refused, as opening it would wait.
 void OutputFile::OpenAsItStands(std::span<const FileId> inputs) {
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (fd_ < 0 && errno == ENXIO) {
     throw Error(PrintablePath(path_) + ": is a pipe (FIFO) that nobody reads");
   }

@@ -2,7 +2,6 @@
 // at a multiple of the alignment.
 #include "gguf/writer.h"
 
-#include <cstring>
 #include <utility>
 
 #include "gguf/error.h"

@@ -1,4 +1,5 @@
 // pronk run --jsonl: a line of prompt becomes a line of answer, several at a time.
+#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,14 +8,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -69,41 +68,38 @@ class AnswerFile {
   // Opens and locks it. What an earlier run wrote has to be answers of these prompts, as far as
   // their numbers of tokens tell; a last line that was written in part is cut off, and nothing else
   // is changed. Throws engine::Error, gguf::Error.
-  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids)
-      : path_(path), file_(std::fopen(path.c_str(), "a+e"), std::fclose) {
+  AnswerFile(const std::string& path, const std::vector<std::vector<TokenId>>& ids) : path_(path) {
+    // A serial line or a pipe is opened without waiting, and refused.
+    const int fd =
+        open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    file_.reset(fd < 0 ? nullptr : fdopen(fd, "a+"));
     struct stat status = {};
-    if (!file_ || fstat(fileno(file_.get()), &status) != 0) Fail("cannot be opened");
+    if (!file_ || fstat(fd, &status) != 0) Fail("cannot be opened");
     gguf::RefuseInputs(path, status, Inputs());
     if (!S_ISREG(status.st_mode)) throw engine::Error(path + ": expected a file, to continue it");
-    if (flock(fileno(file_.get()), LOCK_EX | LOCK_NB) != 0)
-      Fail("cannot be locked; perhaps another run writes it");
-    std::ifstream in(path);
-    std::string start(kAnswer.size(), '\0');  // a line of another file may be of any length
-    in.read(start.data(), static_cast<std::streamsize>(start.size()));
-    if (!kAnswer.starts_with(std::string_view(start).substr(0, static_cast<size_t>(in.gcount()))))
-      FailOther();
-    in.clear();
-    in.seekg(0);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) Fail("cannot be locked; perhaps another run writes it");
     off_t n_bytes = 0;
     bool is_whole = true;  // the last line has its line feed
-    for (std::string line; std::getline(in, line); ++n_lines_) {
+    for (std::string line; Read(line); ++n_lines_) {
+      is_whole = line.ends_with('\n');
       const std::string name = path + ", " + NameOf(n_lines_);
-      if (!line.starts_with(kAnswer) && !(in.eof() && kAnswer.starts_with(line))) FailOther();
+      if (!line.starts_with(kAnswer) && (is_whole || !kAnswer.starts_with(line))) FailOther();
       JsonView n_tokens;
       try {
         n_tokens = ParseJson(line, name)["prompt_tokens"];
       } catch (const engine::Error&) {
-        if (!in.eof()) throw;
-        break;  // written in part
+        if (is_whole) throw;
+        is_whole = true;  // it is cut off
+        break;
       }
       if (n_lines_ >= ids.size() || !n_tokens.IsNumber() ||
           n_tokens.Number() != static_cast<double>(ids[n_lines_].size()))
         throw engine::Error(name + ": answers another prompt: give another name");
-      is_whole = !in.eof();
-      n_bytes += static_cast<off_t>(line.size() + (is_whole ? 1 : 0));
+      n_bytes += static_cast<off_t>(line.size());
     }
-    if (!in.is_open() || in.bad()) Fail("cannot be read");
-    if (ftruncate(fileno(file_.get()), n_bytes) != 0) Fail("cannot be written to");
+    if (std::ferror(file_.get()) != 0) Fail("cannot be read");
+    if (ftruncate(fd, n_bytes) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0)
+      Fail("cannot be written to");
     if (!is_whole) Add("\n");
   }
 
@@ -115,6 +111,15 @@ class AnswerFile {
   }
 
  private:
+  // The next line, with its line feed if it has one.
+  bool Read(std::string& line) {
+    line.clear();
+    for (int c = 0; c != '\n' && (c = std::getc(file_.get())) != EOF;) {
+      line += static_cast<char>(c);
+      if (line.size() > kMaxDocumentBytes) FailOther();
+    }
+    return !line.empty();
+  }
   [[noreturn]] void FailOther() const {
     throw engine::Error(path_ + ": has other lines than answers: give another name");
   }
@@ -123,7 +128,7 @@ class AnswerFile {
   }
 
   std::string path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, std::fclose};
   size_t n_lines_ = 0;
 };
 

@@ -1,5 +1,6 @@
 // pronk run --jsonl: a line of answer for each line of prompt, whoever is answered beside it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <sstream>
@@ -98,6 +99,11 @@ TEST_F(RunLines, WritesIntoNoOtherFile) {
     EXPECT_EQ(test::ReadText(others), text);
   }
   ExpectError(Run({"-o", "/dev/null"}, prompts_), 1, "/dev/null: expected a file");
+  ASSERT_EQ(mkfifo(dir_.Path("pipe").c_str(), 0600), 0);
+  ExpectError(Run({"-o", dir_.Path("pipe")}, prompts_), 1, "pipe: expected a file");
+  // No line is longer than an answer can be.
+  const std::string endless = dir_.Write("long", "{\"text\":\"" + std::string(17'000'000, 'x'));
+  ExpectError(Run({"-o", endless}, prompts_), 1, endless + ": has other lines than answers");
   ExpectError(Run({"-o", dir_.Path("")}, prompts_), 1, "cannot be opened");
 }
 
