@@ -4,23 +4,23 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <optional>
-#include <regex>
+#include <stdexcept>
 
 #include "cli/command.h"
 #include "cli/output/text.h"
 #include "gguf/dtype.h"
 #include "gguf/error.h"
+#include "gguf/utf8.h"
 #include "kernels/encode/encode.h"
 #include "kernels/matmul/reference.h"
+#include "tokenizer/split.h"
 
 namespace cli {
 namespace {
 
 using gguf::DType;
-
-// Longer names are matched only up to here: std::regex uses stack for every character.
-constexpr size_t kMaxNameBytes = 256;
 
 DType TypeOf(const std::string& flag, const std::string& name) {
   const gguf::DTypeInfo* const info = gguf::FindDType(name);
@@ -30,7 +30,7 @@ DType TypeOf(const std::string& flag, const std::string& name) {
 
 struct TypePattern {
   std::string flag;
-  std::regex pattern;
+  std::unique_ptr<const tokenizer::Splitter> pattern;
   DType type;
   bool is_used = false;
 };
@@ -44,9 +44,10 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
       throw UsageError(flag + ": expected PATTERN=TYPE, such as ffn_down=Q6_K");
     }
     const DType type = TypeOf(flag, text.substr(equals + 1));
+    const tokenizer::SplitRule rule = {{}, {std::string_view(text).substr(0, equals)}};
     try {
-      patterns.push_back({flag, std::regex(text.substr(0, equals)), type});
-    } catch (const std::regex_error&) {
+      patterns.push_back({flag, std::make_unique<tokenizer::Splitter>(rule), type});
+    } catch (const std::runtime_error&) {
       throw UsageError(flag + ": expected a regular expression before =");
     }
   }
@@ -54,9 +55,11 @@ std::vector<TypePattern> ParsePatterns(const std::vector<std::string>& texts) {
 }
 
 std::optional<DType> MatchedType(std::vector<TypePattern>& patterns, std::string_view name) {
-  const std::string text(name.substr(0, kMaxNameBytes));
+  const std::string_view text = name.substr(0, gguf::ValidUtf8Prefix(name));
   for (TypePattern& pattern : patterns) {
-    if (!std::regex_search(text, pattern.pattern)) continue;
+    bool matches = false;
+    pattern.pattern->Match(text, [&](std::string_view) { matches = true; });
+    if (!matches) continue;
     pattern.is_used = true;
     return pattern.type;
   }

@@ -40,10 +40,10 @@ std::string MixNames(bool plain = false);
 // Throws UsageError.
 const convert::Mix& MixOf(const std::string& name);
 
-// One entry per tensor, in the file's order. A PATTERN is a regular expression (ECMAScript, as in
-// llama.cpp) that some part of the name matches; the first matching pattern overrides everything
-// else. Reports rows that are not whole blocks. Throws UsageError, and gguf::Error if the file has
-// nothing to round.
+// One entry per tensor, in the file's order. A PATTERN is a regular expression (PCRE2's) that
+// matches some part of the name, at least a character; the first matching pattern overrides
+// everything else. Reports rows that are not whole blocks. Throws UsageError, and gguf::Error if
+// the file has nothing to round.
 std::vector<PlannedTensor> PlanTypes(const gguf::File& file, const TypeOptions& options,
                                      bool has_importance);
 

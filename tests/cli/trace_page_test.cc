@@ -2,14 +2,16 @@
 // its place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gguf/utf8.h"
 #include "tests/cli/pronk.h"
 #include "tests/support/json.h"
+#include "tests/support/regex.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -46,28 +48,29 @@ json TraceIn(const std::string& page) {
 
 // As a browser reads it: elements are closed in the order in which they are opened, and script and
 // style end at their own end tag only. Returns their names.
-std::vector<std::string> ExpectParses(const std::string& page) {
-  static const std::regex tag(R"re(<(!--|!doctype|/?[a-zA-Z][\w-]*)((?:"[^"]*"|[^">])*)>)re");
+std::vector<std::string> ExpectParses(std::string page) {
+  const std::vector<std::pair<std::string, std::string>> opaque = {
+      {"<!--", "-->"}, {"<script", "</script"}, {"<style", "</style"}};
+  for (const auto& [first, last] : opaque) {
+    for (size_t at = 0; (at = page.find(first, at)) != std::string::npos;) {
+      at = first == "<!--" ? at : page.find('>', at) + 1;
+      page.erase(at, std::min(page.find(last, at), page.size()) - at);
+    }
+  }
   std::vector<std::string> open, seen;
-  std::string::const_iterator at = page.begin();
-  std::smatch match;
-  while (std::regex_search(at, page.end(), match, tag)) {
-    const std::string name = match[1];
-    at = match[0].second;
-    if (name == "!--") at = match[0].first + Between(&*match[0].first, "", "-->").size() + 3;
-    if (name[0] == '!' || name == "meta" || match[2].str().ends_with("/")) continue;
-    if (name[0] == '/') {
-      EXPECT_FALSE(open.empty());
-      if (open.empty()) return seen;
-      EXPECT_EQ("/" + open.back(), name);
-      open.pop_back();
+  for (const test::Match& tag :
+       test::FindAll(page, R"re(<(!doctype|/?[a-zA-Z][\w-]*)((?:"[^"]*"|[^">])*)>)re")) {
+    const std::string& name = tag[1];
+    if (name[0] == '!' || name == "meta" || tag[2].ends_with("/")) continue;
+    if (name[0] != '/') {
+      open.push_back(name);
+      seen.push_back(name);
       continue;
     }
-    open.push_back(name);
-    seen.push_back(name);
-    if (name != "script" && name != "style") continue;
-    const size_t end = page.find("</" + name, static_cast<size_t>(at - page.begin()));
-    at = page.begin() + static_cast<std::ptrdiff_t>(std::min(end, page.size()));
+    EXPECT_FALSE(open.empty());
+    if (open.empty()) return seen;
+    EXPECT_EQ("/" + open.back(), name);
+    open.pop_back();
   }
   EXPECT_EQ(open, std::vector<std::string>()) << "not closed";
   return seen;
