@@ -1,6 +1,4 @@
 // pronk template: prints a conversation as the model will see it.
-#include <cstdio>
-#include <optional>
 #include <string>
 
 #include "cli/command.h"
@@ -24,21 +22,7 @@ struct RenderOptions {
   TemplateOptions form;
   std::string messages;
   bool no_generation_prompt = false;
-  std::optional<std::string> bos, eos;
-  std::string now;
 };
-
-// "2026-11-21"
-std::chrono::local_seconds ParseDate(const std::string& text) {
-  int year = 0;
-  unsigned month = 0, day = 0;
-  char rest = 0;
-  const bool ok = std::sscanf(text.c_str(), "%4d-%2u-%2u%c", &year, &month, &day, &rest) == 3;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!ok || !date.ok()) throw UsageError("--now " + text + ": expected a date such as 2026-11-21");
-  return std::chrono::local_days(date);
-}
 
 int RunTemplate(const RenderOptions& options) {
   tokenizer::ChatInput input;
@@ -72,9 +56,6 @@ int RunTemplate(const RenderOptions& options) {
   if (!input.messages.IsList())
     throw engine::Error(options.messages + ": holds no list of messages");
   input.add_generation_prompt = !options.no_generation_prompt;
-  if (options.bos) input.bos_token = *options.bos;
-  if (options.eos) input.eos_token = *options.eos;
-  if (!options.now.empty()) input.now = ParseDate(options.now);
   WriteOut(chat_template.Render(input).text);
   return kExitDone;
 }
@@ -90,9 +71,6 @@ void AddTemplate(CommandLine& line) {
       .Required()
       .Reads();
   command.Add("--no-generation-prompt", options.no_generation_prompt, "Do not begin an answer");
-  command.Add("--bos TEXT", options.bos, "The text of bos_token");
-  command.Add("--eos TEXT", options.eos, "The text of eos_token");
-  command.Add("--now YYYY-MM-DD", options.now, "The date for strftime_now");
 }
 
 }  // namespace cli

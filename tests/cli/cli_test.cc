@@ -244,10 +244,10 @@ TEST(Template, RendersAConversation) {
       dir.Write("t.jinja",
                 "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ eos_token "
                 "}}{% endfor %}"
-                "{% if add_generation_prompt %}[assistant]{% endif %}{{ strftime_now('%Y') }}");
-  const Finished own = Pronk({"template", "--template", source, "--messages", messages, "--bos",
-                              "<s>", "--eos", "</s>", "--now", "2026-11-21"});
-  EXPECT_EQ(own.out, "<s>[system]Be kind.</s>[user]Hello!</s>[assistant]2026") << own.err;
+                "{% if add_generation_prompt %}[assistant]{% endif %}{{ strftime_now('%Y')[:2] }}");
+  const Finished own =
+      Pronk({"template", "-m", kModel, "--template", source, "--messages", messages});
+  EXPECT_EQ(own.out, "<s>[system]Be kind.</s>[user]Hello!</s>[assistant]20") << own.err;
   ExpectError(
       Pronk({"template", "--template", dir.Write("bad", "{% if %}"), "--messages", messages}), 1,
       "line 1");

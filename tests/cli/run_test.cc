@@ -126,7 +126,7 @@ TEST(RunChat, TakesATemplateAndItsVariables) {
   };
   const std::string messages =
       dir.Write("messages.json", R"([{"role": "user", "content": "Hello!"}])");
-  const Finished text = Pronk(with({"template", "--messages", messages, "--bos", "<s>"}));
+  const Finished text = Pronk(with({"template", "--messages", messages}));
   EXPECT_EQ(text.out, "<s>LOUD42Hello!") << text.err;
 
   const std::vector<std::string> rest = {"-n", "5", "--temp", "0", "--ignore-eos"};
