@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include "cli/chat/saved_chats.h"
@@ -29,10 +28,6 @@ constexpr uint64_t kMaxModelBytes = uint64_t{8} << 30;
 std::string WithHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
-}
-
-std::string Counted(size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
 // When a file was written last; the clock's smallest time if there is none.
@@ -79,8 +74,6 @@ bool IsCalled(const engine::Setting& setting, const std::string& name,
          std::ranges::any_of(flags->second, [&](const auto& f) { return Plain(f) == plain; });
 }
 
-std::string Number(double value) { return Format(std::abs(value) >= 1e6 ? "%.0f" : "%.7g", value); }
-
 // "temperature 0.5", or "parameter temperature 0.5". Throws engine::Error if there is no such
 // setting, or it cannot have that value.
 void ChangeSetting(const std::string& text, ConversationOptions& options) {
@@ -97,8 +90,8 @@ void ChangeSetting(const std::string& text, ConversationOptions& options) {
     if (!ok) {
       throw engine::Error("/set " + name + ": expected a " +
                           (setting.is_whole() ? "whole number" : "number") + " from " +
-                          Number(setting.low) + " to " + Number(setting.high) + ", found '" +
-                          number + "'");
+                          Figures(setting.low, 7) + " to " + Figures(setting.high, 7) +
+                          ", found '" + number + "'");
     }
     options.origins[std::string(setting.name)] = "/set";
     return setting.Set(*value);

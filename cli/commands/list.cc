@@ -66,18 +66,15 @@ ListedModel LookAt(const StoredModel& stored, const engine::Memory& memory) {
 }
 
 std::string ListText(const std::vector<ListedModel>& models) {
-  Table table(
-      Table::Style::kPlain,
-      {{"model"}, {"size", false, 7}, {"type", false, 7}, {"architecture"}, {"fits in memory"}});
   std::vector<std::vector<std::string>> rows;
   for (const ListedModel& m : models) {
     rows.push_back({gguf::PrintablePath(m.stored.name), HumanBytes(static_cast<double>(m.bytes)),
                     m.type, m.architecture, m.problem.empty() ? m.fits : "cannot be run"});
-    table.Fit(rows.back());
   }
-  std::string text = table.Head();
-  for (const std::vector<std::string>& row : rows) text += table.Row(row);
-  return text;
+  Table table(
+      Table::Style::kPlain,
+      {{"model"}, {"size", false, 7}, {"type", false, 7}, {"architecture"}, {"fits in memory"}});
+  return table.All(rows);
 }
 
 Json ToJson(const std::vector<ListedModel>& models) {

@@ -13,7 +13,6 @@
 #include "cli/options/model_options.h"
 #include "cli/terminal/charset.h"
 #include "cli/terminal/terminal.h"
-#include "cli/trace/trace_plain.h"
 #include "cli/trace/trace_report.h"
 #include "cli/trace/trace_values.h"
 #include "engine/model/model.h"

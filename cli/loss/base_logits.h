@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "cli/loss/text_windows.h"
-#include "gguf/file_id.h"
 #include "gguf/mapped_file.h"
 #include "gguf/output_file.h"
 

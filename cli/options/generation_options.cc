@@ -58,8 +58,7 @@ using grammar::Grammar;
 Grammar From(const std::string& given, bool is_text, const char* flag,
              const std::function<Grammar(const std::string& text)>& read) {
   try {
-    if (is_text) return read(FromTerminal(given));
-    return read(given == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(given, kMaxDocumentBytes));
+    return read(is_text ? FromTerminal(given) : ReadText(given, kMaxDocumentBytes));
   } catch (const grammar::Error& error) {
     const std::string what = error.what();
     const std::string name = is_text ? flag : given;
@@ -140,9 +139,8 @@ void GenerationOptions::AddSamplingFlags(Command& command) {
 
 std::string SettingText(const engine::Setting& setting, const std::string& name,
                         const Origins& origins) {
-  const double value = setting.Get();
   const auto origin = origins.find(setting.name);
-  return name + Format(std::abs(value) >= 1e6 ? " %.0f" : " %.7g", value) +
+  return name + " " + Figures(setting.Get(), 7) +
          (origin == origins.end() ? "" : " (" + origin->second + ")");
 }
 

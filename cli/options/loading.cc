@@ -232,10 +232,9 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
                               ? ", as -t says; by default " + std::to_string(counts.generating)
                               : " at first, then what is fastest") +
                          "; " + std::to_string(session.n_threads_batch()) + " for prompts");
-  std::string targets;
-  for (const std::string& name : kernels::CpuTargets()) targets += " " + name;
-  Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of" : ", of") +
-                         targets + (options.cpu.empty() ? "" : ", as --cpu says"));
+  Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of " : ", of ") +
+                         Joined(kernels::CpuTargets(), " ") +
+                         (options.cpu.empty() ? "" : ", as --cpu says"));
   Explain("seed", std::to_string(session_options.sampler.seed));
 }
 

@@ -5,7 +5,6 @@
 
 #include <exception>
 #include <string>
-#include <vector>
 
 #include "cli/options/model_options.h"
 #include "engine/model/model.h"

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/options/model_stores.h"
+#include "cli/output/text.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "kernels/machine/cpu.h"
@@ -149,13 +150,12 @@ std::string ModelOptions::WordHint() const {
 
 engine::SessionOptions ModelOptions::Session() const {
   if (!kernels::LimitCpu(cpu)) {
-    std::string names;
-    for (const std::string& name : kernels::CpuTargets()) names += " " + name;
+    const std::string names = Joined(kernels::CpuTargets(), " ");
     if (kernels::BuildLacks(cpu)) {
-      throw UsageError("--cpu " + cpu + ": this build has" + names +
+      throw UsageError("--cpu " + cpu + ": this build has " + names +
                        "; PRONK_TARGETS=all ./pronk ... builds the others");
     }
-    throw UsageError("--cpu " + cpu + ": this machine and build have" + names);
+    throw UsageError("--cpu " + cpu + ": this machine and build have " + names);
   }
   if (!kv_keys.empty() && !kv_values.empty() && kv_keys != kv_values) {
     throw UsageError("-ctk " + kv_keys + " and -ctv " + kv_values +

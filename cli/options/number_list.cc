@@ -33,8 +33,8 @@ class Reader {
     if (!Skip('-')) return Add(first);
     const size_t last = Number();
     const bool multiplies = Skip('*');
-    const size_t step = multiplies || Skip('+') ? Step() : 1;
-    if (multiplies ? step < 2 || first == 0 : step < 1) Fail();
+    const size_t step = multiplies || Skip('+') ? Digits() : 1;
+    if (step > high_ || (multiplies ? step < 2 || first == 0 : step < 1)) Fail();
     for (size_t n = first; n <= last; n = multiplies ? n * step : n + step) Add(n);
   }
 
@@ -44,12 +44,6 @@ class Reader {
     if (number >= low_ && number <= high_) return number;
     throw UsageError(flag_ + ": expected a number from " + std::to_string(low_) + " to " +
                      std::to_string(high_) + ", found " + gguf::Printable(text_));
-  }
-
-  size_t Step() {
-    const size_t step = Digits();
-    if (step > high_) Fail();
-    return step;
   }
 
   // SIZE_MAX for a number that is too large.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/output/json_file.h"
 #include "cli/terminal/terminal.h"
 #include "engine/error.h"
 #include "gguf/error.h"

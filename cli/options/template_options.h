@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/options/command_line.h"
-#include "cli/output/json_file.h"
 #include "engine/session/chat.h"
 
 namespace cli {

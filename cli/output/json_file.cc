@@ -41,8 +41,7 @@ JsonView ParseJson(std::string text, const std::string& name) {
 }
 
 JsonView ReadJson(const std::string& path) {
-  return ParseJson(path == "-" ? ReadStdin(kMaxDocumentBytes) : ReadFile(path, kMaxDocumentBytes),
-                   path);
+  return ParseJson(ReadText(path, kMaxDocumentBytes), path);
 }
 
 std::optional<std::string> UnquoteJson(const std::string& text) {

@@ -236,8 +236,8 @@ std::string ReadFile(const std::string& path, size_t most) {
   return ReadAll(file.get(), path, most);
 }
 
-std::string ReadText(const std::string& path) {
-  return path == "-" ? ReadStdin(kMaxTextBytes) : ReadFile(path, kMaxTextBytes);
+std::string ReadText(const std::string& path, size_t most) {
+  return path == "-" ? ReadStdin(most) : ReadFile(path, most);
 }
 
 // Opened for the wrong direction: reading and writing fail as if they were closed.

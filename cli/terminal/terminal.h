@@ -101,8 +101,8 @@ inline constexpr size_t kMaxDocumentBytes = size_t{16} << 20;
 std::string ReadStdin(size_t most);
 // All of a file, likewise.
 std::string ReadFile(const std::string& path, size_t most);
-// A text of at most kMaxTextBytes: "-" is stdin.
-std::string ReadText(const std::string& path);
+// One of the two: "-" is stdin.
+std::string ReadText(const std::string& path, size_t most = kMaxTextBytes);
 
 // For main, before all else: a closed stdin, stdout or stderr stays closed to the program, but its
 // number is reserved, so that no opened file gets it and receives output by mistake.

@@ -7,7 +7,6 @@
 
 #include "cli/output/json_file.h"
 #include "cli/output/text.h"
-#include "cli/trace/trace_page.h"
 #include "cli/trace/trace_report.h"
 
 namespace cli {

@@ -1,5 +1,4 @@
-#include "cli/trace/trace_plain.h"
-
+// What the plain pass (engine/plain.h) shows.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "cli/options/loading.h"
 #include "cli/output/json_file.h"
@@ -164,8 +163,8 @@ std::string ValuesText(const TraceReport& report, bool heads) {
   const std::vector<LayerValues>& layers = report.values.back().layers;
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerValues& values = layers[i];
-    text +=
-        "\n" + Padded("layer " + std::to_string(i), 10) + Format("  stream %.4g\n", values.norm);
+    text += "\n" + Padded("layer " + std::to_string(i), 10) + "  stream " +
+            Figures(values.norm, 4) + "\n";
     const auto looks_at = [&](const std::string& name, const std::vector<double>& weights) {
       text += ItemsLine(name, Largest(weights, kMaxPositions), kSeen, seen);
     };

@@ -1,13 +1,16 @@
-// A traced token as a table, as JSON, as a picture and as a page.
+// A traced token as a table, as JSON, as a picture and as a page; and what the plain pass
+// (engine/plain.h) shows.
 #ifndef PRONK_CLI_TRACE_TRACE_REPORT_H_
 #define PRONK_CLI_TRACE_TRACE_REPORT_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/trace/trace_values.h"
 #include "engine/model/model.h"
 #include "engine/pass/trace.h"
+#include "engine/session/session.h"
 
 namespace cli {
 
@@ -32,9 +35,21 @@ std::string ValuesText(const TraceReport& report, bool heads);
 std::string TraceJson(const TraceReport& report);
 // A page for a browser, complete in itself: page.html with the roofline and the JSON in it.
 std::string TraceHtml(const TraceReport& report);
+// That file, of which the build makes a string, with four places to fill in, in this order:
+// @NONCE@, @ROOFLINE@, @TRACE@, @NONCE@.
+extern const std::string_view kTracePage;
 // The roofline (Williams, Waterman, Patterson 2009): every operation's speed over its operations
 // per byte read, below the machine's limits.
 std::string TraceSvg(const TraceReport& report);
+
+// By the plain pass; both throw engine::Error if the model is no dense llama. Appends up to n
+// tokens, then reads the text with the engine, too: after each token what both would say next, and
+// how far apart their logits are. The session is empty.
+std::string PlainTable(engine::Session& session, std::vector<tokenizer::TokenId> ids, size_t n);
+// How the last token attends by one head, counted from 0: query, keys, scores, softmax, values and
+// their mean.
+std::string HeadTable(const engine::Model& model, const std::vector<tokenizer::TokenId>& ids,
+                      size_t layer, size_t head);
 
 // A token in quotes, at most this wide; and with its position, counted from 1: `"<s>"@1`.
 std::string TokenText(const engine::Model& model, tokenizer::TokenId id, size_t columns);
