@@ -19,11 +19,7 @@
 
 #include "gguf/file.h"
 #include "tests/engine/library.h"
-#include "tests/support/allocations.h"
-#include "tests/support/memory_is_ours.h"
 #include "tests/support/paths.h"
-#include "tests/support/scripted_model.h"
-#include "tests/support/small_model.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -322,22 +318,6 @@ TEST(Library, ShowsWhatIsInTheFileAndTheSession) {
   EXPECT_EQ(session.tokens(), ids);
 }
 
-// Before it is said, and longer than the context as well.
-TEST(Library, CountsAConversation) {
-  const pronk::Model model(kDefault);
-  pronk::Options options = Greedy();
-  options.context = 64;
-  pronk::Chat chat(model, "You are kind.", options);
-  const std::size_t n = chat.Count("What is a goat?");
-  EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(3)).n_prompt, n);
-  const std::size_t both = chat.Count("What is a goat?");
-  std::string book;
-  for (int i = 0; i < 200; ++i) book += " goat";
-  EXPECT_EQ(chat.Count(book), chat.Count(" goat") + 199);  // a token each
-  EXPECT_THROW(chat.Say(book), pronk::Error);
-  EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(3)).n_prompt, both - n - 3);
-}
-
 TEST(Library, SessionsKeepTheirModel) {
   auto model = std::make_unique<pronk::Model>(kTiny);
   pronk::Session session(*model, Greedy());
@@ -345,82 +325,6 @@ TEST(Library, SessionsKeepTheirModel) {
   model.reset();
   EXPECT_EQ(session.Complete("Hello", {}, AtMost(3)).n_generated, 3u);
   EXPECT_LE(chat.Say("Hello", {}, AtMost(3)).n_generated, 3u);
-}
-
-// Only what is new is read, until the conversation starts over.
-TEST(Library, RemembersAConversation) {
-  const pronk::Model model(kDefault);
-  pronk::Chat chat(model, "You are kind.", Greedy());
-  const pronk::Completion first = chat.Say("What is a goat?", {}, AtMost(8));
-  const std::size_t all = chat.Count("What is a goat?");
-  const pronk::Completion second = chat.Say("What is a goat?", {}, AtMost(8));
-  EXPECT_EQ(second.n_prompt, all - first.n_prompt - first.n_generated);
-  chat.Clear();
-  EXPECT_EQ(chat.Say("What is a goat?", {}, AtMost(8)).text, first.text);
-}
-
-// The same whether a program keeps the conversation or the library does.
-TEST(Library, TakesAConversationAsMessages) {
-  const pronk::Model model(kDefault);
-  pronk::Chat kept(model, "You are kind.", Greedy());
-  pronk::Chat given(model, "", Greedy());
-  kept.Say("What is a goat?", {}, AtMost(8));
-  const pronk::Completion second = kept.Say("Why?", {}, AtMost(8));
-  std::vector<pronk::Message> history = kept.History();
-  ASSERT_EQ(history.size(), 5u);
-  EXPECT_EQ(history[0].content, "You are kind.");
-  EXPECT_EQ(history.back().content, second.text);
-  history.pop_back();
-  const std::string json = pronk::MessagesJson(history);
-  for (int i = 0; i < 2; ++i) {
-    given.SetHistory(pronk::ParseMessages(json));
-    const pronk::Completion answer = given.Answer({}, {}, AtMost(8));
-    EXPECT_EQ(answer.text, second.text);
-    EXPECT_EQ(answer.n_dropped, 0u);
-    EXPECT_EQ(answer.n_prompt == 0, i == 1);  // all of it was read before
-  }
-  EXPECT_THROW(given.SetHistory({{"assistant", "Me first."}}), pronk::Error);
-  EXPECT_EQ(pronk::MessagesJson(given.History()), pronk::MessagesJson(kept.History()));
-  EXPECT_THROW(pronk::ParseMessages("[1]"), pronk::Error);
-  EXPECT_THROW(given.SetTools("[1]"), pronk::Error);
-  // What is dropped is told, every time.
-  pronk::Options small = Greedy();
-  small.context = 128;
-  pronk::Chat forgets(model, "", small);
-  forgets.SetHistory({{"user", std::string(300, '.')}, {"assistant", "Yes."}});
-  EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
-  EXPECT_EQ(forgets.Say("Why?", {}, AtMost(2)).n_dropped, 2u);
-}
-
-// Calls are told apart from the text, and go into the history.
-TEST(Library, TellsWhatTheModelCalls) {
-  const test::TempDir dir;
-  const auto control = tokenizer::TokenType::kControl;
-  const pronk::Model model(dir.Write(
-      "model.gguf",
-      test::ScriptedModel(
-          {{"So"}, {"[TOOL_CALLS]", control}, {"f"}, {"[ARGS]", control}, {R"({"x": "1"})"}},
-          "{% for m in messages %}{{ m.content }}{% if m.tool_calls "
-          "%}[TOOL_CALLS]{{ m.tool_calls[0].function.name }}[ARGS]"
-          "{{ m.tool_calls[0].function.arguments | tojson }}"
-          "{% endif %}{% endfor %}{{ tools }}")));
-  pronk::Chat chat(model, "", Greedy());
-  EXPECT_TRUE(chat.Say("a").tool_calls.empty());
-  chat.SetTools(R"([{"type": "function", "function": {"name": "f"}}])");
-  std::string heard;
-  const pronk::Completion answer = chat.Say("a", [&](std::string_view text) { heard += text; });
-  EXPECT_EQ(heard, "So");
-  EXPECT_EQ(answer.text, "So");
-  ASSERT_EQ(answer.tool_calls.size(), 1u);
-  EXPECT_EQ(answer.tool_calls[0].name, "f");
-  EXPECT_EQ(answer.tool_calls[0].arguments, R"({"x":"1"})");
-  chat.Answer({{"tool", "2", answer.tool_calls[0].id}});
-  const std::vector<pronk::Message> history = chat.History();
-  ASSERT_EQ(history.size(), 6u);
-  EXPECT_EQ(history[3].tool_calls[0].id, history[4].tool_call_id);
-  pronk::Limits limits = AtMost(3);  // which holds for the whole answer
-  limits.grammar = pronk::Grammar::Gbnf(R"(root ::= "So")");
-  EXPECT_EQ(chat.Say("a", {}, limits).text, "So");
 }
 
 TEST(Library, WritesWhatAGrammarAllows) {
@@ -487,121 +391,6 @@ TEST(Library, MayDraftWithAnotherModel) {
   options.draft = pronk::Model(kTiny);
   EXPECT_THROW(pronk::Session(model, options), pronk::Error);
 }
-
-TEST(Library, TellsThinkingFromTheAnswer) {
-  const test::TempDir dir;
-  const std::vector<test::ScriptedToken> script = {{"<think>", tokenizer::TokenType::kUserDefined},
-                                                   {"hm"},
-                                                   {"</think>", tokenizer::TokenType::kUserDefined},
-                                                   {"Yes"}};
-  const pronk::Model model(dir.Write(
-      "model.gguf",
-      test::ScriptedModel(script,
-                          "{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking "
-                          "is defined and enable_thinking is false %}<think></think>{% endif %}")));
-  pronk::Chat chat(model, "", Greedy());
-  std::string heard;
-  chat.OnThinking([&](std::string_view text) { heard += text; });
-  const pronk::Completion answer = chat.Say("Why?");
-  EXPECT_EQ(answer.text, "Yes");
-  EXPECT_EQ(answer.thinking, "hm");
-  EXPECT_EQ(heard, "hm");
-  chat.SetThinking("off");
-  EXPECT_THROW(chat.SetThinking("low"), pronk::Error);
-  EXPECT_THROW(pronk::Chat(pronk::Model(kDefault)).SetThinking("on"), pronk::Error);
-}
-
-// Whichever allocation fails: an Error is thrown, and nothing leaks.
-class WithoutMemory : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (!test::kAllocationsAreCounted) GTEST_SKIP();
-    test::SmallModel small;
-    small.tokenizer = GetParam();
-    file_ = dir_.Write("model.gguf", small.Bytes());
-    options_.sampling.temperature = 1;
-    options_.sampling.dry.multiplier = 1;
-  }
-  // With BPE each allocation in turn fails, alone. sentencepiece's protobuf crashes where one of
-  // its own does, so all that it takes is asked for before: with SPM, as in life, what is over a
-  // limit fails, in 200 steps up to all that the work takes.
-  template <class Work>
-  void Expect(Work work) {
-    work();  // what is allocated once for all
-    const bool is_spm = GetParam() == std::string("llama");
-    test::ResetPeak();
-    const size_t held = test::CountAllocations().bytes;
-    work();
-    const size_t most = test::CountAllocations().peak - held;
-    size_t n_failures = 0;
-    constexpr size_t kStep = test::kMemoryIsOurs ? 1 : 7;  // sanitizers take their time
-    for (size_t n = 1;; n += kStep) {
-      bool has_thrown = false;
-      if (!is_spm) test::FailAllocation(n);
-      if (is_spm) test::LimitBytes(held + 1024 + n * most / 200);  // 1024: for a message
-      try {
-        work();
-      } catch (const pronk::Error&) {
-        has_thrown = true;
-      }
-      const bool has_failed = test::FailAllocation(0);
-      ASSERT_EQ(test::CountAllocations().bytes, held) << n;
-      ASSERT_TRUE(has_failed || !has_thrown) << n;  // some can be done without
-      if (!has_failed) break;
-      ++n_failures;
-    }
-    EXPECT_GT(n_failures, 10u);
-  }
-
-  const test::TempDir dir_;
-  std::string file_;
-  pronk::Options options_ = Greedy();
-};
-
-TEST_P(WithoutMemory, Opening) {
-  Expect([&] { pronk::Model model(file_); });
-}
-
-TEST_P(WithoutMemory, CompletingAndSaving) {
-  const pronk::Model model(file_);
-  const std::string path = dir_.Path("session");
-  Expect([&] { pronk::Session(model, options_).Complete("Hello", {}, AtMost(5)); });
-  Expect([&] {
-    pronk::Session session(model, options_);
-    session.Complete("Hello", {}, AtMost(0));
-    session.Save(path);
-  });
-  Expect([&] { pronk::Session(model, options_).Load(path); });
-}
-
-TEST_P(WithoutMemory, TwoTogether) {
-  const pronk::Model model(file_);
-  Expect([&] {
-    pronk::Batch batch(model, 1);
-    pronk::Session one(model, options_), two(model, options_);
-    batch.Add(one, "Hello", {}, AtMost(3));
-    batch.Add(two, "Hi", {}, AtMost(2));
-    while (batch.size() > 0) batch.Step();
-  });
-}
-
-TEST_P(WithoutMemory, Conversing) {
-  const pronk::Model model(file_);
-  Expect([&] { pronk::Chat(model, "Be kind.", options_).Say("Hi", {}, AtMost(5)); });
-}
-
-TEST_P(WithoutMemory, FollowingASchema) {
-  const pronk::Model model(file_);
-  const std::string schema = R"({"properties": {"age": {"type": "integer"}}})";
-  Expect([&] {
-    pronk::Limits limits = AtMost(5);
-    limits.grammar = pronk::Grammar::JsonSchema(schema);
-    pronk::Session(model, options_).Complete("Hello", {}, limits);
-  });
-}
-
-INSTANTIATE_TEST_SUITE_P(Library, WithoutMemory, testing::Values("gpt2", "llama"),
-                         [](const auto& family) { return family.param; });
 
 TEST(Library, TurnsTextsIntoVectors) {
   const pronk::Model model(kTiny);
