@@ -103,11 +103,10 @@ struct FloatInputBlock {
   float x[32][kTileTokens];
 };
 
-// out[k][row] = rows[row][k] for kMicroRows rows of kCount units of four bytes each, a multiple of
+// to(k)[row] = rows[row][k] for kMicroRows rows of kCount units of four bytes each, a multiple of
 // four. Adds `bias` to each byte. The rows of `in` are kStride bytes apart.
-template <size_t kCount, size_t kStride>
-HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
-                           uint8_t* HWY_RESTRICT out) {
+template <size_t kCount, size_t kStride, class To>
+HWY_INLINE void InterleaveTo(const uint8_t* HWY_RESTRICT in, uint8_t bias, To to) {
   const DU8 d8;
   const hn::Repartition<uint32_t, DU8> d32;
   const hn::Repartition<uint64_t, DU8> d64;
@@ -124,15 +123,20 @@ HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
       const auto ab2 = hn::BitCast(d64, hn::InterleaveUpper(d32, a, b));
       const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d32, c, d));
       const auto cd2 = hn::BitCast(d64, hn::InterleaveUpper(d32, c, d));
-      const auto store = [&](auto v, size_t i) HWY_ATTR {
-        hn::Store(hn::BitCast(d8, v), d8, out + ((k + i) * kMicroRows + r) * 4);
-      };
+      const auto store = [&](auto v, size_t i)
+                             HWY_ATTR { hn::Store(hn::BitCast(d8, v), d8, to(k + i) + r * 4); };
       store(hn::InterleaveLower(d64, ab0, cd0), 0);
       store(hn::InterleaveUpper(d64, ab0, cd0), 1);
       store(hn::InterleaveLower(d64, ab2, cd2), 2);
       store(hn::InterleaveUpper(d64, ab2, cd2), 3);
     }
   }
+}
+template <size_t kCount, size_t kStride>
+HWY_INLINE void Interleave(const uint8_t* HWY_RESTRICT in, uint8_t bias,
+                           uint8_t* HWY_RESTRICT out) {
+  InterleaveTo<kCount, kStride>(in, bias,
+                                [&](size_t k) HWY_ATTR { return out + k * kMicroRows * 4; });
 }
 
 #if PRONK_BIAS
@@ -182,6 +186,26 @@ HWY_NOINLINE void UnpackPart(const std::byte* row, size_t first, size_t n, Bytes
   }
 }
 
+// Stores kPer32 factors of n blocks of each row at to(block, factor). `factors` are the first
+// row's; those of the next are in the next Bytes256.
+template <size_t kPer32, class To>
+HWY_INLINE void InterleaveFactors(const float* HWY_RESTRICT factors, size_t n, To to) {
+#ifdef PRONK_NEON_I8MM
+  for (size_t k = 0; k < n * kPer32; ++k) {
+    for (size_t r = 0; r < kMicroRows; ++r) {
+      SetOfRow(to(k / kPer32, k % kPer32), r, factors[r * sizeof(Bytes256) / sizeof(float) + k]);
+    }
+  }
+#else
+  alignas(64) float unused[kMicroRows];
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(factors);
+  InterleaveTo<8 * kPer32, sizeof(Bytes256)>(bytes, 0, [&](size_t k) HWY_ATTR {
+    float* const factor = k < n * kPer32 ? to(k / kPer32, k % kPer32) : unused;
+    return reinterpret_cast<uint8_t*>(factor);
+  });
+#endif
+}
+
 // Rows [row, row + kMicroRows) of w as a micro-panel. `unpack` is the type's UnpackPart, a pointer,
 // so that this is compiled once for each form.
 template <class Form>
@@ -194,6 +218,12 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
   for (size_t first = 0; first < n_blocks; first += 8) {
     const size_t n = std::min<size_t>(8, n_blocks - first);
     for (size_t r = 0; r < kMicroRows; ++r) unpack(data[r], first, n, rows[r]);
+    InterleaveFactors<Form::kScales>(
+        rows[0].scales, n, [&](size_t b, size_t i) HWY_ATTR { return out[first + b].factors[i]; });
+    if constexpr (Form::kMins > 0)
+      InterleaveFactors<Form::kMins>(rows[0].mins, n, [&](size_t b, size_t i) HWY_ATTR {
+        return out[first + b].factors[Form::kScales + i];
+      });
     for (size_t b = 0; b < n; ++b) {
       PanelBlock<Form>& block = out[first + b];
 #ifdef PRONK_NEON_I8MM
@@ -206,14 +236,6 @@ HWY_NOINLINE void PackMicroPanel(const Matrix& w, size_t row,
       Interleave<8, sizeof(Bytes256)>(reinterpret_cast<const uint8_t*>(rows[0].weights) + 32 * b,
                                       Form::kZero, &block.codes[0][0][0]);
 #endif
-      for (size_t r = 0; r < kMicroRows; ++r) {
-        for (size_t s = 0; s < Form::kScales; ++s) {
-          SetOfRow(block.factors[s], r, rows[r].scales[Form::kScales * b + s]);
-        }
-        for (size_t s = 0; s < Form::kMins; ++s) {
-          SetOfRow(block.factors[Form::kScales + s], r, rows[r].mins[Form::kMins * b + s]);
-        }
-      }
 #if PRONK_BIAS
       SetOffsets(block);
 #endif

@@ -114,6 +114,12 @@ constexpr bool kMultipliesAllRows = requires(const uint8_t* const (&w)[n],
                                              const typename Type::Input& in, Sums (&sums)[n]) {
   Type::MultiplyAllRows(w, in, sums);
 };
+// Whether a type adds to Sums::mins.
+template <class Type>
+constexpr bool kAddsMins = [] {
+  if constexpr (requires { Type::kSums; }) return Type::kSums;
+  return true;
+}();
 template <class Type>
 constexpr bool kPartialSteps = Type::kStepWeights > Type::Block::kWeights;
 
@@ -187,35 +193,53 @@ HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_REST
   }
 }
 
-// The sums over the lanes, in four lanes ...
-HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& sums) {
-  const D8 d8;
+// The sums over the lanes of each of four.
+template <bool kMins>
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums* HWY_RESTRICT sums) {
   const hn::FixedTag<float, 4> d4;
 #if PRONK_WIDE
-  const V8 eight =
-      hn::Add(hn::Add(hn::LowerHalf(d8, sums.a), hn::UpperHalf(d8, sums.a)), sums.mins);
+  const DF d;
+  const auto eight = [&](const Sums& a, const Sums& b) HWY_ATTR {
+    const VF low{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0x44)};
+    const VF high{_mm512_shuffle_f32x4(a.a.raw, b.a.raw, 0xEE)};
+    const VF both = hn::Add(low, high);
+    if constexpr (kMins) return hn::Add(both, hn::Combine(d, b.mins, a.mins));
+    return both;
+  };
+  const VF ab = eight(sums[0], sums[1]), cd = eight(sums[2], sums[3]);
+  const VF four = hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0x88)},
+                          VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0xDD)});
+  const VF two = hn::Add(four, hn::Shuffle2301(four));
+  const VF one = hn::Add(two, hn::Shuffle1032(two));
+  alignas(64) static constexpr int32_t kFirst[16] = {0, 4, 8, 12};
+  return hn::ResizeBitCast(d4, hn::TableLookupLanes(one, hn::SetTableIndices(d, kFirst)));
 #else
-  const V8 eight = hn::Add(hn::ResizeBitCast(d8, sums.a), sums.mins);
-#endif
+  const D8 d8;
+  alignas(16) float folded[4][4];
+  for (size_t i = 0; i < 4; ++i) {
+    V8 eight = hn::ResizeBitCast(d8, sums[i].a);
+    if constexpr (kMins) eight = hn::Add(eight, sums[i].mins);
 #if PRONK_PIECES == 1
-  return hn::ResizeBitCast(d4, eight);
+    hn::Store(hn::ResizeBitCast(d4, eight), d4, folded[i]);
 #else
-  return hn::Add(hn::LowerHalf(d4, eight), hn::UpperHalf(d4, eight));
+    hn::Store(hn::Add(hn::LowerHalf(d4, eight), hn::UpperHalf(d4, eight)), d4, folded[i]);
+#endif
+  }
+  hn::Vec<decltype(d4)> a, b, c, e;
+  hn::LoadInterleaved4(d4, folded[0], a, b, c, e);
+  return hn::Add(hn::Add(a, b), hn::Add(c, e));
 #endif
 }
-// ... and four of those at a time to the end.
-template <size_t n_rows, class Tokens>
+template <bool kMins, size_t n_rows, class Tokens>
 HWY_INLINE void StoreSums(const Sums (&sums)[kMax<Tokens>][n_rows], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
-  const size_t n = n_tokens * n_rows;
-  alignas(64) float folded[(kMax<Tokens> * n_rows + 3) / 4 * 4][4];
-  for (size_t i = 0; i < n; ++i) hn::Store(Fold(sums[i / n_rows][i % n_rows]), d, folded[i]);
-  for (size_t i = n; i % 4 != 0; ++i) hn::Store(hn::Zero(d), d, folded[i]);
-  for (size_t i = 0; i < n; i += 4) {
-    hn::Vec<decltype(d)> a, b, c, e;
-    hn::LoadInterleaved4(d, folded[i], a, b, c, e);
-    hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, e)), d, out + i);
+  if constexpr (n_rows == kMaxRows) {
+    for (size_t t = 0; t < n_tokens; ++t) hn::Store(Fold<kMins>(sums[t]), d, out + t * kMaxRows);
+  } else {
+    static_assert(n_rows == 2 && kMax<Tokens> == 1);
+    const Sums four[4] = {sums[0][0], sums[0][1], sums[0][0], sums[0][1]};
+    hn::Store(Fold<kMins>(four), d, out);
   }
 }
 
@@ -237,7 +261,10 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
   constexpr size_t kStepBytes = Type::kStepBytes;
   Sums sums[kMax<Tokens>][n_rows];
   for (size_t t = 0; t < n_tokens; ++t) {
-    for (Sums& s : sums[t]) s = {hn::Zero(DF()), hn::Zero(D8())};
+    for (Sums& s : sums[t]) {
+      s.a = hn::Zero(DF());
+      if constexpr (kAddsMins<Type>) s.mins = hn::Zero(D8());
+    }
   }
   IndicesOf<Type> indices[n_rows];
   const size_t n_steps = cols / Type::kStepWeights;
@@ -289,7 +316,7 @@ HWY_INLINE void DotRows(const std::array<const uint8_t*, n_rows>& rows, const ui
       MultiplyStep<Type, n_rows, Tokens>(unpack, inputs + n_steps * n_tokens, n_tokens, sums);
     }
   }
-  StoreSums<n_rows, Tokens>(sums, n_tokens, out);
+  StoreSums<kAddsMins<Type>, n_rows, Tokens>(sums, n_tokens, out);
 }
 
 // Rows [begin, end), see MultiplyRows.
