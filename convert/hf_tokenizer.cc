@@ -68,17 +68,24 @@ class TokenizerWriter {
     } else if (json_.is_there()) {
       vocab_ = ReadTokenizerJson(json_, family_);
     } else if (const auto ranks = model_.folder.Find("tiktoken.model")) {
-      const std::string known = "TikTokenTokenizer";  // its program has the split pattern
-      if (const std::string found = config_.TextOr("tokenizer_class", known); found != known)
-        config_.Fail("tokenizer_class", "expected " + known + ", found " + gguf::Quoted(found, 40));
+      ExpectClass("TikTokenTokenizer");  // its program has the split pattern
       vocab_ = ReadTiktoken(*ranks, *model_.folder.Text("tiktoken.model"));
     } else if (const auto pieces = model_.folder.Find("sentencepiece.bpe.model")) {
-      vocab_ = ReadSentencePiece(*pieces, *model_.folder.Text("sentencepiece.bpe.model"), true);
+      ExpectClass("XLMRobertaTokenizer");  // others of that name have other numbers
+      vocab_ = ReadSentencePiece(*pieces, *model_.folder.Text("sentencepiece.bpe.model"),
+                                 /*fairseq=*/true);
     } else {
       throw gguf::Error(gguf::PrintablePath(model_.folder.path()) +
                         ": expected tokenizer.model, tokenizer.json, tiktoken.model or "
                         "sentencepiece.bpe.model, found none");
     }
+  }
+
+  void ExpectClass(const std::string& known) const {
+    std::string found = config_.TextOr("tokenizer_class", known);
+    if (found.ends_with("Fast")) found.resize(found.size() - 4);
+    if (found != known)
+      config_.Fail("tokenizer_class", "expected " + known + ", found " + gguf::Quoted(found, 40));
   }
 
   // Tokens added to the vocabulary after its training.
@@ -242,7 +249,7 @@ class TokenizerWriter {
         post.IsList("processors") ? post.Objects("processors") : std::vector<Fields>{post};
     for (const Fields& step : steps) {
       if (step.TextOr("type", "") == "RobertaProcessing")
-        return std::pair(First(step, "cls"), First(step, "sep"));
+        return std::pair(TokenOf(step, "cls"), TokenOf(step, "sep"));
       if (step.TextOr("type", "") != "TemplateProcessing" || !step.IsList("single")) continue;
       const std::vector<Fields> parts = step.Objects("single");
       const auto id = [](const Fields& part) {
@@ -256,8 +263,8 @@ class TokenizerWriter {
                                   : std::nullopt;
   }
 
-  // Of a list of a token and its number.
-  static std::string First(const Fields& step, const char* key) {
+  // The token of [token, number].
+  static std::string TokenOf(const Fields& step, const char* key) {
     for (const auto& [none, token] : step.json()[key]) {
       if (token.IsString()) return token.String();
     }

@@ -14,7 +14,7 @@
 
 namespace convert {
 
-inline constexpr size_t kMaxTokens = size_t{1} << 22;  // far above any vocabulary
+using tokenizer::kMaxTokens;
 
 struct Vocabulary {
   std::string model;  // tokenizer.ggml.model

@@ -130,17 +130,15 @@ void MarkBytes(Vocabulary& vocab) {
 // The bytes of tokens by rank, of lines with a token in base64 and its rank.
 std::vector<std::string> ReadRanks(const std::string& path, std::string_view text) {
   std::vector<std::string> tokens;
-  size_t n_bytes = 0;
-  while (!text.empty()) {
+  while (!text.empty() && tokens.size() <= tokenizer::kMaxTokens) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const size_t space = std::min(line.find(' '), line.size());
     const std::string token = FromBase64(line.substr(0, space));
     const auto rank = gguf::NumberIn<size_t>(line.substr(std::min(space + 1, line.size())));
-    n_bytes += token.size();
+    const size_t n_digits = (token.size() * 4 + 2) / 3;
     if (token.empty() || (token.size() + 2) / 3 * 4 != space || rank != tokens.size() ||
-        token.size() > tokenizer::kMaxTokenBytes || n_bytes > tokenizer::kMaxVocabularyBytes ||
-        tokens.size() == tokenizer::kMaxTokens) {
+        line.substr(n_digits, space - n_digits).find_first_not_of('=') != line.npos) {
       throw gguf::Error(gguf::PrintablePath(path) + ": line " + std::to_string(tokens.size() + 1) +
                         ": expected a token in base64 and its rank, " +
                         std::to_string(tokens.size()) + ", found " + gguf::Quoted(line, 40));
@@ -164,7 +162,7 @@ void Vocabulary::Pad(size_t n) {
   }
 }
 
-// A token is made last of the two that are left of its bytes when all lower ranks have merged.
+// Merges a token's bytes by all lower ranks; the two symbols that remain are its merge.
 Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
   constexpr size_t kReserved = 256;
   const std::vector<std::string> tokens = ReadRanks(path, text);
@@ -173,10 +171,22 @@ Vocabulary ReadTiktoken(const std::string& path, std::string_view text) {
   vocab.pre = "kimi-k2";
   std::array<tokenizer::TokenId, 256> bytes;
   bytes.fill(-1);
+  size_t n_bytes = 0;  // of the spellings
   for (const std::string& token : tokens) {
     if (token.size() == 1)
       bytes[static_cast<uint8_t>(token[0])] = static_cast<tokenizer::TokenId>(vocab.tokens.size());
     tokenizer::AppendSpelling(token, vocab.tokens.emplace_back());
+    n_bytes += vocab.tokens.back().size();
+    if (vocab.tokens.back().size() > tokenizer::kMaxTokenBytes ||
+        n_bytes > tokenizer::kMaxVocabularyBytes ||
+        vocab.tokens.size() + kReserved > tokenizer::kMaxTokens) {
+      throw gguf::Error(gguf::PrintablePath(path) + ": expected at most " +
+                        std::to_string(tokenizer::kMaxTokens - kReserved) + " tokens of " +
+                        std::to_string(tokenizer::kMaxTokenBytes) + " bytes and of " +
+                        std::to_string(tokenizer::kMaxVocabularyBytes) +
+                        " together in GPT-2's spelling, found more at rank " +
+                        std::to_string(vocab.tokens.size() - 1));
+    }
   }
   if (std::ranges::count(bytes, -1) > 0)
     throw gguf::Error(gguf::PrintablePath(path) + ": expected a token for each byte");

@@ -290,7 +290,7 @@ class Session {
 // else is there. In place of Chat: a session and the text of its template.
 class Batch {
  public:
-  explicit Batch(const Model& model, int threads = 0);  // threads: as Options has them
+  explicit Batch(const Model& model, int threads = 0);  // threads: 0: the fast cores
   Batch(Batch&&) = default;
   Batch& operator=(Batch&&) = default;
 

@@ -230,7 +230,8 @@ void ExplainChoices(const ModelOptions& options, const engine::Model& model,
   Explain("threads", std::to_string(session.n_threads()) +
                          (options.n_threads != 0
                               ? ", as -t says; by default " + std::to_string(counts.generating)
-                              : " at first, then what is fastest") +
+                          : counts.reading > 1 ? " at first, then what is fastest"
+                                               : "") +
                          "; " + std::to_string(session.n_threads_batch()) + " for prompts");
   Explain("kernels", kernels::CpuTarget() + (options.cpu.empty() ? ", the best of " : ", of ") +
                          Joined(kernels::CpuTargets(), " ") +

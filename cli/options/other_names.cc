@@ -64,7 +64,7 @@ constexpr Idle kIdle[] = {
     {"-v prints timings", Takes::kNone, "--perf --no-perf"},
     {"nice does that", Takes::kOne, "--prio"},
     {"taskset does that", Takes::kOne, "-C --cpu-mask -Cr --cpu-range --cpu-strict"},
-    {"threads wait as OpenMP has it", Takes::kOne, "--poll"},
+    {"threads spin a little, then sleep", Takes::kOne, "--poll"},
 };
 
 // Other programs' names of our subcommands.

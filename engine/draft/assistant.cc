@@ -37,7 +37,7 @@ Config Fitted(const Config& model, Config config) {
     Expect("a value_length of", layer.value_length, last->value_length);
     const auto own = static_cast<size_t>(model.layers.rend() - last) - 1;
     layer.kv_layer = std::min(own, last->kv_layer);
-    if (layer.window > 1) --layer.window;  // its own position has no key; one stays
+    if (layer.window > 1) --layer.window;  // the position itself has no key
   }
   return config;
 }
@@ -52,7 +52,7 @@ AssistantDrafter::AssistantDrafter(const Model& model, const Model& assistant, S
       team_(team),
       config_(Fitted(model.config, assistant.config)),
       ropes_(MakeRopes(config_, assistant.weights.rope_freqs)),
-      scratch_(config_, 1, static_cast<size_t>(team.size())),
+      scratch_(config_, 1, team.max_size()),
       logits_(config_.vocab_size),
       last_(kMaxPassTokens * model.config.embedding_length) {}
 

@@ -19,7 +19,8 @@ namespace engine {
 
 class Batch {
  public:
-  // n_threads: as SessionOptions has it. Throws engine::Error if the machine lacks memory.
+  // n_threads: 0: the fast cores, as kernels::DefaultThreads() has them. Throws engine::Error if
+  // the machine lacks memory.
   explicit Batch(const Model& model, int n_threads = 0);
 
   // Reads the prompt with the session alone, which is of the same model and then belongs to the

@@ -128,7 +128,8 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins)
     Pause();
   }
   const double start = Now();
-  for (const int most = spins.load(std::memory_order_relaxed); i < most && !condition(); ++i) {
+  for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
+    if (condition()) return Now() - start;
     Pause();
   }
   bell.SleepUntil(condition);
@@ -242,7 +243,7 @@ class Trial {
   std::atomic<bool> over_ = false;
 };
 
-// A child of fork() has none of its parent's threads, for which GCC's OpenMP would wait forever.
+// A child of fork() has none of its parent's threads and would wait for them forever.
 void CheckFork() {
   static const pid_t starter = getpid();  // of the first threads
   if (starter == getpid()) return;
@@ -289,7 +290,7 @@ struct Team::Shared {
   std::atomic<size_t> n_workers{0};
   std::atomic<bool> over{false};
   std::thread starter;  // of the workers, and the first of them
-  pid_t pid = getpid();
+  pid_t pid = 0;        // where it runs
 
   void Start(const std::function<void(size_t thread)>& loop);
   // The caller waits; returns for how long.
@@ -341,8 +342,8 @@ Team::Team(int start, int most) : Team(most) {
 Team::~Team() {
   Shared& s = *shared_;
   if (!s.starter.joinable()) return;
-  if (getpid() != s.pid) {  // a child of fork() has no such thread
-    s.starter.detach();
+  if (getpid() != s.pid) {  // a child of fork() has no such thread to join
+    static_cast<void>(shared_.release());
     return;
   }
   s.over = true;
@@ -352,13 +353,14 @@ Team::~Team() {
 
 size_t Team::usual_size() const { return chosen_ ? chosen_->best() : size_; }
 
-void Team::Run(FunctionRef<void()> body, size_t kind) {
+void Team::Run(FunctionRef<void()> body, size_t n_tokens) {
   ++n_runs_;
   if (!chosen_) return RunOnce(body);
-  size_ = kind == 0 ? chosen_->best() : chosen_->Choose(kind);
+  const bool is_measured = n_tokens > 0 && n_tokens <= TeamSize::kMaxTokens;
+  size_ = is_measured ? chosen_->Choose(n_tokens) : chosen_->best();
   const double start = Now();
   RunOnce(body);
-  if (kind > 0) chosen_->Passed(kind, Now() - start);
+  if (is_measured) chosen_->Measured(n_tokens, Now() - start);
 }
 
 void Team::RunOnce(FunctionRef<void()> body) {
@@ -373,14 +375,14 @@ void Team::RunOnce(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t kind) {
+bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t n_tokens) {
   Shared& s = *shared_;
   s.wanted = &wanted;
   s.stopped.store(false);
   bool whole = true;
   std::exception_ptr error;
   try {
-    Run(body, kind);
+    Run(body, n_tokens);
   } catch (const Stopped&) {
     whole = false;
   } catch (...) {
@@ -392,8 +394,8 @@ bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t
   return whole;
 }
 
-// Opening and closing the region takes microseconds if every thread has a core; any more is lost
-// time.
+// Waking the workers and waiting for them to leave takes microseconds if every thread has a core;
+// any more is lost time.
 void Team::RunWatched(FunctionRef<void()> body) {
   double worked = 0, on_core = 0;
   shared_->waited = 0;
@@ -414,6 +416,8 @@ void Team::RunWatched(FunctionRef<void()> body) {
 // thread has no core, which took a quarter of the time of two processes on two cores.
 void Team::Shared::Start(const std::function<void(size_t thread)>& loop) {
   if (starter.joinable()) return;
+  CheckThreads(gates.size() + 1);  // again: other teams may have started since
+  pid = getpid();
   starter = std::thread([this, loop] {
 #pragma omp parallel num_threads(static_cast <int>(gates.size()))
     {
@@ -432,6 +436,7 @@ void Team::Shared::Start(const std::function<void(size_t thread)>& loop) {
 void Team::RunTogether(FunctionRef<void()> body) {
   Shared& s = *shared_;
   s.Start([this](size_t thread) { WorkerLoop(thread); });
+  if (chosen_) chosen_->Limit(s.n_workers + 1);  // OpenMP may have given fewer
   const size_t n_threads = std::min(size_, s.n_workers + 1);
   s.first_epoch = s.epoch.load(std::memory_order_relaxed);
   s.split.Start(n_threads, s.first_epoch);

@@ -9,7 +9,8 @@
 //
 // But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
-// model's token, the caller continues alone for a while (Oversubscription::kGoAlone).
+// model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where the
+// number is chosen by timing, fewer threads are chosen).
 #ifndef PRONK_KERNELS_MACHINE_TEAM_H_
 #define PRONK_KERNELS_MACHINE_TEAM_H_
 
@@ -53,7 +54,7 @@ class Team {
   // n_threads: at least 1. Throws std::runtime_error if the system does not let that many start, as
   // far as this is known beforehand.
   explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
-  // 1 to `most` threads, `start` at first: the times of passes decide (team_size.h).
+  // 1 to `most` threads, `start` at first, then chosen by timing passes (team_size.h).
   Team(int start, int most);
   ~Team();
   Team(const Team&) = delete;
@@ -71,13 +72,13 @@ class Team {
   // caller's mode is restored. Throws std::runtime_error in a child of fork() after its parent had
   // threads, if it would need threads. With kGoAlone, a short run that mostly waited for cores is
   // followed by some that the calling thread does alone; the results are the same.
-  // kind: of passes (TeamSize), whose times decide the number of threads; 0: not measured.
-  void Run(FunctionRef<void()> body, size_t kind = 0);
+  // n_tokens: of a pass whose time helps to choose the number of threads; 0: not measured.
+  void Run(FunctionRef<void()> body, size_t n_tokens = 0);
 
   // The same for as long as `wanted` says: the calling thread asks it between its chunks. If
   // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
   // are not done. Returns whether `body` came to its end.
-  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t kind = 0);
+  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t n_tokens = 0);
 
   size_t n_runs() const { return n_runs_; }
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken

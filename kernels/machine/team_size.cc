@@ -12,7 +12,7 @@ constexpr size_t kCold = 2;
 // A block has as much work as usually takes this time, twice a time slice; if it takes much longer,
 // the rest is left out.
 constexpr double kBlock = 6e-3, kLongest = 4 * kBlock;
-// Blocks in a mean.
+// A mean is of about so many blocks.
 constexpr double kMemory = 8;
 // A block this much slower than usual ends a trial; before its end, one that is slower still.
 constexpr double kHopeless = 1.25, kAbandon = 1.5;
@@ -27,8 +27,8 @@ constexpr double kFirstWait = 0.05, kLastWait = 0.5;
 
 }  // namespace
 
-size_t TeamSize::Choose(size_t kind) {
-  const Usual& usual = usual_[kind];
+size_t TeamSize::Choose(size_t n_tokens) {
+  const Usual& usual = usual_[n_tokens];
   if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 && most_ > 1) {
     const bool more = best_ < most_ && (best_ == 1 || directions_[1].due <= directions_[0].due);
     if (directions_[more].due <= now_) {
@@ -38,14 +38,15 @@ size_t TeamSize::Choose(size_t kind) {
       n_pairs_ = sum_ = squares_ = 0;
     }
   }
-  return now_taken_ = is_usual_ || usual.weight == 0 ? best_ : tried_;
+  return is_usual_ || usual.weight == 0 ? best_ : tried_;
 }
 
-void TeamSize::Passed(size_t kind, double seconds) {
+void TeamSize::Measured(size_t n_tokens, double seconds) {
   if (++n_passes_ <= kCold) return;
+  seconds = std::max(seconds, 1e-9);
   now_ += seconds;
   budget_ = std::min(budget_ + kShare * seconds, kMaxBudget);
-  Usual& usual = usual_[kind];
+  Usual& usual = usual_[n_tokens];
   if (usual.weight == 0) {
     usual = {.seconds = seconds, .weight = 1};
     return;
@@ -67,6 +68,11 @@ void TeamSize::Passed(size_t kind, double seconds) {
   EndBlock(block.seconds / block.expected);
 }
 
+void TeamSize::Limit(size_t most) {
+  most_ = std::min(most_, most);
+  best_ = std::min(best_, most_);
+}
+
 void TeamSize::EndBlock(double ratio) {
   if (!is_usual_) {
     tried_ratio_ = ratio;
@@ -82,27 +88,26 @@ void TeamSize::EndBlock(double ratio) {
 }
 
 // Takes a usual block into the means, unless it is far from them. Returns whether the level has
-// changed: then what to try is what that suggests.
+// changed: then what to try is what that suggests, and of passes that were not in the block only a
+// guess is known. A first pass may have been an outlier, so it is replaced and never held against.
 bool TeamSize::FollowLevel(double ratio) {
-  const bool is_far = ratio > kFar || ratio * kFar < 1;
+  const bool is_young = std::ranges::any_of(
+      usual_, [](const Usual& usual) { return usual.block_passes > 0 && usual.weight < 2; });
+  const bool is_far = !is_young && (ratio > kFar || ratio * kFar < 1);
   const bool has_changed = is_far && level_ != 1 && (level_ > 1) == (ratio > 1);
+  const double change = has_changed ? (level_ + ratio) / 2 : 1;
   for (Usual& usual : usual_) {
-    if (usual.block_passes > 0 && !is_far) {
-      usual.weight = std::min(usual.weight + 1, kMemory);
-      usual.seconds += (usual.block_seconds / usual.block_passes - usual.seconds) / usual.weight;
+    usual.seconds *= change;
+    if (has_changed && usual.block_passes == 0) usual.weight = std::min(usual.weight, 1.0);
+    if (!is_far && usual.block_passes > 0) {
+      const double mean = usual.block_seconds / usual.block_passes;
+      usual.seconds += (mean - usual.seconds) / (usual.weight < 2 ? 1 : usual.weight + 1);
+      usual.weight = std::min(usual.weight + 1, kMemory - 1);
     }
     usual.block_seconds = usual.block_passes = 0;
   }
-  if (!has_changed) {
-    level_ = is_far ? ratio : 1;
-    return false;
-  }
-  const double change = (level_ + ratio) / 2;
-  level_ = 1;
-  for (Usual& usual : usual_) {
-    usual.seconds *= change;
-    if (usual.weight > 0) usual.weight = std::max(usual.weight, 2.0);
-  }
+  level_ = is_far && !has_changed ? ratio : 1;
+  if (!has_changed) return false;
   directions_[change < 1] = {.due = now_};
   directions_[change > 1] = {.due = now_ + kFirstWait};
   // What is learned now is worth some time, but not again and again.
@@ -118,6 +123,7 @@ void TeamSize::JudgePair(double difference) {
   is_usual_ = false;
   if (n_pairs_ < kMinPairs) return;
   const double mean = sum_ / n_pairs_;
+  // A standard error, nearly: with n - 1 it is slower to see what noise hides.
   const double error = std::sqrt(std::max(squares_ - n_pairs_ * mean * mean, 0.0)) / n_pairs_;
   const double limit = tried_ > best_ ? -kGain : kLoss;
   if (mean + error < limit) {

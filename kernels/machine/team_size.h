@@ -15,16 +15,18 @@ namespace kernels {
 
 class TeamSize {
  public:
-  // Passes of one kind are alike but for the threads, 0 to kKinds - 1.
-  static constexpr size_t kKinds = 32;
+  // Passes of as many tokens are alike but for the threads; more than these are not measured.
+  static constexpr size_t kMaxTokens = 31;
 
   // Begins with `start` threads; takes 1 to `most`.
   TeamSize(size_t start, size_t most) : best_(start), most_(most) {}
 
-  // The number of threads for a pass of this kind.
-  size_t Choose(size_t kind);
+  // The number of threads for a pass of 1 to kMaxTokens tokens.
+  size_t Choose(size_t n_tokens);
   // Its time.
-  void Passed(size_t kind, double seconds);
+  void Measured(size_t n_tokens, double seconds);
+  // No more than these can start.
+  void Limit(size_t most);
 
   // What is fastest so far.
   size_t best() const { return best_; }
@@ -32,14 +34,14 @@ class TeamSize {
  private:
   struct Usual {
     double seconds = 0;  // a mean, with best_ threads
-    double weight = 0;   // its blocks
+    double weight = 0;   // the number of blocks in it; 1: only a first pass
     double block_seconds = 0, block_passes = 0;
   };
   // Passes in a row with the same number of threads, long enough to count.
   struct Block {
     double seconds = 0, expected = 0;
   };
-  // Of trials with fewer or more threads.
+  // When to try fewer or more threads.
   struct Direction {
     double due = 0;   // the time of the next one,
     double wait = 0;  // this long after the last, which was lost
@@ -49,17 +51,15 @@ class TeamSize {
   void JudgePair(double difference);
   void EndTrial(bool won, double change);
   bool FollowLevel(double ratio);
-  void Scale(double ratio);
 
   size_t best_, most_;
   size_t tried_ = 0;      // on trial; 0: none
-  size_t now_taken_ = 0;  // by the pass at hand
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;
-  double tried_ratio_ = 0;                      // the last block on trial took this much longer
-  double n_pairs_ = 0, sum_ = 0, squares_ = 0;  // of a trial: differences to blocks beside
-  std::array<Usual, kKinds> usual_ = {};
-  std::array<Direction, 2> directions_ = {};  // fewer, more
+  double tried_ratio_ = 0;                        // the last block on trial took this much longer
+  double n_pairs_ = 0, sum_ = 0, squares_ = 0;    // of a trial: differences to blocks beside
+  std::array<Usual, kMaxTokens + 1> usual_ = {};  // by tokens
+  std::array<Direction, 2> directions_ = {};      // fewer, more
   size_t n_passes_ = 0;
   double now_ = 0;       // seconds of all passes
   double budget_ = 0;    // seconds that trials may cost

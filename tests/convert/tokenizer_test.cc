@@ -385,13 +385,18 @@ TEST(ConvertTokenizer, OddRanksAreRefused) {
   EXPECT_EQ(error(""), "m: expected a token for each byte");
   EXPECT_EQ(error(good.substr(good.find('\n') + 1)), line(1, "/g== 1"));
   for (const char* odd : {"", "YQ==", "YQ== ", " 264", "YQ== 265", "YQ== -1", "YQ== 264 ", "Y 264",
-                          "YQ 264", "Y!== 264", "YQ==\t264", "\xff 264"}) {
+                          "YQ 264", "Y!== 264", "YQ!! 264", "YQ=A 264", "YQ==\t264", "\xff 264"}) {
     EXPECT_TRUE(error(good + odd + "\n").starts_with("m: line 265: expected a token")) << odd;
   }
   const std::string longest(tokenizer::kMaxTokenBytes, 'a');
   EXPECT_EQ(error(good + Base64(longest) + " 264"), "");
-  EXPECT_TRUE(error(good + Base64(longest + "a") + " 264").starts_with("m: line 265: expected"));
-  for (size_t n = 0; n < good.size(); n += 11) error(good.substr(0, n));  // ends, whatever it says
+  EXPECT_TRUE(error(good + Base64(longest + "a") + " 264").starts_with("m: expected at most"));
+  const std::string spelled(tokenizer::kMaxTokenBytes / 2 + 1, '\xff');  // two bytes each
+  EXPECT_TRUE(error(good + Base64(spelled) + " 264").ends_with("found more at rank 264"));
+  for (size_t n = 0; n < good.size(); n += 11) {
+    const std::string found = error(good.substr(0, n));
+    EXPECT_TRUE(found.empty() || found.starts_with("m: ")) << n;
+  }
 }
 
 // A vocabulary of sentencepiece's as tokenizer.json has it, with merges and without scores: texts

@@ -92,7 +92,7 @@ TEST(Library, TheCallerChoosesHowItIsRead) {
   EXPECT_EQ(session.Complete("t", {}, limits).n_prompt, model.Tokenize("t").size());
 }
 
-// GCC's OpenMP would wait there for threads that only the parent has.
+// It would wait for threads that only the parent has.
 TEST(Library, AChildOfForkGetsAnError) {
   const pronk::Model model(kTiny);
   pronk::Options options = Greedy();
@@ -112,6 +112,29 @@ TEST(Library, AChildOfForkGetsAnError) {
           says && pronk::Session(model, alone).Complete("a", {}, AtMost(1)).n_prompt > 0 ? 0 : 2;
     }
     _exit(status);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// A server that forks before its first text. (With other tests in this process the parent had
+// threads, and the child is told so.)
+TEST(Library, AChildOfForkMayBeTheFirst) {
+  const pronk::Model model(kTiny);
+  pronk::Options options = Greedy();
+  options.threads = 2;
+  auto session = std::make_unique<pronk::Session>(model, options);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    try {
+      session->Complete("Hello", {}, AtMost(1));
+      session.reset();
+    } catch (const pronk::Error& error) {
+      _exit(std::string_view(error.what()).find("forked") != std::string_view::npos ? 0 : 2);
+    }
+    _exit(0);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -1,7 +1,8 @@
 // The reader of JSON, and all that follow it. Input: a letter that says which, and the text: r the
 // reader alone, held against another program's; c config.json, t tokenizer.json, w the head of a
 // file of weights; s a schema; v a template's values; m a conversation; k calls in what a
-// model writes; b a baseline. And p tiktoken.model and x sentencepiece.bpe.model, which are none.
+// model writes; b a baseline. And two that are not JSON: p tiktoken.model, x
+// sentencepiece.bpe.model.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

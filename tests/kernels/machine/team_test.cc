@@ -126,9 +126,11 @@ TEST_P(TeamTest, MeasuredSize) {
   Team team(1, GetParam());
   EXPECT_EQ(team.usual_size(), 1u);
   EXPECT_EQ(team.max_size(), static_cast<size_t>(GetParam()));
+  size_t most = 0;
   for (int run = 0; run < 40; ++run) {
     std::atomic<size_t> n_items = 0;
     const auto body = [&] {
+      most = std::max(most, team.size());
       std::this_thread::sleep_for(std::chrono::milliseconds(7) / (2 * team.size()));
       team.For(100, 1, [&](size_t begin, size_t end, size_t thread) {
         EXPECT_LT(thread, team.size());
@@ -139,6 +141,7 @@ TEST_P(TeamTest, MeasuredSize) {
     EXPECT_EQ(n_items, 100u);
     EXPECT_LE(team.size(), team.max_size());
   }
+  EXPECT_EQ(most > 1, GetParam() > 1);
 }
 
 TEST_P(TeamTest, ExceptionLeavesTheRegion) {
@@ -179,7 +182,7 @@ TEST_P(TeamTest, StopsBetweenChunks) {
   }
 }
 
-// Five threads are more than some test machines have cores: waiting must yield.
+// Five threads are more than some test machines have cores: waiting must sleep.
 INSTANTIATE_TEST_SUITE_P(Sizes, TeamTest, testing::Values(1, 2, 5));
 
 }  // namespace
