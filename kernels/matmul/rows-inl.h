@@ -195,7 +195,8 @@ HWY_INLINE void MultiplyStep(Unpack unpack, const typename Type::Input* HWY_REST
 
 // The sums over the lanes of each of four.
 template <bool kMins>
-HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums* HWY_RESTRICT sums) {
+HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums& s0, const Sums& s1, const Sums& s2,
+                                                const Sums& s3) {
   const hn::FixedTag<float, 4> d4;
 #if PRONK_WIDE
   const DF d;
@@ -206,7 +207,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums* HWY_RESTRICT sums) {
     if constexpr (kMins) return hn::Add(both, hn::Combine(d, b.mins, a.mins));
     return both;
   };
-  const VF ab = eight(sums[0], sums[1]), cd = eight(sums[2], sums[3]);
+  const VF ab = eight(s0, s1), cd = eight(s2, s3);
   const VF four = hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0x88)},
                           VF{_mm512_shuffle_f32x4(ab.raw, cd.raw, 0xDD)});
   const VF two = hn::Add(four, hn::Shuffle2301(four));
@@ -214,17 +215,17 @@ HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> Fold(const Sums* HWY_RESTRICT sums) {
   alignas(64) static constexpr int32_t kFirst[16] = {0, 4, 8, 12};
   return hn::ResizeBitCast(d4, hn::TableLookupLanes(one, hn::SetTableIndices(d, kFirst)));
 #else
-  const D8 d8;
   alignas(16) float folded[4][4];
-  for (size_t i = 0; i < 4; ++i) {
-    V8 eight = hn::ResizeBitCast(d8, sums[i].a);
-    if constexpr (kMins) eight = hn::Add(eight, sums[i].mins);
+  const auto fold = [&](const Sums& s, size_t i) HWY_ATTR {
+    V8 eight = hn::ResizeBitCast(D8(), s.a);
+    if constexpr (kMins) eight = hn::Add(eight, s.mins);
 #if PRONK_PIECES == 1
     hn::Store(hn::ResizeBitCast(d4, eight), d4, folded[i]);
 #else
     hn::Store(hn::Add(hn::LowerHalf(d4, eight), hn::UpperHalf(d4, eight)), d4, folded[i]);
 #endif
-  }
+  };
+  fold(s0, 0), fold(s1, 1), fold(s2, 2), fold(s3, 3);
   hn::Vec<decltype(d4)> a, b, c, e;
   hn::LoadInterleaved4(d4, folded[0], a, b, c, e);
   return hn::Add(hn::Add(a, b), hn::Add(c, e));
@@ -234,12 +235,11 @@ template <bool kMins, size_t n_rows, class Tokens>
 HWY_INLINE void StoreSums(const Sums (&sums)[kMax<Tokens>][n_rows], Tokens n_tokens,
                           float* HWY_RESTRICT out) {
   const hn::FixedTag<float, 4> d;
-  if constexpr (n_rows == kMaxRows) {
-    for (size_t t = 0; t < n_tokens; ++t) hn::Store(Fold<kMins>(sums[t]), d, out + t * kMaxRows);
-  } else {
-    static_assert(n_rows == 2 && kMax<Tokens> == 1);
-    const Sums four[4] = {sums[0][0], sums[0][1], sums[0][0], sums[0][1]};
-    hn::Store(Fold<kMins>(four), d, out);
+  static_assert(n_rows == kMaxRows || (n_rows == 2 && kMax<Tokens> == 1));
+  for (size_t t = 0; t < n_tokens; ++t) {  // two rows: twice
+    const auto& rows = sums[t];
+    hn::Store(Fold<kMins>(rows[0], rows[1], rows[2 % n_rows], rows[3 % n_rows]), d,
+              out + t * n_rows);
   }
 }
 
