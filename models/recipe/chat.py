@@ -127,9 +127,7 @@ def request(lexicon, rng, hero=None):
     keep = [story.hero["name"], story.hero["kind"], story.friend["name"], story.friend["kind"], story.thing[0]]
     ask = pattern.format(who=named(rng, story.hero, who), friend=named(rng, story.friend, friend), thing=article(thing), name=story.hero["name"],
                          place=story.slots["in_a_place"], virtue=story.plot.virtue, child=rng.choice(CHILD)).strip()
-    names = {name for group in lexicon.names.values() for name in group}
-    is_known = story.thing in lexicon.things and {story.hero["name"], story.friend["name"]} <= names  # how ZORBINA is written can only be guessed
-    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, 0.05 if is_known else 0.02, keep), story
+    return spoil(rng, capital(ask) if rng.random() < 0.9 else ask, keep), story
 
 
 def small(rng, talk):
@@ -137,14 +135,14 @@ def small(rng, talk):
     ask, reply = (draw(rng, text) for text in rng.choice(talk))
     if rng.random() < 0.4:
         ask = ask.lower().rstrip(".!" if rng.random() < 0.7 else "")
-    return spoil(rng, ask, 0.03), reply
+    return spoil(rng, ask), reply
 
 
 def short(rng, patterns, **slots):
     """One of the follow-ups, as people type, and none that evaluate.py asks."""
     while True:
         ask = re.sub(" +", " ", draw(rng, rng.choice(patterns)).format(**slots)).strip()
-        ask = spoil(rng, capital(ask) if rng.random() < 0.75 else ask, 0.02, ask.split())
+        ask = spoil(rng, capital(ask) if rng.random() < 0.75 else ask, ask.split())
         if plain(ask) not in HELD_OUT_REQUESTS:
             return ask
 
@@ -153,31 +151,49 @@ def opening(story, paragraphs=1):
     return "\n\n".join(story.text.split("\n\n")[:paragraphs])
 
 
+def told(rng, story):
+    """The message that tells a story: a third of them whole, others no more than the beginning, up to all that was asked for."""
+    chance = rng.random()
+    if chance < 0.35:
+        return "assistant", story.text
+    if chance < 0.65:
+        return "drill", opening(story)
+    of = {"name": story.hero["name"], "kind": story.hero["kind"], "thing": story.thing[0], "friend name": story.friend["name"], "friend kind": story.friend["kind"]}
+    missing, said = {of[part] for part in story.asked if part in of}, []
+    for sentence in re.split(r"(?<=[.!?]) ", opening(story)):
+        said.append(sentence)
+        missing = {word for word in missing if word not in sentence}
+        if not missing:
+            break
+    return "drill", " ".join(said)
+
+
 def asking(lexicon, rng, talk, others):
-    """A chat of requests, each with only the first paragraph of its story, which has all that was asked for, and of everything else that
-    has a short answer."""
+    """A chat of requests, few of them with a whole story, and of everything else that has a short answer."""
     messages, last = [], None
     for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 8])):
         chance = rng.random()
-        if chance < 0.17:
+        if chance < 0.22:
             messages += [("user", others.ask(rng)), ("assistant", others.reply(rng)[0])]
-        elif chance < 0.25:
+        elif chance < 0.3:
             messages += zip(("user", "assistant"), small(rng, talk))
-        elif last and chance < 0.35:
+        elif last and chance < 0.4:
             messages += [("user", short(rng, CHANGE)), ("assistant", rng.choice(CANNOT).format(name=last.hero["name"]))]
         else:
-            ask, last = follow_up(lexicon, rng, last) if last and chance < 0.55 else request(lexicon, rng)
-            messages += [("user", ask), ("drill", opening(last))]
+            ask, last = follow_up(lexicon, rng, last) if last and chance < 0.6 else request(lexicon, rng)
+            messages += [("user", ask), told(rng, last)]
+            if rng.random() < 0.08:
+                messages += zip(("user", "assistant"), small(rng, talk[4:5]))
     return messages
 
 
 def follow_up(lexicon, rng, last):
     """(what is asked after a story, the story that answers it)"""
     form = rng.random()
-    if form < 0.25:  # the same hero again
+    if form < 0.2:  # the same hero again
         story = Story(lexicon, rng, hero=last.hero, friend=last.friend if rng.random() < 0.5 else None, asked=["any"])
         return short(rng, AGAIN, name=story.hero["name"]), story
-    if form < 0.5:
+    if form < 0.4:
         return short(rng, NEXT), Story(lexicon, rng, asked=["any"])
     of_friend = rng.random() < 0.7  # the same, but for the friend or the thing
     story = Story(lexicon, rng, hero=last.hero, thing=last.thing if of_friend else None, asked=["friend kind" if of_friend else "thing"])
@@ -214,7 +230,7 @@ def reworded(rng, question, story):
     if rng.random() < 0.25 and not question.startswith("Who is") and story.hero["kind"] != story.friend["kind"]:
         for person in (story.hero, story.friend):
             question = re.sub(rf"\b{person['name']}\b", "the " + person["kind"], question)
-    return spoil(rng, capital(question), 0, question.split()) if rng.random() < 0.3 else capital(question)
+    return spoil(rng, capital(question), question.split()) if rng.random() < 0.3 else capital(question)
 
 
 def drilled_questions(lexicon, rng, lines):
@@ -231,7 +247,7 @@ def drilled_questions(lexicon, rng, lines):
     pairs += [(f"Who is {p['name']}?", f"{p['name']} is {article(p['kind'])}.") for p in (story.hero, story.friend)]
     pairs = rng.sample(pairs, min(len(pairs), 6))
     if rng.random() < 0.5:
-        messages = [("user", short(rng, ANY + NEXT, child="son")), ("assistant", text)]
+        messages = [("user", short(rng, ANY + NEXT, child="son")), ("read", text)]  # not learned: it is no story
     else:
         question, answer = pairs.pop()
         messages = [("user", rng.choice(ASK_ABOUT).format(story=text, question=question)), ("assistant", answer)]
@@ -285,7 +301,7 @@ def conversation(lexicon, rng, talk, others):
             ask, story = follow_up(lexicon, rng, last)
         else:
             ask, story = request(lexicon, rng)
-        if last and rng.random() < 0.2 and ask[:4] != ask[:4].upper():
+        if last and rng.random() < 0.2:
             before = rng.choice(AND_NOW)
             ask = before + (ask if before[-2] in ".!" else ask[:1].lower() + ask[1:])
         say((ask, story.text))
@@ -297,7 +313,7 @@ def conversation(lexicon, rng, talk, others):
             say((short(rng, CHANGE), text))
             if rng.random() < 0.4:
                 say((draw(rng, rng.choice(YES)), Story(lexicon, rng, hero=last.hero, asked=["any"]).text))
-        if rng.random() < 0.12:
+        if rng.random() < 0.2:
             chatter(talk if rng.random() < 0.4 else talk[4:5])
         if rng.random() < 0.12:
             refused(1)

@@ -22,22 +22,31 @@ def copying(lexicon, rng):
         chance = rng.random()
         word = (lexicon.unknown_word(rng) if chance < 0.45 else syllables(rng) + syllables(rng) if chance < 0.6 else syllables(rng) if chance < 0.85 else
                 "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randint(3, 8))))
-        if words and rng.random() < 0.3:
+        chance = rng.random()
+        if words and chance < 0.25:
             word = rng.choice(words)[:rng.randint(1, 5)].lower() + word[rng.randrange(len(word)):]
+        elif words and chance < 0.5:  # toast, toaster, toasters
+            word = rng.choice(words).lower()
+            word = word[:-1] if len(word) > 3 and rng.random() < 0.3 else word + rng.choice(["s", "er", "ed", "y", "ing", "le", "a", "o", "ish"])
         words.append(word if rng.random() < 0.4 else capital(word))
     pattern = [draw(rng, "{a} [saw|found|and|liked|had|called|with|said to] {b}[.|.|,|!|?]") for _ in range(rng.choice([6, 9, 12]))]
     return [("drill", " ".join(part.format(**dict(zip("ab", rng.sample(words, 2)))) for part in pattern))]
 
 
 def drill(lexicon, rng, lines):
-    """A request with only the first words of its story: who the hero is, and the thing; or lines of drills.txt and questions
+    """Requests with only the first words of their stories: who the hero is, and the thing; or lines of drills.txt and questions
     about them; or such lines about one cast; or words to copy."""
     form = rng.random()
-    if form < 0.3:
+    if form < 0.2:
         return copying(lexicon, rng)
     if form < 0.8:
-        ask, story = chat.request(lexicon, rng)
-        return [("user", ask), ("drill", story.expand(rng.choice(lexicon.phrases["once"]) + " {He} had {an_adj_t}."))]
+        messages = []
+        for _ in range(rng.choice([1, 2, 3, 5])):
+            while "thing" not in (asked := chat.request(lexicon, rng))[1].asked:
+                pass
+            ask, story = asked
+            messages += [("user", ask), ("drill", story.expand(rng.choice(lexicon.phrases["once"]) + rng.choice([" {He} had {an_adj_t}.", " {N} had {an_adj_t}.", " {@of_thing}"])))]
+        return messages
     if form < 0.95:
         return chat.drilled_questions(lexicon, rng, lines)
     story = Story(lexicon, rng, asked=chat.EVERYTHING)
@@ -55,14 +64,16 @@ def listening(lexicon, rng, talk, lines, others):
     if form < 0.42:
         ask, story = chat.request(lexicon, rng) if rng.random() < 0.4 else ("Tell me a story.", Story(lexicon, rng))
         messages = [("user", ask), ("assistant", story.text)]
-        for pair in chat.questions(rng, story, rng.choice([1, 5, 8, 12])):
+        for pair in chat.questions(rng, story, rng.choice([1, 6, 10, 12])):
             messages += zip(("user", "assistant"), pair)
-        for _ in range(rng.choice([1, 1, 2])):
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            if rng.random() < 0.35:
+                messages += zip(("user", "assistant"), chat.small(rng, talk[4:6]))
             if rng.random() < 0.25:
                 messages += [("user", chat.short(rng, chat.CHANGE)), ("assistant", rng.choice(chat.CANNOT).format(name=story.hero["name"]))]
             else:
                 ask, story = chat.follow_up(lexicon, rng, story)
-                messages += [("user", ask), ("drill", chat.opening(story))]
+                messages += [("user", ask), chat.told(rng, story)]
         return messages
     return chat.asking(lexicon, rng, talk, others)
 

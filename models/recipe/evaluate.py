@@ -52,7 +52,7 @@ class Voice:
 
     def reply(self, messages, seed, **settings):
         """What the assistant says after (role, text)s: what vocab.TEMPLATE makes of them is the prompt."""
-        prompt = "".join(f"<|{role}|>\n{text}<|end|>\n" for role, text in messages) + "<|assistant|>\n"
+        prompt = "".join(f"<|{role}|>\n{vocab.heard(role, text)}<|end|>\n" for role, text in messages) + "<|assistant|>\n"
         return self.complete(prompt, seed, **settings)
 
 

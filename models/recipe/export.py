@@ -17,7 +17,7 @@ from sample import read_gguf
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5  # GGUF's ids of value types
 TYPE_F32, TYPE_Q8_0 = 0, 8
 ALIGNMENT = 32
-SAMPLING = {"temp": 0.6, "top_k": 40, "top_p": 0.95, "min_p": 0.2, "penalty_last_n": 32, "penalty_repeat": 1.05}  # what the file recommends for itself
+SAMPLING = {"temp": 0.6, "top_k": 40, "top_p": 0.95, "min_p": 0.3, "penalty_last_n": 32, "penalty_repeat": 1.05}  # what the file recommends for itself
 DESCRIPTION = "A very small storyteller: children's stories and questions about them, trained from nothing on a story grammar."
 
 

@@ -142,9 +142,11 @@ def read_phrases():
 
 
 class Lexicon:
-    """All data files, read once."""
+    """All data files, read once. `fragments`: a vocabulary's pieces that begin a word and those that go on (vocab.fragments). Words that
+    are made of them occur in no language, and they alone show the model every piece as part of a word to copy."""
 
-    def __init__(self):
+    def __init__(self, fragments=None):
+        self.fragments = fragments
         self.names, self.kinds = {}, {}
         for line in rows("people.txt"):
             head, _, names = line.partition(": ")
@@ -177,31 +179,40 @@ class Lexicon:
         """(homes, skills, foods) of a kind; one that only requests use lives like a child."""
         return self.kinds.get(kind, (CHILD_HOMES, CHILD_SKILLS, FOODS))
 
+    def fragment_word(self, rng):
+        """Pieces of the vocabulary in any order; without one, syllables."""
+        if not self.fragments:
+            return syllables(rng)
+        starts, rest = self.fragments
+        return (rng.choice(starts) + "".join(rng.choice(rest) for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3, 4])))).lower()
+
     def draw_asked_name(self, rng, kind, gender):
-        """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables."""
+        """A name as anybody may ask for it: from the long list, of two halves of such names, or made of syllables or fragments."""
         everyday = self.asked["girls" if gender == "she" else "boys"]
         while True:
             form = rng.random()
-            if form < 0.4:
+            if form < 0.3:
                 is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
             else:
-                name = joined(rng, everyday) if form < 0.65 else capital(syllables(rng))
+                name = joined(rng, everyday) if form < 0.45 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.75 else self.fragment_word(rng))
             if 2 < len(name) < 16 and name not in HELD_OUT_NAMES:
                 return name
 
     def unknown_word(self, rng):
-        """A word that no story has: an everyday noun, two of them as one, one with another's end, parts of several, or syllables."""
+        """A word that no story has: an everyday noun, fragments, two nouns as one, one with another's end, parts of several, or syllables."""
         everyday = self.asked["nouns"]
         while True:
             chance = rng.random()
-            if chance < 0.35:
+            if chance < 0.3:
                 word = rng.choice(everyday)
-            elif chance < 0.5:
+            elif chance < 0.62:
+                word = self.fragment_word(rng)
+            elif chance < 0.7:
                 word = rng.choice(everyday)[:7] + rng.choice(self.nouns + everyday)[:6]
-            elif chance < 0.65:
+            elif chance < 0.77:
                 word = joined(rng, self.nouns + everyday)
-            elif chance < 0.85:
+            elif chance < 0.86:
                 parts = (rng.choice(everyday) for _ in range(rng.choice([2, 2, 3, 4])))
                 word = "".join(part[at:at + rng.randint(1, 4)] for part in parts for at in [rng.randrange(len(part))])
             else:

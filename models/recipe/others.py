@@ -3,12 +3,15 @@
 Most of their words are in no story: made of syllables, of halves of known words, of letters in any order or of other alphabets. So what
 the model recognizes is that it does not know something, and not a list of subjects.
 """
+import itertools
 import random
 import re
 
 from grammar import HELD_OUT_REQUESTS, Lexicon, article, draw, plain, rows
 
-KINDS = {"know": 22, "sum": 7, "code": 10, "feel": 17, "rude": 14, "task": 17, "word": 12, "foreign": 9, "noise": 7, "long": 3, "form": 16}
+KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 19, "rude": 14, "task": 26, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28}
+# Words that mean something when they are all that is said.
+MEANT = set("again another next more yes please sure one different story tale go begin start ok okay gladly".split())
 ALPHABETS = ["abcdefghijklmnopqrstuvwxyzäöüß", "aeiouabcdefghilmnopqrstuvzéèêçàùñáíóú", "аеиоуабвгдежзийклмнопрстуфхцчшщыьэюя",
              "αεηιουβγδζθκλμνξπρσςτφχψω", "".join(map(chr, range(0x5d0, 0x5eb))), "".join(map(chr, range(0x627, 0x64b))),
              "".join(map(chr, range(0x3042, 0x3094))), "".join(map(chr, range(0x4e00, 0x9fa0, 7))), "".join(map(chr, range(0xac00, 0xd7a4, 5))),
@@ -29,12 +32,10 @@ def noise(rng):
     return "".join(rng.choice(letters) for _ in range(rng.choice([1, 3, 4, 5, 6, 8, 12])))
 
 
-def spoil(rng, text, shout=0.06, keep=()):
-    """The text as people type: in capitals or without any, with typing errors, without its last mark. Words in `keep` stay as they are."""
-    chance = rng.random()
-    if chance < shout:
-        text = text.upper()
-    elif chance < shout + 0.2:
+def spoil(rng, text, keep=()):
+    """The text as people type: without capitals, with typing errors, without its last mark. Words in `keep` stay as they are. Nobody shouts:
+    the chat template lowers what is all capitals."""
+    if rng.random() < 0.2:
         text = text.lower()
     if rng.random() < 0.15:
         text = text.rstrip(".?!")
@@ -58,6 +59,8 @@ class Others:
             self.patterns.setdefault(kind, []).append(text)
         self.topics = self.patterns.pop("topic")[0].split(", ")
         self.kinds, self.things = sorted(lexicon.kinds), [noun for noun, _, _ in lexicon.things]
+        told = set(re.findall(r"(?<![{@\w'])[a-z]+(?![\w}'])", " ".join(itertools.chain(*(plot.lines for plot in lexicon.plots)))))
+        self.common = sorted(told - MEANT - set(re.findall(r"\w+", " ".join(rows("chat.txt")).lower())) - set(lexicon.nouns))
         self.known = self.kinds + self.things + lexicon.asked["words"] + lexicon.asked_kinds
 
     def word(self, rng):
@@ -76,7 +79,7 @@ class Others:
     def value(self, rng, key):
         if key == "n":
             return str(rng.choice([rng.randint(0, 12), rng.randint(0, 100), rng.randint(0, 3000), 10 ** rng.randint(1, 6)]))
-        table = {"topic": self.topics, "kind": self.kinds, "thing": self.things}
+        table = {"topic": self.topics, "kind": self.kinds, "thing": self.things, "common": self.common}
         if key in table:
             return rng.choice(table[key])
         if key == "Word" and rng.random() < 0.2:
@@ -85,7 +88,7 @@ class Others:
 
     def sentence(self, rng, kind):
         text = re.sub(r" +", " ", draw(rng, rng.choice(self.patterns[kind]))).replace(" ,", ",")
-        return re.sub(r"\{(n|topic|kind|thing|word|Word)\}", lambda m: self.value(rng, m[1]), text)
+        return re.sub(r"\{(n|topic|kind|thing|common|word|Word)\}", lambda m: self.value(rng, m[1]), text)
 
     def ask(self, rng):
         """Something that is no request for a story."""

@@ -13,7 +13,9 @@ import sentencepiece
 BOS, EOS = 1, 2
 SYSTEM, USER, ASSISTANT, END = 3, 4, 5, 6
 MARKERS = ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]  # in that order; the names are those of Phi-3's template
-TEMPLATE = ("{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + '<|end|>\\n' }}{% endfor %}"
+# What a user says in capitals alone has no piece in common with small letters: it is read as if it had only the first one.
+TEMPLATE = ("{% for message in messages %}{% set said = message['content'] %}{% set shouts = message['role'] == 'user' and said|upper == said and said|lower != said %}"
+            "{{ '<|' + message['role'] + '|>\\n' + (said|capitalize if shouts else said) + '<|end|>\\n' }}{% endfor %}"
             "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}")
 
 
@@ -34,7 +36,7 @@ def train(corpus, prefix, size):
 def encode(pieces, document, rng=None):
     """Ids of a document of the corpus. With rng, one chat in five lacks the space that SPM tokenizers put after a
     marker: engines differ there, and the model should read both. A negative id is read, but not learned: the end of a drill, which
-    is not how a story ends."""
+    is not how a story ends, and all that the role "read" says, an answer that is only there to be asked about."""
     if document[0][0] == "text":
         return [BOS] + pieces.encode(document[0][1]) + [EOS]
     if document[0][0] == "drill":
@@ -45,9 +47,22 @@ def encode(pieces, document, rng=None):
     newline = pieces.encode("\n")[skip:]
     ids = [BOS]
     for role, text in document:
-        is_drill = role == "drill"
-        ids += [pieces.piece_to_id(f"<|{'assistant' if is_drill else role}|>")] + pieces.encode("\n" + text)[skip:] + [-END if is_drill else END] + newline
+        is_drill, is_read = role == "drill", role == "read"
+        body = pieces.encode("\n" + heard(role, text))[skip:]
+        ids += [pieces.piece_to_id(f"<|{'assistant' if is_drill or is_read else role}|>")] + ([-i for i in body] if is_read else body)
+        ids += [-END if is_drill or is_read else END] + newline
     return ids[:-len(newline)]
+
+
+def heard(role, text):
+    """A message as TEMPLATE has it."""
+    return text.capitalize() if role == "user" and text.isupper() else text
+
+
+def fragments(pieces):
+    """(letters that begin words, letters that go on) of a vocabulary, the short ones: see grammar.Lexicon."""
+    texts = [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
+    return [text[1:] for text in texts if text[0] == "▁" and text[1:].isalpha() and len(text) < 7], [text for text in texts if text.isalpha() and len(text) < 5]
 
 
 def prompt(pieces, messages):

@@ -1,10 +1,13 @@
 """A seed has one order of batches, however fast the machine is: batches_test.py, from anywhere.
 
 Trains twice for a minute of a clock that is not the machine's, and of which a step takes 2 and 0.5 seconds. All pools that both runs
-draw have to be the same, with the same share of drills. And what was asked for counts more than the rest of a story.
+draw have to be the same, with the same share of drills. And what was asked for counts more than the rest of a story, and the user's
+capitals are read as the chat template has them.
 """
 import json
 import pathlib
+import random
+import re
 import sys
 import tempfile
 import types
@@ -44,7 +47,13 @@ def pools(work, seconds_per_step):
 def weights(work):
     """(piece, weight) of a chat whose user asks for a name that no list has."""
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(work / "vocab.model"))
-    ids = vocab.encode(pieces, [("user", "a story about Zorbina"), ("assistant", "There was a girl named Zorbina, and she sang. " * 3)])
+    told = "It was late, and it was dark and wet and cold. " + "There was a girl named Zorbina, and she sang. " * 3 + "Nora came, and Nora sang."
+    ids = vocab.encode(pieces, [("user", "a story about Zorbina"), ("assistant", told)])
+    read = vocab.encode(pieces, [("user", "a"), ("read", "b c"), ("user", "d"), ("assistant", "e")])
+    assert sum(id < 0 for id in read) == len(pieces.encode("\nb c")) + 1, read  # its text and its end
+    starts, rest = vocab.fragments(pieces)
+    word = Lexicon((starts[:1], rest[:1])).fragment_word(random.Random(1))
+    assert re.fullmatch(starts[0] + f"({rest[0]})*", word, re.I), (word, starts[0], rest[0])
     return [(pieces.id_to_piece(token), weight) for token, weight in zip(ids, train.Emphasis(pieces, Lexicon())(ids))]
 
 
@@ -59,9 +68,16 @@ def main():
         weighed = weights(work)
     assert 3 < len(slow) < len(fast), (len(slow), len(fast))
     assert slow == fast[:len(slow)], (slow, fast)
-    said = dict(weighed)  # of each piece, where it comes last
-    assert [weight for piece, weight in weighed if piece == "Z"] == [0] + [train.Emphasis.COPY] * 3, weighed
-    assert (said["▁she"], said["▁was"], said["▁about"]) == (train.Emphasis.PRONOUN, 1, 0), weighed
+    emphasis = train.Emphasis
+
+    def of(*starts):
+        return [weight for piece, weight in weighed if piece.startswith(starts)]
+
+    assert of("Z", "▁Z") == [0] + [emphasis.COPY] * 3, weighed
+    assert of("▁was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
+    assert of("▁N") == [emphasis.FIRST, emphasis.NAME], weighed
+    assert (of("▁she")[0], of("▁about")) == (emphasis.PRONOUN, [0]), weighed
+    assert [vocab.heard(*said) for said in (("user", "TELL ME 2!"), ("user", "2!"), ("assistant", "NO"))] == ["Tell me 2!", "2!", "NO"]
     print(f"{len(slow)} and {len(fast)} pools: the same as far as both go")
 
 

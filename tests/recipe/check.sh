@@ -11,7 +11,11 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # The first indented lines after the heading.
 commands=$(awk '/^#/ { here = $0 ~ /^#### A small model in two minutes$/ } here && /^    / { print substr($0, 5) }' README.md)
 [ "$(wc -l <<<"$commands")" -ge 6 ]
-bash -xeuo pipefail -c "$commands" | tee "$TMPDIR/log"
+# The template lowers what a user shouts; vocab.heard says the same to the training.
+read -r -d '' lowers <<'END' || true
+echo '[{"role": "user", "content": "TELL ME 2!"}]' | ../pronk template -m "$work/small.gguf" --messages - | grep '^Tell me 2!'
+END
+bash -xeuo pipefail -c "$commands"$'\n'"$lowers" | tee "$TMPDIR/log"
 # What it told after the prompt: more words than the beginning has.
 [ "$(grep -A 99 '^ *Once upon a time' "$TMPDIR/log" | wc -w)" -ge 40 ]
 python3 "$here/batches_test.py" | tail -n 1
