@@ -143,7 +143,7 @@ TEST(ConvertHostile, EmbeddingsOfTooManyRows) {
   fs::resize_file(path, fs::file_size(path) + 2 * kRows);  // holes
   EXPECT_EQ(ErrorOf(folder),
             folder +
-                "/config.json: vocab_size: expected an embedding of at most 4194304 rows, "
+                "/config.json: vocab_size: expected an embedding of at most 1048576 rows, "
                 "found 2147483648");
 }
 

@@ -159,15 +159,15 @@ TEST(ConvertTokenizer, OddTokenizerJsonIsRefused) {
   EXPECT_EQ(error(Bpe({{"a", 0}, {"b", 0}}, Json::array())),
             "t.json: model.vocab.b: expected a number of its own, found that of \"a\"");
   EXPECT_EQ(error(Bpe({{"a", -1}}, Json::array())),
-            "t.json: model.vocab.a: expected a token's number below 4194304");
+            "t.json: model.vocab.a: expected a token's number below 1048576");
   EXPECT_EQ(error(Bpe({{"a", 1u << 30}}, Json::array())),
-            "t.json: model.vocab.a: expected a token's number below 4194304");
+            "t.json: model.vocab.a: expected a token's number below 1048576");
   EXPECT_EQ(error(Bpe({{"a", 0}}, Json::array({1}))),
             "t.json: model.merges: expected pairs of tokens");
   EXPECT_EQ(error({{"model", {{"type", "WordLevel"}}}}),
             "t.json: model.type: expected BPE, WordPiece or Unigram, found \"WordLevel\"");
   EXPECT_EQ(error({{"model", {{"type", "Unigram"}, {"vocab", Json::array({1})}}}}),
-            "t.json: model.vocab: expected up to 4194304 pairs of a token and its score");
+            "t.json: model.vocab: expected up to 1048576 pairs of a token and its score");
 }
 
 std::string Base64(std::string_view text) {
