@@ -119,9 +119,10 @@ class alignas(kCacheLine) Bell {
   std::atomic<uint32_t> rings_{0}, n_asleep_{0};
 };
 
-// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping.
+// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`:
+// more of the team's threads want a core than there are, so who polls for long makes room.
 template <class Condition>
-double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins) {
+double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
   int i = 0;
   for (; i < kSpins; ++i) {
     if (condition()) return 0;
@@ -130,7 +131,7 @@ double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins)
   const double start = Now();
   for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
     if (condition()) return Now() - start;
-    Pause();
+    yields ? std::this_thread::yield() : Pause();
   }
   bell.SleepUntil(condition);
   return Now() - start;
@@ -269,7 +270,10 @@ void CheckThreads(size_t n_threads) {
 // One operation at a time. The caller writes the job, then raises `epoch`; threads claim chunks, do
 // them and lower `pending`, and the caller touches the job again only when that is 0.
 struct Team::Shared {
-  explicit Shared(size_t max_threads) : split(max_threads), gates(max_threads - 1) {}
+  explicit Shared(size_t max_threads)
+      : split(max_threads),
+        yields(max_threads > std::thread::hardware_concurrency()),
+        gates(max_threads - 1) {}
 
   const Work* work = nullptr;
   Split split;
@@ -285,6 +289,7 @@ struct Team::Shared {
   alignas(kCacheLine) std::atomic<size_t> pending{0};
   std::atomic<size_t> n_left{0};  // workers that have left
   std::atomic<int> spins{kMostSpins};
+  const bool yields;
   Bell workers, caller;
   std::vector<Gate> gates;  // of each worker
   std::atomic<size_t> n_workers{0};
@@ -296,8 +301,8 @@ struct Team::Shared {
   // The caller waits; returns for how long.
   template <class Condition>
   double Wait(Condition condition) {
-    const double seconds = WaitUntil(condition, caller, spins);
-    if (seconds > kLongWait) spins.store(kSpins);
+    const double seconds = WaitUntil(condition, caller, spins, yields);
+    if (seconds > kLongWait && !yields) spins.store(kSpins);
     return seconds;
   }
 
@@ -464,10 +469,10 @@ void Team::WorkerLoop(size_t thread) {
   Shared& s = *shared_;
   Gate& gate = s.gates[thread - 1];
   for (uint64_t run = 1;; ++run) {
-    WaitUntil([&] { return gate.n_opened.load() >= run; }, gate.bell, s.spins);
+    WaitUntil([&] { return gate.n_opened.load() >= run; }, gate.bell, s.spins, s.yields);
     if (s.over) return;
     for (uint64_t seen = s.first_epoch;;) {
-      WaitUntil([&] { return s.epoch.load() != seen; }, s.workers, s.spins);
+      WaitUntil([&] { return s.epoch.load() != seen; }, s.workers, s.spins, s.yields);
       seen = s.epoch.load();
       if (s.done.load(std::memory_order_relaxed)) break;
       s.DoJob(seen, thread);
