@@ -4,14 +4,9 @@
 #include <omp.h>
 #include <pthread.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -25,25 +20,14 @@
 #include <vector>
 
 #include "kernels/machine/team_size.h"
+#include "kernels/machine/waiting.h"
 
 namespace kernels {
 namespace {
 
-// Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so these take 10 to 50
-// microseconds, longer than most gaps between operations, and up to a millisecond, longer than all.
-constexpr int kSpins = 1000, kMostSpins = 20000;
 // If the caller waits for this many seconds, somebody lacks a core: then spins are short for a
 // while.
 constexpr double kLongWait = 1e-3;
-constexpr size_t kCacheLine = 64;
-
-void Pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");  // longer than `yield`, which is a no-op on most cores
-#endif
-}
 
 // While it lives, this thread reads and writes denormal floats as zeros. States of recurrent layers
 // that fade become denormal, and some CPUs take a hundred cycles for each such operation: on an
@@ -79,73 +63,6 @@ class FlushDenormals {
 #endif
 
   Bits before_;
-};
-
-double Now() {
-  using std::chrono::duration;
-  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Where threads sleep. (Not atomic::wait(), which yields first: who yields has its turn much
-// later.)
-class alignas(kCacheLine) Bell {
- public:
-  // The condition reads, and whoever makes it true writes, in sequentially consistent order.
-  template <class Condition>
-  void SleepUntil(Condition condition) {
-    n_asleep_.fetch_add(1);
-    for (uint32_t rings = rings_.load(); !condition(); rings = rings_.load()) {
-#if defined(__linux__)
-      syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, rings, nullptr, nullptr, 0);
-#else
-      rings_.wait(rings);
-#endif
-    }
-    n_asleep_.fetch_sub(1);
-  }
-
-  // Wakes all, after a condition was made true.
-  void Ring() {
-    if (n_asleep_.load() == 0) return;
-    rings_.fetch_add(1);
-#if defined(__linux__)
-    syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-#else
-    rings_.notify_all();
-#endif
-  }
-
- private:
-  std::atomic<uint32_t> rings_{0}, n_asleep_{0};
-};
-
-// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`:
-// more of the team's threads want a core than there are, so who polls for long makes room.
-template <class Condition>
-double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
-  int i = 0;
-  for (; i < kSpins; ++i) {
-    if (condition()) return 0;
-    Pause();
-  }
-  const double start = Now();
-  for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
-    if (condition()) return Now() - start;
-    yields ? std::this_thread::yield() : Pause();
-  }
-  bell.SleepUntil(condition);
-  return Now() - start;
-}
-
-// Where a worker waits for the next run that it is in.
-struct alignas(kCacheLine) Gate {
-  std::atomic<uint64_t> n_opened{0};
-  Bell bell;
-
-  void Open() {
-    n_opened.fetch_add(1);
-    bell.Ring();
-  }
 };
 
 // Seconds for which this thread has had a core.

@@ -262,6 +262,11 @@ TEST(ConvertTokenizer, FairseqNumbersPieces) {
   };
   EXPECT_EQ(convert(test::SentencePieceModel(spec, 1) + map), "");
   EXPECT_EQ(test::ReadText(dir.Path("by_pieces")), test::ReadText(dir.Path("by_json")));
+  dir.Write("model/tokenizer_config.json", R"({"tokenizer_class":"CamembertTokenizer"})");
+  EXPECT_TRUE(convert(test::SentencePieceModel(spec, 1) + map)
+                  .ends_with(": tokenizer_class: expected XLMRobertaTokenizer, found "
+                             "\"CamembertTokenizer\""));
+  dir.Write("model/tokenizer_config.json", config);
   const std::string path = dir.Path("model/sentencepiece.bpe.model");
   EXPECT_EQ(convert(test::SentencePieceModel(spec, 2)),
             path +

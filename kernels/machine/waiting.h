@@ -1,0 +1,102 @@
+// How threads of a team wait for each other: they poll, and then sleep until a Bell rings.
+#ifndef PRONK_KERNELS_MACHINE_WAITING_H_
+#define PRONK_KERNELS_MACHINE_WAITING_H_
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+namespace kernels {
+
+inline constexpr size_t kCacheLine = 64;
+// Polls of a waiting thread before it sleeps. One pause is 40 to 140 cycles, so these take 10 to 50
+// microseconds, longer than most gaps between operations, and up to a millisecond, longer than all.
+inline constexpr int kSpins = 1000, kMostSpins = 20000;
+
+inline void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // longer than `yield`, which is a no-op on most cores
+#endif
+}
+
+// Seconds of a clock that only goes forward.
+inline double Now() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// An event count: where threads sleep. (Not atomic::wait(), which yields first: who yields has its
+// turn much later.)
+class alignas(kCacheLine) Bell {
+ public:
+  // The condition reads, and whoever makes it true writes, in sequentially consistent order.
+  template <class Condition>
+  void SleepUntil(Condition condition) {
+    n_asleep_.fetch_add(1);
+    for (uint32_t rings = rings_.load(); !condition(); rings = rings_.load()) {
+#if defined(__linux__)
+      syscall(SYS_futex, &rings_, FUTEX_WAIT_PRIVATE, rings, nullptr, nullptr, 0);
+#else
+      rings_.wait(rings);
+#endif
+    }
+    n_asleep_.fetch_sub(1);
+  }
+
+  // Wakes all, after a condition was made true.
+  void Ring() {
+    if (n_asleep_.load() == 0) return;
+    rings_.fetch_add(1);
+#if defined(__linux__)
+    syscall(SYS_futex, &rings_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+#else
+    rings_.notify_all();
+#endif
+  }
+
+ private:
+  std::atomic<uint32_t> rings_{0}, n_asleep_{0};
+};
+
+// Returns the seconds waited beyond kSpins polls. `spins`: the polls before sleeping; `yields`:
+// more of the team's threads want a core than there are, so who polls for long makes room.
+template <class Condition>
+double WaitUntil(Condition condition, Bell& bell, const std::atomic<int>& spins, bool yields) {
+  int i = 0;
+  for (; i < kSpins; ++i) {
+    if (condition()) return 0;
+    Pause();
+  }
+  const double start = Now();
+  for (const int most = spins.load(std::memory_order_relaxed); i < most; ++i) {
+    if (condition()) return Now() - start;
+    yields ? std::this_thread::yield() : Pause();
+  }
+  bell.SleepUntil(condition);
+  return Now() - start;
+}
+
+// Where a worker waits for the next run that it is in.
+struct alignas(kCacheLine) Gate {
+  std::atomic<uint64_t> n_opened{0};
+  Bell bell;
+
+  void Open() {
+    n_opened.fetch_add(1);
+    bell.Ring();
+  }
+};
+
+}  // namespace kernels
+
+#endif  // PRONK_KERNELS_MACHINE_WAITING_H_
