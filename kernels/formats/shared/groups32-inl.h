@@ -108,7 +108,10 @@ struct Steps32 {
     Unpacked unpacked;
     HWY_UNROLL(4)
     for (size_t v = 0; v < kDotVectors; v += 2) Type::Codes(w, v, unpacked.codes + v);
-    static_cast<Factors32&>(unpacked) = Type::Factors(w);
+    // One by one: GCC copies both as one vector, which waits until two stores are in the cache.
+    const Factors32 factors = Type::Factors(w);
+    unpacked.scales = factors.scales;
+    unpacked.mins = factors.mins;
     return unpacked;
   }
   static HWY_INLINE Factors32 Factors(const uint8_t* HWY_RESTRICT w) {
