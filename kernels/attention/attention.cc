@@ -1,5 +1,5 @@
 // Attention over the key-value cache, see attention.h: storing keys and values, and how threads
-// divide the work. A few tokens use parts of keys (few.cc), more use tiles of queries (tiles.cc).
+// divide the work. A few tokens use parts of keys, more use blocks of queries (tiles.cc).
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -97,13 +97,14 @@ QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_
 }
 
 void AttendBatch(Team& team, const Queries& all) {
-  const Blocks blocks(all, kTileQueries);
+  const Blocks blocks(all, kBlockQueries);
   team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
     for (size_t i = begin; i < end; ++i) {
       // The last tokens have the most keys and go first, so that no thread ends with one.
       const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
       size_t query;
-      AttendTile(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query));
+      AttendBlock(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
+                  {.begin = 0, .end = all.end}, /*few=*/false);
     }
   });
 }
@@ -138,7 +139,7 @@ struct FewTokens {
   }
 };
 
-// The results of AttendPart for each query.
+// The results of a part for each query.
 struct Sums {
   float* max;  // [n_queries]
   float* sum;  // [n_queries]
@@ -155,27 +156,20 @@ Blocks BlocksFor(const FewTokens& few, size_t n_parts, size_t n_threads) {
   return Blocks(few.all, queries);
 }
 
-// Block number `index` against the keys of one part, to `sums`, those of the part. Divides by the
-// sum if it is the only part.
-void AttendBlock(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
-                 const Sums& sums, bool is_all) {
+// Block number `index` against the keys of one part, to `sums`, those of the part; to the result
+// itself if it is the only part.
+void AttendPart(const FewTokens& few, const Blocks& blocks, size_t index, size_t part,
+                const Sums& sums, bool is_all) {
   size_t query;
   QueryBlock block = BlockAt(few.all, blocks, index, &query);
-  const size_t length = block.kv.value_length;
-  block.out = sums.out + query * length;
-  const float* const sum = sums.sum + query;
-  AttendPart(block, {.begin = part * few.part_keys,
-                     .end = (part + 1) * few.part_keys,
-                     .max = sums.max + query,
-                     .sum = sums.sum + query,
-                     .sum_stride = few.all.n_heads});
-  if (!is_all) return;
-  for (size_t t = 0; t < block.n_tokens; ++t) {
-    for (size_t h = 0; h < block.n_heads; ++h) {
-      Scale(1.0f / sum[t * few.all.n_heads + h], length,
-            block.out + t * block.out_stride + h * length);
-    }
+  KeyPart keys = {.begin = part * few.part_keys, .end = (part + 1) * few.part_keys};
+  if (!is_all) {
+    block.out = sums.out + query * block.kv.value_length;
+    keys.max = sums.max + query;
+    keys.sum = sums.sum + query;
+    keys.sum_stride = few.all.n_heads;
   }
+  AttendBlock(block, keys, /*few=*/true);
 }
 
 // Adds the parts from `begin` on, as far as query number `query` sees them, to `total`. parts[i]
@@ -214,7 +208,7 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
   if (end - first == 1) {
     const Blocks blocks = BlocksFor(few, 1, team.size());
     return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
-      for (size_t i = from; i < to; ++i) AttendBlock(few, blocks, i, first, total, true);
+      for (size_t i = from; i < to; ++i) AttendPart(few, blocks, i, first, total, true);
     });
   }
   std::array<Sums, kMaxParts> parts;
@@ -229,7 +223,7 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
     const size_t count = std::min(n_parts, end - begin);
     team.For(blocks.count * count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
       for (size_t i = from; i < to; ++i) {
-        AttendBlock(few, blocks, i / count, begin + i % count, parts[i % count], false);
+        AttendPart(few, blocks, i / count, begin + i % count, parts[i % count], false);
       }
     });
     team.For(n, kAddedQueries, [&](size_t from, size_t to, size_t /*thread*/) {

@@ -1,4 +1,4 @@
-// A block of queries, passed by attention.cc to few.cc and tiles.cc. Internal to kernels/.
+// A block of queries, passed by attention.cc to tiles.cc. Internal to kernels/.
 #ifndef PRONK_KERNELS_ATTENTION_BLOCK_H_
 #define PRONK_KERNELS_ATTENTION_BLOCK_H_
 
@@ -8,9 +8,7 @@
 
 namespace kernels {
 
-// The most queries of a block in few.cc and in tiles.cc.
-constexpr size_t kBlockQueries = 64;
-constexpr size_t kTileQueries = 256;
+constexpr size_t kBlockQueries = 256;  // the most queries of a block
 
 // Some tokens, with some of the heads that share a key-value head.
 struct QueryBlock {
@@ -30,19 +28,18 @@ struct QueryBlock {
 struct KeyPart {
   size_t begin;  // a multiple of kKvTile
   size_t end;
-  // For each query its largest score, and the sum over its keys of exp(score - largest).
-  float* max;         // the first head of the first token; [n_heads] for each token
-  float* sum;         // likewise
-  size_t sum_stride;  // floats from token to token
+  // For each query its largest score, and the sum over its keys of exp(score - largest); or null.
+  float* max = nullptr;   // the first head of the first token; [n_heads] for each token
+  float* sum = nullptr;   // likewise
+  size_t sum_stride = 0;  // floats from token to token
 };
 
-// One token or a few (few.cc). out gets the sum over the part's keys of exp(score - largest) * v,
-// not yet divided by the sum. A query that sees none of the keys gets a sum of zero. A sink counts
-// in the first part that the query sees.
-void AttendPart(const QueryBlock& block, const KeyPart& part);
-
-// A batch (tiles.cc), against all keys.
-void AttendTile(const QueryBlock& tile);
+// out gets the sum over the part's keys of exp(score - largest) * v; divided by the sum if part.sum
+// is null. A query that sees none of the keys gets a sum of zero. A sink counts in the first part
+// that the query sees.
+//
+// Up to kFewTokens tokens (`few`) each get the bits that they have alone.
+void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few);
 
 }  // namespace kernels
 

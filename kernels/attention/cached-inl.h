@@ -41,13 +41,6 @@ HWY_INLINE void StoreUpTo(D d, hn::Vec<D> v, float* p, size_t n) {
   }
 }
 
-// Prefetches the cached vector `n_keys` after `row`, in the next tile of keys.
-template <typename T>
-HWY_INLINE void PrefetchAhead(const std::byte* row, size_t length, size_t n_keys) {
-  const size_t bytes = CachedBytes<T>(length);
-  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + n_keys * bytes + i);
-}
-
 // Numbers [i, i + lanes of d) of the cached vector at `row`, zeros past its end. i is a multiple of
 // the lanes, of which there are at most 32.
 template <typename T, class D>

@@ -1,5 +1,5 @@
-// The two products of attention for a batch, a tile of queries with a tile of keys (tiles.cc), in
-// floats. Included once per instruction set.
+// The two products of attention, a block of queries with a tile of keys (tiles.cc), in floats.
+// Included once per instruction set.
 //
 // Both have the shape that kernels/matmul/panel-inl.h explains. The lanes of a panel of keys are
 // keys, so that a query's scores need no sums across lanes; the lanes of a panel of values are a
@@ -24,48 +24,79 @@ namespace HWY_NAMESPACE {
 
 constexpr size_t kKeys = 128;     // of a tile
 constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
-constexpr size_t kQueryUnit = 8;  // queries whose sums are in registers together
+constexpr size_t kQueryUnit = 8;  // the most queries whose sums are in registers together
 static_assert(kKvTile % kKeys == 0);
-static_assert(kTileQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0 && kPart % kMicroRows == 0);
+static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
+static_assert(kPart % kMicroRows == 0);
 
-// The state of a tile of queries from one tile of keys to the next. A tile's weights are relative
-// to its own maximum: earlier sums count `keep` times, new ones `gain` times.
-struct TileState {
-  alignas(64) float scores[kTileQueries][kKeys];
-  alignas(64) float max[kTileQueries], sum[kTileQueries];
-  alignas(64) float tile_max[kTileQueries] = {}, tile_sum[kTileQueries] = {};
-  alignas(64) float keep[kTileQueries], gain[kTileQueries];
-  std::array<const float*, kTileQueries> q;
-  std::array<float*, kTileQueries> out;
-  std::array<size_t, kTileQueries> first, last;  // the query sees the keys [first, last]
-  size_t n_present;                              // queries
-  size_t n_queries;  // rounded up to a multiple of kQueryUnit by repeating the last query
+// Keys of a tile, counted from its first position.
+struct Range {
+  size_t begin, end;
+  bool empty() const { return begin >= end; }
 };
 
-// The keys of a tile, from position `key` and slot `slot` of the cache on.
+// A tile of keys: position and slot of its first key, and those that some query sees.
 struct TileKeys {
-  size_t key, slot, n;
+  size_t position, slot;
+  Range seen;
 };
 
-// The number of keys in [key, key + n_keys) before those that query i sees.
-HWY_INLINE size_t HiddenKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
-  return std::min(n_keys, s.first[i] - std::min(key, s.first[i]));
-}
-// Likewise before those that a unit's first query sees, which sees the most of them.
-HWY_INLINE size_t HiddenUnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
-  return HiddenKeys(s, unit / kQueryUnit * kQueryUnit, key, n_keys);
-}
-// The number of keys up to the last that query i sees, hidden ones included.
-HWY_INLINE size_t VisibleKeys(const TileState& s, size_t i, size_t key, size_t n_keys) {
-  const size_t end = s.last[i] + 1;
-  return std::min(n_keys, end - std::min(key, end));
-}
-// Likewise of a unit's last query, which sees the furthest.
-HWY_INLINE size_t UnitKeys(const TileState& s, size_t unit, size_t key, size_t n_keys) {
-  return VisibleKeys(s, unit / kQueryUnit * kQueryUnit + kQueryUnit - 1, key, n_keys);
+// Prefetches n vectors of the next tile, from number `begin` on.
+HWY_INLINE void PrefetchRows(const std::byte* rows, size_t bytes, const TileKeys& keys,
+                             size_t begin, size_t n) {
+  const std::byte* const p = rows + (keys.slot + kKeys + begin) * bytes;
+  for (size_t i = 0; i < n * bytes; i += 64) __builtin_prefetch(p + i);
 }
 
-using VSums = VF[kQueryUnit][kRowVectors];
+// Rows of bytes in memory.
+struct CachedRows {
+  const std::byte* first;
+  size_t stride;
+  const std::byte* operator[](size_t i) const { return first + i * stride; }
+};
+
+// Of n cached vectors of a tile, from number `begin` on, `size` bytes from `offset` on: where they
+// are, or if some are not seen or `in_place` is false, as a copy, in which others stand for those
+// that are not seen; their scores and weights do not count.
+HWY_INLINE CachedRows FindRows(const std::byte* cache, size_t bytes, const TileKeys& keys,
+                               size_t begin, size_t n, size_t offset, size_t size, std::byte* copy,
+                               size_t copy_stride, bool in_place = true) {
+  const CachedRows rows = {cache + keys.slot * bytes + offset, bytes};
+  if (in_place && keys.seen.begin <= begin && begin + n <= keys.seen.end)
+    return {rows[begin], bytes};
+  for (size_t i = 0; i < n; ++i) {
+    const size_t row = std::clamp(begin + i, keys.seen.begin, keys.seen.end - 1);
+    std::copy_n(rows[row], size, copy + i * copy_stride);
+  }
+  return {copy, copy_stride};
+}
+
+// The state of a block of queries from one tile of keys to the next. A tile's weights are relative
+// to its own maximum: earlier sums count `keep` times, new ones `gain` times.
+struct BlockState {
+  alignas(64) float scores[kBlockQueries][kKeys];
+  alignas(64) float max[kBlockQueries], sum[kBlockQueries];
+  alignas(64) float tile_max[kBlockQueries] = {}, tile_sum[kBlockQueries] = {};
+  alignas(64) float keep[kBlockQueries], gain[kBlockQueries];
+  std::array<const float*, kBlockQueries> q;
+  std::array<float*, kBlockQueries> out;
+  std::array<size_t, kBlockQueries> first, last;  // the query sees the keys [first, last]
+  size_t n_present;                               // queries
+  size_t n_queries;  // rounded up to a multiple of a unit by repeating the last query
+};
+
+// The keys of a tile that some of the queries [begin, begin + n) see. Of a block's queries the
+// first sees the most that come before, the last the most that come after.
+HWY_INLINE Range SeenBy(const BlockState& s, size_t begin, size_t n, const TileKeys& keys) {
+  const auto in_tile = [&](size_t position) {
+    return std::min(position - std::min(position, keys.position), keys.seen.end);
+  };
+  return {in_tile(s.first[begin]), in_tile(s.last[begin + n - 1] + 1)};
+}
+
+// Sums of a unit of kRows queries.
+template <size_t kRows>
+using VSums = VF[kRows][kRowVectors];
 
 // Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of the lanes.
 template <typename T>
@@ -77,85 +108,145 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
   }
 }
 
-// For caches of floats, and for CPUs on which int16 is not faster (int16-inl.h).
+// In floats. A sum is one chain of additions, whatever the other queries of its block are.
 template <typename T>
 class FloatProducts {
  public:
   // Numbers [first, first + n) of all queries, n <= kPart.
-  void PackQueries(const QueryBlock& tile, const TileState& s, size_t first, size_t n) {
-    std::fill_n(scales_, kTileQueries, tile.params.scale);
+  void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
+    std::fill_n(scales_, kBlockQueries, block.params.scale);
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of kMicroRows keys in the slots from `slot` on. After the last, end - 1, it is
-  // repeated; those scores are not used.
-  void PackKeys(const QueryBlock& tile, size_t slot, size_t end, size_t first, size_t n) {
-    for (size_t r = 0; r < kMicroRows; ++r) {
-      const size_t row = std::min(slot + r, end - 1);
-      LoadRow<T>(tile.kv.k + row * CachedBytes<T>(tile.kv.key_length), first, n, rows_[r]);
+  // The same numbers of kMicroRows keys of a tile, from number `group` on, transposed: those of f16
+  // as pairs, which are separated then.
+  void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
+                size_t n) {
+    const size_t bytes = CachedBytes<T>(block.kv.key_length);
+    if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
+    CachedRows rows;
+    if constexpr (kIsQ8<T>) {
+      std::byte copy[kMicroRows * 2 * sizeof(T)];
+      const CachedRows blocks =
+          FindRows(block.kv.k, bytes, keys, group, kMicroRows, CachedBytes<T>(first),
+                   CachedBytes<T>(n), copy, 2 * sizeof(T));
+      for (size_t r = 0; r < kMicroRows; ++r) LoadRow<T>(blocks[r], 0, n, rows_[r]);
+      rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
+    } else {
+      rows = FindRows(block.kv.k, bytes, keys, group, kMicroRows, first * sizeof(T), n * sizeof(T),
+                      reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]), n == kPart);
     }
-    Interleave<kPart, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
-                                        reinterpret_cast<uint8_t*>(panel_));
+    const auto* const in = reinterpret_cast<const uint8_t*>(rows.first);
+    if constexpr (sizeof(T) == 2) {
+      TransposeUnits<kPart / 2>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
+        const hn::Repartition<uint32_t, DU8> d32;
+        const hn::Rebind<uint16_t, decltype(d32)> d16;
+        uint16_t* const to = reinterpret_cast<uint16_t*>(panel_) + 2 * k * kMicroRows + r;
+        const auto pairs = hn::BitCast(d32, v);
+        hn::StoreU(hn::TruncateTo(d16, pairs), d16, to);
+        hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16, to + kMicroRows);
+      });
+    } else {
+      TransposeUnits<kPart>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
+        hn::Store(hn::BitCast(DF(), v), DF(), panel_ + k * kMicroRows + r);
+      });
+    }
   }
 
   // scale * q . k of the unit of queries from number `unit` on, over the numbers that are packed.
-  HWY_INLINE void Score(size_t unit, size_t n, VSums& sums) const {
-    Multiply<kPart>(panel_, kMicroRows, n, q_[unit], scales_ + unit, sums);
+  template <size_t kRows>
+  HWY_INLINE void Score(size_t unit, size_t n, VSums<kRows>& sums) const {
+    const DF d;
+    const auto key = [&](size_t i, size_t v) HWY_ATTR {
+      const size_t at = i * kMicroRows + v * kFloats;
+      if constexpr (sizeof(T) == 2) {
+        return hn::PromoteTo(
+            d, hn::Load(hn::Rebind<T, DF>(), reinterpret_cast<const T*>(panel_) + at));
+      } else {
+        return hn::Load(d, panel_ + at);
+      }
+    };
+    Multiply<kRows, kPart>(key, {0, n}, q_[unit], scales_ + unit, sums);
   }
 
-  // For Mean: the weights of the keys [key, key + n_keys) are read from the state.
-  void PackWeights(const TileState& /*s*/, size_t /*key*/, size_t /*n_keys*/) {}
-
-  // Numbers [first, first + n) of the values in the slots from `slot` on, n <= kPart.
-  void PackValues(const QueryBlock& tile, size_t slot, size_t n_keys, size_t first, size_t n) {
-    for (size_t p = 0; p < n_keys; ++p) {
-      const std::byte* const v = tile.kv.v + (slot + p) * CachedBytes<T>(tile.kv.value_stride);
-      LoadRow<T>(v, first, n, panel_ + p * kPart);
+  // Numbers [first, first + n) of a tile's values, n <= kPart. Those of Q8_0 are converted once for
+  // all queries, others where they are used.
+  void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
+    bytes_ = CachedBytes<T>(block.kv.value_stride);
+    values_ = block.kv.v + keys.slot * bytes_;
+    if (first == 0) PrefetchRows(block.kv.v, bytes_, keys, 0, kKeys);
+    if constexpr (!kIsQ8<T>) return;
+    for (size_t p = keys.seen.begin; p < keys.seen.end; ++p) {
+      LoadRow<T>(values_ + p * bytes_, first, n, panel_ + p * kPart);
     }
   }
 
-  // gain * weights . v of a unit for the numbers from first + lane on, over the first n_keys keys.
-  HWY_INLINE void Mean(const TileState& s, size_t unit, size_t lane, size_t n_keys,
-                       VSums& sums) const {
-    Multiply<kKeys>(panel_ + lane, kPart, n_keys, s.scores[unit], s.gain + unit, sums);
+  // For Mean: the weights are read from the state.
+  template <size_t kRows>
+  void PackWeights(const BlockState& /*s*/, const TileKeys& /*keys*/) {}
+
+  // gain * weights . v of a unit for the numbers from first + lane on, of which n exist, over keys.
+  template <size_t kRows>
+  HWY_INLINE void Mean(const BlockState& s, size_t unit, Range keys, size_t first, size_t lane,
+                       size_t n, VSums<kRows>& sums) const {
+    const DF d;
+    if constexpr (kIsQ8<T>) {
+      const auto value = [&](size_t p, size_t v) HWY_ATTR {
+        return hn::Load(d, panel_ + p * kPart + lane + v * kFloats);
+      };
+      Multiply<kRows, kKeys>(value, keys, s.scores[unit], s.gain + unit, sums);
+    } else if (n >= kMicroRows) {
+      const auto value = [&](size_t p, size_t v) HWY_ATTR {
+        const size_t i = first + lane + v * kFloats;
+        return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloats);
+      };
+      Multiply<kRows, kKeys>(value, keys, s.scores[unit], s.gain + unit, sums);
+    } else {
+      const auto value = [&](size_t p, size_t v) HWY_ATTR {
+        const size_t i = first + lane + v * kFloats, end = first + lane + n;
+        return i < end ? LoadCached<T>(d, values_ + p * bytes_, i, end) : hn::Zero(d);
+      };
+      Multiply<kRows, kKeys>(value, keys, s.scores[unit], s.gain + unit, sums);
+    }
   }
 
  private:
-  // sums[row][lane] = gain[row] * sum over i < n of x[row * kStride + i] * w[i * w_stride + lane].
-  // Rows that are a constant stride apart need one register for all of their addresses.
-  template <size_t kStride>
-  static HWY_INLINE void Multiply(const float* HWY_RESTRICT w, size_t w_stride, size_t n,
-                                  const float* HWY_RESTRICT x, const float* HWY_RESTRICT gain,
-                                  VSums& sums) {
+  // sums[row][lane] = gain[row] * sum over i in range of x[row * kStride + i] * load(i)[lane].
+  // CachedRows that are a constant stride apart need one register for all of their addresses.
+  template <size_t kRows, size_t kStride, class Load>
+  static HWY_INLINE void Multiply(Load load, Range range, const float* HWY_RESTRICT x,
+                                  const float* HWY_RESTRICT gain, VSums<kRows>& sums) {
     const DF d;
-    HWY_UNROLL(kQueryUnit)
-    for (size_t r = 0; r < kQueryUnit; ++r) {
-      for (size_t v = 0; v < kRowVectors; ++v) sums[r][v] = hn::Zero(d);
+    VSums<kRows> chains;  // GCC would keep sums in memory
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v) chains[r][v] = hn::Zero(d);
     }
-    for (size_t i = 0; i < n; ++i) {
-      VF weights[kRowVectors];
-      for (size_t v = 0; v < kRowVectors; ++v) {
-        weights[v] = hn::LoadU(d, w + i * w_stride + v * kFloats);
-      }
-      HWY_UNROLL(kQueryUnit)
-      for (size_t r = 0; r < kQueryUnit; ++r) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      VF w[kRowVectors];
+      for (size_t v = 0; v < kRowVectors; ++v) w[v] = load(i, v);
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
         const VF factor = hn::Set(d, x[r * kStride + i]);
         for (size_t v = 0; v < kRowVectors; ++v) {
-          sums[r][v] = hn::MulAdd(weights[v], factor, sums[r][v]);
+          chains[r][v] = hn::MulAdd(w[v], factor, chains[r][v]);
         }
       }
     }
-    HWY_UNROLL(kQueryUnit)
-    for (size_t r = 0; r < kQueryUnit; ++r) {
-      for (size_t v = 0; v < kRowVectors; ++v)
-        sums[r][v] = hn::Mul(sums[r][v], hn::Set(d, gain[r]));
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      for (size_t v = 0; v < kRowVectors; ++v) {
+        sums[r][v] = hn::Mul(chains[r][v], hn::Set(d, gain[r]));
+      }
     }
   }
 
-  alignas(64) float panel_[kPart * kKeys];
-  alignas(64) float q_[kTileQueries][kPart];
-  alignas(64) float rows_[kMicroRows][kPart];  // of keys
-  float scales_[kTileQueries];
+  alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kMicroRows)];
+  alignas(64) float q_[kBlockQueries][kPart];
+  alignas(64) float rows_[kMicroRows][kPart];  // of keys that are not read in place
+  float scales_[kBlockQueries];
+  const std::byte* values_;
+  size_t bytes_;  // of a cached value
 };
 
 }  // namespace HWY_NAMESPACE

@@ -1,9 +1,12 @@
-// Attention for a batch, see block.h.
+// Attention of a block of queries, see block.h.
 //
-// A tile of queries (some tokens, with all query heads that share a key-value head) processes one
-// tile of keys after the other. Between the two products, scores = q . k and means = weights . v
-// (products-inl.h, int16-inl.h), scores become weights, exp(score - maximum of the tile). Earlier
-// sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+// The queries (some tokens, with the query heads that share a key-value head) process one tile of
+// keys after the other. Between the two products, scores = q . k and means = weights . v
+// (products-inl.h, int16-inl.h, int8-inl.h), scores become weights, exp(score - maximum of the
+// tile). Earlier sums and new ones are scaled to the larger of their maximums (Dao et al. 2022).
+//
+// Tiles are aligned to positions, and weights of keys that a query does not see are zeros. So a
+// query's sums do not depend on the other queries, but for those of Int16Products.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -14,24 +17,27 @@
 #define HWY_TARGET_INCLUDE "kernels/attention/tiles.cc"
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
+#include "kernels/attention/products-inl.h"
 #if HWY_ARCH_X86
 #include "kernels/attention/int16-inl.h"
 #endif
-#include "kernels/attention/products-inl.h"
+#if PRONK_VNNI
+#include "kernels/attention/int8-inl.h"
+#endif
 #include "kernels/simd/exp-inl.h"
+#include "kernels/simd/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-using OutRows = std::array<float*, kQueryUnit>;
-
 // out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes.
 // Without `keep` out is overwritten.
-HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const OutRows& out,
-                    size_t n_lanes) {
+template <size_t kRows>
+HWY_INLINE void Add(const VSums<kRows>& sums, const float* HWY_RESTRICT keep,
+                    const std::array<float*, kRows>& out, size_t n_lanes) {
   const DF d;
-  for (size_t r = 0; r < kQueryUnit; ++r) {
+  for (size_t r = 0; r < kRows; ++r) {
     for (size_t v = 0; v < kRowVectors; ++v) {
       float* const to = out[r] + v * kFloats;
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
@@ -46,68 +52,84 @@ HWY_INLINE void Add(const VSums& sums, const float* HWY_RESTRICT keep, const Out
 
 // The scores of a tile's keys; skips groups of keys of which a unit of queries sees none.
 // `is_first`: this is the first tile.
-template <class Products>
-HWY_INLINE void Score(const QueryBlock& tile, const TileKeys& keys, bool is_first,
-                      Products& products, TileState& s) {
+template <size_t kRows, class Products>
+HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_first,
+                      Products& products, BlockState& s) {
   static constexpr float kOnes[kQueryUnit] = {1, 1, 1, 1, 1, 1, 1, 1};
-  for (size_t first = 0; first < tile.kv.key_length; first += kPart) {
-    const size_t n = std::min(kPart, tile.kv.key_length - first);
+  for (size_t first = 0; first < block.kv.key_length; first += kPart) {
+    const size_t n = std::min(kPart, block.kv.key_length - first);
     // Queries of one part stay packed.
-    if (is_first || tile.kv.key_length > kPart) products.PackQueries(tile, s, first, n);
-    for (size_t group = 0; group < keys.n; group += kMicroRows) {
-      products.PackKeys(tile, keys.slot + group, keys.slot + keys.n, first, n);
-      for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
-        if (group >= UnitKeys(s, unit, keys.key, keys.n)) continue;
-        if (group + kMicroRows <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
-        VSums sums;
-        products.Score(unit, n, sums);
-        OutRows scores;
-        for (size_t r = 0; r < kQueryUnit; ++r) scores[r] = s.scores[unit + r] + group;
-        Add(sums, first == 0 ? nullptr : kOnes, scores, kMicroRows);
+    if (is_first || block.kv.key_length > kPart) products.PackQueries(block, s, first, n);
+    for (size_t group = keys.seen.begin / kMicroRows * kMicroRows; group < keys.seen.end;
+         group += kMicroRows) {
+      products.PackKeys(block, keys, group, first, n);
+      for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
+        const Range seen = SeenBy(s, unit, kRows, keys);
+        if (group >= seen.end || group + kMicroRows <= seen.begin) continue;
+        VSums<kRows> sums;
+        products.template Score<kRows>(unit, n, sums);
+        std::array<float*, kRows> scores;
+        for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[unit + r] + group;
+        Add<kRows>(sums, first == 0 ? nullptr : kOnes, scores, kMicroRows);
       }
     }
   }
 }
 
-// Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to a multiple of 32 of those that its unit sees.
-HWY_INLINE void WeighQuery(const TileKeys& keys, float softcap, size_t i, TileState& s) {
+// Query i's largest score. Those of keys that it does not see become the lowest number, up to
+// `end`.
+HWY_INLINE void FindMax(Range seen, size_t end, float softcap, size_t i, BlockState& s) {
   const DF d;
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   float* const scores = s.scores[i];
-  const size_t begin = HiddenKeys(s, i, keys.key, keys.n);
-  const size_t n = std::max(VisibleKeys(s, i, keys.key, keys.n), begin);
-  const size_t end = (UnitKeys(s, i, keys.key, keys.n) + 31) / 32 * 32;
   if (softcap != 0) {
-    for (size_t p = begin / kFloats * kFloats; p < n; p += kFloats) {
+    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
       hn::Store(SoftCap(d, hn::Load(d, scores + p), softcap), d, scores + p);
     }
   }
-  std::fill(scores, scores + begin, kLowest);
-  if (n < end) std::fill(scores + n, scores + end, kLowest);
+  for (size_t p = 0; p < seen.begin; ++p) scores[p] = kLowest;
+  for (size_t p = seen.end; p < end; ++p) scores[p] = kLowest;
   VF max = hn::Set(d, kLowest);
   for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));
-  max = hn::MaxOfLanes(d, max);
+  s.tile_max[i] = hn::ReduceMax(d, max);
+}
+
+// Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
+// not see, up to `end`.
+HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
+  const DF d;
+  float* const scores = s.scores[i];
+  const VF max = hn::Set(d, s.tile_max[i]);
   VF sum = hn::Zero(d);
   for (size_t p = 0; p < end; p += kFloats) {
-    const VF e = Exp(d, hn::Sub(hn::Load(d, scores + p), max));
+    const VF e = ExpOfNegative(d, hn::Sub(hn::Load(d, scores + p), max));
     hn::Store(e, d, scores + p);
     sum = hn::Add(sum, e);
   }
-  std::fill(scores, scores + begin, 0.0f);
-  if (n < end) std::fill(scores + n, scores + end, 0.0f);
-  s.tile_max[i] = hn::GetLane(max);
-  s.tile_sum[i] = begin < n ? hn::ReduceSum(d, sum) : 0;
+  for (size_t p = 0; p < seen.begin; ++p) scores[p] = 0;
+  for (size_t p = seen.end; p < end; ++p) scores[p] = 0;
+  s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
 }
 
-// The weights of all queries, and the factors of these and of earlier sums.
-HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
+// The weights of all queries, and the factors of these and of earlier sums. Two loops, since each
+// query's maximum takes a while.
+template <size_t kRows>
+HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
   const DF d;
-  for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(keys, softcap, i, s);
+  const auto seen = [&](size_t i) {
+    const Range range = SeenBy(s, i, 1, keys);
+    return range.empty() ? Range{} : range;
+  };
+  const auto end = [&](size_t i) {
+    return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 31) / 32 * 32;
+  };
+  for (size_t i = 0; i < s.n_queries; ++i) FindMax(seen(i), end(i), softcap, i, s);
+  for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(seen(i), end(i), i, s);
   for (size_t i = 0; i < s.n_queries; i += kFloats) {
     const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
     const VF max = hn::Max(old_max, tile_max);
-    const VF keep = Exp(d, hn::Sub(old_max, max)), gain = Exp(d, hn::Sub(tile_max, max));
+    const VF keep = ExpOfNegative(d, hn::Sub(old_max, max));
+    const VF gain = ExpOfNegative(d, hn::Sub(tile_max, max));
     const VF sum =
         hn::MulAdd(hn::Load(d, s.sum + i), keep, hn::Mul(hn::Load(d, s.tile_sum + i), gain));
     hn::Store(max, d, s.max + i);
@@ -121,83 +143,117 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, TileState& s) {
 }
 
 // out = keep * out + gain * weights . v of the same keys.
-template <class Products>
-HWY_INLINE void AddValues(const QueryBlock& tile, const TileKeys& keys, Products& products,
-                          TileState& s) {
-  products.PackWeights(s, keys.key, keys.n);
-  for (size_t first = 0; first < tile.kv.value_length; first += kPart) {
-    const size_t n = std::min(kPart, tile.kv.value_length - first);
-    products.PackValues(tile, keys.slot, keys.n, first, n);
-    for (size_t unit = 0; unit < s.n_queries; unit += kQueryUnit) {
-      const size_t n_visible = UnitKeys(s, unit, keys.key, keys.n);
-      if (n_visible <= HiddenUnitKeys(s, unit, keys.key, keys.n)) continue;
+template <size_t kRows, class Products>
+HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Products& products,
+                          BlockState& s) {
+  for (size_t first = 0; first < block.kv.value_length; first += kPart) {
+    const size_t n = std::min(kPart, block.kv.value_length - first);
+    products.PackValues(block, keys, first, n);
+    products.template PackWeights<kRows>(s, keys);
+    for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
+      const Range seen = SeenBy(s, unit, kRows, keys);
+      if (seen.empty()) continue;
       for (size_t lane = 0; lane < n; lane += kMicroRows) {
-        VSums sums;
-        products.Mean(s, unit, lane, n_visible, sums);
-        OutRows out;
-        for (size_t r = 0; r < kQueryUnit; ++r) out[r] = s.out[unit + r] + first + lane;
-        Add(sums, s.keep + unit, out, n - lane);
+        VSums<kRows> sums;
+        products.template Mean<kRows>(s, unit, seen, first, lane, n - lane, sums);
+        std::array<float*, kRows> out;
+        for (size_t r = 0; r < kRows; ++r) out[r] = s.out[unit + r] + first + lane;
+        Add<kRows>(sums, s.keep + unit, out, n - lane);
       }
     }
   }
 }
 
-HWY_INLINE void BeginTile(const QueryBlock& tile, TileState& s) {
-  std::fill_n(s.max, kTileQueries, std::numeric_limits<float>::lowest());
-  std::fill_n(s.sum, kTileQueries, 0.0f);
-  const size_t n = tile.n_tokens * tile.n_heads;
+template <size_t kRows>
+HWY_INLINE void Begin(const QueryBlock& block, const KeyPart& part, BlockState& s) {
+  std::fill_n(s.max, kBlockQueries, std::numeric_limits<float>::lowest());
+  std::fill_n(s.sum, kBlockQueries, 0.0f);
+  const size_t n = block.n_tokens * block.n_heads;
   s.n_present = n;
-  s.n_queries = (n + kQueryUnit - 1) / kQueryUnit * kQueryUnit;
+  s.n_queries = (n + kRows - 1) / kRows * kRows;
   for (size_t i = 0; i < s.n_queries; ++i) {
     const size_t query = std::min(i, n - 1);
-    const size_t token = query / tile.n_heads, head = query % tile.n_heads;
-    s.q[i] = tile.q + token * tile.q_stride + head * tile.kv.key_length;
-    s.out[i] = tile.out + token * tile.out_stride + head * tile.kv.value_length;
-    const size_t pos = tile.first_pos + token;
-    s.first[i] = FirstVisible(pos, tile.params.window);
-    s.last[i] = LastVisible(pos, tile.params.ahead, tile.end);
-    std::fill_n(s.out[i], tile.kv.value_length, 0.0f);
+    const size_t token = query / block.n_heads, head = query % block.n_heads;
+    s.q[i] = block.q + token * block.q_stride + head * block.kv.key_length;
+    s.out[i] = block.out + token * block.out_stride + head * block.kv.value_length;
+    const size_t position = block.first_pos + token;
+    s.first[i] = FirstVisible(position, block.params.window);
+    s.last[i] = LastVisible(position, block.params.ahead, block.end);
+    std::fill_n(s.out[i], block.kv.value_length, 0.0f);
     // A sink acts like a key without a value before all others.
-    if (tile.params.sinks != nullptr) {
-      s.max[i] = tile.params.sinks[head];
+    if (block.params.sinks != nullptr && s.first[i] >= part.begin) {
+      s.max[i] = block.params.sinks[head];
       s.sum[i] = 1;
     }
   }
 }
 
-template <class Products>
-HWY_INLINE void Attend(const QueryBlock& tile) {
-  TileState s;
-  BeginTile(tile, s);
-  Products products;
-  const size_t begin = FirstVisible(tile.first_pos, tile.params.window);
-  const size_t end = s.last[s.n_queries - 1] + 1;
-  for (size_t key = begin, next; key < end; key = next) {
-    next = std::min((key / kKeys + 1) * kKeys, end);  // aligned, so that no tile wraps
-    const TileKeys keys = {key, key % tile.kv.capacity, next - key};
-    Score(tile, keys, key == begin, products, s);
-    Weigh(keys, tile.params.softcap, s);
-    AddValues(tile, keys, products, s);
-  }
-  for (size_t i = 0; i < tile.n_tokens * tile.n_heads; ++i) {
-    const float factor = 1.0f / s.sum[i];
-    for (size_t j = 0; j < tile.kv.value_length; ++j) s.out[i][j] *= factor;
+HWY_INLINE void End(const QueryBlock& block, const KeyPart& part, const BlockState& s) {
+  for (size_t i = 0; i < s.n_present; ++i) {
+    if (part.sum == nullptr) {
+      const float factor = 1.0f / s.sum[i];
+      for (size_t j = 0; j < block.kv.value_length; ++j) s.out[i][j] *= factor;
+      continue;
+    }
+    const size_t to = i / block.n_heads * part.sum_stride + i % block.n_heads;
+    part.max[to] = s.max[i];
+    part.sum[to] = s.sum[i];
   }
 }
 
-// For f16 and Q8_0 caches.
-#if HWY_ARCH_X86
-template <typename T>
-using RoundedProducts = Int16Products<T>;
-#else  // NEON multiplies floats as fast as int16
-template <typename T>
-using RoundedProducts = FloatProducts<T>;
-#endif
+// In units of kRows queries.
+template <size_t kRows, class Products>
+HWY_NOINLINE void AttendUnits(const QueryBlock& block, const KeyPart& part) {
+  BlockState s;
+  Begin<kRows>(block, part, s);
+  Products products;
+  const size_t begin = std::max(part.begin, s.first[0]);
+  const size_t end = std::min(part.end, s.last[s.n_queries - 1] + 1);
+  bool is_first = true;
+  for (size_t key = begin / kKeys * kKeys; key < end; key += kKeys, is_first = false) {
+    const size_t before = begin - std::min(begin, key);
+    const TileKeys keys = {key, key % block.kv.capacity, {before, std::min(kKeys, end - key)}};
+    Score<kRows>(block, keys, is_first, products, s);
+    Weigh<kRows>(keys, block.params.softcap, s);
+    AddValues<kRows>(block, keys, products, s);
+  }
+  End(block, part, s);
+}
 
-// One function for each type, as in few.cc.
-void AttendTileF32(const QueryBlock& tile) { Attend<FloatProducts<float>>(tile); }
-void AttendTileF16(const QueryBlock& tile) { Attend<RoundedProducts<hwy::float16_t>>(tile); }
-void AttendTileQ8(const QueryBlock& tile) { Attend<RoundedProducts<gguf::BlockQ8_0>>(tile); }
+template <class Products>
+HWY_INLINE void Attend(const QueryBlock& block, const KeyPart& part) {
+  const size_t n = block.n_tokens * block.n_heads;
+  if (n == 1) return AttendUnits<1, Products>(block, part);
+  if (n <= 4) return AttendUnits<4, Products>(block, part);
+  AttendUnits<kQueryUnit, Products>(block, part);
+}
+
+// Batches of caches in f16 and Q8_0, without Int8Products.
+template <typename T>
+HWY_INLINE void AttendBatch(const QueryBlock& block, const KeyPart& part) {
+#if HWY_ARCH_X86
+  AttendUnits<kQueryUnit, Int16Products<T>>(block, part);
+#else  // NEON multiplies floats as fast as int16
+  AttendUnits<kQueryUnit, FloatProducts<T>>(block, part);
+#endif
+}
+
+// One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
+void AttendF32(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
+  Attend<FloatProducts<float>>(block, part);
+}
+void AttendF16(const QueryBlock& block, const KeyPart& part, bool few) {
+  if (!few) return AttendBatch<hwy::float16_t>(block, part);
+  Attend<FloatProducts<hwy::float16_t>>(block, part);
+}
+void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+#if PRONK_VNNI
+  Attend<Int8Products>(block, part);
+#else
+  if (!few) return AttendBatch<gguf::BlockQ8_0>(block, part);
+  Attend<FloatProducts<gguf::BlockQ8_0>>(block, part);
+#endif
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
@@ -206,18 +262,25 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kernels {
 
-HWY_EXPORT(AttendTileF32);
-HWY_EXPORT(AttendTileF16);
-HWY_EXPORT(AttendTileQ8);
+#if HWY_ARCH_ARM_A64  // no form of attention has Arm's extensions
+#undef PRONK_EXPORT
+#undef PRONK_DISPATCH
+#define PRONK_EXPORT HWY_EXPORT
+#define PRONK_DISPATCH HWY_DYNAMIC_DISPATCH
+#endif
 
-void AttendTile(const QueryBlock& tile) {
-  switch (tile.kv.type) {
+PRONK_EXPORT(AttendF32);
+PRONK_EXPORT(AttendF16);
+PRONK_EXPORT(AttendQ8);
+
+void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few) {
+  switch (block.kv.type) {
     case KvType::kF32:
-      return HWY_DYNAMIC_DISPATCH(AttendTileF32)(tile);
+      return PRONK_DISPATCH(AttendF32)(block, part, few);
     case KvType::kF16:
-      return HWY_DYNAMIC_DISPATCH(AttendTileF16)(tile);
+      return PRONK_DISPATCH(AttendF16)(block, part, few);
     case KvType::kQ8_0:
-      return HWY_DYNAMIC_DISPATCH(AttendTileQ8)(tile);
+      return PRONK_DISPATCH(AttendQ8)(block, part, few);
   }
 }
 

@@ -84,13 +84,25 @@ struct Sums {
 
 // Loads. None touches a byte outside of [p, end of the last piece or number named).
 
-// kPieces pieces of 16 bytes, kStride bytes apart.
-template <size_t kStride>
-HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
+// kPieces pieces of 16 bytes, `stride` bytes apart.
+HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p, [[maybe_unused]] size_t stride) {
   const DU8x16 d16;
 #if PRONK_WIDE
-  const DU8 d;
   const hn::Half<DU8> d32;
+  const auto low = hn::Combine(d32, hn::LoadU(d16, p + stride), hn::LoadU(d16, p));
+  const auto high =
+      hn::Combine(d32, hn::LoadU(d16, p + 3 * stride), hn::LoadU(d16, p + 2 * stride));
+  return hn::Combine(DU8(), high, low);
+#elif PRONK_PIECES == 2
+  return hn::Combine(DU8(), hn::LoadU(d16, p + stride), hn::LoadU(d16, p));
+#else
+  return hn::LoadU(d16, p);
+#endif
+}
+template <size_t kStride>
+HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
+#if PRONK_WIDE
+  const DU8 d;
   if constexpr (kStride == 16) return hn::LoadU(d, p);
   if constexpr (kStride > 16 && kStride <= 24) {
     // Two loads and one byte permutation under a mask: the first 64 bytes hold pieces 0 to 2, and
@@ -105,15 +117,8 @@ HWY_INLINE VU8 LoadPieces(const uint8_t* HWY_RESTRICT p) {
     const auto tail = hn::LoadU(d, p + 3 * kStride - 48);
     return hn::IfThenElse(hn::FirstN(d, 48), head, tail);
   }
-  const auto low = hn::Combine(d32, hn::LoadU(d16, p + kStride), hn::LoadU(d16, p));
-  const auto high =
-      hn::Combine(d32, hn::LoadU(d16, p + 3 * kStride), hn::LoadU(d16, p + 2 * kStride));
-  return hn::Combine(d, high, low);
-#elif PRONK_PIECES == 2
-  return hn::Combine(DU8(), hn::LoadU(d16, p + kStride), hn::LoadU(d16, p));
-#else
-  return hn::LoadU(d16, p);
 #endif
+  return LoadPieces(p, kStride);
 }
 
 // The same for activations.
@@ -268,6 +273,18 @@ HWY_INLINE VI32 DotBytes(VI32 sum, VU8 a, VI8 b) {
   return VI32{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};
 #else
   return hn::SumOfMulQuadAccumulate(DI32(), a, b, sum);
+#endif
+}
+#endif
+
+#if HWY_ARCH_X86
+// sum[lane] + the two products of the lane.
+HWY_INLINE VI32 DotWords(VI32 sum, VI16 a, VI16 b) {
+#ifdef PRONK_AVX_VNNI
+  return VI32{_mm256_dpwssd_avx_epi32(sum.raw, a.raw, b.raw)};
+#else
+  VI32 unused = hn::Zero(DI32());
+  return hn::ReorderWidenMulAccumulate(DI32(), a, b, sum, unused);
 #endif
 }
 #endif

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 #include <ostream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention/reference.h"
@@ -109,6 +111,13 @@ const std::vector<Case> kBothWays = {
     WithAhead({{5, 1, 32, 32}, 0, 140, 4, 0, true}, 130),
 };
 
+// Whether queries are rounded to int8: by dot products of bytes.
+bool RoundsQueries(KvType type) {
+  const std::string target = CpuTarget();
+  return type == KvType::kQ8_0 && (target == "avxvnni" || target.starts_with("avx512vnni") ||
+                                   target == "avx512bf16" || target == "amx");
+}
+
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -151,12 +160,13 @@ class Attended {
   }
   std::vector<float> Run(int threads = 1) { return Run(threads, c_.n_tokens); }
 
-  // The exact result, from the numbers as the cache holds them.
-  std::vector<double> Expected() const {
+  // The exact result of keys and values as a cache of `type` holds them.
+  std::vector<double> Expected(KvType type, bool rounds_queries) const {
     std::vector<double> out(c_.n_tokens * c_.shape.n_heads * c_.shape.value_length);
-    const std::vector<float> k = Cached(k_, c_.shape.key_length);
-    const std::vector<float> v = Cached(v_, c_.shape.value_length);
-    AttentionReference(c_.shape, q_.data(), k.data(), c_.values_in_keys ? nullptr : v.data(),
+    const std::vector<float> k = Cached(type, k_, c_.shape.key_length);
+    const std::vector<float> v = Cached(type, v_, c_.shape.value_length);
+    const std::vector<float> q = rounds_queries ? RoundedTo127(q_, c_.shape.key_length, false) : q_;
+    AttentionReference(c_.shape, q.data(), k.data(), c_.values_in_keys ? nullptr : v.data(),
                        c_.n_tokens, c_.first_pos, params(), out.data());
     return out;
   }
@@ -200,18 +210,22 @@ class Attended {
   }
 
   // Vectors of `length` as the cache holds them.
-  std::vector<float> Cached(std::vector<float> x, size_t length) const {
-    if (type_ == KvType::kF16) {
+  static std::vector<float> Cached(KvType type, std::vector<float> x, size_t length) {
+    if (type == KvType::kF16) {
       for (float& number : x) number = F16ToF32(F32ToF16(number));
     }
-    if (type_ != KvType::kQ8_0) return x;
+    return type == KvType::kQ8_0 ? RoundedTo127(std::move(x), length, true) : x;
+  }
+
+  // In steps of 1/127 of the largest of each 32 numbers.
+  static std::vector<float> RoundedTo127(std::vector<float> x, size_t length, bool f16_scale) {
     for (size_t row = 0; row < x.size(); row += length) {
       for (size_t i = 0; i < length; i += 32) {
         float* const block = &x[row + i];
         const size_t n = std::min<size_t>(32, length - i);
         float max = 0;
         for (size_t j = 0; j < n; ++j) max = std::max(max, std::abs(block[j]));
-        const float scale = F16ToF32(F32ToF16(max / 127.0f));
+        const float scale = f16_scale ? F16ToF32(F32ToF16(max / 127.0f)) : max / 127.0f;
         for (size_t j = 0; j < n; ++j) block[j] = std::nearbyint(block[j] * (127.0f / max)) * scale;
       }
     }
@@ -236,7 +250,11 @@ void ExpectNear(const Case& c, KvType type, float spread, const std::vector<floa
   const double length = static_cast<double>(c.shape.key_length);
   // tanh errs by 3e-7, the division before it and the product after it by 6e-8 each.
   const double cap = 4.2e-7 * c.softcap;
-  if (c.n_tokens <= kFewTokens || type == KvType::kF32) {
+  if (RoundsQueries(type)) {
+    // Queries are rounded in the expected result, too. Weights are in steps of 1 / 32767 of the
+    // largest, or of half that where blocks of values have other scales.
+    EXPECT_LT(error / power, 4e-8 + cap * cap + std::pow(6e-8 * 0.125 * spread * length * 4, 2));
+  } else if (c.n_tokens <= kFewTokens || type == KvType::kF32) {
     // A score is a sum of key_length products of about 0.125 * spread each, whose rounding errors
     // (eps / 2 of the sum of magnitudes) become relative errors of the weights; values are below 5.
     // Exponentials err by 2e-7, and sums of n keys are chains of 64 + n / 64 additions, whose
@@ -259,11 +277,32 @@ TEST(Attention, IsTheWeightedMeanOfValues) {
           SCOPED_TRACE(testing::Message()
                        << c << ", type " << static_cast<int>(type) << ", spread " << spread);
           Attended attended(c, type, spread);
-          const std::vector<double> expected = attended.Expected();
-          ForEachTarget([&] { ExpectNear(c, type, spread, attended.Run(), expected); });
+          const std::vector<double> expected = attended.Expected(type, false);
+          const std::vector<double> of_rounded =
+              type == KvType::kQ8_0 ? attended.Expected(type, true) : expected;
+          ForEachTarget([&] {
+            ExpectNear(c, type, spread, attended.Run(),
+                       RoundsQueries(type) ? of_rounded : expected);
+          });
         }
       }
     }
+  }
+}
+
+// Beside the exact result of numbers that were never rounded: queries as int8 add no more to the
+// error than the cache has.
+TEST(Attention, AddsLittleToTheErrorOfTheCache) {
+  for (const Case& c : {Case{{8, 2, 64, 64}, 700, 2}, Case{{4, 4, 128, 128}, 300, 20}}) {
+    Attended attended(c, KvType::kQ8_0);
+    const std::vector<double> exact = attended.Expected(KvType::kF32, false);
+    const std::vector<double> cached = attended.Expected(KvType::kQ8_0, false);
+    const auto error = [&](const auto& out) {
+      double sum = 0;
+      for (size_t i = 0; i < out.size(); ++i) sum += (out[i] - exact[i]) * (out[i] - exact[i]);
+      return sum;
+    };
+    ForEachTarget([&] { EXPECT_LT(error(attended.Run()), 2 * error(cached)); });
   }
 }
 
