@@ -93,9 +93,12 @@ HWY_INLINE void RoundWeights(const float* HWY_RESTRICT weights, size_t n_keys, F
 
 // Like FloatProducts. The scales of values depend on all keys of a tile, so a token's result
 // depends on the others of its batch.
-template <typename T>
 class Int16Products {
  public:
+  template <size_t kRows>
+  static constexpr size_t kVectors = kRowVectors;
+  static constexpr size_t kGroupKeys = kMicroRows;
+
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       q_gains_[i] = block.params.scale *
@@ -115,7 +118,8 @@ class Int16Products {
   }
 
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t n, VSums<kRows>& sums) const {
+  HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
+                        VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
     MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountPairs(n), q_[unit], dots);
     Convert<kRows>(dots, q_gains_ + unit, scales_, sums);
@@ -169,7 +173,7 @@ class Int16Products {
 
   template <size_t kRows>
   HWY_INLINE void Mean(const BlockState& /*s*/, size_t unit, Range keys, size_t /*first*/,
-                       size_t lane, size_t /*n*/, VSums<kRows>& sums) const {
+                       size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
     MultiplyPairs<kRows, kKeys / 2>(panel_ + lane, kPart, CountPairs(keys.end), weights_[unit],
                                     dots);
@@ -177,6 +181,8 @@ class Int16Products {
   }
 
  private:
+  using T = hwy::float16_t;
+
   // A magnitude as an integer. NaNs compare above everything, so they propagate.
   static HWY_INLINE VI32 Magnitude(VF x) { return hn::BitCast(DI32(), hn::Abs(x)); }
 
@@ -211,7 +217,7 @@ class Int16Products {
   template <size_t kRows>
   static HWY_INLINE void Convert(const VI32 (&dots)[kRows][kRowVectors],
                                  const float* HWY_RESTRICT gain, const float* HWY_RESTRICT scales,
-                                 VSums<kRows>& sums) {
+                                 VSums<kRows, kRowVectors>& sums) {
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {

@@ -25,6 +25,10 @@ namespace HWY_NAMESPACE {
 // Like FloatProducts.
 class Int8Products {
  public:
+  template <size_t kRows>
+  static constexpr size_t kVectors = kRowVectors;
+  static constexpr size_t kGroupKeys = kMicroRows;
+
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     for (size_t i = 0; i < s.n_queries; ++i) {
       std::array<float, kPart> padded{};
@@ -57,7 +61,8 @@ class Int8Products {
   }
 
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t n, VSums<kRows>& sums) const {
+  HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
+                        VSums<kRows, kRowVectors>& sums) const {
     const DF d;
     for (size_t b = 0; b < (n + 31) / 32; ++b) {
       VI32 dots[kRows][kRowVectors];
@@ -78,7 +83,13 @@ class Int8Products {
         HWY_UNROLL(8)
         for (size_t r = 0; r < kRows; ++r) {
           const VI8 x = hn::BitCast(DI8(), hn::Set(DU32(), q[r * kPart / 4 + k]));
-          for (size_t v = 0; v < kRowVectors; ++v) dots[r][v] = DotBytes(dots[r][v], w[v], x);
+          for (size_t v = 0; v < kRowVectors; ++v) {
+#if PRONK_VNNI
+            dots[r][v] = DotBytes(dots[r][v], w[v], x);
+#else
+            dots[r][v] = DotSigned(dots[r][v], x, hn::BitCast(DI8(), w[v]));
+#endif
+          }
         }
       }
       HWY_UNROLL(8)
@@ -152,7 +163,7 @@ class Int8Products {
 
   template <size_t kRows>
   HWY_INLINE void Mean(const BlockState& /*s*/, size_t unit, Range keys, size_t /*first*/,
-                       size_t lane, size_t /*n*/, VSums<kRows>& sums) const {
+                       size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
     const size_t b = lane / 32;
     MultiplyPairs<kRows, kKeys / 2>(values_[b] + lane % 32, 32, CountPairs(keys.end),
@@ -169,7 +180,7 @@ class Int8Products {
   using Block = gguf::BlockQ8_0;
   static constexpr size_t kBlocks = kPart / 32;
   // VNNI needs one side unsigned: added to keys, and taken off each sum from the start.
-  static constexpr uint8_t kKeyBias = 128;
+  static constexpr uint8_t kKeyBias = PRONK_VNNI ? 128 : 0;
   static_assert(kMicroRows <= 32);
 
   // Block b of a part of a row.

@@ -95,8 +95,8 @@ HWY_INLINE Range SeenBy(const BlockState& s, size_t begin, size_t n, const TileK
 }
 
 // Sums of a unit of kRows queries.
-template <size_t kRows>
-using VSums = VF[kRows][kRowVectors];
+template <size_t kRows, size_t kVectors>
+using VSums = VF[kRows][kVectors];
 
 // Numbers [first, first + n) of a cached vector as floats, zeros up to a multiple of the lanes.
 template <typename T>
@@ -112,53 +112,66 @@ HWY_INLINE void LoadRow(const std::byte* HWY_RESTRICT row, size_t first, size_t 
 template <typename T>
 class FloatProducts {
  public:
+  // Vectors of sums for each of kRows queries: as many as there are registers for, so that an
+  // addition need not wait for the one before it.
+  template <size_t kRows>
+  static constexpr size_t kVectors = std::min((HWY_ARCH_X86 && kPieces < 4 ? 8 : 16) / kRows,
+                                              kPart / kFloats);
+  static constexpr size_t kGroupKeys = kVectors<1> * kFloats;  // packed at a time
+
   // Numbers [first, first + n) of all queries, n <= kPart.
   void PackQueries(const QueryBlock& block, const BlockState& s, size_t first, size_t n) {
     std::fill_n(scales_, kBlockQueries, block.params.scale);
     for (size_t i = 0; i < s.n_queries; ++i) std::copy_n(s.q[i] + first, n, q_[i]);
   }
 
-  // The same numbers of kMicroRows keys of a tile, from number `group` on, transposed: those of f16
+  // The same numbers of kGroupKeys keys of a tile, from number `group` on, transposed: those of f16
   // as pairs, which are separated then.
   void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
                 size_t n) {
     const size_t bytes = CachedBytes<T>(block.kv.key_length);
-    if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
+    if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kGroupKeys);
+    const size_t left = keys.seen.end - group;
+    const size_t n_keys = std::min(kGroupKeys, (left + kMicroRows - 1) / kMicroRows * kMicroRows);
     CachedRows rows;
     if constexpr (kIsQ8<T>) {
-      std::byte copy[kMicroRows * 2 * sizeof(T)];
+      std::byte copy[kGroupKeys * 2 * sizeof(T)];
       const CachedRows blocks =
-          FindRows(block.kv.k, bytes, keys, group, kMicroRows, CachedBytes<T>(first),
-                   CachedBytes<T>(n), copy, 2 * sizeof(T));
-      for (size_t r = 0; r < kMicroRows; ++r) LoadRow<T>(blocks[r], 0, n, rows_[r]);
+          FindRows(block.kv.k, bytes, keys, group, n_keys, CachedBytes<T>(first), CachedBytes<T>(n),
+                   copy, 2 * sizeof(T));
+      for (size_t r = 0; r < n_keys; ++r) LoadRow<T>(blocks[r], 0, n, rows_[r]);
       rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
     } else {
-      rows = FindRows(block.kv.k, bytes, keys, group, kMicroRows, first * sizeof(T), n * sizeof(T),
+      rows = FindRows(block.kv.k, bytes, keys, group, n_keys, first * sizeof(T), n * sizeof(T),
                       reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]), n == kPart);
     }
-    const auto* const in = reinterpret_cast<const uint8_t*>(rows.first);
-    if constexpr (sizeof(T) == 2) {
-      TransposeUnits<kPart / 2>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-        const hn::Repartition<uint32_t, DU8> d32;
-        const hn::Rebind<uint16_t, decltype(d32)> d16;
-        uint16_t* const to = reinterpret_cast<uint16_t*>(panel_) + 2 * k * kMicroRows + r;
-        const auto pairs = hn::BitCast(d32, v);
-        hn::StoreU(hn::TruncateTo(d16, pairs), d16, to);
-        hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16, to + kMicroRows);
-      });
-    } else {
-      TransposeUnits<kPart>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-        hn::Store(hn::BitCast(DF(), v), DF(), panel_ + k * kMicroRows + r);
-      });
+    for (size_t key = 0; key < n_keys; key += kMicroRows) {
+      const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]);
+      if constexpr (sizeof(T) == 2) {
+        TransposeUnits<kPart / 2>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
+          const hn::Repartition<uint32_t, DU8> d32;
+          const hn::Rebind<uint16_t, decltype(d32)> d16;
+          uint16_t* const to = reinterpret_cast<uint16_t*>(panel_) + 2 * k * kGroupKeys + key + r;
+          const auto pairs = hn::BitCast(d32, v);
+          hn::StoreU(hn::TruncateTo(d16, pairs), d16, to);
+          hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16, to + kGroupKeys);
+        });
+      } else {
+        TransposeUnits<kPart>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
+          hn::Store(hn::BitCast(DF(), v), DF(), panel_ + k * kGroupKeys + key + r);
+        });
+      }
     }
   }
 
-  // scale * q . k of the unit of queries from number `unit` on, over the numbers that are packed.
+  // scale * q . k of the unit of queries from number `unit` on and the keys from number `key` of
+  // the group on, over the numbers that are packed.
   template <size_t kRows>
-  HWY_INLINE void Score(size_t unit, size_t n, VSums<kRows>& sums) const {
+  HWY_INLINE void Score(size_t unit, size_t key, size_t n,
+                        VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
-    const auto key = [&](size_t i, size_t v) HWY_ATTR {
-      const size_t at = i * kMicroRows + v * kFloats;
+    const auto load = [&](size_t i, size_t v) HWY_ATTR {
+      const size_t at = i * kGroupKeys + key + v * kFloats;
       if constexpr (sizeof(T) == 2) {
         return hn::PromoteTo(
             d, hn::Load(hn::Rebind<T, DF>(), reinterpret_cast<const T*>(panel_) + at));
@@ -166,7 +179,7 @@ class FloatProducts {
         return hn::Load(d, panel_ + at);
       }
     };
-    Multiply<kRows, kPart>(key, {0, n}, q_[unit], scales_ + unit, sums);
+    Multiply<kRows, kPart>(load, {0, n}, q_[unit], scales_ + unit, sums);
   }
 
   // Numbers [first, first + n) of a tile's values, n <= kPart. Those of Q8_0 are converted once for
@@ -188,14 +201,14 @@ class FloatProducts {
   // gain * weights . v of a unit for the numbers from first + lane on, of which n exist, over keys.
   template <size_t kRows>
   HWY_INLINE void Mean(const BlockState& s, size_t unit, Range keys, size_t first, size_t lane,
-                       size_t n, VSums<kRows>& sums) const {
+                       size_t n, VSums<kRows, kVectors<kRows>>& sums) const {
     const DF d;
     if constexpr (kIsQ8<T>) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         return hn::Load(d, panel_ + p * kPart + lane + v * kFloats);
       };
       Multiply<kRows, kKeys>(value, keys, s.scores[unit], s.gain + unit, sums);
-    } else if (n >= kMicroRows) {
+    } else if (n >= kVectors<kRows> * kFloats) {
       const auto value = [&](size_t p, size_t v) HWY_ATTR {
         const size_t i = first + lane + v * kFloats;
         return LoadCached<T>(d, values_ + p * bytes_, i, i + kFloats);
@@ -212,38 +225,44 @@ class FloatProducts {
 
  private:
   // sums[row][lane] = gain[row] * sum over i in range of x[row * kStride + i] * load(i)[lane].
-  // CachedRows that are a constant stride apart need one register for all of their addresses.
+  // Rows that are a constant stride apart need one register for all of their addresses.
   template <size_t kRows, size_t kStride, class Load>
   static HWY_INLINE void Multiply(Load load, Range range, const float* HWY_RESTRICT x,
-                                  const float* HWY_RESTRICT gain, VSums<kRows>& sums) {
+                                  const float* HWY_RESTRICT gain,
+                                  VSums<kRows, kVectors<kRows>>& sums) {
     const DF d;
-    VSums<kRows> chains;  // GCC would keep sums in memory
+    constexpr size_t n_vectors = kVectors<kRows>;
+    VF chains[kRows][n_vectors];  // GCC would keep sums in memory
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
-      for (size_t v = 0; v < kRowVectors; ++v) chains[r][v] = hn::Zero(d);
+      HWY_UNROLL(16)
+      for (size_t v = 0; v < n_vectors; ++v) chains[r][v] = hn::Zero(d);
     }
     for (size_t i = range.begin; i < range.end; ++i) {
-      VF w[kRowVectors];
-      for (size_t v = 0; v < kRowVectors; ++v) w[v] = load(i, v);
+      VF w[n_vectors];
+      HWY_UNROLL(16)
+      for (size_t v = 0; v < n_vectors; ++v) w[v] = load(i, v);
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
         const VF factor = hn::Set(d, x[r * kStride + i]);
-        for (size_t v = 0; v < kRowVectors; ++v) {
+        HWY_UNROLL(16)
+        for (size_t v = 0; v < n_vectors; ++v) {
           chains[r][v] = hn::MulAdd(w[v], factor, chains[r][v]);
         }
       }
     }
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
-      for (size_t v = 0; v < kRowVectors; ++v) {
+      HWY_UNROLL(16)
+      for (size_t v = 0; v < n_vectors; ++v) {
         sums[r][v] = hn::Mul(chains[r][v], hn::Set(d, gain[r]));
       }
     }
   }
 
-  alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kMicroRows)];
+  alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kGroupKeys)];
   alignas(64) float q_[kBlockQueries][kPart];
-  alignas(64) float rows_[kMicroRows][kPart];  // of keys that are not read in place
+  alignas(64) float rows_[kGroupKeys][kPart];  // of keys that are not read in place
   float scales_[kBlockQueries];
   const std::byte* values_;
   size_t bytes_;  // of a cached value

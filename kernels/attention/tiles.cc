@@ -20,8 +20,6 @@
 #include "kernels/attention/products-inl.h"
 #if HWY_ARCH_X86
 #include "kernels/attention/int16-inl.h"
-#endif
-#if PRONK_VNNI
 #include "kernels/attention/int8-inl.h"
 #endif
 #include "kernels/simd/exp-inl.h"
@@ -33,12 +31,12 @@ namespace HWY_NAMESPACE {
 
 // out[row][lane] = keep[row] * out[row][lane] + sums[row][lane] for the first n_lanes lanes.
 // Without `keep` out is overwritten.
-template <size_t kRows>
-HWY_INLINE void Add(const VSums<kRows>& sums, const float* HWY_RESTRICT keep,
+template <size_t kRows, size_t kVectors>
+HWY_INLINE void Add(const VSums<kRows, kVectors>& sums, const float* HWY_RESTRICT keep,
                     const std::array<float*, kRows>& out, size_t n_lanes) {
   const DF d;
   for (size_t r = 0; r < kRows; ++r) {
-    for (size_t v = 0; v < kRowVectors; ++v) {
+    for (size_t v = 0; v < kVectors; ++v) {
       float* const to = out[r] + v * kFloats;
       const size_t count = n_lanes - std::min(n_lanes, v * kFloats);
       VF result = sums[r][v];
@@ -60,17 +58,20 @@ HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_fir
     const size_t n = std::min(kPart, block.kv.key_length - first);
     // Queries of one part stay packed.
     if (is_first || block.kv.key_length > kPart) products.PackQueries(block, s, first, n);
-    for (size_t group = keys.seen.begin / kMicroRows * kMicroRows; group < keys.seen.end;
-         group += kMicroRows) {
+    constexpr size_t kGroup = Products::kGroupKeys;
+    for (size_t group = keys.seen.begin / kGroup * kGroup; group < keys.seen.end; group += kGroup) {
       products.PackKeys(block, keys, group, first, n);
       for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
         const Range seen = SeenBy(s, unit, kRows, keys);
-        if (group >= seen.end || group + kMicroRows <= seen.begin) continue;
-        VSums<kRows> sums;
-        products.template Score<kRows>(unit, n, sums);
-        std::array<float*, kRows> scores;
-        for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[unit + r] + group;
-        Add<kRows>(sums, first == 0 ? nullptr : kOnes, scores, kMicroRows);
+        constexpr size_t kVectors = Products::template kVectors<kRows>, kStep = kVectors * kFloats;
+        for (size_t key = 0; key < kGroup; key += kStep) {
+          if (group + key >= seen.end || group + key + kStep <= seen.begin) continue;
+          VSums<kRows, kVectors> sums;
+          products.template Score<kRows>(unit, key, n, sums);
+          std::array<float*, kRows> scores;
+          for (size_t r = 0; r < kRows; ++r) scores[r] = s.scores[unit + r] + group + key;
+          Add(sums, first == 0 ? nullptr : kOnes, scores, kStep);
+        }
       }
     }
   }
@@ -153,12 +154,13 @@ HWY_INLINE void AddValues(const QueryBlock& block, const TileKeys& keys, Product
     for (size_t unit = 0; unit < s.n_queries; unit += kRows) {
       const Range seen = SeenBy(s, unit, kRows, keys);
       if (seen.empty()) continue;
-      for (size_t lane = 0; lane < n; lane += kMicroRows) {
-        VSums<kRows> sums;
+      constexpr size_t kVectors = Products::template kVectors<kRows>;
+      for (size_t lane = 0; lane < n; lane += kVectors * kFloats) {
+        VSums<kRows, kVectors> sums;
         products.template Mean<kRows>(s, unit, seen, first, lane, n - lane, sums);
         std::array<float*, kRows> out;
         for (size_t r = 0; r < kRows; ++r) out[r] = s.out[unit + r] + first + lane;
-        Add<kRows>(sums, s.keep + unit, out, n - lane);
+        Add(sums, s.keep + unit, out, n - lane);
       }
     }
   }
@@ -224,33 +226,25 @@ template <class Products>
 HWY_INLINE void Attend(const QueryBlock& block, const KeyPart& part) {
   const size_t n = block.n_tokens * block.n_heads;
   if (n == 1) return AttendUnits<1, Products>(block, part);
+  if (n == 2) return AttendUnits<2, Products>(block, part);
   if (n <= 4) return AttendUnits<4, Products>(block, part);
   AttendUnits<kQueryUnit, Products>(block, part);
-}
-
-// Batches of caches in f16 and Q8_0, without Int8Products.
-template <typename T>
-HWY_INLINE void AttendBatch(const QueryBlock& block, const KeyPart& part) {
-#if HWY_ARCH_X86
-  AttendUnits<kQueryUnit, Int16Products<T>>(block, part);
-#else  // NEON multiplies floats as fast as int16
-  AttendUnits<kQueryUnit, FloatProducts<T>>(block, part);
-#endif
 }
 
 // One function for each type: with a switch within a target, GCC makes slower code (NOTEBOOK.md).
 void AttendF32(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
   Attend<FloatProducts<float>>(block, part);
 }
-void AttendF16(const QueryBlock& block, const KeyPart& part, bool few) {
-  if (!few) return AttendBatch<hwy::float16_t>(block, part);
+void AttendF16(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
+#if HWY_ARCH_X86  // NEON multiplies floats as fast as int16
+  if (!few) return AttendUnits<kQueryUnit, Int16Products>(block, part);
+#endif
   Attend<FloatProducts<hwy::float16_t>>(block, part);
 }
-void AttendQ8(const QueryBlock& block, const KeyPart& part, [[maybe_unused]] bool few) {
-#if PRONK_VNNI
+void AttendQ8(const QueryBlock& block, const KeyPart& part, bool /*few*/) {
+#if HWY_ARCH_X86
   Attend<Int8Products>(block, part);
 #else
-  if (!few) return AttendBatch<gguf::BlockQ8_0>(block, part);
   Attend<FloatProducts<gguf::BlockQ8_0>>(block, part);
 #endif
 }

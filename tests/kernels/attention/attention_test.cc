@@ -111,11 +111,9 @@ const std::vector<Case> kBothWays = {
     WithAhead({{5, 1, 32, 32}, 0, 140, 4, 0, true}, 130),
 };
 
-// Whether queries are rounded to int8: by dot products of bytes.
+// Whether queries are rounded to int8.
 bool RoundsQueries(KvType type) {
-  const std::string target = CpuTarget();
-  return type == KvType::kQ8_0 && (target == "avxvnni" || target.starts_with("avx512vnni") ||
-                                   target == "avx512bf16" || target == "amx");
+  return type == KvType::kQ8_0 && !CpuTarget().starts_with("neon");
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
