@@ -90,8 +90,9 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
-// of threads or the capacity. From kFewTokens + 1 tokens on, x86 multiplies int16 unless the cache
-// is f32; the error is some 2e-8 of the result's power (int16-inl.h).
+// of threads or the capacity. On x86 a cache in Q8_0 has queries rounded to int8 (int8-inl.h), and
+// from kFewTokens + 1 tokens on one in f16 multiplies int16, with an error of some 2e-8 of the
+// result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);
 

@@ -1,9 +1,8 @@
-// Products and attention for AVX2 with AVX-VNNI, and the ceiling of its dots: includes the files
-// that are compiled for every Highway target, to compile them for one that Highway lacks.
+// Products for AVX2 with AVX-VNNI, and the ceiling of its dots: includes the files that are
+// compiled for every Highway target, to compile them for one that Highway lacks.
 #define PRONK_AVX_VNNI 1
 #include "kernels/simd/extension_target.h"
 // All that is compiled for it.
-#include "kernels/attention/tiles.cc"
 #include "kernels/matmul/ceiling.cc"
 #include "kernels/matmul/formats.cc"
 #include "kernels/matmul/gemm.cc"
