@@ -18,11 +18,11 @@
 #include "hwy/foreach_target.h"  // includes this file once per target
 // Then what each target needs.
 #include "kernels/attention/products-inl.h"
+#include "kernels/attention/softmax-inl.h"
 #if HWY_ARCH_X86
 #include "kernels/attention/int16-inl.h"
 #include "kernels/attention/int8-inl.h"
 #endif
-#include "kernels/simd/exp-inl.h"
 #include "kernels/simd/targets.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -75,72 +75,6 @@ HWY_INLINE void Score(const QueryBlock& block, const TileKeys& keys, bool is_fir
       }
     }
   }
-}
-
-// Query i's largest score. Those of keys that it does not see become the lowest number, up to
-// `end`.
-HWY_INLINE void FindMax(Range seen, size_t end, float softcap, size_t i, BlockState& s) {
-  const DF d;
-  constexpr float kLowest = std::numeric_limits<float>::lowest();
-  float* const scores = s.scores[i];
-  if (softcap != 0) {
-    for (size_t p = seen.begin / kFloats * kFloats; p < seen.end; p += kFloats) {
-      hn::Store(SoftCap(d, hn::Load(d, scores + p), softcap), d, scores + p);
-    }
-  }
-  for (size_t p = 0; p < seen.begin; ++p) scores[p] = kLowest;
-  for (size_t p = seen.end; p < end; ++p) scores[p] = kLowest;
-  VF max = hn::Set(d, kLowest);
-  for (size_t p = 0; p < end; p += kFloats) max = hn::Max(max, hn::Load(d, scores + p));
-  s.tile_max[i] = hn::ReduceMax(d, max);
-}
-
-// Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to `end`.
-HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
-  const DF d;
-  float* const scores = s.scores[i];
-  const VF max = hn::Set(d, s.tile_max[i]);
-  VF sum = hn::Zero(d);
-  for (size_t p = 0; p < end; p += kFloats) {
-    const VF e = ExpOfNegative(d, hn::Sub(hn::Load(d, scores + p), max));
-    hn::Store(e, d, scores + p);
-    sum = hn::Add(sum, e);
-  }
-  for (size_t p = 0; p < seen.begin; ++p) scores[p] = 0;
-  for (size_t p = seen.end; p < end; ++p) scores[p] = 0;
-  s.tile_sum[i] = seen.empty() ? 0 : hn::ReduceSum(d, sum);
-}
-
-// The weights of all queries, and the factors of these and of earlier sums. Two loops, since each
-// query's maximum takes a while.
-template <size_t kRows>
-HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
-  const DF d;
-  const auto seen = [&](size_t i) {
-    const Range range = SeenBy(s, i, 1, keys);
-    return range.empty() ? Range{} : range;
-  };
-  const auto end = [&](size_t i) {
-    return (SeenBy(s, i / kRows * kRows, kRows, keys).end + 31) / 32 * 32;
-  };
-  for (size_t i = 0; i < s.n_queries; ++i) FindMax(seen(i), end(i), softcap, i, s);
-  for (size_t i = 0; i < s.n_queries; ++i) WeighQuery(seen(i), end(i), i, s);
-  for (size_t i = 0; i < s.n_queries; i += kFloats) {
-    const VF old_max = hn::Load(d, s.max + i), tile_max = hn::Load(d, s.tile_max + i);
-    const VF max = hn::Max(old_max, tile_max);
-    const VF keep = ExpOfNegative(d, hn::Sub(old_max, max));
-    const VF gain = ExpOfNegative(d, hn::Sub(tile_max, max));
-    const VF sum =
-        hn::MulAdd(hn::Load(d, s.sum + i), keep, hn::Mul(hn::Load(d, s.tile_sum + i), gain));
-    hn::Store(max, d, s.max + i);
-    hn::Store(sum, d, s.sum + i);
-    hn::Store(keep, d, s.keep + i);
-    hn::Store(gain, d, s.gain + i);
-  }
-  // Padding queries of the last unit share the last query's result and leave it unchanged.
-  std::fill(s.keep + s.n_present, s.keep + s.n_queries, 1.0f);
-  std::fill(s.gain + s.n_present, s.gain + s.n_queries, 0.0f);
 }
 
 // out = keep * out + gain * weights . v of the same keys.
