@@ -92,7 +92,7 @@ struct BenchTest {
   double clock_after = 0;
   std::optional<double> celsius_before, celsius_after;
   double joules = 0;          // of all repetitions, where known
-  double share_alone = 0;     // of the passes: run by one thread, because cores were taken
+  double share_alone = 0;     // of the passes: run by one thread, as several waited for long
   double share_of_cores = 1;  // CPU time / (wall time * threads)
   std::optional<Comparison> comparison;
   double single_ts = 0;  // median of the same test with passes of one token; 0 if not measured

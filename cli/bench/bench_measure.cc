@@ -163,8 +163,8 @@ class Work {
 
   // The passes so far, and those of them that one thread did alone.
   std::pair<size_t, size_t> Passes() const {
-    if (batch_) return {batch_->team().n_runs(), batch_->team().n_runs_alone()};
-    return {sessions_[0]->n_passes(), sessions_[0]->n_passes_alone()};
+    const kernels::Team& team = batch_ ? batch_->team() : sessions_[0]->team();
+    return {team.n_runs(), team.n_runs_alone()};
   }
 
  private:
@@ -395,8 +395,7 @@ std::vector<std::string> BenchTest::Notes() const {
   if (n_cores > 0 && n_threads > n_cores) {
     notes.push_back(Counted(n_threads, "thread") + " on " + Counted(n_cores, "core"));
   } else if (share_alone > 0.05) {
-    notes.push_back(
-        Format("cores taken: one thread did %.0f%% of the passes alone", 100 * share_alone));
+    notes.push_back(Format("one thread did %.0f%% of the passes alone", 100 * share_alone));
   } else if (share_of_cores < 0.9) {
     notes.push_back(Format("cores taken: had %.0f%% of its time", 100 * share_of_cores));
   }

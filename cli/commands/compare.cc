@@ -18,7 +18,6 @@
 #include "engine/model/model.h"
 #include "engine/session/session.h"
 #include "gguf/output_file.h"
-#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {
@@ -52,8 +51,7 @@ class Compare {
       throw UsageError("-c, --chunks: only with -f");
     }
     session_ = options.model.Session();  // applies --cpu
-    if (session_.n_threads == 0) session_.n_threads = kernels::DefaultThreads().generating;
-    session_.n_threads_batch = session_.n_threads;
+    session_.n_threads = session_.n_threads_batch = session_.Threads().generating;
     for (const std::string& name : options.models) {
       ModelOptions which = options.model;
       which.model = name;

@@ -14,7 +14,6 @@
 #include "cli/terminal/terminal.h"
 #include "convert/quantize_plan.h"
 #include "gguf/dtype.h"
-#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {
@@ -52,7 +51,7 @@ void Tell(const convert::Report& report, const std::string& out) {
 int Convert(const ConvertOptions& options) {
   convert::Options how;
   if (!options.type.empty()) SetType(options.type, how);
-  how.n_threads = options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().reading;
+  how.n_threads = options.n_threads;
   ProgressLine progress("convert", "MB");
   how.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done / 1'000'000, total / 1'000'000);

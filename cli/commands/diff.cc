@@ -17,7 +17,6 @@
 #include "cli/terminal/terminal.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/machine/default_threads.h"
 #include "kernels/machine/team.h"
 #include "kernels/matmul/reference.h"
 
@@ -90,7 +89,7 @@ void DiffKeys(const gguf::File& a, const gguf::File& b, Differences& found) {
 }
 
 void DiffTensors(const gguf::File& a, const gguf::File& b, int n_threads, Differences& found) {
-  kernels::Team team(n_threads > 0 ? n_threads : kernels::DefaultThreads().reading);
+  kernels::Team team(n_threads);
   ProgressLine progress("comparing", "MB");
   uint64_t done = 0;
   for (const auto& pair :

@@ -19,7 +19,6 @@
 #include "engine/model/model.h"
 #include "gguf/error.h"
 #include "gguf/file.h"
-#include "kernels/machine/default_threads.h"
 #include "kernels/machine/team.h"
 
 namespace cli {
@@ -170,7 +169,7 @@ int Check(const InspectOptions& options, gguf::File file) {
     out.Add(HeadText(file) + Format("\n%-29s %-7s %9s %9s %6s %s\n", "tensor", "type", "least",
                                     "most", "zero", "XXH64"));
   }
-  kernels::Team team(options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().reading);
+  kernels::Team team(options.n_threads);
   ProgressLine progress("checking", "MB");
   std::vector<std::string_view> broken;
   uint64_t done = 0;

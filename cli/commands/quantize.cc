@@ -23,7 +23,6 @@
 #include "gguf/error.h"
 #include "gguf/file.h"
 #include "gguf/writer.h"
-#include "kernels/machine/default_threads.h"
 
 namespace cli {
 namespace {
@@ -117,9 +116,7 @@ std::string FactorName(const gguf::File& file, const PlannedTensor& planned) {
 
 void Write(const gguf::File& file, const std::vector<PlannedTensor>& plan, const convert::Mix& mix,
            const convert::Importance* importance, const QuantizeOptions& options) {
-  Converter converter(
-      file, importance,
-      options.n_threads > 0 ? options.n_threads : kernels::DefaultThreads().reading);
+  Converter converter(file, importance, options.n_threads);
   gguf::Writer writer(static_cast<uint32_t>(file.alignment()));
   CopyMetadata(file, mix, importance, writer);
   std::map<std::string, std::vector<float>> factors;  // must live until the writer has read them

@@ -142,7 +142,9 @@ engine::GenerateResult Complete(const RunOptions& options, const RunParts& parts
     };
   }
   const std::span<const tokenizer::TokenId> rest = std::span(ids).subspan(n_reused);
-  session.CheckRoom(rest);  // before the prompt is shown: on an error only the error is printed
+  // Before the prompt is shown: on an error only the error is printed.
+  session.CheckRoom(rest);
+  session.team().Start();
   if (!options.json && !options.chat && !options.no_display_prompt) out.Write(prompt);
   return engine::Generate(session, rest, generate, [&](std::string_view text) {
     progress.Clear();

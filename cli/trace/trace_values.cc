@@ -71,10 +71,10 @@ constexpr size_t kLensBatch = kernels::kFewTokens;
 // The prediction after one layer of up to kLensBatch tokens: streams[i] belongs to tokens[i].
 class Lens {
  public:
-  explicit Lens(const engine::Session& session)
+  explicit Lens(engine::Session& session)
       : model_(session.model()),
-        team_(static_cast<int>(session.n_threads())),
-        scratch_(model_.config, kLensBatch, team_.size()),
+        team_(session.team()),
+        scratch_(model_.config, kLensBatch, team_.max_size()),
         logits_(kLensBatch * model_.config.vocab_size) {}
 
   void Look(size_t layer, std::span<const std::vector<float>> streams,
@@ -92,7 +92,7 @@ class Lens {
 
  private:
   const engine::Model& model_;
-  kernels::Team team_;
+  kernels::Team& team_;
   engine::Scratch scratch_;
   std::vector<float> logits_;  // [kLensBatch][vocab_size]
 };

@@ -62,9 +62,9 @@ std::string SamplerStepNames() {
 
 Sampler::Sampler(SamplerOptions options)
     : options_(std::move(options)), random_(options_.seed), mu_(2.0 * options_.mirostat.tau) {
-  constexpr size_t kUsual = 4096;  // larger buffers grow as they fill
-  recent_.reserve(std::min(MostRecent(), kUsual));
-  sorted_.reserve(recent_.capacity());
+  constexpr int kUsual = 4096;  // a larger buffer grows as it fills
+  const int most = options_.repeat_last_n;
+  recent_.reserve(static_cast<size_t>(most < 0 ? kUsual : std::min(most, kUsual)));
 }
 
 void Sampler::SetOptions(const SamplerOptions& options) {
@@ -73,40 +73,18 @@ void Sampler::SetOptions(const SamplerOptions& options) {
   options_ = options;
 }
 
-size_t Sampler::MostRecent() const {
-  return options_.repeat_last_n < 0 ? SIZE_MAX : static_cast<size_t>(options_.repeat_last_n);
-}
-
-void Sampler::Accept(TokenId id) {
-  if (options_.dry.Active()) text_.push_back(id);
-  const size_t most = MostRecent();
-  if (most == 0) return;
-  if (recent_.size() < most) {
-    recent_.push_back(id);
-  } else {
-    recent_[n_accepted_ % most] = id;
-  }
-  ++n_accepted_;
-}
-
-void Sampler::SetHistory(std::span<const tokenizer::TokenId> tokens) {
-  text_.clear();
-  if (options_.dry.Active()) text_.assign(tokens.begin(), tokens.end());
-  const auto last = tokens.last(std::min(MostRecent(), tokens.size()));
-  recent_.assign(last.begin(), last.end());
-  n_accepted_ = recent_.size();
-}
-
-void Sampler::Apply(SamplerStep step) {
+void Sampler::Apply(SamplerStep step, std::span<const TokenId> text) {
   switch (step) {
     case SamplerStep::kPenalties:
-      if (options_.penalties.Active()) {
-        sorted_ = recent_;
-        ApplyPenalties(candidates_, sorted_, options_.penalties);
+      if (!options_.penalties.Active()) return;
+      if (options_.repeat_last_n >= 0) {
+        text = text.last(std::min(text.size(), static_cast<size_t>(options_.repeat_last_n)));
       }
-      return;
+      recent_.resize(text.size());
+      std::ranges::copy(text, recent_.begin());
+      return ApplyPenalties(candidates_, recent_, options_.penalties);
     case SamplerStep::kDry:
-      return dry_.Apply(candidates_, text_, options_.dry);
+      return dry_.Apply(candidates_, text, options_.dry);
     case SamplerStep::kTopNSigma:
       return TopNSigma(candidates_, options_.top_n_sigma);
     case SamplerStep::kTopK:
@@ -163,7 +141,8 @@ void Sampler::AddBiases() {
   }
 }
 
-TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
+TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t> allowed,
+                        std::span<const TokenId> text) {
   if (allowed.empty()) {
     candidates_.Assign(logits);
   } else {
@@ -184,7 +163,7 @@ TokenId Sampler::Sample(std::span<const float> logits, std::span<const uint64_t>
   for (const SamplerStep step : options_.steps) {
     if (greedy ? step == SamplerStep::kPenalties || step == SamplerStep::kDry
                : options_.mirostat.version == 0 || !Cuts(step)) {
-      Apply(step);
+      Apply(step, text);
     }
   }
   if (greedy) return candidates_.Best().id;

@@ -75,29 +75,22 @@ class Sampler {
   // Applies to the following tokens; random numbers continue if the seed is unchanged.
   void SetOptions(const SamplerOptions& options);
 
-  // The next token. The same options, logits and history give the same token on every machine.
-  // Throws engine::Error if the logits are not numbers (a broken model). allowed: a bit for each id
-  // (constraint.h), at least one of them set; no step sees the other tokens. Empty: all are
-  // allowed. A single allowed token takes no random number.
-  tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
-  // Adds a token to the text, for the penalties.
-  void Accept(tokenizer::TokenId id);
-  // Replaces the text. Random numbers continue.
-  void SetHistory(std::span<const tokenizer::TokenId> tokens);
+  // The next token after `text`, which the penalties look back on. The same options, logits and
+  // text give the same token on every machine. Throws engine::Error if the logits are not numbers
+  // (a broken model). allowed: a bit for each id (constraint.h), at least one of them set; no step
+  // sees the other tokens. Empty: all are allowed. A single allowed token takes no random number.
+  tokenizer::TokenId Sample(std::span<const float> logits, std::span<const uint64_t> allowed = {},
+                            std::span<const tokenizer::TokenId> text = {});
 
  private:
   void AddBiases();
-  void Apply(SamplerStep step);
+  void Apply(SamplerStep step, std::span<const tokenizer::TokenId> text);
   size_t Draw();  // the index of a candidate, by their probabilities
   tokenizer::TokenId DrawByMirostat();
-  size_t MostRecent() const;  // the capacity of recent_
 
   SamplerOptions options_;
   std::mt19937_64 random_;
-  // A ring buffer of the last repeat_last_n tokens, and a copy for the penalties to sort.
-  std::vector<tokenizer::TokenId> recent_, sorted_;
-  size_t n_accepted_ = 0;
-  std::vector<tokenizer::TokenId> text_;  // all of it, for DRY
+  std::vector<tokenizer::TokenId> recent_;  // the last repeat_last_n, for the penalties to sort
   Dry dry_;
   double mu_ = 0;  // of Mirostat
   Candidates candidates_;

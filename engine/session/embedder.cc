@@ -6,7 +6,6 @@
 #include "engine/pass/forward.h"
 #include "engine/pass/pooling.h"
 #include "engine/session/encode.h"
-#include "kernels/machine/default_threads.h"
 
 namespace engine {
 namespace {
@@ -38,20 +37,13 @@ MemoryPlan Plan(const Model& model, const SessionOptions& options, size_t n_thre
                     MachineMemory().available);
 }
 
-int Threads(const SessionOptions& options) {
-  for (const int n : {options.n_threads_batch, options.n_threads}) {
-    if (n > 0) return n;
-  }
-  return kernels::DefaultThreads().reading;
-}
-
 }  // namespace
 
 Embedder::Embedder(const Model& model, const SessionOptions& options,
                    std::optional<Pooling> pooling)
     : model_(model),
       pooling_(Checked(model.config, pooling)),
-      team_(Threads(options), kernels::Oversubscription::kGoAlone),
+      team_(options.Threads().reading, kernels::Oversubscription::kGoAlone),
       plan_(Plan(model, options, team_.size())),
       batch_(std::min(options.batch, plan_.batch)),
       ropes_(MakeRopes(model, plan_.context)),

@@ -11,7 +11,6 @@
 #include "engine/session/encode.h"
 #include "engine/session/model_drafter.h"
 #include "engine/stopwatch.h"
-#include "kernels/machine/default_threads.h"
 
 namespace engine {
 namespace {
@@ -21,30 +20,31 @@ using tokenizer::TokenId;
 // Rows of logits computed at a time if all are requested: a row can be half a megabyte.
 constexpr size_t kLogitRows = 16;
 
-// Without a fixed number it begins with what topology suggests.
-kernels::Team GeneratingTeam(int n_threads) {
-  if (n_threads > 0) return kernels::Team(n_threads, kernels::Oversubscription::kGoAlone);
-  const kernels::ThreadCounts counts = kernels::DefaultThreads();
-  return {counts.generating, counts.reading};
+// Unless the number is fixed, it begins with what topology suggests.
+kernels::TeamSize GeneratingSize(const kernels::ThreadCounts& threads, bool is_fixed) {
+  const auto n = static_cast<size_t>(threads.generating);
+  if (is_fixed) return {n, n, n};
+  return {n, 1, std::max(n, static_cast<size_t>(threads.reading))};
 }
 
-// The drafters that the options request and the model has. The team must outlive them.
-std::unique_ptr<Speculation> MakeSpeculation(const Model& model, const SessionOptions& options,
+// The drafters that the options request and the model has.
+std::unique_ptr<Speculation> MakeSpeculation(const Model& model, SessionOptions options,
                                              SequenceState& state, size_t capacity,
-                                             kernels::Team& team) {
+                                             const std::shared_ptr<kernels::Team>& team) {
+  options.team = team;  // the draft model works while this one waits
   std::vector<std::shared_ptr<Drafter>> drafters;
   if (options.draft.own) drafters.push_back(options.draft.own);
   if (const Model* const draft = options.draft.model; draft != nullptr) {
     if (draft->config.backbone_length > 0) {
       CheckSameVocabulary(model, *draft);
-      drafters.push_back(std::make_shared<AssistantDrafter>(model, *draft, state, team));
+      drafters.push_back(std::make_shared<AssistantDrafter>(model, *draft, state, *team));
     } else {
       drafters.push_back(std::make_shared<ModelDrafter>(model, *draft, options));
     }
   }
   if (options.draft.lookup) drafters.push_back(std::make_shared<LookupDrafter>(capacity));
   if (options.draft.nextn && model.weights.nextn.eh_proj.tensor != nullptr) {
-    drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, team));
+    drafters.push_back(std::make_shared<NextnDrafter>(model, capacity, options.kv_type, *team));
   }
   return std::make_unique<Speculation>(std::move(drafters), options.draft, model.config.vocab_size);
 }
@@ -69,21 +69,30 @@ SamplerOptions WithSuppressed(const Model& model, SamplerOptions options) {
 
 }  // namespace
 
+kernels::ThreadCounts SessionOptions::Threads() const {
+  const int n = n_threads;
+  kernels::ThreadCounts counts = n > 0 ? kernels::ThreadCounts{n, n} : kernels::DefaultThreads();
+  if (n_threads_batch > 0) counts.reading = n_threads_batch;
+  return counts;
+}
+
 Session::Session(const Model& model, const SessionOptions& options)
     : Session(model, options, MachineMemory()) {}
 
 Session::Session(const Model& model, const SessionOptions& options, const Memory& memory)
     : model_(Writing(model)),
-      team_(GeneratingTeam(options.n_threads)),
-      batch_team_(options.n_threads_batch > 0 ? options.n_threads_batch
-                  : options.n_threads > 0     ? options.n_threads
-                                              : kernels::DefaultThreads().reading,
-                  kernels::Oversubscription::kGoAlone),
+      threads_(options.Threads()),
+      team_(options.team ? options.team
+                         : std::make_shared<kernels::Team>(
+                               std::max(threads_.generating, threads_.reading),
+                               options.n_threads > 0 ? kernels::Oversubscription::kGoAlone
+                                                     : kernels::Oversubscription::kIgnore)),
+      team_size_(GeneratingSize(threads_, options.n_threads > 0)),
       plan_(PlanMemory(
           model.config, model.file.file_bytes(),
           {.context = options.context != 0 ? options.context : DefaultContext(model.config),
            .batch = options.batch,
-           .n_threads = std::max(team_.max_size(), batch_team_.size()),
+           .n_threads = team_->max_size(),
            .pass_tokens = options.draft.on ? kMaxPassTokens : 0,
            .kv_type = options.kv_type},
           memory.available)),
@@ -130,7 +139,7 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
   if (tokens.empty()) return true;
   ForgetAhead();
   const size_t begin = position();
-  kernels::Team& team = TeamFor(tokens.size());
+  kernels::Team& team = *team_;
   const size_t vocab_size = model_.config.vocab_size;
   Scratch& s = scratch();
   std::vector<float> buffer(rows ? kLogitRows * vocab_size : 0);
@@ -150,13 +159,13 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
       }
     };
     row_ = 0;
-    if (!RunWhile(team, progress, done, n, pass)) {
+    if (!RunWhile(progress, done, n, pass)) {
       has_logits_ = false;
       break;
     }
     ++n_batches_;
     if (speculation_) speculation_->Read(batch, position(), s);
-    for (const TokenId id : batch) Append(id);
+    tokens_.insert(tokens_.end(), batch.begin(), batch.end());
     state_.Extend(position());
     has_logits_ = is_last;
     if (position() == bookmark_at_) {
@@ -172,19 +181,19 @@ bool Session::Read(std::span<const TokenId> tokens, const Progress& progress,
 // Reads a batch of n tokens, of which `pass` is the work, after `done` others. Returns false, with
 // the state as before, if `progress` stopped it. A few tokens of a recurrent model are read to
 // their end: to keep its states would take a noticeable part of their time.
-bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
+bool Session::RunWhile(const Progress& progress, size_t done, size_t n,
                        kernels::FunctionRef<void()> pass) {
   if (!progress || (state_.is_recurrent() && n <= kMaxPassTokens)) {
-    team.Run(pass, n);
-    return true;
+    return RunPass(n, n > 1, pass);
   }
   state_.ExpectAbandon();
   Scratch& s = scratch();
   s.n_layers_done = 0;
   const size_t n_layers = model_.config.n_layers();
   try {
-    const auto wanted = [&] { return progress(done + n * s.n_layers_done / n_layers); };
-    if (team.RunWhile(wanted, pass, n)) return true;
+    const auto ask = [&] { return progress(done + n * s.n_layers_done / n_layers); };
+    const kernels::FunctionRef<bool()> wanted = ask;
+    if (RunPass(n, n > 1, pass, &wanted)) return true;
   } catch (...) {  // of `progress`
     state_.Abandon(position() + n);
     has_logits_ = false;
@@ -192,6 +201,19 @@ bool Session::RunWhile(kernels::Team& team, const Progress& progress, size_t don
   }
   state_.Abandon(position() + n);
   return false;
+}
+
+// Runs a pass of n tokens with as many threads as suit it, as long as `wanted` says, if there is
+// one. Returns whether it came to its end.
+bool Session::RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
+                      const kernels::FunctionRef<bool()>* wanted) {
+  team_->set_size(is_prompt ? n_threads_batch() : team_size_.Choose(n));
+  const Stopwatch watch;
+  const bool is_whole = wanted == nullptr || team_->RunWhile(*wanted, pass);
+  if (wanted == nullptr) team_->Run(pass);
+  if (is_whole && !is_prompt) excess_seconds_ = team_size_.Measured(n, watch.Seconds());
+  team_->set_size(n_threads());
+  return is_whole;
 }
 
 // Adds the leading tokens that are already read ahead to the text, and returns their number. (More
@@ -203,15 +225,10 @@ size_t Session::TakeAhead(std::span<const TokenId> tokens) {
     const size_t next = position() - pass_begin_;
     if (next >= pass_.size() || pass_[next] != tokens[n]) break;
     speculation_->Took(tokens[n], /*was_ahead=*/true);
-    Append(tokens[n]);
+    tokens_.push_back(tokens[n]);
     row_ = next;
   }
   return n;
-}
-
-void Session::Append(TokenId id) {
-  tokens_.push_back(id);
-  sampler_.Accept(id);
 }
 
 void Session::Decode(TokenId id) {
@@ -223,7 +240,7 @@ void Session::Decode(TokenId id) {
   speculation_->Took(id, /*was_ahead=*/false);
   CheckRoom({&id, 1});
   ForgetAhead();
-  Append(id);
+  tokens_.push_back(id);
   ReadWithDrafts();
 }
 
@@ -251,7 +268,7 @@ void Session::DecodeTogether(std::span<const Next> next, Scratch& scratch, kerne
     session.row_ = 0;
     session.has_logits_ = true;
     ++session.n_batches_;
-    session.Append(ids[i]);
+    session.tokens_.push_back(ids[i]);
     session.state_.Extend(session.position());
     if (session.speculation_) session.speculation_->Cut(session.position());
   }
@@ -267,7 +284,6 @@ void Session::ReadWithDrafts() {
     drafts = speculation_->Propose(tokens_, room);
   } catch (...) {  // the token is not read
     tokens_.pop_back();
-    sampler_.SetHistory(tokens_);
     throw;
   }
   pass_begin_ = position() - 1;
@@ -276,16 +292,15 @@ void Session::ReadWithDrafts() {
   if (!drafts.empty()) state_.ExpectUndo();
   const TextPart part = Part(pass_begin_, pass_.size());
   const Stopwatch watch;
-  team_.Run(
-      [&] {
-        Forward(model_, pass_, {&part, 1}, s, team_, trace_);
-        Logits(model_, 0, pass_.size(), s, team_, logits_.get(), trace_);
-      },
-      pass_.size());
+  RunPass(pass_.size(), /*is_prompt=*/false, [&] {
+    Forward(model_, pass_, {&part, 1}, s, *team_, trace_);
+    Logits(model_, 0, pass_.size(), s, *team_, logits_.get(), trace_);
+  });
   ++n_batches_;
   state_.Extend(pass_begin_ + pass_.size());
   speculation_->Read(pass_, pass_begin_, s);
-  speculation_->Passed(pass_.size(), watch.Seconds() + std::exchange(undo_seconds_, 0));
+  speculation_->Passed(pass_.size(),
+                       watch.Seconds() - excess_seconds_ + std::exchange(undo_seconds_, 0));
   row_ = 0;
   has_logits_ = true;
 }
@@ -297,7 +312,7 @@ void Session::ForgetAhead() {
     const Stopwatch watch;
     state_.Undo(position());
     if (state_.is_recurrent()) {
-      team_.Run([&] { Replay(model_, kept, state_, scratch(), team_); });
+      team_->Run([&] { Replay(model_, kept, state_, scratch(), *team_); });
     }
     speculation_->Undo(position());
     undo_seconds_ = watch.Seconds();
@@ -322,7 +337,6 @@ SequenceState& Session::RememberedState() {
 
 void Session::Restore(std::span<const TokenId> tokens, std::span<const float> logits) {
   tokens_.assign(tokens.begin(), tokens.end());
-  sampler_.SetHistory(tokens_);
   std::ranges::copy(logits, logits_.get());
   row_ = 0;
   has_logits_ = true;
@@ -334,11 +348,10 @@ void Session::Restore(std::span<const TokenId> tokens, std::span<const float> lo
 
 void Session::SetSampling(const SamplerOptions& options) {
   sampler_.SetOptions(WithSuppressed(model_, options));
-  sampler_.SetHistory(tokens_);
 }
 
 TokenId Session::Sample(std::span<const uint64_t> allowed) {
-  return sampler_.Sample(logits(), allowed);
+  return sampler_.Sample(logits(), allowed, tokens_);
 }
 
 size_t Session::Rewind(size_t position) {
@@ -346,7 +359,6 @@ size_t Session::Rewind(size_t position) {
   ForgetAhead();
   tokens_.resize(state_.Rewind(position));
   if (speculation_) speculation_->Cut(tokens_.size());
-  sampler_.SetHistory(tokens_);
   while (!bookmarks_.empty() && bookmarks_.back().position > tokens_.size()) bookmarks_.pop_back();
   has_logits_ = !bookmarks_.empty() && bookmarks_.back().position == tokens_.size();
   row_ = 0;

@@ -3,6 +3,7 @@
 #ifndef PRONK_ENGINE_SESSION_SESSION_H_
 #define PRONK_ENGINE_SESSION_SESSION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,7 +19,9 @@
 #include "engine/pass/sequence_state.h"
 #include "engine/sampling/sampler.h"
 #include "engine/session/memory.h"
+#include "kernels/machine/default_threads.h"
 #include "kernels/machine/team.h"
+#include "kernels/machine/team_size.h"
 
 namespace engine {
 
@@ -29,7 +32,11 @@ struct SessionOptions {
   int n_threads_batch = 0;  // for reading prompts; 0: as n_threads, or all cores
   kernels::KvType kv_type = kernels::KvType::kF16;
   SamplerOptions sampler;
-  DraftOptions draft;  // reads ahead while generating
+  DraftOptions draft;                             // reads ahead while generating
+  std::shared_ptr<kernels::Team> team = nullptr;  // shared with another session; null: its own
+
+  // What the two numbers mean on this machine.
+  kernels::ThreadCounts Threads() const;
 };
 
 class Session {
@@ -45,13 +52,12 @@ class Session {
   std::span<const tokenizer::TokenId> tokens() const { return tokens_; }
   size_t position() const { return tokens_.size(); }
   const SequenceState& state() const { return state_; }
-  size_t n_threads() const { return team_.usual_size(); }
-  size_t n_threads_batch() const { return batch_team_.size(); }
-  // The numbers of batches read; of passes, including replays of recurrent states and those of
-  // drafts by this team; and of passes by one thread alone because other processes had taken cores.
-  size_t n_batches() const { return n_batches_; }
-  size_t n_passes() const { return team_.n_runs() + batch_team_.n_runs(); }
-  size_t n_passes_alone() const { return team_.n_runs_alone() + batch_team_.n_runs_alone(); }
+  size_t n_threads() const { return std::min(team_size_.best(), team_->max_size()); }
+  size_t n_threads_batch() const {
+    return std::min(static_cast<size_t>(threads_.reading), team_->max_size());
+  }
+  size_t n_batches() const { return n_batches_; }  // read
+  kernels::Team& team() { return *team_; }
 
   // Throws engine::TooLong if these tokens do not fit after the text so far, engine::Error if an id
   // is outside the vocabulary.
@@ -127,21 +133,21 @@ class Session {
   ModelHash& model_hash() { return model_hash_; }
 
  private:
-  kernels::Team& TeamFor(size_t n_tokens) { return n_tokens == 1 ? team_ : batch_team_; }
   Scratch& scratch();
   TextPart Part(size_t position, size_t end) { return {ropes_, state_, position, end}; }
   bool Read(std::span<const tokenizer::TokenId> tokens, const Progress& progress,
             const LogitRows& rows);
-  bool RunWhile(kernels::Team& team, const Progress& progress, size_t done, size_t n,
-                kernels::FunctionRef<void()> pass);
-  void Append(tokenizer::TokenId id);
+  bool RunWhile(const Progress& progress, size_t done, size_t n, kernels::FunctionRef<void()> pass);
+  bool RunPass(size_t n, bool is_prompt, kernels::FunctionRef<void()> pass,
+               const kernels::FunctionRef<bool()>* wanted = nullptr);
   size_t TakeAhead(std::span<const tokenizer::TokenId> tokens);
   void ReadWithDrafts();
   void ForgetAhead();
 
   const Model& model_;
-  kernels::Team team_;
-  kernels::Team batch_team_;
+  kernels::ThreadCounts threads_;
+  std::shared_ptr<kernels::Team> team_;
+  kernels::TeamSize team_size_;  // for generating
   MemoryPlan plan_;
   std::vector<RopeAngles> ropes_;
   SequenceState state_;
@@ -158,7 +164,8 @@ class Session {
   // of the first. Those from position() on are read ahead.
   std::vector<tokenizer::TokenId> pass_;
   size_t pass_begin_ = 0;
-  double undo_seconds_ = 0;  // for undoing it
+  double undo_seconds_ = 0;    // for undoing it
+  double excess_seconds_ = 0;  // of a pass that team_size_ tried
   std::unique_ptr<Speculation> speculation_;
   size_t bookmark_at_ = 0;
   ModelHash model_hash_;

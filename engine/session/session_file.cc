@@ -54,7 +54,7 @@ Hash HashOf(const gguf::Metadata& metadata) {
 // are hashed by all threads. For 1.17 GB in memory `run --prompt-cache` takes 0.17 s of processor
 // time more on two shared cores, where a prompt of 36 tokens takes 1.4 s, and none while the stamp
 // holds.
-uint64_t HashOf(const Model& model, size_t n_threads) {
+uint64_t HashOf(const Model& model, kernels::Team& team) {
   constexpr size_t kPiece = size_t{1} << 20;
   Hash hash = HashOf(model.file.metadata());
   std::vector<std::span<const std::byte>> pieces;
@@ -67,7 +67,6 @@ uint64_t HashOf(const Model& model, size_t n_threads) {
     }
   }
   std::vector<uint64_t> hashes(pieces.size());
-  kernels::Team team(static_cast<int>(n_threads));
   team.Run([&] {
     team.For(pieces.size(), 1, [&](size_t begin, size_t end, size_t) {
       for (size_t i = begin; i < end; ++i) hashes[i] = Xxh64(pieces[i]);
@@ -97,7 +96,7 @@ Session::ModelHash HashOf(Session& session, const Session::ModelHash& of_file) {
   if (known.hash != 0) return known;
   const uint64_t stamp = StampOf(session.model().file);
   if (stamp != 0 && stamp == of_file.stamp) return of_file;
-  return known = {HashOf(session.model(), session.n_threads()), stamp};
+  return known = {HashOf(session.model(), session.team()), stamp};
 }
 
 Header HeaderOf(Session& session, SequenceState& state, size_t n_tokens) {

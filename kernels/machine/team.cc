@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
-#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/machine/team_size.h"
+#include "kernels/machine/default_threads.h"
 #include "kernels/machine/waiting.h"
 
 namespace kernels {
@@ -129,7 +128,7 @@ size_t StackFromEnvironment() {
 
 // Idle threads, to test whether that many can start. OpenMP ends the program if it cannot start
 // one.
-class Trial {
+class IdleThreads {
  public:
   // Starts n; returns an error number, 0 for none.
   int Start(size_t n, size_t stack) {
@@ -145,15 +144,15 @@ class Trial {
     pthread_attr_destroy(&attributes);
     return error;
   }
-  ~Trial() {
+  ~IdleThreads() {
     over_ = true;
     over_.notify_all();
     for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
   }
 
  private:
-  static void* Wait(void* trial) {
-    static_cast<Trial*>(trial)->over_.wait(false);
+  static void* Wait(void* all) {
+    static_cast<IdleThreads*>(all)->over_.wait(false);
     return nullptr;
   }
 
@@ -175,7 +174,7 @@ void CheckThreads(size_t n_threads) {
     throw std::runtime_error("OMP_STACKSIZE: expected at least " + std::to_string(kMinStack >> 10) +
                              "K for the stack of a thread");
   }
-  const int error = Trial().Start(n_threads - 1, stack);  // the caller is running already
+  const int error = IdleThreads().Start(n_threads - 1, stack);  // the caller is running already
   if (error == 0) return;
   throw std::runtime_error(std::to_string(n_threads) +
                            " threads cannot be started: " + std::generic_category().message(error) +
@@ -214,7 +213,6 @@ struct Team::Shared {
   std::thread starter;  // of the workers, and the first of them
   pid_t pid = 0;        // where it runs
 
-  void Start(const std::function<void(size_t thread)>& loop);
   // The caller waits; returns for how long.
   template <class Condition>
   double Wait(Condition condition) {
@@ -249,17 +247,10 @@ void Team::Shared::DoJob(uint64_t job, size_t thread) {
 }
 
 Team::Team(int n_threads, Oversubscription policy)
-    : size_(static_cast<size_t>(std::max(n_threads, 1))),
+    : size_(static_cast<size_t>(n_threads > 0 ? n_threads : DefaultThreads().reading)),
       max_size_(size_),
       policy_(policy),
-      shared_(std::make_unique<Shared>(size_)) {
-  if (size_ > 1) CheckThreads(size_);
-}
-
-Team::Team(int start, int most) : Team(most) {
-  size_ = static_cast<size_t>(std::clamp(start, 1, std::max(most, 1)));
-  chosen_ = std::make_unique<TeamSize>(size_, max_size_);
-}
+      shared_(std::make_unique<Shared>(size_)) {}
 
 Team::~Team() {
   Shared& s = *shared_;
@@ -273,19 +264,8 @@ Team::~Team() {
   s.starter.join();
 }
 
-size_t Team::usual_size() const { return chosen_ ? chosen_->best() : size_; }
-
-void Team::Run(FunctionRef<void()> body, size_t n_tokens) {
+void Team::Run(FunctionRef<void()> body) {
   ++n_runs_;
-  if (!chosen_) return RunOnce(body);
-  const bool is_measured = n_tokens > 0 && n_tokens <= TeamSize::kMaxTokens;
-  size_ = is_measured ? chosen_->Choose(n_tokens) : chosen_->best();
-  const double start = Now();
-  RunOnce(body);
-  if (is_measured) chosen_->Measured(n_tokens, Now() - start);
-}
-
-void Team::RunOnce(FunctionRef<void()> body) {
   const FlushDenormals flush;
   if (size_ == 1) return body();
   CheckFork();
@@ -297,14 +277,14 @@ void Team::RunOnce(FunctionRef<void()> body) {
   shared_->watch.RanAlone(Now() - start);
 }
 
-bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t n_tokens) {
+bool Team::RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body) {
   Shared& s = *shared_;
   s.wanted = &wanted;
   s.stopped.store(false);
   bool whole = true;
   std::exception_ptr error;
   try {
-    Run(body, n_tokens);
+    Run(body);
   } catch (const Stopped&) {
     whole = false;
   } catch (...) {
@@ -336,37 +316,38 @@ void Team::RunWatched(FunctionRef<void()> body) {
 // The workers are one OpenMP region that lasts as long as the team. Between runs they wait as they
 // do within one: OpenMP's own barriers, at both ends of a region, spin for milliseconds where a
 // thread has no core, which took a quarter of the time of two processes on two cores.
-void Team::Shared::Start(const std::function<void(size_t thread)>& loop) {
-  if (starter.joinable()) return;
-  CheckThreads(gates.size() + 1);  // again: other teams may have started since
-  pid = getpid();
-  starter = std::thread([this, loop] {
-#pragma omp parallel num_threads(static_cast <int>(gates.size()))
+void Team::Start() {
+  Shared& s = *shared_;
+  if (max_size_ == 1 || s.starter.joinable()) return;
+  CheckThreads(max_size_);
+  s.pid = getpid();
+  s.starter = std::thread([this, &s] {
+#pragma omp parallel num_threads(static_cast <int>(s.gates.size()))
     {
       const auto i = static_cast<size_t>(omp_get_thread_num());
       if (i == 0) {
-        n_workers = static_cast<size_t>(omp_get_num_threads());
-        n_workers.notify_all();
+        s.n_workers = static_cast<size_t>(omp_get_num_threads());
+        s.n_workers.notify_all();
       }
       const FlushDenormals flush;
-      loop(i + 1);
+      WorkerLoop(i + 1);
     }
   });
-  n_workers.wait(0);
+  s.n_workers.wait(0);
+  max_size_ = s.n_workers + 1;
+  set_size(size_);
 }
 
 void Team::RunTogether(FunctionRef<void()> body) {
   Shared& s = *shared_;
-  s.Start([this](size_t thread) { WorkerLoop(thread); });
-  if (chosen_) chosen_->Limit(s.n_workers + 1);  // OpenMP may have given fewer
-  const size_t n_threads = std::min(size_, s.n_workers + 1);
+  Start();
   s.first_epoch = s.epoch.load(std::memory_order_relaxed);
-  s.split.Start(n_threads, s.first_epoch);
+  s.split.Start(size_, s.first_epoch);
   s.done.store(false);
   s.n_left.store(0);
   s.spins.store(
       std::min(s.spins.load() + kSpins / 2, kMostSpins));  // longer if nobody lacks a core
-  for (size_t i = 0; i + 1 < n_threads; ++i) s.gates[i].Open();
+  for (size_t i = 0; i + 1 < size_; ++i) s.gates[i].Open();
   s.running = true;
   std::exception_ptr error;
   try {
@@ -378,7 +359,7 @@ void Team::RunTogether(FunctionRef<void()> body) {
   s.done.store(true, std::memory_order_relaxed);
   s.epoch.fetch_add(1);
   s.workers.Ring();
-  s.Wait([&] { return s.n_left.load() == n_threads - 1; });
+  s.Wait([&] { return s.n_left.load() == size_ - 1; });
   if (error) std::rethrow_exception(error);
 }
 

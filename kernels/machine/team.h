@@ -9,11 +9,12 @@
 //
 // But a thread that loses its core in the middle of a chunk keeps all others at the barrier until
 // it gets one again, which takes milliseconds. If a run takes less than that, as with a small
-// model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where the
-// number is chosen by timing, fewer threads are chosen).
+// model's token, the caller continues alone for a while (Oversubscription::kGoAlone; where
+// timing chooses the number, team_size.h, it chooses fewer).
 #ifndef PRONK_KERNELS_MACHINE_TEAM_H_
 #define PRONK_KERNELS_MACHINE_TEAM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <type_traits>
@@ -21,8 +22,6 @@
 #include "kernels/machine/split.h"
 
 namespace kernels {
-
-class TeamSize;
 
 // A reference to a callable, which has to outlive it: nothing is copied or allocated.
 template <class Signature>
@@ -51,34 +50,34 @@ class Team {
   // Does items [begin, end), as thread number `thread` of the team.
   using Work = FunctionRef<void(size_t begin, size_t end, size_t thread)>;
 
-  // n_threads: at least 1. Throws std::runtime_error if the system does not let that many start, as
-  // far as this is known beforehand.
+  // n_threads: 0: one a core (default_threads.h). They start when first needed.
   explicit Team(int n_threads, Oversubscription policy = Oversubscription::kIgnore);
-  // 1 to `most` threads, `start` at first, then chosen by timing passes (team_size.h).
-  Team(int start, int most);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Threads of this Run() or the last, of a usual one, and of the largest.
+  // Threads of a Run(), and the most that it may have: fewer than asked for if OpenMP gave fewer.
   size_t size() const { return size_; }
-  size_t usual_size() const;
   size_t max_size() const { return max_size_; }
+  // For the runs to come.
+  void set_size(size_t n) { size_ = std::clamp<size_t>(n, 1, max_size_); }
+
+  // Starts the threads, as the first run otherwise does. Throws std::runtime_error if they cannot.
+  void Start();
 
   static constexpr size_t kChunks = Split::kChunks;  // of each thread in For()
 
   // Runs `body` on the calling thread while the others wait for For(). An exception leaves the
   // region and is rethrown. Not reentrant. All threads take denormal floats as zeros meanwhile; the
-  // caller's mode is restored. Throws std::runtime_error in a child of fork() after its parent had
-  // threads, if it would need threads. With kGoAlone, a short run that mostly waited for cores is
-  // followed by some that the calling thread does alone; the results are the same.
-  // n_tokens: of a pass whose time helps to choose the number of threads; 0: not measured.
-  void Run(FunctionRef<void()> body, size_t n_tokens = 0);
+  // caller's mode is restored. With kGoAlone, a short run that mostly waited for cores is followed
+  // by some that the calling thread does alone; the results are the same. Throws as Start(), and in
+  // a child of fork() if it needs threads and its parent had some.
+  void Run(FunctionRef<void()> body);
 
   // The same for as long as `wanted` says: the calling thread asks it between its chunks. If
   // it says no, or throws, `body` is left at the end of the operation at hand, whose other chunks
   // are not done. Returns whether `body` came to its end.
-  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body, size_t n_tokens = 0);
+  bool RunWhile(FunctionRef<bool()> wanted, FunctionRef<void()> body);
 
   size_t n_runs() const { return n_runs_; }
   size_t n_runs_alone() const { return n_runs_alone_; }  // of these, since cores were taken
@@ -95,13 +94,11 @@ class Team {
   struct Shared;  // between the threads
   void WorkerLoop(size_t thread);
   void Dispatch(size_t n, size_t grain, bool dynamic, Work work);
-  void RunOnce(FunctionRef<void()> body);
   void RunTogether(FunctionRef<void()> body);
   void RunWatched(FunctionRef<void()> body);
   void DoAlone(size_t n, size_t grain, bool dynamic, Work work);
 
   size_t size_, max_size_;
-  std::unique_ptr<TeamSize> chosen_;  // null: always size_
   Oversubscription policy_;
   std::unique_ptr<Shared> shared_;
   size_t n_runs_ = 0;

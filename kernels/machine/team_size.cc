@@ -29,10 +29,11 @@ constexpr double kFirstWait = 0.05, kLastWait = 0.5;
 
 size_t TeamSize::Choose(size_t n_tokens) {
   const Usual& usual = usual_[n_tokens];
-  if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 && most_ > 1) {
-    const bool more = best_ < most_ && (best_ == 1 || directions_[1].due <= directions_[0].due);
+  if (tried_ == 0 && usual.weight >= 2 && budget_ >= 0 && block_.seconds == 0 && most_ > least_) {
+    const bool more =
+        best_ < most_ && (best_ == least_ || directions_[1].due <= directions_[0].due);
     if (directions_[more].due <= now_) {
-      const size_t step = std::min(directions_[more].step, more ? most_ - best_ : best_ - 1);
+      const size_t step = std::min(directions_[more].step, more ? most_ - best_ : best_ - least_);
       tried_ = more ? best_ + step : best_ - step;
       is_usual_ = false;
       n_pairs_ = sum_ = squares_ = 0;
@@ -41,16 +42,22 @@ size_t TeamSize::Choose(size_t n_tokens) {
   return is_usual_ || usual.weight == 0 ? best_ : tried_;
 }
 
-void TeamSize::Measured(size_t n_tokens, double seconds) {
-  if (++n_passes_ <= kCold) return;
+double TeamSize::Measured(size_t n_tokens, double seconds) {
+  if (++n_passes_ <= kCold) return 0;
   seconds = std::max(seconds, 1e-9);
   now_ += seconds;
   budget_ = std::min(budget_ + kShare * seconds, kMaxBudget);
   Usual& usual = usual_[n_tokens];
   if (usual.weight == 0) {
     usual = {.seconds = seconds, .weight = 1};
-    return;
+    return 0;
   }
+  const double excess = is_usual_ ? 0 : seconds - usual.seconds;
+  Add(usual, seconds);
+  return excess;
+}
+
+void TeamSize::Add(Usual& usual, double seconds) {
   if (is_usual_) {
     usual.block_seconds += seconds;
     ++usual.block_passes;
@@ -66,11 +73,6 @@ void TeamSize::Measured(size_t n_tokens, double seconds) {
     budget_ -= std::min(lost, std::max(4 * block.expected, kLongest));
   }
   EndBlock(block.seconds / block.expected);
-}
-
-void TeamSize::Limit(size_t most) {
-  most_ = std::min(most_, most);
-  best_ = std::min(best_, most_);
 }
 
 void TeamSize::EndBlock(double ratio) {

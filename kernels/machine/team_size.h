@@ -15,18 +15,16 @@ namespace kernels {
 
 class TeamSize {
  public:
-  // Passes of as many tokens are alike but for the threads; more than these are not measured.
-  static constexpr size_t kMaxTokens = 31;
+  // Passes of as many tokens are alike but for the threads.
+  static constexpr size_t kMaxTokens = 16;
 
-  // Begins with `start` threads; takes 1 to `most`.
-  TeamSize(size_t start, size_t most) : best_(start), most_(most) {}
+  // Begins with `start` threads; takes `least` to `most`.
+  TeamSize(size_t start, size_t least, size_t most) : best_(start), least_(least), most_(most) {}
 
   // The number of threads for a pass of 1 to kMaxTokens tokens.
   size_t Choose(size_t n_tokens);
-  // Its time.
-  void Measured(size_t n_tokens, double seconds);
-  // No more than these can start.
-  void Limit(size_t most);
+  // Its time. Returns by how much a trial took longer than usual; 0 for a usual pass.
+  double Measured(size_t n_tokens, double seconds);
 
   // What is fastest so far.
   size_t best() const { return best_; }
@@ -47,12 +45,13 @@ class TeamSize {
     double wait = 0;  // this long after the last, which was lost
     size_t step = 1;  // then 2, as work may be shared badly by one number
   };
+  void Add(Usual& usual, double seconds);
   void EndBlock(double ratio);
   void JudgePair(double difference);
   void EndTrial(bool won, double change);
   bool FollowLevel(double ratio);
 
-  size_t best_, most_;
+  size_t best_, least_, most_;
   size_t tried_ = 0;      // on trial; 0: none
   bool is_usual_ = true;  // the block at hand has best_ threads
   Block block_;

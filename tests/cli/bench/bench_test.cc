@@ -173,7 +173,7 @@ TEST(BenchNotes, SayWhatSpoilsAResult) {
             }),
             "minute 1: 90000 t/s, minute 5: 80000 t/s");
   EXPECT_EQ(note([](auto& test) { test.share_alone = 0.5; }),
-            "cores taken: one thread did 50% of the passes alone");
+            "one thread did 50% of the passes alone");
   EXPECT_EQ(note([](auto& test) { test.share_of_cores = 0.6; }),
             "cores taken: had 60% of its time");
   const auto verdict = [&](double low, double high) {

@@ -13,6 +13,8 @@ namespace {
 
 using tokenizer::TokenId;
 
+using Text = std::vector<TokenId>;
+
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -104,8 +106,7 @@ TEST(Sampler, GreedyTakesTheMostLikelyAfterPenalties) {
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
   EXPECT_EQ(sampler.Sample(logits), 1);
-  sampler.Accept(1);
-  EXPECT_EQ(sampler.Sample(logits), 2);
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
 }
 
 TEST(Sampler, PenaltiesForgetOldTokens) {
@@ -115,8 +116,7 @@ TEST(Sampler, PenaltiesForgetOldTokens) {
   options.repeat_last_n = 2;
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  for (const TokenId id : {1, 0, 0}) sampler.Accept(id);
-  EXPECT_EQ(sampler.Sample(logits), 1);
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1, 0, 0}), 1);
 }
 
 TEST(Sampler, PenaltiesForgetNothing) {
@@ -126,30 +126,21 @@ TEST(Sampler, PenaltiesForgetNothing) {
   options.repeat_last_n = -1;
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  sampler.Accept(1);
-  for (int i = 0; i < 10000; ++i) sampler.Accept(0);
-  EXPECT_EQ(sampler.Sample(logits), 2);
-  std::vector<TokenId> history(10000, 0);
-  sampler.SetHistory(history);
-  EXPECT_EQ(sampler.Sample(logits), 1);
-  history[0] = 1;
-  sampler.SetHistory(history);
-  EXPECT_EQ(sampler.Sample(logits), 2);
+  Text text(10000, 0);
+  EXPECT_EQ(sampler.Sample(logits, {}, text), 1);
+  text[0] = 1;
+  EXPECT_EQ(sampler.Sample(logits, {}, text), 2);
 }
 
-TEST(Sampler, HistoryCanBeTakenBack) {
+TEST(Sampler, TheTextMayChange) {
   SamplerOptions options;
   options.temperature = 0;
   options.penalties.presence = 2;
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  for (const TokenId id : {1, 2}) sampler.Accept(id);
-  sampler.SetHistory(std::vector<TokenId>{2});
-  EXPECT_EQ(sampler.Sample(logits), 1);
-  sampler.SetHistory(std::vector<TokenId>{2, 1});
-  EXPECT_EQ(sampler.Sample(logits), 1) << "5 - 2 is still more than 4 - 2";
-  sampler.SetHistory(std::vector<TokenId>{1});
-  EXPECT_EQ(sampler.Sample(logits), 2);
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1, 2}), 1) << "5 - 2 is still more than 4 - 2";
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{2}), 1);
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
 }
 
 // The whole chain on eight tokens, worked out by hand. Probabilities in 64ths: 32 16 8 4 1 1 1 1.
@@ -168,10 +159,10 @@ TEST(Sampler, EveryStepInTurn) {
     logits.push_back(static_cast<float>(std::log(odds)));
   }
   Sampler sampler(options);
-  sampler.Accept(0);
+  const Text text = {0};
   std::vector<int> counts(logits.size());
   constexpr int kDraws = 200000;
-  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits))];
+  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.Sample(logits, {}, text))];
   double chi = 0;
   const double expected[] = {4.0 / 9, 4.0 / 9, 1.0 / 9};
   for (size_t i = 0; i < 3; ++i) {
@@ -241,10 +232,8 @@ TEST(Sampler, DryKeepsFromRepeating) {
   options.dry.multiplier = 2;
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  for (const TokenId id : {0, 2, 1, 0, 2}) sampler.Accept(id);
-  EXPECT_EQ(sampler.Sample(logits), 2) << "0 2 1 once more";
-  sampler.SetHistory(std::vector<TokenId>{0, 2, 1, 0});
-  EXPECT_EQ(sampler.Sample(logits), 1) << "one token may repeat";
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{0, 2, 1, 0, 2}), 2) << "0 2 1 once more";
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{0, 2, 1, 0}), 1) << "one token may repeat";
 }
 
 // The paper's algorithm, written down once more: odds of 2^10 to 1, a target of 3 bits.
@@ -280,10 +269,9 @@ TEST(Sampler, OptionsCanChange) {
   options.temperature = 0;
   Sampler sampler(options);
   const std::vector<float> logits = {1, 5, 4};
-  sampler.Accept(1);
   options.penalties.presence = 2;
   sampler.SetOptions(options);
-  EXPECT_EQ(sampler.Sample(logits), 2);
+  EXPECT_EQ(sampler.Sample(logits, {}, Text{1}), 2);
 }
 
 // What is not allowed does not exist: for top-k, for biases, for the probabilities.

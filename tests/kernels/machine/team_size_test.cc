@@ -102,7 +102,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
                           1e-4 * static_cast<double>(n));
         }
         constexpr size_t kPasses = 2000;
-        TeamSize size(start, 6);
+        TeamSize size(start, 1, 6);
         const Result result = Simulate(size, kPasses, [&](size_t n_threads, double) {
           return fixed[n_threads] * std::max(1 + noise * normal(random), 0.5);
         });
@@ -118,7 +118,7 @@ TEST(TeamSizeTest, AsFastAsTheBestNumber) {
 // Two equal cores, where one thread fewer doubles the time: trials cost less than 1%.
 TEST(TeamSizeTest, TrialsAreCheap) {
   for (const double pass : {1e-4, 0.016, 0.2}) {
-    TeamSize size(2, 2);
+    TeamSize size(2, 1, 2);
     constexpr size_t kPasses = 5000;
     const Result result =
         Simulate(size, kPasses, [&](size_t n, double) { return n == 2 ? pass : 2 * pass; });
@@ -130,7 +130,7 @@ TEST(TeamSizeTest, TrialsAreCheap) {
 // A neighbour that makes two threads slower than one comes after 3 seconds and goes after 6.
 TEST(TeamSizeTest, FollowsANeighbour) {
   for (const double one : {2e-4, 0.01, 0.05}) {
-    TeamSize size(2, 2);
+    TeamSize size(2, 1, 2);
     double came = 3, left = 6, to_one = 0, to_two = 0;
     Simulate(size, static_cast<size_t>(9 / one), [&](size_t n, double now) {
       const bool is_beside = now >= came && now < left;
@@ -149,7 +149,7 @@ TEST(TeamSizeTest, FollowsANeighbour) {
 // (or no time at all, by the clock) counts for little.
 TEST(TeamSizeTest, PassesOfManyTokens) {
   for (const double first : {1.0, 2.0, 0.0}) {
-    TeamSize size(3, 4);
+    TeamSize size(3, 1, 4);
     std::mt19937 random(2);
     std::vector<bool> is_known(9);
     double lost = 0, all = 0;
@@ -168,16 +168,27 @@ TEST(TeamSizeTest, PassesOfManyTokens) {
   }
 }
 
-// One core, and fewer threads than were asked for.
+// One core, and a number that is fixed.
 TEST(TeamSizeTest, Limits) {
-  TeamSize one(1, 1), few(4, 6);
-  few.Limit(2);
+  TeamSize one(1, 1, 1), fixed(4, 4, 4);
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(one.Choose(1), 1u);
     one.Measured(1, 0.01);
-    EXPECT_LE(few.Choose(1), 2u);
-    few.Measured(1, 0.01);
+    EXPECT_EQ(fixed.Choose(1), 4u);
+    EXPECT_EQ(fixed.Measured(1, i < 500 ? 0.01 : 0.02), 0.0);
   }
+}
+
+// What a trial costs is told, so that nobody takes it for the time of a usual pass.
+TEST(TeamSizeTest, TellsWhatATrialTookLonger) {
+  TeamSize size(2, 1, 2);
+  size_t n_trials = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const bool is_trial = size.Choose(1) == 1;
+    EXPECT_NEAR(size.Measured(1, is_trial ? 0.002 : 0.001), is_trial ? 0.001 : 0, 1e-9);
+    n_trials += is_trial ? 1 : 0;
+  }
+  EXPECT_GT(n_trials, 0u);
 }
 
 }  // namespace
