@@ -109,6 +109,17 @@ void LatentAttention(const LayerPlan& plan, const LayerWeights& w, size_t layer,
     pass.NormRows(w.attn_kv_a_norm, pass.n_tokens(), latent, down_length, key);
     pass.Rotate(plan, key, 1);
     LatentQueries(plan, w, in, low, wide, pass);
+    if (pass.MakesHeads(plan, w, layer)) {
+      LayerPlan own = plan;  // with keys and values of each head
+      own.key_length = head_key;
+      own.value_length = head_value;
+      own.rope_offset = n_plain;
+      pass.Rotate(own, wide, n_heads);
+      pass.ScaleQueries(own, wide);
+      pass.Attend(own, nullptr, layer, wide, key, key, s.attended.get(), &w);
+      pass.MatMul(s.attended.get(), {{w.attn_output, s.delta.get()}});
+      return;
+    }
     const Heads head_q = {wide, n_heads * head_key, head_key};
     const Heads q = {s.q.get(), n_heads * down_length, down_length};
     pass.HeadProducts(w.attn_k_b, head_q, q);

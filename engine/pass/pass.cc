@@ -235,20 +235,35 @@ void Pass::GatedMatMul(const float* in, const WeightView& gate, const WeightView
   });
 }
 
+kernels::AttentionParams Pass::ParamsOf(const LayerPlan& plan, const float* sinks) const {
+  return {.scale = plan.attention_scale,
+          .window = plan.window,
+          .ahead = plan.ahead,
+          .softcap = config_.attention_softcap,
+          .sinks = sinks};
+}
+
+bool Pass::MakesHeads(const LayerPlan& plan, const LayerWeights& w, size_t i) const {
+  if (n_tokens_ <= kernels::kFewTokens || w.attn_k_b.bias != nullptr) return false;
+  // Observers want to see the inputs of attn_k_b and attn_v_b, and queries that fit the cache.
+  if (trace_ != nullptr && (trace_->inputs != nullptr || trace_->observer != nullptr)) return false;
+  double saved = 0;
+  EachText([&](const TextPart& part, size_t /*first*/, size_t n) {
+    const kernels::KvLayer& cache = part.state.layer(i);
+    saved += kernels::SavedByHeads(cache, {w.attn_k_b, w.attn_v_b}, n, part.position,
+                                   ParamsOf(plan, nullptr));
+  });
+  return saved > 0;
+}
+
 void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q,
-                  const float* k, const float* v, float* out) {
+                  const float* k, const float* v, float* out, const LayerWeights* latent) {
   if (plan.kv_layer != LayerPlan::kOwn) i = plan.kv_layer;
   const kernels::KvLayer& cache = parts_[0].state.layer(i);
   const uint64_t head = kernels::KvBytes(cache.type, cache.key_length) +
                         kernels::KvBytes(cache.type, cache.value_length);
   const size_t n_keys = std::min(parts_[0].position + n_tokens_, cache.capacity);
-  const kernels::AttentionParams params = {
-      .scale = plan.attention_scale,
-      .window = plan.window,
-      .ahead = plan.ahead,
-      .softcap = config_.attention_softcap,
-      .sinks = sinks,
-  };
+  const kernels::AttentionParams params = ParamsOf(plan, sinks);
   Step("attention", n_keys * cache.n_kv_heads * head, {}, [&] {
     const size_t keys = cache.n_kv_heads * cache.key_length;
     const size_t values = cache.n_kv_heads * cache.value_length;
@@ -256,8 +271,14 @@ void Pass::Attend(const LayerPlan& plan, const float* sinks, size_t i, const flo
       const kernels::KvLayer own = part.state.layer(i).From(part.slot);
       if (k != nullptr)
         kernels::StoreKv(team_, own, part.position, n, k + first * keys, v + first * values);
-      kernels::Attention(team_, own, q + first * plan.n_heads * plan.key_length, plan.n_heads, n,
-                         part.position, params, out + first * plan.n_heads * plan.value_length);
+      const float* const queries = q + first * plan.n_heads * plan.key_length;
+      float* const means = out + first * plan.n_heads * plan.value_length;
+      if (latent != nullptr) {
+        kernels::AttendToLatents(team_, own, {latent->attn_k_b, latent->attn_v_b}, queries, n,
+                                 part.position, params, scratch_.latents, scratch_.heads, means);
+      } else {
+        kernels::Attention(team_, own, queries, plan.n_heads, n, part.position, params, means);
+      }
     });
   });
   if (trace_ != nullptr) TraceAttention(plan, cache, params, q);
@@ -272,7 +293,7 @@ void Pass::TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
         kernels::LastVisible(p, plan.ahead, last + 1) + 1 - kernels::FirstVisible(p, plan.window);
   }
   trace_->steps.back().operations =
-      2.0 * static_cast<double>(n_scores * plan.n_heads * (cache.key_length + cache.value_length));
+      2.0 * static_cast<double>(n_scores * plan.n_heads * (plan.key_length + plan.value_length));
   trace_->steps.back().shape = {plan.n_heads, last + 1 - kernels::FirstVisible(last, plan.window),
                                 cache.key_length};
   if (trace_->observer == nullptr) return;

@@ -98,9 +98,12 @@ class Pass {
   // Stores k and v at the tokens' positions in the cache of layer i of their text, unless they are
   // null (plan.kv_layer did it), then lets each q attend to the keys that the layer lets it see. q
   // is [n_tokens][n_heads][key_length], out [n_tokens][n_heads][value_length], sinks [n_heads] or
-  // null.
+  // null. latent: the layer's weights if keys and values of heads are made from its latent vectors,
+  // which are in k; then n_kv_heads is 1, and both lengths are those of a head.
   void Attend(const LayerPlan& plan, const float* sinks, size_t i, const float* q, const float* k,
-              const float* v, float* out);
+              const float* v, float* out, const LayerWeights* latent = nullptr);
+  // Whether that takes fewer operations than attention to the latent vectors themselves.
+  bool MakesHeads(const LayerPlan& plan, const LayerWeights& w, size_t i) const;
   // Numbers by token and head; strides are in floats, from one to the next.
   struct Heads {
     float* data;
@@ -193,6 +196,7 @@ class Pass {
                  const SequenceState::Recurrent& state, size_t t, size_t n_tokens);
   // Copies n floats of a state, and a recurrence's inputs, to where they are kept for Undo().
   void Keep(const float* state, size_t n, float* before, std::span<const KeptInput> inputs);
+  kernels::AttentionParams ParamsOf(const LayerPlan& plan, const float* sinks) const;
   void TraceAttention(const LayerPlan& plan, const kernels::KvLayer& cache,
                       const kernels::AttentionParams& params, const float* q);
   // The observer of matrix inputs, or null.

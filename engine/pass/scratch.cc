@@ -107,6 +107,7 @@ Scratch::Scratch(const Config& c, const Layout& layout, size_t n, size_t max_thr
       experts(n, layout.n_experts, c.n_experts_used, layout.expert_width, layout.expert,
               max_threads),
       heads(layout.latent > 0 ? n : 0, layout.latent, max_threads),
+      latents(max_threads),
       input(n, layout.input, max_threads) {
   for (const auto& [buffer, width] : layout.rows) this->*buffer = Buffer<float>(n * width);
 }

@@ -10,6 +10,7 @@
 #include "engine/model/config.h"
 #include "engine/pass/pager.h"
 #include "kernels/attention/head_products.h"
+#include "kernels/attention/latent.h"
 #include "kernels/buffer.h"
 #include "kernels/matmul/experts.h"
 #include "kernels/matmul/matmul.h"
@@ -56,7 +57,8 @@ struct Scratch {
   Buffer<float> expert_in;    // [tokens][expert_width]
   Buffer<float> expert_out;   // [tokens][expert_width]
   kernels::ExpertScratch experts;
-  kernels::HeadScratch heads;    // latent attention
+  kernels::HeadScratch heads;  // latent attention
+  kernels::LatentScratch latents;
   kernels::Activations input;    // the input of the next products, quantized
   size_t n_layers_done = 0;      // by the pass at hand, to report its progress
   std::unique_ptr<Pager> pager;  // of a model larger than memory

@@ -59,6 +59,15 @@ std::string Megabytes(double bytes) {
   return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
 }
 
+// Keys and values of heads that batches make from latent vectors, at most.
+double MadeBytes(const Config& config, size_t context, size_t n_threads) {
+  const size_t numbers = config.Widest([](const LayerPlan& l) {
+    return l.values_in_keys ? l.n_heads * (l.head_key_length + l.head_value_length) : 0;
+  });
+  return std::min(static_cast<double>(2 * numbers) * static_cast<double>(context),
+                  static_cast<double>(n_threads * kernels::LatentScratch::kBytesPerThread));
+}
+
 }  // namespace
 
 #if defined(__APPLE__)
@@ -112,6 +121,7 @@ MemoryPlan PlanMemory(const Config& config, uint64_t file_bytes, const MemoryPla
     const bool has_block = plan.pass_tokens > 0 && config.nextn;
     return SequenceState::BytesFor(config, StateSize(with)) +
            (has_block ? SequenceState::BytesFor(config.OfNextn(), StateSize(with)) : 0) +
+           MadeBytes(config, context, plan.n_threads) +
            static_cast<double>(sizeof(tokenizer::TokenId)) * static_cast<double>(context) +
            static_cast<double>(sizeof(float) * config.vocab_size) *
                static_cast<double>(plan.pass_tokens);

@@ -47,8 +47,8 @@ void Store(KvType type, const float* x, size_t n, std::byte* out) {
 struct Queries {
   const KvLayer& cache;
   const AttentionParams& params;
-  const float* q;
-  float* out;
+  TokenRows<const float> q;
+  TokenRows<float> out;
   size_t n_heads;
   size_t n_tokens;
   size_t first_pos;
@@ -84,29 +84,16 @@ QueryBlock BlockAt(const Queries& all, const Blocks& blocks, size_t index, size_
   if (params.sinks != nullptr) params.sinks += head;
   return {
       .kv = cache.head(kv_head),
-      .q = all.q + *query * cache.key_length,
-      .out = all.out + *query * cache.value_length,
-      .q_stride = all.n_heads * cache.key_length,
-      .out_stride = all.n_heads * cache.value_length,
+      .q = all.q.data + token * all.q.stride + head * cache.key_length,
+      .out = all.out.data + token * all.out.stride + head * cache.value_length,
+      .q_stride = all.q.stride,
+      .out_stride = all.out.stride,
       .n_tokens = std::min(blocks.tokens, all.n_tokens - token),
       .n_heads = std::min(blocks.heads, blocks.group - first_head),
       .first_pos = all.first_pos + token,
       .end = all.end,
       .params = params,
   };
-}
-
-void AttendBatch(Team& team, const Queries& all) {
-  const Blocks blocks(all, kBlockQueries);
-  team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
-    for (size_t i = begin; i < end; ++i) {
-      // The last tokens have the most keys and go first, so that no thread ends with one.
-      const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
-      size_t query;
-      AttendBlock(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
-                  {.begin = 0, .end = all.end}, /*few=*/false);
-    }
-  });
 }
 
 // Up to kFewTokens tokens use parts of kPartKeys keys, aligned to multiples of that, which threads
@@ -204,7 +191,7 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
   const size_t n = few.n_queries();
   const size_t first = few.FirstPart(0), end = few.LastPart(few.all.n_tokens - 1) + 1;
   const auto sums_at = [&](float* p, float* out) { return Sums{p, p + n, out}; };
-  const Sums total = sums_at(scratch.data(), few.all.out);
+  const Sums total = sums_at(scratch.data(), few.all.out.data);
   if (end - first == 1) {
     const Blocks blocks = BlocksFor(few, 1, team.size());
     return team.For(blocks.count, 1, [&](size_t from, size_t to, size_t /*thread*/) {
@@ -235,6 +222,22 @@ void AttendFew(Team& team, const FewTokens& few, std::span<float, kScratchFloats
 }
 
 }  // namespace
+
+void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
+                 const AttentionParams& params) {
+  const Queries all = {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens};
+  const Blocks blocks(all, kBlockQueries);
+  team.ForDynamic(blocks.count, 1, [&](size_t begin, size_t end, size_t /*thread*/) {
+    for (size_t i = begin; i < end; ++i) {
+      // The last tokens have the most keys and go first, so that no thread ends with one.
+      const size_t n_after = blocks.count / blocks.per_token - 1 - i / blocks.per_token;
+      size_t query;
+      AttendBlock(BlockAt(all, blocks, n_after * blocks.per_token + i % blocks.per_token, &query),
+                  {.begin = 0, .end = all.end}, /*few=*/false);
+    }
+  });
+}
 
 size_t KvBytes(KvType type, size_t length) {
   switch (type) {
@@ -285,9 +288,10 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out) {
+  const size_t q_stride = n_heads * cache.key_length, out_stride = n_heads * cache.value_length;
   if (n_tokens > kFewTokens) {
-    return AttendBatch(team,
-                       {cache, params, q, out, n_heads, n_tokens, first_pos, first_pos + n_tokens});
+    return AttendBatch(team, cache, {q, q_stride}, {out, out_stride}, n_heads, n_tokens, first_pos,
+                       params);
   }
   // As many tokens at a time as scratch has room for one part of. If for none, keys are one part.
   const size_t token_floats = n_heads * (cache.value_length + 4);
@@ -299,8 +303,8 @@ void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads,
     const size_t token = n_tokens * step / n_steps;
     const Queries some = {.cache = cache,
                           .params = params,
-                          .q = q + token * n_heads * cache.key_length,
-                          .out = out + token * n_heads * cache.value_length,
+                          .q = {q + token * q_stride, q_stride},
+                          .out = {out + token * out_stride, out_stride},
                           .n_heads = n_heads,
                           .n_tokens = n_tokens * (step + 1) / n_steps - token,
                           .first_pos = first_pos + token,

@@ -41,6 +41,18 @@ struct KeyPart {
 // Up to kFewTokens tokens (`few`) each get the bits that they have alone.
 void AttendBlock(const QueryBlock& block, const KeyPart& part, bool few);
 
+// Rows of tokens, of which a call may own only a part; `stride` floats apart.
+template <class T>
+struct TokenRows {
+  T* data;
+  size_t stride;
+};
+
+// Attention() for any number of tokens, by tiles as in a batch.
+void AttendBatch(Team& team, const KvLayer& cache, const TokenRows<const float>& q,
+                 const TokenRows<float>& out, size_t n_heads, size_t n_tokens, size_t first_pos,
+                 const AttentionParams& params);
+
 }  // namespace kernels
 
 #endif  // PRONK_KERNELS_ATTENTION_BLOCK_H_

@@ -5,7 +5,8 @@
 //
 // - Up to kRowTokens tokens: the rows of all heads are one range of work. Every thread that gets
 //   rows of a head rounds that head's vectors, 128 numbers of each token.
-// - More: a unit of work is a head with up to kHeadTokens tokens, by panels.
+// - More: a unit of work is a head, or some that share their input, with up to kHeadTokens tokens,
+//   by panels.
 #include "kernels/attention/head_products.h"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ size_t ThreadBytes(size_t max_tokens, size_t cols) {
 }  // namespace
 
 HeadScratch::HeadScratch(size_t max_tokens, size_t cols, size_t max_threads)
-    : quantized_(max_threads * kRowTokens, cols),
+    : max_tokens_(max_tokens),
+      quantized_(max_threads * kRowTokens, cols),
       tiles_bytes_(TilesBytes(max_tokens, cols)),
       thread_bytes_(ThreadBytes(max_tokens, cols)),
       tiles_(max_threads * tiles_bytes_),
@@ -63,8 +65,8 @@ struct HeadPass {
   void Begin() { s.quantized_.SetCols(weights.first.cols); }
   // Rows [begin, end) of a head for all of up to kRowTokens tokens.
   void Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_t thread);
-  // All rows of a head for up to kHeadTokens tokens.
-  void Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread);
+  // All rows of the heads [head, end), which have the same input, for up to kHeadTokens tokens.
+  void Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread);
 
   std::span<std::byte> scratch(size_t thread) {
     return {s.threads_.get() + thread * s.thread_bytes_, s.thread_bytes_};
@@ -85,7 +87,7 @@ void HeadPass::Few(size_t head, size_t begin, size_t end, size_t n_tokens, size_
              out.at(0, head) + begin, out.token_stride, scratch(thread));
 }
 
-void HeadPass::Batch(size_t head, size_t first_token, size_t n_tokens, size_t thread) {
+void HeadPass::Batch(size_t head, size_t end, size_t first_token, size_t n_tokens, size_t thread) {
   const BatchForm form = BatchFormFor(weights.first.dtype);
   std::byte* const tiles = s.tiles_.get() + thread * s.tiles_bytes_;
   const size_t tile_tokens = BatchTileTokens(form);
@@ -97,13 +99,15 @@ void HeadPass::Batch(size_t head, size_t first_token, size_t n_tokens, size_t th
     }
     PackTile(form, {rows.data(), n}, weights.first.cols, first / tile_tokens, tiles);
   }
-  const Matrix matrix = weights.expert(head);
-  FormatOf(matrix.dtype)
-      .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
-              {.out = out.at(first_token, head),
-               .stride = out.token_stride,
-               .bias = weights.expert_bias(head)},
-              scratch(thread));
+  for (; head < end; ++head) {
+    const Matrix matrix = weights.expert(head);
+    FormatOf(matrix.dtype)
+        .panels(matrix, 0, matrix.rows, {form, tiles, n_tokens, weights.first.cols},
+                {.out = out.at(first_token, head),
+                 .stride = out.token_stride,
+                 .bias = weights.expert_bias(head)},
+                scratch(thread));
+  }
 }
 
 void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<const float>& x,
@@ -121,10 +125,14 @@ void HeadProducts(Team& team, const ExpertStack& weights, const HeadVectors<cons
     });
   }
   const size_t n_parts = (n_tokens + kHeadTokens - 1) / kHeadTokens;
-  team.ForDynamic(n_heads * n_parts, 1, [&](size_t begin, size_t end, size_t thread) {
+  const size_t shared = x.head_stride == 0 ? n_heads * n_parts / (4 * team.size()) : 1;
+  const size_t run = std::clamp<size_t>(shared, 1, n_heads);
+  const size_t n_items = (n_heads + run - 1) / run * n_parts;
+  team.ForDynamic(n_items, 1, [&](size_t begin, size_t end, size_t thread) {
     for (size_t item = begin; item < end; ++item) {
-      const size_t token = item % n_parts * kHeadTokens;
-      pass.Batch(item / n_parts, token, std::min(kHeadTokens, n_tokens - token), thread);
+      const size_t token = item % n_parts * kHeadTokens, head = item / n_parts * run;
+      pass.Batch(head, std::min(head + run, n_heads), token,
+                 std::min(kHeadTokens, n_tokens - token), thread);
     }
   });
 }

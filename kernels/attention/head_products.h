@@ -32,10 +32,12 @@ class HeadScratch {
   HeadScratch(size_t max_tokens, size_t cols, size_t max_threads);
   // The bytes of its buffers.
   static size_t BytesFor(size_t max_tokens, size_t cols, size_t max_threads);
+  size_t max_tokens() const { return max_tokens_; }
 
  private:
   friend struct HeadPass;  // head_products.cc
 
+  size_t max_tokens_;
   QuantizedRows quantized_;  // [max_threads][kRowTokens], for few tokens
   size_t tiles_bytes_, thread_bytes_;
   Buffer<std::byte> tiles_;    // [max_threads][tiles_bytes_]: a head's packed inputs
