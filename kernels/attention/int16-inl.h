@@ -110,7 +110,7 @@ class Int16Products {
                 size_t n) {
     const size_t bytes = CachedBytes<T>(block.kv.key_length);
     if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
-    const CachedRows rows = FindRows(block.kv.k, bytes, keys, group, kMicroRows,
+    const CachedRows rows = FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows,
                                      CachedBytes<T>(first), CachedBytes<T>(n), copy_, kCopyStride);
     for (size_t r = 0; r < kMicroRows; ++r) scales_[r] = RoundPart<T>(rows[r], n, rows_[r]);
     Interleave<kPart / 2, sizeof(rows_[0])>(reinterpret_cast<const uint8_t*>(rows_[0]), 0,
@@ -131,8 +131,8 @@ class Int16Products {
     const size_t bytes = CachedBytes<T>(block.kv.value_stride);
     if (first == 0) PrefetchRows(block.kv.v, bytes, keys, 0, kKeys);
     const size_t n_keys = 2 * CountPairs(keys.seen.end);
-    const CachedRows rows = FindRows(block.kv.v, bytes, keys, 0, n_keys, CachedBytes<T>(first),
-                                     CachedBytes<T>(n), copy_, kCopyStride);
+    const CachedRows rows = FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys,
+                                     CachedBytes<T>(first), CachedBytes<T>(n), copy_, kCopyStride);
     VI32 max[kPart / kFloats];
     for (VI32& m : max) m = hn::Zero(DI32());
     for (size_t p = keys.seen.begin; p < keys.seen.end; ++p) {

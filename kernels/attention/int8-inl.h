@@ -48,7 +48,7 @@ class Int8Products {
     const size_t bytes = CachedBytes<Block>(block.kv.key_length);
     if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
     const CachedRows rows =
-        FindRows(block.kv.k, bytes, keys, group, kMicroRows, CachedBytes<Block>(first),
+        FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows, CachedBytes<Block>(first),
                  CachedBytes<Block>(n), copy_, kCopyStride);
     for (size_t b = 0; b < (n + 31) / 32; ++b) {
       LoadScales(rows, b, kMicroRows, scales_[b]);
@@ -112,8 +112,9 @@ class Int8Products {
     const size_t bytes = CachedBytes<Block>(block.kv.value_stride);
     if (first == 0) PrefetchRows(block.kv.v, bytes, keys, 0, kKeys);
     const size_t n_keys = 2 * CountPairs(keys.seen.end);
-    const CachedRows rows = FindRows(block.kv.v, bytes, keys, 0, n_keys, CachedBytes<Block>(first),
-                                     CachedBytes<Block>(n), copy_, kCopyStride);
+    const CachedRows rows =
+        FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys, CachedBytes<Block>(first),
+                 CachedBytes<Block>(n), copy_, kCopyStride);
     n_blocks_ = (n + 31) / 32;
     for (size_t b = 0; b < n_blocks_; ++b) {
       LoadScales(rows, b, n_keys, value_scales_[b]);

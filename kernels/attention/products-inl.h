@@ -39,6 +39,7 @@ struct Range {
 struct TileKeys {
   size_t position, slot;
   Range seen;
+  Range stored;  // whose slots are there, whatever they hold
 };
 
 // Prefetches n vectors of the next tile, from number `begin` on.
@@ -56,14 +57,13 @@ struct CachedRows {
 };
 
 // Of n cached vectors of a tile, from number `begin` on, `size` bytes from `offset` on: where they
-// are, or if some are not seen or `in_place` is false, as a copy, in which others stand for those
-// that are not seen; their scores and weights do not count.
+// are, or if not all are in the range `in_place`, as a copy, in which others stand for those that
+// are not seen; their scores and weights do not count.
 HWY_INLINE CachedRows FindRows(const std::byte* cache, size_t bytes, const TileKeys& keys,
-                               size_t begin, size_t n, size_t offset, size_t size, std::byte* copy,
-                               size_t copy_stride, bool in_place = true) {
+                               Range in_place, size_t begin, size_t n, size_t offset, size_t size,
+                               std::byte* copy, size_t copy_stride) {
   const CachedRows rows = {cache + keys.slot * bytes + offset, bytes};
-  if (in_place && keys.seen.begin <= begin && begin + n <= keys.seen.end)
-    return {rows[begin], bytes};
+  if (in_place.begin <= begin && begin + n <= in_place.end) return {rows[begin], bytes};
   for (size_t i = 0; i < n; ++i) {
     const size_t row = std::clamp(begin + i, keys.seen.begin, keys.seen.end - 1);
     std::copy_n(rows[row], size, copy + i * copy_stride);
@@ -137,28 +137,32 @@ class FloatProducts {
     if constexpr (kIsQ8<T>) {
       std::byte copy[kGroupKeys * 2 * sizeof(T)];
       const CachedRows blocks =
-          FindRows(block.kv.k, bytes, keys, group, n_keys, CachedBytes<T>(first), CachedBytes<T>(n),
-                   copy, 2 * sizeof(T));
+          FindRows(block.kv.k, bytes, keys, keys.stored, group, n_keys, CachedBytes<T>(first),
+                   CachedBytes<T>(n), copy, 2 * sizeof(T));
       for (size_t r = 0; r < n_keys; ++r) LoadRow<T>(blocks[r], 0, n, rows_[r]);
       rows = {reinterpret_cast<const std::byte*>(rows_), sizeof(rows_[0])};
     } else {
-      rows = FindRows(block.kv.k, bytes, keys, group, n_keys, first * sizeof(T), n * sizeof(T),
-                      reinterpret_cast<std::byte*>(rows_), sizeof(rows_[0]), n == kPart);
+      const bool whole = n * sizeof(T) % kChunk == 0;  // else a row's end may be that of the cache
+      rows = FindRows(block.kv.k, bytes, keys, whole ? keys.stored : Range{}, group, n_keys,
+                      first * sizeof(T), n * sizeof(T), reinterpret_cast<std::byte*>(rows_),
+                      sizeof(rows_[0]));
     }
     for (size_t key = 0; key < n_keys; key += kMicroRows) {
-      const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]);
-      if constexpr (sizeof(T) == 2) {
-        TransposeUnits<kPart / 2>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-          const hn::Repartition<uint32_t, DU8> d32;
-          const hn::Rebind<uint16_t, decltype(d32)> d16;
-          uint16_t* const to = reinterpret_cast<uint16_t*>(panel_) + 2 * k * kGroupKeys + key + r;
-          const auto pairs = hn::BitCast(d32, v);
-          hn::StoreU(hn::TruncateTo(d16, pairs), d16, to);
-          hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16, to + kGroupKeys);
-        });
-      } else {
-        TransposeUnits<kPart>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
-          hn::Store(hn::BitCast(DF(), v), DF(), panel_ + k * kGroupKeys + key + r);
+      for (size_t chunk = 0; chunk < n * kUnit; chunk += kChunk) {
+        const auto* const in = reinterpret_cast<const uint8_t*>(rows[key]) + chunk;
+        TransposeUnits<kChunk / 4>(in, rows.stride, 0, [&](VU8 v, size_t k, size_t r) HWY_ATTR {
+          const size_t to = (chunk + 4 * k) / kUnit * kGroupKeys + key + r;
+          if constexpr (kUnit == 2) {
+            const hn::Repartition<uint32_t, DU8> d32;
+            const hn::Rebind<uint16_t, decltype(d32)> d16;
+            uint16_t* const panel = reinterpret_cast<uint16_t*>(panel_);
+            const auto pairs = hn::BitCast(d32, v);
+            hn::StoreU(hn::TruncateTo(d16, pairs), d16, panel + to);
+            hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(pairs)), d16,
+                       panel + to + kGroupKeys);
+          } else {
+            hn::Store(hn::BitCast(DF(), v), DF(), panel_ + to);
+          }
         });
       }
     }
@@ -172,7 +176,7 @@ class FloatProducts {
     const DF d;
     const auto load = [&](size_t i, size_t v) HWY_ATTR {
       const size_t at = i * kGroupKeys + key + v * kFloats;
-      if constexpr (sizeof(T) == 2) {
+      if constexpr (kUnit == 2) {
         return hn::PromoteTo(
             d, hn::Load(hn::Rebind<T, DF>(), reinterpret_cast<const T*>(panel_) + at));
       } else {
@@ -259,6 +263,9 @@ class FloatProducts {
       }
     }
   }
+
+  static constexpr size_t kUnit = kIsQ8<T> ? sizeof(float) : sizeof(T);  // bytes of a packed number
+  static constexpr size_t kChunk = 32;                                   // transposed at a time
 
   alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kGroupKeys)];
   alignas(64) float q_[kBlockQueries][kPart];

@@ -148,7 +148,11 @@ HWY_NOINLINE void AttendUnits(const QueryBlock& block, const KeyPart& part) {
   bool is_first = true;
   for (size_t key = begin / kKeys * kKeys; key < end; key += kKeys, is_first = false) {
     const size_t before = begin - std::min(begin, key);
-    const TileKeys keys = {key, key % block.kv.capacity, {before, std::min(kKeys, end - key)}};
+    const size_t slot = key % block.kv.capacity;
+    const TileKeys keys = {.position = key,
+                           .slot = slot,
+                           .seen = {before, std::min(kKeys, end - key)},
+                           .stored = {0, block.kv.capacity - slot}};
     Score<kRows>(block, keys, is_first, products, s);
     Weigh<kRows>(keys, block.params.softcap, s);
     AddValues<kRows>(block, keys, products, s);
