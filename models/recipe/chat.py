@@ -62,7 +62,9 @@ NEXT = ["[Another story|Another one|One more|One more story|Tell me another one|
 WITH = ["[Let it be|Make it|I would like it|The story again, but|One|A story|Please, now|Then] with {other}[.|, please|!|?|]", "[Could there be|Is there one with|Add|I want|Use] {other}[, too|| in the story|, please][.|?|]",
         "[And|But|This time|Now] [it should have|there should be|with|there is] {other}[.||!| in it]", "[Again|Now|The same|And now|Another one|Tell it|Once more|Next one||] with {other}[.|, please.|!|?|]", "[Can it have|Put|Can you put|I want] {other} in it[?|.|]",
         "[And|Now] about {name} and {other}[.|, please.|]", "[Could you|Please] add {other}[?|.|]"]
-CHANGE = ["[make it|Make it|Can you make it|Make the story|Make that|Tell it] [shorter|funnier|longer|scarier|better|shorter, please|sadder|happier|shorter|more exciting|rhyme|simpler][?|.||!]",
+CHANGE = ["[Can|Could|Would|Will] you [make|tell|say|write] [it|that|the story|this] [a bit|a little||||] [shorter|funnier|longer|scarier|sadder|happier|simpler|nicer|sillier][?||, please?]",
+          "[Now|But|And|Please|Ok,|No,||] [shorter|funnier|longer|scarier|less sad|less long|more funny|more exciting|with a better ending|in two sentences|as a poem|without {name}][.|!||?|, please]",
+          "[That was|It is|It was|This is] too [long|short|sad|scary|boring|silly]. [Make|Tell|Try] it [shorter|longer|funnier|nicer|again|better][.||!]", "[make it|Make it|Can you make it|Make the story|Make that|Tell it] [shorter|funnier|longer|scarier|better|shorter, please|sadder|happier|shorter|more exciting|rhyme|simpler][?|.||!]",
           "[shorter|Shorter|longer|funnier|Shorter, please|In one sentence|Too long|In rhyme][.|!||?]", "[Continue|Go on|What happened next|And then|What happens then|Tell me the rest|"
           "Change the ending|Another ending|Rewrite it|Change the name|Write it as a poem|Say it again|Tell it once more][.|?||, please.]"]
 CANNOT = ["I cannot change a story that I have told. Shall I tell another one about {name}?", "That story is over. Shall I tell another one about {name}?"]
@@ -152,14 +154,14 @@ def opening(story, paragraphs=1):
 
 
 def told(rng, story):
-    """The message that tells a story: a third of them whole, others no more than the beginning, up to all that was asked for."""
+    """The message that tells a story: a third of them whole, others no more than the beginning, up to the friend's name and all that was asked for."""
     chance = rng.random()
     if chance < 0.35:
         return "assistant", story.text
-    if chance < 0.65:
+    if chance < 0.6:
         return "drill", opening(story)
     of = {"name": story.hero["name"], "kind": story.hero["kind"], "thing": story.thing[0], "friend name": story.friend["name"], "friend kind": story.friend["kind"]}
-    missing, said = {of[part] for part in story.asked if part in of}, []
+    missing, said = {story.friend["name"], *(of[part] for part in story.asked if part in of)}, []
     for sentence in re.split(r"(?<=[.!?]) ", opening(story)):
         said.append(sentence)
         missing = {word for word in missing if word not in sentence}
@@ -173,14 +175,15 @@ def asking(lexicon, rng, talk, others):
     messages, last = [], None
     for _ in range(rng.choice([1, 1, 2, 3, 4, 6, 8])):
         chance = rng.random()
-        if chance < 0.22:
-            messages += [("user", others.ask(rng)), ("assistant", others.reply(rng)[0])]
-        elif chance < 0.3:
+        if chance < 0.24:
+            no_story = others.instead(rng, request(lexicon, rng)[0]) if chance < 0.08 else None
+            messages += [("user", no_story or others.ask(rng)), ("assistant", others.reply(rng)[0])]
+        elif chance < 0.31:
             messages += zip(("user", "assistant"), small(rng, talk))
-        elif last and chance < 0.4:
-            messages += [("user", short(rng, CHANGE)), ("assistant", rng.choice(CANNOT).format(name=last.hero["name"]))]
+        elif last and chance < 0.45:
+            messages += [("user", short(rng, CHANGE, name=last.hero["name"])), ("assistant", rng.choice(CANNOT).format(name=last.hero["name"]))]
         else:
-            ask, last = follow_up(lexicon, rng, last) if last and chance < 0.6 else request(lexicon, rng)
+            ask, last = follow_up(lexicon, rng, last) if last and chance < 0.63 else request(lexicon, rng)
             messages += [("user", ask), told(rng, last)]
             if rng.random() < 0.08:
                 messages += zip(("user", "assistant"), small(rng, talk[4:5]))
@@ -308,9 +311,9 @@ def conversation(lexicon, rng, talk, others):
         last = story
         if rng.random() < 0.45:
             say(*questions(rng, story, rng.choice([1, 1, 2, 3, 4])))
-        if rng.random() < 0.12:
+        if rng.random() < 0.2:
             text = rng.choice(CANNOT).format(name=story.hero["name"])
-            say((short(rng, CHANGE), text))
+            say((short(rng, CHANGE, name=story.hero["name"]), text))
             if rng.random() < 0.4:
                 say((draw(rng, rng.choice(YES)), Story(lexicon, rng, hero=last.hero, asked=["any"]).text))
         if rng.random() < 0.2:

@@ -61,16 +61,16 @@ def listening(lexicon, rng, talk, lines, others):
     form = rng.random()
     if form < 0.2:
         return chat.drilled_questions(lexicon, rng, lines)
-    if form < 0.42:
+    if form < 0.47:
         ask, story = chat.request(lexicon, rng) if rng.random() < 0.4 else ("Tell me a story.", Story(lexicon, rng))
         messages = [("user", ask), ("assistant", story.text)]
-        for pair in chat.questions(rng, story, rng.choice([1, 6, 10, 12])):
+        for pair in chat.questions(rng, story, rng.choice([3, 8, 11, 13])):
             messages += zip(("user", "assistant"), pair)
         for _ in range(rng.choice([1, 1, 2, 3])):
             if rng.random() < 0.35:
                 messages += zip(("user", "assistant"), chat.small(rng, talk[4:6]))
-            if rng.random() < 0.25:
-                messages += [("user", chat.short(rng, chat.CHANGE)), ("assistant", rng.choice(chat.CANNOT).format(name=story.hero["name"]))]
+            if rng.random() < 0.35:
+                messages += [("user", chat.short(rng, chat.CHANGE, name=story.hero["name"])), ("assistant", rng.choice(chat.CANNOT).format(name=story.hero["name"]))]
             else:
                 ask, story = chat.follow_up(lexicon, rng, story)
                 messages += [("user", ask), chat.told(rng, story)]

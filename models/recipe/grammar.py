@@ -191,11 +191,11 @@ class Lexicon:
         everyday = self.asked["girls" if gender == "she" else "boys"]
         while True:
             form = rng.random()
-            if form < 0.3:
+            if form < 0.2:
                 is_pet = kind not in PEOPLE and kind not in self.asked["folk"] and rng.random() < 0.3
                 name = rng.choice(self.asked["pets"] if is_pet else everyday)
             else:
-                name = joined(rng, everyday) if form < 0.45 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.75 else self.fragment_word(rng))
+                name = joined(rng, everyday) if form < 0.3 else capital(syllables(rng) + rng.choice(["", "o", "a"]) if form < 0.7 else self.fragment_word(rng))
             if 2 < len(name) < 16 and name not in HELD_OUT_NAMES:
                 return name
 

@@ -9,7 +9,7 @@ import re
 
 from grammar import HELD_OUT_REQUESTS, Lexicon, article, draw, plain, rows
 
-KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 19, "rude": 14, "task": 26, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28}
+KINDS = {"know": 25, "sum": 5, "code": 10, "feel": 25, "rude": 20, "task": 32, "word": 20, "foreign": 5, "noise": 5, "long": 3, "form": 28}
 # Words that mean something when they are all that is said.
 MEANT = set("again another next more yes please sure one different story tale go begin start ok okay gladly".split())
 ALPHABETS = ["abcdefghijklmnopqrstuvwxyzäöüß", "aeiouabcdefghilmnopqrstuvzéèêçàùñáíóú", "аеиоуабвгдежзийклмнопрстуфхцчшщыьэюя",
@@ -24,6 +24,9 @@ ONLY = ["I only know stories.", "I am sorry, but I only know stories.", "I am af
         "That is too much for a very small storyteller. I only know stories."]
 OFFER = ["Would you like one?", "Shall I tell you one?", "Shall I tell you one about {who}?", "Shall I tell you one about {who} and {thing}?",
          "Say, for example, \"Tell me a story about {who} and {thing}.\""]
+# What people want written that is no story.
+FORMS = ("poem song essay letter report recipe riddle list joke speech email article review quiz plan summary haiku rhyme prayer menu sketch map program test "
+         "song poem essay invitation advert picture lecture script letter").split()
 
 
 def noise(rng):
@@ -49,6 +52,11 @@ def spoil(rng, text, keep=()):
                                     word[:i] + rng.choice("abcdefghijklmnopqrstuvwxyz") + word[i + 1:]])
         text = " ".join(words)
     return text
+
+
+def with_an(text):
+    """A or an, as the next word has it."""
+    return re.sub(r"\b([Aa])n (?=[b-df-hj-np-tv-z])", r"\1 ", re.sub(r"\b([Aa]) (?=[aeio](?!ne ))", r"\1n ", text))
 
 
 class Others:
@@ -88,7 +96,8 @@ class Others:
 
     def sentence(self, rng, kind):
         text = re.sub(r" +", " ", draw(rng, rng.choice(self.patterns[kind]))).replace(" ,", ",")
-        return re.sub(r"\{(n|topic|kind|thing|common|word|Word)\}", lambda m: self.value(rng, m[1]), text)
+        text = re.sub(r"\{(n|topic|kind|thing|common|word|Word)\}", lambda m: self.value(rng, m[1]), text)
+        return with_an(text) if rng.random() < 0.9 else text
 
     def ask(self, rng):
         """Something that is no request for a story."""
@@ -109,6 +118,13 @@ class Others:
             text = spoil(rng, text).strip()
             if text and "story" not in text.lower() and plain(text) not in HELD_OUT_REQUESTS:
                 return text
+
+    def instead(self, rng, ask):
+        """A request for a story with another word for what is wanted, "Write a poem about a fox", or None if there is no such word in it."""
+        form = rng.choice(FORMS) if rng.random() < 0.75 else self.lexicon.unknown_word(rng)
+        text, count = re.subn(r"\b((bedtime|fairy) )?(story|tale|fable|adventure)\b", form, ask)
+        text = with_an(text)
+        return text if count and not re.search("stor[yi]", text.lower()) and plain(text) not in HELD_OUT_REQUESTS else None
 
     def reply(self, rng):
         """(what the storyteller says to it, the kind and the thing of the story that it offers, or None)"""

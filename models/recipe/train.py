@@ -72,8 +72,10 @@ def learned(ids):
 class Emphasis:
     """How much each target counts. Of three hundred tokens of a story all but some ten follow from its plot: those that say for the first
     time, or again, what was asked for decide whether the model listened, and the first ones of a turn whether it tells or refuses."""
-    COPY, START, SHORT, NAME, PRONOUN = 4.0, 3.0, 2.5, 3.0, 2.0
-    FIRST = 4.0  # a name that nobody has yet: where it counts less than a copy, friends get the hero's
+    COPY, START, SHORT, NAME, PRONOUN = 4.0, 3.0, 4.0, 3.0, 2.0  # START: of every turn; SHORT: the rest of an answer
+    FIRST = 3.0  # a name that nobody has yet
+    AGAIN = 1.5  # the first piece of a word that the story has said: where a copy counts more than what else may come there, friends get the
+    #              hero's name, and "X saw X. X liked X." is a story
     MENTION = 2.5  # the sentence that has a word of the request for the first time
     ONLY = "▁only▁know▁stories"  # which animal a refusal then offers is drawn, and nothing to learn
 
@@ -101,7 +103,7 @@ class Emphasis:
     def __call__(self, ids):
         speaks = learned(ids)
         weights = [float(say) for say in speaks]
-        seen, asked = set(), set()
+        seen, asked, told = set(), set(), set()  # by anybody; by the user and not yet in a story; in a story
         for first, end, word in self.words(ids):
             if not speaks[first]:
                 asked.add(word)
@@ -114,15 +116,17 @@ class Emphasis:
                         at -= 1
                 value = ((self.NAME if word in seen else self.FIRST) if word in self.names else self.COPY if word in seen and word not in self.common else
                          self.PRONOUN if word in ("he", "she", "his", "her", "him") else 1.0)
+                recalled = word in told and value > self.PRONOUN
                 for at in range(first, min(end + 1, len(ids))):  # and where the word ends
-                    weights[at] = max(weights[at], value * speaks[at])
+                    weights[at] = max(weights[at], (self.AGAIN if recalled and at == first else value) * speaks[at])
+                told.add(word)
             seen.add(word)
         starts = [at for at, token in enumerate(ids) if token == vocab.ASSISTANT]
         for start in starts:
             end = next((at for at in range(start, len(ids)) if abs(ids[at]) == vocab.END), len(ids) - 1)
             is_answer = end - start < 30 and self.ONLY not in "".join(self.text[abs(token)] for token in ids[start:end])
             for at in range(start + 1, end + 1):
-                floor = self.SHORT if is_answer else self.START if at < start + 8 else 0.0
+                floor = self.START if at < start + (5 if is_answer else 8) else self.SHORT if is_answer else 0.0
                 weights[at] = max(weights[at], floor * speaks[at])
         return weights
 

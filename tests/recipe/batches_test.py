@@ -19,6 +19,7 @@ import train
 import vocab
 from corpus import documents
 from grammar import Lexicon
+from others import Others
 
 
 def pools(work, seconds_per_step):
@@ -73,11 +74,15 @@ def main():
     def of(*starts):
         return [weight for piece, weight in weighed if piece.startswith(starts)]
 
-    assert of("Z", "▁Z") == [0] + [emphasis.COPY] * 3, weighed
+    assert of("Z", "▁Z") == [0, emphasis.COPY, emphasis.AGAIN, emphasis.AGAIN], weighed
+    after = [weighed[at + 1][1] for at, (piece, _) in enumerate(weighed) if piece.startswith(("Z", "▁Z"))]
+    assert after == [0] + [emphasis.COPY] * 3, weighed  # the first piece of what was said before is one of many that may come, the others are not
     assert of("▁was")[2:] == [emphasis.MENTION, 1, 1], weighed  # the first sentence that has the name
-    assert of("▁N") == [emphasis.FIRST, emphasis.NAME], weighed
+    assert of("▁N") == [emphasis.FIRST, emphasis.AGAIN], weighed
     assert (of("▁she")[0], of("▁about")) == (emphasis.PRONOUN, [0]), weighed
     assert [vocab.heard(*said) for said in (("user", "TELL ME 2!"), ("user", "2!"), ("assistant", "NO"))] == ["Tell me 2!", "2!", "NO"]
+    other = Others(Lexicon()).instead(random.Random(3), "Tell me a story about Mia and a fable.")
+    assert re.fullmatch(r"Tell me (an [aeio]|a (?![aeio]))\w+ about Mia and an? \w+\.", other) and "story" not in other, other
     print(f"{len(slow)} and {len(fast)} pools: the same as far as both go")
 
 

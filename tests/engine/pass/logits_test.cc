@@ -80,8 +80,8 @@ std::vector<TokenId> StoryIds(const Model& model) {
 
 // A cache of int8 rounds keys and values to 1/254 of the largest of 32, about 2.4e-5 of their power
 // (kernels/README.md). Each of the model's layers adds that twice, and scores, whose errors are
-// those of keys times the length of queries, turn it into errors of weights: 4e-4 to 7e-4 for this
-// story. Three times that is allowed; a wrong scale or sign is above 1e-2.
+// those of keys times the length of queries, turn it into errors of weights: 1e-3 for this story.
+// Three times that is allowed; a wrong scale or sign is above 1e-2.
 TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
   const Model model = Model::Load(test::SourceDir() + "/models/default.gguf");
   const std::vector<TokenId> ids = StoryIds(model);
@@ -90,9 +90,9 @@ TEST(DefaultModel, HardlyChangesWithACacheOfInt8) {
       Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 512)), expected);
   const double single =
       Nmse(AllLogits(model, ids, Options(kernels::KvType::kQ8_0, 2, 1)), expected);
-  EXPECT_LT(batch, 2e-3);
+  EXPECT_LT(batch, 3e-3);
   EXPECT_GT(batch, 1e-8);  // it does have an effect
-  EXPECT_LT(single, 2e-3);
+  EXPECT_LT(single, 3e-3);
 }
 
 // The model that ships is quantized, so batches and single tokens take different
