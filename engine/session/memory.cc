@@ -59,13 +59,20 @@ std::string Megabytes(double bytes) {
   return std::to_string(static_cast<uint64_t>(std::min(std::ceil(bytes / 1e6), 1e18))) + " MB";
 }
 
-// Keys and values of heads that batches make from latent vectors, at most.
+// Keys and values of heads that batches make from latent vectors: as many heads as fit in their
+// buffer, at least one, which then has a quarter more.
 double MadeBytes(const Config& config, size_t context, size_t n_threads) {
-  const size_t numbers = config.Widest([](const LayerPlan& l) {
+  const auto bytes = [&](size_t numbers) {
+    return 2.0 * static_cast<double>(numbers) * static_cast<double>(context);
+  };
+  const double all = bytes(config.Widest([](const LayerPlan& l) {
     return l.values_in_keys ? l.n_heads * (l.head_key_length + l.head_value_length) : 0;
-  });
-  return std::min(static_cast<double>(2 * numbers) * static_cast<double>(context),
-                  static_cast<double>(n_threads * kernels::LatentScratch::kBytesPerThread));
+  }));
+  const double one = bytes(config.Widest([](const LayerPlan& l) {
+    return l.values_in_keys ? l.head_key_length + l.head_value_length : 0;
+  }));
+  const size_t buffer = n_threads * kernels::LatentScratch::kBytesPerThread;
+  return std::min(all, std::max(1.25 * one, static_cast<double>(buffer)));
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ KvHead KvLayer::head(size_t i) const {
   return {.type = type,
           .k = k + i * capacity * KvBytes(type, key_length),
           .v = (v != nullptr ? v : k) + i * capacity * KvBytes(type, stride),
-          .capacity = capacity,
+          .capacity = capacity - skipped,
           .key_length = key_length,
           .value_length = value_length,
           .value_stride = stride};
@@ -264,6 +264,7 @@ KvHead KvLayer::head(size_t i) const {
 
 KvLayer KvLayer::From(size_t first) const {
   KvLayer rest = *this;
+  rest.skipped += first;
   rest.k += first * KvBytes(type, key_length);
   if (v != nullptr) rest.v += first * KvBytes(type, value_length);
   return rest;

@@ -43,6 +43,7 @@ struct KvLayer {
   size_t capacity = 0;  // positions
   size_t key_length = 0;
   size_t value_length = 0;
+  size_t skipped = 0;  // slots before k and v that belong to another text
 
   KvHead head(size_t i) const;
   // A cache in the slots from `first` on, for another text; it does not wrap.
@@ -90,8 +91,8 @@ void StoreKv(Team& team, const KvLayer& cache, size_t first_pos, size_t n_tokens
 //
 // Computed over tiles of keys with a running maximum and sum (Dao et al. 2022), so no buffer grows
 // with the context, and keys before a window cost nothing. The result does not depend on the number
-// of threads or the capacity. On x86 a cache in Q8_0 has queries rounded to int8 (int8-inl.h), and
-// from kFewTokens + 1 tokens on one in f16 multiplies int16, with an error of some 2e-8 of the
+// of threads or the capacity. On x86, with a Q8_0 cache queries are rounded to int8 (int8-inl.h);
+// with f16, from kFewTokens + 1 tokens on, products are of int16, with an error of some 2e-8 of the
 // result's power (int16-inl.h).
 void Attention(Team& team, const KvLayer& cache, const float* q, size_t n_heads, size_t n_tokens,
                size_t first_pos, const AttentionParams& params, float* out);

@@ -1,9 +1,9 @@
-// The products of attention for caches in Q8_0, where a CPU has dot products of bytes on x86
-// (VNNI). Included once per instruction set.
+// The products of attention for caches in Q8_0 on x86. Included once per instruction set.
 //
-// Keys stay the bytes that they are. Queries are rounded to int8 with a scale for each 32 numbers,
-// as keys are. Values become int16 with one scale for each key, by which its weights are
-// multiplied: the sums are integers, so no result depends on the other queries of a block.
+// Keys stay the bytes that they are, and queries are rounded to int8 with a scale for each 32
+// numbers, as keys are. Values become int16 without rounding, and weights int16 after they are
+// multiplied by their values' scales. All sums are integers below 2^31 (128 keys * 32767 * 127), so
+// no result depends on the other queries of a block.
 #if defined(PRONK_KERNELS_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRONK_KERNELS_ATTENTION_INT8_INL_H_
 #undef PRONK_KERNELS_ATTENTION_INT8_INL_H_
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "kernels/attention/int16-inl.h"
 #include "kernels/ops/quantize.h"
@@ -36,8 +35,10 @@ class Int8Products {
       std::array<float, kBlocks> scales;
       std::array<int16_t, 2 * kBlocks> sums;
       QuantizeActivations(padded.data(), kPart, q_[i], scales.data(), sums.data());
+      float nan = 0;  // rounding would hide those of a query
+      for (const float x : padded) nan += 0 * x;
       for (size_t b = 0; b < kBlocks; ++b) {
-        q_gains_[b][i] = block.params.scale * scales[b];
+        q_gains_[b][i] = block.params.scale * scales[b] + nan;
         q_offsets_[b][i] = -kKeyBias * (sums[2 * b] + sums[2 * b + 1]);
       }
     }
@@ -143,7 +144,7 @@ class Int8Products {
       if (i == 0 || seen.begin != range.begin || seen.end != range.end) {
         range = seen;
         for (size_t b = 0; b < n_blocks_; ++b) {
-          float largest = std::numeric_limits<float>::min();
+          float largest = 5e-8f;  // less than any f16, so that no limit is infinite
           for (size_t p = seen.begin; p < seen.end; ++p) {
             largest = std::max(largest, value_scales_[b][p]);
           }

@@ -112,7 +112,7 @@ void AttendToLatents(Team& team, const KvLayer& cache, const LatentHeads& heads,
   // Scratch: floats for all heads, floats of each head, its matrix, keys and values.
   const size_t rows = std::max(part * cached, scratch.max_threads * kTransposed * plain);
   const size_t floats = std::max(part * (key + value), plain * latent);
-  const size_t matrix_bytes = plain * KvBytes(matrix_type, latent);
+  const size_t matrix_bytes = (plain * KvBytes(matrix_type, latent) + 63) / 64 * 64;
   const size_t key_bytes = n_keys * KvBytes(type, key), value_bytes = n_keys * KvBytes(type, value);
   const size_t head_bytes = floats * sizeof(float) + matrix_bytes + key_bytes + value_bytes;
   const size_t fit = std::clamp<size_t>(scratch.limit / head_bytes, 1, all);

@@ -22,10 +22,9 @@ HWY_BEFORE_NAMESPACE();
 namespace kernels {
 namespace HWY_NAMESPACE {
 
-constexpr size_t kKeys = 128;     // of a tile
-constexpr size_t kPart = 64;      // of a head's numbers, converted at a time
-constexpr size_t kQueryUnit = 8;  // the most queries whose sums are in registers together
-static_assert(kKvTile % kKeys == 0);
+constexpr size_t kKeys = kKvTile;  // of a tile
+constexpr size_t kPart = 64;       // of a head's numbers, converted at a time
+constexpr size_t kQueryUnit = 8;   // the most queries whose sums are in registers together
 static_assert(kBlockQueries % kQueryUnit == 0 && kKeys % kMicroRows == 0);
 static_assert(kPart % kMicroRows == 0);
 
@@ -35,11 +34,11 @@ struct Range {
   bool empty() const { return begin >= end; }
 };
 
-// A tile of keys: position and slot of its first key, and those that some query sees.
+// A tile of keys: position and slot of its first key, and those that the block's queries see.
 struct TileKeys {
   size_t position, slot;
   Range seen;
-  Range stored;  // whose slots are there, whatever they hold
+  Range stored;  // allocated slots, which may hold anything
 };
 
 // Prefetches n vectors of the next tile, from number `begin` on.
@@ -270,7 +269,7 @@ class FloatProducts {
   alignas(64) float panel_[kPart * (kIsQ8<T> ? kKeys : kGroupKeys)];
   alignas(64) float q_[kBlockQueries][kPart];
   alignas(64) float rows_[kGroupKeys][kPart];  // of keys that are not read in place
-  float scales_[kBlockQueries];
+  float scales_[kBlockQueries];                // of scores, all the same
   const std::byte* values_;
   size_t bytes_;  // of a cached value
 };

@@ -1,4 +1,10 @@
 // Scores of a tile become weights of its values (tiles.cc). Included once per instruction set.
+#if defined(PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#undef PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#else
+#define PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_
+#endif
 
 #include <algorithm>
 #include <limits>
@@ -29,7 +35,7 @@ HWY_INLINE void FindMax(Range seen, size_t end, float softcap, size_t i, BlockSt
 }
 
 // Turns query i's scores into weights relative to their maximum: zeros for the keys that it does
-// not see, up to `end`.
+// not see, up to `end`. In the sum those are 2^-125 beside the largest, 1, which leaves its bits.
 HWY_INLINE void WeighQuery(Range seen, size_t end, size_t i, BlockState& s) {
   const DF d;
   float* const scores = s.scores[i];
@@ -79,3 +85,5 @@ HWY_INLINE void Weigh(const TileKeys& keys, float softcap, BlockState& s) {
 }  // namespace HWY_NAMESPACE
 }  // namespace kernels
 HWY_AFTER_NAMESPACE();
+
+#endif  // PRONK_KERNELS_ATTENTION_SOFTMAX_INL_H_

@@ -109,7 +109,7 @@ class OversubscriptionWatch {
 struct Stopped {};
 
 // Smaller stacks are too small for an operation.
-constexpr size_t kMinStack = size_t{256} << 10;
+constexpr size_t kMinStack = size_t{512} << 10;
 
 // The stack in bytes of each thread that the environment asks OpenMP for, "512", "512K" or "1 G";
 // 0, the system's choice, where it is unset or makes no sense.

@@ -400,7 +400,7 @@ TEST_F(Limits, SmallStacks) {
               "expected a stack of at least 2048 KB, found a limit of 256 KB (ulimit -s)");
 #ifndef __clang__  // whose OpenMP prints a line of its own
   ExpectError(Shell("exec \"$PRONK\" run -m \"$MODEL\" -p x -n 1 -t 2", {"OMP_STACKSIZE=32K"}), 1,
-              "OMP_STACKSIZE: expected at least 256K");
+              "OMP_STACKSIZE: expected at least 512K");
 #endif
 }
 

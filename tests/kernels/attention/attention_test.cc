@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -176,8 +177,9 @@ class Attended {
     Store(team, 0, c_.first_pos);
   }
 
-  void SpoilFirstKey(bool in_values) {
-    (in_values ? v_ : k_)[3] = NAN;
+  // Number 3 of all queries, keys (1) or values (2).
+  void Spoil(int which, float nan) {
+    (which == 0 ? q_ : which == 1 ? k_ : v_)[3] = nan;
     Team team(1);
     Store(team, 0, c_.first_pos);
   }
@@ -446,26 +448,56 @@ TEST(Attention, CapsScoresToAFloatsPrecision) {
   });
 }
 
-// A NaN stays one, so that the sampler can report it.
+// Any NaN stays one, so that the sampler can report it. Rounding to Q8_0 hides those of keys.
 TEST(Attention, KeepsNaNs) {
-  for (const size_t n_tokens : {3, 16, 20}) {
+  enum Spoiled { kQuery, kKey, kValue };
+  for (const size_t n_tokens : {1, 3, 16, 20}) {
     const Case c = {{4, 2, 64, 64}, 30, n_tokens};
-    for (const KvType type : {KvType::kF32, KvType::kF16}) {
-      for (const bool in_values : {false, true}) {
-        Attended attended(c, type);
-        attended.SpoilFirstKey(in_values);
-        ForEachTarget([&] {
-          // Where Highway converts f16 by arithmetic, a NaN is a large number.
-          if (CpuTarget() == "sse4" && type == KvType::kF16) return;
-          const std::vector<float> out = attended.Run();
-          for (size_t t = 0; t < n_tokens; ++t) {
-            // Number 3 of the values of the first key-value head; through a score, all.
-            EXPECT_TRUE(std::isnan(out[t * 4 * 64 + 3])) << t;
-            EXPECT_FALSE(std::isnan(out[t * 4 * 64 + 3 * 64])) << t;  // the other key-value head
-          }
-        });
+    for (const KvType type : kTypes) {
+      for (const Spoiled spoiled : {kQuery, kKey, kValue}) {
+        if (type == KvType::kQ8_0 && spoiled != kQuery) continue;
+        for (const uint32_t bits : {0x7FC00000u, 0x7FC00080u, 0xFFFFFFFFu}) {
+          Attended attended(c, type);
+          attended.Spoil(spoiled, std::bit_cast<float>(bits));
+          ForEachTarget([&] {
+            // Where Highway converts f16 by arithmetic, a NaN is a large number.
+            if (CpuTarget() == "sse4" && type == KvType::kF16 && spoiled != kQuery) return;
+            const std::vector<float> out = attended.Run();
+            for (size_t t = 0; t < (spoiled == kQuery ? 1 : n_tokens); ++t) {
+              // Number 3 of the first head's query or of the values of the first key-value head;
+              // through a score, all.
+              EXPECT_TRUE(std::isnan(out[t * 4 * 64 + 3])) << t;
+              EXPECT_FALSE(std::isnan(out[t * 4 * 64 + 3 * 64])) << t;  // the other key-value head
+            }
+          });
+        }
       }
     }
+  }
+}
+
+// A text whose cache begins within another's and ends where that ends: under AddressSanitizer this
+// finds reads beyond it.
+TEST(Attention, OfATextAtTheEndOfACache) {
+  constexpr size_t kCapacity = 100, kFirst = 95, kTokens = 5, kLength = 64;
+  const std::vector<float> x = NormalFloats(kTokens * kLength, 1);
+  for (const KvType type : kTypes) {
+    std::vector<std::byte> k(kCapacity * KvBytes(type, kLength)), v = k, k2 = k, v2 = k;
+    const KvLayer all = {type, k.data(), v.data(), 1, kCapacity, kLength, kLength};
+    const KvLayer own = {type, k2.data(), v2.data(), 1, kCapacity, kLength, kLength};
+    ForEachTarget([&] {
+      for (const size_t n_tokens : {size_t{1}, kTokens}) {
+        std::vector<float> out(n_tokens * kLength), expected = out;
+        Team team(1);
+        team.Run([&] {
+          for (const auto& [cache, to] : {std::pair(all.From(kFirst), &out), {own, &expected}}) {
+            StoreKv(team, cache, 0, kTokens, x.data(), x.data());
+            Attention(team, cache, x.data(), 1, n_tokens, kTokens - n_tokens, {}, to->data());
+          }
+        });
+        EXPECT_TRUE(SameBits(out, expected));
+      }
+    });
   }
 }
 
