@@ -51,9 +51,10 @@ HWY_INLINE VU32 Pairs(VF low, VF high) {
 
 // dots[row][lane] = sum over i < n of the two products of x[row * kStride + i] and
 // w[i * w_stride + lane].
-template <size_t kRows, size_t kStride>
+template <size_t kRows, size_t kStride, class Next>
 HWY_INLINE void MultiplyPairs(const uint32_t* HWY_RESTRICT w, size_t w_stride, size_t n,
-                              const uint32_t* HWY_RESTRICT x, VI32 (&dots)[kRows][kRowVectors]) {
+                              const uint32_t* HWY_RESTRICT x, Next ahead,
+                              VI32 (&dots)[kRows][kRowVectors]) {
   const DI16 d16;
   const DU32 d32;
   HWY_UNROLL(8)
@@ -63,6 +64,7 @@ HWY_INLINE void MultiplyPairs(const uint32_t* HWY_RESTRICT w, size_t w_stride, s
   for (size_t i = 0; i < n; i += 4) {  // GCC copies all sums wherever a loop ends
     HWY_UNROLL(4)
     for (size_t k = i; k < i + 4; ++k) {
+      ahead.Step();
       VI16 pairs[kRowVectors];
       for (size_t v = 0; v < kRowVectors; ++v) {
         pairs[v] = hn::BitCast(d16, hn::Load(d32, w + k * w_stride + v * kFloats));
@@ -109,7 +111,7 @@ class Int16Products {
   void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
                 size_t n) {
     const size_t bytes = CachedBytes<T>(block.kv.key_length);
-    if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
+    next_keys_ = NextTile<T>(block.kv.k, bytes, keys, first) + group * CachedBytes<T>(n);
     const CachedRows rows = FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows,
                                      CachedBytes<T>(first), CachedBytes<T>(n), copy_, kCopyStride);
     for (size_t r = 0; r < kMicroRows; ++r) scales_[r] = RoundPart<T>(rows[r], n, rows_[r]);
@@ -121,7 +123,8 @@ class Int16Products {
   HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
                         VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
-    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountPairs(n), q_[unit], dots);
+    MultiplyPairs<kRows, kPart / 2>(panel_, kMicroRows, CountPairs(n), q_[unit],
+                                    Ahead<kStep>(next_keys_, unit == 0), dots);
     Convert<kRows>(dots, q_gains_ + unit, scales_, sums);
   }
 
@@ -129,7 +132,7 @@ class Int16Products {
   void PackValues(const QueryBlock& block, const TileKeys& keys, size_t first, size_t n) {
     const DF d;
     const size_t bytes = CachedBytes<T>(block.kv.value_stride);
-    if (first == 0) PrefetchRows(block.kv.v, bytes, keys, 0, kKeys);
+    next_values_ = NextTile<T>(block.kv.v, bytes, keys, first);
     const size_t n_keys = 2 * CountPairs(keys.seen.end);
     const CachedRows rows = FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys,
                                      CachedBytes<T>(first), CachedBytes<T>(n), copy_, kCopyStride);
@@ -175,8 +178,9 @@ class Int16Products {
   HWY_INLINE void Mean(const BlockState& /*s*/, size_t unit, Range keys, size_t /*first*/,
                        size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
-    MultiplyPairs<kRows, kKeys / 2>(panel_ + lane, kPart, CountPairs(keys.end), weights_[unit],
-                                    dots);
+    MultiplyPairs<kRows, kKeys / 2>(
+        panel_ + lane, kPart, CountPairs(keys.end), weights_[unit],
+        Ahead<kStep>(next_values_ + kKeys * CachedBytes<T>(lane), unit == 0), dots);
     Convert<kRows>(dots, gains_ + unit, scales_ + lane, sums);
   }
 
@@ -236,6 +240,8 @@ class Int16Products {
   alignas(64) float scales_[kPart];                      // of the panel's lanes
   float q_gains_[kBlockQueries], gains_[kBlockQueries];  // of the rows of q_ and weights_
   bool packed_weights_ = false;
+  static constexpr size_t kStep = 2 * kMicroRows * sizeof(T);  // bytes of a step's pairs
+  const std::byte *next_keys_, *next_values_;                  // of the next tile
 };
 
 }  // namespace HWY_NAMESPACE

@@ -47,7 +47,7 @@ class Int8Products {
   void PackKeys(const QueryBlock& block, const TileKeys& keys, size_t group, size_t first,
                 size_t n) {
     const size_t bytes = CachedBytes<Block>(block.kv.key_length);
-    if (first == 0) PrefetchRows(block.kv.k, bytes, keys, group, kMicroRows);
+    next_keys_ = NextTile<Block>(block.kv.k, bytes, keys, first) + group * CachedBytes<Block>(n);
     const CachedRows rows =
         FindRows(block.kv.k, bytes, keys, keys.stored, group, kMicroRows, CachedBytes<Block>(first),
                  CachedBytes<Block>(n), copy_, kCopyStride);
@@ -65,6 +65,7 @@ class Int8Products {
   HWY_INLINE void Score(size_t unit, size_t /*key*/, size_t n,
                         VSums<kRows, kRowVectors>& sums) const {
     const DF d;
+    Ahead<kMicroRows * sizeof(Block) / 8> ahead(next_keys_, unit == 0);
     for (size_t b = 0; b < (n + 31) / 32; ++b) {
       VI32 dots[kRows][kRowVectors];
       HWY_UNROLL(8)
@@ -77,6 +78,7 @@ class Int8Products {
       const uint32_t* const panel = panel_ + 8 * b * kMicroRows;
       HWY_UNROLL(8)
       for (size_t k = 0; k < 8; ++k) {
+        ahead.Step();
         VU8 w[kRowVectors];
         for (size_t v = 0; v < kRowVectors; ++v) {
           w[v] = hn::BitCast(DU8(), hn::Load(DU32(), panel + k * kMicroRows + v * kFloats));
@@ -111,7 +113,7 @@ class Int8Products {
     const DI16 d16;
     const hn::Rebind<int8_t, DI32> d8;
     const size_t bytes = CachedBytes<Block>(block.kv.value_stride);
-    if (first == 0) PrefetchRows(block.kv.v, bytes, keys, 0, kKeys);
+    next_values_ = NextTile<Block>(block.kv.v, bytes, keys, first);
     const size_t n_keys = 2 * CountPairs(keys.seen.end);
     const CachedRows rows =
         FindRows(block.kv.v, bytes, keys, keys.seen, 0, n_keys, CachedBytes<Block>(first),
@@ -168,8 +170,10 @@ class Int8Products {
                        size_t lane, size_t /*n*/, VSums<kRows, kRowVectors>& sums) const {
     VI32 dots[kRows][kRowVectors];
     const size_t b = lane / 32;
+    constexpr size_t kStep = 2 * kMicroRows * sizeof(Block) / 32;  // bytes of a step's pairs
+    const Ahead<kStep> ahead(next_values_ + kKeys * lane * sizeof(Block) / 32, unit == 0);
     MultiplyPairs<kRows, kKeys / 2>(values_[b] + lane % 32, 32, CountPairs(keys.end),
-                                    weights_[b][unit], dots);
+                                    weights_[b][unit], ahead, dots);
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) {
       for (size_t v = 0; v < kRowVectors; ++v) {
@@ -208,7 +212,8 @@ class Int8Products {
   alignas(64) float scales_[kBlocks][kMicroRows], value_scales_[kBlocks][kKeys];
   float q_gains_[kBlocks][kBlockQueries], gains_[kBlocks][kBlockQueries];
   int32_t q_offsets_[kBlocks][kBlockQueries];
-  size_t n_blocks_;  // of the values
+  size_t n_blocks_;                            // of the values
+  const std::byte *next_keys_, *next_values_;  // of the next tile
 };
 
 }  // namespace HWY_NAMESPACE
