@@ -74,11 +74,12 @@ struct BenchTest {
   size_t n_pass = 1;
   bool of_texts = false;
   size_t n_threads = 1;
-  size_t n_batch = 2048;   // tokens of a prompt per call
-  size_t n_ubatch = 512;   // tokens of a batch computed at once
-  std::string kv = "f16";  // type of the cache
-  size_t minutes = 0;      // how long it is repeated; 0: as often as all others
-  double bytes_per_token = 0;
+  size_t n_batch = 2048;       // tokens of a prompt per call
+  size_t n_ubatch = 512;       // tokens of a batch computed at once
+  std::string kv = "f16";      // type of the cache
+  size_t minutes = 0;          // how long it is repeated; 0: as often as all others
+  double bytes_per_token = 0;  // of weights
+  double cache_bytes = 0;      // of a text's keys and values, which each generated token reads
   double operations_per_token = 0;
 
   // What was measured.
@@ -111,9 +112,12 @@ struct BenchTest {
   double Watts() const;
   // The time of a pass relative to a pass of one token; 0 if not measured.
   double PassCost() const;
-  // Bytes of weights and operations per second; 0 for tests that do both.
+  double BytesOfPass() const {
+    return bytes_per_token + static_cast<double>(n_texts()) * cache_bytes;
+  }
+  // Bytes read and operations per second; 0 for tests that do both.
   double ReadsPerSecond() const {
-    return n_prompt == 0 ? Median() * bytes_per_token / static_cast<double>(n_pass) : 0;
+    return n_prompt == 0 ? Median() * BytesOfPass() / static_cast<double>(n_pass) : 0;
   }
   double OperationsPerSecond() const { return n_gen == 0 ? Median() * operations_per_token : 0; }
   // True if nothing else differs, so that this number's effect can be seen.

@@ -11,6 +11,7 @@
 #include "cli/bench/machine.h"
 #include "cli/output/text.h"
 #include "cli/terminal/signals.h"
+#include "engine/pass/sequence_state.h"
 #include "engine/session/batch.h"
 #include "engine/session/memory.h"
 #include "engine/stopwatch.h"
@@ -211,11 +212,20 @@ std::vector<double> Each(size_t n, Of of) {
   return all;
 }
 
+// The bytes of a cache half-way through the tokens that a test generates.
+double CacheBytes(const engine::Config& config, kernels::KvType type, const BenchTest& test) {
+  const auto bytes = [&](size_t capacity) {
+    return engine::SequenceState::BytesFor(config, {.capacity = capacity, .kv_type = type});
+  };
+  return bytes(test.n_depth + test.n_prompt + test.n_gen / 2) - bytes(0);
+}
+
 }  // namespace
 
 bool Measure(const engine::Model& model, const engine::SessionOptions& options, int repetitions,
              const std::string& sysfs, BenchTest& test, const WantsMore& more) {
   test.date = DateNow();
+  test.cache_bytes = CacheBytes(model.config, options.kv_type, test);
   test.n_cores =
       static_cast<size_t>(std::min(UsableHardwareThreads(), kernels::CoresOfControlGroups("/")));
   Work work(model, options, test);
@@ -310,14 +320,14 @@ double BenchTest::Deviation() const {
 }
 
 // A prompt takes the time of its operations, at least that of reading the weights once; so does
-// each pass of generated tokens.
+// each pass of generated tokens, which also reads the cache.
 double BenchTest::LimitOf(size_t repetition) const {
   const BenchLimits& limit = limits[repetition];
   const double reading = bytes_per_token / limit.read;
   const double prompt = static_cast<double>(n_prompt), gen = Tokens() - prompt;
   const double in_pass = static_cast<double>(n_pass);
-  double pass = reading;
-  if (in_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, reading);
+  double pass = BytesOfPass() / limit.read;
+  if (in_pass > 1) pass = std::max(in_pass * operations_per_token / limit.dot, pass);
   double seconds = std::ceil(gen / in_pass) * pass;
   if (n_prompt > 0) seconds += std::max(prompt * operations_per_token / limit.dot, reading);
   return Tokens() / seconds;

@@ -239,6 +239,11 @@ TEST(BenchNotes, LimitOfTextsTogether) {
   test.limits[0].dot = 160e9;
   EXPECT_DOUBLE_EQ(test.LimitOf(0), 80);
   EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 9e9 / 8);
+  test.cache_bytes = 5e8;  // of each text
+  EXPECT_DOUBLE_EQ(test.LimitOf(0), 16);
+  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 5 * 9e9 / 8);
+  test.of_texts = false;  // of one text, as if all drafts were right
+  EXPECT_DOUBLE_EQ(test.ReadsPerSecond(), 1.5 * 9e9 / 8);
 }
 
 }  // namespace
